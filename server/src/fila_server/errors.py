@@ -169,10 +169,11 @@ class Overloaded(FilaServerError):
     retry_after_ms: int = RETRY_AFTER_MS_DEFAULT
 
     def __init__(
-        self, message: str, *, retry_after_ms: int = RETRY_AFTER_MS_DEFAULT, reason: str | None = None
+        self, message: str, *, retry_after_ms: int | None = None, reason: str | None = None
     ) -> None:
         super().__init__(message, reason=reason)
-        self.retry_after_ms = retry_after_ms
+        if retry_after_ms is not None:
+            self.retry_after_ms = retry_after_ms
 
 
 class QueueFull(Overloaded):

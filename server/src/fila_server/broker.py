@@ -1,0 +1,308 @@
+"""What the edges talk to: hand a frame over, await its answer. Nothing here looks into a message.
+
+    rpc, redis ──call/lease/open_stream──► Broker ──submit──► engine (compiled, no GIL)
+                                             │ ▲                    │
+                       frames of queues that │ │ futures, inboxes   │ one eventfd a batch of answers
+                       have an on_enqueue    ▼ │                    ▼
+                       script: hooks.route   `_on_wake` ◄───────── drain()
+
+A call is one future under one token; a stream (stream.py) is one inbox under one token.
+`_on_wake` runs once for everything the core finished since the last time, so the cost of
+crossing the thread boundary is shared by all that was answered together.
+
+Everything is bounded: calls by `outstanding_calls_max`, streams by what the core leaves
+unwritten (two deliveries a consumer), the mailbox by its own capacity. At a bound a call
+is refused at once; only what must not be lost (`post`) is kept and offered again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import structlog
+
+from fila.v1.messages_pb2 import ItemStatus
+from fila_server import commands, errors
+from fila_server.queue_mirror import QueueMirror
+from fila_server.stream import Stream
+
+log = structlog.get_logger("fila_server.broker")
+
+OUTSTANDING_CALLS_MAX = 20_000
+REPOST_DELAY_S = 0.002
+"""How long to leave a full mailbox alone before offering again what it must take."""
+
+_ENQUEUES = frozenset(
+    (commands.ENQUEUE, commands.ENQUEUE_BATCH, commands.ENQUEUE_STREAM, commands.ENQUEUE_ATOMIC)
+)
+
+
+class ParsedFrame(Protocol):
+    """A frame the core has parsed and checked, waiting for its routing."""
+
+    @property
+    def count(self) -> int: ...
+    def queue(self, i: int) -> bytes: ...
+    def headers(self, i: int) -> list[tuple[bytes, bytes]]: ...
+    def payload_size(self, i: int) -> int: ...
+    def route(
+        self,
+        i: int,
+        fairness_key: bytes | None,
+        weight: int | None,
+        cost: float | None,
+        throttle_keys: tuple[bytes, ...] | None,
+    ) -> None: ...
+
+
+class Engine(Protocol):
+    """The compiled core, as the broker sees it (see core/engine.pyi)."""
+
+    @property
+    def wake_fd(self) -> int: ...
+    def submit(self, kind: int, token: int, frame: bytes) -> None: ...
+    def parse(self, kind: int, frame: bytes) -> ParsedFrame: ...
+    def submit_parsed(self, token: int, parsed: ParsedFrame) -> None: ...
+    def drain(self) -> list[tuple[int, int, int, bytes]]: ...
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+class EnqueueHooks(Protocol):
+    """The stage between edge and mailbox for queues that have an `on_enqueue` script."""
+
+    @property
+    def scripted(self) -> bool:
+        """True while any queue has a script; frames skip the stage otherwise."""
+        ...
+
+    async def route(self, parsed: ParsedFrame) -> None:
+        """Decide the routing of each message of the frame. Never fails an enqueue."""
+        ...
+
+
+class NoHooks:
+    """A broker without hooks: every frame goes straight in."""
+
+    scripted = False
+
+    async def route(self, parsed: ParsedFrame) -> None:
+        """Leave the declarative policy to the core."""
+
+
+EventHandler = Callable[[int, bytes], None]
+"""Gets (event number, payload) on the loop's thread; answers later with `broker.post(DECIDE, number, frame)`."""
+
+
+class Broker:
+    """Owns the engine's seam on the asyncio side. Every method belongs to the loop's thread."""
+
+    def __init__(self, engine: Engine, *, outstanding_calls_max: int = OUTSTANDING_CALLS_MAX) -> None:
+        self._engine = engine
+        self._outstanding_calls_max = outstanding_calls_max
+        self._hooks: EnqueueHooks = NoHooks()
+        self._on_event: EventHandler | None = None
+        self._tokens = itertools.count(1)
+        self._waiters: dict[int, asyncio.Future[bytes]] = {}
+        self._streams: dict[int, Stream] = {}
+        # Commands the mailbox refused but must get: at most two WRITTEN and one
+        # CONSUMER_CLOSE a stream, one CANCEL a lease, one DECIDE an event.
+        self._unposted: deque[tuple[int, int, bytes]] = deque()
+        self._draining = False
+        self._idle: asyncio.Event = asyncio.Event()
+        self.mirror = QueueMirror(self._call)
+        self.queue_configs = self.mirror.queue_configs
+        self.runtime_config = self.mirror.runtime_config
+
+    # --- life -----------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Start the core's threads, listen for their answers, and load the mirror."""
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._engine.wake_fd, self._on_wake)
+        self._engine.start()
+        await self.mirror.load()
+
+    def use_hooks(self, hooks: EnqueueHooks, on_event: EventHandler | None = None) -> None:
+        """Put the hooks stage in. Call before start(); without it scripts are refused."""
+        self._hooks = hooks
+        self._on_event = on_event
+
+    @property
+    def has_hooks(self) -> bool:
+        return not isinstance(self._hooks, NoHooks)
+
+    async def drain(self, timeout_s: float) -> None:
+        """Take nothing new, end streams and waiting pulls, and let what was accepted finish."""
+        self._draining = True
+        farewell = errors.Unavailable("the server is shutting down; connect again in a moment")
+        for stream in list(self._streams.values()):
+            stream.end(farewell)
+        if self._waiters:
+            self._idle.clear()
+            try:
+                await asyncio.wait_for(self._idle.wait(), timeout_s)
+            except TimeoutError:
+                log.warning("broker.drain_timed_out", outstanding=len(self._waiters))
+
+    async def stop(self) -> None:
+        """Close the core: it finishes, syncs and joins its threads. Safe to call once."""
+        self._draining = True
+        self._loop.remove_reader(self._engine.wake_fd)
+        # Joining threads blocks; a loop that stands still could not answer health checks.
+        await self._loop.run_in_executor(None, self._engine.stop)
+        gone = errors.Unavailable("the server has stopped")
+        for waiter in self._waiters.values():
+            if not waiter.done():
+                waiter.set_exception(gone)
+        self._waiters.clear()
+
+    # --- calls ----------------------------------------------------------------------------
+
+    def call(self, kind: int, frame: bytes) -> Awaitable[bytes]:
+        """Submit one frame; the awaitable gives the reply's bytes or raises one of errors.py."""
+        if kind in _ENQUEUES:
+            if self._hooks.scripted:
+                return self._routed_call(kind, frame)
+        elif kind in self.mirror.kinds:
+            return self.mirror.call(kind, frame)
+        return self._call(kind, frame)
+
+    async def admit(self, kind: int, frame: bytes) -> asyncio.Future[bytes]:
+        """Submit an enqueue frame and return once it is in the mailbox, its answer still to come.
+
+        A producer's stream needs the two apart: its frames must enter in order, hook or
+        not, while their answers may be awaited together.
+        """
+        if not self._hooks.scripted:
+            return self._call(kind, frame)
+        self._check_open()
+        parsed = self._engine.parse(kind, frame)
+        await self._hooks.route(parsed)
+        token, waiter = self._expect()
+        try:
+            self._engine.submit_parsed(token, parsed)
+        except BaseException:
+            del self._waiters[token]
+            raise
+        return waiter
+
+    async def lease(self, frame: bytes) -> bytes:
+        """A pull. It may wait in the core, so a caller that goes away is taken back out."""
+        token, waiter = self._submit(commands.LEASE, frame)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            self.post(commands.CANCEL, token, b"")
+            raise
+
+    async def open_stream(self, kind: int, frame: bytes) -> Stream:
+        """Open a consumer; returns when the core has accepted it."""
+        token, waiter = self._submit(kind, frame)
+        # Registered before the answer is awaited: the first delivery may be in the same drain().
+        stream = self._streams[token] = Stream(self, token)
+        try:
+            stream.opened = await waiter
+        except asyncio.CancelledError:
+            await stream.close()
+            raise
+        except errors.FilaServerError:
+            self.forget_stream(token)
+            raise
+        return stream
+
+    def post(self, kind: int, token: int, frame: bytes) -> None:
+        """Submit what has no answer and must not be lost, even when the mailbox is full just now."""
+        if self._unposted:
+            self._unposted.append((kind, token, frame))
+            return
+        try:
+            self._engine.submit(kind, token, frame)
+        except errors.Overloaded:
+            self._unposted.append((kind, token, frame))
+            self._loop.call_later(REPOST_DELAY_S, self._repost)
+
+    def submit_session(self, token: int, frame: bytes) -> None:
+        """A later frame of a session. Raises Overloaded: its edge then stops reading for a while."""
+        self._engine.submit(commands.SESSION, token, frame)
+
+    def forget_stream(self, token: int) -> bool:
+        """Drop a stream; False when it was dropped before."""
+        return self._streams.pop(token, None) is not None
+
+    # --- inside ---------------------------------------------------------------------------
+
+    def _call(self, kind: int, frame: bytes) -> asyncio.Future[bytes]:
+        return self._submit(kind, frame)[1]
+
+    async def _routed_call(self, kind: int, frame: bytes) -> bytes:
+        return await (await self.admit(kind, frame))
+
+    def _submit(self, kind: int, frame: bytes) -> tuple[int, asyncio.Future[bytes]]:
+        token, waiter = self._expect()
+        try:
+            self._engine.submit(kind, token, frame)
+        except BaseException:
+            del self._waiters[token]
+            raise
+        return token, waiter
+
+    def _expect(self) -> tuple[int, asyncio.Future[bytes]]:
+        self._check_open()
+        if len(self._waiters) >= self._outstanding_calls_max:
+            raise errors.Overloaded(f"{self._outstanding_calls_max} calls are already waiting for an answer")
+        token = next(self._tokens)
+        waiter: asyncio.Future[bytes] = self._loop.create_future()
+        self._waiters[token] = waiter
+        return token, waiter
+
+    def _check_open(self) -> None:
+        if self._draining:
+            raise errors.Unavailable("the server is shutting down; connect again in a moment")
+
+    def _repost(self) -> None:
+        while self._unposted:
+            kind, token, frame = self._unposted[0]
+            try:
+                self._engine.submit(kind, token, frame)
+            except errors.Overloaded:
+                self._loop.call_later(REPOST_DELAY_S, self._repost)
+                return
+            self._unposted.popleft()
+
+    def _on_wake(self) -> None:
+        """Hand out everything the core has finished since the last wake-up."""
+        waiters, streams = self._waiters, self._streams
+        for token, reply_kind, status, payload in self._engine.drain():
+            if reply_kind == commands.REPLY:
+                waiter = waiters.pop(token, None)
+                # A caller that went away has cancelled its future; the answer is for nobody.
+                if waiter is not None and not waiter.done():
+                    if status == errors.OK:
+                        waiter.set_result(payload)
+                    else:
+                        waiter.set_exception(_error_of(status, payload))
+            elif reply_kind == commands.EVENT:
+                self._handle_event(token, payload)
+            elif (stream := streams.get(token)) is not None:
+                if reply_kind == commands.END:
+                    stream.end(None if status == errors.OK else _error_of(status, payload))
+                else:
+                    stream.push(payload, is_delivery=reply_kind == commands.DELIVERY)
+        if self._draining and not waiters:
+            self._idle.set()
+
+    def _handle_event(self, number: int, payload: bytes) -> None:
+        if self._on_event is None:
+            log.error("event.unhandled", number=number)
+            return
+        self._on_event(number, payload)
+
+
+def _error_of(status: int, payload: bytes) -> errors.FilaServerError:
+    item = ItemStatus.FromString(payload)
+    return errors.from_reply(status, item.message, item.reason)

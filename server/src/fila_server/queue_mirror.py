@@ -1,0 +1,95 @@
+"""The edge's copy of what admins set: queue configs and runtime config.
+
+The core owns both. Hooks, field masks and the Redis protocol need to read them without a
+round trip, so every change goes through here: the core makes it durable first, then the
+copy is brought up to date, and only then is the caller answered. Whoever was told "done"
+therefore finds the new value, in whatever edge it looks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from fila.v1 import admin_pb2
+from fila_server import commands, errors
+
+ConfigListener = Callable[[str, "admin_pb2.QueueConfig | None"], None]
+"""Gets (queue, config) after each change, config None when the queue is gone."""
+
+DLQ_SUFFIX = ".dlq"
+
+
+class QueueMirror:
+    """Sends admin commands on and keeps the copies current."""
+
+    kinds = frozenset(
+        (commands.CREATE_QUEUE, commands.UPDATE_QUEUE, commands.DELETE_QUEUE, commands.SET_CONFIG)
+        + (commands.CREATE_CHANNEL, commands.DELETE_CHANNEL)
+    )
+
+    def __init__(self, call: Callable[[int, bytes], Awaitable[bytes]]) -> None:
+        self._call = call
+        self._listeners: list[ConfigListener] = []
+        self.queue_configs: dict[str, admin_pb2.QueueConfig] = {}
+        self.runtime_config: dict[str, str] = {}
+        self.update_lock = asyncio.Lock()
+        """Held by whoever reads a config, changes it, and sends the whole back."""
+
+    def listen(self, listener: ConfigListener) -> None:
+        """Tell `listener` of every queue there is and of every change from now on."""
+        self._listeners.append(listener)
+        for queue, config in self.queue_configs.items():
+            listener(queue, config)
+
+    async def load(self) -> None:
+        """Read everything once, at start."""
+        listed = admin_pb2.ListQueuesResponse.FromString(await self._call(commands.LIST_QUEUES, b""))
+        for queue in listed.queues:
+            await self._refresh(queue.name)
+        try:
+            reply = await self._call(commands.LIST_CONFIG, b"")
+        except errors.Unimplemented:
+            return
+        for entry in admin_pb2.ListConfigResponse.FromString(reply).entries:
+            self.runtime_config[entry.key] = entry.value
+
+    async def call(self, kind: int, frame: bytes) -> bytes:
+        """Send one admin command; on success the copy is current before this returns."""
+        reply = await self._call(kind, frame)
+        if kind == commands.SET_CONFIG:
+            self._set_config(admin_pb2.SetConfigRequest.FromString(frame))
+            return reply
+        if kind == commands.CREATE_QUEUE:
+            queue = admin_pb2.CreateQueueRequest.FromString(frame).name
+        elif kind == commands.UPDATE_QUEUE:
+            queue = admin_pb2.UpdateQueueRequest.FromString(frame).queue
+        else:
+            # The remaining requests all name their queue in field 1.
+            queue = admin_pb2.DeleteQueueRequest.FromString(frame).queue
+        await self._refresh(queue)
+        if not queue.endswith(DLQ_SUFFIX):
+            # Made and deleted with its queue, unless it was adopted: only the core knows.
+            await self._refresh(queue + DLQ_SUFFIX)
+        return reply
+
+    def _set_config(self, request: admin_pb2.SetConfigRequest) -> None:
+        if request.value:
+            self.runtime_config[request.key] = request.value
+        else:
+            self.runtime_config.pop(request.key, None)
+
+    async def _refresh(self, queue: str) -> None:
+        request = admin_pb2.GetQueueRequest(queue=queue)
+        config: admin_pb2.QueueConfig | None
+        try:
+            reply = await self._call(commands.GET_QUEUE, request.SerializeToString())
+        except errors.NotFound:
+            config = None
+            if self.queue_configs.pop(queue, None) is None:
+                return
+        else:
+            config = admin_pb2.GetQueueResponse.FromString(reply).config
+            self.queue_configs[queue] = config
+        for listener in self._listeners:
+            listener(queue, config)

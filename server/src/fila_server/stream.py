@@ -1,0 +1,105 @@
+"""One consumer's side of the core: frames come out in order, WRITTEN goes back.
+
+The core lets at most two deliveries of a consumer be unwritten. So the one thing this
+class must get right is *when* a delivery counts as written: at the moment its edge comes
+back for the next frame, because only then has the transport taken the last one. What was
+never written is pending again as soon as the stream closes, with tokens and attempts as
+before, and that promise is only as good as this report.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+from fila_server import commands, errors
+
+if TYPE_CHECKING:
+    from fila_server.broker import Broker
+
+INBOX_FRAMES_MAX = 64
+"""Frames waiting to be written before `send` stops taking more of the session's input."""
+
+SEND_RETRY_S = 0.002
+
+
+class Stream:
+    """Deliveries and settle results of one consumer. `async for` over it until the core ends it."""
+
+    def __init__(self, broker: Broker, token: int) -> None:
+        self._broker = broker
+        self._token = token
+        self._inbox: deque[tuple[bytes, bool]] = deque()
+        self._changed: asyncio.Future[None] | None = None
+        self._room: asyncio.Event = asyncio.Event()
+        self._room.set()
+        self._delivery_in_hand = False
+        self._ended = False
+        self._error: errors.FilaServerError | None = None
+        self.opened: bytes = b""
+        """The payload of the core's answer to the opening frame."""
+
+    def __aiter__(self) -> Stream:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._delivery_in_hand:
+            self._delivery_in_hand = False
+            self._broker.post(commands.WRITTEN, self._token, b"")
+        while not self._inbox:
+            if self._ended:
+                if self._error is not None:
+                    raise self._error
+                raise StopAsyncIteration
+            self._changed = asyncio.get_running_loop().create_future()
+            await self._changed
+        payload, is_delivery = self._inbox.popleft()
+        if len(self._inbox) < INBOX_FRAMES_MAX:
+            self._room.set()
+        self._delivery_in_hand = is_delivery
+        return payload
+
+    async def send(self, frame: bytes) -> None:
+        """Hand a later frame of a session to the core, in order, waiting while there is no room.
+
+        Waiting here is what stops reading from the socket: a peer that sends acks and
+        does not read their results, or sends faster than the scheduler, is slowed down.
+        """
+        while not self._ended:
+            await self._room.wait()
+            try:
+                self._broker.submit_session(self._token, frame)
+                return
+            except errors.Overloaded:
+                await asyncio.sleep(SEND_RETRY_S)
+
+    async def close(self, release: bool = False) -> None:
+        """The consumer is gone. With `release`, what it holds is pending again at once."""
+        if self._broker.forget_stream(self._token):
+            self._broker.post(commands.CONSUMER_CLOSE, self._token, b"release" if release else b"")
+        self.end(None)
+
+    # --- for the broker -------------------------------------------------------------------
+
+    def push(self, payload: bytes, *, is_delivery: bool) -> None:
+        """Take one frame from the core."""
+        if self._ended:
+            return
+        self._inbox.append((payload, is_delivery))
+        if len(self._inbox) >= INBOX_FRAMES_MAX:
+            self._room.clear()
+        self._wake()
+
+    def end(self, error: errors.FilaServerError | None) -> None:
+        """No more frames will come; those in the inbox can still be read."""
+        if self._ended:
+            return
+        self._ended = True
+        self._error = error
+        self._room.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._changed is not None and not self._changed.done():
+            self._changed.set_result(None)
