@@ -1,0 +1,32 @@
+"""A token bucket that refills from elapsed time, so a million idle buckets cost nothing.
+
+Whoever waits for a token sleeps until bucket_due_ns. Clocks wake late; on a bucket with burst 1 every late
+microsecond would be lost for good, so a refill that somebody waited for may fill LATENESS_NS beyond the burst.
+"""
+
+from libc.stdint cimport int64_t
+
+cdef enum:
+    LATENESS_NS = 10_000_000   # the latest wake that costs a waiter nothing
+
+
+cdef struct Bucket:
+    double  rate               # tokens per second
+    double  burst              # most tokens it holds; 0 stops everything
+    double  level              # tokens at refilled_ns; above burst only by the lateness credit
+    int64_t refilled_ns
+
+
+cdef void bucket_init(Bucket* bucket, double rate, double burst, int64_t now_ns) noexcept nogil       # starts full
+cdef void bucket_configure(Bucket* bucket, double rate, double burst, int64_t now_ns) noexcept nogil  # level kept, clamped
+
+# `demanded`: somebody was waiting for a token all the time since the last refill. Pass the same to every refill
+# of a bucket that has waiters, a reader of statistics too: an undemanded refill cuts the level to the burst.
+cdef void bucket_refill(Bucket* bucket, int64_t now_ns, bint demanded) noexcept nogil
+
+# The rest speak of the level as of the last refill.
+cdef bint bucket_has(Bucket* bucket) noexcept nogil
+cdef void bucket_take(Bucket* bucket) noexcept nogil                # only after bucket_has
+cdef void bucket_give_back(Bucket* bucket) noexcept nogil           # up to burst
+cdef int64_t bucket_due_ns(Bucket* bucket) noexcept nogil           # when it holds a token; INT64_MAX = never
+cdef int64_t bucket_tokens(Bucket* bucket) noexcept nogil           # whole tokens

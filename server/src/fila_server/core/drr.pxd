@@ -1,0 +1,64 @@
+"""Deficit round robin (Shreedhar & Varghese 1996) whose empty rounds are skipped. The promise: docs/fairness.md.
+
+    head                                                     tail
+     flow at turn -> flow -> flow -> [marker] -> flow -> flow          the list, first in, first out
+                                        |
+       at the head it ends a round: round + 1, then the flows due       waiting: heap by due_round
+       in that round are appended, then the marker itself
+
+A flow whose turn ends goes to the tail. One that needs more than one further grant for its next message does
+not walk round after round: it waits in the heap for the round in which it can pay, and the grants of the rounds
+in between are credited when it comes back. So every backlogged flow gets exactly one grant a round, written down
+or not, and a pick costs the same with ten flows and with a million.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+
+cdef enum Place:
+    IDLE = 0             # not backlogged, or parked
+    ON_RING = 1          # on the list
+    WAITING = 2          # in the waiting heap
+
+
+cdef struct Turn:        # one flow's place; embedded FIRST in the owner's struct, zeroed but for its weight
+    Turn*    next        # neighbours on the list
+    Turn*    prev
+    int64_t  deficit     # thousandths of a message it may still send; never below 0
+    int64_t  due_round   # WAITING: the round in which it re-enters
+    int64_t  since_round # WAITING: the round up to which grants are already in `deficit`
+    uint64_t waiting_seq # WAITING: first come, first served within a round
+    uint32_t weight      # 1..1000
+    uint32_t waiting_at  # WAITING: index in the heap
+    uint8_t  place       # a Place
+
+
+cdef struct Ring:
+    Turn     marker      # the end of a round; itself on the list, so a Ring must not be moved
+    Turn*    granted     # the flow at turn once its grant is added, NULL before
+    Turn**   waiting     # binary heap by (due_round, waiting_seq)
+    uint32_t waiting_count
+    uint32_t waiting_capacity
+    uint32_t ring_count  # flows on the list, the marker not counted
+    int64_t  round       # the round that the flows before the marker are in
+    int64_t  quantum     # thousandths of a message granted per unit of weight, per round
+    uint64_t seq         # last waiting_seq given
+
+
+cdef void ring_init(Ring* ring, int64_t quantum) noexcept nogil
+cdef void ring_free(Ring* ring) noexcept nogil                      # its flows belong to their owners
+
+# A flow comes and goes. Each is safe from any place.
+cdef void ring_join(Ring* ring, Turn* turn) noexcept nogil          # became backlogged: tail, deficit 0
+cdef void ring_leave(Ring* ring, Turn* turn) noexcept nogil         # became idle: forfeits its deficit
+cdef void ring_park(Ring* ring, Turn* turn) noexcept nogil          # throttled: keeps at most one grant
+cdef void ring_rejoin(Ring* ring, Turn* turn) noexcept nogil        # may go again: tail, deficit kept
+
+# A pick: turn = ring_turn(); while ring_afford(turn, cost): send, ring_charge(turn, cost).
+cdef Turn* ring_turn(Ring* ring) noexcept nogil                     # NULL when nobody is backlogged
+cdef bint ring_afford(Ring* ring, Turn* turn, int64_t cost) noexcept nogil  # 0: its turn is over, ask ring_turn again
+cdef void ring_charge(Ring* ring, Turn* turn, int64_t cost) noexcept nogil  # after a send
+cdef void ring_yield(Ring* ring, Turn* turn) noexcept nogil         # passes its turn unused, to the tail
+
+cdef void ring_refund(Ring* ring, Turn* turn, int64_t cost) noexcept nogil  # a charged delivery was never written
+cdef void ring_reweigh(Ring* ring, Turn* turn, uint32_t weight) noexcept nogil

@@ -1,0 +1,57 @@
+"""Two hash maps for the scheduler thread: by number, and by text.
+
+Open addressing, linear probing, power-of-two capacity, at most 3/4 full. A removal shifts its followers back, so
+there are no tombstones and a map that was large once is not slow for ever; it gives memory back as it empties.
+Neither may be changed between two calls of `next`.
+"""
+
+from libc.stdint cimport uint32_t, uint64_t
+
+
+cdef struct Cell64:
+    uint64_t key
+    void*    value             # NULL = empty cell, so every key may be used, 0 too
+
+
+cdef struct Map64:             # number -> pointer
+    Cell64*  cells
+    uint32_t count
+    uint32_t capacity          # cells: 0 or a power of two
+
+
+cdef struct Text:              # embedded FIRST in whatever is found by text
+    uint64_t hash              # filled in by textmap_put
+    uint32_t length
+    const char* bytes          # owned by the embedder
+
+
+cdef struct TextCell:
+    uint64_t hash              # here too: a probe that misses need not touch the text
+    Text*    text              # NULL = empty cell
+
+
+cdef struct TextMap:           # text -> Text*
+    TextCell* cells
+    uint32_t count
+    uint32_t capacity
+
+
+cdef void map64_init(Map64* map) noexcept nogil
+cdef void map64_free(Map64* map) noexcept nogil
+cdef int map64_put(Map64* map, uint64_t key, void* value) noexcept nogil  # value not NULL; replaces; -1 = out of memory
+cdef void* map64_get(Map64* map, uint64_t key) noexcept nogil             # NULL when absent
+cdef void* map64_remove(Map64* map, uint64_t key) noexcept nogil          # the removed value, or NULL
+cdef void* map64_next(Map64* map, uint32_t* cursor) noexcept nogil        # start with cursor 0; NULL at the end
+
+# Texts come from outside. The seed makes it impossible to choose a million of them that collide; set it once,
+# before the first text is hashed: a later change would hide what is already in a map.
+cdef void maps_seed(uint64_t seed) noexcept nogil
+cdef uint64_t text_hash(const char* text, uint32_t length) noexcept nogil
+
+cdef void textmap_init(TextMap* map) noexcept nogil
+cdef void textmap_free(TextMap* map) noexcept nogil                       # the texts belong to their embedders
+cdef int textmap_put(TextMap* map, Text* text) noexcept nogil             # replaces one of equal bytes; -1 = out of memory
+cdef Text* textmap_get(TextMap* map, const char* text, uint32_t length) noexcept nogil
+cdef Text* textmap_get_hashed(TextMap* map, const char* text, uint32_t length, uint64_t hash) noexcept nogil
+cdef Text* textmap_remove(TextMap* map, Text* text) noexcept nogil        # this very Text, or NULL when it is not in
+cdef Text* textmap_next(TextMap* map, uint32_t* cursor) noexcept nogil
