@@ -1,0 +1,338 @@
+# Generated from proto/ by `make gen`; do not edit.
+import datetime
+
+from fila.v1 import messages_pb2 as _messages_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class EnqueueRequest(_message.Message):
+    __slots__ = ("queue", "headers", "payload", "options")
+    class HeadersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    headers: _containers.ScalarMap[str, str]
+    payload: bytes
+    options: EnqueueOptions
+    def __init__(self, queue: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., payload: _Optional[bytes] = ..., options: _Optional[_Union[EnqueueOptions, _Mapping]] = ...) -> None: ...
+
+class EnqueueResponse(_message.Message):
+    __slots__ = ("message_id", "offset")
+    MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    message_id: str
+    offset: int
+    def __init__(self, message_id: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class EnqueueOptions(_message.Message):
+    __slots__ = ("delay_ms", "deliver_at", "ttl_ms", "dedup_key")
+    DELAY_MS_FIELD_NUMBER: _ClassVar[int]
+    DELIVER_AT_FIELD_NUMBER: _ClassVar[int]
+    TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    DEDUP_KEY_FIELD_NUMBER: _ClassVar[int]
+    delay_ms: int
+    deliver_at: _timestamp_pb2.Timestamp
+    ttl_ms: int
+    dedup_key: str
+    def __init__(self, delay_ms: _Optional[int] = ..., deliver_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ttl_ms: _Optional[int] = ..., dedup_key: _Optional[str] = ...) -> None: ...
+
+class EnqueueMessage(_message.Message):
+    __slots__ = ("queue", "headers", "payload", "options")
+    class HeadersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    headers: _containers.ScalarMap[str, str]
+    payload: bytes
+    options: EnqueueOptions
+    def __init__(self, queue: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., payload: _Optional[bytes] = ..., options: _Optional[_Union[EnqueueOptions, _Mapping]] = ...) -> None: ...
+
+class EnqueueBatchRequest(_message.Message):
+    __slots__ = ("queue", "messages")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    messages: _containers.RepeatedCompositeFieldContainer[EnqueueMessage]
+    def __init__(self, queue: _Optional[str] = ..., messages: _Optional[_Iterable[_Union[EnqueueMessage, _Mapping]]] = ...) -> None: ...
+
+class EnqueueBatchResponse(_message.Message):
+    __slots__ = ("results",)
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    results: _containers.RepeatedCompositeFieldContainer[EnqueueResult]
+    def __init__(self, results: _Optional[_Iterable[_Union[EnqueueResult, _Mapping]]] = ...) -> None: ...
+
+class EnqueueResult(_message.Message):
+    __slots__ = ("message_id", "offset", "error")
+    MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    message_id: str
+    offset: int
+    error: _messages_pb2.ItemStatus
+    def __init__(self, message_id: _Optional[str] = ..., offset: _Optional[int] = ..., error: _Optional[_Union[_messages_pb2.ItemStatus, _Mapping]] = ...) -> None: ...
+
+class EnqueueStreamRequest(_message.Message):
+    __slots__ = ("sequence", "batch")
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    sequence: int
+    batch: EnqueueBatchRequest
+    def __init__(self, sequence: _Optional[int] = ..., batch: _Optional[_Union[EnqueueBatchRequest, _Mapping]] = ...) -> None: ...
+
+class EnqueueStreamResponse(_message.Message):
+    __slots__ = ("sequence", "results")
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    sequence: int
+    results: _containers.RepeatedCompositeFieldContainer[EnqueueResult]
+    def __init__(self, sequence: _Optional[int] = ..., results: _Optional[_Iterable[_Union[EnqueueResult, _Mapping]]] = ...) -> None: ...
+
+class ConsumeRequest(_message.Message):
+    __slots__ = ("queue", "channel", "max_in_flight", "max_batch")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    MAX_BATCH_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    channel: str
+    max_in_flight: int
+    max_batch: int
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., max_in_flight: _Optional[int] = ..., max_batch: _Optional[int] = ...) -> None: ...
+
+class ConsumeResponse(_message.Message):
+    __slots__ = ("message", "messages")
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    message: _messages_pb2.Message
+    messages: _containers.RepeatedCompositeFieldContainer[_messages_pb2.Message]
+    def __init__(self, message: _Optional[_Union[_messages_pb2.Message, _Mapping]] = ..., messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ...) -> None: ...
+
+class LeaseRequest(_message.Message):
+    __slots__ = ("queue", "channel", "max_messages", "wait_ms")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    MAX_MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    WAIT_MS_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    channel: str
+    max_messages: int
+    wait_ms: int
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., max_messages: _Optional[int] = ..., wait_ms: _Optional[int] = ...) -> None: ...
+
+class LeaseResponse(_message.Message):
+    __slots__ = ("messages",)
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    messages: _containers.RepeatedCompositeFieldContainer[_messages_pb2.Message]
+    def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ...) -> None: ...
+
+class AckRequest(_message.Message):
+    __slots__ = ("queue", "message_id", "channel", "lease_id")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    LEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    message_id: str
+    channel: str
+    lease_id: int
+    def __init__(self, queue: _Optional[str] = ..., message_id: _Optional[str] = ..., channel: _Optional[str] = ..., lease_id: _Optional[int] = ...) -> None: ...
+
+class AckResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class NackRequest(_message.Message):
+    __slots__ = ("queue", "message_id", "error", "channel", "lease_id", "delay_ms")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    LEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    DELAY_MS_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    message_id: str
+    error: str
+    channel: str
+    lease_id: int
+    delay_ms: int
+    def __init__(self, queue: _Optional[str] = ..., message_id: _Optional[str] = ..., error: _Optional[str] = ..., channel: _Optional[str] = ..., lease_id: _Optional[int] = ..., delay_ms: _Optional[int] = ...) -> None: ...
+
+class NackResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class SettleItem(_message.Message):
+    __slots__ = ("message_id", "lease_id", "error", "delay_ms")
+    MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    LEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    DELAY_MS_FIELD_NUMBER: _ClassVar[int]
+    message_id: str
+    lease_id: int
+    error: str
+    delay_ms: int
+    def __init__(self, message_id: _Optional[str] = ..., lease_id: _Optional[int] = ..., error: _Optional[str] = ..., delay_ms: _Optional[int] = ...) -> None: ...
+
+class AckBatchRequest(_message.Message):
+    __slots__ = ("queue", "channel", "items")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    channel: str
+    items: _containers.RepeatedCompositeFieldContainer[SettleItem]
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., items: _Optional[_Iterable[_Union[SettleItem, _Mapping]]] = ...) -> None: ...
+
+class NackBatchRequest(_message.Message):
+    __slots__ = ("queue", "channel", "items")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    channel: str
+    items: _containers.RepeatedCompositeFieldContainer[SettleItem]
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., items: _Optional[_Iterable[_Union[SettleItem, _Mapping]]] = ...) -> None: ...
+
+class SettleBatchResponse(_message.Message):
+    __slots__ = ("results",)
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    results: _containers.RepeatedCompositeFieldContainer[_messages_pb2.ItemStatus]
+    def __init__(self, results: _Optional[_Iterable[_Union[_messages_pb2.ItemStatus, _Mapping]]] = ...) -> None: ...
+
+class ExtendLeaseRequest(_message.Message):
+    __slots__ = ("queue", "channel", "message_id", "lease_id", "extend_ms")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    LEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    EXTEND_MS_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    channel: str
+    message_id: str
+    lease_id: int
+    extend_ms: int
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., message_id: _Optional[str] = ..., lease_id: _Optional[int] = ..., extend_ms: _Optional[int] = ...) -> None: ...
+
+class ExtendLeaseResponse(_message.Message):
+    __slots__ = ("lease_expires_at",)
+    LEASE_EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    lease_expires_at: _timestamp_pb2.Timestamp
+    def __init__(self, lease_expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class ConsumeSessionRequest(_message.Message):
+    __slots__ = ("open", "credit", "ack", "nack", "extend", "close")
+    class Open(_message.Message):
+        __slots__ = ("queue", "channel", "max_in_flight", "initial_credit")
+        QUEUE_FIELD_NUMBER: _ClassVar[int]
+        CHANNEL_FIELD_NUMBER: _ClassVar[int]
+        MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+        INITIAL_CREDIT_FIELD_NUMBER: _ClassVar[int]
+        queue: str
+        channel: str
+        max_in_flight: int
+        initial_credit: int
+        def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., max_in_flight: _Optional[int] = ..., initial_credit: _Optional[int] = ...) -> None: ...
+    class Extend(_message.Message):
+        __slots__ = ("lease_ids", "extend_ms")
+        LEASE_IDS_FIELD_NUMBER: _ClassVar[int]
+        EXTEND_MS_FIELD_NUMBER: _ClassVar[int]
+        lease_ids: _containers.RepeatedScalarFieldContainer[int]
+        extend_ms: int
+        def __init__(self, lease_ids: _Optional[_Iterable[int]] = ..., extend_ms: _Optional[int] = ...) -> None: ...
+    class Close(_message.Message):
+        __slots__ = ("release",)
+        RELEASE_FIELD_NUMBER: _ClassVar[int]
+        release: bool
+        def __init__(self, release: _Optional[bool] = ...) -> None: ...
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    CREDIT_FIELD_NUMBER: _ClassVar[int]
+    ACK_FIELD_NUMBER: _ClassVar[int]
+    NACK_FIELD_NUMBER: _ClassVar[int]
+    EXTEND_FIELD_NUMBER: _ClassVar[int]
+    CLOSE_FIELD_NUMBER: _ClassVar[int]
+    open: ConsumeSessionRequest.Open
+    credit: int
+    ack: Settle
+    nack: Settle
+    extend: ConsumeSessionRequest.Extend
+    close: ConsumeSessionRequest.Close
+    def __init__(self, open: _Optional[_Union[ConsumeSessionRequest.Open, _Mapping]] = ..., credit: _Optional[int] = ..., ack: _Optional[_Union[Settle, _Mapping]] = ..., nack: _Optional[_Union[Settle, _Mapping]] = ..., extend: _Optional[_Union[ConsumeSessionRequest.Extend, _Mapping]] = ..., close: _Optional[_Union[ConsumeSessionRequest.Close, _Mapping]] = ...) -> None: ...
+
+class Settle(_message.Message):
+    __slots__ = ("sequence", "lease_ids", "error", "delay_ms")
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    LEASE_IDS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    DELAY_MS_FIELD_NUMBER: _ClassVar[int]
+    sequence: int
+    lease_ids: _containers.RepeatedScalarFieldContainer[int]
+    error: str
+    delay_ms: int
+    def __init__(self, sequence: _Optional[int] = ..., lease_ids: _Optional[_Iterable[int]] = ..., error: _Optional[str] = ..., delay_ms: _Optional[int] = ...) -> None: ...
+
+class ConsumeSessionResponse(_message.Message):
+    __slots__ = ("opened", "delivery", "settled", "extended")
+    class Opened(_message.Message):
+        __slots__ = ("consumer_id",)
+        CONSUMER_ID_FIELD_NUMBER: _ClassVar[int]
+        consumer_id: int
+        def __init__(self, consumer_id: _Optional[int] = ...) -> None: ...
+    class Delivery(_message.Message):
+        __slots__ = ("messages",)
+        MESSAGES_FIELD_NUMBER: _ClassVar[int]
+        messages: _containers.RepeatedCompositeFieldContainer[_messages_pb2.Message]
+        def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ...) -> None: ...
+    class Failure(_message.Message):
+        __slots__ = ("lease_id", "status")
+        LEASE_ID_FIELD_NUMBER: _ClassVar[int]
+        STATUS_FIELD_NUMBER: _ClassVar[int]
+        lease_id: int
+        status: _messages_pb2.ItemStatus
+        def __init__(self, lease_id: _Optional[int] = ..., status: _Optional[_Union[_messages_pb2.ItemStatus, _Mapping]] = ...) -> None: ...
+    class Settled(_message.Message):
+        __slots__ = ("sequence", "failures")
+        SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+        FAILURES_FIELD_NUMBER: _ClassVar[int]
+        sequence: int
+        failures: _containers.RepeatedCompositeFieldContainer[ConsumeSessionResponse.Failure]
+        def __init__(self, sequence: _Optional[int] = ..., failures: _Optional[_Iterable[_Union[ConsumeSessionResponse.Failure, _Mapping]]] = ...) -> None: ...
+    class Extended(_message.Message):
+        __slots__ = ("lease_ids", "lease_expires_at", "failures")
+        LEASE_IDS_FIELD_NUMBER: _ClassVar[int]
+        LEASE_EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+        FAILURES_FIELD_NUMBER: _ClassVar[int]
+        lease_ids: _containers.RepeatedScalarFieldContainer[int]
+        lease_expires_at: _timestamp_pb2.Timestamp
+        failures: _containers.RepeatedCompositeFieldContainer[ConsumeSessionResponse.Failure]
+        def __init__(self, lease_ids: _Optional[_Iterable[int]] = ..., lease_expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., failures: _Optional[_Iterable[_Union[ConsumeSessionResponse.Failure, _Mapping]]] = ...) -> None: ...
+    OPENED_FIELD_NUMBER: _ClassVar[int]
+    DELIVERY_FIELD_NUMBER: _ClassVar[int]
+    SETTLED_FIELD_NUMBER: _ClassVar[int]
+    EXTENDED_FIELD_NUMBER: _ClassVar[int]
+    opened: ConsumeSessionResponse.Opened
+    delivery: ConsumeSessionResponse.Delivery
+    settled: ConsumeSessionResponse.Settled
+    extended: ConsumeSessionResponse.Extended
+    def __init__(self, opened: _Optional[_Union[ConsumeSessionResponse.Opened, _Mapping]] = ..., delivery: _Optional[_Union[ConsumeSessionResponse.Delivery, _Mapping]] = ..., settled: _Optional[_Union[ConsumeSessionResponse.Settled, _Mapping]] = ..., extended: _Optional[_Union[ConsumeSessionResponse.Extended, _Mapping]] = ...) -> None: ...
