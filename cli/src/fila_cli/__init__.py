@@ -1,0 +1,1 @@
+"""The command line `fila`: speaks the wire contract and knows nothing of the server."""

@@ -1,0 +1,1 @@
+"""The Fila server: Python edges around a compiled core. Start reading at main.py."""

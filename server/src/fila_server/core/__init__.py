@@ -1,0 +1,1 @@
+"""The compiled core: everything a message passes through between an edge and the disk."""
