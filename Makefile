@@ -1,0 +1,105 @@
+# Everything a developer does, one word each. `make help` lists the words.
+#
+# Stamps live inside .venv, so removing .venv starts over. Nothing is installed twice: a second `make run` finds
+# every stamp newer than what it depends on and starts the server at once.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+BUF := proto/node_modules/.bin/buf
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+# What the compiled core is made from; `make` looks at their times, setup.py at their contents.
+CORE := $(shell find server/src -name '*.pyx' -o -name '*.pxd')
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
+PYTEST ?= pytest
+PYTEST_ARGS ?=
+
+.PHONY: help setup build run test check bench soak gen gen-check fmt lock clean
+
+help: ## Show these words
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+setup: $(VENV)/.system-dev $(VENV)/.dev $(BUF) build ## Install everything that developing takes
+
+build: $(VENV)/.core ## Build the server and the CLI into .venv/bin
+
+run: build ## Build, then start fila-server on port 5555 with its data in ./data
+	@exec $(BIN)/fila-server
+
+test: build $(VENV)/.dev ## Build, then run every test
+	$(PYTEST) $(PYTEST_ARGS)
+
+check: $(VENV)/.dev $(BUF) ## Formats, lint, types, import layers, contract, generated code: under a minute
+	ruff format --check .
+	ruff check .
+	mypy
+	lint-imports
+	$(BUF) lint
+	$(BUF) format --diff --exit-code
+	@$(MAKE) --no-print-directory gen-check
+
+bench: build $(VENV)/.dev ## Measure, and print a table
+	python bench/run.py
+
+soak: build $(VENV)/.dev ## Crash, power-cut and simulation tests with nightly counts
+	FILA_SOAK=1 $(PYTEST) --timeout 0 tests/crash tests/simulation
+
+gen: $(VENV)/.dev $(BUF) ## Generate code from proto/
+	rm -f sdks/python/src/fila/v1/*_pb2*
+	$(BUF) generate
+
+# Generates aside and compares, so that a difference is shown and nothing is touched.
+gen-check: $(VENV)/.dev $(BUF) ## Fail if generating again would change anything
+	@rm -rf build/gen-check && mkdir -p build/gen-check
+	@$(BUF) generate --output build/gen-check
+	@diff -r --exclude=__init__.py --exclude=__pycache__ build/gen-check/sdks/python/src/fila/v1 \
+		sdks/python/src/fila/v1 || { echo "The generated code is not current: run make gen." >&2; exit 1; }
+
+fmt: $(VENV)/.dev $(BUF) ## Format Python and proto files
+	ruff format .
+	ruff check --fix-only --quiet .
+	$(BUF) format --write
+
+lock: $(VENV)/.dev ## Resolve pyproject.toml and requirements/*.in again
+	$(COMPILE) pyproject.toml requirements/build.in -o requirements/build.txt
+	$(COMPILE) pyproject.toml requirements/dev.in -o requirements/dev.txt
+
+clean: ## Remove what was built; the data directory stays
+	rm -rf build dist $(VENV) proto/node_modules .pytest_cache .mypy_cache .ruff_cache *.egg-info
+	find server cli sdks \( -name '*.so' -o -name __pycache__ \) -prune -exec rm -rf {} +
+
+# --- how it gets there -----------------------------------------------------------------------------------------
+
+$(VENV)/.system-build: tools/system-packages
+	@PYTHON=$(PYTHON) tools/system-packages build
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.system-dev: $(VENV)/.system-build
+	@PYTHON=$(PYTHON) tools/system-packages dev
+	@touch $@
+
+$(VENV)/.build: $(VENV)/.system-build requirements/build.txt
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/build.txt
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.build $(VENV)/.system-dev requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
+	@touch $@
+
+# The editable install makes the two commands; the modules are built before it, where their output can be seen.
+$(VENV)/.core: $(VENV)/.build setup.py pyproject.toml $(CORE)
+	$(BIN)/python setup.py --quiet build_ext --inplace
+	@test $(VENV)/.commands -nt pyproject.toml || { \
+		$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable . && touch $(VENV)/.commands; }
+	@touch $@
+
+$(BUF): proto/package-lock.json proto/package.json $(VENV)/.system-dev
+	npm ci --prefix proto --no-fund --no-audit --ignore-scripts --loglevel=error
+	@touch $@
