@@ -35,6 +35,7 @@ cdef struct Turn:        # one flow's place; embedded FIRST in the owner's struc
 
 cdef struct Ring:
     Turn     marker      # the end of a round; itself on the list, so a Ring must not be moved
+    Turn*    head        # flow at turn, or the marker; the list is a circle, so the tail is head.prev
     Turn*    granted     # the flow at turn once its grant is added, NULL before
     Turn**   waiting     # binary heap by (due_round, waiting_seq)
     uint32_t waiting_count
