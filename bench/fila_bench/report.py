@@ -1,0 +1,147 @@
+"""What a benchmark found, and the three ways to show it: a table, JSON, markdown.
+
+A number without its machine and commit is a rumour, so both are part of every report.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One measured number of one benchmark."""
+
+    benchmark: str
+    case: str
+    value: float
+    unit: str
+    reach: float | None = None
+    """What the number should be at least (`better` = more) or at most (less)."""
+
+    better: Literal["more", "less"] = "more"
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def reached(self) -> bool | None:
+        if self.reach is None:
+            return None
+        return self.value >= self.reach if self.better == "more" else self.value <= self.reach
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """Where and on what the numbers were measured."""
+
+    cpu: str
+    cores: int
+    memory_gib: float
+    kernel: str
+    python: str
+    commit: str
+    measured_at: str
+
+
+def this_machine() -> Machine:
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return Machine(
+        cpu=_cpu_model(),
+        cores=len(os.sched_getaffinity(0)),
+        memory_gib=round(memory_bytes / 2**30, 1),
+        kernel=platform.release(),
+        python=platform.python_version(),
+        commit=_commit(),
+        measured_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    )
+
+
+def table(findings: Sequence[Finding]) -> str:
+    """Aligned text; details follow their number, since a rate means little without its backlog."""
+    rows = [("BENCHMARK", "CASE", "MEASURED", "REACH", "", "DETAILS")]
+    rows += [_row(finding) for finding in findings]
+    widths = [max(len(row[i]) for row in rows) for i in range(5)]
+    lines = []
+    for row in rows:
+        cells = [row[0].ljust(widths[0]), row[1].ljust(widths[1]), row[2].rjust(widths[2]), row[3].rjust(widths[3])]
+        lines.append("  ".join([*cells, row[4].ljust(widths[4]), row[5]]).rstrip())
+    return "\n".join(lines)
+
+
+def as_json(findings: Sequence[Finding], machine: Machine) -> str:
+    listed = [{**asdict(finding), "reached": finding.reached} for finding in findings]
+    return json.dumps({"machine": asdict(machine), "findings": listed}, indent=2)
+
+
+def from_json(text: str) -> list[Finding]:
+    return [
+        Finding(**{key: value for key, value in entry.items() if key != "reached"})
+        for entry in json.loads(text)["findings"]
+    ]
+
+
+def markdown(findings: Sequence[Finding], machine: Machine) -> str:
+    """The page `docs/benchmarks.md`; everything on it comes from a run, nothing from a hand."""
+    lines = [
+        "# Benchmarks",
+        "",
+        "Written by `make bench MARKDOWN=docs/benchmarks.md` (`bench/run.py --markdown`); do not edit by hand.",
+        "Broker and load generator share the machine, as they would not in production.",
+        "",
+        f"- Machine: {machine.cpu}, {machine.cores} cores, {machine.memory_gib} GiB, Linux {machine.kernel}",
+        f"- Python {machine.python}, commit {machine.commit}, {machine.measured_at}",
+        "",
+    ]
+    for name in dict.fromkeys(finding.benchmark for finding in findings):
+        lines += [f"## {name}", "", "| case | measured | to reach | | details |", "|---|---:|---:|---|---|"]
+        for finding in findings:
+            if finding.benchmark == name:
+                _, case, value, reach, mark, details = _row(finding)
+                lines.append(f"| {case} | {value} | {reach} | {mark} | {details} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _row(finding: Finding) -> tuple[str, str, str, str, str, str]:
+    reach, mark = "", ""
+    if finding.reach is not None:
+        sign = "≥" if finding.better == "more" else "≤"
+        reach = f"{sign} {_number(finding.reach)}"
+        mark = "ok" if finding.reached else "MISSED"
+    details = ", ".join(f"{name} {_detail(value)}" for name, value in finding.details.items())
+    value = f"{_number(finding.value)} {finding.unit}".strip()
+    return finding.benchmark, finding.case, value, reach, mark, details
+
+
+def _number(value: float) -> str:
+    if abs(value) >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if abs(value) < 10 else f"{value:.1f}"
+
+
+def _detail(value: object) -> str:
+    return _number(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+def _cpu_model() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def _commit() -> str:
+    def git(*arguments: str) -> str:
+        here = Path(__file__).parent
+        done = subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    commit = git("rev-parse", "--short=12", "HEAD") or "unknown"
+    return f"{commit} with uncommitted changes" if git("status", "--porcelain", "--untracked-files=no") else commit

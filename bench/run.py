@@ -1,0 +1,85 @@
+"""`make bench`: run the benchmarks, print what they found, write it down.
+
+    bench/run.py                                 all of them (about ten minutes)
+    bench/run.py --only full-life,unary          some, by name
+    bench/run.py --quick --only headline         short and small, for a first look
+    bench/run.py --markdown docs/benchmarks.md   write the page of the documentation
+
+Exit code 1 when a number that should be reached was missed and --strict was given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from fila_bench import report, scenarios
+from fila_bench.load import LoadFailed
+from fila_bench.registry import BENCHMARK_BY_NAME, QUICK, Budget
+from fila_bench.report import Finding
+from fila_bench.server import ServerFailed
+
+_DEFAULT_JSON = Path(__file__).resolve().parents[1] / "build" / "bench" / "results.json"
+
+
+def main() -> int:
+    scenarios.register_all()
+    options = _options()
+    if options.list:
+        for benchmark in BENCHMARK_BY_NAME.values():
+            print(f"{benchmark.name:18} {benchmark.about}")
+        return 0
+
+    names = [name for name in options.only.split(",") if name] or list(BENCHMARK_BY_NAME)
+    if unknown := [name for name in names if name not in BENCHMARK_BY_NAME]:
+        print(f"no benchmark is called {', '.join(unknown)}; --list shows their names", file=sys.stderr)
+        return 2
+
+    budget = QUICK if options.quick else Budget()
+    if options.seconds:
+        budget = replace(budget, seconds=options.seconds)
+    findings, failed = _run(names, budget)
+
+    machine = report.this_machine()
+    print("\n" + report.table(findings))
+    print(f"\n{machine.cpu}, {machine.cores} cores, commit {machine.commit}, {machine.measured_at}")
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(report.as_json(findings, machine) + "\n")
+    if options.markdown:
+        options.markdown.write_text(report.markdown(findings, machine))
+    missed = any(finding.reached is False for finding in findings)
+    return 1 if failed or (options.strict and missed) else 0
+
+
+def _run(names: list[str], budget: Budget) -> tuple[list[Finding], bool]:
+    findings: list[Finding] = []
+    failed = False
+    for name in names:
+        print(f"{name} ...", file=sys.stderr)
+        try:
+            for finding in BENCHMARK_BY_NAME[name].run(budget):
+                print(report.table([finding]).splitlines()[1], file=sys.stderr, flush=True)
+                findings.append(finding)
+        except (LoadFailed, ServerFailed) as error:
+            # One broken benchmark should not cost the others' half hour.
+            failed = True
+            print(f"{name} failed: {error}", file=sys.stderr)
+    return findings, failed
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", metavar="NAMES", help="comma-separated names; default: all")
+    parser.add_argument("--list", action="store_true", help="list the names and stop")
+    parser.add_argument("--quick", action="store_true", help="short runs and small backlogs")
+    parser.add_argument("--seconds", type=float, help="length of each measured stretch")
+    parser.add_argument("--json", type=Path, default=_DEFAULT_JSON, metavar="FILE")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the findings as a page")
+    parser.add_argument("--strict", action="store_true", help="exit 1 when something was not reached")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
