@@ -93,13 +93,16 @@ $(VENV)/.dev: $(VENV)/.build $(VENV)/.system-dev requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
 	@touch $@
 
-# The editable install makes the two commands; the modules are built before it, where their output can be seen.
-$(VENV)/.core: $(VENV)/.build setup.py pyproject.toml $(CORE)
+# The two commands, importing from this tree; the compiled modules are the next target's business.
+$(VENV)/.commands: $(VENV)/.build pyproject.toml
+	@FILA_MODULES=none $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.core: $(VENV)/.commands setup.py $(CORE)
 	$(BIN)/python setup.py --quiet build_ext --inplace
-	@test $(VENV)/.commands -nt pyproject.toml || { \
-		$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable . && touch $(VENV)/.commands; }
 	@touch $@
 
 $(BUF): proto/package-lock.json proto/package.json $(VENV)/.system-dev
 	npm ci --prefix proto --no-fund --no-audit --ignore-scripts --loglevel=error
+	@mkdir -p $(dir $@) && ln -sf ../$$(cd proto/node_modules && echo @bufbuild/buf-linux-*)/bin/buf $@
 	@touch $@

@@ -9,9 +9,11 @@ when its .pyx, its .pxd, or any .pxd it cimports is newer than the result.
 
 import fcntl
 import os
+import sys
 from pathlib import Path
 
 from Cython.Build import cythonize
+from Cython.Compiler.Errors import CompileError
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
@@ -32,6 +34,9 @@ COMPILE_ARGS = ["-O3", "-fvisibility=hidden", "-Wno-unused-function", "-Wno-unre
 LINK_ARGS = ["-Wl,--as-needed", "-lrocksdb", "-lpthread"]
 
 
+FAILED: list[str] = []
+
+
 def extensions() -> list[Extension]:
     """One extension a .pyx, cythonized, or none while there are none."""
     wanted = set(filter(None, os.environ.get("FILA_MODULES", "").split(",")))
@@ -45,14 +50,18 @@ def extensions() -> list[Extension]:
         for path in sorted(SOURCES.rglob("*.pyx"))
         if not wanted or path.stem in wanted
     ]
-    if not found:
-        return []
-    modules: list[Extension] = cythonize(
-        found,
-        build_dir=WORK.as_posix(),
-        include_path=[SOURCES.as_posix()],
-        compiler_directives=DIRECTIVES,
-    )
+    modules = []
+    for extension in found:
+        # One at a time, so that a module that does not compile keeps no other from being built.
+        try:
+            modules += cythonize(
+                [extension],
+                build_dir=WORK.as_posix(),
+                include_path=[SOURCES.as_posix()],
+                compiler_directives=DIRECTIVES,
+            )
+        except CompileError:
+            FAILED.append(extension.name)
     return modules
 
 
@@ -72,3 +81,5 @@ if __name__ == "__main__":
     with (WORK / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExt})
+    if FAILED:
+        sys.exit(f"did not compile: {', '.join(FAILED)}")
