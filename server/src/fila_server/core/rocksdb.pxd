@@ -6,8 +6,7 @@ that this page is also the list of what an upgrade has to keep. Conventions of t
 - `errptr` must point to NULL on entry; on failure it is a malloc'd text, freed by
   `rocksdb_free`. The text is the only error code there is: store.pyx reads it.
 - Keys and values are copied by the callee unless a name says "pinned".
-- Nothing here raises or needs the GIL. A module that calls one of these functions
-  itself (and not only through store.pxd) must link: `# distutils: libraries = rocksdb`.
+- Nothing here raises or needs the GIL.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
@@ -54,6 +53,7 @@ cdef extern from "rocksdb/c.h" nogil:
         const rocksdb_options_t* options, const char* name, size_t* lencf, char** errptr)
     void rocksdb_list_column_families_destroy(char** list, size_t len)
     void rocksdb_column_family_handle_destroy(rocksdb_column_family_handle_t* handle)
+    void rocksdb_repair_db(const rocksdb_options_t* options, const char* name, char** errptr)
     void rocksdb_cancel_all_background_work(rocksdb_t* db, unsigned char wait)
     void rocksdb_close(rocksdb_t* db)
     void rocksdb_free(void* ptr)
@@ -141,6 +141,7 @@ cdef extern from "rocksdb/c.h" nogil:
     void rocksdb_delete_file_in_range_cf(
         rocksdb_t* db, rocksdb_column_family_handle_t* column_family,
         const char* start_key, size_t start_key_len, const char* limit_key, size_t limit_key_len, char** errptr)
+    void rocksdb_disable_manual_compaction(rocksdb_t* db)
     rocksdb_compactoptions_t* rocksdb_compactoptions_create()
     void rocksdb_compactoptions_destroy(rocksdb_compactoptions_t* options)
     void rocksdb_compactoptions_set_exclusive_manual_compaction(

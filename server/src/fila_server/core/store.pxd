@@ -11,9 +11,6 @@ call at the same time: RocksDB locks inside, and nothing here adds state to that
 No function raises or needs the GIL. Each answers with a StoreStatus, and whatever is not
 STORE_OK leaves a sentence in the caller's own StoreError saying what happened and what to
 do. (One per thread, so that two threads that fail together don't write one buffer.)
-
-Linking: a module that only cimports from here needs nothing; one that also calls
-functions of rocksdb.pxd needs `# distutils: libraries = rocksdb`.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -31,7 +28,7 @@ from fila_server.core.rocksdb cimport (
 )
 
 
-cdef enum Family:           # the numbers index Store.family; on disk the names count
+cdef enum:                  # families: the numbers index Store.family; on disk the names count
     META = 0                # one record each: format, reservations, epoch
     FRAMES = 1              # queue | first offset             payload bytes of one frame
     INDEX = 2               # queue | first offset             per message: routing, size, times
@@ -106,6 +103,9 @@ cdef struct Store:
     rocksdb_cache_t* cache
     int lock_fd
     bint created                                # by this open
+    bint repaired                               # this open rebuilt the table of contents; records may be
+                                                # lost, and deleted ones may be back
+    bint stopped                                # the last write failed, other than by a stall
     WalReport wal                               # of this open
     StoreCounters counters
     char directory[4096]
@@ -167,9 +167,11 @@ cdef bint scan_valid(rocksdb_iterator_t* scan) noexcept nogil
 cdef void scan_next(rocksdb_iterator_t* scan) noexcept nogil
 cdef const char* scan_key(rocksdb_iterator_t* scan, size_t* key_bytes) noexcept nogil       # until the next move
 cdef const char* scan_value(rocksdb_iterator_t* scan, size_t* value_bytes) noexcept nogil   # until the next move
-# Ask once when a scan is no longer valid: the end, or STORE_DAMAGED (a block that fails its checksum
-# ends the scan; step over it with scan_skip_damage).
+# Ask when a scan is no longer valid: the end, or STORE_DAMAGED (a block that fails its checksum ends the
+# scan). scan_skip_damage goes on behind that block: `last` is the last key that was read, or the one sought.
 cdef int scan_status(Store* store, rocksdb_iterator_t* scan, StoreError* error) noexcept nogil
+cdef int scan_skip_damage(
+    Store* store, rocksdb_iterator_t* scan, const char* last, size_t last_bytes, StoreError* error) noexcept nogil
 cdef void scan_free(rocksdb_iterator_t* scan) noexcept nogil
 
 # --- what it holds, and giving it back -------------------------------------------------
@@ -178,7 +180,7 @@ cdef uint64_t store_cache_bytes(Store* store) noexcept nogil
 cdef uint64_t store_table_bytes(Store* store) noexcept nogil        # tables and blob files
 cdef uint64_t store_wal_bytes(Store* store) noexcept nogil
 cdef uint64_t store_disk_bytes(Store* store) noexcept nogil         # every file of the store, ballast not counted
-# True while the engine refuses writes after a background error (a full disk at a table flush); it resumes by itself.
+# The last write failed for lack of space or worse. A full disk heals by itself: try a write again each second or so.
 cdef bint store_is_stopped(Store* store) noexcept nogil
 # Rewrites the range so that what was deleted leaves the disk. Blocks the caller, no other thread:
 # for a background thread, after a purge or a deleted queue. NULL, 0 = from the start / to the end.

@@ -1,0 +1,57 @@
+"""The data directory as the operating system sees it: its lock, its format file, its free space.
+
+The free space has three levels, because RocksDB 7.8.3 aborts the process when a write to
+its log meets a full disk, and fails every write for a while when a table does:
+
+    DISK_ROOMY     |  everything goes
+    -- min_free_bytes (the floor) ---------------------------------------------------------
+    DISK_LOW       |  enqueues are refused; acks and deliveries go on
+    -- DISK_BALLAST_MARK ----  the ballast file is deleted here, once: more room for acks --
+    DISK_CRITICAL  |  when even that is used up: every write is refused
+
+disk_check is one statvfs call, cheap enough for each 100 ms on the scheduler thread.
+"""
+
+from libc.stdint cimport int64_t
+
+from fila_server.core.store cimport StoreError
+
+cdef enum DiskLevel:
+    DISK_ROOMY = 0
+    DISK_LOW = 1
+    DISK_CRITICAL = 2
+
+cdef enum:
+    DISK_BALLAST_MARK = 50331648        # 48 MiB free: the ballast goes
+    DISK_CRITICAL_MARK = 25165824       # 24 MiB free and no ballast left: a log and two tables at once still fit
+
+cdef struct Disk:
+    char ballast_path[4096]
+    char directory[4096]
+    int64_t min_free_bytes
+    int64_t ballast_bytes
+    int64_t free_bytes              # as of the last check
+    int64_t total_bytes
+    bint ballast_held
+    int level                       # DiskLevel of the last check
+    int64_t released_count          # times the ballast was given up
+
+
+# --- free space ------------------------------------------------------------------------
+# Call after store_open (the directory exists then). Takes the ballast if there is room for it and the floor.
+cdef int disk_open(
+    Disk* disk, const char* directory, int64_t min_free_bytes, int64_t ballast_bytes, StoreError* error) noexcept nogil
+# Answers the level; gives the ballast up when it must. Scheduler thread, each 100 ms.
+cdef int disk_check(Disk* disk) noexcept nogil
+# Takes the ballast again when there is room for it and the floor. May take milliseconds: not for the
+# scheduler thread. True when it is held afterwards.
+cdef bint disk_restore_ballast(Disk* disk) noexcept nogil
+
+# --- the directory (store_open calls these) --------------------------------------------
+# Creates the directory and takes its lock; -1 with STORE_IN_USE or STORE_UNWRITABLE in `error`.
+cdef int directory_lock(const char* directory, StoreError* error) noexcept nogil
+cdef void directory_unlock(int lock_fd) noexcept nogil
+# Bytes taken on disk by the files directly in the directory whose name ends so ("" = all).
+cdef int64_t directory_bytes(const char* directory, const char* suffix) noexcept nogil
+cdef int64_t format_read(const char* directory) noexcept nogil      # 0: no file, or not readable as a number
+cdef int format_write(const char* directory, int64_t format, StoreError* error) noexcept nogil

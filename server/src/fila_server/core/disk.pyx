@@ -1,0 +1,281 @@
+"""The data directory as the operating system sees it; the map and the levels are in disk.pxd.
+
+The ballast is a file of real blocks that holds nothing. While the disk fills up it is the
+one thing we can give back at once, and it buys the time in which acks empty the store.
+"""
+
+from libc.errno cimport EAGAIN, EEXIST, errno
+from libc.stdint cimport int64_t
+from libc.stdio cimport rename, snprintf
+from libc.stdlib cimport atoll
+from libc.string cimport memcpy, memset, strerror, strlen, strncmp
+
+from fila_server.core.store cimport (
+    STORE_ERROR_BYTES,
+    STORE_FAILED,
+    STORE_IN_USE,
+    STORE_OK,
+    STORE_UNWRITABLE,
+    StoreError,
+)
+
+
+cdef extern from "sys/statvfs.h" nogil:
+    cdef struct statvfs_t "statvfs":
+        unsigned long f_frsize
+        unsigned long f_blocks
+        unsigned long f_bavail
+    int statvfs(const char* path, statvfs_t* buffer)
+
+cdef extern from "sys/stat.h" nogil:
+    cdef struct stat_t "stat":
+        int64_t st_size
+        int64_t st_blocks
+    int fstatat(int directory_fd, const char* name, stat_t* buffer, int flags)
+    int mkdir(const char* path, unsigned int mode)
+
+cdef extern from "sys/file.h" nogil:
+    int flock(int fd, int operation)
+    enum:
+        LOCK_EX
+        LOCK_NB
+
+cdef extern from "fcntl.h" nogil:
+    enum:
+        O_CLOEXEC
+        O_CREAT
+        O_RDONLY
+        O_RDWR
+        O_TRUNC
+        O_WRONLY
+        O_DIRECTORY
+        AT_FDCWD
+    int c_open "open"(const char* path, int flags, ...)
+    int posix_fallocate(int fd, int64_t offset, int64_t length)
+
+cdef extern from "unistd.h" nogil:
+    int c_close "close"(int fd)
+    ssize_t c_read "read"(int fd, void* buffer, size_t count)
+    ssize_t pwrite(int fd, const void* buffer, size_t count, int64_t offset)
+    int ftruncate(int fd, int64_t length)
+    int fsync(int fd)
+    int unlink(const char* path)
+    int getpid()
+
+cdef extern from "dirent.h" nogil:
+    ctypedef struct DIR:
+        pass
+    cdef struct dirent_t "dirent":
+        char d_name[256]
+    DIR* opendir(const char* path)
+    dirent_t* readdir(DIR* directory)
+    int closedir(DIR* directory)
+    int dirfd(DIR* directory)
+
+
+# --- free space --------------------------------------------------------------------------
+
+cdef int disk_open(
+        Disk* disk, const char* directory, int64_t min_free_bytes, int64_t ballast_bytes,
+        StoreError* error) noexcept nogil:
+    memset(disk, 0, sizeof(Disk))
+    snprintf(disk.directory, sizeof(disk.directory), "%s", directory)
+    snprintf(disk.ballast_path, sizeof(disk.ballast_path), "%s/ballast", directory)
+    disk.min_free_bytes = min_free_bytes
+    disk.ballast_bytes = ballast_bytes
+    if ballast_bytes == 0:
+        unlink(disk.ballast_path)       # of an earlier start that was told to have one
+    disk_restore_ballast(disk)
+    disk_check(disk)
+    return STORE_OK
+
+
+cdef int disk_check(Disk* disk) noexcept nogil:
+    _measure(disk)
+    if disk.free_bytes < DISK_BALLAST_MARK and disk.ballast_held:
+        unlink(disk.ballast_path)
+        disk.ballast_held = False
+        disk.released_count += 1
+        _measure(disk)
+    if disk.free_bytes < DISK_CRITICAL_MARK:
+        disk.level = DISK_CRITICAL
+    elif disk.free_bytes < disk.min_free_bytes:
+        disk.level = DISK_LOW
+    else:
+        disk.level = DISK_ROOMY
+    return disk.level
+
+
+cdef void _measure(Disk* disk) noexcept nogil:
+    cdef statvfs_t space
+    if statvfs(disk.directory, &space) != 0:
+        return      # the last answer stands; a directory that is gone makes itself heard elsewhere
+    disk.free_bytes = <int64_t>space.f_bavail * <int64_t>space.f_frsize
+    disk.total_bytes = <int64_t>space.f_blocks * <int64_t>space.f_frsize
+
+
+cdef bint disk_restore_ballast(Disk* disk) noexcept nogil:
+    cdef int fd
+    cdef stat_t found
+    if disk.ballast_held or disk.ballast_bytes == 0:
+        return disk.ballast_held
+    _measure(disk)
+    if fstatat(AT_FDCWD, disk.ballast_path, &found, 0) == 0 and found.st_blocks * 512 >= disk.ballast_bytes:
+        disk.ballast_held = True        # of an earlier start
+        return True
+    if disk.free_bytes < disk.min_free_bytes + 2 * disk.ballast_bytes:
+        return False        # twice, so that taking it does not bring back what made us give it up
+    fd = c_open(disk.ballast_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    if fd < 0:
+        return False
+    disk.ballast_held = posix_fallocate(fd, 0, disk.ballast_bytes) == 0
+    c_close(fd)
+    if not disk.ballast_held:
+        unlink(disk.ballast_path)
+    return disk.ballast_held
+
+
+# --- the directory -----------------------------------------------------------------------
+
+cdef int _unwritable(StoreError* error, const char* path) noexcept nogil:
+    error.status = STORE_UNWRITABLE
+    snprintf(error.text, STORE_ERROR_BYTES,
+             "the data directory cannot be written: %.300s: %s; check its owner and mode, or set server.data_dir",
+             path, strerror(errno))
+    return -1
+
+
+cdef int directory_lock(const char* directory, StoreError* error) noexcept nogil:
+    cdef char path[4096]
+    cdef char text[64]
+    cdef StoreError unused
+    cdef int fd
+    cdef ssize_t got
+    if error == NULL:
+        error = &unused
+    if _make_directories(directory) != 0:
+        return _unwritable(error, directory)
+    snprintf(path, sizeof(path), "%s/fila.lock", directory)
+    fd = c_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    if fd < 0:
+        return _unwritable(error, path)
+    # flock, not fcntl: it belongs to this open file, so a second engine in this process meets it too,
+    # and the kernel drops it with the process however that ends.
+    if flock(fd, LOCK_EX | LOCK_NB) != 0:
+        got = c_read(fd, text, sizeof(text) - 1)
+        text[got if got > 0 else 0] = 0
+        error.status = STORE_IN_USE
+        snprintf(error.text, STORE_ERROR_BYTES,
+                 "the data directory %.300s is in use by process %s; stop that server, or set server.data_dir",
+                 directory, text)
+        c_close(fd)
+        return -1
+    snprintf(text, sizeof(text), "%d", getpid())
+    if ftruncate(fd, 0) != 0 or pwrite(fd, text, strlen(text), 0) < 0:
+        pass        # who holds it is a courtesy; holding it is what counts
+    if _is_writable(directory, error) != 0:
+        c_close(fd)
+        return -1
+    return fd
+
+
+cdef int _is_writable(const char* directory, StoreError* error) noexcept nogil:
+    """The lock file may exist already in a directory where no new file can be made."""
+    cdef char path[4096]
+    cdef int fd
+    snprintf(path, sizeof(path), "%s/fila.probe", directory)
+    fd = c_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    if fd < 0:
+        return _unwritable(error, directory)
+    c_close(fd)
+    unlink(path)
+    return 0
+
+
+cdef int _make_directories(const char* directory) noexcept nogil:
+    """Like `mkdir -p`, but the last part is for this user only."""
+    cdef char path[4096]
+    cdef size_t length = strlen(directory)
+    cdef size_t i
+    if length == 0 or length >= sizeof(path) - 32:
+        return -1
+    memcpy(path, directory, length + 1)
+    for i in range(1, length):
+        if path[i] == b"/":
+            path[i] = 0
+            if mkdir(path, 0o755) != 0 and errno != EEXIST:
+                return -1
+            path[i] = b"/"
+    if mkdir(path, 0o700) != 0 and errno != EEXIST:
+        return -1
+    return 0
+
+
+cdef void directory_unlock(int lock_fd) noexcept nogil:
+    c_close(lock_fd)
+
+
+cdef int64_t directory_bytes(const char* directory, const char* suffix) noexcept nogil:
+    cdef int64_t total = 0
+    cdef dirent_t* entry
+    cdef stat_t found
+    cdef size_t length, suffix_bytes = strlen(suffix)
+    cdef DIR* listing = opendir(directory)
+    if listing == NULL:
+        return 0
+    while True:
+        entry = readdir(listing)
+        if entry == NULL:
+            break
+        length = strlen(entry.d_name)
+        if entry.d_name[0] == b"." or length < suffix_bytes:
+            continue
+        if strncmp(entry.d_name + length - suffix_bytes, suffix, suffix_bytes) != 0:
+            continue
+        if fstatat(dirfd(listing), entry.d_name, &found, 0) == 0:
+            total += found.st_blocks * 512
+    closedir(listing)
+    return total
+
+
+cdef int64_t format_read(const char* directory) noexcept nogil:
+    cdef char path[4096]
+    cdef char text[64]
+    cdef ssize_t got
+    cdef int fd
+    snprintf(path, sizeof(path), "%s/format", directory)
+    fd = c_open(path, O_RDONLY | O_CLOEXEC)
+    if fd < 0:
+        return 0
+    got = c_read(fd, text, sizeof(text) - 1)
+    c_close(fd)
+    text[got if got > 0 else 0] = 0
+    if strncmp(text, "fila ", 5) != 0:
+        return 0
+    return atoll(text + 5)
+
+
+cdef int format_write(const char* directory, int64_t format, StoreError* error) noexcept nogil:
+    """Whole or not at all: a new file, synced, takes the old one's name."""
+    cdef char path[4096]
+    cdef char new_path[4096]
+    cdef char text[32]
+    cdef int fd, length
+    snprintf(path, sizeof(path), "%s/format", directory)
+    snprintf(new_path, sizeof(new_path), "%s/format.new", directory)
+    length = snprintf(text, sizeof(text), "fila %lld\n", <long long>format)
+    fd = c_open(new_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    if fd < 0 or pwrite(fd, text, length, 0) != length or fsync(fd) != 0:
+        if fd >= 0:
+            c_close(fd)
+        _unwritable(error, new_path)
+        return STORE_UNWRITABLE
+    c_close(fd)
+    if rename(new_path, path) != 0:
+        _unwritable(error, path)
+        return STORE_UNWRITABLE
+    fd = c_open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    if fd >= 0:
+        fsync(fd)
+        c_close(fd)
+    return STORE_OK

@@ -1,0 +1,258 @@
+"""The store with Python hands: for tests, benchmarks and offline tools, never on the message path.
+
+Each method is one call of store.pxd; an answer that is not STORE_OK becomes a StoreRefused
+with the status and the text, so that tests can say what they expect by number.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport free
+
+from fila_server.core.disk cimport Disk, disk_check, disk_open, disk_restore_ballast
+from fila_server.core.rocksdb cimport rocksdb_iterator_t, rocksdb_snapshot_t, rocksdb_writebatch_t
+from fila_server.core.store cimport *
+from fila_server.core.walscan cimport scan_wal
+
+
+class StoreRefused(Exception):
+    """A store call answered with something else than STORE_OK."""
+
+    def __init__(self, status, text):
+        super().__init__(text)
+        self.status = status
+
+
+cdef class StoreProbe:
+    cdef Store store
+    cdef StoreError error
+    cdef bint is_open
+
+    def __init__(self, directory, **settings):
+        cdef StoreOptions options
+        cdef bytes path = directory.encode()
+        cdef const char* c_path = path
+        cdef int status
+        store_default_options(&options)
+        for name, value in settings.items():
+            if name == "memtable_bytes":
+                options.memtable_bytes = value
+            elif name == "memtable_count":
+                options.memtable_count = value
+            elif name == "memtables_merged":
+                options.memtables_merged = value
+            elif name == "wal_bytes_max":
+                options.wal_bytes_max = value
+            elif name == "block_cache_bytes":
+                options.block_cache_bytes = value
+            elif name == "blob_min_bytes":
+                options.blob_min_bytes = value
+            elif name == "background_threads":
+                options.background_threads = value
+            elif name == "stop_on_damage":
+                options.stop_on_damage = value
+            else:
+                raise TypeError(f"no store option is called {name}")
+        with nogil:
+            status = store_open(&self.store, c_path, &options, &self.error)
+        self._check(status)
+        self.is_open = True
+
+    def close(self):
+        if self.is_open:
+            self.is_open = False
+            with nogil:
+                store_close(&self.store)
+
+    def __dealloc__(self):
+        if self.is_open:
+            store_close(&self.store)
+
+    cdef int _check(self, int status) except -1:
+        if status != STORE_OK:
+            raise StoreRefused(status, self.error.text.decode(errors="replace") if self.error.status == status else "")
+        return 0
+
+    def write(self, changes):
+        """One batch: (family, key, value) puts, (family, key, None) deletes, (family, first, end, "range") deletes."""
+        cdef rocksdb_writebatch_t* batch = batch_new()
+        cdef bytes key, value
+        cdef int status
+        try:
+            for change in changes:
+                key = change[1]
+                if len(change) == 4:
+                    value = change[2]
+                    batch_delete_range(&self.store, batch, change[0], key, len(key), value, len(value))
+                elif change[2] is None:
+                    batch_delete(&self.store, batch, change[0], key, len(key))
+                else:
+                    value = change[2]
+                    batch_put(&self.store, batch, change[0], key, len(key), value, len(value))
+            with nogil:
+                status = store_write(&self.store, batch, &self.error)
+            self._check(status)
+        finally:
+            batch_free(batch)
+
+    def write_parts(self, int family, bytes key, list parts):
+        cdef rocksdb_writebatch_t* batch = batch_new()
+        cdef const char* pointers[16]
+        cdef size_t sizes[16]
+        cdef int status, i
+        assert len(parts) <= 16
+        for i in range(len(parts)):
+            pointers[i] = <const char*>parts[i]
+            sizes[i] = len(parts[i])
+        batch_put_parts(&self.store, batch, family, key, len(key), len(parts), pointers, sizes)
+        status = store_write(&self.store, batch, &self.error)
+        batch_free(batch)
+        self._check(status)
+
+    def sync(self):
+        cdef int status
+        with nogil:
+            status = store_sync(&self.store, &self.error)
+        self._check(status)
+
+    def get(self, int family, bytes key):
+        """The value, or None when there is no such record."""
+        cdef char* value = NULL
+        cdef size_t value_bytes = 0
+        cdef int status = store_get(&self.store, family, key, len(key), &value, &value_bytes, &self.error)
+        if status == STORE_NOT_FOUND:
+            return None
+        self._check(status)
+        found = value[:value_bytes]
+        free(value)
+        return found
+
+    def get_many(self, int family, list keys):
+        """(status, value or None) for each key, all of one moment."""
+        cdef const char* pointers[64]
+        cdef size_t sizes[64]
+        cdef char* values[64]
+        cdef size_t value_sizes[64]
+        cdef int statuses[64]
+        cdef int i
+        cdef const rocksdb_snapshot_t* snapshot = store_snapshot(&self.store)
+        assert len(keys) <= 64
+        for i in range(len(keys)):
+            pointers[i] = <const char*>keys[i]
+            sizes[i] = len(keys[i])
+        store_get_many(&self.store, family, snapshot, len(keys), pointers, sizes, values, value_sizes, statuses,
+                       &self.error)
+        store_snapshot_release(&self.store, snapshot)
+        found = []
+        for i in range(len(keys)):
+            found.append((statuses[i], values[i][:value_sizes[i]] if values[i] != NULL else None))
+            free(values[i])
+        return found
+
+    def scan(self, int family, bytes start=b"", bint skip_damage=False):
+        """All (key, value) from `start` on; with skip_damage, blocks that fail their checksum are stepped over."""
+        cdef rocksdb_iterator_t* scan = store_iterate(&self.store, family, NULL)
+        cdef size_t key_bytes = 0, value_bytes = 0
+        cdef const char* key
+        cdef const char* value
+        cdef bytes last = start
+        cdef int status
+        found = []
+        try:
+            scan_seek(scan, start, len(start))
+            while True:
+                while scan_valid(scan):
+                    key = scan_key(scan, &key_bytes)
+                    value = scan_value(scan, &value_bytes)
+                    last = key[:key_bytes]
+                    found.append((last, value[:value_bytes]))
+                    scan_next(scan)
+                status = scan_status(&self.store, scan, &self.error)
+                if status == STORE_OK:
+                    return found
+                if not skip_damage:
+                    self._check(status)
+                self._check(scan_skip_damage(&self.store, scan, last, len(last), &self.error))
+                if not scan_valid(scan):
+                    return found
+        finally:
+            scan_free(scan)
+
+    def flush(self, int family):
+        cdef int status
+        with nogil:
+            status = store_flush(&self.store, family, &self.error)
+        self._check(status)
+
+    def compact(self, int family, bytes first=b"", bytes end=b""):
+        cdef const char* c_first = <const char*>first if first else NULL
+        cdef const char* c_end = <const char*>end if end else NULL
+        cdef size_t first_bytes = len(first), end_bytes = len(end)
+        cdef int status
+        with nogil:
+            status = store_compact(&self.store, family, c_first, first_bytes, c_end, end_bytes, &self.error)
+        self._check(status)
+
+    def held(self):
+        """Bytes in memtables, cache, tables, WAL, and on disk altogether."""
+        return {
+            "memtables": store_memtable_bytes(&self.store),
+            "cache": store_cache_bytes(&self.store),
+            "tables": store_table_bytes(&self.store),
+            "wal": store_wal_bytes(&self.store),
+            "disk": store_disk_bytes(&self.store),
+        }
+
+    def counters(self):
+        return self.store.counters
+
+    @property
+    def created(self):
+        return self.store.created
+
+    @property
+    def repaired(self):
+        return self.store.repaired
+
+    @property
+    def stopped(self):
+        return store_is_stopped(&self.store)
+
+    @property
+    def wal(self):
+        return _report(self.store.wal)
+
+
+cdef dict _report(WalReport report):
+    found = dict(report)
+    found["first_damaged_file"] = report.first_damaged_file.decode()
+    return found
+
+
+def scan_wal_of(directory):
+    """What a start would find in the write-ahead log of `directory`, without opening anything."""
+    cdef WalReport report
+    cdef bytes path = f"{directory}/rocksdb".encode()
+    scan_wal(path, &report)
+    return _report(report)
+
+
+cdef class DiskProbe:
+    cdef Disk disk
+
+    def __init__(self, directory, int64_t min_free_bytes, int64_t ballast_bytes):
+        cdef StoreError error
+        cdef bytes path = directory.encode()
+        disk_open(&self.disk, path, min_free_bytes, ballast_bytes, &error)
+
+    def check(self):
+        return disk_check(&self.disk)
+
+    def restore_ballast(self):
+        return bool(disk_restore_ballast(&self.disk))
+
+    @property
+    def free_bytes(self):
+        return self.disk.free_bytes
+
+    @property
+    def ballast_held(self):
+        return bool(self.disk.ballast_held)
