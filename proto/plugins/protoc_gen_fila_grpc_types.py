@@ -12,7 +12,7 @@ HEADER = "# Generated from proto/ by `make gen`; do not edit.\n"
 
 
 def generate(asked: bytes) -> plugin_pb2.CodeGeneratorResponse:
-    answered = subprocess.run(["protoc-gen-mypy_grpc"], input=asked, stdout=subprocess.PIPE, check=True).stdout
+    answered = subprocess.run(["protoc-gen-mypy_grpc"], input=asked, capture_output=True, check=True).stdout
     response = plugin_pb2.CodeGeneratorResponse.FromString(answered)
     kept = [file for file in response.file if "Stub:" in file.content]
     del response.file[:]

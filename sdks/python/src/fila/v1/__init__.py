@@ -1,1 +1,1 @@
-"""The wire contract `fila.v1` in Python: generated from proto/ by `make gen`, the one copy in this repository."""
+"""The wire contract `fila.v1` in Python: generated from proto/ by `make gen`; the one copy in this tree."""
