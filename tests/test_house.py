@@ -1,0 +1,136 @@
+"""Rules of the house that no linter knows: lengths, names, addresses, generated code, numbers kept twice."""
+
+import os
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+
+import grpc
+import pytest
+
+from fila_server import commands
+
+ROOT = Path(__file__).resolve().parents[1]
+CORE = ROOT / "server/src/fila_server/core"
+
+NOT_OURS = {"build", "data", "dist", "history", "node_modules", "target", "__pycache__"}
+PYTHON = {".py", ".pyx", ".pxd"}
+SOURCES = PYTHON | {".pyi", ".proto", ".go", ".js", ".ts", ".java", ".lua", ".sh", ".c"}
+TEXTS = SOURCES | {
+    ".cfg",
+    ".html",
+    ".in",
+    ".json",
+    ".md",
+    ".mod",
+    ".toml",
+    ".txt",
+    ".xml",
+    ".yaml",
+    ".yml",
+    "",
+}
+
+LINES_MAX = 500
+BANNED_NAMES = {"common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}
+ADDRESSES = re.compile(
+    r"/work/|/root/|/home/\w|/Users/\w"
+    r"|pypi\.org|pythonhosted|npmjs\.(org|com)|proxy\.golang\.org|repo1?\.maven|crates\.io"
+)
+CLOCKS_AND_DICE = re.compile(
+    r"clock_gettime|gettimeofday|getrandom|urandom|\brand\(|^\s*(c?import|from) (time|posix\.time|random|secrets)\b",
+    re.MULTILINE,
+)
+# Where real time touches the core: the thread that tells it the time in a server, and the mailbox, whose wait needs
+# a deadline. Tests run everything else without either.
+NEAR_THE_CLOCK = {"mailbox", "scheduler_thread"}
+
+
+def files(suffixes: set[str]) -> list[Path]:
+    found = []
+    for folder, folders, names in os.walk(ROOT):
+        hidden = (name for name in folders if name.startswith(".") and name != ".ci")
+        folders[:] = sorted(set(folders) - NOT_OURS - set(hidden))
+        paths = (Path(folder, name) for name in names)
+        found += [path for path in paths if path.suffix in suffixes and not is_compiler_output(path)]
+    return sorted(found)
+
+
+def is_compiler_output(path: Path) -> bool:
+    return path.suffix == ".c" and path.with_suffix(".pyx").exists()
+
+
+def is_generated(path: Path) -> bool:
+    return "_pb2" in path.name
+
+
+def named(paths: list[Path]) -> list[str]:
+    return [path.relative_to(ROOT).as_posix() for path in paths]
+
+
+def test_no_module_is_longer_than_anybody_reads():
+    ours = [path for path in files(SOURCES) if not is_generated(path) and path.suffix != ".proto"]
+    too_long = [path for path in ours if len(path.read_text().splitlines()) > LINES_MAX]
+    assert not named(too_long), f"more than {LINES_MAX} lines: look for the missing noun"
+
+
+def test_no_module_has_a_name_that_says_nothing():
+    vague = [path for path in files(SOURCES) if path.stem in BANNED_NAMES or path.parent.name in BANNED_NAMES]
+    assert not named(vague), "a module is named after what it holds"
+
+
+def test_every_compiled_module_opens_with_why_it_exists():
+    silent = [
+        path
+        for path in files({".pyx", ".pxd"})
+        if not re.match(r'(\s*#[^\n]*\n|\s*\n)*"""', path.read_text()) and path.read_text().strip()
+    ]
+    assert not named(silent)
+
+
+def test_no_file_names_a_machine_or_a_registry():
+    ours = [path for path in files(TEXTS) if path != Path(__file__).resolve()]
+    leaking = [path for path in ours if ADDRESSES.search(path.read_text(errors="replace"))]
+    assert not named(leaking), "the repository must build anywhere, from any registry"
+
+
+def test_lock_files_hold_hashes_and_no_addresses():
+    requirements = sorted((ROOT / "requirements").glob("*.txt"))
+    packages = [path for path in files({".json"}) if path.name == "package-lock.json"]
+    assert requirements
+    assert packages
+    for path in requirements:
+        assert "--hash=sha256:" in path.read_text(), named([path])
+    for path in requirements + packages:
+        assert "://" not in path.read_text(), named([path])
+
+
+def test_the_core_never_reads_a_clock_or_throws_dice():
+    core = [path for path in files(PYTHON) if path.is_relative_to(CORE) and path.stem not in NEAR_THE_CLOCK]
+    assert not named([path for path in core if CLOCKS_AND_DICE.search(path.read_text())])
+
+
+def test_python_and_compiled_code_agree_on_every_command_number():
+    in_python = {name: value for name, value in vars(commands).items() if name.isupper()}
+    in_core = {
+        name: int(value)
+        for name, value in re.findall(r"^ +(\w+) = (\d+)$", (CORE / "commands.pxd").read_text(), re.MULTILINE)
+    }
+    status_codes = {code.name: code.value[0] for code in grpc.StatusCode}
+    assert in_python.items() <= in_core.items()
+    assert in_core.items() <= (in_python | status_codes).items()
+
+
+def test_generated_code_says_so_to_people_and_to_git():
+    generated = [path for path in files({".py", ".pyi"}) if is_generated(path)]
+    attributes = (ROOT / ".gitattributes").read_text().splitlines()
+    marked = [line.split()[0] for line in attributes if "linguist-generated=true" in line]
+    assert generated
+    for path in generated:
+        assert path.read_text().startswith("# Generated from proto/ by `make gen`; do not edit.\n"), path.name
+        assert any(fnmatch(path.relative_to(ROOT).as_posix(), pattern) for pattern in marked), path.name
+
+
+@pytest.mark.parametrize("name", ["uv.lock", "poetry.lock", "Pipfile.lock"])
+def test_no_lock_file_that_records_addresses_is_kept(name):
+    assert not (ROOT / name).exists()
