@@ -84,6 +84,10 @@ class EnqueueHooks(Protocol):
         """Decide the routing of each message of the frame. Never fails an enqueue."""
         ...
 
+    def check_scripts(self, on_enqueue_script: str, on_failure_script: str) -> None:
+        """Compile both (empty = none); raise errors.Invalid naming the field when one is no good."""
+        ...
+
 
 class NoHooks:
     """A broker without hooks: every frame goes straight in."""
@@ -92,6 +96,11 @@ class NoHooks:
 
     async def route(self, parsed: ParsedFrame) -> None:
         """Leave the declarative policy to the core."""
+
+    def check_scripts(self, on_enqueue_script: str, on_failure_script: str) -> None:
+        """Refuse: a script that never runs would be worse than none."""
+        if on_enqueue_script or on_failure_script:
+            raise errors.Unimplemented("this broker runs no hooks yet; leave the scripts out")
 
 
 EventHandler = Callable[[int, bytes], None]
@@ -109,10 +118,12 @@ class Broker:
         self._tokens = itertools.count(1)
         self._waiters: dict[int, asyncio.Future[bytes]] = {}
         self._streams: dict[int, Stream] = {}
+        self._pulls: set[int] = set()
         # Commands the mailbox refused but must get: at most two WRITTEN and one
         # CONSUMER_CLOSE a stream, one CANCEL a lease, one DECIDE an event.
         self._unposted: deque[tuple[int, int, bytes]] = deque()
         self._draining = False
+        self._closers: set[Callable[[], object]] = set()
         self._idle: asyncio.Event = asyncio.Event()
         self.mirror = QueueMirror(self._call)
         self.queue_configs = self.mirror.queue_configs
@@ -133,15 +144,34 @@ class Broker:
         self._on_event = on_event
 
     @property
-    def has_hooks(self) -> bool:
-        return not isinstance(self._hooks, NoHooks)
+    def hooks(self) -> EnqueueHooks:
+        """The stage in use."""
+        return self._hooks
+
+    @property
+    def is_draining(self) -> bool:
+        """True once nothing new is taken."""
+        return self._draining
+
+    def at_drain(self, close: Callable[[], object]) -> Callable[[], None]:
+        """Call `close` when draining begins; the returned function takes that back."""
+        self._closers.add(close)
+        return lambda: self._closers.discard(close)
 
     async def drain(self, timeout_s: float) -> None:
         """Take nothing new, end streams and waiting pulls, and let what was accepted finish."""
         self._draining = True
-        farewell = errors.Unavailable("the server is shutting down; connect again in a moment")
+        farewell = shutting_down()
         for stream in list(self._streams.values()):
             stream.end(farewell)
+        for close in list(self._closers):
+            close()
+        for token in self._pulls:
+            # A pull may wait for hours, and has nothing in hand that could be lost.
+            pull = self._waiters.pop(token, None)
+            if pull is not None and not pull.done():
+                pull.set_exception(farewell)
+                self.post(commands.CANCEL, token, b"")
         if self._waiters:
             self._idle.clear()
             try:
@@ -194,11 +224,14 @@ class Broker:
     async def lease(self, frame: bytes) -> bytes:
         """A pull. It may wait in the core, so a caller that goes away is taken back out."""
         token, waiter = self._submit(commands.LEASE, frame)
+        self._pulls.add(token)
         try:
             return await waiter
         except asyncio.CancelledError:
             self.post(commands.CANCEL, token, b"")
             raise
+        finally:
+            self._pulls.discard(token)
 
     async def open_stream(self, kind: int, frame: bytes) -> Stream:
         """Open a consumer; returns when the core has accepted it."""
@@ -262,7 +295,7 @@ class Broker:
 
     def _check_open(self) -> None:
         if self._draining:
-            raise errors.Unavailable("the server is shutting down; connect again in a moment")
+            raise shutting_down()
 
     def _repost(self) -> None:
         while self._unposted:
@@ -301,6 +334,11 @@ class Broker:
             log.error("event.unhandled", number=number)
             return
         self._on_event(number, payload)
+
+
+def shutting_down() -> errors.Unavailable:
+    """Return the error of everyone who comes while the server drains."""
+    return errors.Unavailable("the server is shutting down; connect again in a moment")
 
 
 def _error_of(status: int, payload: bytes) -> errors.FilaServerError:

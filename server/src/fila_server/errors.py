@@ -168,9 +168,7 @@ class Overloaded(FilaServerError):
     reason = "OVERLOADED"
     retry_after_ms: int = RETRY_AFTER_MS_DEFAULT
 
-    def __init__(
-        self, message: str, *, retry_after_ms: int | None = None, reason: str | None = None
-    ) -> None:
+    def __init__(self, message: str, *, retry_after_ms: int | None = None, reason: str | None = None) -> None:
         super().__init__(message, reason=reason)
         if retry_after_ms is not None:
             self.retry_after_ms = retry_after_ms

@@ -24,13 +24,20 @@ class QueueMirror:
     """Sends admin commands on and keeps the copies current."""
 
     kinds = frozenset(
-        (commands.CREATE_QUEUE, commands.UPDATE_QUEUE, commands.DELETE_QUEUE, commands.SET_CONFIG)
-        + (commands.CREATE_CHANNEL, commands.DELETE_CHANNEL)
+        {
+            commands.CREATE_QUEUE,
+            commands.UPDATE_QUEUE,
+            commands.DELETE_QUEUE,
+            commands.CREATE_CHANNEL,
+            commands.DELETE_CHANNEL,
+            commands.SET_CONFIG,
+        }
     )
 
     def __init__(self, call: Callable[[int, bytes], Awaitable[bytes]]) -> None:
         self._call = call
         self._listeners: list[ConfigListener] = []
+        self._changes: set[asyncio.Task[bytes]] = set()
         self.queue_configs: dict[str, admin_pb2.QueueConfig] = {}
         self.runtime_config: dict[str, str] = {}
         self.update_lock = asyncio.Lock()
@@ -56,6 +63,19 @@ class QueueMirror:
 
     async def call(self, kind: int, frame: bytes) -> bytes:
         """Send one admin command; on success the copy is current before this returns."""
+        # A caller may hang up between the core's answer and the refresh. The core has
+        # changed all the same, so the copy must follow without the caller.
+        change = asyncio.ensure_future(self._apply(kind, frame))
+        self._changes.add(change)
+        change.add_done_callback(self._forget_change)
+        return await asyncio.shield(change)
+
+    def _forget_change(self, change: asyncio.Task[bytes]) -> None:
+        self._changes.discard(change)
+        if not change.cancelled():
+            change.exception()  # read, so that an error nobody waits for any more is not logged as lost
+
+    async def _apply(self, kind: int, frame: bytes) -> bytes:
         reply = await self._call(kind, frame)
         if kind == commands.SET_CONFIG:
             self._set_config(admin_pb2.SetConfigRequest.FromString(frame))

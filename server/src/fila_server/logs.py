@@ -1,0 +1,45 @@
+"""Logging: JSON a line for machines, colours for a terminal, both on stderr.
+
+Events are `noun.past_verb` with fields, never sentences, so that they can be counted.
+Nothing is logged per message at info.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TextIO
+
+import orjson
+import structlog
+
+
+def setup(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
+    """Configure structlog, and let the libraries' own warnings come out the same way."""
+    is_terminal = stream.isatty()
+    shared: list[structlog.types.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    renderer: structlog.types.Processor
+    if is_terminal:
+        renderer = structlog.dev.ConsoleRenderer()
+    else:
+        shared.append(structlog.processors.format_exc_info)
+        renderer = structlog.processors.JSONRenderer(serializer=_to_json)
+    structlog.configure(
+        processors=[*shared, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(file=stream),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=[
+        structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer,
+    ], foreign_pre_chain=shared))  # fmt: skip
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+
+
+def _to_json(event: object, **_: object) -> str:
+    return orjson.dumps(event, default=repr).decode()

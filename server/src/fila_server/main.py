@@ -1,0 +1,221 @@
+"""`fila-server`: config → open → recover → bind → serve → drain.
+
+    load()        every setting checked, or one line and exit 2
+    open_engine() the data directory locked, recovered, or one line and exit 1
+    serve()       every port bound before any of them answers; then until a signal
+    drain         nothing new, finish what is in hand, sync, exit 0 within DRAIN_S_MAX
+
+Whatever stops a start is a StartError of errors.py: a sentence that says what to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import NoReturn
+
+import click
+import structlog
+import uvloop
+
+from fila_server import config, errors, logs
+from fila_server.broker import Broker, Engine
+from fila_server.config import LoadedConfig
+from fila_server.rpc.server import RpcServer
+from fila_server.settings import Address, Config
+
+log = structlog.get_logger("fila_server.main")
+
+DRAIN_S_MAX = 9.5
+"""A supervisor that asked politely waits ten seconds before it kills."""
+CALLS_FINISH_S = 5.0
+CORE_CLOSE_S_MIN = 1.0
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+_ANY_HOST = ("0.0.0.0", "::")  # noqa: S104 - the addresses to warn about, not to bind
+
+_config_option = click.option(
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path),
+    help="Read this file instead of ./fila.toml or /etc/fila/fila.toml.",
+)
+
+
+@click.group(invoke_without_command=True)
+@_config_option
+@click.version_option(package_name="fila-server", prog_name="fila-server")
+@click.pass_context
+def main(context: click.Context, config_path: Path | None) -> None:
+    """Run the Fila message broker.
+
+    \b
+    Examples:
+      fila-server
+      fila-server --config /etc/fila/fila.toml
+      FILA_SERVER__LISTEN_ADDR=127.0.0.1:5555 FILA_DATA_DIR=/var/lib/fila fila-server
+    """
+    context.obj = config_path
+    if context.invoked_subcommand is not None:
+        return
+    loaded = _load_or_exit(config_path)
+    logs.setup()
+    for warning in loaded.warnings:
+        log.warning("config.ignored", detail=warning)
+    try:
+        run(loaded.config)
+    except errors.StartError as error:
+        _fail(error, EXIT_FAILED)
+
+
+@main.group(name="config")
+def config_group() -> None:
+    """Look at the configuration."""
+
+
+@config_group.command(name="check")
+@_config_option
+@click.pass_obj
+def config_check(outer_path: Path | None, config_path: Path | None) -> None:
+    """Check the configuration and print what is in effect, and where each value comes from.
+
+    \b
+    Example:
+      fila-server config check --config fila.toml
+    """
+    loaded = _load_or_exit(config_path or outer_path)
+    for warning in loaded.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    for section, settings in config.settings_by_section().items():
+        click.echo(f"[{section}]")
+        for key, setting in settings.items():
+            value = getattr(getattr(loaded.config, section), key)
+            click.echo(f"{key} = {config.as_toml(value)}  # {loaded.origins[setting.name]}")
+        click.echo()
+
+
+def run(settings: Config) -> None:
+    """Open the store and serve until a signal."""
+    engine = open_engine(settings)
+    uvloop.run(serve(engine, settings))
+
+
+def open_engine(settings: Config) -> Engine:
+    """Lock, open and recover the data directory."""
+    try:
+        from fila_server.core.engine import Engine as CompiledEngine
+    except ImportError as error:
+        raise errors.StartError(f"the compiled core cannot be loaded ({error}). Run `make build`") from error
+    data_dir = settings.server.data_dir
+    try:
+        Path(data_dir).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise errors.DataDirUnwritable(data_dir, error.strerror or str(error)) from error
+    started_ns = time.monotonic_ns()
+    try:
+        engine: Engine = CompiledEngine(
+            data_dir,
+            settings.engine_settings(),
+            mono_ns=started_ns,
+            wall_ns=time.time_ns(),
+            seed=int.from_bytes(os.urandom(8)) >> 1,
+        )
+    except errors.StartError:
+        raise
+    except (OSError, RuntimeError, ValueError) as error:
+        detail = " ".join(str(error).split())
+        raise errors.StoreError(
+            f"data directory {data_dir} cannot be opened: {detail}. Check the disk, or restore a copy"
+        ) from error
+    log.info("store.recovered", data_dir=data_dir, took_ms=(time.monotonic_ns() - started_ns) // 1_000_000)
+    return engine
+
+
+async def serve(engine: Engine, settings: Config) -> None:
+    """Bind every port, answer on all of them, and drain when told to stop."""
+    stopping = asyncio.Event()
+    _listen_for_signals(stopping)
+    broker = Broker(engine, outstanding_calls_max=settings.scheduler.outstanding_calls_max)
+    await broker.start()
+    rpc = RpcServer(broker, settings)
+    try:
+        rpc.bind()
+    except errors.PortTaken:
+        await broker.stop()
+        raise
+    await rpc.serve()
+    _warn_if_open("server.listen_addr", settings.server.listen_addr)
+    # What exists by now lives as long as the server; the collector need not look at it again.
+    gc.freeze()
+    log.info(
+        "server.started", grpc=f"{settings.server.listen_addr.rpartition(':')[0]}:{rpc.port}", pid=os.getpid()
+    )
+    await stopping.wait()
+    await _drain(broker, rpc)
+
+
+async def _drain(broker: Broker, rpc: RpcServer) -> None:
+    """Take nothing new, finish what is in hand, sync."""
+    started_s = time.monotonic()
+    log.info("server.draining")
+    await rpc.say_not_serving()
+    listeners_closed = asyncio.ensure_future(rpc.stop(CALLS_FINISH_S + 1))
+    await broker.drain(CALLS_FINISH_S)
+    await listeners_closed
+    left_s = max(CORE_CLOSE_S_MIN, DRAIN_S_MAX - (time.monotonic() - started_s))
+    try:
+        await asyncio.wait_for(broker.stop(), left_s)
+    except TimeoutError:
+        # Everything answered is durable already; only the next start has more to read.
+        log.error("store.close_timed_out", after_s=round(left_s, 1))  # noqa: TRY400 - nothing in the trace
+        sys.stderr.flush()
+        os._exit(0)
+    log.info("server.stopped", took_ms=int((time.monotonic() - started_s) * 1000))
+
+
+def _listen_for_signals(stopping: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        if stopping.is_set():
+            # Asked twice: whoever asks does not want to wait.
+            os._exit(EXIT_FAILED)
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal)
+
+
+def _warn_if_open(setting: str, address: Address) -> None:
+    if address.host in _ANY_HOST:
+        log.warning(
+            "server.unprotected",
+            setting=setting,
+            address=address,
+            detail="anyone who can reach this address can read and delete messages; there is no "
+            "authentication yet. Listen on 127.0.0.1, or keep the port behind a firewall",
+        )
+
+
+def _load_or_exit(path: Path | None) -> LoadedConfig:
+    try:
+        return config.load(path, os.environ, Path.cwd())
+    except errors.ConfigInvalid as error:
+        _fail(error, EXIT_USAGE)
+
+
+def _fail(error: errors.StartError, code: int) -> NoReturn:
+    line = " ".join(str(error).split())
+    click.echo(f"fila-server: {line}", err=True)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

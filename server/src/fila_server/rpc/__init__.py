@@ -1,0 +1,1 @@
+"""The gRPC edge: bytes in, bytes out. Start reading at server.py."""

@@ -1,0 +1,185 @@
+"""FilaService: the hot calls. Request bytes go to the core as they came, reply bytes come back.
+
+No message is deserialized here. A handler sees bytes, submits them, and writes bytes, so
+what a call costs is grpc.aio's own price and one future. Handlers end in one of three
+ways: a reply, a status from status.py, or cancellation, which frees what they held.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+from grpc import aio
+
+from fila_server import commands, errors
+from fila_server.broker import Broker, shutting_down
+from fila_server.rpc.status import abort, hidden
+from fila_server.stream import Stream
+
+SERVICE = "fila.v1.FilaService"
+
+ENQUEUE_STREAM_FRAMES_MAX = 32
+"""Frames of one producer's stream that may wait for their answers; then its socket is not read."""
+
+FULL_MAILBOX_RETRY_S = 0.002
+
+# ConsumeSessionRequest{close {}}: what a client means when it half-closes without saying so.
+_CLOSE_FRAME = b"\x32\x00"
+
+# What is read is bytes, or aio.EOF.
+Context = aio.ServicerContext[Any, bytes]
+UnaryHandler = Callable[[bytes, Context], Awaitable[bytes]]
+
+
+def handlers(broker: Broker) -> grpc.GenericRpcHandler:
+    """Every method of the service, registered on raw bytes."""
+    service = _Service(broker)
+    unary = {
+        "Enqueue": commands.ENQUEUE,
+        "EnqueueBatch": commands.ENQUEUE_BATCH,
+        "Ack": commands.ACK,
+        "Nack": commands.NACK,
+        "AckBatch": commands.ACK_BATCH,
+        "NackBatch": commands.NACK_BATCH,
+        "ExtendLease": commands.EXTEND_LEASE,
+    }
+    methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
+        name: grpc.unary_unary_rpc_method_handler(unary_handler(broker, kind)) for name, kind in unary.items()
+    }
+    methods["Lease"] = grpc.unary_unary_rpc_method_handler(service.lease)
+    methods["EnqueueStream"] = grpc.stream_stream_rpc_method_handler(service.enqueue_stream)
+    methods["Consume"] = grpc.unary_stream_rpc_method_handler(service.consume)
+    methods["ConsumeSession"] = grpc.stream_stream_rpc_method_handler(service.consume_session)
+    return grpc.method_handlers_generic_handler(SERVICE, methods)
+
+
+def unary_handler(broker: Broker, kind: int) -> UnaryHandler:
+    """Return the handler of a unary call that is one command."""
+    call = broker.call
+
+    async def handle(request: bytes, context: Context) -> bytes:
+        try:
+            return await call(kind, request)
+        except Exception as error:
+            await abort(context, error)
+
+    return handle
+
+
+class _Service:
+    """The calls that are more than one command."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    async def lease(self, request: bytes, context: Context) -> bytes:
+        try:
+            return await self._broker.lease(request)
+        except Exception as error:
+            await abort(context, error)
+
+    async def consume(self, request: bytes, context: Context) -> None:
+        try:
+            stream = await self._broker.open_stream(commands.CONSUME_OPEN, request)
+        except Exception as error:
+            await abort(context, error)
+        try:
+            async for frame in stream:
+                await context.write(frame)
+        except aio.InternalError:
+            # grpc.aio's way of saying that the client went away during a write.
+            pass
+        except Exception as error:
+            await abort(context, error)
+        finally:
+            await stream.close()
+
+    async def consume_session(self, _requests: object, context: Context) -> None:
+        try:
+            first = await context.read()
+            if first is aio.EOF:
+                raise errors.Invalid("open", "must be the first frame of a session")
+            stream = await self._broker.open_stream(commands.SESSION_OPEN, first)
+        except aio.InternalError:
+            return
+        except Exception as error:
+            await abort(context, error)
+        reading = asyncio.ensure_future(_read_session(context, stream))
+        try:
+            await context.write(stream.opened)
+            async for frame in stream:
+                await context.write(frame)
+        except aio.InternalError:
+            pass
+        except Exception as error:
+            await abort(context, error)
+        finally:
+            reading.cancel()
+            await stream.close()
+
+    async def enqueue_stream(self, _requests: object, context: Context) -> None:
+        admitted: asyncio.Queue[asyncio.Future[bytes] | Exception | None] = asyncio.Queue(
+            ENQUEUE_STREAM_FRAMES_MAX
+        )
+        reading = asyncio.ensure_future(_read_enqueues(context, self._broker, admitted))
+        stay = self._broker.at_drain(reading.cancel)
+        try:
+            while (answer := await admitted.get()) is not None:
+                if isinstance(answer, Exception):
+                    raise answer
+                await context.write(await answer)
+        except aio.InternalError:
+            pass
+        except Exception as error:
+            await abort(context, error)
+        finally:
+            stay()
+            reading.cancel()
+            while not admitted.empty():
+                # Stored or not, nobody is left to be told.
+                left = admitted.get_nowait()
+                if isinstance(left, asyncio.Future):
+                    left.cancel()
+
+
+async def _read_session(context: Context, stream: Stream) -> None:
+    """Pass a session's later frames on, in order, until the client has no more to say."""
+    try:
+        while (frame := await context.read()) is not aio.EOF:
+            await stream.send(frame)
+        await stream.send(_CLOSE_FRAME)
+    except aio.InternalError:
+        pass
+    except Exception as error:
+        stream.end(hidden(error))
+
+
+async def _read_enqueues(
+    context: Context, broker: Broker, admitted: asyncio.Queue[asyncio.Future[bytes] | Exception | None]
+) -> None:
+    """Admit a producer's frames in order; `admitted` being full is what slows it down."""
+    last: Exception | None = None
+    try:
+        while (frame := await context.read()) is not aio.EOF:
+            await admitted.put(await _admit(broker, frame))
+    except aio.InternalError:
+        return
+    except asyncio.CancelledError:
+        if not broker.is_draining:
+            raise
+        last = shutting_down()
+    except Exception as error:
+        last = error
+    await admitted.put(last)
+
+
+async def _admit(broker: Broker, frame: bytes) -> asyncio.Future[bytes]:
+    while True:
+        try:
+            return await broker.admit(commands.ENQUEUE_STREAM, frame)
+        except errors.Overloaded:
+            # A stream can be slowed down, so it is, rather than refused.
+            await asyncio.sleep(FULL_MAILBOX_RETRY_S)

@@ -1,0 +1,382 @@
+"""Every setting of `fila.toml`, with its default, unit, limits and reason. Read by config.py.
+
+A section is a struct, a key a field, and a field's description is what
+`docs/configuration.md` says about it (a test compares the two). Units are the last part
+of a name; the Redis section alone takes "30s" and "16mb", as that protocol's users do.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+_U32_MAX = 2**32 - 1
+_DAY_MS = 24 * 3600 * 1000
+
+
+class Address(str):
+    """`host:port`; an IPv6 host in brackets."""
+
+    expected = 'an address such as "127.0.0.1:5555" or "[::1]:5555"'
+
+    @classmethod
+    def parse(cls, value: object) -> Address:
+        """Check the shape; whether the port is free shows when it is bound."""
+        if not isinstance(value, str):
+            raise ValueError
+        host, colon, port = value.rpartition(":")
+        is_bracketed = host.startswith("[") and host.endswith("]")
+        if not colon or not host or (":" in host and not is_bracketed):
+            raise ValueError
+        if not (port.isascii() and port.isdigit() and int(port) <= 65535):
+            raise ValueError
+        return cls(value)
+
+    @property
+    def host(self) -> str:
+        """The host without brackets."""
+        return self.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        """The port; 0 lets the system choose."""
+        return int(self.rpartition(":")[2])
+
+
+class AddressOrOff(str):
+    """An address, or the empty string for off."""
+
+    expected = Address.expected + ', or "" for off'
+
+    @classmethod
+    def parse(cls, value: object) -> AddressOrOff:
+        """Accept what Address accepts, and nothing at all."""
+        return cls(value) if value == "" else cls(Address.parse(value))
+
+
+class Duration(int):
+    """Milliseconds, written as "30s"."""
+
+    expected = 'a duration such as "500ms", "30s", "10m", "24h" or "7d"'
+    _MS_BY_UNIT: ClassVar = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": _DAY_MS}
+
+    @classmethod
+    def parse(cls, value: object) -> Duration:
+        """Read a number and its unit; 0 needs none."""
+        return cls(_number_with_unit(value, cls._MS_BY_UNIT))
+
+
+class Size(int):
+    """Bytes, written as "16mb"."""
+
+    expected = 'a size such as "64kb", "16mb" or "1gb"'
+    _BYTES_BY_UNIT: ClassVar = {"b": 1, "kb": KIB, "mb": MIB, "gb": GIB, "tb": 1024 * GIB}
+
+    @classmethod
+    def parse(cls, value: object) -> Size:
+        """Read a number and its unit; 0 needs none."""
+        return cls(_number_with_unit(value, cls._BYTES_BY_UNIT))
+
+
+def _number_with_unit(value: object, factor_by_unit: dict[str, int]) -> int:
+    text = str(value).strip().lower() if isinstance(value, (str, int)) and value is not True else ""
+    match = re.fullmatch(r"(\d{1,12})\s*([a-z]*)", text, re.ASCII)
+    if match is None:
+        raise ValueError
+    number, unit = int(match[1]), match[2]
+    if number == 0 and not unit:
+        return 0
+    if unit not in factor_by_unit:
+        raise ValueError
+    return number * factor_by_unit[unit]
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One table of the file."""
+
+
+class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the server listens and keeps its data."""
+
+    listen_addr: Annotated[
+        Address,
+        Meta(
+            description="Address of the gRPC API. The default listens on every interface and is warned "
+            "about while there is no authentication."
+        ),
+    ] = Address("0.0.0.0:5555")
+    data_dir: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="Directory of the store, made if missing, owned by one server at a time. "
+            "`FILA_DATA_DIR` sets it too.",
+        ),
+    ] = "data"
+
+
+class Scheduler(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The thread that owns all queues."""
+
+    quantum: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000_000,
+            description="Thousandths of a message a fairness key earns per unit of weight per turn. "
+            "Smaller interleaves more finely; the default alternates message by message.",
+        ),
+    ] = 1000
+    command_channel_capacity: Annotated[
+        int,
+        Meta(
+            ge=16,
+            le=10_000_000,
+            description="Frames that may wait for the scheduler; beyond it calls are refused with "
+            "RESOURCE_EXHAUSTED instead of waiting unseen.",
+        ),
+    ] = 10_000
+    idle_timeout_ms: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=60_000,
+            description="Longest sleep of an idle scheduler. Work and due timers wake it at once; "
+            "this only bounds how long a missed wake-up could last.",
+        ),
+    ] = 100
+    outstanding_calls_max: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=10_000_000,
+            description="Calls that may wait for their answer at a time, waiting pulls included; beyond "
+            "it calls are refused with RESOURCE_EXHAUSTED.",
+        ),
+    ] = 20_000
+
+
+class Storage(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How messages are kept."""
+
+    durability: Annotated[
+        Literal["fsync", "os"],
+        Meta(
+            description='When an enqueue is answered: "fsync" after it is on disk, "os" after the write to '
+            "the operating system (lost by a power cut, not by a crash of the server). A queue may choose."
+        ),
+    ] = "fsync"
+    min_free_bytes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1024 * GIB,
+            description="Free disk below which enqueues are refused while acks and deliveries go on. "
+            "A full disk would stop the storage engine itself.",
+        ),
+    ] = 256 * MIB
+    on_damage: Annotated[
+        Literal["start", "stop"],
+        Meta(
+            description='What to do when damage is found at start: "start" reports and counts every lost '
+            'range and goes on, "stop" exits.'
+        ),
+    ] = "start"
+    hot_payload_bytes: Annotated[
+        int,
+        Meta(
+            ge=MIB,
+            le=1024 * GIB,
+            description="Memory for payloads likely to be delivered next. Payloads beyond it are read "
+            "back from disk ahead of delivery.",
+        ),
+    ] = 256 * MIB
+    memtable_bytes: Annotated[
+        int,
+        Meta(
+            ge=MIB,
+            le=16 * GIB,
+            description="Write buffer of the storage engine. A message acked before its buffer is flushed "
+            "is never written to a table at all.",
+        ),
+    ] = 64 * MIB
+    block_cache_bytes: Annotated[
+        int,
+        Meta(ge=MIB, le=1024 * GIB, description="Memory for blocks read back from tables."),
+    ] = 32 * MIB
+    wal_bytes_max: Annotated[
+        int,
+        Meta(
+            ge=MIB,
+            le=1024 * GIB,
+            description="Total size of write-ahead logs before buffers are flushed; bounds both recovery "
+            "time and disk use.",
+        ),
+    ] = 512 * MIB
+
+
+class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bounds checked before anything is stored."""
+
+    payload_bytes_max: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=64 * MIB,
+            description="Largest payload of a message. Delivery frames stay under 4 MiB unless one message "
+            "is larger, so clients must raise their receive limit together with this one.",
+        ),
+    ] = MIB
+    headers_max: Annotated[int, Meta(ge=0, le=1024, description="Headers of a message.")] = 64
+    header_key_bytes_max: Annotated[int, Meta(ge=1, le=64 * KIB, description="Length of a header's key.")] = (
+        4 * KIB
+    )
+    header_value_bytes_max: Annotated[
+        int, Meta(ge=1, le=64 * KIB, description="Length of a header's value.")
+    ] = 4 * KIB
+    fairness_key_bytes_max: Annotated[
+        int,
+        Meta(ge=1, le=4 * KIB, description="Length of a fairness key, one taken from a header included."),
+    ] = 256
+    throttle_key_bytes_max: Annotated[
+        int,
+        Meta(ge=1, le=4 * KIB, description="Length of a throttle key, one taken from a header included."),
+    ] = 256
+    throttle_keys_max: Annotated[int, Meta(ge=0, le=16, description="Throttle keys of a message.")] = 16
+    dedup_key_bytes_max: Annotated[int, Meta(ge=1, le=4 * KIB, description="Length of a dedup key.")] = 128
+    config_key_bytes_max: Annotated[
+        int, Meta(ge=1, le=4 * KIB, description="Length of a runtime config key.")
+    ] = 300
+    config_value_bytes_max: Annotated[
+        int, Meta(ge=1, le=MIB, description="Length of a runtime config value.")
+    ] = 64 * KIB
+    script_bytes_max: Annotated[int, Meta(ge=1, le=MIB, description="Length of a Lua script.")] = 64 * KIB
+    batch_messages_max: Annotated[
+        int,
+        Meta(ge=1, le=1_000_000, description="Messages of one enqueue frame, or items of a settle batch."),
+    ] = 10_000
+    batch_bytes_max: Annotated[int, Meta(ge=1, le=256 * MIB, description="Size of one enqueue frame.")] = (
+        16 * MIB
+    )
+
+
+class Lua(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The sandbox of a queue's hooks."""
+
+    default_timeout_ms: Annotated[
+        int, Meta(ge=1, le=1000, description="Time one call of a hook may take before it is cut off.")
+    ] = 10
+    default_memory_limit_bytes: Annotated[
+        int,
+        Meta(ge=64 * KIB, le=GIB, description="Memory one call of a hook may use for what it makes itself."),
+    ] = MIB
+    circuit_breaker_threshold: Annotated[
+        int,
+        Meta(ge=1, le=1_000_000, description="Failures in a row after which a queue's hook is not called."),
+    ] = 3
+    circuit_breaker_cooldown_ms: Annotated[
+        int,
+        Meta(ge=1, le=_DAY_MS, description="How long a hook that failed so often is left alone."),
+    ] = 10_000
+
+
+class Telemetry(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Metrics and traces sent to a collector."""
+
+    otlp_endpoint: Annotated[
+        str,
+        Meta(description="OTLP collector, for example `http://collector:4317`. Empty sends nothing."),
+    ] = ""
+    service_name: Annotated[str, Meta(min_length=1, description="`service.name` of what is sent.")] = "fila"
+    metrics_interval_ms: Annotated[
+        int, Meta(ge=100, le=3_600_000, description="How often metrics are sent.")
+    ] = 10_000
+
+
+class Metrics(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The page that Prometheus reads."""
+
+    listen_addr: Annotated[
+        AddressOrOff, Meta(description="Address of the metrics page. Empty turns it off.")
+    ] = AddressOrOff("127.0.0.1:9464")
+
+
+class Redis(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The Redis protocol, and the queues made over it."""
+
+    enabled: Annotated[bool, Meta(description="Whether to speak the Redis protocol.")] = True
+    bind_address: Annotated[Address, Meta(description="Address of the Redis protocol.")] = Address(
+        "127.0.0.1:9797"
+    )
+    max_connections: Annotated[
+        int, Meta(ge=1, le=1_000_000, description="Clients at a time; a further one is told so and closed.")
+    ] = 10_000
+    message_timeout: Annotated[
+        Duration,
+        Meta(ge=1000, le=12 * 3600 * 1000, description="Visibility timeout of queues made over Redis."),
+    ] = Duration(30_000)
+    segment_size: Annotated[
+        Size,
+        Meta(description="Accepted and reported for existing clients; storage has no segments of this kind."),
+    ] = Size(16 * MIB)
+    retention_period: Annotated[
+        Duration,
+        Meta(description="How long queues made over Redis keep messages every channel is done with."),
+    ] = Duration(0)
+    retention_size: Annotated[
+        Size, Meta(description="How much queues made over Redis keep of what every channel is done with.")
+    ] = Size(0)
+    hard_retention_period: Annotated[
+        Duration,
+        Meta(description="Age at which queues made over Redis drop messages, done or not. 0 means never."),
+    ] = Duration(_DAY_MS)
+    hard_retention_size: Annotated[
+        Size,
+        Meta(
+            description="Size beyond which queues made over Redis drop the oldest, done or not. 0 is no limit."
+        ),
+    ] = Size(0)
+    maintenance_interval: Annotated[
+        Duration, Meta(description="Accepted and reported for existing clients; upkeep runs by itself.")
+    ] = Duration(10_000)
+    monitor_interval: Annotated[Duration, Meta(description="Accepted and reported for existing clients.")] = (
+        Duration(1_000)
+    )
+
+
+class History(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Events kept for analysis."""
+
+    enabled: Annotated[bool, Meta(description="Whether to write the history of deliveries.")] = False
+    dir: Annotated[
+        str, Meta(min_length=1, description="Directory of the history, relative to the working directory.")
+    ] = "history"
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """The effective configuration of one server."""
+
+    server: Server = Server()
+    scheduler: Scheduler = Scheduler()
+    storage: Storage = Storage()
+    limits: Limits = Limits()
+    lua: Lua = Lua()
+    telemetry: Telemetry = Telemetry()
+    metrics: Metrics = Metrics()
+    redis: Redis = Redis()
+    history: History = History()
+
+    def engine_settings(self) -> dict[str, int | str]:
+        """What the core needs, flat: `{"scheduler.quantum": 1000, ...}`."""
+        return {
+            f"{name}.{key}": value
+            for name in ("scheduler", "storage", "limits")
+            for key, value in msgspec.structs.asdict(getattr(self, name)).items()
+        }
