@@ -9,6 +9,7 @@ when its .pyx, its .pxd, or any .pxd it cimports is newer than the result.
 
 import fcntl
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -76,6 +77,10 @@ class BuildExt(build_ext):
 
 if __name__ == "__main__":
     os.chdir(ROOT)
+    if "bdist_wheel" in sys.argv:
+        # Modules that are no longer in the tree would be packed from what an earlier build left there.
+        for leftover in Path("build").glob("lib*"):
+            shutil.rmtree(leftover)
     WORK.mkdir(parents=True, exist_ok=True)
     # Two builds in one tree would write the same files; the second waits here.
     with (WORK / "lock").open("w") as lock:
