@@ -1,4 +1,4 @@
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
 PUSHES: Final = 0
 PUSH_MANY: Final = 1
@@ -8,7 +8,7 @@ COMMAND: Final = 4
 REPLY: Final = 5
 CLOSE: Final = 6
 
-Item = tuple[int, Any, int]
+Item: TypeAlias = tuple[int, Any, int]
 
 @final
 class CommandDecoder:

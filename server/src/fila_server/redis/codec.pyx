@@ -34,7 +34,8 @@ REPLY = 5       # (REPLY, bytes, 0)                          answered already
 CLOSE = 6       # (CLOSE, bytes, 0)                          answered, and then the connection ends
 
 cdef enum:
-    NAME_BYTES_MAX = 251
+    QUEUE_BYTES_MAX = 255         # a name of 251 and ".dlq"
+    CHANNEL_BYTES_MAX = 251
     RUN_MESSAGES_MAX = 2048       # pushes merged into one frame: enough to pay for a commit,
     RUN_BYTES_MAX = 1048576       # few enough that one pass of the scheduler stays short
     COMMAND_ARGS_KEPT = 64        # a handler sees this many arguments and the true count
@@ -137,9 +138,9 @@ cdef class CommandDecoder:
         cdef const char* queue = r.text + r.args[1].at
         cdef uint32_t queue_size = r.args[1].size
         cdef bint same_queue
-        if not _is_name(queue, queue_size):
+        if not _is_name(queue, queue_size, QUEUE_BYTES_MAX):
             self.end_run(items)
-            items.append(_bad_name("queue"))
+            items.append(_bad_name("queue", QUEUE_BYTES_MAX))
             return 0
         if self.run_count > 0 and (self.run_count >= RUN_MESSAGES_MAX
                                    or self.run_count >= self.batch_messages_max
@@ -169,8 +170,8 @@ cdef class CommandDecoder:
         cdef int32_t i
         if r.argc < 3:
             return _missing("RPUSH queue message [message ...]")
-        if not _is_name(r.text + r.args[1].at, r.args[1].size):
-            return _bad_name("queue")
+        if not _is_name(r.text + r.args[1].at, r.args[1].size, QUEUE_BYTES_MAX):
+            return _bad_name("queue", QUEUE_BYTES_MAX)
         if r.argc - 2 > self.batch_messages_max:
             return _invalid(f"{r.argc - 2} messages are over limits.batch_messages_max "
                             f"({self.batch_messages_max}): push fewer at a time")
@@ -260,10 +261,10 @@ cdef class CommandDecoder:
     cdef tuple check_names(self):
         """Return the refusal of a bad queue or channel name, or None."""
         cdef RespReader r = self.reader
-        if not _is_name(r.text + r.args[1].at, r.args[1].size):
-            return _bad_name("queue")
-        if not _is_name(r.text + r.args[2].at, r.args[2].size):
-            return _bad_name("channel")
+        if not _is_name(r.text + r.args[1].at, r.args[1].size, QUEUE_BYTES_MAX):
+            return _bad_name("queue", QUEUE_BYTES_MAX)
+        if not _is_name(r.text + r.args[2].at, r.args[2].size, CHANNEL_BYTES_MAX):
+            return _bad_name("channel", CHANNEL_BYTES_MAX)
         return None
 
     cdef void put_names(self, Buffer* b) noexcept:
@@ -299,9 +300,9 @@ cdef bint _equal(const char* a, const char* b, uint32_t size) noexcept:
             return False
     return True
 
-cdef bint _is_name(const char* text, uint32_t size) noexcept:
+cdef bint _is_name(const char* text, uint32_t size, uint32_t size_max) noexcept:
     cdef uint32_t i
-    if size == 0 or size > NAME_BYTES_MAX or text[0] == c".":
+    if size == 0 or size > size_max or text[0] == c".":
         return False
     for i in range(size):
         if not IN_NAME[<uint8_t> text[i]]:
@@ -381,5 +382,5 @@ cdef tuple _missing(str usage):
 cdef tuple _invalid(str why):
     return REPLY, error_reply("IPA", why), 0
 
-cdef tuple _bad_name(str what):
-    return _invalid(f"{what} must be 1 to {NAME_BYTES_MAX} bytes of A-Z a-z 0-9 . _ - and not start with a dot")
+cdef tuple _bad_name(str what, int size_max):
+    return _invalid(f"{what} must be 1 to {size_max} bytes of A-Z a-z 0-9 . _ - and not start with a dot")

@@ -59,6 +59,9 @@ def refusal(error: errors.FilaServerError) -> bytes:
     return status_reply(error.status, text, error.reason)
 
 
+INTERNAL = error_reply("ERR", "internal error: the server's log says more")
+
+
 def null_array(protocol: int) -> bytes:
     """Return the reply of a read whose timeout passed."""
     return b"*-1\r\n" if protocol == RESP2 else b"_\r\n"

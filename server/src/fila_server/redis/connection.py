@@ -1,0 +1,356 @@
+"""One client: bytes in, commands carried out in order, replies out in the same order.
+
+    socket ─► decoder ─► next item ─► start ─► slots: [done][done][waiting][done] ─► socket
+               (codec.pyx)   │                  a reply leaves when all before it have left
+                             └── waits while what runs must be finished first
+
+A client may send many commands without reading a reply, and each must see what those before
+it did. So a command starts when nothing runs, or when what runs is of its own lane: pushes
+beside pushes, acks beside acks, reads that do not wait beside their like. The mailbox keeps
+the order within a lane; changing lanes waits for the answers.
+
+Everything is bounded: what is started, by slots and bytes; what is not, by leaving it in the
+decoder and no longer reading from the socket; replies, by the transport's own high-water mark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+import structlog
+
+from fila_server import commands, errors
+from fila_server.redis import codec, encode, replies, verbs
+from fila_server.redis.session import Session
+
+if TYPE_CHECKING:
+    from fila_server.broker import Broker
+    from fila_server.redis.server import Server
+
+log = structlog.get_logger("fila_server.redis")
+
+SLOTS_MAX = 512
+"""Replies a connection may be owed; items beyond it stay unread."""
+STARTED_BYTES_MAX = 4 * 1024 * 1024
+"""Frames of one connection that the core may be working on."""
+READS_MAX = 4
+"""Pulls side by side: each may answer with 4 MiB."""
+UNSTARTED_BYTES_MAX = 1024 * 1024
+"""Input kept for later. Less than this is always read, so that a client's leaving is noticed."""
+WRITE_HIGH_WATER = 1024 * 1024
+FLUSH_BYTES = 64 * 1024
+ITEMS_PER_TAKE = 64
+LINGER_S = 1.0
+"""How long a refused client's further bytes are thrown away, so that it can read why."""
+
+_ALONE, _PUSHES, _ACKS, _READS = range(4)
+_LANES = {codec.PUSHES: _PUSHES, codec.PUSH_MANY: _PUSHES, codec.ACKS: _ACKS, codec.LEASE: _READS}
+
+_NOWHERE = (errors.QueueNotFound.reason, errors.ChannelNotFound.reason)
+
+
+class _Slot:
+    """A reply that is owed, in its place in the order."""
+
+    __slots__ = ("reply", "size", "work")
+
+    def __init__(self, size: int = 0, reply: bytes | None = None) -> None:
+        self.size = size
+        self.reply = reply
+        self.work: asyncio.Future[bytes] | None = None
+
+
+class Connection(asyncio.Protocol):
+    """The protocol object of one client. Lives on the loop's thread."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.broker = server.broker
+        limits = server.limits
+        self._decoder = codec.CommandDecoder(
+            limits.payload_bytes_max, limits.batch_messages_max, limits.batch_bytes_max
+        )
+        self._items: deque[codec.Item] = deque()
+        self._is_dry = True
+        """The decoder holds no whole command."""
+        self._slots: deque[_Slot] = deque()
+        self._waiting = 0
+        """Slots whose reply is not known yet; all of one lane."""
+        self._lane = _ALONE
+        self._started_bytes = 0
+        self._ready_bytes = 0
+        self._write_paused = False
+        self._read_paused = False
+        self._saw_eof = False
+        self._ending = False
+        """Nothing more is started; the connection closes once every reply has left."""
+        self._lingering = False
+        self.blocked = False
+        """A read waits in the core for a message."""
+
+    # --- asyncio.Protocol -----------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the client in, or tell it that there are too many."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)
+        sock = transport.get_extra_info("socket")
+        if sock is not None:
+            # A reader may be blocked for hours; this finds out that its machine is gone.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self.session = Session(transport.get_extra_info("peername"), self.server.now())
+        if not self.server.admit(self):
+            self._answer(replies.error_reply("ERR", "max number of clients reached"))
+            self.quit()
+            self._flush()
+
+    def data_received(self, data: bytes) -> None:
+        """Start what can be started; keep the rest."""
+        if self._ending:
+            return
+        self._decoder.feed(data)
+        self._is_dry = False
+        self._pump()
+
+    def eof_received(self) -> bool:
+        """Answer what was asked for before the client stopped sending, save a wait for messages."""
+        if self.blocked or (self._ending and not self._slots):
+            return False
+        self._saw_eof = True
+        self.server.loop.call_soon(self._pump)
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """Take reads back out of the core; pushes and acks that were sent on stand."""
+        self.quit()
+        if self._lane in (_ALONE, _READS):
+            for slot in self._slots:
+                if slot.work is not None:
+                    slot.work.cancel()
+        self._slots.clear()
+        self.server.forget(self)
+
+    def pause_writing(self) -> None:
+        """The client reads too slowly: produce no further replies for now."""
+        self._write_paused = True
+
+    def resume_writing(self) -> None:
+        """The client has caught up."""
+        self._write_paused = False
+        self._pump()
+
+    # --- starting items, in order ---------------------------------------------------------
+
+    def _pump(self) -> None:
+        while not self._ending and not self._write_paused and (self._items or self._take()):
+            if not self._may_start(self._items[0]):
+                break
+            self._start(self._items.popleft())
+            if self._ready_bytes >= FLUSH_BYTES:
+                self._flush()
+        self._flush()
+        self._steer_reading()
+
+    def _take(self) -> bool:
+        """Decode some more; False when nothing is whole."""
+        if self._is_dry:
+            return False
+        items = self._decoder.take(ITEMS_PER_TAKE)
+        self._is_dry = len(items) < ITEMS_PER_TAKE
+        self._items.extend(items)
+        return bool(items)
+
+    def _may_start(self, item: codec.Item) -> bool:
+        if not self._waiting:
+            return True
+        lane = _lane_of(item)
+        if lane == _ALONE or lane != self._lane:
+            return False
+        if lane == _READS and self._waiting >= READS_MAX:
+            return False
+        return len(self._slots) < SLOTS_MAX and self._started_bytes < STARTED_BYTES_MAX
+
+    def _start(self, item: codec.Item) -> None:
+        kind, body, number = item
+        call = self.broker.call
+        self._lane = _lane_of(item)
+        if kind == codec.PUSHES:
+            self.server.commands_total += number
+            finish = partial(encode.push_replies, count=number)
+            self._expect(len(body), partial(call, commands.ENQUEUE_BATCH, body), finish, copies=number)
+            return
+        self.server.commands_total += 1
+        if kind == codec.PUSH_MANY:
+            finish = partial(encode.push_many_reply, count=number)
+            self._expect(len(body), partial(call, commands.ENQUEUE_ATOMIC, body), finish)
+        elif kind == codec.ACKS and len(body) == 1:
+            self._expect(number, partial(call, commands.ACK_BATCH, body[0]), _acked)
+        elif kind == codec.ACKS:
+            self._expect(number, partial(_ack_all, self.broker, body), bytes)
+        elif kind == codec.LEASE:
+            self._start_read(body, number)
+        elif kind == codec.COMMAND:
+            self._start_command(body, number)
+        else:
+            self._answer(body)
+            if kind == codec.CLOSE:
+                self.quit()
+
+    def _start_read(self, frame: bytes, wait_ms: int) -> None:
+        if wait_ms and self._saw_eof:
+            self.quit()  # nobody is left to wait
+            return
+        self.blocked = wait_ms > 0
+        finish = partial(_read_reply, wait_ms=wait_ms, protocol=self.session.protocol)
+        self._expect(len(frame), partial(self.broker.lease, frame), finish)
+
+    def _start_command(self, args: list[bytes], argc: int) -> None:
+        try:
+            reply = verbs.run(self, args, argc)
+        except errors.FilaServerError as error:
+            self._answer(replies.refusal(error))
+            return
+        if isinstance(reply, bytes):
+            self._answer(reply)
+        else:
+            self._expect(0, lambda: reply, bytes)
+
+    # --- replies, in order ----------------------------------------------------------------
+
+    def _answer(self, reply: bytes) -> None:
+        self._slots.append(_Slot(reply=reply))
+        self._ready_bytes += len(reply)
+
+    def _expect(
+        self,
+        size: int,
+        begin: Callable[[], Awaitable[bytes]],
+        finish: Callable[[bytes], bytes],
+        copies: int = 1,
+    ) -> None:
+        """Begin a call of the broker; `finish` makes its answer a reply, a failure is told `copies` times."""
+        slot = _Slot(size)
+        self._slots.append(slot)
+        try:
+            work = begin()
+        except errors.FilaServerError as error:
+            self.blocked = False
+            slot.reply = replies.refusal(error) * copies
+            return
+        if not isinstance(work, asyncio.Future):
+            # A hook comes first, or a wait: the mailbox no longer keeps the order with what would follow.
+            if self._lane != _READS:
+                self._lane = _ALONE
+            work = asyncio.ensure_future(work)
+        slot.work = work
+        self._waiting += 1
+        self._started_bytes += size
+        work.add_done_callback(partial(self._finish, slot, finish, copies))
+
+    def _finish(
+        self, slot: _Slot, finish: Callable[[bytes], bytes], copies: int, work: asyncio.Future[bytes]
+    ) -> None:
+        self._waiting -= 1
+        self._started_bytes -= slot.size
+        self.blocked = False
+        slot.work = None
+        try:
+            slot.reply = finish(work.result())
+        except errors.FilaServerError as error:
+            slot.reply = replies.refusal(error) * copies
+        except asyncio.CancelledError:
+            slot.reply = replies.refusal(errors.Unavailable("the server is shutting down"))
+        except Exception:
+            log.exception("redis.command_failed")
+            slot.reply = replies.INTERNAL * copies
+        self._pump()
+
+    def _flush(self) -> None:
+        """Write every reply that has no unknown one before it; then close if that was the last."""
+        slots = self._slots
+        ready = []
+        while slots and (reply := slots[0].reply) is not None:
+            ready.append(reply)
+            slots.popleft()
+        self._ready_bytes = 0
+        if self._transport.is_closing():
+            return
+        if ready:
+            self._transport.write(ready[0] if len(ready) == 1 else b"".join(ready))
+        if not slots and self._saw_eof and not self._items and self._is_dry:
+            self._transport.close()
+        elif not slots and self._ending and not self._lingering:
+            self._linger()
+
+    def _steer_reading(self) -> None:
+        """Stop reading while enough waits to be started; go on when it does not."""
+        is_behind = bool(self._items) or not self._is_dry
+        pause = is_behind and not self._ending and self._decoder.kept_bytes >= UNSTARTED_BYTES_MAX
+        if pause != self._read_paused and not self._transport.is_closing():
+            self._read_paused = pause
+            if pause:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
+
+    # --- the end --------------------------------------------------------------------------
+
+    def quit(self) -> None:
+        """Start nothing more; the connection closes when the replies that are owed have left."""
+        self._ending = True
+        self._items.clear()
+
+    def end(self) -> None:
+        """The server stops: end a waiting read, answer what runs, close."""
+        self.quit()
+        if self.blocked:
+            for slot in self._slots:
+                if slot.work is not None:
+                    slot.work.cancel()
+        self._flush()
+
+    def abort(self) -> None:
+        """Close at once, whatever is owed."""
+        self._transport.abort()
+
+    def _linger(self) -> None:
+        """Close, but take bytes in for a moment longer: a reset would take our last reply away."""
+        self._lingering = True
+        self._transport.write_eof()
+        self.server.loop.call_later(LINGER_S, self._transport.close)
+
+
+def _lane_of(item: codec.Item) -> int:
+    if item[0] == codec.LEASE and item[2] > 0:
+        return _ALONE  # it may wait for minutes, and what follows must not overtake it
+    return _LANES.get(item[0], _ALONE)
+
+
+def _read_reply(response: bytes, *, wait_ms: int, protocol: int) -> bytes:
+    if not response and wait_ms > 0:
+        return replies.null_array(protocol)
+    return encode.lease_reply(response)
+
+
+def _acked(response: bytes) -> bytes:
+    """An unknown queue or channel is an error; a lost lease is just no ack."""
+    acked, refused = encode.count_settled(response)
+    if refused is not None and refused[2] in _NOWHERE:
+        return replies.status_reply(*refused)
+    return replies.integer(acked)
+
+
+async def _ack_all(broker: Broker, frames: list[bytes]) -> bytes:
+    """An HDEL of more tickets than one frame may hold."""
+    total = 0
+    for frame in frames:
+        acked, refused = encode.count_settled(await broker.call(commands.ACK_BATCH, frame))
+        if refused is not None and refused[2] in _NOWHERE:
+            return replies.status_reply(*refused)
+        total += acked
+    return replies.integer(total)

@@ -1,0 +1,172 @@
+"""Who a connection is and what it speaks, and the commands that only touch that.
+
+    HELLO AUTH SELECT RESET QUIT PING ECHO CLIENT
+
+Client libraries send these on connect without being asked, so the answers are Redis's own.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from fila_server.redis.replies import OK, RESP2, Value, encode, error_reply, integer
+
+if TYPE_CHECKING:
+    from fila_server.redis.connection import Connection
+
+COMPATIBLE_VERSION = "7.0.0"
+"""The Redis whose connection commands these are; some libraries choose features by it."""
+
+_ids = itertools.count(1)
+
+
+class Session:
+    """What a client has told us about itself."""
+
+    def __init__(self, peer: tuple[str, int] | None, connected_at_s: float) -> None:
+        self.id = next(_ids)
+        self.address = f"{peer[0]}:{peer[1]}" if peer else "?:0"
+        self.connected_at_s = connected_at_s
+        self.protocol = RESP2
+        self.name = ""
+        self.library = ""
+        self.library_version = ""
+
+    def describe(self, now_s: float) -> str:
+        """One line of CLIENT LIST."""
+        age = int(now_s - self.connected_at_s)
+        return (
+            f"id={self.id} addr={self.address} name={self.name} age={age} flags=N db=0 user=default "
+            f"lib-name={self.library} lib-ver={self.library_version} resp={self.protocol}"
+        )
+
+
+def hello(client: Connection, args: list[bytes]) -> bytes:
+    """HELLO [2|3 [AUTH user password] [SETNAME name]]"""
+    session = client.session
+    protocol, name = session.protocol, session.name
+    if args:
+        if args[0] not in (b"2", b"3"):
+            return error_reply("NOPROTO", "unsupported protocol version")
+        protocol = int(args[0])
+    rest = args[1:]
+    while rest:
+        option = rest[0].upper()
+        if option == b"AUTH" and len(rest) >= 3:
+            if rest[1] != b"default":
+                return _wrong_password()
+            rest = rest[3:]
+        elif option == b"SETNAME" and len(rest) >= 2:
+            if (refused := _check_client_text(rest[1], "Client names")) is not None:
+                return refused
+            name = rest[1].decode()
+            rest = rest[2:]
+        else:
+            return error_reply("ERR", f"Syntax error in HELLO option '{_text(rest[0])}'")
+    session.protocol, session.name = protocol, name
+    about: dict[str, Value] = {
+        "server": "fila", "version": COMPATIBLE_VERSION, "proto": protocol, "id": session.id,
+        "mode": "standalone", "role": "master", "modules": [],
+    }  # fmt: skip
+    return encode(about, protocol)
+
+
+def auth(_client: Connection, args: list[bytes]) -> bytes:
+    """AUTH [user] password: there are no passwords yet, and the answers are what Redis gives then."""
+    if len(args) == 1:
+        return error_reply(
+            "ERR",
+            "AUTH <password> called without any password configured for the default user. "
+            "Are you sure your configuration is correct?",
+        )
+    return OK if args[0] == b"default" else _wrong_password()
+
+
+def select(_client: Connection, args: list[bytes]) -> bytes:
+    """SELECT 0"""
+    try:
+        number = int(args[0])
+    except ValueError:
+        return error_reply("ERR", "value is not an integer or out of range")
+    return OK if number == 0 else error_reply("ERR", "DB index is out of range")
+
+
+def reset(client: Connection, _args: list[bytes]) -> bytes:
+    """RESET: as if newly connected."""
+    client.session.protocol = RESP2
+    client.session.name = ""
+    return b"+RESET\r\n"
+
+
+def quit_(client: Connection, _args: list[bytes]) -> bytes:
+    """QUIT"""
+    client.quit()
+    return OK
+
+
+def ping(_client: Connection, args: list[bytes]) -> bytes:
+    """PING [message]"""
+    return encode(args[0], RESP2) if args else b"+PONG\r\n"
+
+
+def echo(_client: Connection, args: list[bytes]) -> bytes:
+    """ECHO message"""
+    return encode(args[0], RESP2)
+
+
+def client(client: Connection, args: list[bytes]) -> bytes:
+    """CLIENT SETNAME | GETNAME | ID | INFO | SETINFO | LIST | NO-EVICT"""
+    session, now = client.session, client.server.now()
+    match [args[0].upper(), *args[1:]]:
+        case [b"ID"]:
+            return integer(session.id)
+        case [b"GETNAME"]:
+            return encode(session.name or None, session.protocol)
+        case [b"SETNAME", name]:
+            if (refused := _check_client_text(name, "Client names")) is not None:
+                return refused
+            session.name = name.decode()
+            return OK
+        case [b"SETINFO", attribute, value]:
+            return _set_info(session, attribute, value)
+        case [b"INFO"]:
+            return encode(session.describe(now) + "\n", RESP2)
+        case [b"LIST"]:
+            lines = (f"{other.session.describe(now)}\n" for other in client.server.connections)
+            return encode("".join(lines), RESP2)
+        case [b"NO-EVICT", word] if word.upper() in (b"ON", b"OFF"):
+            return OK
+    return error_reply(
+        "ICOM", f"unknown subcommand or wrong number of arguments for CLIENT '{_text(args[0])}'"
+    )
+
+
+def _set_info(session: Session, attribute: bytes, value: bytes) -> bytes:
+    if (refused := _check_client_text(value, _text(attribute))) is not None:
+        return refused
+    match attribute.upper():
+        case b"LIB-NAME":
+            session.library = value.decode()
+        case b"LIB-VER":
+            session.library_version = value.decode()
+        case _:
+            return error_reply("ERR", f"Unrecognized option '{_text(attribute)}'")
+    return OK
+
+
+def _check_client_text(text: bytes, what: str) -> bytes | None:
+    """CLIENT LIST is one line of words a client; these must not break it, or fill our memory."""
+    if len(text) <= 256 and all(33 <= byte <= 126 for byte in text):
+        return None
+    return error_reply(
+        "ERR", f"{what} cannot contain spaces, newlines or special characters, or over 256 bytes"
+    )
+
+
+def _text(arg: bytes) -> str:
+    return arg.decode("utf-8", "replace")
+
+
+def _wrong_password() -> bytes:
+    return error_reply("WRONGPASS", "invalid username-password pair or user is disabled.")
