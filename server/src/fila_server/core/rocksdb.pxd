@@ -152,6 +152,9 @@ cdef extern from "rocksdb/c.h" nogil:
     # --- options ----------------------------------------------------------------------
     rocksdb_options_t* rocksdb_options_create()
     rocksdb_options_t* rocksdb_options_create_copy(rocksdb_options_t* options)
+    void rocksdb_set_options_cf(
+        rocksdb_t* db, rocksdb_column_family_handle_t* handle, int count,
+        const char* const* keys, const char* const* values, char** errptr)
     void rocksdb_options_destroy(rocksdb_options_t* options)
     void rocksdb_options_set_create_if_missing(rocksdb_options_t* options, unsigned char value)
     void rocksdb_options_set_create_missing_column_families(rocksdb_options_t* options, unsigned char value)

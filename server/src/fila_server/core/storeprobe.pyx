@@ -10,6 +10,7 @@ from libc.stdlib cimport free
 from fila_server.core.disk cimport Disk, disk_check, disk_open, disk_restore_ballast
 from fila_server.core.rocksdb cimport rocksdb_iterator_t, rocksdb_snapshot_t, rocksdb_writebatch_t
 from fila_server.core.store cimport *
+from fila_server.core.upkeep cimport Upkeep, upkeep_round, upkeep_start, upkeep_stop
 from fila_server.core.walscan cimport scan_wal
 
 
@@ -24,6 +25,7 @@ class StoreRefused(Exception):
 cdef class StoreProbe:
     cdef Store store
     cdef StoreError error
+    cdef Upkeep upkeep
     cdef bint is_open
 
     def __init__(self, directory, **settings):
@@ -55,15 +57,18 @@ cdef class StoreProbe:
             status = store_open(&self.store, c_path, &options, &self.error)
         self._check(status)
         self.is_open = True
+        self.upkeep.store = &self.store
 
     def close(self):
         if self.is_open:
             self.is_open = False
             with nogil:
+                upkeep_stop(&self.upkeep)
                 store_close(&self.store)
 
     def __dealloc__(self):
         if self.is_open:
+            upkeep_stop(&self.upkeep)
             store_close(&self.store)
 
     cdef int _check(self, int status) except -1:
@@ -190,6 +195,20 @@ cdef class StoreProbe:
         with nogil:
             status = store_compact(&self.store, family, c_first, first_bytes, c_end, end_bytes, &self.error)
         self._check(status)
+
+    def start_upkeep(self):
+        upkeep_start(&self.upkeep, &self.store, NULL)
+
+    def set_live_frame_bytes(self, int64_t live_frame_bytes):
+        self.upkeep.live_frame_bytes = live_frame_bytes
+
+    def upkeep_round(self):
+        """Returns (times something was compacted, of these the times live payloads were rewritten) so far."""
+        cdef int status
+        with nogil:
+            status = upkeep_round(&self.upkeep)
+        self._check(status)
+        return self.upkeep.reclaim_count, self.upkeep.rewrite_count
 
     def held(self):
         """Bytes in memtables, cache, tables, WAL, and on disk altogether."""

@@ -20,9 +20,9 @@ cdef int64_t MIB = 1 << 20
 
 
 cdef void default_store_options(StoreOptions* options) noexcept nogil:
-    options.memtable_bytes = 16 * MIB
-    options.memtable_count = 5
-    options.memtables_merged = 2
+    options.memtable_bytes = 12 * MIB
+    options.memtable_count = 7
+    options.memtables_merged = 4
     options.wal_bytes_max = 256 * MIB
     options.block_cache_bytes = 8 * MIB
     options.blob_min_bytes = 4096
@@ -111,6 +111,8 @@ cdef void _tune_blobs(rocksdb_options_t* tuned, const StoreOptions* options) noe
     rocksdb_options_set_min_blob_size(tuned, <uint64_t>options.blob_min_bytes)
     # Frames die nearly in the order they came, so most blob files die whole; small files, sooner.
     rocksdb_options_set_blob_file_size(tuned, <uint64_t>(32 * MIB))
-    rocksdb_options_set_enable_blob_gc(tuned, 1)
-    rocksdb_options_set_blob_gc_age_cutoff(tuned, 0.5)
-    rocksdb_options_set_blob_gc_force_threshold(tuned, 0.5)
+    # Copying live payloads out of half-dead files is switched on by upkeep.pyx for as long as it
+    # needs it, and then for all files. Left on, it tripled what is written with a deep backlog.
+    rocksdb_options_set_enable_blob_gc(tuned, 0)
+    rocksdb_options_set_blob_gc_age_cutoff(tuned, 1.0)
+    rocksdb_options_set_blob_gc_force_threshold(tuned, 1.0)

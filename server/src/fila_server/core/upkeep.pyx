@@ -1,0 +1,152 @@
+"""What keeps the disk small and safe while nobody waits for it; the map is in upkeep.pxd.
+
+How disk comes back. A frame's payload lies in a blob file, its key and the note that it was
+deleted in small tables. Compacting the tables drops key and note together and counts the
+payload as garbage; a blob file that is all garbage is removed at once. Frames die nearly in
+the order they came, so that is the usual end of a blob file, and no payload is ever copied.
+
+A few live frames can pin many files, though. Only when that wastes too much are live payloads
+copied out of the oldest files. RocksDB could do it by itself in each compaction, but then
+copies two thirds of everything that waits, over and over (measured: docs/durability.md).
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memset
+
+from fila_server.core.disk cimport disk_restore_ballast
+from fila_server.core.rocksdb cimport rocksdb_property_int_cf, rocksdb_set_options_cf, rocksdb_free
+from fila_server.core.store cimport (
+    FRAMES,
+    STORE_FAILED,
+    STORE_OK,
+    Store,
+    StoreError,
+    store_compact,
+    store_compact_cancel,
+)
+
+
+cdef extern from "<pthread.h>" nogil:
+    ctypedef struct pthread_attr_t:
+        pass
+    int pthread_create(pthread_t* thread, const pthread_attr_t* attr, void* (*start)(void*) noexcept nogil, void* arg)
+    int pthread_join(pthread_t thread, void** result)
+    int pthread_mutex_init(pthread_mutex_t* mutex, const void* attr)
+    int pthread_mutex_lock(pthread_mutex_t* mutex)
+    int pthread_mutex_unlock(pthread_mutex_t* mutex)
+    int pthread_mutex_destroy(pthread_mutex_t* mutex)
+    int pthread_cond_init(pthread_cond_t* cond, const void* attr)
+    int pthread_cond_signal(pthread_cond_t* cond)
+    int pthread_cond_destroy(pthread_cond_t* cond)
+
+cdef extern from *:
+    """
+    #include <pthread.h>
+    #include <time.h>
+
+    static void fila_wait_a_second(pthread_cond_t* wake, pthread_mutex_t* lock) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += 1;
+        pthread_cond_timedwait(wake, lock, &until);
+    }
+    """
+    void fila_wait_a_second(pthread_cond_t* wake, pthread_mutex_t* lock) nogil
+
+
+# --- giving disk back --------------------------------------------------------------------
+
+cdef int64_t _frames_property(Store* store, const char* property) noexcept nogil:
+    cdef uint64_t value = 0
+    rocksdb_property_int_cf(store.db, store.family[FRAMES], property, &value)
+    return <int64_t>value
+
+
+cdef int64_t _frames_bytes(Store* store) noexcept nogil:
+    """Disk taken by FRAMES, what is kept for open scans and snapshots not counted."""
+    return (_frames_property(store, "rocksdb.live-sst-files-size")
+            + _frames_property(store, "rocksdb.live-blob-file-size"))
+
+
+cdef bint _is_too_much(Store* store, int64_t live_bytes) noexcept nogil:
+    return _frames_bytes(store) > live_bytes + live_bytes // 2 + RECLAIM_SLACK_BYTES
+
+
+cdef int reclaim_frames(Upkeep* upkeep, int64_t live_bytes, StoreError* error) noexcept nogil:
+    cdef Store* store = upkeep.store
+    cdef int status
+    if not _is_too_much(store, live_bytes):
+        return STORE_OK
+    upkeep.reclaim_count += 1
+    status = store_compact(store, FRAMES, NULL, 0, NULL, 0, error)
+    if status != STORE_OK or not _is_too_much(store, live_bytes):
+        return status
+    if _frames_property(store, "rocksdb.live-blob-file-garbage-size") == 0:
+        return STORE_OK         # the rest is newer than `live_bytes`, or held by an open snapshot
+    upkeep.rewrite_count += 1
+    status = _set_blob_rewriting(store, True, error)
+    if status == STORE_OK:
+        status = store_compact(store, FRAMES, NULL, 0, NULL, 0, error)
+        _set_blob_rewriting(store, False, error)
+    return status
+
+
+cdef int _set_blob_rewriting(Store* store, bint on, StoreError* error) noexcept nogil:
+    cdef const char* name = "enable_blob_garbage_collection"
+    cdef const char* value = "true" if on else "false"
+    cdef char* message = NULL
+    rocksdb_set_options_cf(store.db, store.family[FRAMES], 1, &name, &value, &message)
+    if message == NULL:
+        return STORE_OK
+    rocksdb_free(message)
+    if error != NULL:
+        error.status = STORE_FAILED
+    return STORE_FAILED
+
+
+# --- the thread --------------------------------------------------------------------------
+
+cdef int upkeep_round(Upkeep* upkeep) noexcept nogil:
+    if upkeep.disk != NULL:
+        disk_restore_ballast(upkeep.disk)
+    return reclaim_frames(upkeep, upkeep.live_frame_bytes, &upkeep.error)
+
+
+cdef void* _run(void* argument) noexcept nogil:
+    cdef Upkeep* upkeep = <Upkeep*>argument
+    pthread_mutex_lock(&upkeep.lock)
+    while not upkeep.stopping:
+        fila_wait_a_second(&upkeep.wake, &upkeep.lock)
+        if upkeep.stopping:
+            break
+        pthread_mutex_unlock(&upkeep.lock)
+        upkeep_round(upkeep)
+        pthread_mutex_lock(&upkeep.lock)
+    pthread_mutex_unlock(&upkeep.lock)
+    return NULL
+
+
+cdef int upkeep_start(Upkeep* upkeep, Store* store, Disk* disk) noexcept nogil:
+    memset(upkeep, 0, sizeof(Upkeep))
+    upkeep.store = store
+    upkeep.disk = disk
+    pthread_mutex_init(&upkeep.lock, NULL)
+    pthread_cond_init(&upkeep.wake, NULL)
+    if pthread_create(&upkeep.thread, NULL, _run, upkeep) != 0:
+        return STORE_FAILED
+    upkeep.running = True
+    return STORE_OK
+
+
+cdef void upkeep_stop(Upkeep* upkeep) noexcept nogil:
+    if not upkeep.running:
+        return
+    pthread_mutex_lock(&upkeep.lock)
+    upkeep.stopping = True
+    pthread_cond_signal(&upkeep.wake)
+    pthread_mutex_unlock(&upkeep.lock)
+    store_compact_cancel(upkeep.store)
+    pthread_join(upkeep.thread, NULL)
+    pthread_cond_destroy(&upkeep.wake)
+    pthread_mutex_destroy(&upkeep.lock)
+    upkeep.running = False
