@@ -1,0 +1,153 @@
+"""`fila channel`: independent views of one queue."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+
+from fila_cli.output import table
+from fila_cli.session import Group, Session, confirm, queue_argument, yes_option
+from fila_cli.values import POSITION
+
+_name_argument = click.argument("channel")
+
+
+@click.group(
+    cls=Group,
+    examples="""
+    fila channel create orders audit --from oldest
+    fila channel list orders
+    fila channel seek orders audit --to -1h
+    """,
+)
+def channel() -> None:
+    """Independent views of one queue: add, move, delete."""
+
+
+@channel.command(
+    examples="""
+    fila channel create orders audit
+    fila channel create orders audit --from oldest
+    fila channel create orders replay --from 1500
+    fila channel create orders today --from 2026-11-20T00:00:00Z
+    """
+)
+@queue_argument
+@_name_argument
+@click.option(
+    "--from",
+    "start",
+    type=POSITION,
+    default="head",
+    metavar="head|oldest|OFFSET|TIME",
+    show_default=True,
+    help="The first message it shall see",
+)
+@click.pass_obj
+def create(session: Session, queue: str, channel: str, start: int | datetime | str) -> None:
+    """Add a channel; it sees every message from its start on."""
+    from fila.v1 import admin_pb2
+
+    request = admin_pb2.CreateChannelRequest(queue=queue, channel=channel)
+    if isinstance(start, datetime):
+        request.time.FromDatetime(start)
+    elif isinstance(start, int):
+        request.offset = start
+    elif start == "oldest":
+        request.oldest = True
+    else:
+        request.head = True
+    answer = session.admin.CreateChannel(request, timeout=session.timeout_s)
+    session.show(answer, f"channel {channel} of {queue} created, from offset {answer.start_offset} on")
+
+
+@channel.command(
+    examples="""
+    fila channel delete orders audit
+    fila channel delete orders audit --yes
+    """
+)
+@queue_argument
+@_name_argument
+@yes_option
+@click.pass_obj
+def delete(session: Session, queue: str, channel: str, *, yes: bool) -> None:
+    """Delete a channel, its leases and what it had pending."""
+    from fila.v1 import admin_pb2
+
+    confirm(f"Delete channel {channel} of {queue}?", yes=yes)
+    request = admin_pb2.DeleteChannelRequest(queue=queue, channel=channel)
+    session.show(
+        session.admin.DeleteChannel(request, timeout=session.timeout_s),
+        f"channel {channel} of {queue} deleted",
+    )
+
+
+@channel.command(
+    name="list",
+    examples="""
+    fila channel list orders
+    fila channel list orders -o yaml
+    """,
+)
+@queue_argument
+@click.pass_obj
+def list_(session: Session, queue: str) -> None:
+    """List a queue's channels and how far each has come."""
+    from fila.v1 import admin_pb2
+
+    answer = session.admin.ListChannels(admin_pb2.ListChannelsRequest(queue=queue), timeout=session.timeout_s)
+    rows = [
+        (each.name, each.depth, each.in_flight, each.consumers, each.tail_offset, each.head_offset)
+        for each in answer.channels
+    ]
+    session.show(answer, table(("CHANNEL", "DEPTH", "IN FLIGHT", "CONSUMERS", "TAIL", "HEAD"), rows))
+
+
+@channel.command(
+    examples="""
+    fila channel seek orders audit --to 1500
+    fila channel seek orders audit --to 2026-11-20T14:00:00Z
+    fila channel seek orders default --to -1h
+    """
+)
+@queue_argument
+@_name_argument
+@click.option(
+    "--to", "target", type=POSITION, required=True, help="Deliver again from this offset or moment on"
+)
+@click.pass_obj
+def seek(session: Session, queue: str, channel: str, target: int | datetime | str) -> None:
+    """Move a channel within what is retained; leases it holds end."""
+    from fila.v1 import admin_pb2
+
+    request = admin_pb2.SeekChannelRequest(queue=queue, channel=channel)
+    if isinstance(target, datetime):
+        request.time.FromDatetime(target)
+    else:
+        # Offsets beyond the log are brought within it by the broker: 1 is before the oldest, the maximum is the head.
+        request.offset = {"oldest": 1, "head": 2**64 - 1}[target] if isinstance(target, str) else target
+    answer = session.admin.SeekChannel(request, timeout=session.timeout_s)
+    session.show(answer, f"channel {channel} of {queue} is at offset {answer.offset}")
+
+
+@channel.command(
+    examples="""
+    fila channel purge orders audit
+    fila channel purge orders audit --key noisy --yes
+    """
+)
+@queue_argument
+@_name_argument
+@click.option("--key", "fairness_key", default=None, metavar="KEY", help="Only this fairness key's messages")
+@yes_option
+@click.pass_obj
+def purge(session: Session, queue: str, channel: str, fairness_key: str | None, *, yes: bool) -> None:
+    """Drop what is pending in one channel; other channels keep theirs."""
+    from fila.v1 import admin_pb2
+
+    confirm(f"Drop the pending messages of channel {channel} of {queue}?", yes=yes)
+    request = admin_pb2.PurgeChannelRequest(queue=queue, channel=channel, fairness_key=fairness_key)
+    answer = session.admin.PurgeChannel(request, timeout=session.timeout_s)
+    session.show(answer, f"{answer.purged} messages dropped")

@@ -1,0 +1,132 @@
+"""`fila enqueue`: one message from an argument or stdin, or one a line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from fila_cli.output import Format, as_json, as_yaml
+from fila_cli.session import Command, Session, queue_argument
+from fila_cli.values import DURATION, MOMENT, PAIR
+
+if TYPE_CHECKING:
+    from fila.v1.service_pb2 import EnqueueOptions
+
+# Within the broker's bounds of 10,000 messages and 16 MiB a batch, and few enough to answer soon.
+_BATCH_MESSAGES_MAX = 1_000
+_BATCH_BYTES_MAX = 4 * 2**20
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    fila enqueue orders 'hello' --header tenant=acme
+    cat order.json | fila enqueue orders --header tenant=acme --header priority=high
+    fila enqueue orders --lines --header tenant=globex < orders.jsonl
+    fila enqueue reminders 'wake up' --delay 10m --ttl 1h
+    fila enqueue orders 'once' --dedup-key order-4711
+    """,
+)
+@queue_argument
+@click.argument("payload", required=False)
+@click.option("-H", "--header", "headers", type=PAIR, multiple=True, help="A header; repeat for more")
+@click.option("--lines", is_flag=True, help="Each line of stdin is one message, its line end left off")
+@click.option("--delay", "delay_ms", type=DURATION, help="Not ready before this long from now")
+@click.option("--at", "deliver_at", type=MOMENT, help="Not ready before this moment")
+@click.option("--ttl", "ttl_ms", type=DURATION, help="Dropped when nobody has leased it by then")
+@click.option(
+    "--dedup-key", default="", metavar="KEY", help="A second message with this key answers the first one's id"
+)
+@click.pass_obj
+def enqueue(
+    session: Session,
+    queue: str,
+    payload: str | None,
+    headers: tuple[tuple[str, str], ...],
+    delay_ms: int | None,
+    deliver_at: datetime | None,
+    ttl_ms: int | None,
+    dedup_key: str,
+    *,
+    lines: bool,
+) -> int:
+    """Put PAYLOAD into QUEUE; without PAYLOAD, or with -, read it from stdin."""
+    if lines and payload not in (None, "-"):
+        raise click.UsageError("--lines reads stdin; leave out PAYLOAD")
+    if lines and dedup_key:
+        raise click.UsageError("--dedup-key with --lines would store one line and drop the rest")
+    if delay_ms is not None and deliver_at is not None:
+        raise click.UsageError("--delay and --at say the same thing; give one")
+    options = _options(delay_ms, deliver_at, ttl_ms, dedup_key)
+    if lines:
+        return _enqueue_lines(session, queue, dict(headers), options)
+
+    from fila.v1 import service_pb2
+
+    content = sys.stdin.buffer.read() if payload in (None, "-") else payload.encode(errors="surrogateescape")
+    request = service_pb2.EnqueueRequest(queue=queue, headers=dict(headers), payload=content, options=options)
+    answer = session.service.Enqueue(request, timeout=session.timeout_s)
+    session.show(answer, f"{answer.message_id} at offset {answer.offset}")
+    return 0
+
+
+def _options(
+    delay_ms: int | None, deliver_at: datetime | None, ttl_ms: int | None, dedup_key: str
+) -> EnqueueOptions | None:
+    from fila.v1 import service_pb2
+
+    if delay_ms is None and deliver_at is None and ttl_ms is None and not dedup_key:
+        return None
+    options = service_pb2.EnqueueOptions(delay_ms=delay_ms or 0, ttl_ms=ttl_ms, dedup_key=dedup_key)
+    if deliver_at is not None:
+        options.deliver_at.FromDatetime(deliver_at)
+    return options
+
+
+def _enqueue_lines(
+    session: Session, queue: str, headers: dict[str, str], options: EnqueueOptions | None
+) -> int:
+    from fila.v1 import service_pb2
+
+    stored, refused, first_refusal = 0, 0, ""
+    offsets: list[int] = []
+    for batch in _batches(sys.stdin.buffer):
+        messages = [
+            service_pb2.EnqueueMessage(headers=headers, payload=line, options=options) for line in batch
+        ]
+        request = service_pb2.EnqueueBatchRequest(queue=queue, messages=messages)
+        answer = session.service.EnqueueBatch(request, timeout=session.timeout_s)
+        for number, result in enumerate(answer.results, start=stored + refused + 1):
+            if result.error.code:
+                refused += 1
+                first_refusal = first_refusal or f"line {number}: {result.error.message}"
+            else:
+                stored += 1
+                offsets.append(result.offset)
+    span = f", offsets {min(offsets)} to {max(offsets)}" if offsets else ""
+    counts = {"enqueued": stored, "refused": refused}
+    if session.format is Format.TABLE:
+        print(f"{stored} messages enqueued{span}")
+    else:
+        print(as_json(counts) if session.format is Format.JSON else as_yaml(counts))
+    if refused:
+        print(f"fila: {refused} lines were refused, the first: {first_refusal}", file=sys.stderr)
+    return 1 if refused else 0
+
+
+def _batches(stream: BinaryIO) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    size = 0
+    for line in stream:
+        payload = line.removesuffix(b"\n").removesuffix(b"\r")
+        if batch and (len(batch) == _BATCH_MESSAGES_MAX or size + len(payload) > _BATCH_BYTES_MAX):
+            yield batch
+            batch, size = [], 0
+        batch.append(payload)
+        size += len(payload)
+    if batch:
+        yield batch

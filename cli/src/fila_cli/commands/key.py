@@ -1,0 +1,108 @@
+"""`fila key`: an operator's hand on one fairness key; effective at once, kept over a restart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from fila_cli.output import facts
+from fila_cli.session import Group, Session, confirm, queue_argument, yes_option
+
+_key_argument = click.argument("key")
+
+
+@click.group(
+    cls=Group,
+    examples="""
+    fila key weight orders acme 5
+    fila key pause orders noisy
+    fila key cap orders noisy 10
+    """,
+)
+def key() -> None:
+    """Weigh, pause, cap or purge one fairness key."""
+
+
+@key.command(
+    examples="""
+    fila key weight orders acme 5
+    fila key weight orders acme 0
+    """
+)
+@queue_argument
+@_key_argument
+@click.argument("weight", type=click.IntRange(0, 1000))
+@click.pass_obj
+def weight(session: Session, queue: str, key: str, weight: int) -> None:
+    """Set a key's weight, 1 to 1000; it wins over every other. 0 takes it away again."""
+    _set(session, queue, key, weight=weight)
+
+
+@key.command(examples="fila key pause orders noisy")
+@queue_argument
+@_key_argument
+@click.pass_obj
+def pause(session: Session, queue: str, key: str) -> None:
+    """Deliver nothing of a key until it is resumed."""
+    _set(session, queue, key, paused=True)
+
+
+@key.command(examples="fila key resume orders noisy")
+@queue_argument
+@_key_argument
+@click.pass_obj
+def resume(session: Session, queue: str, key: str) -> None:
+    """Deliver a paused key's messages again."""
+    _set(session, queue, key, paused=False)
+
+
+@key.command(
+    examples="""
+    fila key cap orders noisy 10
+    fila key cap orders noisy 0
+    """
+)
+@queue_argument
+@_key_argument
+@click.argument("max_in_flight", metavar="N", type=click.IntRange(0, 2**32 - 1))
+@click.pass_obj
+def cap(session: Session, queue: str, key: str, max_in_flight: int) -> None:
+    """Lease at most N of a key's messages at once in a channel; 0 lifts the cap."""
+    _set(session, queue, key, max_in_flight=max_in_flight)
+
+
+@key.command(
+    examples="""
+    fila key purge orders noisy
+    fila key purge orders noisy --yes
+    """
+)
+@queue_argument
+@_key_argument
+@yes_option
+@click.pass_obj
+def purge(session: Session, queue: str, key: str, *, yes: bool) -> None:
+    """Drop a key's pending messages in every channel."""
+    from fila.v1 import admin_pb2
+
+    confirm(f"Drop the pending messages of {key} in {queue}?", yes=yes)
+    request = admin_pb2.PurgeQueueRequest(queue=queue, fairness_key=key)
+    answer = session.admin.PurgeQueue(request, timeout=session.timeout_s)
+    session.show(answer, f"{answer.purged} messages dropped")
+
+
+def _set(session: Session, queue: str, key: str, **change: Any) -> None:
+    from fila.v1 import admin_pb2
+
+    request = admin_pb2.SetKeyPolicyRequest(queue=queue, fairness_key=key, **change)
+    answer = session.admin.SetKeyPolicy(request, timeout=session.timeout_s)
+    shown = facts(
+        [
+            ("key", key),
+            ("weight", str(answer.weight) if answer.weight else "by the queue's policy"),
+            ("paused", "yes" if answer.paused else "no"),
+            ("in flight at most", str(answer.max_in_flight) if answer.max_in_flight else "no cap"),
+        ]
+    )
+    session.show(answer, shown)

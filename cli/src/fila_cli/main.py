@@ -1,0 +1,107 @@
+"""The tree of commands, and what the shell sees of a failure.
+
+Exit codes: 0 done, 1 the broker refused or is not there, 2 the command was not understood.
+A command's module is imported when the command is named, never before.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from fila_cli.session import Group, Session, common_options
+
+# Where each top-level command lives, and its line in `fila --help`: without importing it.
+_COMMANDS: dict[str, tuple[str, str]] = {
+    "queue": ("queue", "Create, watch, change and delete queues."),
+    "enqueue": ("enqueue", "Put messages into a queue."),
+    "consume": ("consume", "Print messages and ack them."),
+    "redrive": ("redrive", "Move dead letters back to the queue they came from."),
+    "channel": ("channel", "Independent views of one queue: add, move, delete."),
+    "key": ("key", "Weigh, pause, cap or purge one fairness key."),
+    "explain": ("explain", "Say why a fairness key is late."),
+    "config": ("config", "Values that hooks read, and the rates of token buckets."),
+    "top": ("top", "Watch queues live."),
+    "bench": ("bench", "A quick load test against a running broker."),
+    "completion": ("completion", "Print the script that completes fila in your shell."),
+}
+
+
+class _Lazy(Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        name = _COMMANDS[cmd_name][0]
+        command: click.Command = getattr(importlib.import_module(f"fila_cli.commands.{name}"), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about) for name, (_, about) in _COMMANDS.items()])
+
+
+@click.group(
+    cls=_Lazy,
+    params=common_options(),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    examples="""
+    fila queue create orders --fairness-header tenant
+    fila enqueue orders 'hello' --header tenant=acme
+    fila consume orders --count 1
+    fila queue inspect orders
+    """,
+)
+@click.version_option(package_name="fila-server", message="%(version)s")
+def fila() -> None:
+    """Talk to a Fila broker."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The entry point `fila`."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run one command line and return its exit code."""
+    session = Session()
+    try:
+        # Anything a command returns is its exit code; most return nothing.
+        return _exit_code(fila.main(arguments, prog_name="fila", standalone_mode=False, obj=session))
+    except click.exceptions.NoArgsIsHelpError as error:
+        # Somebody who types `fila queue` wants to know what may follow.
+        print(error.format_message(), file=sys.stderr)
+        return 2
+    except click.UsageError as error:
+        return _fail(_usage_line(error), 2)
+    except click.ClickException as error:
+        return _fail(error.format_message(), error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        return _fail("stopped", 130)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough (`| head`); that is no failure.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    finally:
+        session.close()
+
+
+def _exit_code(returned: Any) -> int:
+    return returned if isinstance(returned, int) else 0
+
+
+def _usage_line(error: click.UsageError) -> str:
+    path = error.ctx.command_path if error.ctx is not None else "fila"
+    text = " ".join(error.format_message().split()).rstrip(".")
+    return f"{text}; '{path} --help' shows how"
+
+
+def _fail(text: str, code: int) -> int:
+    print(f"fila: {text}", file=sys.stderr)
+    return code

@@ -1,0 +1,248 @@
+"""Every setting of a queue as a flag, for `queue create` and `queue update` alike.
+
+One table: flag → field of QueueConfig. Create sends the fields that were given, update sends
+them with a mask of exactly those, so that nothing else changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fila_cli.values import DURATION, RETRY, SIZE, SOURCE, WEIGHT, Retry, duration_text, size_text
+
+if TYPE_CHECKING:
+    from fila.v1.admin_pb2 import Durability, QueueConfig, RetryPolicy
+
+_HEADER, _COUNT = click.STRING, click.IntRange(min=0, max=2**32 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One flag and the field it sets; a dot leads into a nested message."""
+
+    flag: str
+    field: str
+    type: click.ParamType[Any] | None
+    about: str
+    multiple: bool = False
+    metavar: str | None = None
+
+    @property
+    def parameter(self) -> str:
+        return self.flag.lstrip("-").replace("-", "_")
+
+    @property
+    def name(self) -> str:
+        """What --reset calls it."""
+        return self.flag.lstrip("-")
+
+
+SETTINGS = (
+    Setting(
+        "--fairness-header",
+        "fairness_key_header",
+        _HEADER,
+        "Header whose value is the fairness key",
+        metavar="NAME",
+    ),
+    Setting(
+        "--weight", "weights", WEIGHT, "Weight of a fairness key, 1 to 1000; repeat for more", multiple=True
+    ),
+    Setting("--weight-header", "weight_header", _HEADER, "Header whose value is the weight", metavar="NAME"),
+    Setting(
+        "--cost-header",
+        "cost_header",
+        _HEADER,
+        "Header whose value is the cost, 0.001 to 1000000",
+        metavar="NAME",
+    ),
+    Setting(
+        "--throttle-header",
+        "throttle_key_headers",
+        _HEADER,
+        "Header that gives a throttle key <header>:<value>; repeat for more",
+        multiple=True,
+        metavar="NAME",
+    ),
+    Setting("--on-enqueue", "on_enqueue_script", SOURCE, "Lua that defines on_enqueue(msg)"),
+    Setting("--on-failure", "on_failure_script", SOURCE, "Lua that defines on_failure(msg)"),
+    Setting(
+        "--hook-fallback",
+        "hook_fallback",
+        click.Choice(["policy", "hold"]),
+        "When on_enqueue fails: route by the flags above, or hold the message until the hook works",
+    ),
+    Setting(
+        "--visibility-timeout", "visibility_timeout_ms", DURATION, "How long a delivery is leased, 1s to 12h"
+    ),
+    Setting(
+        "--max-attempts",
+        "max_attempts",
+        _COUNT,
+        "Failures after which a message is a dead letter; 0 for no cap",
+        metavar="N",
+    ),
+    Setting(
+        "--retry",
+        "retry",
+        RETRY,
+        "How long a failed message waits: exponential:1s..60s, fixed:5s, with ,jitter=0..1",
+    ),
+    Setting("--durability", "durability", click.Choice(["broker", "fsync", "os"]), "When calls are answered"),
+    Setting("--max-depth", "max_depth", click.IntRange(min=0), "Most messages, 0 for no bound", metavar="N"),
+    Setting("--max-bytes", "max_bytes", SIZE, "Most stored bytes, 0 for no bound"),
+    Setting(
+        "--soft-retention",
+        "retention.soft_period_ms",
+        DURATION,
+        "Keep messages this long even when all are done with them",
+    ),
+    Setting(
+        "--soft-retention-size", "retention.soft_bytes", SIZE, "Keep this much even when all are done with it"
+    ),
+    Setting(
+        "--hard-retention", "retention.hard_period_ms", DURATION, "Drop messages older than this, done or not"
+    ),
+    Setting(
+        "--hard-retention-size",
+        "retention.hard_bytes",
+        SIZE,
+        "Drop the oldest messages beyond this, done or not",
+    ),
+    Setting("--dedup-window", "dedup_window_ms", DURATION, "How long a dedup key is remembered"),
+    Setting(
+        "--ttl-to-dlq/--no-ttl-to-dlq", "ttl_to_dlq", None, "Messages whose time is over become dead letters"
+    ),
+)
+
+NAMES_TO_RESET = [setting.name.split("/")[0] for setting in SETTINGS]
+
+
+def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command every flag of the table, in its order."""
+    for setting in reversed(SETTINGS):
+        command = _option(setting)(command)
+    return command
+
+
+def _option(setting: Setting) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    if setting.type is None:
+        return click.option(setting.flag, _parameter(setting), default=None, help=setting.about)
+    return click.option(
+        setting.flag,
+        _parameter(setting),
+        type=setting.type,
+        multiple=setting.multiple,
+        metavar=setting.metavar,
+        help=setting.about,
+    )
+
+
+def _parameter(setting: Setting) -> str:
+    return setting.parameter.split("/")[0]
+
+
+def config_from(given: dict[str, Any]) -> tuple[QueueConfig, list[str]]:
+    """Return the config the flags describe, and the paths of what was given."""
+    from fila.v1 import admin_pb2
+
+    config = admin_pb2.QueueConfig()
+    paths = []
+    for setting in SETTINGS:
+        value = given.get(_parameter(setting))
+        if value is None or value == ():
+            continue
+        paths.append(setting.field)
+        _set(config, setting.field, value)
+    return config, paths
+
+
+def paths_to_reset(names: tuple[str, ...]) -> list[str]:
+    field_by_name = {setting.name.split("/")[0]: setting.field for setting in SETTINGS}
+    return [field_by_name[name] for name in names]
+
+
+def _set(config: QueueConfig, field: str, value: Any) -> None:
+    from fila.v1 import admin_pb2
+
+    owner, _, inner = field.partition(".")
+    if inner:
+        setattr(getattr(config, owner), inner, value)
+    elif field == "weights":
+        config.weights.update(dict(value))
+    elif field == "throttle_key_headers":
+        config.throttle_key_headers.extend(value)
+    elif field == "retry":
+        _set_retry(config.retry, value)
+    elif field == "durability":
+        config.durability = durability_of(value)
+    elif field == "hook_fallback":
+        holds = value == "hold"
+        config.hook_fallback = admin_pb2.HOOK_FALLBACK_HOLD if holds else admin_pb2.HOOK_FALLBACK_POLICY
+    else:
+        setattr(config, field, value)
+
+
+def durability_of(word: str) -> Durability:
+    """Return the wire's value for `broker` (its own default), `fsync` or `os`."""
+    from fila.v1 import admin_pb2
+
+    return {
+        "broker": admin_pb2.DURABILITY_UNSPECIFIED,
+        "fsync": admin_pb2.DURABILITY_FSYNC,
+        "os": admin_pb2.DURABILITY_OS,
+    }[word]
+
+
+def _set_retry(retry: RetryPolicy, value: Retry) -> None:
+    from fila.v1 import admin_pb2
+
+    fixed = value.kind == "fixed"
+    retry.kind = admin_pb2.RetryPolicy.KIND_FIXED if fixed else admin_pb2.RetryPolicy.KIND_EXPONENTIAL
+    retry.base_ms = value.base_ms
+    if value.cap_ms is not None:
+        retry.cap_ms = value.cap_ms
+    if value.jitter is not None:
+        retry.jitter = value.jitter
+
+
+def describe(config: QueueConfig) -> list[tuple[str, str]]:
+    """A queue's settings in the words of the flags; scripts by their size."""
+    from fila.v1 import admin_pb2
+
+    retry = config.retry
+    kind = "fixed" if retry.kind == admin_pb2.RetryPolicy.KIND_FIXED else "exponential"
+    cap = f"..{duration_text(retry.cap_ms)}" if kind == "exponential" else ""
+    durability = admin_pb2.Durability.Name(config.durability).removeprefix("DURABILITY_").lower()
+    kept = config.retention
+    listed = [
+        ("fairness-header", config.fairness_key_header),
+        ("weight", " ".join(f"{key}={config.weights[key]}" for key in sorted(config.weights))),
+        ("weight-header", config.weight_header),
+        ("cost-header", config.cost_header),
+        ("throttle-header", " ".join(config.throttle_key_headers)),
+        ("on-enqueue", _script(config.on_enqueue_script)),
+        ("on-failure", _script(config.on_failure_script)),
+        ("hook-fallback", "hold" if config.hook_fallback == admin_pb2.HOOK_FALLBACK_HOLD else ""),
+        ("visibility-timeout", duration_text(config.visibility_timeout_ms)),
+        ("max-attempts", str(config.max_attempts) if config.HasField("max_attempts") else ""),
+        ("retry", f"{kind}:{duration_text(retry.base_ms)}{cap},jitter={retry.jitter:g}"),
+        ("durability", "broker" if durability == "unspecified" else durability),
+        ("max-depth", str(config.max_depth or "")),
+        ("max-bytes", size_text(config.max_bytes) if config.max_bytes else ""),
+        ("soft-retention", duration_text(kept.soft_period_ms) if kept.soft_period_ms else ""),
+        ("soft-retention-size", size_text(kept.soft_bytes) if kept.soft_bytes else ""),
+        ("hard-retention", duration_text(kept.hard_period_ms) if kept.hard_period_ms else ""),
+        ("hard-retention-size", size_text(kept.hard_bytes) if kept.hard_bytes else ""),
+        ("dedup-window", duration_text(config.dedup_window_ms)),
+        ("ttl-to-dlq", "yes" if config.ttl_to_dlq else ""),
+    ]
+    return [(name, value) for name, value in listed if value]
+
+
+def _script(source: str) -> str:
+    return f"{len(source.splitlines())} lines of Lua" if source else ""

@@ -1,0 +1,215 @@
+"""What people type, read into what the wire wants: durations, sizes, pairs, policies, moments.
+
+Each parser raises click's BadParameter with the shape it expects, so a typo is answered by
+an example and not by a stack trace.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+_MS_BY_UNIT = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_BYTES_BY_UNIT = {"": 1, "b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30, "tb": 2**40}
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
+_U64_MAX = 2**64 - 1
+
+
+class Duration(click.ParamType[int]):
+    """`30s`, `500ms`, `1h30m`: milliseconds. A bare number would leave the unit to luck."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        parts = _DURATION_PART.findall(value)
+        if value != "0" and (not parts or "".join(number + unit for number, unit in parts) != value):
+            self.fail(f"{value!r} is no duration; write it like 500ms, 30s, 5m or 1h30m", param, ctx)
+        return self._bounded(
+            value, sum(float(number) * _MS_BY_UNIT[unit] for number, unit in parts), param, ctx
+        )
+
+    def _bounded(
+        self, value: str, ms: float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        if ms > _U64_MAX or (0 < ms < 1):
+            self.fail(f"{value!r} is out of range; durations are whole milliseconds", param, ctx)
+        return math.ceil(ms)
+
+
+class Size(click.ParamType[int]):
+    """`64kb`, `16mb`, `1gb`, or plain bytes; units are powers of 1024."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        found = _SIZE.fullmatch(value.lower())
+        if found is None or found[2] not in _BYTES_BY_UNIT:
+            self.fail(f"{value!r} is no size; write it like 64kb, 16mb or 1gb", param, ctx)
+        size = int(float(found[1]) * _BYTES_BY_UNIT[found[2]])
+        if size > _U64_MAX:
+            self.fail(f"{value!r} is out of range", param, ctx)
+        return size
+
+
+class Pair(click.ParamType[tuple[str, str]]):
+    """`key=value`; the value may hold further equal signs."""
+
+    name = "key=value"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        key, separator, text = value.partition("=")
+        if not separator or not key:
+            self.fail(f"{value!r} has no key; write it like tenant=acme", param, ctx)
+        return key, text
+
+
+class Weight(click.ParamType[tuple[str, int]]):
+    """`acme=3`: a fairness key and its share relative to others. Keys may hold equal signs."""
+
+    name = "key=weight"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        if isinstance(value, tuple):
+            return value
+        key, _, weight = value.rpartition("=")
+        if not key or not weight.isascii() or not weight.isdigit() or not 1 <= int(weight) <= 1000:
+            self.fail(f"{value!r} is no weight; write it like acme=3, from 1 to 1000", param, ctx)
+        return key, int(weight)
+
+
+class Source(click.ParamType[str]):
+    """Text as it is, or `@path` for the content of a file."""
+
+    name = "lua|@file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not value.startswith("@"):
+            return str(value)
+        try:
+            return Path(value[1:]).read_text(encoding="utf-8")
+        except OSError as error:
+            self.fail(f"cannot read {value[1:]}: {error.strerror}", param, ctx)
+        except UnicodeDecodeError:
+            self.fail(f"{value[1:]} is no UTF-8 text", param, ctx)
+
+
+class Retry(NamedTuple):
+    """A retry policy; None where nothing was said, so that the broker's default holds."""
+
+    kind: str
+    base_ms: int
+    cap_ms: int | None
+    jitter: float | None
+
+
+class RetryType(click.ParamType[Retry]):
+    """`exponential:1s..60s`, `fixed:5s`, either with `,jitter=0.5`."""
+
+    name = "policy"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Retry:
+        if isinstance(value, Retry):
+            return value
+        kind, separator, rest = value.partition(":")
+        delays, has_jitter, jitter_text = rest.partition(",jitter=")
+        base, has_cap, cap = delays.partition("..")
+        if not separator or kind not in ("exponential", "fixed") or (kind == "fixed" and has_cap):
+            self.fail(f"{value!r} is no retry policy; write exponential:1s..60s or fixed:5s", param, ctx)
+        jitter = None
+        if has_jitter:
+            try:
+                jitter = float(jitter_text)
+            except ValueError:
+                jitter = math.nan
+            if not 0 <= jitter <= 1:
+                self.fail(f"jitter must be from 0 to 1, not {jitter_text!r}", param, ctx)
+        cap_ms = DURATION.convert(cap, param, ctx) if has_cap else None
+        return Retry(kind, DURATION.convert(base, param, ctx), cap_ms, jitter)
+
+
+class Moment(click.ParamType[datetime]):
+    """`2026-11-20T14:00:00Z`, without a zone in local time, or `-10m` for ten minutes ago."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        if value[:1] in ("-", "+"):
+            offset_s = DURATION.convert(value[1:], param, ctx) / 1000 * (-1 if value[0] == "-" else 1)
+            return datetime.fromtimestamp(datetime.now(UTC).timestamp() + offset_s, UTC)
+        try:
+            return datetime.fromisoformat(value).astimezone(UTC)
+        except ValueError:
+            self.fail(f"{value!r} is no time; write it like 2026-11-20T14:00:00Z, or -10m", param, ctx)
+
+
+class Position(click.ParamType["int | datetime | str"]):
+    """Where in a queue's log: an offset, a moment, or one of the words `head` and `oldest`."""
+
+    name = "offset|time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | datetime | str:
+        if not isinstance(value, str) or value in ("head", "oldest"):
+            return value  # type: ignore[no-any-return]
+        if value.isascii() and value.isdigit():
+            return int(value)
+        return MOMENT.convert(value, param, ctx)
+
+
+DURATION, SIZE, PAIR, WEIGHT, SOURCE = Duration(), Size(), Pair(), Weight(), Source()
+RETRY, MOMENT, POSITION = RetryType(), Moment(), Position()
+
+
+def duration_text(ms: int) -> str:
+    """The shortest way to say it that `Duration` reads back: 30s, 1h30m, 250ms."""
+    if ms == 0:
+        return "0"
+    parts = []
+    for unit in ("d", "h", "m", "s", "ms"):
+        count, ms = divmod(ms, _MS_BY_UNIT[unit])
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts)
+
+
+def age_text(ms: int) -> str:
+    """A duration for people: two parts are enough."""
+    if ms < 1_000:
+        return f"{ms}ms"
+    parts = re.findall(r"\d+[a-z]+", duration_text(ms - ms % 1_000))
+    return "".join(parts[:2])
+
+
+def rough_size_text(size: int) -> str:
+    """A size for people: one decimal is enough."""
+    for unit in ("tb", "gb", "mb", "kb"):
+        if size >= _BYTES_BY_UNIT[unit]:
+            return f"{size / _BYTES_BY_UNIT[unit]:.1f}{unit}"
+    return f"{size} bytes"
+
+
+def size_text(size: int) -> str:
+    """The shortest way to say it that `Size` reads back exactly."""
+    for unit in ("tb", "gb", "mb", "kb"):
+        if size and size % _BYTES_BY_UNIT[unit] == 0:
+            return f"{size // _BYTES_BY_UNIT[unit]}{unit}"
+    return str(size)

@@ -1,0 +1,118 @@
+"""`fila config`, `channel`, `key`, `explain`, `top`: the operator's half."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from fila.v1 import admin_pb2
+from tests.cli.fake_broker import FakeBroker, assert_golden
+
+
+def test_config_list_is_sorted_as_the_broker_sorted_it(fila, broker: FakeBroker):
+    broker.answers["ListConfig"] = admin_pb2.ListConfigResponse(
+        entries=[
+            admin_pb2.ConfigEntry(key="throttle.a", value="10,20"),
+            admin_pb2.ConfigEntry(key="x", value=""),
+        ],
+        total_count=2,
+    )
+
+    assert_golden("config_list.txt", fila("config", "list", "--prefix", "t").out)
+    assert broker.request("ListConfig").prefix == "t"
+
+
+def test_config_get_prints_the_bare_value_for_scripts(fila, broker: FakeBroker):
+    broker.answers["GetConfig"] = admin_pb2.GetConfigResponse(value="10,20")
+
+    assert fila("config", "get", "throttle.a").out == "10,20\n"
+
+
+def test_config_set_with_an_empty_value_says_that_it_deleted(fila, broker: FakeBroker):
+    assert fila("config", "set", "tiers", "").out == "tiers deleted\n"
+    assert broker.request("SetConfig").value == ""
+
+
+@pytest.mark.parametrize(
+    ("start", "field", "value"),
+    [("head", "head", True), ("oldest", "oldest", True), ("1500", "offset", 1500)],
+)
+def test_a_channel_starts_where_it_was_told_to(fila, broker: FakeBroker, start, field, value):
+    broker.answers["CreateChannel"] = admin_pb2.CreateChannelResponse(start_offset=12)
+
+    ran = fila("channel", "create", "orders", "audit", "--from", start)
+
+    request = broker.request("CreateChannel")
+    assert request.WhichOneof("start") == field
+    assert getattr(request, field) == value
+    assert ran.out == "channel audit of orders created, from offset 12 on\n"
+
+
+def test_a_channel_can_be_moved_to_a_moment(fila, broker: FakeBroker):
+    broker.answers["SeekChannel"] = admin_pb2.SeekChannelResponse(offset=88)
+
+    ran = fila("channel", "seek", "orders", "audit", "--to", "2026-11-20T14:00:00Z")
+
+    moment = broker.request("SeekChannel").time.ToDatetime(UTC)
+    assert moment == datetime(2026, 11, 20, 14, tzinfo=UTC)
+    assert ran.out == "channel audit of orders is at offset 88\n"
+
+
+def test_channel_list_shows_how_far_each_has_come(fila, broker: FakeBroker):
+    broker.answers["ListChannels"] = admin_pb2.ListChannelsResponse(
+        channels=[
+            admin_pb2.ChannelInfo(name="default", depth=5, in_flight=1, tail_offset=95, head_offset=101)
+        ]
+    )
+
+    assert_golden("channel_list.txt", fila("channel", "list", "orders").out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field", "value"),
+    [
+        (("weight", "orders", "acme", "5"), "weight", 5),
+        (("pause", "orders", "acme"), "paused", True),
+        (("resume", "orders", "acme"), "paused", False),
+        (("cap", "orders", "acme", "10"), "max_in_flight", 10),
+    ],
+)
+def test_a_key_command_changes_one_thing_and_leaves_the_rest(
+    fila, broker: FakeBroker, arguments, field, value
+):
+    broker.answers["SetKeyPolicy"] = admin_pb2.SetKeyPolicyResponse(weight=5)
+
+    assert fila("key", *arguments).code == 0
+
+    request = broker.request("SetKeyPolicy")
+    assert (request.queue, request.fairness_key) == ("orders", "acme")
+    assert [name for name in ("weight", "paused", "max_in_flight") if request.HasField(name)] == [field]
+    assert getattr(request, field) == value
+
+
+def test_explain_says_which_bucket_and_where_the_hour_went(fila, broker: FakeBroker):
+    broker.answers["ExplainKey"] = admin_pb2.ExplainKeyResponse(
+        state="STATE_THROTTLED",
+        blocking_bucket="provider:stripe",
+        share=0.12,
+        due_share=0.25,
+        waits=admin_pb2.WaitCauses(share_ms=30_000, throttle_ms=90_000),
+        pending=40,
+        oldest_age_ms=125_500,
+        weight=3,
+    )
+
+    assert_golden("explain.txt", fila("explain", "orders", "acme").out)
+
+
+def test_top_once_turns_counters_into_rates(fila, broker: FakeBroker):
+    broker.answers["ListQueues"] = admin_pb2.ListQueuesResponse(
+        queues=[admin_pb2.QueueInfo(name="orders", depth=5)]
+    )
+    looks = iter([0, 0])
+    broker.answers["GetStats"] = lambda _: admin_pb2.GetStatsResponse(
+        depth=5, active_consumers=1, active_fairness_keys=2, oldest_age_ms=1_500, enqueued_total=next(looks)
+    )
+
+    assert_golden("top.txt", fila("top", "--once", "--interval", "1ms").out)

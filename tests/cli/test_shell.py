@@ -1,0 +1,135 @@
+"""What every command owes the shell: exit codes, one line of error, help with examples, completion."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+import pytest
+from grpc import StatusCode
+
+from fila_cli.main import fila as root
+from fila_cli.session import target_of
+from tests.cli.fake_broker import FakeBroker, Refusal, assert_golden
+
+
+def every_command() -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+
+    def walk(command: click.Command, path: tuple[str, ...]) -> None:
+        found.append(path)
+        if isinstance(command, click.Group):
+            ctx = click.Context(command)
+            for name in command.list_commands(ctx):
+                inner = command.get_command(ctx, name)
+                assert inner is not None
+                walk(inner, (*path, name))
+
+    walk(root, ())
+    return found
+
+
+@pytest.mark.parametrize("path", every_command(), ids=" ".join)
+def test_every_command_explains_itself_by_examples(fila, path):
+    ran = fila(*path, "--help")
+
+    assert ran.code == 0
+    examples = ran.out.partition("Examples:\n")[2].splitlines()
+    assert examples
+    prefix = " ".join(("fila", *path))
+    assert all(prefix in example for example in examples)
+
+
+def test_the_help_of_create_is_reviewed(fila):
+    assert_golden("queue_create_help.txt", fila("queue", "create", "--help").out)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("queue", "create"),
+        ("queue", "frobnicate"),
+        ("enqueue", "q", "--header", "novalue"),
+        ("top", "--interval", "0"),
+    ],
+)
+def test_bad_usage_is_exit_code_2_in_one_line(fila, broker: FakeBroker, arguments):
+    ran = fila(*arguments)
+
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.err.startswith("fila: ")
+    assert ran.err.count("\n") == 1
+    assert "--help' shows how" in ran.err
+    assert broker.asked == []
+
+
+def test_no_broker_is_exit_code_1_and_says_how_to_get_one(fila):
+    ran = fila("queue", "list", "--addr", "127.0.0.1:1")
+
+    assert ran.code == 1
+    assert ran.err == (
+        "fila: cannot reach a broker at 127.0.0.1:1; "
+        "start one with 'fila-server', or point --addr or FILA_ADDR at it\n"
+    )
+
+
+def test_a_broker_that_already_gives_advice_is_not_talked_over(fila, broker: FakeBroker):
+    text = "queue orders holds 10 messages, max_depth is 10; consume some, or raise max_depth"
+    broker.answers["Enqueue"] = Refusal(StatusCode.RESOURCE_EXHAUSTED, text, "LIMIT_EXCEEDED")
+
+    assert fila("enqueue", "orders", "x").err == f"fila: {text}\n"
+
+
+def test_a_flag_given_early_wins_over_the_environment(fila, broker: FakeBroker, monkeypatch):
+    monkeypatch.setenv("FILA_ADDR", "127.0.0.1:1")
+
+    assert fila("--addr", broker.address, "queue", "list").code == 0
+
+
+def test_the_nearest_flag_wins(fila, broker: FakeBroker):
+    assert fila("--addr", "127.0.0.1:1", "-o", "yaml", "queue", "list", "--addr", broker.address).code == 0
+
+
+@pytest.mark.parametrize(
+    ("address", "target"),
+    [
+        ("http://localhost:5555", ("localhost:5555", False)),
+        ("localhost", ("localhost:5555", False)),
+        ("broker.example:6000", ("broker.example:6000", False)),
+        ("https://broker.example", ("broker.example:5555", True)),
+        ("http://[::1]:7000/", ("[::1]:7000", False)),
+    ],
+)
+def test_an_address_needs_neither_scheme_nor_port(address, target):
+    assert target_of(address) == target
+
+
+@pytest.mark.parametrize(
+    "address", ["", "ftp://x", "localhost:port", "http://", "localhost:99999", "host/path"]
+)
+def test_a_bad_address_is_bad_usage(fila, address):
+    ran = fila("queue", "list", "--addr", address)
+
+    assert ran.code == 2
+    assert "--addr" in ran.err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script_for_the_shell(fila, shell):
+    ran = fila("completion", shell)
+
+    assert ran.code == 0
+    assert "_FILA_COMPLETE" in ran.out
+
+
+def test_help_starts_without_grpc_and_rich():
+    script = (
+        "import sys; from fila_cli import main; main.run(['queue', '--help']);"
+        "print(sorted({'grpc', 'rich', 'google.protobuf'} & set(sys.modules)), file=sys.stderr)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert done.stderr == "[]\n"
