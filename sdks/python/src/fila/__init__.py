@@ -1,0 +1,85 @@
+"""Fila's Python SDK: a typed client for the message broker Fila, asynchronous here, synchronous in `fila.sync`.
+
+    client = await FilaClient.connect("localhost:5555")
+    await client.enqueue("orders", headers={"tenant": "acme"}, payload=b"...")
+    async for msg in client.consume("orders"):
+        await client.ack("orders", msg.id)
+
+Start reading at `client.py`. An enqueue goes through `producer.py` and `frames.py`; a delivery through
+`consumer.py` and `session.py`; an ack through `settle.py`; every call through `connection.py`; every
+error is in `errors.py`; every setting in `options.py`.
+"""
+
+from fila.admin import QueueSettings, RetentionSettings, RetrySettings
+from fila.client import FilaClient
+from fila.consumer import Consumer
+from fila.errors import (
+    AnswerLost,
+    ChannelExists,
+    ChannelNotFound,
+    ClientClosed,
+    ConfigKeyNotFound,
+    Conflict,
+    DiskFloor,
+    Exists,
+    FilaError,
+    InternalError,
+    Invalid,
+    LeaseLost,
+    LimitExceeded,
+    MessageNotFound,
+    NotAllowed,
+    NotFound,
+    NotSupported,
+    Overloaded,
+    QueueExists,
+    QueueFull,
+    QueueNotFound,
+    SomeFailed,
+    SourceQueueGone,
+    Unavailable,
+)
+from fila.messages import DeadLetter, Message, MessageId, NewMessage, StoredMessage
+from fila.options import Backoff, ClientOptions, Clock
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AnswerLost",
+    "Backoff",
+    "ChannelExists",
+    "ChannelNotFound",
+    "ClientClosed",
+    "ClientOptions",
+    "Clock",
+    "ConfigKeyNotFound",
+    "Conflict",
+    "Consumer",
+    "DeadLetter",
+    "DiskFloor",
+    "Exists",
+    "FilaClient",
+    "FilaError",
+    "InternalError",
+    "Invalid",
+    "LeaseLost",
+    "LimitExceeded",
+    "Message",
+    "MessageId",
+    "MessageNotFound",
+    "NewMessage",
+    "NotAllowed",
+    "NotFound",
+    "NotSupported",
+    "Overloaded",
+    "QueueExists",
+    "QueueFull",
+    "QueueNotFound",
+    "QueueSettings",
+    "RetentionSettings",
+    "RetrySettings",
+    "SomeFailed",
+    "SourceQueueGone",
+    "StoredMessage",
+    "Unavailable",
+]

@@ -1,0 +1,363 @@
+"""What operators do with a client: queues, channels, statistics, runtime config, dead letters, the log.
+
+Answers are the wire's own messages (`fila.v1.admin_pb2`, each field explained in `proto/fila/v1/admin.proto`)
+wherever there is more than one value to give back: what a newer broker adds is there to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast
+
+from google.protobuf.field_mask_pb2 import FieldMask
+from grpc.aio import EOF, AioRpcError
+
+from fila import methods
+from fila.connection import Connection, answer_lost_unless_said
+from fila.errors import Unavailable, from_rpc_error
+from fila.messages import StoredMessage, to_timestamp
+from fila.methods import Method, Request, Response
+from fila.v1 import admin_pb2 as wire
+
+ValueT = TypeVar("ValueT")
+
+
+class RetrySettings(TypedDict, total=False):
+    """How long a failed message waits before it is ready again."""
+
+    kind: Literal["exponential", "fixed"]
+    base_ms: int
+    """The first delay."""
+    cap_ms: int
+    """The longest delay."""
+    jitter: float
+    """The part of the delay that is random, 0 to 1."""
+
+
+class RetentionSettings(TypedDict, total=False):
+    """How long messages are kept: soft, done ones too; hard, no others either."""
+
+    soft_period_ms: int
+    soft_bytes: int
+    hard_period_ms: int
+    hard_bytes: int
+
+
+class QueueSettings(TypedDict, total=False):
+    """A queue's settings; what is left out has its default (create) or stays (update)."""
+
+    on_enqueue_script: str
+    """Lua source that defines on_enqueue(msg)."""
+    on_failure_script: str
+    """Lua source that defines on_failure(msg)."""
+    visibility_timeout_ms: int
+    """How long a delivery is leased: 1,000 to 43,200,000, default 30,000."""
+    max_attempts: int
+    """Failures after which a message becomes a dead letter; default 20, 0 for no cap."""
+    durability: Literal["fsync", "os"]
+    """When calls are answered: after the fsync, or after the write to the operating system."""
+    max_depth: int
+    """Most pending and leased messages; 0 for no bound."""
+    max_bytes: int
+    """Most stored bytes; 0 for no bound."""
+    fairness_key_header: str
+    """The header whose value is the fairness key."""
+    weight_header: str
+    """The header whose value is the weight of the fairness key."""
+    weights: Mapping[str, int]
+    """Weight by fairness key, 1 to 1000."""
+    cost_header: str
+    """The header whose value is the cost."""
+    throttle_key_headers: Sequence[str]
+    """Headers that each give a throttle key, `<header>:<value>`."""
+    retry: RetrySettings
+    hook_fallback: Literal["policy", "hold"]
+    """What happens when on_enqueue fails."""
+    retention: RetentionSettings
+    channels: Sequence[str]
+    """Channels to make with the queue; only when it is created."""
+    dedup_window_ms: int
+    """How long a dedup_key is remembered; default 300,000."""
+    ttl_to_dlq: bool
+    """Messages whose time to live is over become dead letters instead of being dropped."""
+
+
+_ENUM_PREFIX_BY_FIELD = {"durability": "DURABILITY_", "hook_fallback": "HOOK_FALLBACK_"}
+_NESTED = ("retry", "retention")
+
+
+def encode_settings(settings: QueueSettings) -> wire.QueueConfig:
+    """Return the settings as the wire has them; an unknown name is a TypeError."""
+    fields: dict[str, Any] = dict(settings)
+    known = wire.QueueConfig.DESCRIPTOR.fields_by_name
+    for name in fields:
+        if name not in known:
+            raise TypeError(f"unknown queue setting {name!r}; known are {', '.join(sorted(known))}")
+    for name, prefix in _ENUM_PREFIX_BY_FIELD.items():
+        if name in fields:
+            fields[name] = prefix + fields[name].upper()
+    if "kind" in fields.get("retry", {}):
+        fields["retry"] = {**fields["retry"], "kind": "KIND_" + fields["retry"]["kind"].upper()}
+    return wire.QueueConfig(**fields)
+
+
+def mask_of(settings: QueueSettings) -> FieldMask:
+    """Return the mask of exactly the settings given; of a nested one, the parts given."""
+    paths: list[str] = []
+    for name, value in settings.items():
+        if name in _NESTED and isinstance(value, Mapping):
+            paths += [f"{name}.{part}" for part in value]
+        else:
+            paths.append(name)
+    return FieldMask(paths=paths)
+
+
+class AdminCalls:
+    """The calls of FilaAdmin, as methods of a client."""
+
+    _connection: Connection
+
+    async def _admin(
+        self,
+        method: Method[Request, Response],
+        request: Request,
+        *,
+        timeout_s: float | None = None,
+        **known: str,
+    ) -> Response:
+        return await self._connection.call(method, request, known, timeout_s=timeout_s)
+
+    # Queues.
+
+    async def create_queue(self, queue: str, **settings: Unpack[QueueSettings]) -> None:
+        """Make a queue and its dead-letter queue `<queue>.dlq`. Raises QueueExists, Invalid."""
+        request = wire.CreateQueueRequest(name=queue, config=encode_settings(settings))
+        await self._admin(methods.CREATE_QUEUE, request, queue=queue)
+
+    async def get_queue(self, queue: str) -> wire.GetQueueResponse:
+        """Return a queue's settings, defaults filled in. Raises QueueNotFound."""
+        return await self._admin(methods.GET_QUEUE, wire.GetQueueRequest(queue=queue), queue=queue)
+
+    async def update_queue(self, queue: str, **settings: Unpack[QueueSettings]) -> wire.QueueConfig:
+        """Change the settings given, and no other; they apply at once to what waits. Return them all.
+
+        `retry={"base_ms": 500}` changes the base and keeps the kind. Raises QueueNotFound, Invalid.
+        """
+        request = wire.UpdateQueueRequest(
+            queue=queue, config=encode_settings(settings), update_mask=mask_of(settings)
+        )
+        return (await self._admin(methods.UPDATE_QUEUE, request, queue=queue)).config
+
+    async def delete_queue(self, queue: str) -> None:
+        """Delete a queue, its own dead-letter queue, and everything in them. Raises QueueNotFound."""
+        await self._admin(methods.DELETE_QUEUE, wire.DeleteQueueRequest(queue=queue), queue=queue)
+
+    async def list_queues(self) -> list[wire.QueueInfo]:
+        """Return every queue with its depth, in flight and consumers, sorted by name."""
+        return list((await self._admin(methods.LIST_QUEUES, wire.ListQueuesRequest())).queues)
+
+    async def get_stats(
+        self, queue: str, *, channel: str | None = None, max_keys: int = 0
+    ) -> wire.GetStatsResponse:
+        """Return a queue in numbers: over all channels, or of one. At most `max_keys` keys (0: 1,000).
+        Raises QueueNotFound, ChannelNotFound."""
+        request = wire.GetStatsRequest(queue=queue, channel=channel or "", max_keys=max_keys)
+        return await self._admin(methods.GET_STATS, request, queue=queue, channel=channel or "")
+
+    async def purge(
+        self,
+        queue: str,
+        *,
+        fairness_key: str | None = None,
+        channel: str | None = None,
+        timeout_s: float | None = None,
+    ) -> int:
+        """Drop pending messages: all, or of one key, in every channel or in one. Return how many.
+        Raises QueueNotFound, ChannelNotFound."""
+        request = wire.PurgeQueueRequest(queue=queue, fairness_key=fairness_key, channel=channel)
+        answer = await self._admin(
+            methods.PURGE_QUEUE, request, timeout_s=timeout_s, queue=queue, channel=channel or ""
+        )
+        return answer.purged
+
+    async def peek(
+        self,
+        queue: str,
+        *,
+        max_messages: int = 10,
+        after_offset: int = 0,
+        fairness_key: str = "",
+        channel: str | None = None,
+    ) -> list[StoredMessage]:
+        """Look at pending messages in offset order without leasing them (at most 1,000; `after_offset` turns
+        the page). Raises QueueNotFound, ChannelNotFound."""
+        request = wire.PeekMessagesRequest(
+            queue=queue,
+            channel=channel or "",
+            max_messages=max_messages,
+            after_offset=after_offset,
+            fairness_key=fairness_key,
+        )
+        answer = await self._admin(methods.PEEK_MESSAGES, request, queue=queue, channel=channel or "default")
+        return [StoredMessage(message) for message in answer.messages]
+
+    async def redrive(
+        self, dlq: str, *, count: int = 0, rate_per_second: float = 0, timeout_s: float | None = None
+    ) -> int:
+        """Move dead letters back to the queue they came from, oldest first. Return how many.
+
+        `count` 0 moves all that are there at the start. A paced redrive takes its time: give `timeout_s`
+        (seconds). Raises QueueNotFound, Invalid (no dead-letter queue), SourceQueueGone.
+        """
+        request = wire.RedriveRequest(dlq_queue=dlq, count=count, rate_per_second=rate_per_second)
+        return (await self._admin(methods.REDRIVE, request, timeout_s=timeout_s, queue=dlq)).redriven
+
+    # Channels.
+
+    async def create_channel(
+        self, queue: str, channel: str, *, start: Literal["head", "oldest"] | int | datetime = "head"
+    ) -> int:
+        """Add a channel that starts at the head, the oldest retained message, an offset or a moment.
+        Return the first offset it will see. Raises QueueNotFound, ChannelExists."""
+        request = wire.CreateChannelRequest(queue=queue, channel=channel)
+        if start == "head":
+            request.head = True
+        elif start == "oldest":
+            request.oldest = True
+        elif isinstance(start, datetime):
+            request.time.CopyFrom(to_timestamp(start))
+        elif isinstance(start, int):
+            request.offset = start
+        else:
+            raise ValueError(f"start must be 'head', 'oldest', an offset or a datetime, got {start!r}")
+        answer = await self._admin(methods.CREATE_CHANNEL, request, queue=queue, channel=channel)
+        return answer.start_offset
+
+    async def delete_channel(self, queue: str, channel: str) -> None:
+        """Delete a channel, its leases and what it had pending. Raises QueueNotFound, ChannelNotFound."""
+        request = wire.DeleteChannelRequest(queue=queue, channel=channel)
+        await self._admin(methods.DELETE_CHANNEL, request, queue=queue, channel=channel)
+
+    async def list_channels(self, queue: str) -> list[wire.ChannelInfo]:
+        """Return a queue's channels in numbers, sorted by name. Raises QueueNotFound."""
+        answer = await self._admin(methods.LIST_CHANNELS, wire.ListChannelsRequest(queue=queue), queue=queue)
+        return list(answer.channels)
+
+    async def seek_channel(self, queue: str, channel: str | None, target: int | datetime) -> int:
+        """Move a channel to an offset or a moment; its leases end. Return the offset it is at now.
+        Raises QueueNotFound, ChannelNotFound."""
+        request = wire.SeekChannelRequest(queue=queue, channel=channel or "")
+        if isinstance(target, datetime):
+            request.time.CopyFrom(to_timestamp(target))
+        else:
+            request.offset = target
+        answer = await self._admin(methods.SEEK_CHANNEL, request, queue=queue, channel=channel or "default")
+        return answer.offset
+
+    async def purge_channel(
+        self, queue: str, channel: str | None = None, *, fairness_key: str | None = None
+    ) -> int:
+        """Drop what is pending in one channel; others keep theirs. Return how many messages.
+        Raises QueueNotFound, ChannelNotFound."""
+        request = wire.PurgeChannelRequest(queue=queue, channel=channel or "", fairness_key=fairness_key)
+        answer = await self._admin(methods.PURGE_CHANNEL, request, queue=queue, channel=channel or "default")
+        return answer.purged
+
+    # Runtime config.
+
+    async def set_config(self, key: str, value: str) -> None:
+        """Set a runtime config value, visible to hooks when this returns; empty deletes it. Raises Invalid."""
+        await self._admin(methods.SET_CONFIG, wire.SetConfigRequest(key=key, value=value), config_key=key)
+
+    async def get_config(self, key: str) -> str:
+        """Return a runtime config value. Raises ConfigKeyNotFound."""
+        return (await self._admin(methods.GET_CONFIG, wire.GetConfigRequest(key=key), config_key=key)).value
+
+    async def list_config(self, prefix: str = "") -> dict[str, str]:
+        """Return the runtime config values whose key starts with `prefix`, sorted by key."""
+        answer = await self._admin(methods.LIST_CONFIG, wire.ListConfigRequest(prefix=prefix))
+        return {entry.key: entry.value for entry in answer.entries}
+
+    # Fairness keys.
+
+    async def set_key_policy(
+        self,
+        queue: str,
+        fairness_key: str,
+        *,
+        weight: int | None = None,
+        paused: bool | None = None,
+        max_in_flight: int | None = None,
+    ) -> wire.SetKeyPolicyResponse:
+        """Weigh, pause, resume or cap one fairness key; what is left out stays. Return its policy now.
+
+        `weight` 0 takes the operator's weight away, `max_in_flight` 0 the cap. Raises QueueNotFound, Invalid.
+        """
+        request = wire.SetKeyPolicyRequest(
+            queue=queue, fairness_key=fairness_key, weight=weight, paused=paused, max_in_flight=max_in_flight
+        )
+        return await self._admin(methods.SET_KEY_POLICY, request, queue=queue)
+
+    async def explain_key(
+        self, queue: str, fairness_key: str, *, channel: str | None = None
+    ) -> wire.ExplainKeyResponse:
+        """Say what holds a fairness key's next message, and where its last hour of waiting went.
+        Raises QueueNotFound, ChannelNotFound."""
+        request = wire.ExplainKeyRequest(queue=queue, channel=channel or "", fairness_key=fairness_key)
+        return await self._admin(methods.EXPLAIN_KEY, request, queue=queue, channel=channel or "default")
+
+    # The log.
+
+    async def read_log(
+        self,
+        queue: str,
+        *,
+        from_offset: int = 0,
+        to_offset: int = 0,
+        from_time: datetime | None = None,
+        to_time: datetime | None = None,
+        fairness_key: str = "",
+        max_batch: int = 0,
+    ) -> AsyncIterator[StoredMessage]:
+        """Loop over retained messages in offset order, leasing nothing.
+
+        All the bounds given must hold: `from` is included, `to` is not; none reads from the oldest
+        retained message to the head as of the call. A broken stream is resumed where it was. Raises
+        QueueNotFound; Unavailable when the broker stays away for `retry_for_s`.
+        """
+        request = wire.ReadLogRequest(
+            queue=queue,
+            from_offset=from_offset,
+            to_offset=to_offset,
+            from_time=None if from_time is None else to_timestamp(from_time),
+            to_time=None if to_time is None else to_timestamp(to_time),
+            fairness_key=fairness_key,
+            max_batch=max_batch,
+        )
+        options, attempt = self._connection.options, 0
+        lost_at_s: float | None = None
+        while True:
+            try:
+                await self._connection.ready(options.clock.now_s() + options.retry_for_s)
+                stream = self._connection.read_stream(methods.READ_LOG, request)
+                try:
+                    while (answer := await stream.read()) is not EOF:
+                        response = cast("wire.ReadLogResponse", answer)
+                        attempt, lost_at_s = 0, None
+                        # Before the messages: after a break, go on behind what was handed out.
+                        request.from_offset = response.next_offset
+                        for message in response.messages:
+                            yield StoredMessage(message)
+                    return
+                finally:
+                    stream.cancel()
+            except AioRpcError as failure:
+                error = answer_lost_unless_said(from_rpc_error(failure, {"queue": queue}))
+                lost_at_s = options.clock.now_s() if lost_at_s is None else lost_at_s
+                wait_s = options.backoff.wait_s(attempt)
+                gave_up = options.clock.now_s() + wait_s > lost_at_s + options.retry_for_s
+                if gave_up or not isinstance(error, Unavailable):
+                    raise error from failure
+                attempt += 1
+                await options.clock.sleep(wait_s)

@@ -1,0 +1,319 @@
+"""The asynchronous client. `fila.sync` has its synchronous twin, of one shape.
+
+One client is one connection, one stream for all it enqueues, and one stream for each consumer. It
+belongs to the event loop it was connected in, and any number of that loop's tasks may share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+import grpc
+
+from fila.admin import AdminCalls
+from fila.connection import Connection
+from fila.consumer import Consumer
+from fila.errors import FilaError, SomeFailed
+from fila.messages import LeasedMessage, Message, MessageId, NewMessage, encode, encode_options
+from fila.methods import ENQUEUE, LEASE
+from fila.options import ClientOptions, OptionFields
+from fila.producer import Producer
+from fila.session import MakeMessage, MessageT, Session
+from fila.settle import Settler
+from fila.v1.service_pb2 import EnqueueMessage, EnqueueRequest, LeaseRequest
+
+LEASE_GRACE_S = 10.0
+"""How much longer than `wait_ms` a pull may go unanswered."""
+
+
+class Connecting(Awaitable["FilaClient"]):
+    """What `FilaClient.connect` returns: await it, or enter it with `async with`."""
+
+    def __init__(self, connect: Callable[[], Generator[Any, None, FilaClient]]) -> None:
+        self._connect = connect
+        self._client: FilaClient | None = None
+
+    def __await__(self) -> Generator[Any, None, FilaClient]:
+        return self._connect()
+
+    async def __aenter__(self) -> FilaClient:
+        self._client = await self
+        return self._client
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+
+class FilaClient(AdminCalls):
+    """A client of one broker.
+
+        client = await FilaClient.connect("localhost:5555")
+        message_id = await client.enqueue("orders", headers={"tenant": "acme"}, payload=b"...")
+        async for msg in client.consume("orders"):
+            await client.ack("orders", msg.id)
+
+    Every method raises a FilaError; `fila.errors` draws the tree.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._options = connection.options
+        self._producer: Producer | None = None
+        self._pulled: dict[tuple[str, str], Settler] = {}
+        """What was leased by pulling, and what outlived its consumer, by queue and channel."""
+        self._consuming: dict[tuple[str, str], list[Settler]] = {}
+        self._sessions: set[Session[Any]] = set()
+
+    @classmethod
+    def connect(
+        cls,
+        target: str = "localhost:5555",
+        *,
+        credentials: grpc.ChannelCredentials | None = None,
+        **options: Unpack[OptionFields],
+    ) -> Connecting:
+        """Connect to the broker at `target`, `host:port` with or without `http://` (`https://` for TLS).
+
+        The options are the fields of `fila.ClientOptions`. Raises Unavailable when no broker answers
+        within `connect_timeout_s` seconds.
+        """
+
+        async def open_connection() -> FilaClient:
+            connection = Connection(target, ClientOptions(**options), credentials)
+            clock = connection.options.clock
+            try:
+                await connection.ready(clock.now_s() + connection.options.connect_timeout_s)
+            except BaseException:
+                await connection.close()
+                raise
+            return cls(connection)
+
+        return Connecting(lambda: open_connection().__await__())
+
+    async def close(self) -> None:
+        """Send what waits, settle what is under way, give back what consumers hold, and disconnect."""
+        if self._connection.closed:
+            return
+        if self._producer is not None:
+            await self._producer.close()
+        for settlers in [*self._consuming.values(), [*self._pulled.values()]]:
+            for settler in [*settlers]:
+                await settler.close()
+        for session in [*self._sessions]:
+            await session.close()
+        await self._connection.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # Producing.
+
+    async def enqueue(
+        self,
+        queue: str,
+        payload: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        *,
+        delay_ms: int | None = None,
+        deliver_at: datetime | None = None,
+        ttl_ms: int | None = None,
+        dedup_key: str | None = None,
+    ) -> MessageId:
+        """Store one message; return its id (with its `offset`) once it is as durable as the queue asks for.
+
+        Concurrent calls travel together; a call alone is sent at once.
+
+        delay_ms    not ready before this many milliseconds from now
+        deliver_at  not ready before this moment (timezone-aware)
+        ttl_ms      dropped when nobody has leased it within this many milliseconds
+        dedup_key   a second enqueue with this key within the queue's window answers the first one's id
+
+        Raises QueueNotFound, Invalid, Overloaded; Unavailable when it was certainly not sent;
+        AnswerLost when it was sent and the answer did not come. An enqueue whose answer was lost is
+        never repeated by the client, unless it has a dedup_key: it could be stored twice.
+        """
+        options = encode_options(delay_ms, deliver_at, ttl_ms, dedup_key)
+        if not self._options.batching:
+            request = EnqueueRequest(queue=queue, headers=headers, payload=payload, options=options)
+            answer = await self._connection.call(
+                ENQUEUE, request, {"queue": queue}, repeatable=dedup_key is not None
+            )
+            return MessageId(answer.message_id, answer.offset)
+        message = EnqueueMessage(queue=queue, headers=headers, payload=payload, options=options)
+        return await self._get_producer().enqueue(message)
+
+    async def enqueue_many(self, queue: str, messages: Iterable[NewMessage | bytes]) -> list[MessageId]:
+        """Store many messages, a window of large frames at a time; the fastest way to produce.
+
+        `messages` is read as fast as the broker takes it, so it may be a generator; plain bytes are a
+        message without headers. Return the ids in order. One bad message does not fail its neighbours:
+        if any was refused, SomeFailed tells what became of each one (`results`).
+        """
+        outcomes = await self._get_producer().enqueue_many(encode(queue, message) for message in messages)
+        ids = [outcome for outcome in outcomes if not isinstance(outcome, FilaError)]
+        if len(ids) != len(outcomes):
+            raise SomeFailed(outcomes)
+        return ids
+
+    def _get_producer(self) -> Producer:
+        if self._producer is None:
+            self._producer = Producer(self._connection)
+        return self._producer
+
+    # Consuming.
+
+    def consume(
+        self,
+        queue: str,
+        *,
+        channel: str | None = None,
+        prefetch: int | None = None,
+        stop_when_idle_s: float | None = None,
+    ) -> Consumer[Message]:
+        """Return a consumer to loop over: `async for msg in client.consume("orders")`.
+
+        channel           the channel; None means `default`
+        prefetch          messages leased to this consumer at once, those in your hands included
+        stop_when_idle_s  end the loop when nothing arrived for this many seconds; None: never
+
+        A broken stream is reopened with backoff; every other error of the stream is raised by the loop:
+        QueueNotFound, also when the queue is deleted under it, ChannelNotFound, Invalid, Unavailable
+        after `reconnect_for_s`. After the loop, messages you still hold can be settled until their
+        leases end.
+        """
+        return self._consume(queue, channel, prefetch, stop_when_idle_s, Message)
+
+    def _consume(
+        self,
+        queue: str,
+        channel: str | None,
+        prefetch: int | None,
+        stop_when_idle_s: float | None,
+        make_message: MakeMessage[MessageT],
+    ) -> Consumer[MessageT]:
+        held_max = self._options.prefetch if prefetch is None else prefetch
+        if held_max < 1:
+            raise ValueError(f"prefetch must be at least 1, got {held_max}")
+
+        def open_session() -> Session[MessageT]:
+            settler = Settler(self._connection, queue, channel or "")
+            session = Session(self._connection, settler, held_max, make_message)
+            self._sessions.add(session)
+            self._consuming.setdefault((queue, channel or "default"), []).append(settler)
+            session.task.add_done_callback(lambda _: self._outlive(session, settler))
+            return session
+
+        return Consumer(open_session, stop_when_idle_s)
+
+    def _outlive(self, session: Session[MessageT], settler: Settler) -> None:
+        """Keep the leases of a consumer that is over: its messages may still be acked by id."""
+        self._sessions.discard(session)
+        self._consuming[settler.queue, settler.channel or "default"].remove(settler)
+        if settler.leases:
+            self._puller(settler.queue, settler.channel).leases.take_all(settler.leases)
+
+    async def lease(
+        self, queue: str, max_messages: int = 1, *, wait_ms: int = 0, channel: str | None = None
+    ) -> list[Message]:
+        """Pull up to `max_messages` (at most 10,000) that are ready, waiting up to `wait_ms` milliseconds
+        for the first. Empty when there were none. Raises QueueNotFound, ChannelNotFound, Invalid."""
+        return await self._lease(queue, max_messages, wait_ms, channel, Message)
+
+    async def _lease(
+        self,
+        queue: str,
+        max_messages: int,
+        wait_ms: int,
+        channel: str | None,
+        make_message: MakeMessage[MessageT],
+    ) -> list[MessageT]:
+        request = LeaseRequest(queue=queue, channel=channel or "", max_messages=max_messages, wait_ms=wait_ms)
+        known = {"queue": queue, "channel": channel or "default"}
+        answer = await self._connection.call(LEASE, request, known, timeout_s=wait_ms / 1000 + LEASE_GRACE_S)
+        settler = self._puller(queue, channel)
+        pulled: list[MessageT] = []
+        for message in answer.messages:
+            # Nothing pulled waits in the client, so nobody needs to know here when the lease ends.
+            pulled.append(make_message(message, settler, float("inf")))
+            settler.leases.remember(pulled[-1].id, pulled[-1].lease_id)
+        return pulled
+
+    def _puller(self, queue: str, channel: str | None) -> Settler:
+        name = (queue, channel or "default")
+        settler = self._pulled.get(name)
+        if settler is None:
+            settler = self._pulled[name] = Settler(self._connection, queue, channel or "")
+        return settler
+
+    # Settling.
+
+    def ack(self, queue: str, message_id: str, *, channel: str | None = None) -> Awaitable[None]:
+        """The message is done. As `Message.ack`, for when only the id is at hand: the client remembers the
+        lease under which it delivered the message, so that a late ack cannot settle somebody else's."""
+        settler, lease_id = self._held(queue, message_id, channel)
+        return settler.ack(message_id, lease_id)
+
+    def nack(
+        self,
+        queue: str,
+        message_id: str,
+        error: str = "",
+        delay_ms: int | None = None,
+        *,
+        channel: str | None = None,
+    ) -> Awaitable[None]:
+        """The message failed. As `Message.nack`, for when only the id is at hand."""
+        settler, lease_id = self._held(queue, message_id, channel)
+        return settler.nack(message_id, lease_id, error, delay_ms)
+
+    async def extend(
+        self, queue: str, message_id: str, extend_ms: int, *, channel: str | None = None
+    ) -> datetime:
+        """Hold the message for `extend_ms` milliseconds from now. Return when the lease ends, by the
+        broker's clock. `Message.extend` also tells the consumer."""
+        settler, lease_id = self._held(queue, message_id, channel)
+        return await settler.extend(message_id, lease_id, extend_ms)
+
+    def _held(self, queue: str, message_id: str, channel: str | None) -> tuple[Settler, int]:
+        """Return the settler and the lease of a delivery; lease 0 when this client does not know it."""
+        for settler in self._consuming.get((queue, channel or "default"), ()):
+            if lease_id := settler.leases.get(message_id):
+                return settler, lease_id
+        puller = self._puller(queue, channel)
+        return puller, puller.leases.get(message_id) or 0
+
+    async def ack_many(self, messages: Iterable[LeasedMessage]) -> None:
+        """Ack many messages, in few frames. SomeFailed tells which were refused and why."""
+        await settle_all([message._settler.ack(message.id, message.lease_id) for message in messages])
+
+    async def nack_many(
+        self, messages: Iterable[LeasedMessage], error: str = "", delay_ms: int | None = None
+    ) -> None:
+        """Nack many messages for one reason, in few frames. SomeFailed tells which were refused and why."""
+        await settle_all(
+            [message._settler.nack(message.id, message.lease_id, error, delay_ms) for message in messages]
+        )
+
+
+async def settle_all(settlements: list[Awaitable[None]]) -> None:
+    """Await them all, whatever becomes of some."""
+    results: list[FilaError | None] = []
+    for settlement in settlements:
+        try:
+            await settlement
+            results.append(None)
+        except FilaError as error:
+            results.append(error)
+    if any(results):
+        raise SomeFailed(results)

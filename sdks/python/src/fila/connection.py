@@ -1,0 +1,224 @@
+"""One gRPC channel to one broker, and the rules by which a call is tried again.
+
+    what went wrong                              tried again
+    the broker could not be reached              yes, for `retry_for_s`: nothing was sent
+    the broker said UNAVAILABLE (it is stopping) yes, for `retry_for_s`: it did nothing
+    the connection broke, the answer is missing  only what `methods.py` calls repeatable
+    the broker said it is overloaded             for `wait_when_overloaded_s`, at the pace it suggests
+    anything else                                no
+
+To know that nothing was sent, a call starts only on a connection that stands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import grpc
+from grpc.aio import AioRpcError, StreamStreamCall, UnaryStreamCall
+
+from fila.errors import (
+    AnswerLost,
+    ClientClosed,
+    FilaError,
+    Overloaded,
+    Unavailable,
+    from_rpc_error,
+    is_the_brokers_word,
+)
+from fila.methods import Method, Request, Response
+from fila.options import ClientOptions
+
+MESSAGE_BYTES_MAX = 80 << 20
+"""Above the broker's largest payload (64 MiB) with its headers, so that no delivery is unreadable."""
+
+_CHANNEL_OPTIONS = (
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    # Our own backoff decides when to ask again; gRPC's must not be slower than it.
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.min_reconnect_backoff_ms", 1000),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+    # A broker that vanished without a word (power, network) is noticed by an unanswered ping.
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    # Two clients of one process must not share a connection: each has its own frames in flight.
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+Known = dict[str, Any]
+"""What a request is about (queue, channel, message_id, ...), for the error it may end in."""
+
+
+def parse_target(target: str) -> tuple[str, bool]:
+    """Return gRPC's `host:port` and whether TLS was asked for, from `host:port` with or without a scheme."""
+    if "://" not in target:
+        return target, False
+    parts = urlsplit(target)
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.path not in ("", "/"):
+        raise ValueError(f"target must look like localhost:5555 or http://localhost:5555, got {target!r}")
+    return parts.netloc, parts.scheme == "https"
+
+
+class Connection:
+    """The only module that talks to gRPC's channel."""
+
+    def __init__(
+        self, target: str, options: ClientOptions, credentials: grpc.ChannelCredentials | None = None
+    ) -> None:
+        self.target, secure = parse_target(target)
+        self.options = options
+        self.closed = False
+        if credentials is None and secure:
+            credentials = grpc.ssl_channel_credentials()
+        if credentials is None:
+            self._channel = grpc.aio.insecure_channel(self.target, options=_CHANNEL_OPTIONS)
+        else:
+            self._channel = grpc.aio.secure_channel(self.target, credentials, options=_CHANNEL_OPTIONS)
+        self._unary_by_path: dict[str, Any] = {}
+
+    async def close(self) -> None:
+        """Close the channel; calls still open end as lost."""
+        self.closed = True
+        await self._channel.close()
+
+    # Calls.
+
+    async def call(
+        self,
+        method: Method[Request, Response],
+        request: Request,
+        known: Known,
+        *,
+        timeout_s: float | None = None,
+        repeatable: bool | None = None,
+    ) -> Response:
+        """Run a unary call under the rules above.
+
+        `timeout_s` replaces the client's `call_timeout_s` for each attempt; a call that is meant
+        to take long gives its own.
+        """
+        unary = self._unary(method)
+        timeout = self.options.call_timeout_s if timeout_s is None else timeout_s
+        may_repeat = method.repeatable if repeatable is None else repeatable
+
+        async def attempt() -> Response:
+            try:
+                response: Response = await unary(request, timeout=timeout)
+            except AioRpcError as failure:
+                raise answer_lost_unless_said(from_rpc_error(failure, known)) from failure
+            return response
+
+        return await self.retried(attempt, may_repeat=may_repeat)
+
+    async def retried(self, attempt: Callable[[], Awaitable[Response]], *, may_repeat: bool) -> Response:
+        """Await `attempt()` until it succeeds or the rules above say to give up."""
+        clock, backoff = self.options.clock, self.options.backoff
+        began_at_s = clock.now_s()
+        tries = 0
+        while True:
+            await self.ready(began_at_s + self.options.retry_for_s)
+            try:
+                return await attempt()
+            except (Unavailable, Overloaded) as error:
+                wait_s = self._wait_before_retry_s(error, backoff.wait_s(tries), may_repeat=may_repeat)
+                patience_s = (
+                    self.options.wait_when_overloaded_s
+                    if isinstance(error, Overloaded)
+                    else self.options.retry_for_s
+                )
+                if wait_s is None or clock.now_s() + wait_s > began_at_s + patience_s:
+                    raise
+            tries += 1
+            await clock.sleep(wait_s)
+
+    def _wait_before_retry_s(self, error: FilaError, backoff_s: float, *, may_repeat: bool) -> float | None:
+        if isinstance(error, Overloaded):
+            # At least what the broker asked for, and not all at the same moment.
+            return backoff_s if error.retry_after_s is None else error.retry_after_s + backoff_s / 2
+        if isinstance(error, AnswerLost) and not may_repeat:
+            return None
+        return backoff_s
+
+    def open_stream(self, method: Method[Request, Response]) -> StreamStreamCall[Request, Response]:
+        """Start a bidirectional stream."""
+        self._check_open()
+        stream: StreamStreamCall[Request, Response] = self._channel.stream_stream(
+            method.path, request_serializer=method.serialize, response_deserializer=method.parse
+        )()
+        return stream
+
+    def read_stream(
+        self, method: Method[Request, Response], request: Request
+    ) -> UnaryStreamCall[Request, Response]:
+        """Start a call that answers with a stream."""
+        self._check_open()
+        stream: UnaryStreamCall[Request, Response] = self._channel.unary_stream(
+            method.path, request_serializer=method.serialize, response_deserializer=method.parse
+        )(request)
+        return stream
+
+    # The connection itself.
+
+    async def ready(self, give_up_at_s: float | None) -> None:
+        """Return when the connection stands; raise Unavailable at `give_up_at_s` (None: never)."""
+        self._check_open()
+        if self._channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY:
+            return
+        clock, backoff = self.options.clock, self.options.backoff
+        attempt = 0
+        while not await self._connects_within(1.0 if give_up_at_s is None else give_up_at_s - clock.now_s()):
+            wait_s = backoff.wait_s(attempt)
+            if give_up_at_s is not None and clock.now_s() + wait_s > give_up_at_s:
+                raise Unavailable(
+                    f"no Fila broker answers at {self.target}. Start fila-server there, or connect elsewhere"
+                )
+            attempt += 1
+            await clock.sleep(wait_s)
+
+    async def _connects_within(self, seconds: float) -> bool:
+        """Whether the attempt to connect that is under way, or a new one, succeeds."""
+        state = self._channel.get_state(try_to_connect=True)
+        while state in (grpc.ChannelConnectivity.IDLE, grpc.ChannelConnectivity.CONNECTING):
+            try:
+                await asyncio.wait_for(self._channel.wait_for_state_change(state), max(0.001, seconds))
+            except TimeoutError:
+                return False
+            self._check_open()
+            state = self._channel.get_state(try_to_connect=True)
+        self._check_open()
+        return state is grpc.ChannelConnectivity.READY
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ClientClosed("this client was closed; connect a new one")
+
+    def _unary(self, method: Method[Any, Any]) -> Any:
+        # Made once: building one costs more than the call's own Python.
+        unary = self._unary_by_path.get(method.path)
+        if unary is None:
+            unary = self._unary_by_path[method.path] = self._channel.unary_unary(
+                method.path, request_serializer=method.serialize, response_deserializer=method.parse
+            )
+        return unary
+
+
+def answer_lost_unless_said(error: FilaError) -> FilaError:
+    """Turn a failure of the transport into AnswerLost; leave alone what the broker itself said."""
+    code = error.code
+    lost = (
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.CANCELLED,
+        grpc.StatusCode.UNKNOWN,
+    )
+    if is_the_brokers_word(error) or code not in lost:
+        return error
+    answer_lost = AnswerLost(f"the request may have arrived, but no answer came: {error}")
+    answer_lost.code = code
+    answer_lost.__cause__ = error.__cause__
+    return answer_lost

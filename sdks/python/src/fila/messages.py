@@ -1,0 +1,255 @@
+"""What goes in and what comes out: MessageId and NewMessage; StoredMessage and Message.
+
+A delivery frame is decoded once, by protobuf's C code. The classes here only point into that frame
+and read a field when it is asked for, so a message costs the loop little. The price: one message
+kept for long keeps its whole frame (at most 4 MiB) in memory; keep its payload instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Self
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from fila.v1 import messages_pb2 as wire
+from fila.v1.service_pb2 import EnqueueMessage, EnqueueOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from fila.settle import Settler
+
+
+class MessageId(str):
+    """A message's id, and the offset its queue gave it. It is a plain string wherever one is wanted."""
+
+    __slots__ = ("offset",)
+    offset: int
+
+    def __new__(cls, message_id: str, offset: int = 0) -> Self:
+        """Make an id that knows its offset."""
+        self = super().__new__(cls, message_id)
+        self.offset = offset
+        return self
+
+    def __reduce__(self) -> tuple[type[MessageId], tuple[str, int]]:
+        return MessageId, (str(self), self.offset)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMessage:
+    """A message for `enqueue_many`."""
+
+    payload: bytes = b""
+    headers: Mapping[str, str] | None = None
+    delay_ms: int | None = None
+    """Not ready before this many milliseconds from now. Not together with `deliver_at`."""
+    deliver_at: datetime | None = None
+    """Not ready before this moment (timezone-aware)."""
+    ttl_ms: int | None = None
+    """Dropped when nobody has leased it this many milliseconds after it was accepted."""
+    dedup_key: str | None = None
+    """A second enqueue with this key within the queue's window answers the first one's id."""
+
+
+def encode_options(
+    delay_ms: int | None, deliver_at: datetime | None, ttl_ms: int | None, dedup_key: str | None
+) -> EnqueueOptions | None:
+    """Return the options' message, or None when nothing was asked for."""
+    if delay_ms is None and deliver_at is None and ttl_ms is None and dedup_key is None:
+        return None
+    return EnqueueOptions(
+        delay_ms=delay_ms or 0,
+        deliver_at=None if deliver_at is None else to_timestamp(deliver_at),
+        ttl_ms=ttl_ms,
+        dedup_key=dedup_key or "",
+    )
+
+
+def encode(queue: str, message: NewMessage | bytes) -> EnqueueMessage:
+    """Return one message of a batch."""
+    if isinstance(message, NewMessage):
+        return EnqueueMessage(
+            queue=queue,
+            headers=message.headers,
+            payload=message.payload,
+            options=encode_options(message.delay_ms, message.deliver_at, message.ttl_ms, message.dedup_key),
+        )
+    return EnqueueMessage(queue=queue, payload=message)
+
+
+def to_timestamp(moment: datetime) -> Timestamp:
+    """Return a moment as the wire wants it. A naive one is refused: it names no moment."""
+    if moment.tzinfo is None:
+        raise ValueError(f"a moment needs a time zone, got {moment!r}; use datetime.now(UTC) + ...")
+    timestamp = Timestamp()
+    timestamp.FromDatetime(moment)
+    return timestamp
+
+
+def to_datetime(timestamp: Timestamp) -> datetime:
+    """Return a wire timestamp as an aware datetime in UTC."""
+    return timestamp.ToDatetime(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """Why a message is in a dead-letter queue."""
+
+    source_queue: str
+    source_channel: str
+    reason: str
+    """`max_attempts`, `on_failure` or `ttl`."""
+    last_error: str
+    attempts: int
+    at: datetime
+
+
+class StoredMessage:
+    """A message as it is peeked at or read from the log: nobody's lease, nothing to settle."""
+
+    __slots__ = ("_wire", "id")
+
+    def __init__(self, message: wire.Message) -> None:
+        self._wire = message
+        self.id: str = message.id
+        """UUIDv7 made at enqueue; retry, dead-letter and redrive keep it."""
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} {self.id} queue={self.queue!r} offset={self.offset}"
+            f" attempt_count={self.attempt_count} payload={len(self.payload)} B>"
+        )
+
+    @property
+    def payload(self) -> bytes:
+        """The producer's bytes."""
+        return self._wire.payload
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What the producer sent along; a copy."""
+        return dict(self._wire.headers)
+
+    @property
+    def queue(self) -> str:
+        """The queue it is in."""
+        return self._wire.metadata.queue_id
+
+    @property
+    def channel(self) -> str:
+        """The channel it was delivered in."""
+        return self._wire.metadata.channel
+
+    @property
+    def offset(self) -> int:
+        """Position in the queue's log, from 1."""
+        return self._wire.metadata.offset
+
+    @property
+    def fairness_key(self) -> str:
+        """The key it is scheduled under."""
+        return self._wire.metadata.fairness_key
+
+    @property
+    def weight(self) -> int:
+        """The fairness key's relative share."""
+        return self._wire.metadata.weight
+
+    @property
+    def cost(self) -> float:
+        """What a delivery costs its fairness key."""
+        return self._wire.metadata.cost
+
+    @property
+    def throttle_keys(self) -> tuple[str, ...]:
+        """Token buckets it needs a token from."""
+        return tuple(self._wire.metadata.throttle_keys)
+
+    @property
+    def attempt_count(self) -> int:
+        """Earlier deliveries in this channel that ended without an ack; 0 at the first."""
+        return self._wire.metadata.attempt_count
+
+    @property
+    def enqueued_at(self) -> datetime:
+        """When the producer's call was accepted."""
+        return to_datetime(self._wire.timestamps.enqueued_at)
+
+    @property
+    def appended_at(self) -> datetime:
+        """When this log entry was appended."""
+        return to_datetime(self._wire.timestamps.appended_at)
+
+    @property
+    def dead_letter(self) -> DeadLetter | None:
+        """Why it was given up; None outside dead-letter queues."""
+        if not self._wire.metadata.HasField("dead_letter"):
+            return None
+        letter = self._wire.metadata.dead_letter
+        return DeadLetter(
+            source_queue=letter.source_queue,
+            source_channel=letter.source_channel,
+            reason=letter.reason,
+            last_error=letter.last_error,
+            attempts=letter.attempts,
+            at=to_datetime(letter.at),
+        )
+
+
+class LeasedMessage(StoredMessage):
+    """A delivery: a stored message, and the lease under which this client holds it."""
+
+    __slots__ = ("_settler", "held_until_s", "lease_id")
+
+    def __init__(self, message: wire.Message, settler: Settler, held_until_s: float) -> None:
+        self._wire = message
+        self.id = message.id
+        self.lease_id: int = message.metadata.lease_id
+        """This delivery's lease; a new number each time."""
+        self._settler = settler
+        self.held_until_s = held_until_s
+        """When the lease ends, on the client's monotonic clock: no two machines' clocks agree."""
+
+    @property
+    def leased_at(self) -> datetime:
+        """When it was delivered, by the broker's clock."""
+        return to_datetime(self._wire.timestamps.leased_at)
+
+    @property
+    def lease_expires_at(self) -> datetime:
+        """When the lease ends as it was delivered, by the broker's clock; `extend` answers the new one."""
+        return to_datetime(self._wire.timestamps.lease_expires_at)
+
+
+class Message(LeasedMessage):
+    """A delivery to work on and then settle, by `ack` or `nack`, before its lease ends.
+
+    `ack` and `nack` are on their way when they are called; await them to know that they are
+    durable, or to learn that they were refused:
+
+        await msg.ack()      # durable
+        msg.ack()            # on its way; a refusal is only logged
+    """
+
+    __slots__ = ()
+
+    def ack(self) -> Awaitable[None]:
+        """The message is done. Awaiting raises LeaseLost when the lease had ended, MessageNotFound when
+        the message is gone, Unavailable when the broker is."""
+        return self._settler.ack(self.id, self.lease_id)
+
+    def nack(self, error: str = "", delay_ms: int | None = None) -> Awaitable[None]:
+        """The message failed. `error` (text, kept with a dead letter) says why; the queue's policy decides
+        when it comes back, or `delay_ms` (milliseconds) does. Awaiting raises as for `ack`."""
+        return self._settler.nack(self.id, self.lease_id, error, delay_ms)
+
+    async def extend(self, extend_ms: int) -> datetime:
+        """Hold the message for `extend_ms` milliseconds from now (at most 12 h). Return when the lease now
+        ends, by the broker's clock. Raises LeaseLost when it had ended."""
+        expires_at = await self._settler.extend(self.id, self.lease_id, extend_ms)
+        self.held_until_s = self._settler.now_s() + extend_ms / 1000
+        return expires_at

@@ -1,0 +1,101 @@
+"""The calls of the wire, and which of them may be repeated when an answer was lost.
+
+Repeating is a promise about meaning, not about transport: reading twice is harmless, and setting
+the same value twice leaves the same state. Enqueueing twice makes two messages, purging twice may
+drop what came in between, and deleting twice may delete what somebody made anew. Those are
+repeated only when it is certain that the first attempt never reached the broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from google.protobuf.message import Message
+
+from fila.v1 import admin_pb2 as admin
+from fila.v1 import service_pb2 as service
+
+Request = TypeVar("Request", bound=Message)
+Response = TypeVar("Response", bound=Message)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Method(Generic[Request, Response]):
+    """One call of the wire."""
+
+    path: str
+    request: type[Request]
+    response: type[Response]
+    repeatable: bool
+    """Whether a second run after a lost answer leaves the same state and gives as good an answer."""
+
+    @property
+    def serialize(self) -> Callable[[Any], bytes]:
+        """Return what turns a request into bytes."""
+        return self.request.SerializeToString
+
+    @property
+    def parse(self) -> Callable[[bytes], Response]:
+        """Return what turns bytes into a response."""
+        return self.response.FromString
+
+
+def _service(
+    name: str, request: type[Request], response: type[Response], *, repeatable: bool
+) -> Method[Request, Response]:
+    return Method(f"/fila.v1.FilaService/{name}", request, response, repeatable)
+
+
+def _admin(
+    name: str, request: type[Request], response: type[Response], *, repeatable: bool
+) -> Method[Request, Response]:
+    return Method(f"/fila.v1.FilaAdmin/{name}", request, response, repeatable)
+
+
+ENQUEUE = _service("Enqueue", service.EnqueueRequest, service.EnqueueResponse, repeatable=False)
+ENQUEUE_STREAM = _service(
+    "EnqueueStream", service.EnqueueStreamRequest, service.EnqueueStreamResponse, repeatable=False
+)
+CONSUME_SESSION = _service(
+    "ConsumeSession", service.ConsumeSessionRequest, service.ConsumeSessionResponse, repeatable=False
+)
+# A pull whose answer is lost leaves its messages leased until they expire; pulling again is right.
+LEASE = _service("Lease", service.LeaseRequest, service.LeaseResponse, repeatable=True)
+# Settling carries lease ids, so a repetition can never settle somebody else's delivery.
+ACK_BATCH = _service("AckBatch", service.AckBatchRequest, service.SettleBatchResponse, repeatable=True)
+NACK_BATCH = _service("NackBatch", service.NackBatchRequest, service.SettleBatchResponse, repeatable=True)
+EXTEND_LEASE = _service(
+    "ExtendLease", service.ExtendLeaseRequest, service.ExtendLeaseResponse, repeatable=True
+)
+
+CREATE_QUEUE = _admin("CreateQueue", admin.CreateQueueRequest, admin.CreateQueueResponse, repeatable=False)
+GET_QUEUE = _admin("GetQueue", admin.GetQueueRequest, admin.GetQueueResponse, repeatable=True)
+UPDATE_QUEUE = _admin("UpdateQueue", admin.UpdateQueueRequest, admin.UpdateQueueResponse, repeatable=True)
+DELETE_QUEUE = _admin("DeleteQueue", admin.DeleteQueueRequest, admin.DeleteQueueResponse, repeatable=False)
+LIST_QUEUES = _admin("ListQueues", admin.ListQueuesRequest, admin.ListQueuesResponse, repeatable=True)
+PURGE_QUEUE = _admin("PurgeQueue", admin.PurgeQueueRequest, admin.PurgeQueueResponse, repeatable=False)
+PEEK_MESSAGES = _admin("PeekMessages", admin.PeekMessagesRequest, admin.PeekMessagesResponse, repeatable=True)
+GET_STATS = _admin("GetStats", admin.GetStatsRequest, admin.GetStatsResponse, repeatable=True)
+SET_CONFIG = _admin("SetConfig", admin.SetConfigRequest, admin.SetConfigResponse, repeatable=True)
+GET_CONFIG = _admin("GetConfig", admin.GetConfigRequest, admin.GetConfigResponse, repeatable=True)
+LIST_CONFIG = _admin("ListConfig", admin.ListConfigRequest, admin.ListConfigResponse, repeatable=True)
+REDRIVE = _admin("Redrive", admin.RedriveRequest, admin.RedriveResponse, repeatable=False)
+CREATE_CHANNEL = _admin(
+    "CreateChannel", admin.CreateChannelRequest, admin.CreateChannelResponse, repeatable=False
+)
+DELETE_CHANNEL = _admin(
+    "DeleteChannel", admin.DeleteChannelRequest, admin.DeleteChannelResponse, repeatable=False
+)
+LIST_CHANNELS = _admin("ListChannels", admin.ListChannelsRequest, admin.ListChannelsResponse, repeatable=True)
+# A second seek would take back the leases given since the first.
+SEEK_CHANNEL = _admin("SeekChannel", admin.SeekChannelRequest, admin.SeekChannelResponse, repeatable=False)
+PURGE_CHANNEL = _admin(
+    "PurgeChannel", admin.PurgeChannelRequest, admin.PurgeChannelResponse, repeatable=False
+)
+READ_LOG = _admin("ReadLog", admin.ReadLogRequest, admin.ReadLogResponse, repeatable=True)
+SET_KEY_POLICY = _admin(
+    "SetKeyPolicy", admin.SetKeyPolicyRequest, admin.SetKeyPolicyResponse, repeatable=True
+)
+EXPLAIN_KEY = _admin("ExplainKey", admin.ExplainKeyRequest, admin.ExplainKeyResponse, repeatable=True)

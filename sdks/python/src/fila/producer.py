@@ -1,0 +1,358 @@
+"""Enqueues on their way to the broker, over one EnqueueStream: concurrent calls travel together.
+
+    enqueue ──► gathering frame ──┐
+                                  ├──► writer ──► in flight ──► reader ──► each caller's answer
+    enqueue_many ──► its slices ──┘
+
+When a gathering frame leaves:
+    nothing is in flight           at the end of this turn of the loop, so a lone call does not wait
+    something is in flight         when that is answered, or after `linger_ms`, or when the frame is
+                                   full; so a busy producer's frames grow by themselves
+
+When the stream breaks, the answers of what was in flight are lost. A message with a dedup_key is
+sent again: the broker recognises it. Any other is not, for it may have been stored: its caller gets
+AnswerLost and decides. What had not been sent stays here and goes over the next stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Iterable
+from typing import cast
+
+from grpc.aio import EOF, AioRpcError, StreamStreamCall, UsageError
+
+from fila.connection import Connection, answer_lost_unless_said
+from fila.errors import (
+    AnswerLost,
+    ClientClosed,
+    FilaError,
+    InternalError,
+    Overloaded,
+    Unavailable,
+    from_rpc_error,
+    from_status,
+)
+from fila.frames import Frame, GatheredFrame, Outcome, SliceFrame
+from fila.messages import MessageId
+from fila.methods import ENQUEUE_STREAM
+from fila.v1.service_pb2 import EnqueueMessage, EnqueueResult, EnqueueStreamRequest, EnqueueStreamResponse
+
+EnqueueStream = StreamStreamCall[EnqueueStreamRequest, EnqueueStreamResponse]
+
+_log = logging.getLogger("fila")
+
+CLOSING_POLL_S = 0.002
+"""How often a closing producer looks whether everything is answered."""
+
+
+class Producer:
+    """Sends frames and hands out the answers. Its stream opens with the first message."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._options = connection.options
+        self._clock = connection.options.clock
+        self._backoff = connection.options.backoff
+        self._loop = asyncio.get_running_loop()
+        self._gathering: GatheredFrame | None = None
+        self._full: deque[Frame] = deque()
+        self._in_flight: dict[int, Frame] = {}
+        self._sequence = 0
+        self._waiting_bytes = 0
+        self._retries = 0
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._stream_ended = False
+        self._linger_timer: asyncio.TimerHandle | None = None
+        self._watchdog: asyncio.TimerHandle | None = None
+        self._stream: EnqueueStream | None = None
+        self._delayed: set[asyncio.Task[None]] = set()
+        self._task = self._loop.create_task(self._run())
+
+    # What the client calls.
+
+    async def enqueue(self, message: EnqueueMessage) -> MessageId:
+        """Send one message with whatever else is enqueued around now."""
+        while not self._room.is_set():
+            await self._room.wait()
+        self._check_running()
+        frame = self._gathering
+        if frame is None:
+            frame = self._gathering = GatheredFrame(self._clock.now_s())
+        future: asyncio.Future[MessageId] = self._loop.create_future()
+        frame.messages.append(message)
+        frame.futures.append(future)
+        size = message.ByteSize()
+        frame.bytes += size
+        self._add_waiting(size)
+        if (
+            len(frame.messages) >= self._options.frame_messages_max
+            or frame.bytes >= self._options.frame_bytes_max
+        ):
+            self._full.append(frame)
+            self._gathering = None
+        self._wake.set()
+        return await future
+
+    async def enqueue_many(self, messages: Iterable[EnqueueMessage]) -> list[Outcome]:
+        """Send many, a window of frames at a time. Return an outcome a message, in order."""
+        results: list[Outcome | None] = []
+        window: deque[asyncio.Future[None]] = deque()
+        slice_: list[EnqueueMessage] = []
+        size = 0
+        for message in messages:
+            slice_.append(message)
+            size += message.ByteSize()
+            if len(slice_) >= self._options.frame_messages_max or size >= self._options.frame_bytes_max:
+                window.append(self._put_slice(slice_, results))
+                slice_, size = [], 0
+                # One slice more than may be in flight, so that the writer always finds the next.
+                while len(window) > self._options.frames_in_flight_max:
+                    await window.popleft()
+        if slice_:
+            window.append(self._put_slice(slice_, results))
+        for done in window:
+            await done
+        return [InternalError("no outcome") if outcome is None else outcome for outcome in results]
+
+    def _put_slice(
+        self, messages: list[EnqueueMessage], results: list[Outcome | None]
+    ) -> asyncio.Future[None]:
+        self._check_running()
+        frame = SliceFrame(messages, results, self._clock.now_s())
+        self._full.append(frame)
+        self._wake.set()
+        return frame.done
+
+    def _check_running(self) -> None:
+        if self._task.done():
+            raise ClientClosed("this client was closed; connect a new one")
+
+    def _add_waiting(self, size: int) -> None:
+        self._waiting_bytes += size
+        if self._waiting_bytes >= self._options.waiting_bytes_max:
+            self._room.clear()
+
+    async def close(self) -> None:
+        """Send what waits and take in what is answered, for as long as a call may take; fail the rest."""
+        began_at_s = self._clock.now_s()
+        while self._unanswered() and self._clock.now_s() < began_at_s + self._options.call_timeout_s:
+            await self._clock.sleep(CLOSING_POLL_S)
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        self._fail_waiting(ClientClosed("the client was closed before the message was sent"))
+
+    def _unanswered(self) -> bool:
+        return bool(self._gathering or self._full or self._in_flight or self._delayed)
+
+    # The stream.
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                while not (self._gathering or self._full):
+                    self._wake.clear()
+                    await self._wake.wait()
+                try:
+                    await self._connection.ready(self._clock.now_s() + self._options.retry_for_s)
+                except Unavailable as error:
+                    self._fail_waiting(error)
+                else:
+                    await self._follow_stream()
+        except ClientClosed as error:
+            self._fail_waiting(error)
+
+    async def _follow_stream(self) -> None:
+        """Write frames until the stream ends, and settle the accounts of those it left unanswered."""
+        stream: EnqueueStream = self._connection.open_stream(ENQUEUE_STREAM)
+        self._stream = stream
+        self._stream_ended = False
+        reader = self._loop.create_task(self._read(stream))
+        failure: FilaError | None = None
+        try:
+            while not self._stream_ended:
+                frame = self._next_frame()
+                if frame is None:
+                    self._wake.clear()
+                    await self._wake.wait()
+                    continue
+                if self._waiting_bytes < self._options.waiting_bytes_max:
+                    self._room.set()
+                self._sequence += 1
+                frame.sent_at_s = self._clock.now_s()
+                self._in_flight[self._sequence] = frame
+                self._watch()
+                request = EnqueueStreamRequest(sequence=self._sequence)
+                request.batch.messages.extend(frame.messages)
+                await stream.write(request)
+        except (AioRpcError, UsageError, asyncio.InvalidStateError) as error:
+            _log.debug("write on a broken stream: %r", error)
+        except asyncio.CancelledError:
+            # grpc.aio says this too of a stream that was cancelled, when nobody cancelled the writer.
+            writer = asyncio.current_task()
+            if writer is None or writer.cancelling():
+                failure = ClientClosed("the client was closed before the answer came")
+                raise
+        finally:
+            self._stream = None
+            stream.cancel()
+            if failure is None:
+                failure = await reader
+            else:
+                reader.cancel()
+            self._lose_in_flight(failure)
+        self._retries += 1
+        if self._unanswered():
+            await self._clock.sleep(self._backoff.wait_s(self._retries - 1))
+
+    def _next_frame(self) -> Frame | None:
+        """Return the frame to send now, or None when it is time to wait."""
+        if len(self._in_flight) >= self._options.frames_in_flight_max:
+            return None
+        frame: Frame
+        if self._full:
+            frame = self._full.popleft()
+            if isinstance(frame, GatheredFrame):
+                self._waiting_bytes -= frame.bytes
+            return frame
+        gathering = self._gathering
+        if gathering is None:
+            return None
+        linger_s = self._options.linger_ms / 1000
+        waited_s = self._clock.now_s() - gathering.first_at_s
+        if self._in_flight and waited_s < linger_s:
+            if self._linger_timer is None:
+                self._linger_timer = self._loop.call_later(linger_s - waited_s, self._linger_over)
+            return None
+        self._gathering = None
+        self._waiting_bytes -= gathering.bytes
+        return gathering
+
+    def _linger_over(self) -> None:
+        self._linger_timer = None
+        self._wake.set()
+
+    async def _read(self, stream: EnqueueStream) -> FilaError:
+        """Take in answers until the stream ends, and return why it did."""
+        try:
+            while (response := await stream.read()) is not EOF:
+                self._take_in(cast("EnqueueStreamResponse", response))
+            return AnswerLost("the broker ended the stream before it answered")
+        except AioRpcError as failure:
+            return answer_lost_unless_said(from_rpc_error(failure, {}))
+        except (UsageError, asyncio.InvalidStateError, asyncio.CancelledError) as failure:
+            return AnswerLost(f"the stream broke before the answer came: {failure!r}")
+        finally:
+            self._stream_ended = True
+            self._wake.set()
+
+    def _take_in(self, response: EnqueueStreamResponse) -> None:
+        frame = self._in_flight.pop(response.sequence, None)
+        if frame is None:
+            return
+        self._retries = 0
+        self._wake.set()
+        if len(response.results) != len(frame.messages):
+            wrong = f"{len(frame.messages)} messages were sent, but {len(response.results)} results came back"
+            for index in range(len(frame.messages)):
+                frame.resolve(index, InternalError(wrong))
+            return
+        again: list[int] = []
+        slowest: FilaError | None = None
+        for index, result in enumerate(response.results):
+            if not result.error.code:
+                frame.resolve(index, MessageId(result.message_id, result.offset))
+                continue
+            error = self._error(frame.messages[index], result)
+            if self._may_try_again(error, frame):
+                again.append(index)
+                slowest = error
+            else:
+                frame.resolve(index, error)
+        if again and slowest is not None:
+            self._send_later(frame.part(again))
+
+    def _error(self, message: EnqueueMessage, result: EnqueueResult) -> FilaError:
+        status = result.error
+        return from_status(status.code, status.message, status.reason, {"queue": message.queue})
+
+    # Trying again, and giving up.
+
+    def _may_try_again(self, error: FilaError, frame: Frame) -> bool:
+        """Whether the broker refused for now only, and the caller's patience allows another try."""
+        waited_s = self._clock.now_s() - frame.first_at_s
+        if isinstance(error, Overloaded):
+            return waited_s < self._options.wait_when_overloaded_s
+        return isinstance(error, Unavailable) and waited_s < self._options.retry_for_s
+
+    def _send_later(self, frame: Frame) -> None:
+        async def wait_and_put() -> None:
+            await self._clock.sleep(self._backoff.wait_s(self._retries))
+            self._full.append(frame)
+            self._wake.set()
+
+        self._retries += 1
+        delayed = self._loop.create_task(wait_and_put())
+        self._delayed.add(delayed)
+        delayed.add_done_callback(self._delayed.discard)
+
+    def _lose_in_flight(self, failure: FilaError) -> None:
+        """The stream is over: what may be repeated goes back to the front, the rest is answered with why."""
+        lost_at_s = self._clock.now_s()
+        frames = [*self._in_flight.values()]
+        self._in_flight.clear()
+        for frame in reversed(frames):
+            again: list[int] = []
+            patient = lost_at_s - frame.first_at_s < self._options.retry_for_s
+            for index, message in enumerate(frame.messages):
+                if message.options.dedup_key and patient and isinstance(failure, Unavailable):
+                    again.append(index)
+                else:
+                    frame.resolve(index, as_lost(failure, message))
+            if again:
+                self._full.appendleft(frame.part(again))
+                self._wake.set()
+
+    def _fail_waiting(self, failure: FilaError) -> None:
+        waiting: list[Frame] = [*self._full]
+        if self._gathering is not None:
+            waiting.append(self._gathering)
+        self._full.clear()
+        self._gathering = None
+        self._waiting_bytes = 0
+        self._room.set()
+        for frame in waiting:
+            for index in range(len(frame.messages)):
+                frame.resolve(index, failure)
+
+    # A broker that does not answer.
+
+    def _watch(self) -> None:
+        if self._watchdog is None:
+            self._watchdog = self._loop.call_later(self._options.call_timeout_s, self._check_oldest)
+
+    def _check_oldest(self) -> None:
+        self._watchdog = None
+        if not self._in_flight:
+            return
+        oldest_at_s = min(frame.sent_at_s for frame in self._in_flight.values())
+        remaining_s = oldest_at_s + self._options.call_timeout_s - self._clock.now_s()
+        if remaining_s > 0:
+            self._watchdog = self._loop.call_later(remaining_s, self._check_oldest)
+        elif self._stream is not None:
+            self._stream.cancel()
+
+
+def as_lost(failure: FilaError, message: EnqueueMessage) -> FilaError:
+    """Return what the sender of a message in flight must know: above all, that it may have been stored."""
+    if isinstance(failure, Unavailable) and not isinstance(failure, AnswerLost):
+        lost = AnswerLost(
+            f"the message for {message.queue} may have been stored, but no answer came: {failure}"
+        )
+        lost.__cause__ = failure
+        return lost
+    return failure

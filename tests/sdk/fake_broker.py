@@ -1,0 +1,462 @@
+"""A broker of some hundred lines, in the test's own process: behaves as the contract says, and fails on demand.
+
+It keeps everything in dicts, knows no fairness and no time. A test can hold its answers back, break
+its streams, make it refuse, and read what frames reached it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+from google.protobuf import any_pb2, duration_pb2
+from google.rpc import code_pb2, error_details_pb2, status_pb2
+
+from fila.v1 import admin_pb2, admin_pb2_grpc, messages_pb2, service_pb2, service_pb2_grpc
+
+NOT_FOUND, INVALID, CONFLICT, EXHAUSTED = (
+    code_pb2.NOT_FOUND,
+    code_pb2.INVALID_ARGUMENT,
+    code_pb2.FAILED_PRECONDITION,
+    code_pb2.RESOURCE_EXHAUSTED,
+)
+LEASE_S = 30
+
+
+@dataclass
+class Refusal(Exception):
+    """What an item, or a call, is answered with."""
+
+    code: int
+    reason: str
+    text: str
+    retry_after_ms: int = 0
+
+    def status(self) -> messages_pb2.ItemStatus:
+        return messages_pb2.ItemStatus(code=self.code, message=self.text, reason=self.reason)
+
+
+@dataclass
+class Queue:
+    name: str
+    config: admin_pb2.QueueConfig
+    ready: deque[messages_pb2.Message] = field(default_factory=deque)
+    leased: dict[int, messages_pb2.Message] = field(default_factory=dict)
+    log: list[messages_pb2.Message] = field(default_factory=list)
+    dedup: dict[str, service_pb2.EnqueueResult] = field(default_factory=dict)
+    nacks: list[tuple[str, str, int | None]] = field(default_factory=list)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    deleted: bool = False
+
+
+class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminServicer):
+    """Both services; start it with `start`, stop it with `stop`, start it again on the same port."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, Queue] = {}
+        self.config: dict[str, str] = {}
+        self.calls: list[str] = []
+        self.enqueue_frames: list[int] = []
+        self.settle_frames: list[int] = []
+        self.settle_calls: list[int] = []
+        self.extends: list[int] = []
+        self.refusals: deque[Refusal] = deque()
+        self.answering = asyncio.Event()
+        self.answering.set()
+        self.sessions: set[asyncio.Task[Any]] = set()
+        self.released: list[int] = []
+        self.port = 0
+        self._numbers = itertools.count(1)
+        self._lease_ids = itertools.count(100)
+        self._server: grpc.aio.Server | None = None
+
+    # The process.
+
+    async def start(self) -> None:
+        self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+        service_pb2_grpc.add_FilaServiceServicer_to_server(self, self._server)
+        admin_pb2_grpc.add_FilaAdminServicer_to_server(self, self._server)
+        self.port = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
+        await self._server.start()
+
+    async def stop(self) -> None:
+        assert self._server is not None
+        await self._server.stop(None)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def break_streams(self) -> None:
+        """End every stream as a lost connection would."""
+        for session in [*self.sessions]:
+            session.cancel()
+
+    def add(self, queue: str) -> Queue:
+        self.queues[queue] = Queue(queue, admin_pb2.QueueConfig(visibility_timeout_ms=LEASE_S * 1000))
+        return self.queues[queue]
+
+    # The rules.
+
+    def queue(self, name: str) -> Queue:
+        if name not in self.queues:
+            raise Refusal(NOT_FOUND, "QUEUE_NOT_FOUND", f'queue "{name}" does not exist')
+        return self.queues[name]
+
+    def store(self, name: str, message: service_pb2.EnqueueMessage) -> service_pb2.EnqueueResult:
+        try:
+            if self.refusals:
+                raise self.refusals.popleft()
+            queue = self.queue(name)
+            if len(message.payload) > 1 << 20:
+                raise Refusal(INVALID, "LIMIT_EXCEEDED", "payload must be at most 1 MiB")
+            if known := queue.dedup.get(message.options.dedup_key):
+                return known
+        except Refusal as refusal:
+            return service_pb2.EnqueueResult(error=refusal.status())
+        stored = messages_pb2.Message(
+            id=f"00000000-0000-7000-8000-{next(self._numbers):012d}",
+            headers=message.headers,
+            payload=message.payload,
+        )
+        stored.metadata.queue_id = name
+        stored.metadata.channel = "default"
+        stored.metadata.fairness_key = message.headers.get("tenant", "default")
+        stored.metadata.offset = len(queue.log) + 1
+        queue.log.append(stored)
+        queue.ready.append(stored)
+        queue.changed.set()
+        result = service_pb2.EnqueueResult(message_id=stored.id, offset=stored.metadata.offset)
+        if message.options.dedup_key:
+            queue.dedup[message.options.dedup_key] = result
+        return result
+
+    def deliver(self, queue: Queue, most: int) -> list[messages_pb2.Message]:
+        delivered = []
+        while queue.ready and len(delivered) < most:
+            message = messages_pb2.Message()
+            message.CopyFrom(queue.ready.popleft())
+            message.metadata.lease_id = next(self._lease_ids)
+            message.timestamps.leased_at.FromSeconds(1_000_000)
+            seconds = queue.config.visibility_timeout_ms // 1000
+            message.timestamps.lease_expires_at.FromSeconds(1_000_000 + seconds)
+            queue.leased[message.metadata.lease_id] = message
+            delivered.append(message)
+        return delivered
+
+    def settle(
+        self, queue: Queue, lease_id: int, message_id: str = "", nack: tuple[str, int | None] | None = None
+    ) -> messages_pb2.ItemStatus:
+        if not lease_id:
+            lease_id = next((lease for lease, m in queue.leased.items() if m.id == message_id), 0)
+        message = queue.leased.pop(lease_id, None)
+        if message is None:
+            known = any(m.id == message_id for m in [*queue.ready, *queue.leased.values()])
+            if message_id and not known:
+                refusal = Refusal(NOT_FOUND, "MESSAGE_NOT_FOUND", f"message {message_id} is not stored")
+            else:
+                refusal = Refusal(CONFLICT, "LEASE_LOST", f"lease {lease_id} is over")
+            return refusal.status()
+        if nack is not None:
+            queue.nacks.append((message.id, *nack))
+            message.metadata.attempt_count += 1
+            self.give_back(queue, message)
+        queue.changed.set()
+        return messages_pb2.ItemStatus()
+
+    def give_back(self, queue: Queue, message: messages_pb2.Message) -> None:
+        message.metadata.lease_id = 0
+        queue.ready.append(message)
+        queue.changed.set()
+
+    async def abort(self, context: Any, refusal: Refusal) -> None:
+        details = [
+            error_details_pb2.ErrorInfo(reason=refusal.reason, domain="fila"),
+            error_details_pb2.RetryInfo(
+                retry_delay=duration_pb2.Duration(nanos=refusal.retry_after_ms * 1_000_000)
+            ),
+        ]
+        packed = [any_pb2.Any() for _ in details]
+        for box, detail in zip(packed, details, strict=True):
+            box.Pack(detail)
+        status = status_pb2.Status(code=refusal.code, message=refusal.text, details=packed)
+        context.set_trailing_metadata([("grpc-status-details-bin", status.SerializeToString())])
+        code = next(code for code in grpc.StatusCode if code.value[0] == refusal.code)
+        await context.abort(code, refusal.text)
+
+    # Producing.
+
+    async def Enqueue(self, request: service_pb2.EnqueueRequest, context: Any) -> service_pb2.EnqueueResponse:
+        self.calls.append("Enqueue")
+        if self.refusals:
+            await self.abort(context, self.refusals.popleft())
+        message = service_pb2.EnqueueMessage(
+            headers=request.headers, payload=request.payload, options=request.options
+        )
+        result = self.store(request.queue, message)
+        if result.error.code:
+            await self.abort(context, Refusal(result.error.code, result.error.reason, result.error.message))
+        await self.answering.wait()
+        return service_pb2.EnqueueResponse(message_id=result.message_id, offset=result.offset)
+
+    async def EnqueueStream(
+        self, requests: AsyncIterator[service_pb2.EnqueueStreamRequest], context: Any
+    ) -> AsyncIterator[service_pb2.EnqueueStreamResponse]:
+        self.calls.append("EnqueueStream")
+        task = asyncio.current_task()
+        assert task is not None
+        self.sessions.add(task)
+        try:
+            async for request in requests:
+                messages = request.batch.messages
+                self.enqueue_frames.append(len(messages))
+                results = [self.store(m.queue or request.batch.queue, m) for m in messages]
+                await self.answering.wait()
+                yield service_pb2.EnqueueStreamResponse(sequence=request.sequence, results=results)
+        finally:
+            self.sessions.discard(task)
+
+    # Consuming.
+
+    async def Lease(self, request: service_pb2.LeaseRequest, context: Any) -> service_pb2.LeaseResponse:
+        self.calls.append("Lease")
+        try:
+            queue = self.queue(request.queue)
+        except Refusal as refusal:
+            await self.abort(context, refusal)
+        if not queue.ready and request.wait_ms:
+            queue.changed.clear()
+            try:
+                await asyncio.wait_for(queue.changed.wait(), request.wait_ms / 1000)
+            except TimeoutError:
+                pass
+        return service_pb2.LeaseResponse(messages=self.deliver(queue, request.max_messages or 1))
+
+    async def ConsumeSession(
+        self, requests: AsyncIterator[service_pb2.ConsumeSessionRequest], context: Any
+    ) -> AsyncIterator[service_pb2.ConsumeSessionResponse]:
+        self.calls.append("ConsumeSession")
+        opened = (await anext(aiter(requests))).open
+        try:
+            queue = self.queue(opened.queue)
+        except Refusal as refusal:
+            await self.abort(context, refusal)
+        session = FakeSession(self, queue, opened.max_in_flight or 256)
+        task = asyncio.current_task()
+        assert task is not None
+        self.sessions.add(task)
+        listener = asyncio.create_task(session.listen(requests))
+        try:
+            yield service_pb2.ConsumeSessionResponse(
+                opened=service_pb2.ConsumeSessionResponse.Opened(consumer_id=1)
+            )
+            while True:
+                if queue.deleted:
+                    text = f'queue "{queue.name}" was deleted'
+                    await self.abort(context, Refusal(NOT_FOUND, "QUEUE_NOT_FOUND", text))
+                queue.changed.clear()
+                session.answered.clear()
+                while session.answers:
+                    yield session.answers.popleft()
+                if session.over:
+                    return
+                room = session.max_in_flight - sum(lease in queue.leased for lease in session.leases)
+                if delivered := self.deliver(queue, room):
+                    session.leases |= {m.metadata.lease_id for m in delivered}
+                    yield service_pb2.ConsumeSessionResponse(
+                        delivery=service_pb2.ConsumeSessionResponse.Delivery(messages=delivered)
+                    )
+                    continue
+                waits = [asyncio.create_task(e.wait()) for e in (queue.changed, session.answered)]
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+                for wait in waits:
+                    wait.cancel()
+        finally:
+            listener.cancel()
+            self.sessions.discard(task)
+
+    async def AckBatch(
+        self, request: service_pb2.AckBatchRequest, context: Any
+    ) -> service_pb2.SettleBatchResponse:
+        self.settle_calls.append(len(request.items))
+        return await self.settle_batch(request.queue, request.items, context, nack=False)
+
+    async def NackBatch(
+        self, request: service_pb2.NackBatchRequest, context: Any
+    ) -> service_pb2.SettleBatchResponse:
+        self.settle_calls.append(len(request.items))
+        return await self.settle_batch(request.queue, request.items, context, nack=True)
+
+    async def settle_batch(
+        self, name: str, items: Iterable[service_pb2.SettleItem], context: Any, *, nack: bool
+    ) -> service_pb2.SettleBatchResponse:
+        await self.answering.wait()
+        try:
+            queue = self.queue(name)
+        except Refusal as refusal:
+            await self.abort(context, refusal)
+        results = []
+        for item in items:
+            delay_ms = item.delay_ms if item.HasField("delay_ms") else None
+            verdict = (item.error, delay_ms) if nack else None
+            results.append(self.settle(queue, item.lease_id, item.message_id, verdict))
+        return service_pb2.SettleBatchResponse(results=results)
+
+    async def ExtendLease(
+        self, request: service_pb2.ExtendLeaseRequest, context: Any
+    ) -> service_pb2.ExtendLeaseResponse:
+        if request.lease_id not in self.queue(request.queue).leased:
+            await self.abort(context, Refusal(CONFLICT, "LEASE_LOST", "the lease is over"))
+        self.extends.append(request.extend_ms)
+        answer = service_pb2.ExtendLeaseResponse()
+        answer.lease_expires_at.FromMilliseconds(1_000_000_000 + request.extend_ms)
+        return answer
+
+    # Admin.
+
+    async def CreateQueue(
+        self, request: admin_pb2.CreateQueueRequest, context: Any
+    ) -> admin_pb2.CreateQueueResponse:
+        self.calls.append("CreateQueue")
+        if request.name in self.queues:
+            await self.abort(
+                context, Refusal(code_pb2.ALREADY_EXISTS, "QUEUE_EXISTS", f'queue "{request.name}" exists')
+            )
+        queue = self.add(request.name)
+        queue.config.MergeFrom(request.config)
+        return admin_pb2.CreateQueueResponse(queue_id=request.name)
+
+    async def GetQueue(self, request: admin_pb2.GetQueueRequest, context: Any) -> admin_pb2.GetQueueResponse:
+        return admin_pb2.GetQueueResponse(queue=request.queue, config=self.queue(request.queue).config)
+
+    async def UpdateQueue(
+        self, request: admin_pb2.UpdateQueueRequest, context: Any
+    ) -> admin_pb2.UpdateQueueResponse:
+        queue = self.queue(request.queue)
+        request.update_mask.MergeMessage(request.config, queue.config)
+        return admin_pb2.UpdateQueueResponse(config=queue.config)
+
+    async def DeleteQueue(
+        self, request: admin_pb2.DeleteQueueRequest, context: Any
+    ) -> admin_pb2.DeleteQueueResponse:
+        self.calls.append("DeleteQueue")
+        queue = self.queues.pop(request.queue)
+        queue.deleted = True
+        queue.changed.set()
+        return admin_pb2.DeleteQueueResponse()
+
+    async def ListQueues(
+        self, request: admin_pb2.ListQueuesRequest, context: Any
+    ) -> admin_pb2.ListQueuesResponse:
+        self.calls.append("ListQueues")
+        if self.refusals:
+            await self.abort(context, self.refusals.popleft())
+        infos = [
+            admin_pb2.QueueInfo(name=name, depth=len(queue.ready), in_flight=len(queue.leased))
+            for name, queue in sorted(self.queues.items())
+        ]
+        return admin_pb2.ListQueuesResponse(queues=infos)
+
+    async def GetStats(self, request: admin_pb2.GetStatsRequest, context: Any) -> admin_pb2.GetStatsResponse:
+        try:
+            queue = self.queue(request.queue)
+        except Refusal as refusal:
+            await self.abort(context, refusal)
+        return admin_pb2.GetStatsResponse(depth=len(queue.ready), in_flight=len(queue.leased))
+
+    async def PeekMessages(
+        self, request: admin_pb2.PeekMessagesRequest, context: Any
+    ) -> admin_pb2.PeekMessagesResponse:
+        ready = [m for m in self.queue(request.queue).ready if m.metadata.offset > request.after_offset]
+        return admin_pb2.PeekMessagesResponse(messages=ready[: request.max_messages or 1])
+
+    async def PurgeQueue(
+        self, request: admin_pb2.PurgeQueueRequest, context: Any
+    ) -> admin_pb2.PurgeQueueResponse:
+        queue = self.queue(request.queue)
+        purged = len(queue.ready)
+        queue.ready.clear()
+        return admin_pb2.PurgeQueueResponse(purged=purged)
+
+    async def SetConfig(
+        self, request: admin_pb2.SetConfigRequest, context: Any
+    ) -> admin_pb2.SetConfigResponse:
+        self.config[request.key] = request.value
+        return admin_pb2.SetConfigResponse()
+
+    async def GetConfig(
+        self, request: admin_pb2.GetConfigRequest, context: Any
+    ) -> admin_pb2.GetConfigResponse:
+        if request.key not in self.config:
+            await self.abort(context, Refusal(NOT_FOUND, "CONFIG_KEY_NOT_FOUND", "not set"))
+        return admin_pb2.GetConfigResponse(value=self.config[request.key])
+
+    async def ListConfig(
+        self, request: admin_pb2.ListConfigRequest, context: Any
+    ) -> admin_pb2.ListConfigResponse:
+        entries = [
+            admin_pb2.ConfigEntry(key=key, value=value)
+            for key, value in sorted(self.config.items())
+            if key.startswith(request.prefix)
+        ]
+        return admin_pb2.ListConfigResponse(entries=entries, total_count=len(entries))
+
+    async def ReadLog(
+        self, request: admin_pb2.ReadLogRequest, context: Any
+    ) -> AsyncIterator[admin_pb2.ReadLogResponse]:
+        self.calls.append(f"ReadLog {request.from_offset}")
+        for message in self.queue(request.queue).log:
+            offset = message.metadata.offset
+            if offset >= request.from_offset and (not request.to_offset or offset < request.to_offset):
+                if self.refusals and offset == 3:
+                    await self.abort(context, self.refusals.popleft())
+                yield admin_pb2.ReadLogResponse(messages=[message], next_offset=offset + 1)
+
+
+class FakeSession:
+    """What one ConsumeSession has been told so far."""
+
+    def __init__(self, broker: FakeBroker, queue: Queue, max_in_flight: int) -> None:
+        self.broker = broker
+        self.queue = queue
+        self.max_in_flight = max_in_flight
+        self.leases: set[int] = set()
+        self.answers: deque[service_pb2.ConsumeSessionResponse] = deque()
+        self.answered = asyncio.Event()
+        self.over = False
+
+    async def listen(self, requests: AsyncIterator[service_pb2.ConsumeSessionRequest]) -> None:
+        async for request in requests:
+            kind = request.WhichOneof("request")
+            if kind in ("ack", "nack"):
+                settle = request.ack if kind == "ack" else request.nack
+                self.broker.settle_frames.append(len(settle.lease_ids))
+                await self.broker.answering.wait()
+                self.answers.append(self._settled(settle, nack=kind == "nack"))
+            elif kind == "close":
+                self._close(release=request.close.release)
+            self.answered.set()
+
+    def _settled(self, settle: service_pb2.Settle, *, nack: bool) -> service_pb2.ConsumeSessionResponse:
+        answer = service_pb2.ConsumeSessionResponse.Settled(sequence=settle.sequence)
+        delay_ms = settle.delay_ms if settle.HasField("delay_ms") else None
+        for lease_id in settle.lease_ids:
+            status = self.broker.settle(
+                self.queue, lease_id, nack=(settle.error, delay_ms) if nack else None
+            )
+            if status.code:
+                answer.failures.add(lease_id=lease_id, status=status)
+        return service_pb2.ConsumeSessionResponse(settled=answer)
+
+    def _close(self, *, release: bool) -> None:
+        self.over = True
+        for lease_id in sorted(self.leases) if release else ():
+            message = self.queue.leased.pop(lease_id, None)
+            if message is not None:
+                self.broker.released.append(lease_id)
+                self.broker.give_back(self.queue, message)
