@@ -26,7 +26,7 @@ import orjson
 from fila_server.errors import ConfigInvalid
 from fila_server.settings import Address, AddressOrOff, Config, Duration, Section, Size
 
-__all__ = ["Config", "LoadedConfig", "Setting", "load", "settings_by_section"]
+__all__ = ["Config", "LoadedConfig", "Setting", "as_toml", "load", "reference_tables", "settings_by_section"]
 
 FILE_NAME = "fila.toml"
 SYSTEM_FILE = Path("/etc/fila") / FILE_NAME
@@ -61,7 +61,7 @@ class Setting:
             return "true or false"
         if self.kind is int:
             return f"a whole number from {self.meta.ge} to {self.meta.le}"
-        return "a text that is not empty" if self.meta.min_length else "a text"
+        return "a printable text" + (" that is not empty" if self.meta.min_length else "")
 
     def check(self, raw: object) -> Any:
         """Return the value as the struct holds it; ValueError when it is not `expected`."""
@@ -260,7 +260,7 @@ def _nearest(word: str, known: list[str]) -> str:
 def _shown(raw: object) -> str:
     if isinstance(raw, bool):
         return str(raw).lower()
-    shown = f'"{raw}"' if isinstance(raw, str) else str(raw)
+    shown = orjson.dumps(raw).decode() if isinstance(raw, str) else " ".join(str(raw).split())
     return shown if len(shown) <= 80 else shown[:77] + "..."
 
 
@@ -294,3 +294,18 @@ def _line_of(text: str, section: str, key: str | None) -> int:
         if path[0] == section:
             section_line = section_line or number
     return section_line or 1
+
+
+def reference_tables() -> str:
+    """Return the tables of docs/configuration.md, which a test holds to this."""
+    lines = []
+    for section, settings in _SETTINGS.items():
+        struct = typing.get_type_hints(Config)[section]
+        lines += [f"## `[{section}]`", "", str(struct.__doc__), ""]
+        lines += ["| Key | Default | May be | What for |", "|---|---|---|---|"]
+        lines += [
+            f"| `{key}` | `{as_toml(setting.default)}` | {setting.expected} | {setting.meta.description} |"
+            for key, setting in settings.items()
+        ]
+        lines.append("")
+    return "\n".join(lines)

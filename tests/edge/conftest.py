@@ -1,0 +1,41 @@
+"""A broker over the fake core, and the real gRPC edge over that broker on a port of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from grpc import aio
+
+from fila_server.broker import Broker
+from fila_server.rpc.server import RpcServer
+from fila_server.settings import Address, Config, Server
+from tests.edge.fake_engine import FakeAdmin, FakeEngine
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@pytest.fixture
+def admin(engine: FakeEngine) -> FakeAdmin:
+    return FakeAdmin(engine)
+
+
+@pytest.fixture
+async def broker(engine: FakeEngine) -> AsyncIterator[Broker]:
+    broker = Broker(engine, outstanding_calls_max=100)
+    await broker.start()
+    yield broker
+    await broker.stop()
+
+
+@pytest.fixture
+async def channel(broker: Broker) -> AsyncIterator[aio.Channel]:
+    server = RpcServer(broker, Config(server=Server(listen_addr=Address("127.0.0.1:0"))))
+    server.bind()
+    await server.serve()
+    async with aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        yield channel
+    await server.stop(0)

@@ -1,0 +1,398 @@
+"""The broker over a scripted core: calls, cancellation, bounds, hooks, the mirror, draining."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from fila.v1 import admin_pb2
+from fila_server import commands, errors
+from fila_server.broker import Broker, ParsedFrame
+from fila_server.stream import INBOX_FRAMES_MAX
+from tests.edge.fake_engine import FakeAdmin, FakeEngine, ok, refused
+
+
+async def _turns(count: int = 5) -> None:
+    """Let everything that is ready run."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def _until_submitted(engine: FakeEngine, kind: int, count: int = 1) -> None:
+    async with asyncio.timeout(5):
+        while len(engine.of(kind)) < count:
+            await asyncio.sleep(0)
+
+
+async def test_a_call_gets_the_reply_to_its_own_frame_even_out_of_order(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    first, second = broker.call(commands.ENQUEUE, b"one"), broker.call(commands.ENQUEUE, b"two")
+    (token_one, frame_one), (token_two, _) = engine.of(commands.ENQUEUE)
+
+    engine.say(token_two, commands.REPLY, b"second")
+    engine.say(token_one, commands.REPLY, b"first")
+
+    assert frame_one == b"one"
+    assert await asyncio.gather(first, second) == [b"first", b"second"]
+
+
+async def test_a_refusal_of_the_core_arrives_as_its_error(engine: FakeEngine, broker: Broker) -> None:
+    engine.answers[commands.ACK] = refused(errors.LeaseLost("m1", 7))
+
+    with pytest.raises(errors.LeaseLost, match="message m1 is no longer held under lease 7") as raised:
+        await broker.call(commands.ACK, b"")
+
+    assert (raised.value.status, raised.value.reason) == (errors.FAILED_PRECONDITION, "LEASE_LOST")
+
+
+async def test_a_frame_the_core_refuses_at_the_door_leaves_nothing_waiting(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    for _ in range(200):  # twice what may be outstanding
+        engine.refuse_next.append(errors.Invalid("queue", "must not be empty"))
+        with pytest.raises(errors.Invalid):
+            await broker.call(commands.ENQUEUE, b"")
+
+    engine.answers[commands.ENQUEUE] = ok(b"fine")
+    assert await broker.call(commands.ENQUEUE, b"") == b"fine"
+
+
+async def test_calls_beyond_the_bound_are_refused_at_once_and_accepted_again_later(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    waiting = [broker.call(commands.ENQUEUE, b"") for _ in range(100)]
+    with pytest.raises(errors.Overloaded, match="100 calls are already waiting"):
+        await broker.call(commands.ENQUEUE, b"")
+
+    for token, _ in engine.of(commands.ENQUEUE):
+        engine.say(token, commands.REPLY, b"done")
+    assert await asyncio.gather(*waiting) == [b"done"] * 100
+    engine.answers[commands.ENQUEUE] = ok(b"again")
+
+    assert await broker.call(commands.ENQUEUE, b"") == b"again"
+
+
+async def test_the_answer_to_a_caller_that_went_away_is_for_nobody(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    gone = asyncio.ensure_future(broker.call(commands.ENQUEUE, b""))
+    gone.cancel()
+    engine.fail(engine.of(commands.ENQUEUE)[0][0], commands.REPLY, errors.Internal("x"))
+    engine.answers[commands.ACK] = ok(b"fine")
+
+    assert await broker.call(commands.ACK, b"") == b"fine"
+
+
+async def test_a_pull_whose_caller_went_away_is_taken_back_out(engine: FakeEngine, broker: Broker) -> None:
+    pull = asyncio.ensure_future(broker.lease(b"pull"))
+    await _turns()
+    pull.cancel()
+    await _turns()
+
+    [(token, _)] = engine.of(commands.LEASE)
+    assert engine.of(commands.CANCEL) == [(token, b"")]
+
+
+async def test_a_command_without_an_answer_is_offered_again_until_the_mailbox_takes_it(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    engine.refuse_next += [errors.Overloaded("full"), errors.Overloaded("full")]
+
+    broker.post(commands.WRITTEN, 5, b"")
+    broker.post(commands.CONSUMER_CLOSE, 5, b"")  # must not overtake
+    await _until_submitted(engine, commands.CONSUMER_CLOSE)
+
+    assert [kind for kind, _, _ in engine.submitted[-2:]] == [commands.WRITTEN, commands.CONSUMER_CLOSE]
+
+
+# --- streams ------------------------------------------------------------------------------
+
+
+async def test_a_delivery_counts_as_written_when_the_next_frame_is_asked_for(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    engine.answers[commands.CONSUME_OPEN] = ok()
+    stream = await broker.open_stream(commands.CONSUME_OPEN, b"")
+    [(token, _)] = engine.of(commands.CONSUME_OPEN)
+    engine.say(token, commands.DELIVERY, b"one")
+    engine.say(token, commands.FRAME, b"result")
+    engine.say(token, commands.DELIVERY, b"two")
+
+    assert await anext(stream) == b"one"
+    assert engine.of(commands.WRITTEN) == []
+    assert await anext(stream) == b"result"
+    assert engine.of(commands.WRITTEN) == [(token, b"")]
+    assert await anext(stream) == b"two"
+    assert len(engine.of(commands.WRITTEN)) == 1  # a result needs no report
+
+    await stream.close()
+    assert engine.of(commands.WRITTEN) == [(token, b"")]
+    assert engine.of(commands.CONSUMER_CLOSE) == [(token, b"")]
+
+
+async def test_the_first_delivery_may_come_together_with_the_opening_reply(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    opening = asyncio.ensure_future(broker.open_stream(commands.SESSION_OPEN, b""))
+    await _turns()
+    [(token, _)] = engine.of(commands.SESSION_OPEN)
+    engine.say(token, commands.REPLY, b"opened")
+    engine.say(token, commands.DELIVERY, b"one")
+
+    stream = await opening
+
+    assert stream.opened == b"opened"
+    assert await anext(stream) == b"one"
+
+
+async def test_a_stream_that_the_core_refuses_to_open_is_forgotten(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    engine.answers[commands.CONSUME_OPEN] = refused(errors.QueueNotFound("orders"))
+
+    with pytest.raises(errors.QueueNotFound):
+        await broker.open_stream(commands.CONSUME_OPEN, b"")
+
+    assert engine.of(commands.CONSUMER_CLOSE) == []
+
+
+async def test_a_consumer_that_vanishes_while_it_opens_is_closed(engine: FakeEngine, broker: Broker) -> None:
+    opening = asyncio.ensure_future(broker.open_stream(commands.CONSUME_OPEN, b""))
+    await _turns()
+    opening.cancel()
+    await _turns()
+
+    assert engine.of(commands.CONSUMER_CLOSE) == [(engine.of(commands.CONSUME_OPEN)[0][0], b"")]
+
+
+async def test_what_is_in_the_inbox_is_read_before_the_end_and_its_error(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    engine.answers[commands.CONSUME_OPEN] = ok()
+    stream = await broker.open_stream(commands.CONSUME_OPEN, b"")
+    [(token, _)] = engine.of(commands.CONSUME_OPEN)
+    engine.say(token, commands.DELIVERY, b"one")
+    engine.fail(token, commands.END, errors.QueueNotFound("orders"))
+
+    assert await anext(stream) == b"one"
+    with pytest.raises(errors.QueueNotFound):
+        await anext(stream)
+
+
+async def test_a_stream_that_ends_well_just_stops(engine: FakeEngine, broker: Broker) -> None:
+    engine.answers[commands.CONSUME_OPEN] = ok()
+    stream = await broker.open_stream(commands.CONSUME_OPEN, b"")
+    engine.say(engine.of(commands.CONSUME_OPEN)[0][0], commands.END)
+
+    assert [frame async for frame in stream] == []
+
+
+async def test_closing_with_release_says_so_and_closing_twice_says_it_once(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    engine.answers[commands.SESSION_OPEN] = ok(b"opened")
+    stream = await broker.open_stream(commands.SESSION_OPEN, b"")
+
+    await stream.close(release=True)
+    await stream.close()
+
+    assert [frame for _, frame in engine.of(commands.CONSUMER_CLOSE)] == [b"release"]
+
+
+async def test_a_session_that_does_not_read_its_results_is_not_listened_to(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    engine.answers[commands.SESSION_OPEN] = ok()
+    stream = await broker.open_stream(commands.SESSION_OPEN, b"")
+    [(token, _)] = engine.of(commands.SESSION_OPEN)
+    for _ in range(INBOX_FRAMES_MAX):
+        engine.say(token, commands.FRAME, b"settled")
+    await _turns()
+
+    sending = asyncio.ensure_future(stream.send(b"ack"))
+    await _turns()
+    assert engine.of(commands.SESSION) == []
+
+    await anext(stream)
+    await sending
+    assert engine.of(commands.SESSION) == [(token, b"ack")]
+
+
+async def test_a_session_is_slowed_down_by_a_full_mailbox_and_not_ended(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    engine.answers[commands.SESSION_OPEN] = ok()
+    stream = await broker.open_stream(commands.SESSION_OPEN, b"")
+    engine.refuse_next.append(errors.Overloaded("full"))
+
+    await stream.send(b"ack")
+
+    assert [frame for _, frame in engine.of(commands.SESSION)] == [b"ack"]
+
+
+# --- hooks --------------------------------------------------------------------------------
+
+
+class _Hooks:
+    """Routes when the test says so."""
+
+    def __init__(self, *, scripted: bool) -> None:
+        self.scripted = scripted
+        self.go_on = asyncio.Event()
+
+    async def route(self, parsed: ParsedFrame) -> None:
+        await self.go_on.wait()
+        parsed.route(0, b"acme", None, None, None)
+
+    def check_scripts(self, on_enqueue_script: str, on_failure_script: str) -> None:
+        return None
+
+
+async def test_a_frame_of_a_scripted_broker_is_routed_before_it_enters_the_mailbox(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    hooks = _Hooks(scripted=True)
+    broker.use_hooks(hooks)
+    engine.answers[commands.ENQUEUE] = ok(b"stored")
+
+    call = asyncio.ensure_future(broker.call(commands.ENQUEUE, b"frame"))
+    await _turns()
+    assert engine.of(commands.ENQUEUE) == []
+    hooks.go_on.set()
+
+    assert await call == b"stored"
+    assert engine.parsed[0].routed == [(0, b"acme", None, None, None)]
+
+
+async def test_frames_skip_the_stage_while_no_queue_has_a_script(engine: FakeEngine, broker: Broker) -> None:
+    broker.use_hooks(_Hooks(scripted=False))
+    engine.answers[commands.ENQUEUE] = ok(b"stored")
+
+    assert await broker.call(commands.ENQUEUE, b"frame") == b"stored"
+    assert engine.parsed == []
+
+
+async def test_acks_never_pass_through_hooks(engine: FakeEngine, broker: Broker) -> None:
+    broker.use_hooks(_Hooks(scripted=True))
+    engine.answers[commands.ACK] = ok()
+
+    assert await broker.call(commands.ACK, b"") == b""
+
+
+async def test_events_of_the_core_reach_their_handler(engine: FakeEngine, broker: Broker) -> None:
+    seen: asyncio.Queue[tuple[int, bytes]] = asyncio.Queue()
+    broker.use_hooks(_Hooks(scripted=False), lambda number, payload: seen.put_nowait((number, payload)))
+
+    engine.say(41, commands.EVENT, b"failed")
+
+    assert await seen.get() == (41, b"failed")
+
+
+# --- the mirror ---------------------------------------------------------------------------
+
+
+def _create(name: str, **config: int) -> bytes:
+    return admin_pb2.CreateQueueRequest(
+        name=name, config=admin_pb2.QueueConfig(**config)
+    ).SerializeToString()
+
+
+async def test_the_mirror_is_loaded_at_start(engine: FakeEngine, admin: FakeAdmin) -> None:
+    admin.configs["orders"] = admin_pb2.QueueConfig(max_depth=5)
+    listed = admin_pb2.ListConfigResponse(entries=[admin_pb2.ConfigEntry(key="k", value="v")])
+    engine.answers[commands.LIST_CONFIG] = ok(listed.SerializeToString())
+    broker = Broker(engine)
+
+    await broker.start()
+
+    assert broker.queue_configs["orders"].max_depth == 5
+    assert broker.runtime_config == {"k": "v"}
+    await broker.stop()
+
+
+async def test_the_mirror_knows_before_the_caller_does(admin: FakeAdmin, broker: Broker) -> None:
+    heard: list[tuple[str, bool]] = []
+    broker.mirror.listen(lambda queue, config: heard.append((queue, config is not None)))
+
+    await broker.call(commands.CREATE_QUEUE, _create("orders", max_depth=5))
+    assert broker.queue_configs["orders"].max_depth == 5
+    assert "orders.dlq" in broker.queue_configs
+
+    request = admin_pb2.UpdateQueueRequest(queue="orders", config=admin_pb2.QueueConfig(max_depth=6))
+    await broker.call(commands.UPDATE_QUEUE, request.SerializeToString())
+    assert broker.queue_configs["orders"].max_depth == 6
+
+    await broker.call(
+        commands.DELETE_QUEUE, admin_pb2.DeleteQueueRequest(queue="orders").SerializeToString()
+    )
+    assert broker.queue_configs == {}
+    assert heard[0] == ("orders", True)
+    assert heard[-2:] == [("orders", False), ("orders.dlq", False)]
+
+
+async def test_a_caller_that_hangs_up_cannot_leave_the_mirror_behind(
+    engine: FakeEngine, admin: FakeAdmin, broker: Broker
+) -> None:
+    call = asyncio.ensure_future(broker.call(commands.CREATE_QUEUE, _create("orders")))
+    await _until_submitted(engine, commands.CREATE_QUEUE)
+    call.cancel()
+
+    async with asyncio.timeout(5):
+        while "orders.dlq" not in broker.queue_configs:
+            await asyncio.sleep(0)
+    assert "orders" in broker.queue_configs
+
+
+async def test_runtime_config_is_visible_before_it_is_answered(admin: FakeAdmin, broker: Broker) -> None:
+    await broker.call(
+        commands.SET_CONFIG, admin_pb2.SetConfigRequest(key="k", value="v").SerializeToString()
+    )
+    assert broker.runtime_config == {"k": "v"}
+
+    await broker.call(commands.SET_CONFIG, admin_pb2.SetConfigRequest(key="k").SerializeToString())
+    assert broker.runtime_config == {}
+
+
+# --- draining -----------------------------------------------------------------------------
+
+
+async def test_draining_finishes_calls_ends_streams_and_pulls_and_takes_nothing_new(
+    engine: FakeEngine,
+) -> None:
+    broker = Broker(engine)
+    await broker.start()
+    engine.answers[commands.CONSUME_OPEN] = ok()
+    stream = await broker.open_stream(commands.CONSUME_OPEN, b"")
+    accepted = broker.call(commands.ENQUEUE, b"")
+    pull = asyncio.ensure_future(broker.lease(b""))
+    await _turns()
+
+    draining = asyncio.ensure_future(broker.drain(5))
+    await _turns()
+    with pytest.raises(errors.Unavailable):
+        await broker.call(commands.ENQUEUE, b"")
+    with pytest.raises(errors.Unavailable):
+        await anext(stream)
+    with pytest.raises(errors.Unavailable):
+        await pull
+    assert not draining.done()
+    engine.say(engine.of(commands.ENQUEUE)[0][0], commands.REPLY, b"stored")
+
+    assert await accepted == b"stored"
+    await draining
+    await broker.stop()
+    assert engine.stopped
+
+
+async def test_draining_does_not_wait_for_ever(engine: FakeEngine) -> None:
+    broker = Broker(engine)
+    await broker.start()
+    stuck = broker.call(commands.ENQUEUE, b"")
+
+    await broker.drain(0.01)
+    await broker.stop()
+
+    with pytest.raises(errors.Unavailable):
+        await stuck
