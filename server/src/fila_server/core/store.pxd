@@ -15,16 +15,20 @@ do. (One per thread, so that two threads that fail together don't write one buff
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from fila_server.core.rocksdb cimport (
-    rocksdb_cache_t,
-    rocksdb_column_family_handle_t,
-    rocksdb_iterator_t,
-    rocksdb_options_t,
-    rocksdb_readoptions_t,
-    rocksdb_snapshot_t,
-    rocksdb_t,
-    rocksdb_writebatch_t,
-    rocksdb_writeoptions_t,
+from fila_server.core.rocksdb cimport *
+from fila_server.core.storestatus cimport (
+    STORE_DAMAGED,
+    STORE_ERROR_BYTES,
+    STORE_FAILED,
+    STORE_FULL,
+    STORE_IN_USE,
+    STORE_NOT_FOUND,
+    STORE_OK,
+    STORE_STALLED,
+    STORE_TOO_NEW,
+    STORE_UNWRITABLE,
+    StoreError,
+    StoreStatus,
 )
 
 
@@ -42,25 +46,8 @@ cdef enum:                  # families: the numbers index Store.family; on disk 
     DEDUP = 10              # queue | dedup key                the first message's id
     FAMILY_COUNT = 11
 
-cdef enum StoreStatus:
-    STORE_OK = 0
-    STORE_STALLED = 1       # tables or compaction lag behind; nothing written; try again later
-    STORE_FULL = 2          # no space; nothing written; writes work again when there is space
-    STORE_FAILED = 3        # the disk or the engine failed; see the text; restart needed
-    STORE_IN_USE = 4        # open only: another process holds the directory
-    STORE_UNWRITABLE = 5    # open only: cannot create or write the directory
-    STORE_TOO_NEW = 6       # open only: a newer server wrote it
-    STORE_DAMAGED = 7       # open: damage and stop_on_damage, or beyond what can be skipped;
-                            # read: the block this record is in fails its checksum
-    STORE_NOT_FOUND = 8     # store_get only
-
 cdef enum:
     STORE_FORMAT = 1        # of the whole directory; raise it when an older server must not open it
-    STORE_ERROR_BYTES = 512
-
-cdef struct StoreError:
-    int status                      # the last status that was not STORE_OK
-    char text[STORE_ERROR_BYTES]    # one line, NUL-terminated
 
 cdef struct StoreOptions:           # store_default_options fills it; why these numbers: store.pyx
     int64_t memtable_bytes          # of the FRAMES family; the small families share small ones
@@ -120,24 +107,45 @@ cdef int store_open(Store* store, const char* directory, const StoreOptions* opt
 cdef void store_close(Store* store) noexcept nogil
 
 # --- write (scheduler thread) ----------------------------------------------------------
-cdef rocksdb_writebatch_t* batch_new() noexcept nogil
-cdef void batch_free(rocksdb_writebatch_t* batch) noexcept nogil
-cdef void batch_clear(rocksdb_writebatch_t* batch) noexcept nogil
-cdef int batch_count(rocksdb_writebatch_t* batch) noexcept nogil       # puts and deletes in it
-cdef size_t batch_bytes(rocksdb_writebatch_t* batch) noexcept nogil
-cdef void batch_put(
-    Store* store, rocksdb_writebatch_t* batch, int family,
-    const char* key, size_t key_bytes, const char* value, size_t value_bytes) noexcept nogil
+cdef inline rocksdb_writebatch_t* batch_new() noexcept nogil:
+    return rocksdb_writebatch_create()
+
+cdef inline void batch_free(rocksdb_writebatch_t* batch) noexcept nogil:
+    rocksdb_writebatch_destroy(batch)
+
+cdef inline void batch_clear(rocksdb_writebatch_t* batch) noexcept nogil:
+    rocksdb_writebatch_clear(batch)
+
+cdef inline int batch_count(rocksdb_writebatch_t* batch) noexcept nogil:        # puts and deletes in it
+    return rocksdb_writebatch_count(batch)
+
+cdef inline size_t batch_bytes(rocksdb_writebatch_t* batch) noexcept nogil:
+    cdef size_t size = 0
+    rocksdb_writebatch_data(batch, &size)
+    return size
+
+cdef inline void batch_put(
+        Store* store, rocksdb_writebatch_t* batch, int family,
+        const char* key, size_t key_bytes, const char* value, size_t value_bytes) noexcept nogil:
+    rocksdb_writebatch_put_cf(batch, store.family[family], key, key_bytes, value, value_bytes)
+
 # The value is the parts one after the other: a record header and spliced payloads need no buffer of their own.
-cdef void batch_put_parts(
-    Store* store, rocksdb_writebatch_t* batch, int family, const char* key, size_t key_bytes,
-    int part_count, const char** parts, const size_t* part_bytes) noexcept nogil
-cdef void batch_delete(
-    Store* store, rocksdb_writebatch_t* batch, int family, const char* key, size_t key_bytes) noexcept nogil
+cdef inline void batch_put_parts(
+        Store* store, rocksdb_writebatch_t* batch, int family, const char* key, size_t key_bytes,
+        int part_count, const char** parts, const size_t* part_bytes) noexcept nogil:
+    rocksdb_writebatch_putv_cf(
+        batch, store.family[family], 1, &key, &key_bytes, part_count, <const char* const*>parts, part_bytes)
+
+cdef inline void batch_delete(
+        Store* store, rocksdb_writebatch_t* batch, int family, const char* key, size_t key_bytes) noexcept nogil:
+    rocksdb_writebatch_delete_cf(batch, store.family[family], key, key_bytes)
+
 # [first, end): `end` itself stays. For whole queues; one record at a time is cheaper by batch_delete.
-cdef void batch_delete_range(
-    Store* store, rocksdb_writebatch_t* batch, int family,
-    const char* first, size_t first_bytes, const char* end, size_t end_bytes) noexcept nogil
+cdef inline void batch_delete_range(
+        Store* store, rocksdb_writebatch_t* batch, int family,
+        const char* first, size_t first_bytes, const char* end, size_t end_bytes) noexcept nogil:
+    rocksdb_writebatch_delete_range_cf(batch, store.family[family], first, first_bytes, end, end_bytes)
+
 # The batch may be cleared and used again whatever the answer.
 cdef int store_write(Store* store, rocksdb_writebatch_t* batch, StoreError* error) noexcept nogil
 
@@ -149,8 +157,12 @@ cdef int store_sync(Store* store, StoreError* error) noexcept nogil
 cdef int store_get(
     Store* store, int family, const char* key, size_t key_bytes,
     char** value, size_t* value_bytes, StoreError* error) noexcept nogil
-cdef const rocksdb_snapshot_t* store_snapshot(Store* store) noexcept nogil
-cdef void store_snapshot_release(Store* store, const rocksdb_snapshot_t* snapshot) noexcept nogil
+cdef inline const rocksdb_snapshot_t* store_snapshot(Store* store) noexcept nogil:
+    return rocksdb_create_snapshot(store.db)
+
+cdef inline void store_snapshot_release(Store* store, const rocksdb_snapshot_t* snapshot) noexcept nogil:
+    rocksdb_release_snapshot(store.db, snapshot)
+
 # The same as store_get on a snapshot, several keys at a time: the reader thread's call.
 # values[i] is NULL and statuses[i] tells why where a key could not be read.
 cdef int store_get_many(
@@ -161,18 +173,32 @@ cdef int store_get_many(
 # an open scan or snapshot keeps what is deleted meanwhile on the disk.
 cdef rocksdb_iterator_t* store_iterate(
     Store* store, int family, const rocksdb_snapshot_t* snapshot) noexcept nogil
-cdef void scan_seek_first(rocksdb_iterator_t* scan) noexcept nogil
-cdef void scan_seek(rocksdb_iterator_t* scan, const char* key, size_t key_bytes) noexcept nogil
-cdef bint scan_valid(rocksdb_iterator_t* scan) noexcept nogil
-cdef void scan_next(rocksdb_iterator_t* scan) noexcept nogil
-cdef const char* scan_key(rocksdb_iterator_t* scan, size_t* key_bytes) noexcept nogil       # until the next move
-cdef const char* scan_value(rocksdb_iterator_t* scan, size_t* value_bytes) noexcept nogil   # until the next move
+cdef inline void scan_seek_first(rocksdb_iterator_t* scan) noexcept nogil:
+    rocksdb_iter_seek_to_first(scan)
+
+cdef inline void scan_seek(rocksdb_iterator_t* scan, const char* key, size_t key_bytes) noexcept nogil:
+    rocksdb_iter_seek(scan, key, key_bytes)
+
+cdef inline bint scan_valid(rocksdb_iterator_t* scan) noexcept nogil:
+    return rocksdb_iter_valid(scan) != 0
+
+cdef inline void scan_next(rocksdb_iterator_t* scan) noexcept nogil:
+    rocksdb_iter_next(scan)
+
+# Key and value stand until the next move.
+cdef inline const char* scan_key(rocksdb_iterator_t* scan, size_t* key_bytes) noexcept nogil:
+    return rocksdb_iter_key(scan, key_bytes)
+
+cdef inline const char* scan_value(rocksdb_iterator_t* scan, size_t* value_bytes) noexcept nogil:
+    return rocksdb_iter_value(scan, value_bytes)
+
 # Ask when a scan is no longer valid: the end, or STORE_DAMAGED (a block that fails its checksum ends the
 # scan). scan_skip_damage goes on behind that block: `last` is the last key that was read, or the one sought.
 cdef int scan_status(Store* store, rocksdb_iterator_t* scan, StoreError* error) noexcept nogil
 cdef int scan_skip_damage(
     Store* store, rocksdb_iterator_t* scan, const char* last, size_t last_bytes, StoreError* error) noexcept nogil
-cdef void scan_free(rocksdb_iterator_t* scan) noexcept nogil
+cdef inline void scan_free(rocksdb_iterator_t* scan) noexcept nogil:
+    rocksdb_iter_destroy(scan)
 
 # --- what it holds, and giving it back -------------------------------------------------
 cdef uint64_t store_memtable_bytes(Store* store) noexcept nogil

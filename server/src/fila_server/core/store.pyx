@@ -14,6 +14,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset, strcmp, strlen, strstr
 
+from fila_server.core.damage cimport seek_behind_damage
 from fila_server.core.disk cimport (
     directory_bytes,
     directory_lock,
@@ -22,6 +23,7 @@ from fila_server.core.disk cimport (
     format_write,
 )
 from fila_server.core.rocksdb cimport *
+from fila_server.core.storestatus cimport store_classify, store_failed
 from fila_server.core.tuning cimport default_store_options, tuned_options
 from fila_server.core.walscan cimport scan_wal
 
@@ -41,35 +43,6 @@ FAMILY_NAMES[DEDUP] = "dedup"
 cdef const char* FORMAT_KEY = "format"
 
 
-# --- errors ------------------------------------------------------------------------------
-
-cdef int _failed(StoreError* error, int status, const char* text, const char* detail) noexcept nogil:
-    """Leave `text` (with one %s for `detail`) and answer with `status`."""
-    if error != NULL:
-        error.status = status
-        snprintf(error.text, STORE_ERROR_BYTES, text, detail)
-    return status
-
-
-cdef int _classify(StoreError* error, char* message) noexcept nogil:
-    """Turn RocksDB's text into one of our codes, and free it. There is no other error code."""
-    cdef int status
-    if strstr(message, "Write stall") != NULL or strstr(message, "Result incomplete") == message:
-        status = _failed(error, STORE_STALLED,
-                         "the disk is slower than what comes in; send again later (%s)", message)
-    elif strstr(message, "No space left") != NULL or strstr(message, "Space limit") != NULL:
-        status = _failed(error, STORE_FULL,
-                         "the disk is full; make room and writes go on by themselves (%s)", message)
-    elif strstr(message, "Corruption") == message:
-        status = _failed(error, STORE_DAMAGED,
-                         "a stored block fails its checksum; what is in it is lost (%s)", message)
-    else:
-        status = _failed(error, STORE_FAILED,
-                         "the storage engine failed; check the disk, then restart the server (%s)", message)
-    rocksdb_free(message)
-    return status
-
-
 # --- open --------------------------------------------------------------------------------
 
 cdef void store_default_options(StoreOptions* options) noexcept nogil:
@@ -81,7 +54,7 @@ cdef int store_open(Store* store, const char* directory, const StoreOptions* opt
     memset(store, 0, sizeof(Store))
     store.lock_fd = -1
     if strlen(directory) + 32 > sizeof(store.directory):
-        return _failed(error, STORE_UNWRITABLE, "the data directory's path is too long: %.200s...", directory)
+        return store_failed(error, STORE_UNWRITABLE, "the data directory's path is too long: %.200s...", directory)
     snprintf(store.directory, sizeof(store.directory), "%s/rocksdb", directory)
 
     store.lock_fd = directory_lock(directory, error)
@@ -148,7 +121,7 @@ cdef int _check_families(Store* store, StoreError* error) noexcept nogil:
             if strcmp(names[i], FAMILY_NAMES[known]) == 0:
                 break
         else:
-            status = _failed(error, STORE_TOO_NEW,
+            status = store_failed(error, STORE_TOO_NEW,
                              "the data directory has a record family \"%s\" that this server does not know; "
                              "start the newer server again, or use another data directory", names[i])
             break
@@ -198,16 +171,16 @@ cdef char* _repair(Store* store, char* message) noexcept nogil:
 cdef int _open_failed(StoreError* error, char* message) noexcept nogil:
     cdef int status
     if strstr(message, "Corruption") != NULL:
-        status = _failed(error, STORE_DAMAGED,
+        status = store_failed(error, STORE_DAMAGED,
                          "the data directory is damaged beyond what can be skipped; restore it from a copy, "
                          "or move it away to start empty (%.300s)", message)
     elif strstr(message, "No space left") != NULL:
-        status = _failed(error, STORE_FULL, "the disk is full; make room, then start again (%.300s)", message)
+        status = store_failed(error, STORE_FULL, "the disk is full; make room, then start again (%.300s)", message)
     elif strstr(message, "ermission denied") != NULL or strstr(message, "ead-only file system") != NULL:
-        status = _failed(error, STORE_UNWRITABLE,
+        status = store_failed(error, STORE_UNWRITABLE,
                          "the data directory cannot be written; check its owner and mode (%.300s)", message)
     else:
-        status = _failed(error, STORE_FAILED, "the storage engine cannot open the data directory (%.300s)", message)
+        status = store_failed(error, STORE_FAILED, "the storage engine cannot open the data directory (%.300s)", message)
     rocksdb_free(message)
     return status
 
@@ -274,52 +247,6 @@ cdef void store_close(Store* store) noexcept nogil:
 
 # --- write -------------------------------------------------------------------------------
 
-cdef rocksdb_writebatch_t* batch_new() noexcept nogil:
-    return rocksdb_writebatch_create()
-
-
-cdef void batch_free(rocksdb_writebatch_t* batch) noexcept nogil:
-    rocksdb_writebatch_destroy(batch)
-
-
-cdef void batch_clear(rocksdb_writebatch_t* batch) noexcept nogil:
-    rocksdb_writebatch_clear(batch)
-
-
-cdef int batch_count(rocksdb_writebatch_t* batch) noexcept nogil:
-    return rocksdb_writebatch_count(batch)
-
-
-cdef size_t batch_bytes(rocksdb_writebatch_t* batch) noexcept nogil:
-    cdef size_t size = 0
-    rocksdb_writebatch_data(batch, &size)
-    return size
-
-
-cdef void batch_put(
-        Store* store, rocksdb_writebatch_t* batch, int family,
-        const char* key, size_t key_bytes, const char* value, size_t value_bytes) noexcept nogil:
-    rocksdb_writebatch_put_cf(batch, store.family[family], key, key_bytes, value, value_bytes)
-
-
-cdef void batch_put_parts(
-        Store* store, rocksdb_writebatch_t* batch, int family, const char* key, size_t key_bytes,
-        int part_count, const char** parts, const size_t* part_bytes) noexcept nogil:
-    rocksdb_writebatch_putv_cf(
-        batch, store.family[family], 1, &key, &key_bytes, part_count, <const char* const*>parts, part_bytes)
-
-
-cdef void batch_delete(
-        Store* store, rocksdb_writebatch_t* batch, int family, const char* key, size_t key_bytes) noexcept nogil:
-    rocksdb_writebatch_delete_cf(batch, store.family[family], key, key_bytes)
-
-
-cdef void batch_delete_range(
-        Store* store, rocksdb_writebatch_t* batch, int family,
-        const char* first, size_t first_bytes, const char* end, size_t end_bytes) noexcept nogil:
-    rocksdb_writebatch_delete_range_cf(batch, store.family[family], first, first_bytes, end, end_bytes)
-
-
 cdef int store_write(Store* store, rocksdb_writebatch_t* batch, StoreError* error) noexcept nogil:
     cdef char* message = NULL
     cdef int status
@@ -329,7 +256,7 @@ cdef int store_write(Store* store, rocksdb_writebatch_t* batch, StoreError* erro
         store.counters.bytes_written += batch_bytes(batch)
         store.stopped = False
         return STORE_OK
-    status = _classify(error, message)
+    status = store_classify(error, message)
     if status == STORE_STALLED:
         store.counters.stalled += 1
     elif status == STORE_FULL:
@@ -348,7 +275,7 @@ cdef int store_sync(Store* store, StoreError* error) noexcept nogil:
         store.counters.syncs += 1
         return STORE_OK
     store.counters.failed += 1
-    return _classify(error, message)
+    return store_classify(error, message)
 
 
 # --- read --------------------------------------------------------------------------------
@@ -364,7 +291,7 @@ cdef int _get(
     value[0] = NULL
     value_bytes[0] = 0
     if message != NULL:
-        status = _classify(error, message)
+        status = store_classify(error, message)
         if status == STORE_DAMAGED:
             store.counters.damaged_reads += 1
         return status
@@ -374,7 +301,7 @@ cdef int _get(
     value[0] = <char*>malloc(value_bytes[0] + 1)
     if value[0] == NULL:
         rocksdb_pinnableslice_destroy(slice)
-        return _failed(error, STORE_FAILED, "out of memory reading a record%s", "")
+        return store_failed(error, STORE_FAILED, "out of memory reading a record%s", "")
     memcpy(value[0], pinned, value_bytes[0])
     rocksdb_pinnableslice_destroy(slice)
     return STORE_OK
@@ -404,14 +331,6 @@ cdef int store_get_many(
     return worst
 
 
-cdef const rocksdb_snapshot_t* store_snapshot(Store* store) noexcept nogil:
-    return rocksdb_create_snapshot(store.db)
-
-
-cdef void store_snapshot_release(Store* store, const rocksdb_snapshot_t* snapshot) noexcept nogil:
-    rocksdb_release_snapshot(store.db, snapshot)
-
-
 cdef void _set_scan(rocksdb_readoptions_t* options) noexcept nogil:
     rocksdb_readoptions_set_fill_cache(options, 0)
     rocksdb_readoptions_set_readahead_size(options, 1 << 20)
@@ -431,37 +350,13 @@ cdef rocksdb_iterator_t* store_iterate(
     return scan
 
 
-cdef void scan_seek_first(rocksdb_iterator_t* scan) noexcept nogil:
-    rocksdb_iter_seek_to_first(scan)
-
-
-cdef void scan_seek(rocksdb_iterator_t* scan, const char* key, size_t key_bytes) noexcept nogil:
-    rocksdb_iter_seek(scan, key, key_bytes)
-
-
-cdef bint scan_valid(rocksdb_iterator_t* scan) noexcept nogil:
-    return rocksdb_iter_valid(scan) != 0
-
-
-cdef void scan_next(rocksdb_iterator_t* scan) noexcept nogil:
-    rocksdb_iter_next(scan)
-
-
-cdef const char* scan_key(rocksdb_iterator_t* scan, size_t* key_bytes) noexcept nogil:
-    return rocksdb_iter_key(scan, key_bytes)
-
-
-cdef const char* scan_value(rocksdb_iterator_t* scan, size_t* value_bytes) noexcept nogil:
-    return rocksdb_iter_value(scan, value_bytes)
-
-
 cdef int scan_status(Store* store, rocksdb_iterator_t* scan, StoreError* error) noexcept nogil:
     cdef char* message = NULL
     cdef int status
     rocksdb_iter_get_error(scan, &message)
     if message == NULL:
         return STORE_OK
-    status = _classify(error, message)
+    status = store_classify(error, message)
     if status == STORE_DAMAGED:
         store.counters.damaged_reads += 1
     return status
@@ -469,68 +364,10 @@ cdef int scan_status(Store* store, rocksdb_iterator_t* scan, StoreError* error) 
 
 cdef int scan_skip_damage(
         Store* store, rocksdb_iterator_t* scan, const char* last, size_t last_bytes, StoreError* error) noexcept nogil:
-    """Nobody knows the first key behind the block, so keys are tried: `last` plus 1, 2, 4, ...
-
-    Every key inside the block meets the damage again and every key behind it does not, so
-    doubling finds one behind it and halving the last step finds the nearest.
-    """
-    cdef char* key = <char*>malloc(last_bytes)
-    cdef int step = 0
-    cdef int status = STORE_DAMAGED
-    if key == NULL:
-        return _failed(error, STORE_FAILED, "out of memory reading past a damaged block%s", "")
-    while status == STORE_DAMAGED and step < 8 * <int>last_bytes:
-        memcpy(key, last, last_bytes)
-        if not _add_power_of_two(key, last_bytes, step):
-            break
-        rocksdb_iter_seek(scan, key, last_bytes)
-        status = STORE_OK if rocksdb_iter_valid(scan) else _quiet_status(scan)
-        step += 1
-    if status == STORE_OK and step > 1:
-        memcpy(key, last, last_bytes)
-        _add_power_of_two(key, last_bytes, step - 2)        # the largest sum known to be inside
-        _seek_nearest(scan, key, last_bytes, step - 3)
-        status = STORE_OK if rocksdb_iter_valid(scan) else _quiet_status(scan)
-    free(key)
-    if status == STORE_DAMAGED:
-        return _failed(error, STORE_DAMAGED, "nothing readable lies behind a damaged block%s", "")
-    return status
-
-
-cdef void _seek_nearest(rocksdb_iterator_t* scan, char* inside, size_t key_bytes, int step) noexcept nogil:
-    """Raise `inside` as far as it stays in the damage, then seek to the key after it."""
-    cdef char saved[1024]
-    while step >= 0:
-        memcpy(saved, inside, key_bytes)
-        _add_power_of_two(inside, key_bytes, step)
-        rocksdb_iter_seek(scan, inside, key_bytes)
-        if rocksdb_iter_valid(scan) or _quiet_status(scan) == STORE_OK:
-            memcpy(inside, saved, key_bytes)
-        step -= 1
-    _add_power_of_two(inside, key_bytes, 0)
-    rocksdb_iter_seek(scan, inside, key_bytes)
-
-
-cdef bint _add_power_of_two(char* key, size_t key_bytes, int power) noexcept nogil:
-    """Add 2**power to a big-endian number. False when it does not fit."""
-    cdef int64_t at = <int64_t>key_bytes - 1 - power // 8
-    cdef int carry = 1 << (power % 8)
-    while at >= 0 and carry:
-        carry += <uint8_t>key[at]
-        key[at] = <char>(carry & 255)
-        carry >>= 8
-        at -= 1
-    return carry == 0
-
-
-cdef int _quiet_status(rocksdb_iterator_t* scan) noexcept nogil:
-    cdef char* message = NULL
-    rocksdb_iter_get_error(scan, &message)
-    return STORE_OK if message == NULL else _classify(NULL, message)
-
-
-cdef void scan_free(rocksdb_iterator_t* scan) noexcept nogil:
-    rocksdb_iter_destroy(scan)
+    cdef int status = seek_behind_damage(scan, last, last_bytes)
+    if status != STORE_OK:
+        return store_failed(error, status, "nothing readable lies behind a damaged block%s", "")
+    return STORE_OK
 
 
 # --- what it holds, and giving it back ---------------------------------------------------
@@ -596,5 +433,5 @@ cdef int store_flush(Store* store, int family, StoreError* error) noexcept nogil
     rocksdb_flush_cf(store.db, options, store.family[family], &message)
     rocksdb_flushoptions_destroy(options)
     if message != NULL:
-        return _classify(error, message)
+        return store_classify(error, message)
     return STORE_OK

@@ -18,10 +18,6 @@ cdef enum:
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_t:
         pass
-    ctypedef struct pthread_mutex_t:
-        pass
-    ctypedef struct pthread_cond_t:
-        pass
 
 cdef struct Upkeep:
     Store* store
@@ -31,10 +27,8 @@ cdef struct Upkeep:
     uint64_t rewrite_count              # of these, times live payloads had to be rewritten
     StoreError error                    # of the last round that failed
     pthread_t thread
-    pthread_mutex_t lock
-    pthread_cond_t wake
+    int stop_fd                         # eventfd: readable when the thread has to end
     bint running
-    bint stopping
 
 
 # Starts the thread; before store_close comes upkeep_stop, which also cuts a running compaction short.

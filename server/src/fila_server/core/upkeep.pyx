@@ -31,27 +31,27 @@ cdef extern from "<pthread.h>" nogil:
         pass
     int pthread_create(pthread_t* thread, const pthread_attr_t* attr, void* (*start)(void*) noexcept nogil, void* arg)
     int pthread_join(pthread_t thread, void** result)
-    int pthread_mutex_init(pthread_mutex_t* mutex, const void* attr)
-    int pthread_mutex_lock(pthread_mutex_t* mutex)
-    int pthread_mutex_unlock(pthread_mutex_t* mutex)
-    int pthread_mutex_destroy(pthread_mutex_t* mutex)
-    int pthread_cond_init(pthread_cond_t* cond, const void* attr)
-    int pthread_cond_signal(pthread_cond_t* cond)
-    int pthread_cond_destroy(pthread_cond_t* cond)
 
-cdef extern from *:
-    """
-    #include <pthread.h>
-    #include <time.h>
+cdef extern from "<poll.h>" nogil:
+    enum:
+        POLLIN
+    cdef struct pollfd:
+        int fd
+        short events
+        short revents
+    int poll(pollfd* fds, unsigned long count, int timeout_ms)
 
-    static void fila_wait_a_second(pthread_cond_t* wake, pthread_mutex_t* lock) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += 1;
-        pthread_cond_timedwait(wake, lock, &until);
-    }
-    """
-    void fila_wait_a_second(pthread_cond_t* wake, pthread_mutex_t* lock) nogil
+cdef extern from "<sys/eventfd.h>" nogil:
+    enum:
+        EFD_CLOEXEC
+    int eventfd(unsigned int initval, int flags)
+
+cdef extern from "<unistd.h>" nogil:
+    ssize_t c_write "write"(int fd, const void* buffer, size_t count)
+    int c_close "close"(int fd)
+
+cdef enum:
+    ROUND_MS = 1000
 
 
 # --- giving disk back --------------------------------------------------------------------
@@ -114,15 +114,11 @@ cdef int upkeep_round(Upkeep* upkeep) noexcept nogil:
 
 cdef void* _run(void* argument) noexcept nogil:
     cdef Upkeep* upkeep = <Upkeep*>argument
-    pthread_mutex_lock(&upkeep.lock)
-    while not upkeep.stopping:
-        fila_wait_a_second(&upkeep.wake, &upkeep.lock)
-        if upkeep.stopping:
-            break
-        pthread_mutex_unlock(&upkeep.lock)
+    cdef pollfd stop
+    stop.fd = upkeep.stop_fd
+    stop.events = POLLIN
+    while poll(&stop, 1, ROUND_MS) <= 0:        # a round each second, until told to stop
         upkeep_round(upkeep)
-        pthread_mutex_lock(&upkeep.lock)
-    pthread_mutex_unlock(&upkeep.lock)
     return NULL
 
 
@@ -130,23 +126,22 @@ cdef int upkeep_start(Upkeep* upkeep, Store* store, Disk* disk) noexcept nogil:
     memset(upkeep, 0, sizeof(Upkeep))
     upkeep.store = store
     upkeep.disk = disk
-    pthread_mutex_init(&upkeep.lock, NULL)
-    pthread_cond_init(&upkeep.wake, NULL)
+    upkeep.stop_fd = eventfd(0, EFD_CLOEXEC)
+    if upkeep.stop_fd < 0:
+        return STORE_FAILED
     if pthread_create(&upkeep.thread, NULL, _run, upkeep) != 0:
+        c_close(upkeep.stop_fd)
         return STORE_FAILED
     upkeep.running = True
     return STORE_OK
 
 
 cdef void upkeep_stop(Upkeep* upkeep) noexcept nogil:
+    cdef uint64_t one = 1
     if not upkeep.running:
         return
-    pthread_mutex_lock(&upkeep.lock)
-    upkeep.stopping = True
-    pthread_cond_signal(&upkeep.wake)
-    pthread_mutex_unlock(&upkeep.lock)
+    c_write(upkeep.stop_fd, &one, sizeof(one))
     store_compact_cancel(upkeep.store)
     pthread_join(upkeep.thread, NULL)
-    pthread_cond_destroy(&upkeep.wake)
-    pthread_mutex_destroy(&upkeep.lock)
+    c_close(upkeep.stop_fd)
     upkeep.running = False

@@ -1,0 +1,27 @@
+"""How the store answers: a status, and in the caller's own StoreError a sentence for people."""
+
+
+cdef enum StoreStatus:
+    STORE_OK = 0
+    STORE_STALLED = 1       # tables or compaction lag behind; nothing written; try again later
+    STORE_FULL = 2          # no space; nothing written; writes work again when there is space
+    STORE_FAILED = 3        # the disk or the engine failed; see the text; restart needed
+    STORE_IN_USE = 4        # open only: another process holds the directory
+    STORE_UNWRITABLE = 5    # open only: cannot create or write the directory
+    STORE_TOO_NEW = 6       # open only: a newer server wrote it
+    STORE_DAMAGED = 7       # open: damage and stop_on_damage, or beyond what can be skipped;
+                            # read: the block this record is in fails its checksum
+    STORE_NOT_FOUND = 8     # store_get only
+
+cdef enum:
+    STORE_ERROR_BYTES = 512
+
+cdef struct StoreError:
+    int status                      # the last status that was not STORE_OK
+    char text[STORE_ERROR_BYTES]    # one line, NUL-terminated
+
+
+# Leaves `text`, in which one %s stands for `detail`, and answers with `status`. `error` may be NULL.
+cdef int store_failed(StoreError* error, int status, const char* text, const char* detail) noexcept nogil
+# Turns a text of RocksDB into a status and a sentence, and frees it.
+cdef int store_classify(StoreError* error, char* message) noexcept nogil
