@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 from collections.abc import Callable
@@ -69,6 +70,7 @@ class FakeEngine:
         self.parsed: list[FakeParsed] = []
         self.started = False
         self.stopped = False
+        self._arrived = asyncio.Event()
         self._outbox: list[tuple[int, int, int, bytes]] = []
 
     # --- the seam -------------------------------------------------------------------------
@@ -77,6 +79,7 @@ class FakeEngine:
         if self.refuse_next:
             raise self.refuse_next.pop(0)
         self.submitted.append((kind, token, frame))
+        self._arrived.set()
         answer = self.answers.get(kind)
         if answer is not None:
             status, payload = answer(frame)
@@ -113,6 +116,14 @@ class FakeEngine:
     def of(self, kind: int) -> list[tuple[int, bytes]]:
         """Every (token, frame) submitted with this kind, oldest first."""
         return [(token, frame) for submitted, token, frame in self.submitted if submitted == kind]
+
+    async def until(self, kind: int, count: int = 1) -> list[tuple[int, bytes]]:
+        """Wait for `count` frames of this kind."""
+        async with asyncio.timeout(5):
+            while len(self.of(kind)) < count:
+                self._arrived.clear()
+                await self._arrived.wait()
+        return self.of(kind)
 
 
 class FakeAdmin:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -19,12 +20,6 @@ async def _turns(count: int = 5) -> None:
         await asyncio.sleep(0)
 
 
-async def _until_submitted(engine: FakeEngine, kind: int, count: int = 1) -> None:
-    async with asyncio.timeout(5):
-        while len(engine.of(kind)) < count:
-            await asyncio.sleep(0)
-
-
 async def test_a_call_gets_the_reply_to_its_own_frame_even_out_of_order(
     engine: FakeEngine, broker: Broker
 ) -> None:
@@ -35,7 +30,7 @@ async def test_a_call_gets_the_reply_to_its_own_frame_even_out_of_order(
     engine.say(token_one, commands.REPLY, b"first")
 
     assert frame_one == b"one"
-    assert await asyncio.gather(first, second) == [b"first", b"second"]
+    assert (await first, await second) == (b"first", b"second")
 
 
 async def test_a_refusal_of_the_core_arrives_as_its_error(engine: FakeEngine, broker: Broker) -> None:
@@ -102,7 +97,7 @@ async def test_a_command_without_an_answer_is_offered_again_until_the_mailbox_ta
 
     broker.post(commands.WRITTEN, 5, b"")
     broker.post(commands.CONSUMER_CLOSE, 5, b"")  # must not overtake
-    await _until_submitted(engine, commands.CONSUMER_CLOSE)
+    await engine.until(commands.CONSUMER_CLOSE)
 
     assert [kind for kind, _, _ in engine.submitted[-2:]] == [commands.WRITTEN, commands.CONSUMER_CLOSE]
 
@@ -293,10 +288,8 @@ async def test_events_of_the_core_reach_their_handler(engine: FakeEngine, broker
 # --- the mirror ---------------------------------------------------------------------------
 
 
-def _create(name: str, **config: int) -> bytes:
-    return admin_pb2.CreateQueueRequest(
-        name=name, config=admin_pb2.QueueConfig(**config)
-    ).SerializeToString()
+def _create(name: str, **config: Any) -> bytes:
+    return admin_pb2.CreateQueueRequest(name=name, config=admin_pb2.QueueConfig(**config)).SerializeToString()
 
 
 async def test_the_mirror_is_loaded_at_start(engine: FakeEngine, admin: FakeAdmin) -> None:
@@ -324,9 +317,7 @@ async def test_the_mirror_knows_before_the_caller_does(admin: FakeAdmin, broker:
     await broker.call(commands.UPDATE_QUEUE, request.SerializeToString())
     assert broker.queue_configs["orders"].max_depth == 6
 
-    await broker.call(
-        commands.DELETE_QUEUE, admin_pb2.DeleteQueueRequest(queue="orders").SerializeToString()
-    )
+    await broker.call(commands.DELETE_QUEUE, admin_pb2.DeleteQueueRequest(queue="orders").SerializeToString())
     assert broker.queue_configs == {}
     assert heard[0] == ("orders", True)
     assert heard[-2:] == [("orders", False), ("orders.dlq", False)]
@@ -336,19 +327,16 @@ async def test_a_caller_that_hangs_up_cannot_leave_the_mirror_behind(
     engine: FakeEngine, admin: FakeAdmin, broker: Broker
 ) -> None:
     call = asyncio.ensure_future(broker.call(commands.CREATE_QUEUE, _create("orders")))
-    await _until_submitted(engine, commands.CREATE_QUEUE)
+    await engine.until(commands.CREATE_QUEUE)
     call.cancel()
 
-    async with asyncio.timeout(5):
-        while "orders.dlq" not in broker.queue_configs:
-            await asyncio.sleep(0)
-    assert "orders" in broker.queue_configs
+    await engine.until(commands.GET_QUEUE, 2)
+    await _turns(10)
+    assert set(broker.queue_configs) == {"orders", "orders.dlq"}
 
 
 async def test_runtime_config_is_visible_before_it_is_answered(admin: FakeAdmin, broker: Broker) -> None:
-    await broker.call(
-        commands.SET_CONFIG, admin_pb2.SetConfigRequest(key="k", value="v").SerializeToString()
-    )
+    await broker.call(commands.SET_CONFIG, admin_pb2.SetConfigRequest(key="k", value="v").SerializeToString())
     assert broker.runtime_config == {"k": "v"}
 
     await broker.call(commands.SET_CONFIG, admin_pb2.SetConfigRequest(key="k").SerializeToString())

@@ -26,6 +26,7 @@ import uvloop
 from fila_server import config, errors, logs
 from fila_server.broker import Broker, Engine
 from fila_server.config import LoadedConfig
+from fila_server.redis import server as redis_server
 from fila_server.rpc.server import RpcServer
 from fila_server.settings import Address, Config
 
@@ -145,30 +146,44 @@ async def serve(engine: Engine, settings: Config) -> None:
     broker = Broker(engine, outstanding_calls_max=settings.scheduler.outstanding_calls_max)
     await broker.start()
     rpc = RpcServer(broker, settings)
+    redis: redis_server.Server | None = None
     try:
         rpc.bind()
+        if settings.redis.enabled:
+            # The last port to be bound, and it answers at once: by then every port is held.
+            redis = await redis_server.start(
+                broker, settings.redis, settings.limits, settings.server.data_dir
+            )
     except errors.PortTaken:
         await broker.stop()
         raise
     await rpc.serve()
-    _warn_if_open("server.listen_addr", settings.server.listen_addr)
+    _report_start(settings, rpc, redis)
     # What exists by now lives as long as the server; the collector need not look at it again.
     gc.freeze()
-    log.info(
-        "server.started", grpc=f"{settings.server.listen_addr.rpartition(':')[0]}:{rpc.port}", pid=os.getpid()
-    )
     await stopping.wait()
-    await _drain(broker, rpc)
+    await _drain(broker, rpc, redis)
 
 
-async def _drain(broker: Broker, rpc: RpcServer) -> None:
+def _report_start(settings: Config, rpc: RpcServer, redis: redis_server.Server | None) -> None:
+    addresses = {"grpc": f"{settings.server.listen_addr.rpartition(':')[0]}:{rpc.port}"}
+    _warn_if_open("server.listen_addr", settings.server.listen_addr)
+    if redis is not None:
+        addresses["redis"] = f"{redis.address[0]}:{redis.address[1]}"
+        _warn_if_open("redis.bind_address", settings.redis.bind_address)
+    log.info("server.started", pid=os.getpid(), **addresses)
+
+
+async def _drain(broker: Broker, rpc: RpcServer, redis: redis_server.Server | None) -> None:
     """Take nothing new, finish what is in hand, sync."""
     started_s = time.monotonic()
     log.info("server.draining")
     await rpc.say_not_serving()
-    listeners_closed = asyncio.ensure_future(rpc.stop(CALLS_FINISH_S + 1))
+    closing = [asyncio.ensure_future(rpc.stop(CALLS_FINISH_S + 1))]
+    if redis is not None:
+        closing.append(asyncio.ensure_future(redis.close()))
     await broker.drain(CALLS_FINISH_S)
-    await listeners_closed
+    await asyncio.gather(*closing, return_exceptions=True)
     left_s = max(CORE_CLOSE_S_MIN, DRAIN_S_MAX - (time.monotonic() - started_s))
     try:
         await asyncio.wait_for(broker.stop(), left_s)

@@ -7,6 +7,8 @@ until it meets the fault. The hot calls get the same from the core's own parser.
 
 from __future__ import annotations
 
+from typing import Any
+
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from fila_server.errors import Invalid
@@ -22,8 +24,8 @@ class _Fault(Exception):
         self.bound = bound
 
 
-def explain(frame: bytes, message: Descriptor) -> Invalid:
-    """Return the error for a frame that `message` could not be parsed from."""
+def explain(frame: bytes, message: Any) -> Invalid:
+    """Return the error for a frame that could not be parsed as the message of this descriptor."""
     try:
         _walk(frame, message, "", 0)
     except _Fault as fault:

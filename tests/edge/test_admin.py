@@ -1,0 +1,332 @@
+"""FilaAdmin over a scripted core: what is refused before it gets there, and what the core is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf import field_mask_pb2
+from grpc import aio
+
+from fila.v1 import admin_pb2, admin_pb2_grpc
+from fila_server import commands, errors
+from fila_server.broker import Broker, ParsedFrame
+from fila_server.rpc import queue_rules
+from fila_server.rpc.wire_fault import explain
+from fila_server.settings import Limits
+from tests.edge.fake_engine import FakeAdmin, FakeEngine
+
+Config = admin_pb2.QueueConfig
+
+
+@pytest.fixture
+def stub(channel: aio.Channel, admin: FakeAdmin) -> Any:
+    return admin_pb2_grpc.FilaAdminStub(channel)
+
+
+async def _refusal(call: Any) -> tuple[grpc.StatusCode, str]:
+    with pytest.raises(aio.AioRpcError) as raised:
+        await call
+    return raised.value.code(), raised.value.details() or ""
+
+
+async def test_the_core_is_given_a_complete_config(stub: Any, admin: FakeAdmin) -> None:
+    await stub.CreateQueue(admin_pb2.CreateQueueRequest(name="orders"))
+
+    config = admin.configs["orders"]
+    assert config.visibility_timeout_ms == 30_000
+    assert config.max_attempts == 20
+    assert list(config.channels) == ["default"]
+    assert config.dedup_window_ms == 300_000
+    assert (config.retry.base_ms, config.retry.cap_ms, config.retry.jitter) == (100, 60_000, 1.0)
+    assert config.retry.kind == admin_pb2.RetryPolicy.KIND_EXPONENTIAL
+
+
+def test_zero_attempts_means_no_cap_and_is_not_a_default() -> None:
+    assert queue_rules.complete(Config(max_attempts=0), Limits()).max_attempts == 0
+
+
+def test_a_retry_policy_that_is_given_keeps_its_zero_jitter() -> None:
+    retry = queue_rules.complete(Config(retry={"base_ms": 90_000}), Limits()).retry
+
+    assert (retry.base_ms, retry.cap_ms, retry.jitter) == (90_000, 90_000, 0.0)
+
+
+@pytest.mark.parametrize("name", ["a", "A.b_c-9", "-x", "x" * 251, "orders.dlq"])
+async def test_names_a_queue_may_have(stub: Any, name: str) -> None:
+    assert (await stub.CreateQueue(admin_pb2.CreateQueueRequest(name=name))).queue_id == name
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("", "name must be 1 to 251 bytes, got 0"),
+        ("x" * 252, "name must be 1 to 251 bytes, got 252"),
+        (".hidden", 'name must be of A-Z a-z 0-9 . _ - and must not start with "."'),
+        ("a b", "name must be of A-Z"),
+        ("a/b", "name must be of A-Z"),
+        ("a\n", "name must be of A-Z"),
+        ("é", "name must be of A-Z"),
+        ("a\x00", "name must be of A-Z"),
+        ("_fila", "the broker's own"),
+        ("_fila.stats", "the broker's own"),
+    ],
+)
+async def test_names_a_queue_may_not_have(stub: Any, admin: FakeAdmin, name: str, text: str) -> None:
+    code, details = await _refusal(stub.CreateQueue(admin_pb2.CreateQueueRequest(name=name)))
+
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert text in details
+    assert admin.configs == {}
+
+
+BAD_CONFIGS = [
+    (
+        Config(visibility_timeout_ms=999),
+        "config.visibility_timeout_ms must be from 1000 to 43200000, got 999",
+    ),
+    (Config(visibility_timeout_ms=43_200_001), "config.visibility_timeout_ms must be from 1000"),
+    (Config(durability=3), "config.durability must be one of 0, 1, 2, got 3"),  # type: ignore[arg-type]
+    (Config(hook_fallback=9), "config.hook_fallback must be one of"),  # type: ignore[arg-type]
+    (Config(retry={"kind": 7}), "config.retry.kind must be one of"),
+    (Config(retry={"jitter": 1.5}), "config.retry.jitter must be from 0 to 1, got 1.5"),
+    (Config(retry={"jitter": float("nan")}), "config.retry.jitter must be from 0 to 1"),
+    (Config(retry={"base_ms": 10, "cap_ms": 5}), "config.retry.cap_ms must be from 10"),
+    (Config(retry={"base_ms": 2**63}), "config.retry.base_ms must be from 1"),
+    (Config(fairness_key_header="x" * 4097), "config.fairness_key_header must be at most 4096 bytes"),
+    (Config(weight_header="x" * 4097), "config.weight_header must be at most 4096 bytes"),
+    (Config(cost_header="x" * 4097), "config.cost_header must be at most 4096 bytes"),
+    (
+        Config(throttle_key_headers=["h"] * 17),
+        "config.throttle_key_headers must be at most 16 headers, got 17",
+    ),
+    (Config(throttle_key_headers=["h", ""]), "config.throttle_key_headers[1] must not be empty"),
+    (Config(weights={"acme": 0}), 'config.weights["acme"] must be from 1 to 1000, got 0'),
+    (Config(weights={"acme": 1001}), 'config.weights["acme"] must be from 1 to 1000, got 1001'),
+    (Config(weights={"k" * 257: 1}), "config.weights key must be at most 256 bytes, got 257"),
+    (Config(weights={"": 1}), "config.weights must not have an empty fairness key"),
+    (Config(channels=["a", "a"]), 'config.channels[1] must be named once, got "a" again'),
+    (Config(channels=["a b"]), "config.channels[0] must be of A-Z"),
+    (
+        Config(on_enqueue_script="x" * 65_537),
+        "config.on_enqueue_script must be at most 65536 bytes, got 65537",
+    ),
+    (Config(dedup_window_ms=86_400_001), "config.dedup_window_ms must be from 1 to 86400000"),
+]
+
+
+@pytest.mark.parametrize(("config", "text"), BAD_CONFIGS, ids=[text for _, text in BAD_CONFIGS])
+async def test_a_bad_config_names_its_field_and_bound_and_stores_nothing(
+    stub: Any, admin: FakeAdmin, config: Config, text: str
+) -> None:
+    request = admin_pb2.CreateQueueRequest(name="orders", config=config)
+
+    code, details = await _refusal(stub.CreateQueue(request))
+
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert text in details
+    assert admin.configs == {}
+
+
+@pytest.mark.parametrize("field", ["on_enqueue_script", "on_failure_script"])
+async def test_a_script_given_to_a_broker_without_hooks_is_unimplemented(
+    stub: Any, admin: FakeAdmin, field: str
+) -> None:
+    request = admin_pb2.CreateQueueRequest(name="orders", config=Config(**{field: "return"}))  # type: ignore[arg-type]
+
+    code, _ = await _refusal(stub.CreateQueue(request))
+
+    assert code is grpc.StatusCode.UNIMPLEMENTED
+    assert admin.configs == {}
+
+
+class _Compiler:
+    scripted = False
+
+    async def route(self, parsed: ParsedFrame) -> None:
+        return None
+
+    def check_scripts(self, on_enqueue_script: str, on_failure_script: str) -> None:
+        if "syntax" in on_enqueue_script:
+            raise errors.Invalid("config.on_enqueue_script", "does not compile")
+
+
+async def test_a_script_is_compiled_before_anything_changes(
+    stub: Any, admin: FakeAdmin, broker: Broker
+) -> None:
+    broker.use_hooks(_Compiler())
+    good = admin_pb2.CreateQueueRequest(name="orders", config=Config(on_enqueue_script="fine"))
+    await stub.CreateQueue(good)
+    bad = admin_pb2.UpdateQueueRequest(
+        queue="orders",
+        config=Config(on_enqueue_script="syntax"),
+        update_mask=field_mask_pb2.FieldMask(paths=["on_enqueue_script"]),
+    )
+
+    code, details = await _refusal(stub.UpdateQueue(bad))
+
+    assert (code, details) == (
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "config.on_enqueue_script does not compile",
+    )
+    assert admin.configs["orders"].on_enqueue_script == "fine"
+
+
+# --- update -------------------------------------------------------------------------------
+
+
+async def _updated(stub: Any, config: Config, *paths: str) -> Config:
+    request = admin_pb2.UpdateQueueRequest(
+        queue="orders", config=config, update_mask=field_mask_pb2.FieldMask(paths=paths)
+    )
+    response = await stub.UpdateQueue(request)
+    assert isinstance(response.config, Config)
+    return response.config
+
+
+async def test_an_update_changes_only_what_its_mask_names(stub: Any) -> None:
+    before = Config(max_depth=5, weights={"acme": 3}, retry={"base_ms": 7, "cap_ms": 9})
+    await stub.CreateQueue(admin_pb2.CreateQueueRequest(name="orders", config=before))
+
+    after = await _updated(stub, Config(max_depth=6, max_bytes=7, weights={"globex": 1}), "max_depth")
+    assert (after.max_depth, after.max_bytes, dict(after.weights)) == (6, 0, {"acme": 3})
+
+    after = await _updated(stub, Config(weights={"globex": 1}), "weights")
+    assert dict(after.weights) == {"globex": 1}
+
+    after = await _updated(stub, Config(retry={"cap_ms": 50}), "retry.cap_ms")
+    assert (after.retry.base_ms, after.retry.cap_ms) == (7, 50)
+
+    after = await _updated(stub, Config(throttle_key_headers=["a", "b"]), "throttle_key_headers")
+    assert list(after.throttle_key_headers) == ["a", "b"]
+
+
+async def test_a_named_field_that_is_left_out_goes_back_to_its_default(stub: Any) -> None:
+    before = Config(max_attempts=3, max_depth=5, visibility_timeout_ms=5000)
+    await stub.CreateQueue(admin_pb2.CreateQueueRequest(name="orders", config=before))
+
+    after = await _updated(stub, Config(), "max_attempts", "max_depth", "visibility_timeout_ms", "retry")
+
+    assert (after.max_attempts, after.max_depth, after.visibility_timeout_ms) == (20, 0, 30_000)
+
+
+@pytest.mark.parametrize("path", ["max_dept", "retry.nope", "weights.acme", "max_depth.x", "", "*", "retry."])
+async def test_a_path_that_is_no_field_is_named(stub: Any, path: str) -> None:
+    await stub.CreateQueue(admin_pb2.CreateQueueRequest(name="orders"))
+    request = admin_pb2.UpdateQueueRequest(queue="orders", update_mask={"paths": [path]})
+
+    code, details = await _refusal(stub.UpdateQueue(request))
+
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert f'update_mask names "{path}"' in details
+
+
+async def test_an_update_needs_a_mask_an_existing_queue_and_leaves_channels_alone(stub: Any) -> None:
+    request = admin_pb2.UpdateQueueRequest(queue="orders", update_mask={"paths": ["max_depth"]})
+    assert await _refusal(stub.UpdateQueue(request)) == (
+        grpc.StatusCode.NOT_FOUND,
+        'queue "orders" does not exist',
+    )
+    await stub.CreateQueue(admin_pb2.CreateQueueRequest(name="orders"))
+
+    code, details = await _refusal(stub.UpdateQueue(admin_pb2.UpdateQueueRequest(queue="orders")))
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert "update_mask must name at least one field" in details
+    request = admin_pb2.UpdateQueueRequest(queue="orders", update_mask={"paths": ["channels"]})
+    code, details = await _refusal(stub.UpdateQueue(request))
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert "use CreateChannel" in details
+
+
+# --- the other calls ----------------------------------------------------------------------
+
+
+BAD_REQUESTS = [
+    ("GetQueue", admin_pb2.GetQueueRequest(), "queue must be 1 to 255 bytes"),
+    ("DeleteQueue", admin_pb2.DeleteQueueRequest(queue="a b"), "queue must be of A-Z"),
+    ("DeleteQueue", admin_pb2.DeleteQueueRequest(queue="_fila.x"), "queue is the broker's own"),
+    ("PurgeQueue", admin_pb2.PurgeQueueRequest(queue="q", channel="a b"), "channel must be of A-Z"),
+    (
+        "PurgeQueue",
+        admin_pb2.PurgeQueueRequest(queue="q", fairness_key="k" * 257),
+        "fairness_key must be at most",
+    ),
+    (
+        "PeekMessages",
+        admin_pb2.PeekMessagesRequest(queue="q", max_messages=1001),
+        "max_messages must be at most",
+    ),
+    ("GetStats", admin_pb2.GetStatsRequest(queue="q", max_keys=2**32 - 1), "max_keys must be at most"),
+    ("SetConfig", admin_pb2.SetConfigRequest(value="v"), "key must not be empty"),
+    ("SetConfig", admin_pb2.SetConfigRequest(key="k" * 301), "key must be at most 300 bytes, got 301"),
+    (
+        "SetConfig",
+        admin_pb2.SetConfigRequest(key="k", value="é" * 32_769),
+        "value must be at most 65536 bytes",
+    ),
+    ("GetConfig", admin_pb2.GetConfigRequest(), "key must not be empty"),
+    ("ListConfig", admin_pb2.ListConfigRequest(prefix="k" * 301), "prefix must be at most 300 bytes"),
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "request_", "text"), BAD_REQUESTS, ids=[text for *_, text in BAD_REQUESTS]
+)
+async def test_a_bad_request_never_reaches_the_core(
+    stub: Any, engine: FakeEngine, method: str, request_: Any, text: str
+) -> None:
+    before = len(engine.submitted)
+
+    code, details = await _refusal(getattr(stub, method)(request_))
+
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert text in details
+    assert len(engine.submitted) == before
+
+
+async def test_a_request_that_is_right_reaches_the_core_as_it_came(stub: Any, engine: FakeEngine) -> None:
+    request = admin_pb2.SetConfigRequest(key="throttle.acme", value="5,5")
+
+    await stub.SetConfig(request)
+
+    assert [frame for _, frame in engine.of(commands.SET_CONFIG)] == [request.SerializeToString()]
+
+
+async def test_what_comes_later_says_so(stub: Any) -> None:
+    code, details = await _refusal(stub.ExplainKey(admin_pb2.ExplainKeyRequest(queue="q")))
+    assert code is grpc.StatusCode.UNIMPLEMENTED
+    assert "ExplainKey is not implemented" in details
+    call = stub.ReadLog(admin_pb2.ReadLogRequest(queue="q"))
+    code, _ = await _refusal(call.read())
+    assert code is grpc.StatusCode.UNIMPLEMENTED
+
+
+@pytest.mark.parametrize(
+    ("frame", "text"),
+    [
+        (b"\x0a\x02\xff\xfe", "name must be valid UTF-8"),
+        (b"\x0a\x05ab", "name is cut off: its length goes beyond the end of the request"),
+        (b"\x12\x04\x0a\x02\xff\xfe", "config.on_enqueue_script must be valid UTF-8"),
+        (b"\x12\x06\x52\x04\x0a\x02\xc3\x28", "config.weights.key must be valid UTF-8"),
+        (b"\x0a", "name is cut off in the middle of a number"),
+        (b"\x0f", "name is not valid protobuf: wire type 7"),
+        (b"\xff" * 11, "request holds a number of more than 64 bits"),
+        (b"\x00", "request is not a valid protobuf message: field number 0"),
+    ],
+)
+async def test_a_broken_frame_names_the_field_that_is_broken(
+    channel: aio.Channel, admin: FakeAdmin, frame: bytes, text: str
+) -> None:
+    create: Any = channel.unary_unary("/fila.v1.FilaAdmin/CreateQueue")
+
+    code, details = await _refusal(create(frame))
+
+    assert (code, details) == (grpc.StatusCode.INVALID_ARGUMENT, text)
+    assert admin.configs == {}
+
+
+def test_a_frame_whose_fault_cannot_be_found_still_names_the_message() -> None:
+    error = explain(b"", admin_pb2.CreateQueueRequest.DESCRIPTOR)
+
+    assert str(error) == "request is not a valid fila.v1.CreateQueueRequest"
