@@ -1,0 +1,44 @@
+"""What the hooks of a queue have done, counted where it happens and read when somebody asks."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, field
+
+DURATION_BOUNDS_NS = (
+    2_000, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000,
+)  # fmt: skip
+"""Upper bounds of the histogram's buckets; one more bucket holds what took longer."""
+
+
+@dataclass(slots=True)
+class HookCounters:
+    """Of one script, since it was set. Only the stage writes."""
+
+    runs: int = 0
+    errors: int = 0
+    fallbacks: int = 0
+    """Messages the policy decided because the script did not: failures and calls an open circuit saved."""
+    held: int = 0
+    """Messages that were made to wait (hook_fallback = hold)."""
+    clamped_weights: int = 0
+    duration_sum_ns: int = 0
+    duration_counts: list[int] = field(default_factory=lambda: [0] * (len(DURATION_BOUNDS_NS) + 1))
+    """Calls by bucket. Calls of one crossing share its time evenly."""
+    last_error: str = ""
+
+    def record_runs(self, count: int, elapsed_ns: int) -> None:
+        self.runs += count
+        self.duration_sum_ns += elapsed_ns
+        self.duration_counts[bisect_left(DURATION_BOUNDS_NS, elapsed_ns // count)] += count
+
+
+@dataclass(frozen=True, slots=True)
+class HookStatus:
+    """One script as inspect and telemetry see it."""
+
+    hook: str
+    """`on_enqueue` or `on_failure`."""
+    breaker: str
+    """`closed`, `open` or `half_open`."""
+    counters: HookCounters

@@ -1,0 +1,124 @@
+"""Which fairness key, weight, cost and throttle keys a message gets, by its queue's script.
+
+One crossing into Lua carries many messages as flat arguments and returns flat values
+(on_enqueue.lua says in which order): measured, that is 2 us a message against 4.5 with
+tables built and walked from Python, and the crossing itself is paid once a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from fila_server.hooks.sandbox import HookFailure, HookLimits, RuntimeConfig, Sandbox
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+MESSAGES_A_CROSSING_MAX = 32
+"""Beyond this a crossing gets no cheaper per message, only longer."""
+
+_CROSSING_ROOM_BYTES_MAX = 96 * 1024
+"""Fewer messages when they carry many or long headers, so that arguments fit beside the script's memory."""
+
+_ARGUMENT_ROOM_BYTES = 128
+
+_HEADER_COUNT = 4
+"""Values before the first message's in what a crossing returns."""
+
+
+class Routing(NamedTuple):
+    """What the script decided; None leaves a field to the declarative policy."""
+
+    fairness_key: bytes | None = None
+    weight: int | None = None
+    cost: float | None = None
+    throttle_keys: tuple[bytes, ...] | None = None
+
+
+class Answers(NamedTuple):
+    """The outcome of a crossing: routings of its first messages, then perhaps why the next one failed.
+
+    Without a failure there may still be fewer routings than messages, when time was up.
+    """
+
+    routings: list[Routing]
+    failure: HookFailure | None
+    clamped_weight_count: int
+
+
+class Batch:
+    """Messages of one queue on their way into Lua, as flat arguments."""
+
+    __slots__ = ("arguments", "bytes", "count")
+
+    def __init__(self) -> None:
+        self.arguments: list[Any] = []
+        self.bytes = 0
+        self.count = 0
+
+    def add(self, headers: Headers, payload_size: int) -> None:
+        arguments = self.arguments
+        arguments.append(payload_size)
+        arguments.append(len(headers))
+        size = 0
+        for name, value in headers:
+            arguments.append(name)
+            arguments.append(value)
+            size += len(name) + len(value)
+        self.bytes += size
+        self.count += 1
+
+    @property
+    def has_room(self) -> bool:
+        return (
+            self.count < MESSAGES_A_CROSSING_MAX
+            and self.bytes + _ARGUMENT_ROOM_BYTES * len(self.arguments) < _CROSSING_ROOM_BYTES_MAX
+        )
+
+
+class OnEnqueue:
+    """One queue's `on_enqueue` script, compiled. Raises ScriptRefused when it cannot be."""
+
+    def __init__(
+        self,
+        script: bytes,
+        *,
+        limits: HookLimits,
+        config: RuntimeConfig,
+        now_ns: Callable[[], int],
+        seed: int,
+    ) -> None:
+        self._sandbox = Sandbox(script, "on_enqueue", limits=limits, config=config, now_ns=now_ns, seed=seed)
+
+    def route(self, headers: Headers, payload_size: int, queue: bytes) -> Routing | HookFailure:
+        """Route one message."""
+        batch = Batch()
+        batch.add(headers, payload_size)
+        answers = self.route_batch(batch, queue)
+        return answers.failure or answers.routings[0]
+
+    def route_batch(self, batch: Batch, queue: bytes) -> Answers:
+        """Route messages in order until one fails or the time for one crossing is used."""
+        results = self._sandbox.call([queue, batch.count, *batch.arguments], batch.bytes + len(queue))
+        if isinstance(results, HookFailure):
+            return Answers([], results, 0)
+        answered, clamped_weight_count, kind, text = results[:_HEADER_COUNT]
+        at = _HEADER_COUNT
+        routings = []
+        for _ in range(answered):
+            fairness_key, weight, cost, key_count = results[at : at + 4]
+            at += 4
+            throttle_keys = None
+            if key_count >= 0:
+                throttle_keys = results[at : at + key_count]
+                at += key_count
+            routings.append(
+                Routing(
+                    None if fairness_key is False else fairness_key,
+                    None if weight is False else weight,
+                    None if cost is False else cost,
+                    throttle_keys,
+                )
+            )
+        failure = HookFailure(kind.decode(), text.decode("utf-8", "replace")) if kind else None
+        return Answers(routings, failure, clamped_weight_count)

@@ -1,0 +1,59 @@
+-- Asks the script what to do with a message that failed: kind, text, action, delay_ms | false.
+local trusted = ...
+
+local error, type, format = error, type, string.format
+local floor, tointeger = math.floor, math.tointeger
+local raw_pcall, hook, FRAME = trusted.raw_pcall, trusted.hook, trusted.FRAME
+
+local DELAY_MS_MAX = 366 * 24 * 3600 * 1000
+
+local action, delay_ms
+
+local function take_result(decision)
+  if type(decision) ~= "table" then
+    error("on_failure must return a table, got " .. type(decision), 0)
+  end
+  local wanted, delay = decision.action, decision.delay_ms
+  if wanted ~= "retry" and wanted ~= "dlq" then
+    error(format("action must be \"retry\" or \"dlq\", got %s",
+      type(wanted) == "string" and format("%q", wanted:sub(1, 40)) or type(wanted)), 0)
+  end
+  action, delay_ms = wanted, false
+  if delay ~= nil and wanted == "retry" then
+    if type(delay) ~= "number" then
+      error(format("delay_ms must be a number, got %s (use tonumber on text)", type(delay)), 0)
+    elseif not (delay >= 0 and delay <= DELAY_MS_MAX) then   -- NaN as well
+      error(format("delay_ms must be between 0 and %d, got %.14g", DELAY_MS_MAX, delay), 0)
+    end
+    delay_ms = tointeger(floor(delay))
+  end
+end
+
+local function decide_one(msg)
+  take_result(hook(msg))
+end
+
+local function decide(frame, version, ceiling, queue, channel, id, attempts, problem, fairness_key, ...)
+  local headers, arguments = {}, { ... }
+  for i = 1, #arguments, 2 do
+    headers[arguments[i]] = arguments[i + 1]
+  end
+  local msg = {
+    headers = headers, id = id, attempts = attempts, queue = queue, channel = channel, error = problem,
+    fairness_key = fairness_key,
+  }
+  trusted.see_config(version, ceiling)
+  trusted.begin_batch(FRAME)
+  trusted.begin_call(FRAME)
+  local ok, raised = raw_pcall(decide_one, msg)
+  trusted.end_batch(FRAME)
+  if not ok then
+    local kind, text = trusted.explain(FRAME, raised)
+    return kind, text, false, false
+  end
+  return false, false, action, delay_ms
+end
+
+return function(...)
+  return decide(FRAME, ...)
+end

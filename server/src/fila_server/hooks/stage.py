@@ -1,0 +1,389 @@
+"""All queues' scripts, between the edge and the mailbox. What the broker talks to.
+
+    edge ──parsed frame──► route ──► consecutive messages of a queue, one crossing into Lua
+                             │         ├─ Routing: written into the frame
+                             │         └─ HookFailure: nothing written, so the declarative policy applies,
+                             │            or (hook_fallback = hold) the message waits here
+                             ▼
+    core ──failed message──► decide_failure ──► Retry | DeadLetter | None: the policy decides
+
+It runs on the I/O loop's thread and lets others run after 5 ms. A script never fails an
+enqueue; only a stage whose waiting room is full refuses one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from fila_server import errors
+from fila_server.hooks.breaker import CircuitBreaker
+from fila_server.hooks.counters import HookCounters, HookStatus
+from fila_server.hooks.on_enqueue import Answers, Batch, OnEnqueue
+from fila_server.hooks.on_failure import DeadLetter, FailedMessage, OnFailure, Retry
+from fila_server.hooks.sandbox import (
+    CONFIG_VALUE_BYTES_MAX,
+    HookFailure,
+    HookLimits,
+    Sandbox,
+    ScriptRefused,
+    new_runtime_config,
+)
+
+SLICE_NS = 2_500_000
+"""After this long the stage lets the other work of the loop run. One crossing more may start just before, and
+that ends after `HookLimits.pause_after_ns`: together they stay below the promised 5 ms, unless a single call
+takes longer, which its own limit allows."""
+
+HELD_MESSAGES_MAX = 10_000
+"""Messages that may wait for a circuit to close, over all queues; each is also a producer's open call."""
+
+FALLBACK_POLICY = "policy"
+FALLBACK_HOLD = "hold"
+
+
+class ParsedFrame(Protocol):
+    """A frame of messages the core has parsed, waiting for its routing."""
+
+    @property
+    def count(self) -> int: ...
+    def queue(self, i: int) -> bytes: ...
+    def headers(self, i: int) -> list[tuple[bytes, bytes]]: ...
+    def payload_size(self, i: int) -> int: ...
+    def route(
+        self,
+        i: int,
+        fairness_key: bytes | None,
+        weight: int | None,
+        cost: float | None,
+        throttle_keys: tuple[bytes, ...] | None,
+    ) -> None: ...
+
+
+class ScriptedConfig(Protocol):
+    """The part of a queue's config that compile_check reads."""
+
+    @property
+    def on_enqueue_script(self) -> str: ...
+    @property
+    def on_failure_script(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerSettings:
+    threshold: int = 3
+    cooldown_ms: int = 10_000
+
+
+Hook = TypeVar("Hook", OnEnqueue, OnFailure)
+
+
+@dataclass(slots=True)
+class _Guarded(Generic[Hook]):
+    """A script with its circuit breaker and its counters; compiled when it is first called."""
+
+    script: bytes
+    breaker: CircuitBreaker
+    compile: Callable[[], Hook]
+    counters: HookCounters = field(default_factory=HookCounters)
+    hook: Hook | None = None
+
+    def ready(self) -> Hook | HookFailure:
+        if self.hook is None:
+            try:
+                self.hook = self.compile()
+            except ScriptRefused as refusal:
+                return HookFailure("error", str(refusal))
+        return self.hook
+
+    def record_failure(self, failure: HookFailure, now_ns: int) -> None:
+        self.counters.errors += 1
+        self.counters.last_error = failure.text
+        self.breaker.record_failure(now_ns)
+
+
+class HookStage:
+    """Owns every script. All methods belong to the loop's thread."""
+
+    def __init__(
+        self,
+        *,
+        now_ns: Callable[[], int],
+        seed: int,
+        limits: HookLimits | None = None,
+        breaker: BreakerSettings | None = None,
+        held_messages_max: int = HELD_MESSAGES_MAX,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._now_ns = now_ns
+        self._random = random.Random(seed)  # noqa: S311  (jitter, not secrets)
+        self._limits = limits or HookLimits()
+        self._breaker_settings = breaker or BreakerSettings()
+        self._held_messages_max = held_messages_max
+        self._sleep = sleep
+        self._config = new_runtime_config()
+        self._on_enqueue: dict[bytes, _Guarded[OnEnqueue]] = {}
+        self._on_failure: dict[bytes, _Guarded[OnFailure]] = {}
+        self._holding: set[bytes] = set()
+        self._held_count = 0
+        self._retry_held = asyncio.Event()
+
+    # --- what admins set ------------------------------------------------------------------
+
+    @property
+    def scripted(self) -> bool:
+        """True while any queue has an on_enqueue script; frames skip the stage otherwise."""
+        return bool(self._on_enqueue)
+
+    def check_scripts(self, on_enqueue_script: str, on_failure_script: str) -> None:
+        """Raise errors.Invalid unless each script that is given compiles and defines its function."""
+        for function_name, script in (("on_enqueue", on_enqueue_script), ("on_failure", on_failure_script)):
+            if not script:
+                continue
+            try:
+                Sandbox(
+                    script.encode(),
+                    function_name,
+                    limits=self._limits,
+                    config=self._config,
+                    now_ns=self._now_ns,
+                    seed=0,
+                )
+            except ScriptRefused as refusal:
+                raise errors.Invalid(f"{function_name}_script", f"is refused: {refusal}") from None
+
+    def compile_check(self, config: ScriptedConfig) -> None:
+        self.check_scripts(config.on_enqueue_script, config.on_failure_script)
+
+    def set_queue(
+        self,
+        queue: str,
+        on_enqueue_script: str = "",
+        on_failure_script: str = "",
+        fallback: str = FALLBACK_POLICY,
+    ) -> None:
+        """Take over a queue's scripts ("" = none). One that is unchanged keeps its state, circuit and counters."""
+        name = queue.encode()
+        self._set(self._on_enqueue, OnEnqueue, name, on_enqueue_script.encode())
+        self._set(self._on_failure, OnFailure, name, on_failure_script.encode())
+        if fallback == FALLBACK_HOLD:
+            self._holding.add(name)
+        else:
+            self._holding.discard(name)
+        self.wake_held()
+
+    def remove_queue(self, queue: str) -> None:
+        self.set_queue(queue)
+
+    def set_config(self, config_key: str | bytes, value: str | bytes) -> None:
+        """Make a config value visible to scripts; an empty one removes it."""
+        self._config.set(_bytes(config_key), _config_value(value))
+
+    def load_config(self, entries: Mapping[str, str]) -> None:
+        """Replace the whole config, at start."""
+        self._config.replace({_bytes(key): _config_value(value) for key, value in entries.items() if value})
+
+    def _set(self, hooks: dict[bytes, _Guarded[Hook]], kind: type[Hook], queue: bytes, script: bytes) -> None:
+        if not script:
+            hooks.pop(queue, None)
+            return
+        known = hooks.get(queue)
+        if known is not None and known.script == script:
+            return
+        limits, config, now_ns, seed = self._limits, self._config, self._now_ns, self._random.getrandbits(62)
+        hooks[queue] = _Guarded(
+            script,
+            CircuitBreaker(
+                threshold=self._breaker_settings.threshold, cooldown_ms=self._breaker_settings.cooldown_ms
+            ),
+            lambda: kind(script, limits=limits, config=config, now_ns=now_ns, seed=seed),
+        )
+
+    # --- on_enqueue -----------------------------------------------------------------------
+
+    async def route(self, parsed: ParsedFrame) -> None:
+        """Route every message of the frame; returns when none has to wait any more.
+
+        Raises errors.Overloaded when messages would have to wait and the waiting room is full.
+        """
+        held = await self.try_route(parsed)
+        if not held:
+            return
+        if self._held_count + len(held) > self._held_messages_max:
+            raise errors.Overloaded(
+                f"{self._held_count} messages already wait for on_enqueue scripts that fail; "
+                "repair the script, or set hook_fallback to policy",
+                retry_after_ms=self._breaker_settings.cooldown_ms,
+            )
+        self._held_count += len(held)
+        waiting = len(held)
+        try:
+            while held:
+                await self._wait(parsed, held)
+                held = await self._route_some(parsed, held)
+                self._held_count -= waiting - len(held)
+                waiting = len(held)
+        finally:
+            self._held_count -= waiting
+
+    async def try_route(self, parsed: ParsedFrame) -> list[int]:
+        """Route what can be routed now; return the messages that have to wait."""
+        held = await self._route_some(parsed, range(parsed.count))
+        for i in held:
+            entry = self._on_enqueue.get(parsed.queue(i))
+            if entry is not None:
+                entry.counters.held += 1
+        return held
+
+    def wake_held(self) -> None:
+        """Let everything that waits try again now."""
+        self._retry_held.set()
+        self._retry_held = asyncio.Event()
+
+    @property
+    def held_count(self) -> int:
+        return self._held_count
+
+    async def _route_some(self, parsed: ParsedFrame, indices: Sequence[int]) -> list[int]:
+        held: list[int] = []
+        at = 0
+        slice_ends_ns = self._now_ns() + SLICE_NS
+        while at < len(indices):
+            queue = parsed.queue(indices[at])
+            entry = self._on_enqueue.get(queue)
+            if entry is None:
+                at += 1
+                continue
+            at += self._route_crossing(entry, queue, parsed, indices, at, held)
+            # One more crossing may take up to a call's own limit, so this cannot be exact.
+            if self._now_ns() > slice_ends_ns:
+                await self._sleep(0)
+                slice_ends_ns = self._now_ns() + SLICE_NS
+        return held
+
+    def _route_crossing(
+        self,
+        entry: _Guarded[OnEnqueue],
+        queue: bytes,
+        parsed: ParsedFrame,
+        indices: Sequence[int],
+        at: int,
+        held: list[int],
+    ) -> int:
+        """Route messages of `queue` from indices[at] on; return how many are done with, at least 1."""
+        now_ns = self._now_ns()
+        admitted = entry.breaker.calls_admitted(now_ns)
+        if admitted == 0:
+            self._fall_back(entry, queue, indices[at], held)
+            return 1
+        hook = entry.ready()
+        if isinstance(hook, HookFailure):
+            answers = Answers([], hook, 0)
+        else:
+            batch = Batch()
+            for i in indices[at : at + admitted]:
+                if not batch.has_room or parsed.queue(i) != queue:
+                    break
+                batch.add(parsed.headers(i), parsed.payload_size(i))
+            answers = hook.route_batch(batch, queue)
+        for i, routing in zip(indices[at:], answers.routings, strict=False):
+            parsed.route(i, *routing)
+        return self._account(entry, queue, answers, now_ns, indices, at, held)
+
+    def _account(
+        self,
+        entry: _Guarded[OnEnqueue],
+        queue: bytes,
+        answers: Answers,
+        began_ns: int,
+        indices: Sequence[int],
+        at: int,
+        held: list[int],
+    ) -> int:
+        ended_ns = self._now_ns()
+        done = len(answers.routings)
+        entry.counters.clamped_weights += answers.clamped_weight_count
+        if done and entry.breaker.record_success():
+            self.wake_held()
+        if answers.failure is not None:
+            entry.record_failure(answers.failure, ended_ns)
+            self._fall_back(entry, queue, indices[at + done], held)
+            done += 1
+        entry.counters.record_runs(done, ended_ns - began_ns)
+        return done
+
+    def _fall_back(self, entry: _Guarded[OnEnqueue], queue: bytes, i: int, held: list[int]) -> None:
+        if queue in self._holding:
+            held.append(i)
+        else:
+            entry.counters.fallbacks += 1
+
+    async def _wait(self, parsed: ParsedFrame, held: Sequence[int]) -> None:
+        """Wait until one of the circuits lets a call through, or somebody changed a queue."""
+        now_ns = self._now_ns()
+        entries = [self._on_enqueue.get(queue) for queue in {parsed.queue(i) for i in held}]
+        waits_ns = [entry.breaker.wait_ns(now_ns) if entry else 0 for entry in entries]
+        woken = asyncio.ensure_future(self._retry_held.wait())
+        timer = asyncio.ensure_future(self._sleep(min(waits_ns) / 1e9))
+        try:
+            await asyncio.wait((woken, timer), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            woken.cancel()
+            timer.cancel()
+
+    # --- on_failure -----------------------------------------------------------------------
+
+    def decide_failure(self, failed: FailedMessage) -> Retry | DeadLetter | HookFailure | None:
+        """Ask the queue's script; None (no script) and HookFailure leave it to the declarative policy."""
+        entry = self._on_failure.get(failed.queue)
+        if entry is None:
+            return None
+        began_ns = self._now_ns()
+        if entry.breaker.calls_admitted(began_ns) == 0:
+            entry.counters.fallbacks += 1
+            return HookFailure("circuit_open", entry.counters.last_error)
+        hook = entry.ready()
+        decision = hook if isinstance(hook, HookFailure) else hook.decide(failed)
+        ended_ns = self._now_ns()
+        entry.counters.record_runs(1, ended_ns - began_ns)
+        if isinstance(decision, HookFailure):
+            entry.record_failure(decision, ended_ns)
+            entry.counters.fallbacks += 1
+        else:
+            entry.breaker.record_success()
+        return decision
+
+    # --- what others read -----------------------------------------------------------------
+
+    def status(self, queue: str) -> list[HookStatus]:
+        """One entry for each script the queue has."""
+        name, now_ns = queue.encode(), self._now_ns()
+        return [
+            HookStatus(hook, entry.breaker.state(now_ns), entry.counters)
+            for hook, entry in (
+                ("on_enqueue", self._on_enqueue.get(name)),
+                ("on_failure", self._on_failure.get(name)),
+            )
+            if entry is not None
+        ]
+
+    def queues(self) -> Iterable[str]:
+        """The queues that have a script, for telemetry."""
+        return sorted(name.decode() for name in {*self._on_enqueue, *self._on_failure})
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode()
+
+
+def _config_value(value: str | bytes) -> bytes:
+    raw = _bytes(value)
+    # Longer ones could meet the memory limit halfway through Python's frames (fila.lua says why).
+    if len(raw) > CONFIG_VALUE_BYTES_MAX:
+        raise errors.LimitExceeded(
+            "value", f"has {len(raw)} bytes; at most {CONFIG_VALUE_BYTES_MAX} are allowed"
+        )
+    return raw
