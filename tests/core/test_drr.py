@@ -1,0 +1,434 @@
+"""The ring: who is served next, and the promise of docs/fairness.md as it is stated there."""
+
+import random
+from collections import Counter, deque
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fila_server.core.drr import FairRing
+from fila_server.core.reference import IDLE, ON_RING, WAITING, ReferenceRing
+
+MESSAGE = 1000  # the cost of one message, in thousandths
+COST_MAX = 1_000_000_000
+
+flows = st.integers(0, 5)
+costs = st.one_of(st.integers(1, 3_000), st.integers(1, 60_000))  # thousandths of a quantum: the twin walks
+steps = st.one_of(
+    *[st.tuples(st.just("send"), st.integers(1, 5), costs)] * 3,
+    *[st.tuples(st.just(name), flows) for name in ("join", "join", "leave", "park", "rejoin", "pass_on")],
+    st.tuples(st.just("refund"), flows, costs),
+    st.tuples(st.just("reweigh"), flows, st.one_of(st.integers(0, 4), st.integers(0, 1000))),
+)
+
+
+def send(ring: FairRing | ReferenceRing, cost: int) -> tuple[int, int, bool] | None:
+    """Ask whose turn it is and send one message if that flow can pay. Returns flow, deficit before, sent."""
+    flow = ring.turn()
+    if flow is None:
+        return None
+    deficit = ring.deficit(flow)
+    sent = ring.afford(flow, cost)
+    if sent:
+        ring.charge(flow, cost)
+    return flow, deficit, sent
+
+
+def serve(ring: FairRing, cost: int = MESSAGE) -> int:
+    """Send one message and return whose."""
+    while True:
+        pick = send(ring, cost)
+        assert pick is not None
+        if pick[2]:
+            return pick[0]
+
+
+@given(quantum=st.integers(1, 1500), script=st.lists(steps, min_size=60, max_size=250))
+def test_the_compiled_ring_agrees_with_one_that_walks_every_round(quantum, script):
+    ring, reference = FairRing(quantum, 6), ReferenceRing(quantum, 6)
+    for name, *arguments in script:
+        if name in ("send", "refund"):
+            arguments[1] = -(-arguments[1] * quantum // 1000)
+        if name == "send":
+            times, cost = arguments
+            for _ in range(times):
+                assert send(ring, cost) == send(reference, cost)
+        else:
+            getattr(ring, name)(*arguments)
+            getattr(reference, name)(*arguments)
+        assert ring.round == reference.round
+        for flow in range(6):
+            assert ring.place(flow) == reference.place(flow)
+            if ring.place(flow) != WAITING:  # the grants of one that waits are not written down yet
+                assert ring.deficit(flow) == reference.deficit(flow)
+
+
+def test_a_quiet_flow_is_not_made_to_wait_for_the_backlog_of_a_noisy_one():
+    ring = FairRing(1000, 2)
+    backlog = {0: 100, 1: 5}
+    ring.join(0)
+    ring.join(1)
+    order = []
+
+    while any(backlog.values()):
+        flow = serve(ring)
+        order.append(flow)
+        backlog[flow] -= 1
+        if backlog[flow] == 0:
+            ring.leave(flow)
+
+    assert order[:10] == [0, 1] * 5
+    assert order[10:] == [0] * 95
+
+
+def test_a_weight_of_three_gets_three_messages_to_one():
+    ring = FairRing(1000, 2)
+    ring.reweigh(0, 3)
+    ring.join(0)
+    ring.join(1)
+
+    assert [serve(ring) for _ in range(8)] == [0, 0, 0, 1, 0, 0, 0, 1]
+
+
+@st.composite
+def backlogs(draw):
+    """Two flows that stay backlogged, up to four that come and go, and a seed for their messages."""
+    # A round is walked for every flow that can pay in it, so the extremes are combined in ways that end.
+    quantum = draw(st.sampled_from([1, 7, 1000, 1_000_000]))
+    weights = draw(st.lists(st.integers(1, 1000), min_size=2, max_size=6))
+    cost_maxima = draw(
+        st.lists(
+            st.sampled_from([1, 900, 1000, 5_000, 777_777, COST_MAX]),
+            min_size=len(weights),
+            max_size=len(weights),
+        )
+    )
+    return quantum, weights, cost_maxima, draw(st.integers(0, 2**32))
+
+
+@given(backlogs())
+def test_over_any_interval_two_backlogged_flows_stay_within_the_stated_bound(backlog):
+    quantum, weights, cost_maxima, seed = backlog
+    chance = random.Random(seed)
+    ring = FairRing(quantum, len(weights))
+    next_cost = [chance.randint(1, cost_max) for cost_max in cost_maxima]
+    cost_seen_max = list(next_cost)
+    for flow, weight in enumerate(weights):
+        ring.reweigh(flow, weight)
+        ring.join(flow)
+    served = [0] * len(weights)
+    drift = drift_min = drift_max = 0  # (S_0/w_0 - S_1/w_1) * w_0 * w_1, so that it stays an integer
+
+    for _ in range(1500):
+        flow = ring.turn()
+        if ring.afford(flow, next_cost[flow]):
+            ring.charge(flow, next_cost[flow])
+            served[flow] += next_cost[flow]
+            next_cost[flow] = chance.randint(max(1, cost_maxima[flow] // 2), cost_maxima[flow])
+            cost_seen_max[flow] = max(cost_seen_max[flow], next_cost[flow])
+        if len(weights) > 2 and chance.random() < 0.2:
+            name = chance.choice(["join", "leave", "park", "rejoin", "pass_on"])
+            getattr(ring, name)(chance.randrange(2, len(weights)))
+        drift = served[0] * weights[1] - served[1] * weights[0]
+        drift_min, drift_max = min(drift, drift_min), max(drift, drift_max)
+
+    # The largest difference over any interval is the range in which the difference since the start moved.
+    # (C_0 + g_0)/w_0 + (C_1 + g_1)/w_1, times w_0 * w_1
+    bound = (cost_seen_max[0] + quantum * weights[0]) * weights[1] + (
+        cost_seen_max[1] + quantum * weights[1]
+    ) * weights[0]
+    assert drift_max - drift_min <= bound
+
+
+@given(backlogs())
+def test_a_flow_earns_exactly_one_grant_a_round_walked_or_skipped(backlog):
+    quantum, weights, cost_maxima, seed = backlog
+    chance = random.Random(seed)
+    ring = FairRing(quantum, len(weights))
+    for flow, weight in enumerate(weights):
+        ring.reweigh(flow, weight)
+        ring.join(flow)
+    served = [0] * len(weights)
+
+    for _ in range(500):
+        flow = ring.turn()
+        cost = chance.randint(1, cost_maxima[flow])
+        if ring.afford(flow, cost):
+            ring.charge(flow, cost)
+            served[flow] += cost
+        for flow, weight in enumerate(weights):
+            grants, rest = divmod(served[flow] + ring.deficit(flow), quantum * weight)
+            assert rest == 0
+            if ring.place(flow) == ON_RING:
+                assert grants in (ring.round - 1, ring.round)
+            else:
+                assert grants <= ring.round
+
+
+def plain_round_robin(
+    quantum: int, weights: list[int], costs: list[list[int]], rounds: int
+) -> list[Counter[int]]:
+    """The algorithm as published: each round looks at every flow. Returns who sent how much, round by round."""
+    queues = [deque(own) for own in costs]
+    deficits = [0] * len(weights)
+    sent_by_round = []
+    for _ in range(rounds):
+        sent: Counter[int] = Counter()
+        for flow, weight in enumerate(weights):
+            deficits[flow] += quantum * weight
+            while deficits[flow] >= queues[flow][0]:
+                deficits[flow] -= queues[flow][0]
+                sent[flow] += queues[flow].popleft()
+        sent_by_round.append(sent)
+    return sent_by_round
+
+
+@given(seed=st.integers(0, 2**32), weights=st.lists(st.integers(1, 20), min_size=1, max_size=5))
+def test_skipping_rounds_leaves_every_message_in_the_round_it_would_have_had(seed, weights):
+    chance = random.Random(seed)
+    quantum, rounds = chance.choice([1, 10, 1000]), 200
+    costs = [[chance.randint(1, 30 * quantum * weight) for _ in range(6000)] for weight in weights]
+    for own in costs:
+        own[:2] = [1, 30 * quantum]
+    expected = plain_round_robin(quantum, weights, costs, rounds)
+    ring = FairRing(quantum, len(weights))
+    for flow, weight in enumerate(weights):
+        ring.reweigh(flow, weight)
+        ring.join(flow)
+
+    sent_by_round: list[Counter[int]] = [Counter() for _ in range(rounds)]
+    queues = [deque(own) for own in costs]
+    while True:
+        flow = ring.turn()
+        if ring.round > rounds:
+            break
+        if ring.afford(flow, queues[flow][0]):
+            ring.charge(flow, queues[flow][0])
+            sent_by_round[ring.round - 1][flow] += queues[flow].popleft()
+
+    assert sent_by_round == expected
+
+
+def test_a_message_of_a_million_million_rounds_is_reached_in_one_step():
+    ring = FairRing(1, 2)
+    ring.join(0)
+    ring.join(1)
+
+    assert [send(ring, COST_MAX) for _ in range(2)] == [(0, 1, False), (1, 1, False)]
+    assert [ring.place(flow) for flow in (0, 1)] == [WAITING, WAITING]
+    assert send(ring, COST_MAX) == (0, COST_MAX, True)
+    assert ring.round == COST_MAX
+
+
+def test_a_flow_that_goes_idle_forfeits_its_deficit():
+    ring = FairRing(1000, 2)
+    ring.join(0)
+    ring.join(1)
+    assert ring.turn() == 0
+    ring.charge(0, 100)
+
+    ring.leave(0)
+    ring.join(0)
+
+    assert ring.deficit(0) == 0
+    assert ring.turn() == 1  # and it is behind those that stayed
+
+
+def test_leaving_and_joining_within_a_round_earns_no_second_grant():
+    ring = FairRing(1000, 3)
+    for flow in range(3):
+        ring.join(flow)
+    order = []
+
+    for _ in range(9):
+        flow = serve(ring)
+        order.append(flow)
+        if flow == 0:
+            ring.leave(0)
+            ring.join(0)
+
+    assert Counter(order) == {0: 3, 1: 3, 2: 3}
+
+
+def test_a_throttled_flow_keeps_at_most_one_grant():
+    ring = FairRing(1000, 2)
+    ring.join(0)
+    assert not ring.afford(ring.turn(), 5_000)
+    ring.join(1)
+    for _ in range(3):
+        serve(ring)
+
+    ring.park(0)
+
+    assert ring.place(0) == IDLE
+    assert ring.deficit(0) == 1000
+
+
+def test_a_throttled_flow_returns_at_the_end_with_what_it_kept():
+    ring = FairRing(1000, 3)
+    for flow in range(3):
+        ring.join(flow)
+    assert ring.turn() == 0
+    ring.charge(0, 400)
+
+    ring.park(0)
+    ring.rejoin(0)
+
+    assert ring.deficit(0) == 600
+    assert [serve(ring) for _ in range(3)] == [1, 2, 0]
+
+
+def test_a_weight_going_up_and_down_within_a_turn_earns_nothing():
+    ring = FairRing(1000, 1)
+    ring.join(0)
+    ring.turn()
+    spent = 0
+
+    for _ in range(50):
+        ring.reweigh(0, 1000)
+        ring.reweigh(0, 1)
+        ring.turn()
+        paid = min(ring.deficit(0), 500)
+        ring.charge(0, paid)
+        spent += paid
+
+    assert spent <= 1000
+
+
+def test_a_lower_weight_takes_back_what_the_running_grant_gave_too_much():
+    ring = FairRing(1000, 1)
+    ring.reweigh(0, 1000)
+    ring.join(0)
+    ring.turn()
+
+    ring.reweigh(0, 2)
+
+    assert ring.deficit(0) == 2000
+
+
+def test_a_higher_weight_shortens_the_wait_of_a_flow_that_saves_for_a_large_message():
+    ring = FairRing(1000, 1)
+    ring.join(0)
+    assert not ring.afford(ring.turn(), 1_000_000)
+
+    ring.reweigh(0, 1000)
+
+    assert not ring.afford(ring.turn(), 1_002_000)
+    assert ring.afford(ring.turn(), 1_002_000 - 1000)
+    assert ring.round == 3
+
+
+def test_a_delivery_that_was_never_written_is_paid_back():
+    ring = FairRing(1000, 2)
+    ring.join(0)
+    ring.join(1)
+    assert [serve(ring) for _ in range(4)] == [0, 1, 0, 1]
+
+    ring.refund(0, MESSAGE)
+    ring.refund(0, MESSAGE)
+
+    assert [serve(ring) for _ in range(4)] == [0, 0, 0, 1]
+
+
+def test_a_refund_ends_the_wait_of_a_flow_that_can_pay_with_it():
+    ring = FairRing(1000, 1)
+    ring.join(0)
+    assert not ring.afford(ring.turn(), 50_000)
+
+    ring.refund(0, 48_000)
+
+    assert ring.turn() == 0
+    assert ring.afford(0, 50_000)
+    assert ring.round == 2
+
+
+def test_a_refund_to_a_throttled_flow_does_not_lift_it_above_one_grant():
+    ring = FairRing(1000, 1)
+    ring.join(0)
+    ring.charge(ring.turn(), 700)
+    ring.park(0)
+
+    ring.refund(0, 50_000)
+
+    assert ring.deficit(0) == 1000
+
+
+def test_passing_the_turn_on_for_ever_saves_no_more_than_one_grant():
+    ring = FairRing(1000, 2)
+    ring.join(0)
+    ring.join(1)
+
+    for _ in range(10):
+        ring.pass_on(ring.turn())
+
+    assert ring.deficit(0) == ring.deficit(1) == 1000
+
+
+def test_passing_the_turn_on_does_not_lose_what_was_saved_for_a_large_message():
+    ring = FairRing(1000, 1)
+    ring.join(0)
+    assert not ring.afford(ring.turn(), 5_000)
+    assert ring.turn() == 0
+    assert ring.deficit(0) == 5_000
+
+    ring.pass_on(0)
+
+    assert ring.turn() == 0
+    assert ring.deficit(0) == 5_000
+
+
+def test_a_flow_may_leave_while_it_waits_for_a_round():
+    ring = FairRing(1000, 4)
+    for flow in range(4):
+        ring.join(flow)
+        assert not ring.afford(ring.turn(), 10_000 * (flow + 1))
+
+    ring.leave(1)
+    ring.leave(0)
+
+    assert ring.counts == (0, 2)
+    assert (ring.turn(), ring.round) == (2, 30 + 2)
+
+
+def test_an_empty_ring_has_nobody_at_turn():
+    ring = FairRing(1000, 1)
+    assert ring.turn() is None
+    ring.join(0)
+    assert ring.turn() == 0
+    ring.leave(0)
+    assert ring.turn() is None
+
+
+def test_a_weight_nobody_set_counts_as_one():
+    ring = FairRing(1000, 1)
+    ring.reweigh(0, 0)
+    ring.join(0)
+
+    assert ring.turn() == 0
+    assert ring.deficit(0) == 1000
+
+
+@pytest.mark.parametrize("first_round", [(1 << 60) - 5, 1 << 60, (1 << 60) + 1])
+def test_the_round_count_starts_over_long_before_it_overflows(first_round):
+    ring, fresh = FairRing(1, 3, first_round), FairRing(1, 3)
+    for flow in range(3):
+        ring.join(flow)
+        fresh.join(flow)
+
+    for step in range(60):
+        cost = 1 + 7 * step % 23
+        assert send(ring, cost) == send(fresh, cost)
+
+    assert ring.round < 2**60 + 1000
+
+
+def test_a_million_flows_are_served_without_looking_at_them_all():
+    flow_count = 1_000_000
+    ring = FairRing(1000, flow_count)
+    for flow in range(flow_count):
+        ring.join(flow)
+
+    # A pick that looked at every flow would take a million times a million steps here, and hours.
+    assert ring.spin(flow_count, 5 * MESSAGE, 3) == flow_count
+    assert sum(ring.counts) == flow_count
