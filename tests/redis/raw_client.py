@@ -1,0 +1,73 @@
+"""A client without manners: it sends the bytes it is told to and reads one reply at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+READ_TIMEOUT_S = 10.0
+
+
+class ErrorReply(str):
+    """What came after the minus sign."""
+
+
+class Status(str):
+    """What came after the plus sign."""
+
+
+def command(*args: str | bytes | int) -> bytes:
+    """Return a command as clients send it."""
+    parts = [arg if isinstance(arg, bytes) else str(arg).encode() for arg in args]
+    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+
+
+class RawClient:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self.writer = writer
+
+    async def __call__(self, *args: str | bytes | int) -> Any:
+        """Send one command, return its reply."""
+        self.send(command(*args))
+        return await self.reply()
+
+    def send(self, data: bytes) -> None:
+        self.writer.write(data)
+
+    async def reply(self) -> Any:
+        """Return the next reply: int, bytes, list, dict, None, Status or ErrorReply."""
+        return await asyncio.wait_for(self._reply(), READ_TIMEOUT_S)
+
+    async def replies(self, count: int) -> list[Any]:
+        return [await self.reply() for _ in range(count)]
+
+    async def is_closed(self) -> bool:
+        """Wait until the server closes; False when it says something instead."""
+        return await asyncio.wait_for(self._reader.read(1), READ_TIMEOUT_S) == b""
+
+    async def close(self) -> None:
+        self.writer.close()
+        with contextlib.suppress(ConnectionError):
+            await self.writer.wait_closed()
+
+    async def _reply(self) -> Any:
+        line = (await self._reader.readuntil(b"\r\n"))[:-2]
+        kind, rest = line[:1], line[1:]
+        match kind:
+            case b"+":
+                return Status(rest.decode())
+            case b"-":
+                return ErrorReply(rest.decode())
+            case b":":
+                return int(rest)
+            case b"_":
+                return None
+            case b"$":
+                return None if rest == b"-1" else (await self._reader.readexactly(int(rest) + 2))[:-2]
+            case b"*":
+                return None if rest == b"-1" else [await self._reply() for _ in range(int(rest))]
+            case b"%":
+                return {await self._reply(): await self._reply() for _ in range(int(rest))}
+        raise AssertionError(f"no reply starts like this: {line!r}")
