@@ -446,9 +446,7 @@ class FakeSession:
         answer = service_pb2.ConsumeSessionResponse.Settled(sequence=settle.sequence)
         delay_ms = settle.delay_ms if settle.HasField("delay_ms") else None
         for lease_id in settle.lease_ids:
-            status = self.broker.settle(
-                self.queue, lease_id, nack=(settle.error, delay_ms) if nack else None
-            )
+            status = self.broker.settle(self.queue, lease_id, nack=(settle.error, delay_ms) if nack else None)
             if status.code:
                 answer.failures.add(lease_id=lease_id, status=status)
         return service_pb2.ConsumeSessionResponse(settled=answer)

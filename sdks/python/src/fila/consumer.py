@@ -10,10 +10,11 @@ error, or by cancellation. What was prefetched and not handed out goes back to t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from types import TracebackType
 from typing import Generic, Self
 
+from fila.errors import ClientClosed
 from fila.session import MessageT, Session
 
 BATCH_MESSAGES_MAX = 1_000
@@ -28,6 +29,7 @@ class Consumer(Generic[MessageT]):
         self._session: Session[MessageT] | None = None
         self._stop_when_idle_s = stop_when_idle_s
         self._loops = 0
+        self._closed = False
 
     def __aiter__(self) -> AsyncIterator[MessageT]:
         return self._each()
@@ -55,16 +57,26 @@ class Consumer(Generic[MessageT]):
         finally:
             self._part(session)
 
-    async def next_batch(self, max_messages: int = BATCH_MESSAGES_MAX) -> list[MessageT]:
-        """Return what has arrived, waiting for the first message; empty when the consumer is over.
+    # For callers that loop by themselves, as the synchronous client does: join, next_batch ..., part.
 
-        For callers that loop by themselves: they `close` the consumer when they are done.
-        """
-        session = self._session or self._join()
+    async def join(self) -> Session[MessageT]:
+        """Begin a loop."""
+        return self._join()
+
+    async def next_batch(self, max_messages: int = BATCH_MESSAGES_MAX) -> list[MessageT]:
+        """Return what has arrived, waiting for the first message; empty when the consumer is over."""
+        session = self._session
+        if session is None:
+            return []
         while not (batch := take_batch(session, max_messages)):
             if not await self._more(session):
                 break
         return batch
+
+    def part(self, session: Session[MessageT], unseen: Sequence[MessageT] = ()) -> None:
+        """End a loop; `unseen` are messages of the last batch that nobody has looked at."""
+        session.give_back(unseen)
+        self._part(session)
 
     async def _more(self, session: Session[MessageT]) -> bool:
         """Wait for messages; False when there will be none, and the session's failure when that ended it."""
@@ -83,6 +95,8 @@ class Consumer(Generic[MessageT]):
         return True
 
     def _join(self) -> Session[MessageT]:
+        if self._closed:
+            raise ClientClosed("this consumer was closed; call consume() for a new one")
         self._loops += 1
         if self._session is None:
             self._session = self._open_session()
@@ -92,15 +106,19 @@ class Consumer(Generic[MessageT]):
         if self._session is session:
             self._loops -= 1
             if self._loops == 0:
-                self.close()
+                self._leave()
 
-    def close(self) -> None:
-        """Leave: the loops over this consumer end. What you still hold can be settled until its lease ends."""
+    def _leave(self) -> None:
         if self._session is not None:
             self._session.leave()
-            self._session.arrived.set()
             self._session = None
-            self._loops = 0  # of the next session's loops
+            self._loops = 0
+
+    def close(self) -> None:
+        """Leave for good: the loops over this consumer end. What you still hold can be settled until its
+        lease ends."""
+        self._closed = True
+        self._leave()
 
     async def __aenter__(self) -> Self:
         return self

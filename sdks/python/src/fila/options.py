@@ -56,7 +56,7 @@ class Backoff:
     def wait_s(self, attempt: int) -> float:
         """Return the wait before retry number `attempt`, the first being 0."""
         # 2**attempt of a long outage would overflow a float; the cap is reached long before.
-        ceiling = min(self.cap_s, self.base_s * 2 ** min(attempt, 32))
+        ceiling = min(self.cap_s, self.base_s * 2.0 ** min(attempt, 32))
         return ceiling * (0.5 + 0.5 * self.randomness.random())
 
 

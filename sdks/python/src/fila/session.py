@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar, cast
 
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
@@ -162,6 +162,14 @@ class Session(Generic[MessageT]):
         self.arrived.clear()
         return None
 
+    def give_back(self, messages: Sequence[MessageT]) -> None:
+        """Undo `take` for messages that were not looked at."""
+        for message in messages:
+            self._settler.leases.forget(message.id, message.lease_id)
+        if not self.leaving:
+            self.ready.extendleft(reversed(messages))
+            self.arrived.set()
+
     # Settling: this is a SettleTransport.
 
     async def send(self, frame: SettleFrame) -> None:
@@ -198,6 +206,7 @@ class Session(Generic[MessageT]):
             return
         self.leaving = True
         self.ready.clear()
+        self.arrived.set()
         if self._stream is None or not self._opened:
             self.task.cancel()
             return

@@ -1,0 +1,224 @@
+"""What operators do with a client, without `await`; told in `fila.admin`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from datetime import datetime
+from typing import Any, Literal, TypeVar, Unpack
+
+from fila import client as asynchronous
+from fila.admin import QueueSettings
+from fila.errors import ClientClosed
+from fila.messages import StoredMessage
+from fila.sync.loop_thread import LoopThread
+from fila.v1 import admin_pb2 as wire
+
+ResultT = TypeVar("ResultT")
+
+READ_AHEAD_MESSAGES_MAX = 500
+"""Messages of the log fetched from the loop's thread in one go."""
+
+
+class AdminCalls:
+    """The calls of FilaAdmin, as methods of a client."""
+
+    _client: asynchronous.FilaClient
+    _thread: LoopThread
+    _closed: bool
+
+    def _run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        if self._closed:
+            work.close()
+            raise ClientClosed("this client was closed; connect a new one")
+        return self._thread.run(work)
+
+    def _iterate(self, messages: AsyncIterator[StoredMessage]) -> Iterator[StoredMessage]:
+        failure: Exception | None = None
+
+        async def read_ahead() -> list[StoredMessage]:
+            nonlocal failure
+            batch: list[StoredMessage] = []
+            try:
+                async for message in messages:
+                    batch.append(message)
+                    if len(batch) >= READ_AHEAD_MESSAGES_MAX:
+                        break
+            except Exception as error:  # noqa: BLE001 - raised below, after what came before it
+                failure = error
+            return batch
+
+        while failure is None and (batch := self._run(read_ahead())):
+            yield from batch
+        if failure is not None:
+            raise failure
+
+    def create_queue(self, queue: str, **settings: Unpack[QueueSettings]) -> None:
+        """Make a queue and its dead-letter queue `<queue>.dlq`. Raises QueueExists, Invalid."""
+        self._run(self._client.create_queue(queue, **settings))
+
+    def get_queue(self, queue: str) -> wire.GetQueueResponse:
+        """Return a queue's settings, defaults filled in. Raises QueueNotFound."""
+        return self._run(self._client.get_queue(queue))
+
+    def update_queue(self, queue: str, **settings: Unpack[QueueSettings]) -> wire.QueueConfig:
+        """Change the settings given, and no other; they apply at once to what waits. Return them all.
+
+        `retry={"base_ms": 500}` changes the base and keeps the kind. Raises QueueNotFound, Invalid.
+        """
+        return self._run(self._client.update_queue(queue, **settings))
+
+    def delete_queue(self, queue: str) -> None:
+        """Delete a queue, its own dead-letter queue, and everything in them. Raises QueueNotFound."""
+        self._run(self._client.delete_queue(queue))
+
+    def list_queues(self) -> list[wire.QueueInfo]:
+        """Return every queue with its depth, in flight and consumers, sorted by name."""
+        return self._run(self._client.list_queues())
+
+    def get_stats(
+        self, queue: str, *, channel: str | None = None, max_keys: int = 0
+    ) -> wire.GetStatsResponse:
+        """Return a queue in numbers: over all channels, or of one. At most `max_keys` keys (0: 1,000).
+        Raises QueueNotFound, ChannelNotFound."""
+        return self._run(self._client.get_stats(queue, channel=channel, max_keys=max_keys))
+
+    def purge(
+        self,
+        queue: str,
+        *,
+        fairness_key: str | None = None,
+        channel: str | None = None,
+        timeout_s: float | None = None,
+    ) -> int:
+        """Drop pending messages: all, or of one key, in every channel or in one. Return how many.
+        Raises QueueNotFound, ChannelNotFound."""
+        return self._run(
+            self._client.purge(queue, fairness_key=fairness_key, channel=channel, timeout_s=timeout_s)
+        )
+
+    def peek(
+        self,
+        queue: str,
+        *,
+        max_messages: int = 10,
+        after_offset: int = 0,
+        fairness_key: str = "",
+        channel: str | None = None,
+    ) -> list[StoredMessage]:
+        """Look at pending messages in offset order without leasing them (at most 1,000; `after_offset` turns
+        the page). Raises QueueNotFound, ChannelNotFound."""
+        return self._run(
+            self._client.peek(
+                queue,
+                max_messages=max_messages,
+                after_offset=after_offset,
+                fairness_key=fairness_key,
+                channel=channel,
+            )
+        )
+
+    def redrive(
+        self, dlq: str, *, count: int = 0, rate_per_second: float = 0, timeout_s: float | None = None
+    ) -> int:
+        """Move dead letters back to the queue they came from, oldest first. Return how many.
+
+        `count` 0 moves all that are there at the start. A paced redrive takes its time: give `timeout_s`
+        (seconds). Raises QueueNotFound, Invalid (no dead-letter queue), SourceQueueGone.
+        """
+        return self._run(
+            self._client.redrive(dlq, count=count, rate_per_second=rate_per_second, timeout_s=timeout_s)
+        )
+
+    def create_channel(
+        self, queue: str, channel: str, *, start: Literal["head", "oldest"] | int | datetime = "head"
+    ) -> int:
+        """Add a channel that starts at the head, the oldest retained message, an offset or a moment.
+        Return the first offset it will see. Raises QueueNotFound, ChannelExists."""
+        return self._run(self._client.create_channel(queue, channel, start=start))
+
+    def delete_channel(self, queue: str, channel: str) -> None:
+        """Delete a channel, its leases and what it had pending. Raises QueueNotFound, ChannelNotFound."""
+        self._run(self._client.delete_channel(queue, channel))
+
+    def list_channels(self, queue: str) -> list[wire.ChannelInfo]:
+        """Return a queue's channels in numbers, sorted by name. Raises QueueNotFound."""
+        return self._run(self._client.list_channels(queue))
+
+    def seek_channel(self, queue: str, channel: str | None, target: int | datetime) -> int:
+        """Move a channel to an offset or a moment; its leases end. Return the offset it is at now.
+        Raises QueueNotFound, ChannelNotFound."""
+        return self._run(self._client.seek_channel(queue, channel, target))
+
+    def purge_channel(
+        self, queue: str, channel: str | None = None, *, fairness_key: str | None = None
+    ) -> int:
+        """Drop what is pending in one channel; others keep theirs. Return how many messages.
+        Raises QueueNotFound, ChannelNotFound."""
+        return self._run(self._client.purge_channel(queue, channel, fairness_key=fairness_key))
+
+    def set_config(self, key: str, value: str) -> None:
+        """Set a runtime config value, visible to hooks when this returns; empty deletes it. Raises Invalid."""
+        self._run(self._client.set_config(key, value))
+
+    def get_config(self, key: str) -> str:
+        """Return a runtime config value. Raises ConfigKeyNotFound."""
+        return self._run(self._client.get_config(key))
+
+    def list_config(self, prefix: str = "") -> dict[str, str]:
+        """Return the runtime config values whose key starts with `prefix`, sorted by key."""
+        return self._run(self._client.list_config(prefix))
+
+    def set_key_policy(
+        self,
+        queue: str,
+        fairness_key: str,
+        *,
+        weight: int | None = None,
+        paused: bool | None = None,
+        max_in_flight: int | None = None,
+    ) -> wire.SetKeyPolicyResponse:
+        """Weigh, pause, resume or cap one fairness key; what is left out stays. Return its policy now.
+
+        `weight` 0 takes the operator's weight away, `max_in_flight` 0 the cap. Raises QueueNotFound, Invalid.
+        """
+        return self._run(
+            self._client.set_key_policy(
+                queue, fairness_key, weight=weight, paused=paused, max_in_flight=max_in_flight
+            )
+        )
+
+    def explain_key(
+        self, queue: str, fairness_key: str, *, channel: str | None = None
+    ) -> wire.ExplainKeyResponse:
+        """Say what holds a fairness key's next message, and where its last hour of waiting went.
+        Raises QueueNotFound, ChannelNotFound."""
+        return self._run(self._client.explain_key(queue, fairness_key, channel=channel))
+
+    def read_log(
+        self,
+        queue: str,
+        *,
+        from_offset: int = 0,
+        to_offset: int = 0,
+        from_time: datetime | None = None,
+        to_time: datetime | None = None,
+        fairness_key: str = "",
+        max_batch: int = 0,
+    ) -> Iterator[StoredMessage]:
+        """Loop over retained messages in offset order, leasing nothing.
+
+        All the bounds given must hold: `from` is included, `to` is not; none reads from the oldest
+        retained message to the head as of the call. A broken stream is resumed where it was. Raises
+        QueueNotFound; Unavailable when the broker stays away for `retry_for_s`.
+        """
+        yield from self._iterate(
+            self._client.read_log(
+                queue,
+                from_offset=from_offset,
+                to_offset=to_offset,
+                from_time=from_time,
+                to_time=to_time,
+                fairness_key=fairness_key,
+                max_batch=max_batch,
+            )
+        )

@@ -1,0 +1,267 @@
+"""FilaClient, Consumer and Message without `await`. What each call does is told in `fila.client`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import Self, Unpack
+
+import grpc
+
+from fila import client as asynchronous
+from fila.consumer import BATCH_MESSAGES_MAX
+from fila.consumer import Consumer as AsyncConsumer
+from fila.messages import LeasedMessage, MessageId, NewMessage
+from fila.options import OptionFields
+from fila.settle import Settler
+from fila.sync.admin import AdminCalls
+from fila.sync.loop_thread import LoopThread
+from fila.v1 import messages_pb2
+
+READ_AHEAD_MESSAGES_MAX = 100
+"""Messages fetched from the loop's thread in one go; a crossing costs more than a message."""
+
+
+class Message(LeasedMessage):
+    """A delivery to work on and then settle, by `ack` or `nack`, before its lease ends."""
+
+    __slots__ = ("_thread",)
+
+    def __init__(
+        self, message: messages_pb2.Message, settler: Settler, held_until_s: float, thread: LoopThread
+    ) -> None:
+        super().__init__(message, settler, held_until_s)
+        self._thread = thread
+
+    def ack(self) -> None:
+        """The message is done; returns when that is durable. For many, `client.ack_many` is faster.
+
+        Raises LeaseLost when the lease had ended, MessageNotFound when the message is gone."""
+
+        async def ack() -> None:
+            await self._settler.ack(self.id, self.lease_id)
+
+        self._thread.run(ack())
+
+    def nack(self, error: str = "", delay_ms: int | None = None) -> None:
+        """The message failed. `error` (text, kept with a dead letter) says why; the queue's policy decides
+        when it comes back, or `delay_ms` (milliseconds) does. Raises as `ack` does."""
+
+        async def nack() -> None:
+            await self._settler.nack(self.id, self.lease_id, error, delay_ms)
+
+        self._thread.run(nack())
+
+    def extend(self, extend_ms: int) -> datetime:
+        """Hold the message for `extend_ms` milliseconds from now (at most 12 h). Return when the lease now
+        ends, by the broker's clock. Raises LeaseLost when it had ended."""
+        expires_at = self._thread.run(self._settler.extend(self.id, self.lease_id, extend_ms))
+        self.held_until_s = self._settler.now_s() + extend_ms / 1000
+        return expires_at
+
+
+class Consumer:
+    """A consumer of one queue and channel. Several threads may loop over it; each message goes to one."""
+
+    def __init__(self, consumer: AsyncConsumer[Message], thread: LoopThread) -> None:
+        self._consumer = consumer
+        self._thread = thread
+
+    def __iter__(self) -> Iterator[Message]:
+        joined = self._thread.run(self._consumer.join())
+        batch: list[Message] = []
+        try:
+            while batch := self._thread.run(self._consumer.next_batch(READ_AHEAD_MESSAGES_MAX)):
+                batch.reverse()
+                while batch:
+                    message = batch.pop()
+                    # Others of the batch may have taken you longer than this one's lease.
+                    if message.held_until_s > message._settler.now_s():
+                        yield message
+        finally:
+            self._thread.do(lambda: self._consumer.part(joined, batch[::-1]))
+
+    def batches(self, max_messages: int = BATCH_MESSAGES_MAX) -> Iterator[list[Message]]:
+        """Loop over lists of what has arrived: at least one message each, at most `max_messages`."""
+        joined = self._thread.run(self._consumer.join())
+        try:
+            while batch := self._thread.run(self._consumer.next_batch(max_messages)):
+                yield batch
+        finally:
+            self._thread.do(lambda: self._consumer.part(joined))
+
+    def close(self) -> None:
+        """Leave for good: the loops over this consumer end. What you still hold can be settled until its
+        lease ends."""
+        self._thread.do(self._consumer.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class FilaClient(AdminCalls):
+    """A client of one broker, for programs without an event loop.
+
+        with FilaClient.connect("localhost:5555") as client:
+            message_id = client.enqueue("orders", headers={"tenant": "acme"}, payload=b"...")
+            for msg in client.consume("orders"):
+                client.ack("orders", msg.id)
+
+    Every method raises a FilaError; `fila.errors` draws the tree.
+    """
+
+    def __init__(self, client: asynchronous.FilaClient, thread: LoopThread) -> None:
+        self._client = client
+        self._thread = thread
+        self._closed = False
+
+    @classmethod
+    def connect(
+        cls,
+        target: str = "localhost:5555",
+        *,
+        credentials: grpc.ChannelCredentials | None = None,
+        **options: Unpack[OptionFields],
+    ) -> Self:
+        """Connect to the broker at `target`, `host:port` with or without `http://` (`https://` for TLS).
+
+        The options are the fields of `fila.ClientOptions`. Raises Unavailable when no broker answers
+        within `connect_timeout_s` seconds.
+        """
+        thread = LoopThread()
+
+        async def connect() -> asynchronous.FilaClient:
+            return await asynchronous.FilaClient.connect(target, credentials=credentials, **options)
+
+        try:
+            return cls(thread.run(connect()), thread)
+        except BaseException:
+            thread.stop()
+            raise
+
+    def close(self) -> None:
+        """Send what waits, settle what is under way, give back what consumers hold, and disconnect."""
+        if not self._closed:
+            self._closed = True
+            self._thread.run(self._client.close())
+            self._thread.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Producing.
+
+    def enqueue(
+        self,
+        queue: str,
+        payload: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        *,
+        delay_ms: int | None = None,
+        deliver_at: datetime | None = None,
+        ttl_ms: int | None = None,
+        dedup_key: str | None = None,
+    ) -> MessageId:
+        """Store one message; return its id (with its `offset`) once it is as durable as the queue asks for.
+
+        The options and errors are those of `fila.FilaClient.enqueue`.
+        """
+        return self._run(
+            self._client.enqueue(
+                queue,
+                payload,
+                headers,
+                delay_ms=delay_ms,
+                deliver_at=deliver_at,
+                ttl_ms=ttl_ms,
+                dedup_key=dedup_key,
+            )
+        )
+
+    def enqueue_many(self, queue: str, messages: Iterable[NewMessage | bytes]) -> list[MessageId]:
+        """Store many messages, a window of large frames at a time; the fastest way to produce.
+
+        Return the ids in order. If any message was refused, SomeFailed tells what became of each one.
+        A generator runs on the client's thread: it must not call this client.
+        """
+        return self._run(self._client.enqueue_many(queue, messages))
+
+    # Consuming.
+
+    def consume(
+        self,
+        queue: str,
+        *,
+        channel: str | None = None,
+        prefetch: int | None = None,
+        stop_when_idle_s: float | None = None,
+    ) -> Consumer:
+        """Return a consumer to loop over: `for msg in client.consume("orders")`.
+
+        The options and errors are those of `fila.FilaClient.consume`.
+        """
+        consumer = self._client._consume(queue, channel, prefetch, stop_when_idle_s, self._make_message)
+        return Consumer(consumer, self._thread)
+
+    def lease(
+        self, queue: str, max_messages: int = 1, *, wait_ms: int = 0, channel: str | None = None
+    ) -> list[Message]:
+        """Pull up to `max_messages` (at most 10,000) that are ready, waiting up to `wait_ms` milliseconds
+        for the first. Empty when there were none. Raises QueueNotFound, ChannelNotFound, Invalid."""
+        return self._run(self._client._lease(queue, max_messages, wait_ms, channel, self._make_message))
+
+    def _make_message(self, message: messages_pb2.Message, settler: Settler, held_until_s: float) -> Message:
+        return Message(message, settler, held_until_s, self._thread)
+
+    # Settling.
+
+    def ack(self, queue: str, message_id: str, *, channel: str | None = None) -> None:
+        """The message is done; returns when that is durable. As `Message.ack`, for when only the id is at
+        hand: the client remembers the lease under which it delivered the message."""
+
+        async def ack() -> None:
+            await self._client.ack(queue, message_id, channel=channel)
+
+        self._run(ack())
+
+    def nack(
+        self,
+        queue: str,
+        message_id: str,
+        error: str = "",
+        delay_ms: int | None = None,
+        *,
+        channel: str | None = None,
+    ) -> None:
+        """The message failed. As `Message.nack`, for when only the id is at hand."""
+
+        async def nack() -> None:
+            await self._client.nack(queue, message_id, error, delay_ms, channel=channel)
+
+        self._run(nack())
+
+    def extend(self, queue: str, message_id: str, extend_ms: int, *, channel: str | None = None) -> datetime:
+        """Hold the message for `extend_ms` milliseconds from now. Return when the lease ends, by the
+        broker's clock. `Message.extend` also tells the consumer."""
+        return self._run(self._client.extend(queue, message_id, extend_ms, channel=channel))
+
+    def ack_many(self, messages: Iterable[LeasedMessage]) -> None:
+        """Ack many messages, in few frames. SomeFailed tells which were refused and why."""
+        self._run(self._client.ack_many(list(messages)))
+
+    def nack_many(
+        self, messages: Iterable[LeasedMessage], error: str = "", delay_ms: int | None = None
+    ) -> None:
+        """Nack many messages for one reason, in few frames. SomeFailed tells which were refused and why."""
+        self._run(self._client.nack_many(list(messages), error, delay_ms))

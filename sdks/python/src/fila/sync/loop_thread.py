@@ -1,0 +1,52 @@
+"""The thread on which a synchronous client's event loop runs, and the way into it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+ResultT = TypeVar("ResultT")
+
+
+class LoopThread:
+    """An event loop that turns until `stop`, whatever the other threads wait for."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        # A daemon: a program that forgets to close its client still ends.
+        self._thread = threading.Thread(target=self._turn, name="fila-client", daemon=True)
+        self._thread.start()
+
+    def _turn(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
+
+    def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        """Run a coroutine there and wait for its result here."""
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise RuntimeError("a synchronous client cannot be called from its own loop's thread")
+        waiting: Future[ResultT] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return waiting.result()
+        except BaseException:
+            # Ctrl-C ends the wait, not the work: without this it would go on unseen.
+            waiting.cancel()
+            raise
+
+    def do(self, work: Callable[[], object]) -> None:
+        """Call something there, soon, without waiting. On a stopped loop: nothing."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(work)
+
+    def stop(self) -> None:
+        """Let the loop end and wait for its thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
