@@ -1,0 +1,146 @@
+"""Every way a start can go wrong: an exit code, and one line that says what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from fila_server import commands, errors, main
+from fila_server.settings import Address, AddressOrOff, Config, Metrics, Redis, Server
+from tests.edge.fake_engine import FakeAdmin, FakeEngine
+
+STORE_ERRORS = [
+    (errors.DataDirInUse("DIR"), "data directory DIR is in use by another server. Stop that server, or"),
+    (
+        errors.DataDirUnwritable("DIR", "Read-only file system"),
+        "cannot write to data directory DIR: Read-only",
+    ),
+    (
+        errors.FormatTooNew("DIR", 9, 1),
+        "data directory DIR has format 9, but this server reads up to 1. Start",
+    ),
+    (
+        errors.StoreDamaged("DIR", "queue orders"),
+        "data directory DIR is damaged: queue orders. Restore a copy, or",
+    ),
+    (RuntimeError("IO error:\n lost"), "cannot be opened: IO error: lost. Check the disk"),
+]
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Stand in for the compiled core; what it is told to raise comes last in the list."""
+    told: list[Any] = []
+
+    class Engine(FakeEngine):
+        def __init__(self, data_dir: str, settings: dict[str, int | str], **times: int) -> None:
+            super().__init__()
+            if told:
+                raise told.pop()
+            told.append((data_dir, settings, times))
+
+    module = types.ModuleType("fila_server.core.engine")
+    module.Engine = Engine  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "fila_server.core.engine", module)
+    return told
+
+
+def _run(tmp_path: Path, **environ: str) -> Any:
+    env = {"FILA_SERVER__LISTEN_ADDR": "127.0.0.1:0", "FILA_DATA_DIR": str(tmp_path / "data"), **environ}
+    return CliRunner().invoke(main.main, [], env=env)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"), STORE_ERRORS, ids=[type(error).__name__ for error, _ in STORE_ERRORS]
+)
+def test_a_store_that_cannot_be_opened_exits_1_with_one_line(
+    tmp_path: Path, opened: list[Any], error: Exception, line: str
+) -> None:
+    opened.append(error)
+
+    result = _run(tmp_path)
+
+    assert result.exit_code == 1
+    assert line in result.stderr
+    assert result.stderr.startswith("fila-server: ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_data_directory_that_cannot_be_made_exits_1(tmp_path: Path, opened: list[Any]) -> None:
+    (tmp_path / "data").write_text("a file")
+
+    result = _run(tmp_path)
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith(
+        f"fila-server: cannot write to data directory {tmp_path / 'data'}: File exists."
+    )
+
+
+def test_a_core_that_was_never_built_says_how_to_build_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fila_server.core.engine", None)
+
+    result = _run(tmp_path)
+
+    assert result.exit_code == 1
+    assert "Run `make build`" in result.stderr
+
+
+@pytest.mark.parametrize("setting", ["server.listen_addr", "redis.bind_address"])
+async def test_a_taken_port_closes_the_store_and_names_the_setting(engine: FakeEngine, setting: str) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        taken = Address(f"127.0.0.1:{holder.getsockname()[1]}")
+        free = Address("127.0.0.1:0")
+        settings = _quiet(
+            grpc=taken if setting.startswith("server") else free,
+            redis=taken if setting.startswith("redis") else free,
+        )
+
+        with pytest.raises(errors.PortTaken, match=f"cannot listen on {taken}.*change {setting}"):
+            await main.serve(engine, settings)
+
+    assert engine.stopped
+
+
+def _quiet(grpc: Address, redis: Address) -> Config:
+    return Config(
+        server=Server(listen_addr=grpc),
+        redis=Redis(bind_address=redis),
+        metrics=Metrics(listen_addr=AddressOrOff("")),
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_drains_and_closes_the_store(engine: FakeEngine, number: signal.Signals) -> None:
+    FakeAdmin(engine)
+    free = Address("127.0.0.1:0")
+    serving = asyncio.ensure_future(main.serve(engine, _quiet(free, free)))
+    await engine.until(commands.LIST_CONFIG)
+
+    os.kill(os.getpid(), number)
+    await asyncio.wait_for(serving, 5)
+
+    assert engine.stopped
+
+
+def test_the_core_is_opened_with_flat_settings_and_the_time(tmp_path: Path, opened: list[Any]) -> None:
+    main.open_engine(Config(server=Server(data_dir=str(tmp_path / "deep" / "data"))))
+
+    [(data_dir, settings, times)] = opened
+    assert data_dir == str(tmp_path / "deep" / "data")
+    assert settings["scheduler.quantum"] == 1000
+    assert set(times) == {"mono_ns", "wall_ns", "seed"}
+    assert 0 <= times["seed"] < 2**63
