@@ -267,6 +267,28 @@ BAD_REQUESTS = [
     ),
     ("GetConfig", admin_pb2.GetConfigRequest(), "key must not be empty"),
     ("ListConfig", admin_pb2.ListConfigRequest(prefix="k" * 301), "prefix must be at most 300 bytes"),
+    ("CreateChannel", admin_pb2.CreateChannelRequest(queue="q"), "channel must be 1 to 251 bytes"),
+    (
+        "CreateChannel",
+        admin_pb2.CreateChannelRequest(queue="q", channel="c", time={"nanos": -1}),
+        "time must be",
+    ),
+    ("DeleteChannel", admin_pb2.DeleteChannelRequest(queue="q"), "channel must be 1 to 251 bytes"),
+    ("ListChannels", admin_pb2.ListChannelsRequest(), "queue must be 1 to 255 bytes"),
+    ("SeekChannel", admin_pb2.SeekChannelRequest(queue="q"), "target must be given"),
+    ("SeekChannel", admin_pb2.SeekChannelRequest(queue="q", channel=".", offset=1), "channel must be of A-Z"),
+    (
+        "PurgeChannel",
+        admin_pb2.PurgeChannelRequest(queue="q", fairness_key="k" * 257),
+        "fairness_key must be",
+    ),
+    ("SetKeyPolicy", admin_pb2.SetKeyPolicyRequest(queue="q"), "fairness_key must not be empty"),
+    (
+        "SetKeyPolicy",
+        admin_pb2.SetKeyPolicyRequest(queue="q", fairness_key="k", weight=1001),
+        "weight must be at",
+    ),
+    ("ExplainKey", admin_pb2.ExplainKeyRequest(queue="q"), "fairness_key must not be empty"),
 ]
 
 
@@ -294,9 +316,9 @@ async def test_a_request_that_is_right_reaches_the_core_as_it_came(stub: Any, en
 
 
 async def test_what_comes_later_says_so(stub: Any) -> None:
-    code, details = await _refusal(stub.ExplainKey(admin_pb2.ExplainKeyRequest(queue="q")))
+    code, details = await _refusal(stub.Redrive(admin_pb2.RedriveRequest(dlq_queue="q.dlq")))
     assert code is grpc.StatusCode.UNIMPLEMENTED
-    assert "ExplainKey is not implemented" in details
+    assert "Redrive is not implemented" in details
     call = stub.ReadLog(admin_pb2.ReadLogRequest(queue="q"))
     code, _ = await _refusal(call.read())
     assert code is grpc.StatusCode.UNIMPLEMENTED

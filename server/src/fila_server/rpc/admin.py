@@ -17,6 +17,7 @@ from fila.v1 import admin_pb2 as pb
 from fila_server import commands, errors
 from fila_server.broker import Broker
 from fila_server.rpc import queue_rules as rules
+from fila_server.rpc.admin_rules import AdminRules
 from fila_server.rpc.service import Context
 from fila_server.rpc.status import abort
 from fila_server.rpc.wire_fault import explain
@@ -24,47 +25,51 @@ from fila_server.settings import Limits
 
 SERVICE = "fila.v1.FilaAdmin"
 
-PEEK_MESSAGES_MAX = 1_000
-STATS_KEYS_MAX = 100_000
-
 Check = Callable[[Any], None]
 
 
 def handlers(broker: Broker, limits: Limits) -> grpc.GenericRpcHandler:
     """Every method of the service, registered on raw bytes."""
-    admin = _Admin(broker, limits)
+    check = AdminRules(limits)
     plain: dict[str, tuple[int, type[Message], Check]] = {
-        "GetQueue": (commands.GET_QUEUE, pb.GetQueueRequest, admin.check_queue),
-        "DeleteQueue": (commands.DELETE_QUEUE, pb.DeleteQueueRequest, admin.check_own_queue),
-        "ListQueues": (commands.LIST_QUEUES, pb.ListQueuesRequest, _check_nothing),
-        "PurgeQueue": (commands.PURGE_QUEUE, pb.PurgeQueueRequest, admin.check_view),
-        "PeekMessages": (commands.PEEK_MESSAGES, pb.PeekMessagesRequest, admin.check_peek),
-        "GetStats": (commands.GET_STATS, pb.GetStatsRequest, admin.check_stats),
-        "SetConfig": (commands.SET_CONFIG, pb.SetConfigRequest, admin.check_set_config),
-        "GetConfig": (commands.GET_CONFIG, pb.GetConfigRequest, admin.check_config_key),
-        "ListConfig": (commands.LIST_CONFIG, pb.ListConfigRequest, admin.check_prefix),
+        "GetQueue": (commands.GET_QUEUE, pb.GetQueueRequest, check.queue),
+        "DeleteQueue": (commands.DELETE_QUEUE, pb.DeleteQueueRequest, check.changed_queue),
+        "ListQueues": (commands.LIST_QUEUES, pb.ListQueuesRequest, check.nothing),
+        "PurgeQueue": (commands.PURGE_QUEUE, pb.PurgeQueueRequest, check.view),
+        "PeekMessages": (commands.PEEK_MESSAGES, pb.PeekMessagesRequest, check.peek),
+        "GetStats": (commands.GET_STATS, pb.GetStatsRequest, check.stats),
+        "SetConfig": (commands.SET_CONFIG, pb.SetConfigRequest, check.set_config),
+        "GetConfig": (commands.GET_CONFIG, pb.GetConfigRequest, check.config_key),
+        "ListConfig": (commands.LIST_CONFIG, pb.ListConfigRequest, check.prefix),
+        "CreateChannel": (commands.CREATE_CHANNEL, pb.CreateChannelRequest, check.new_channel),
+        "DeleteChannel": (commands.DELETE_CHANNEL, pb.DeleteChannelRequest, check.channel),
+        "ListChannels": (commands.LIST_CHANNELS, pb.ListChannelsRequest, check.queue),
+        "SeekChannel": (commands.SEEK_CHANNEL, pb.SeekChannelRequest, check.seek),
+        "PurgeChannel": (commands.PURGE_CHANNEL, pb.PurgeChannelRequest, check.view),
+        "SetKeyPolicy": (commands.SET_KEY_POLICY, pb.SetKeyPolicyRequest, check.key_policy),
+        "ExplainKey": (commands.EXPLAIN_KEY, pb.ExplainKeyRequest, check.explained_key),
     }
+    queues = _Queues(broker, limits, check)
     methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-        name: grpc.unary_unary_rpc_method_handler(_plain(broker, kind, request_type, check))
-        for name, (kind, request_type, check) in plain.items()
+        name: grpc.unary_unary_rpc_method_handler(_plain(broker, kind, request_type, row_check))
+        for name, (kind, request_type, row_check) in plain.items()
     }
-    methods["CreateQueue"] = grpc.unary_unary_rpc_method_handler(_answering(admin.create_queue))
-    methods["UpdateQueue"] = grpc.unary_unary_rpc_method_handler(_answering(admin.update_queue))
-    for name in ("Redrive", "CreateChannel", "DeleteChannel", "ListChannels", "SeekChannel", "PurgeChannel",
-                 "SetKeyPolicy", "ExplainKey"):  # fmt: skip
-        methods[name] = grpc.unary_unary_rpc_method_handler(_answering(_not_yet(name)))
-    methods["ReadLog"] = grpc.unary_stream_rpc_method_handler(_read_log)
+    methods["CreateQueue"] = grpc.unary_unary_rpc_method_handler(_answering(queues.create))
+    methods["UpdateQueue"] = grpc.unary_unary_rpc_method_handler(_answering(queues.update))
+    methods["Redrive"] = grpc.unary_unary_rpc_method_handler(_answering(_refuse_redrive))
+    methods["ReadLog"] = grpc.unary_stream_rpc_method_handler(_refuse_read_log)
     return grpc.method_handlers_generic_handler(SERVICE, methods)
 
 
-class _Admin:
-    """The checks, with the limits they check against."""
+class _Queues:
+    """The two calls that carry a config."""
 
-    def __init__(self, broker: Broker, limits: Limits) -> None:
+    def __init__(self, broker: Broker, limits: Limits, check: AdminRules) -> None:
         self._broker = broker
         self._limits = limits
+        self._check = check
 
-    async def create_queue(self, frame: bytes) -> bytes:
+    async def create(self, frame: bytes) -> bytes:
         request = parse(pb.CreateQueueRequest, frame)
         rules.check_new_name("name", request.name)
         config = rules.complete(request.config, self._limits)
@@ -72,9 +77,9 @@ class _Admin:
         complete = pb.CreateQueueRequest(name=request.name, config=config)
         return await self._broker.call(commands.CREATE_QUEUE, complete.SerializeToString())
 
-    async def update_queue(self, frame: bytes) -> bytes:
+    async def update(self, frame: bytes) -> bytes:
         request = parse(pb.UpdateQueueRequest, frame)
-        self.check_own_queue(request)
+        self._check.changed_queue(request)
         # Two updates that each read, merge and write must not undo one another.
         async with self._broker.mirror.update_lock:
             current = self._broker.queue_configs.get(request.queue)
@@ -86,54 +91,6 @@ class _Admin:
                 queue=request.queue, config=config, update_mask=request.update_mask
             )
             return await self._broker.call(commands.UPDATE_QUEUE, complete.SerializeToString())
-
-    def check_queue(self, request: Any) -> None:
-        rules.check_name("queue", request.queue)
-
-    def check_own_queue(self, request: Any) -> None:
-        rules.check_name("queue", request.queue)
-        if request.queue.startswith(rules.RESERVED_PREFIX):
-            raise errors.Invalid("queue", "is the broker's own and is not changed from outside")
-
-    def check_view(self, request: Any) -> None:
-        """A queue and, where they are given, a channel and a fairness key."""
-        rules.check_name("queue", request.queue)
-        if request.channel:
-            rules.check_name("channel", request.channel)
-        self._check_bytes("fairness_key", request.fairness_key, self._limits.fairness_key_bytes_max)
-
-    def check_peek(self, request: pb.PeekMessagesRequest) -> None:
-        self.check_view(request)
-        if request.max_messages > PEEK_MESSAGES_MAX:
-            raise errors.LimitExceeded(
-                "max_messages", f"must be at most {PEEK_MESSAGES_MAX}, got {request.max_messages}"
-            )
-
-    def check_stats(self, request: pb.GetStatsRequest) -> None:
-        rules.check_name("queue", request.queue)
-        if request.channel:
-            rules.check_name("channel", request.channel)
-        if request.max_keys > STATS_KEYS_MAX:
-            raise errors.LimitExceeded(
-                "max_keys", f"must be at most {STATS_KEYS_MAX}, got {request.max_keys}"
-            )
-
-    def check_config_key(self, request: Any) -> None:
-        if not request.key:
-            raise errors.Invalid("key", "must not be empty")
-        self._check_bytes("key", request.key, self._limits.config_key_bytes_max)
-
-    def check_set_config(self, request: pb.SetConfigRequest) -> None:
-        self.check_config_key(request)
-        self._check_bytes("value", request.value, self._limits.config_value_bytes_max)
-
-    def check_prefix(self, request: pb.ListConfigRequest) -> None:
-        self._check_bytes("prefix", request.prefix, self._limits.config_key_bytes_max)
-
-    def _check_bytes(self, field: str, text: str, bytes_max: int) -> None:
-        size = len(text.encode())
-        if size > bytes_max:
-            raise errors.LimitExceeded(field, f"must be at most {bytes_max} bytes, got {size}")
 
 
 def parse(request_type: type[Any], frame: bytes) -> Any:
@@ -164,16 +121,9 @@ def _answering(call: Callable[[bytes], Awaitable[bytes]]) -> Callable[[bytes, Co
     return handle
 
 
-def _not_yet(name: str) -> Callable[[bytes], Awaitable[bytes]]:
-    async def refuse(_frame: bytes) -> bytes:
-        raise errors.Unimplemented(f"{name} is not implemented by this version of fila-server")
-
-    return refuse
+async def _refuse_redrive(_frame: bytes) -> bytes:
+    raise errors.Unimplemented("Redrive is not implemented by this version of fila-server")
 
 
-async def _read_log(_frame: bytes, context: Context) -> None:
+async def _refuse_read_log(_frame: bytes, context: Context) -> None:
     await abort(context, errors.Unimplemented("ReadLog is not implemented by this version of fila-server"))
-
-
-def _check_nothing(_request: Message) -> None:
-    """For requests without fields."""

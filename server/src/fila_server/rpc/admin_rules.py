@@ -1,0 +1,115 @@
+"""What admin requests must look like: one check a request, each error naming field and bound.
+
+Queue configs have rules of their own, in queue_rules.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fila.v1 import admin_pb2 as pb
+from fila_server.errors import Invalid, LimitExceeded
+from fila_server.rpc import queue_rules as rules
+from fila_server.settings import Limits
+
+PEEK_MESSAGES_MAX = 1_000
+STATS_KEYS_MAX = 100_000
+
+_NANOS_MAX = 999_999_999
+_SECONDS_MAX = 253_402_300_799
+"""The last second of the year 9999, where google.protobuf.Timestamp ends."""
+
+
+class AdminRules:
+    """The checks, with the limits they check against."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    def nothing(self, request: Any) -> None:
+        """For requests without fields."""
+
+    def queue(self, request: Any) -> None:
+        rules.check_name("queue", request.queue)
+
+    def changed_queue(self, request: Any) -> None:
+        """A queue that is about to be changed or deleted."""
+        self.queue(request)
+        if request.queue.startswith(rules.RESERVED_PREFIX):
+            raise Invalid("queue", "is the broker's own and is not changed from outside")
+
+    def view(self, request: Any) -> None:
+        """A queue and, where they are given, a channel and a fairness key."""
+        self.queue(request)
+        if request.channel:
+            rules.check_name("channel", request.channel, bytes_max=rules.NAME_BYTES_MAX)
+        self._bytes("fairness_key", request.fairness_key, self._limits.fairness_key_bytes_max)
+
+    def peek(self, request: pb.PeekMessagesRequest) -> None:
+        self.view(request)
+        self._at_most("max_messages", request.max_messages, PEEK_MESSAGES_MAX)
+
+    def stats(self, request: pb.GetStatsRequest) -> None:
+        self.queue(request)
+        if request.channel:
+            rules.check_name("channel", request.channel, bytes_max=rules.NAME_BYTES_MAX)
+        self._at_most("max_keys", request.max_keys, STATS_KEYS_MAX)
+
+    def config_key(self, request: Any) -> None:
+        if not request.key:
+            raise Invalid("key", "must not be empty")
+        self._bytes("key", request.key, self._limits.config_key_bytes_max)
+
+    def set_config(self, request: pb.SetConfigRequest) -> None:
+        self.config_key(request)
+        self._bytes("value", request.value, self._limits.config_value_bytes_max)
+
+    def prefix(self, request: pb.ListConfigRequest) -> None:
+        self._bytes("prefix", request.prefix, self._limits.config_key_bytes_max)
+
+    def channel(self, request: Any) -> None:
+        """A queue that is about to be changed, and one of its channels by name."""
+        self.changed_queue(request)
+        rules.check_name("channel", request.channel, bytes_max=rules.NAME_BYTES_MAX)
+
+    def new_channel(self, request: pb.CreateChannelRequest) -> None:
+        self.channel(request)
+        if request.WhichOneof("start") == "time":
+            self._moment("time", request.time)
+
+    def seek(self, request: pb.SeekChannelRequest) -> None:
+        self.changed_queue(request)
+        if request.channel:
+            rules.check_name("channel", request.channel, bytes_max=rules.NAME_BYTES_MAX)
+        target = request.WhichOneof("target")
+        if target is None:
+            raise Invalid("target", "must be given: an offset or a time")
+        if target == "time":
+            self._moment("time", request.time)
+
+    def key_policy(self, request: pb.SetKeyPolicyRequest) -> None:
+        self.changed_queue(request)
+        self._fairness_key(request.fairness_key)
+        self._at_most("weight", request.weight, rules.WEIGHT_MAX)
+
+    def explained_key(self, request: pb.ExplainKeyRequest) -> None:
+        self.view(request)
+        self._fairness_key(request.fairness_key)
+
+    def _fairness_key(self, fairness_key: str) -> None:
+        if not fairness_key:
+            raise Invalid("fairness_key", "must not be empty")
+        self._bytes("fairness_key", fairness_key, self._limits.fairness_key_bytes_max)
+
+    def _bytes(self, field: str, text: str, bytes_max: int) -> None:
+        size = len(text.encode())
+        if size > bytes_max:
+            raise LimitExceeded(field, f"must be at most {bytes_max} bytes, got {size}")
+
+    def _at_most(self, field: str, value: int, most: int) -> None:
+        if value > most:
+            raise LimitExceeded(field, f"must be at most {most}, got {value}")
+
+    def _moment(self, field: str, moment: Any) -> None:
+        if not (0 <= moment.seconds <= _SECONDS_MAX and 0 <= moment.nanos <= _NANOS_MAX):
+            raise Invalid(field, "must be a moment from 1970 to 9999")
