@@ -59,7 +59,8 @@ gen-check: $(VENV)/.dev $(BUF) ## Fail if generating again would change anything
 	@rm -rf build/gen-check && mkdir -p build/gen-check
 	@$(BUF) generate --output build/gen-check
 	@diff -r --exclude=__init__.py --exclude=__pycache__ build/gen-check/sdks/python/src/fila/v1 \
-		sdks/python/src/fila/v1 || { echo "The generated code is not current: run make gen." >&2; exit 1; }
+		sdks/python/src/fila/v1 && diff build/gen-check/docs/api-reference.md docs/api-reference.md \
+		|| { echo "The generated code is not current: run make gen." >&2; exit 1; }
 
 fmt: $(VENV)/.dev $(BUF) ## Format Python and proto files
 	ruff format .
