@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
 from fila import Backoff, FilaClient
 from tests.sdk.fake_broker import FakeBroker
 
+QUICK_BACKOFF = Backoff(base_s=0.001, cap_s=0.02, randomness=random.Random(1))
+SETTLE_TIMEOUT_S = 5.0
+
 
 @pytest.fixture
 async def broker() -> AsyncIterator[FakeBroker]:
     """A started broker with one queue, `orders`."""
-    broker = FakeBroker()
+    broker = FakeBroker()  # type: ignore[abstract]  # grpc answers UNIMPLEMENTED for what it lacks
     broker.add("orders")
     await broker.start()
     yield broker
@@ -26,9 +31,48 @@ async def broker() -> AsyncIterator[FakeBroker]:
 async def client(broker: FakeBroker) -> AsyncIterator[FilaClient]:
     """A client that waits hardly at all before it tries again."""
     async with FilaClient.connect(
-        broker.address,
-        retry_for_s=5.0,
-        call_timeout_s=5.0,
-        backoff=Backoff(base_s=0.001, cap_s=0.02, randomness=random.Random(1)),
+        broker.address, retry_for_s=5.0, call_timeout_s=5.0, backoff=QUICK_BACKOFF
     ) as client:
         yield client
+
+
+@pytest.fixture
+def broker_thread() -> Iterator[FakeBroker]:
+    """The same broker on a loop of its own, for clients that block."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    broker = FakeBroker()  # type: ignore[abstract]
+    broker.add("orders")
+    asyncio.run_coroutine_threadsafe(broker.start(), loop).result()
+    yield broker
+    asyncio.run_coroutine_threadsafe(broker.stop(), loop).result()
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+async def until(holds: Callable[[], object]) -> None:
+    """Let the loop turn until something holds."""
+    async with asyncio.timeout(SETTLE_TIMEOUT_S):
+        while not holds():
+            await asyncio.sleep(0.001)
+
+
+class ManualClock:
+    """Time that passes when the test says so; sleeping is noted and takes no time at all."""
+
+    def __init__(self) -> None:
+        self.slept_s: list[float] = []
+        self._now_s = 1000.0
+
+    def now_s(self) -> float:
+        return self._now_s
+
+    def advance(self, seconds: float) -> None:
+        self._now_s += seconds
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept_s.append(seconds)
+        self._now_s += seconds
+        await asyncio.sleep(0)

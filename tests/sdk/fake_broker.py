@@ -7,6 +7,7 @@ its streams, make it refuse, and read what frames reached it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
@@ -68,12 +69,13 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         self.refusals: deque[Refusal] = deque()
         self.answering = asyncio.Event()
         self.answering.set()
-        self.sessions: set[asyncio.Task[Any]] = set()
+        self.sessions = 0
         self.released: list[int] = []
         self.port = 0
         self._numbers = itertools.count(1)
         self._lease_ids = itertools.count(100)
         self._server: grpc.aio.Server | None = None
+        self._wires: set[asyncio.StreamWriter] = set()
 
     # The process.
 
@@ -81,21 +83,36 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
         service_pb2_grpc.add_FilaServiceServicer_to_server(self, self._server)
         admin_pb2_grpc.add_FilaAdminServicer_to_server(self, self._server)
-        self.port = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
+        self._inner_port = self._server.add_insecure_port("127.0.0.1:0")
         await self._server.start()
+        self._proxy = await asyncio.start_server(self._carry, "127.0.0.1", self.port)
+        self.port = self._proxy.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
         assert self._server is not None
+        self._proxy.close()
+        self.break_connections()
         await self._server.stop(None)
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    def break_streams(self) -> None:
-        """End every stream as a lost connection would."""
-        for session in [*self.sessions]:
-            session.cancel()
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Carry a client's bytes to the gRPC server and back, so that the wire between can be cut."""
+        there = await asyncio.open_connection("127.0.0.1", self._inner_port)
+        self._wires |= {writer, there[1]}
+        try:
+            await asyncio.gather(_copy(reader, there[1]), _copy(there[0], writer))
+        finally:
+            for wire in (writer, there[1]):
+                wire.close()
+                self._wires.discard(wire)
+
+    def break_connections(self) -> None:
+        """Cut every wire."""
+        for wire in self._wires:
+            wire.transport.abort()
 
     def add(self, queue: str) -> Queue:
         self.queues[queue] = Queue(queue, admin_pb2.QueueConfig(visibility_timeout_ms=LEASE_S * 1000))
@@ -137,7 +154,7 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         return result
 
     def deliver(self, queue: Queue, most: int) -> list[messages_pb2.Message]:
-        delivered = []
+        delivered: list[messages_pb2.Message] = []
         while queue.ready and len(delivered) < most:
             message = messages_pb2.Message()
             message.CopyFrom(queue.ready.popleft())
@@ -208,9 +225,7 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         self, requests: AsyncIterator[service_pb2.EnqueueStreamRequest], context: Any
     ) -> AsyncIterator[service_pb2.EnqueueStreamResponse]:
         self.calls.append("EnqueueStream")
-        task = asyncio.current_task()
-        assert task is not None
-        self.sessions.add(task)
+        self.sessions += 1
         try:
             async for request in requests:
                 messages = request.batch.messages
@@ -219,7 +234,7 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
                 await self.answering.wait()
                 yield service_pb2.EnqueueStreamResponse(sequence=request.sequence, results=results)
         finally:
-            self.sessions.discard(task)
+            self.sessions -= 1
 
     # Consuming.
 
@@ -231,10 +246,8 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
             await self.abort(context, refusal)
         if not queue.ready and request.wait_ms:
             queue.changed.clear()
-            try:
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(queue.changed.wait(), request.wait_ms / 1000)
-            except TimeoutError:
-                pass
         return service_pb2.LeaseResponse(messages=self.deliver(queue, request.max_messages or 1))
 
     async def ConsumeSession(
@@ -247,9 +260,7 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         except Refusal as refusal:
             await self.abort(context, refusal)
         session = FakeSession(self, queue, opened.max_in_flight or 256)
-        task = asyncio.current_task()
-        assert task is not None
-        self.sessions.add(task)
+        self.sessions += 1
         listener = asyncio.create_task(session.listen(requests))
         try:
             yield service_pb2.ConsumeSessionResponse(
@@ -278,7 +289,7 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
                     wait.cancel()
         finally:
             listener.cancel()
-            self.sessions.discard(task)
+            self.sessions -= 1
 
     async def AckBatch(
         self, request: service_pb2.AckBatchRequest, context: Any
@@ -458,3 +469,11 @@ class FakeSession:
             if message is not None:
                 self.broker.released.append(lease_id)
                 self.broker.give_back(self.queue, message)
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+    writer.close()

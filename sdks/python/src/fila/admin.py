@@ -14,7 +14,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from grpc.aio import EOF, AioRpcError
 
 from fila import methods
-from fila.connection import Connection, answer_lost_unless_said
+from fila.connection import Connection, unavailable_unless_said
 from fila.errors import Unavailable, from_rpc_error
 from fila.messages import StoredMessage, to_timestamp
 from fila.methods import Method, Request, Response
@@ -353,7 +353,7 @@ class AdminCalls:
                 finally:
                     stream.cancel()
             except AioRpcError as failure:
-                error = answer_lost_unless_said(from_rpc_error(failure, {"queue": queue}))
+                error = unavailable_unless_said(from_rpc_error(failure, {"queue": queue}))
                 lost_at_s = options.clock.now_s() if lost_at_s is None else lost_at_s
                 wait_s = options.backoff.wait_s(attempt)
                 gave_up = options.clock.now_s() + wait_s > lost_at_s + options.retry_for_s

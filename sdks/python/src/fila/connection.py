@@ -111,6 +111,9 @@ class Connection:
                 response: Response = await unary(request, timeout=timeout)
             except AioRpcError as failure:
                 raise answer_lost_unless_said(from_rpc_error(failure, known)) from failure
+            except asyncio.CancelledError:
+                raise_if_cancelled()
+                raise AnswerLost("the request may have arrived, but the broker cancelled the call") from None
             return response
 
         return await self.retried(attempt, may_repeat=may_repeat)
@@ -207,18 +210,44 @@ class Connection:
         return unary
 
 
+def raise_if_cancelled() -> None:
+    """In an `except CancelledError`: go on raising it, if it was this task that was cancelled.
+
+    grpc.aio raises the same error for a call that ended with status CANCELLED, whoever ended it.
+    """
+    task = asyncio.current_task()
+    if task is None or task.cancelling():
+        raise  # noqa: PLE0704 - the one being handled
+
+
+_TRANSPORT_CODES = (
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.CANCELLED,
+    grpc.StatusCode.UNKNOWN,
+)
+
+
+def is_transport_failure(error: FilaError) -> bool:
+    """Whether the connection failed, rather than the broker said something."""
+    return error.code in _TRANSPORT_CODES and not is_the_brokers_word(error)
+
+
 def answer_lost_unless_said(error: FilaError) -> FilaError:
-    """Turn a failure of the transport into AnswerLost; leave alone what the broker itself said."""
-    code = error.code
-    lost = (
-        grpc.StatusCode.UNAVAILABLE,
-        grpc.StatusCode.DEADLINE_EXCEEDED,
-        grpc.StatusCode.CANCELLED,
-        grpc.StatusCode.UNKNOWN,
-    )
-    if is_the_brokers_word(error) or code not in lost:
+    """Of a call: turn a failure of the transport into AnswerLost."""
+    if not is_transport_failure(error):
         return error
-    answer_lost = AnswerLost(f"the request may have arrived, but no answer came: {error}")
-    answer_lost.code = code
-    answer_lost.__cause__ = error.__cause__
-    return answer_lost
+    return _instead_of(error, AnswerLost(f"the request may have arrived, but no answer came: {error}"))
+
+
+def unavailable_unless_said(error: FilaError) -> FilaError:
+    """Of a stream: turn a failure of the transport into Unavailable; what was under way is for others to say."""
+    if not is_transport_failure(error):
+        return error
+    return _instead_of(error, Unavailable(f"the stream broke: {error}"))
+
+
+def _instead_of(error: FilaError, other: FilaError) -> FilaError:
+    other.code = error.code
+    other.__cause__ = error.__cause__
+    return other

@@ -24,7 +24,7 @@ from typing import cast
 
 from grpc.aio import EOF, AioRpcError, StreamStreamCall, UsageError
 
-from fila.connection import Connection, answer_lost_unless_said
+from fila.connection import Connection, raise_if_cancelled, unavailable_unless_said
 from fila.errors import (
     AnswerLost,
     ClientClosed,
@@ -192,11 +192,9 @@ class Producer:
         except (AioRpcError, UsageError, asyncio.InvalidStateError) as error:
             _log.debug("write on a broken stream: %r", error)
         except asyncio.CancelledError:
-            # grpc.aio says this too of a stream that was cancelled, when nobody cancelled the writer.
-            writer = asyncio.current_task()
-            if writer is None or writer.cancelling():
-                failure = ClientClosed("the client was closed before the answer came")
-                raise
+            failure = ClientClosed("the client was closed before the answer came")
+            raise_if_cancelled()
+            failure = None
         finally:
             self._stream = None
             stream.cancel()
@@ -241,11 +239,11 @@ class Producer:
         try:
             while (response := await stream.read()) is not EOF:
                 self._take_in(cast("EnqueueStreamResponse", response))
-            return AnswerLost("the broker ended the stream before it answered")
+            return Unavailable("the broker ended the stream")
         except AioRpcError as failure:
-            return answer_lost_unless_said(from_rpc_error(failure, {}))
+            return unavailable_unless_said(from_rpc_error(failure, {}))
         except (UsageError, asyncio.InvalidStateError, asyncio.CancelledError) as failure:
-            return AnswerLost(f"the stream broke before the answer came: {failure!r}")
+            return Unavailable(f"the stream was cancelled ({type(failure).__name__})")
         finally:
             self._stream_ended = True
             self._wake.set()
@@ -349,7 +347,7 @@ class Producer:
 
 def as_lost(failure: FilaError, message: EnqueueMessage) -> FilaError:
     """Return what the sender of a message in flight must know: above all, that it may have been stored."""
-    if isinstance(failure, Unavailable) and not isinstance(failure, AnswerLost):
+    if isinstance(failure, Unavailable):
         lost = AnswerLost(
             f"the message for {message.queue} may have been stored, but no answer came: {failure}"
         )

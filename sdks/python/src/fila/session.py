@@ -19,7 +19,7 @@ from typing import Generic, TypeVar, cast
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from grpc.aio import EOF, AioRpcError, StreamStreamCall, UsageError
 
-from fila.connection import Connection, answer_lost_unless_said
+from fila.connection import Connection, raise_if_cancelled, unavailable_unless_said
 from fila.errors import ClientClosed, FilaError, Overloaded, Unavailable, from_rpc_error
 from fila.messages import LeasedMessage
 from fila.methods import CONSUME_SESSION
@@ -115,10 +115,13 @@ class Session(Generic[MessageT]):
                 raise Unavailable("the broker ended the consumer's stream")
         except AioRpcError as failure:
             if not self._close_sent:
-                raise answer_lost_unless_said(from_rpc_error(failure, known)) from failure
+                raise unavailable_unless_said(from_rpc_error(failure, known)) from failure
         except (UsageError, asyncio.InvalidStateError) as failure:
             # What grpc.aio says of a stream that ended under a write.
             raise Unavailable(f"the consumer's stream broke: {failure!r}") from failure
+        except asyncio.CancelledError:
+            raise_if_cancelled()
+            raise Unavailable("the consumer's stream was cancelled") from None
         finally:
             self._stream = None
             stream.cancel()
@@ -193,10 +196,7 @@ class Session(Generic[MessageT]):
                 # The reader meets the same end, and knows what to do about it.
                 _log.debug("write on a broken stream: %r", failure)
             except asyncio.CancelledError:
-                # grpc.aio says this too of a stream that was cancelled, when nobody cancelled the writer.
-                writer = asyncio.current_task()
-                if writer is None or writer.cancelling():
-                    raise
+                raise_if_cancelled()
 
     # Leaving.
 
