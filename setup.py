@@ -66,6 +66,13 @@ def extensions() -> list[Extension]:
     return modules
 
 
+def forget_removed_modules() -> None:
+    """A module whose .pyx is gone must not go on working here and fail everywhere else."""
+    for built in SOURCES.rglob("*.so"):
+        if not built.with_name(built.name.partition(".")[0] + ".pyx").exists():
+            built.unlink()
+
+
 class BuildExt(build_ext):
     """Compiles two modules at a time; more would starve the other users of a small machine."""
 
@@ -85,6 +92,7 @@ if __name__ == "__main__":
     # Two builds in one tree would write the same files; the second waits here.
     with (WORK / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        forget_removed_modules()
         setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExt})
     if FAILED:
         sys.exit(f"did not compile: {', '.join(FAILED)}")
