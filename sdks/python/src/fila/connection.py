@@ -225,6 +225,7 @@ _TRANSPORT_CODES = (
     grpc.StatusCode.DEADLINE_EXCEEDED,
     grpc.StatusCode.CANCELLED,
     grpc.StatusCode.UNKNOWN,
+    grpc.StatusCode.INTERNAL,  # grpc.aio's word for a write on a connection that is gone
 )
 
 

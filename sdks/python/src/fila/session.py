@@ -76,12 +76,13 @@ class Session(Generic[MessageT]):
                     return
                 except (Unavailable, Overloaded) as error:
                     if self._opened:
+                        self._opened = False
                         attempt = 0
                         outage_began_at_s = options.clock.now_s()
                     wait_s = options.backoff.wait_s(attempt)
                     if give_up_at_s is not None and options.clock.now_s() + wait_s > give_up_at_s:
                         raise
-                    _log.info("consumer of %s lost its stream, reopening it: %s", self._settler.queue, error)
+                    _log.warning("consumer of %s lost its stream, reopening it: %s", self._settler.queue, error)
                     attempt += 1
                     await options.clock.sleep(wait_s)
         except FilaError as error:
@@ -95,7 +96,6 @@ class Session(Generic[MessageT]):
 
     async def _follow_stream(self) -> None:
         """Open a stream and take in what comes; return when it ends because we left."""
-        self._opened = False
         known = {"queue": self._settler.queue, "channel": self._settler.channel}
         stream: SessionStream = self._connection.open_stream(CONSUME_SESSION)
         self._stream = stream
