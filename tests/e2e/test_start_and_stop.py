@@ -1,0 +1,118 @@
+"""The process: what it says when it cannot start, and how it goes when it is told to."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import grpc
+import pytest
+
+from fila.v1 import admin_pb2, service_pb2
+from tests.e2e.conftest import RunningServer, StartServer, launch
+
+pytestmark = pytest.mark.e2e
+
+
+def _fails(server: RunningServer) -> tuple[int, str]:
+    """Exit code, and the one line for people; log lines are JSON."""
+    try:
+        code = server.process.wait(15)
+    except subprocess.TimeoutExpired:
+        server.process.kill()
+        raise
+    lines = [line for line in server.log_file.read_text().splitlines() if not line.startswith("{")]
+    assert len(lines) == 1, lines
+    return code, lines[0]
+
+
+def test_a_taken_port_is_exit_1_and_names_the_setting(tmp_path: Path) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        address = f"127.0.0.1:{holder.getsockname()[1]}"
+
+        code, line = _fails(launch(tmp_path / "data", tmp_path / "log", FILA_SERVER__LISTEN_ADDR=address))
+
+    assert code == 1
+    assert f"cannot listen on {address}" in line
+    assert "change server.listen_addr" in line
+
+
+def test_a_data_directory_in_use_is_exit_1_and_the_other_server_goes_on(
+    tmp_path: Path, start_server: StartServer
+) -> None:
+    first = start_server()
+
+    code, line = _fails(launch(first.data_dir, tmp_path / "second.log"))
+
+    assert code == 1
+    assert "is in use by another server. Stop that server, or" in line
+    first.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="still-there"), timeout=5)
+
+
+def test_a_data_directory_that_is_a_file_is_exit_1(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+
+    code, line = _fails(launch(tmp_path / "data", tmp_path / "log"))
+
+    assert code == 1
+    assert "cannot write to data directory" in line
+
+
+def test_a_mistyped_setting_is_exit_2(tmp_path: Path) -> None:
+    code, line = _fails(launch(tmp_path / "data", tmp_path / "log", FILA_SCHEDULER__QUANTUM="lots"))
+
+    assert code == 2
+    assert "scheduler.quantum must be a whole number" in line
+
+
+def test_a_server_open_to_everyone_says_so(start_server: StartServer) -> None:
+    warned = start_server(FILA_SERVER__LISTEN_ADDR="0.0.0.0:0").event("server.unprotected")
+
+    assert warned is not None
+    assert warned["level"] == "warning"
+    assert warned["setting"] == "server.listen_addr"
+
+
+def test_a_server_on_loopback_does_not_warn(start_server: StartServer) -> None:
+    assert start_server().event("server.unprotected") is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_polite_stop_ends_consumers_and_exits_0(start_server: StartServer, number: signal.Signals) -> None:
+    server = start_server()
+    server.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="orders"))
+    consumer = server.service.Consume(service_pb2.ConsumeRequest(queue="orders"))
+    server.service.Enqueue(service_pb2.EnqueueRequest(queue="orders", payload=b"x"))
+    next(consumer)
+    pull = server.service.Lease.future(service_pb2.LeaseRequest(queue="orders", wait_ms=60_000))
+    time.sleep(0.1)
+    started_s = time.monotonic()
+
+    server.process.send_signal(number)
+    with pytest.raises(grpc.RpcError) as stream_ended:
+        next(consumer)
+    with pytest.raises(grpc.RpcError) as pull_ended:
+        pull.result()
+
+    assert stream_ended.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert pull_ended.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert server.stop(number) == 0
+    assert time.monotonic() - started_s < 10
+    assert server.event("server.stopped") is not None
+
+
+def test_what_was_stored_is_there_after_a_polite_restart(start_server: StartServer) -> None:
+    first = start_server()
+    first.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="orders"))
+    stored = first.service.Enqueue(service_pb2.EnqueueRequest(queue="orders", payload=b"kept"))
+    assert first.stop() == 0
+
+    second = start_server(first.data_dir)
+    [message] = second.service.Lease(service_pb2.LeaseRequest(queue="orders")).messages
+
+    assert (message.id, message.payload) == (stored.message_id, b"kept")
