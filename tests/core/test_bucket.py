@@ -170,6 +170,16 @@ def test_who_sleeps_until_a_token_is_due_finds_it():
             bucket.refill(bucket.due_ns(), True)
 
 
+def test_ten_tenths_of_a_token_are_a_token():
+    bucket = TokenBucket(0.1, 1)
+    bucket.take()
+    for second in range(1, 11):
+        bucket.refill(second * NS_PER_S, True)
+    assert bucket.level < 1  # in doubles
+    assert bucket.has()
+    assert bucket.tokens() == 1
+
+
 def test_a_new_limit_keeps_the_level_and_clamps_it():
     bucket = TokenBucket(10, 100)
     bucket.configure(1, 20, 0)

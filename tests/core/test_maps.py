@@ -117,6 +117,16 @@ def test_only_the_very_text_that_is_in_the_map_can_be_removed():
     assert table.get(b"same bytes") is None
 
 
+def test_a_text_of_the_same_hash_is_not_taken_for_another():
+    table = TextTable()
+    table.put(1, b"abcd")
+    collision = hash_text(b"abcd")
+
+    assert table.get_hashed(b"abcd", collision) == 1
+    for other in (b"abce", b"abc", b"", b"abcde"):
+        assert table.get_hashed(other, collision) is None
+
+
 def test_texts_that_differ_only_past_a_zero_byte_or_in_length_are_different():
     table = TextTable()
     similar = [b"", b"\0", b"\0\0", b"a", b"a\0", b"a\0b", b"a\0c", b"a" * 16, b"a" * 17, b"a" * 33]

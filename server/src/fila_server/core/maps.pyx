@@ -71,7 +71,7 @@ cdef uint64_t text_hash(const char* text, uint32_t length) noexcept nogil:
         first = 0
         last = 0
     hash = fila_fold(first ^ _secret[1], last ^ hash)
-    return fila_fold(hash ^ _secret[2], _secret[0] + length)
+    return fila_fold(hash ^ _secret[2], _secret[1])
 
 
 maps_seed(0)                                     # so that a process which never seeds still has odd secrets
@@ -365,6 +365,10 @@ cdef class TextTable:
     def get(self, bytes text):
         """The number under which the text was put, or None."""
         return self._number(<uint64_t>textmap_get(&self.map, text, len(text)))
+
+    def get_hashed(self, bytes text, uint64_t hash):
+        """As get, with any number for a hash: as if the text had that one."""
+        return self._number(<uint64_t>textmap_get_hashed(&self.map, text, len(text), hash))
 
     def remove(self, uint64_t number):
         """Whether the text put under this number was in. Its copy stays with the table."""
