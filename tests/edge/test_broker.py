@@ -93,7 +93,7 @@ async def test_a_pull_whose_caller_went_away_is_taken_back_out(engine: FakeEngin
 async def test_a_command_without_an_answer_is_offered_again_until_the_mailbox_takes_it(
     engine: FakeEngine, broker: Broker
 ) -> None:
-    engine.refuse_next += [errors.Overloaded("full"), errors.Overloaded("full")]
+    engine.refuse_next.append(errors.Overloaded("full"))
 
     broker.post(commands.WRITTEN, 5, b"")
     broker.post(commands.CONSUMER_CLOSE, 5, b"")  # must not overtake
