@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
+import uvloop
 
 from fila_server.broker import Broker
 from fila_server.redis import server as redis_server
@@ -14,6 +15,11 @@ from tests.redis.model_engine import ModelEngine
 from tests.redis.raw_client import RawClient
 
 Connect = Callable[[], Awaitable[RawClient]]
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The loop of the real server: its transports differ from asyncio's in when they pause and close."""
+    return {"uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture

@@ -324,7 +324,11 @@ class ModelEngine:
         request = admin_pb2.SeekChannelRequest.FromString(frame)
         channel = self._channel(request.queue, request.channel)
         # Everything was appended at second 0 of this model's time.
-        wanted = request.offset if request.WhichOneof("target") == "offset" else min(request.time.seconds, 1) * 2**63
+        wanted = (
+            request.offset
+            if request.WhichOneof("target") == "offset"
+            else min(request.time.seconds, 1) * 2**63
+        )
         channel.leases.clear()
         channel.pending = [offset for offset in self._queue(request.queue).log if offset >= wanted]
         return admin_pb2.SeekChannelResponse(offset=wanted)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 READ_TIMEOUT_S = 10.0
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Let the loop run until the server has got there; the test's own timeout bounds it."""
+    while not condition():
+        await asyncio.sleep(0.001)
 
 
 class ErrorReply(str):

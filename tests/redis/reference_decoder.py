@@ -42,7 +42,9 @@ def events_of_stream(stream: bytes, payload_max: int, messages_max: int, bytes_m
     try:
         while at < len(stream):
             if stream[at : at + 1] == b"*":
-                args, at, too_large = _read_array(stream, at, payload_max, max(payload_max, bytes_max) + 65536)
+                args, at, too_large = _read_array(
+                    stream, at, payload_max, max(payload_max, bytes_max) + 65536
+                )
             else:
                 args, at = _read_line(stream, at)
                 too_large = False
@@ -57,7 +59,9 @@ def events_of_stream(stream: bytes, payload_max: int, messages_max: int, bytes_m
     return events
 
 
-def _read_array(stream: bytes, start: int, payload_max: int, command_max: int) -> tuple[list[bytes], int, bool]:
+def _read_array(
+    stream: bytes, start: int, payload_max: int, command_max: int
+) -> tuple[list[bytes], int, bool]:
     count, at = _read_header(stream, start)
     if not 0 <= count <= ARGUMENTS_MAX:
         raise _Broken
@@ -88,7 +92,11 @@ def _read_header(stream: bytes, at: int) -> tuple[int, int]:
         number = int(match[2])
         # -0 is a negative length too: nobody means it.
         return (-number - 1 if match[1] else number), at + 1 + match.end()
-    if re.fullmatch(rb"-?[0-9]{0,31}\r?", rest) and len(rest) <= 32 and re.fullmatch(rb"-?|-?[0-9]+\r?", rest):
+    if (
+        re.fullmatch(rb"-?[0-9]{0,31}\r?", rest)
+        and len(rest) <= 32
+        and re.fullmatch(rb"-?|-?[0-9]+\r?", rest)
+    ):
         raise _Incomplete
     raise _Broken
 

@@ -11,7 +11,7 @@ from fila.v1 import service_pb2
 from fila_server import commands, errors
 from tests.redis.conftest import Connect
 from tests.redis.model_engine import ModelEngine
-from tests.redis.raw_client import ErrorReply, RawClient, Status, command
+from tests.redis.raw_client import ErrorReply, RawClient, Status, command, until
 
 MANY = 2**63
 
@@ -41,6 +41,9 @@ async def test_set_makes_a_queue_with_only_the_named_channel_and_a_days_hard_ret
     assert queue.config.retention.hard_period_ms == 24 * 3600 * 1000
     assert queue.config.visibility_timeout_ms == 30_000
     assert queue.config.max_attempts == 20
+    assert (queue.config.retry.base_ms, queue.config.retry.jitter) == (1, 0), (
+        "an expired ticket is given on at once"
+    )
 
 
 async def test_set_of_an_existing_queue_is_qae_unless_nx_asks_for_what_is_missing(
@@ -154,9 +157,9 @@ async def test_a_count_must_be_a_number_of_messages(orders: RawClient, count: st
     assert_error(await orders("HMGET", "orders", "mail", count), "IPA", "count")
 
 
-@pytest.mark.parametrize("timeout", ["x", "-1", "nan", "inf", "", "1s", "0x10", "1_0"])
-async def test_a_timeout_must_be_seconds(orders: RawClient, timeout: str):
-    assert_error(await orders("HMGET", "orders", "mail", 1, timeout), "IPA", "timeout")
+@pytest.mark.parametrize("seconds", ["x", "-1", "nan", "inf", "", "1s", "0x10", "1_0"])
+async def test_a_timeout_must_be_seconds(orders: RawClient, seconds: str):
+    assert_error(await orders("HMGET", "orders", "mail", 1, seconds), "IPA", "timeout")
 
 
 async def test_count_zero_reads_nothing_and_timeout_zero_waits_for_nothing(orders: RawClient):
@@ -167,11 +170,14 @@ async def test_count_zero_reads_nothing_and_timeout_zero_waits_for_nothing(order
     assert len(await orders("HMGET", "orders", "mail", 1, "0.0")) == 1
 
 
-@pytest.mark.parametrize(("timeout", "wait_ms"), [("1", 1000), ("0.25", 250), ("1e-9", 1), ("1e999", 2**32 - 1)])
-async def test_a_timeout_may_be_any_fraction(orders: RawClient, engine: ModelEngine, timeout: str, wait_ms: int):
-    orders.send(command("HMGET", "orders", "mail", 1, timeout) + command("PING"))
-    while not engine.waiters:
-        await _breathe()
+@pytest.mark.parametrize(
+    ("seconds", "wait_ms"), [("1", 1000), ("0.25", 250), ("1e-9", 1), ("1e999", 2**32 - 1)]
+)
+async def test_a_timeout_may_be_any_fraction(
+    orders: RawClient, engine: ModelEngine, seconds: str, wait_ms: int
+):
+    orders.send(command("HMGET", "orders", "mail", 1, seconds) + command("PING"))
+    await until(lambda: engine.waiters)
     assert engine.waiters[0].request.wait_ms == wait_ms
     engine.advance(wait_ms)
 
@@ -180,7 +186,10 @@ async def test_a_timeout_may_be_any_fraction(orders: RawClient, engine: ModelEng
 
 
 async def test_the_broker_refusing_is_told_to_each_push(orders: RawClient, engine: ModelEngine):
-    engine.refuse_next = [errors.Overloaded("10 frames are waiting"), errors.LimitExceeded("payload", "too large")]
+    engine.refuse_next = [
+        errors.Overloaded("10 frames are waiting"),
+        errors.LimitExceeded("payload", "too large"),
+    ]
 
     orders.send(command("RPUSH", "orders", "a") * 2)
     for _ in range(2):
@@ -207,9 +216,9 @@ async def test_a_seek_gives_back_what_is_retained(orders: RawClient):
 
 @pytest.mark.parametrize(
     ("by", "value"),
-    [("ID", "x"), ("ID", "-1"), ("ID", str(2**64)), ("ID", "1.5"), ("ID", ""), ("ID", "\u0661"), ("TS", "x")]
-    + [("TS", "nan"), ("TS", "inf"), ("TS", ""), ("TS", "1700000000000"), ("TS", "1" * 50), ("AT", "1")],
-)
+    [("ID", "x"), ("ID", "-1"), ("ID", str(2**64)), ("ID", "1.5"), ("ID", ""), ("ID", "\u0661"), ("TS", "x"),
+     ("TS", "nan"), ("TS", "inf"), ("TS", ""), ("TS", "1700000000000"), ("TS", "1" * 50), ("AT", "1")],
+)  # fmt: skip
 async def test_a_position_must_be_one(orders: RawClient, by: str, value: str):
     assert_error(await orders("HMSET", "orders", "mail", by, value), "IPA")
 
@@ -286,7 +295,9 @@ async def test_config_of_the_server_is_kept_and_shown_as_set(orders: RawClient, 
     assert engine.queues["fresh"].config.visibility_timeout_ms == 5000
 
 
-async def test_config_of_a_queue_changes_what_it_names_and_nothing_else(orders: RawClient, engine: ModelEngine):
+async def test_config_of_a_queue_changes_what_it_names_and_nothing_else(
+    orders: RawClient, engine: ModelEngine
+):
     await orders("SET", "or.ders", "mail")
     for key, value in (
         ("message_timeout", "10s"), ("retention_period", "7d"), ("retention_size", "16mb"),
@@ -383,9 +394,3 @@ async def test_unknown_commands_say_so_and_the_connection_stays(client: RawClien
     assert_error(await client("a\r\nb" * 1000), "UCOM")
     assert_error(await client(""), "UCOM")
     assert await client("PING") == Status("PONG")
-
-
-async def _breathe() -> None:
-    import asyncio
-
-    await asyncio.sleep(0)

@@ -22,9 +22,13 @@ numbers = st.sampled_from(
     [b"0", b"1", b"10001", b"-1", b"x", b"", b"1.5", b"-", b"007"]
     + [str(n).encode() for n in (2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 2**64, 10**25)]
 )
-seconds = st.sampled_from([b"0", b"1", b"0.5", b"1e-9", b"1e999", b"-1", b"nan", b"inf", b"x", b"", b".", b"00"])
+seconds = st.sampled_from(
+    [b"0", b"1", b"0.5", b"1e-9", b"1e999", b"-1", b"nan", b"inf", b"x", b"", b".", b"00"]
+)
 payloads = st.binary(max_size=PAYLOAD_MAX + 3)
-verbs = st.sampled_from([b"rpush", b"RPUSH", b"rPuSh", b"HMGET", b"hmget", b"HDEL", b"PING", b"RPUSH\x00", b"RPUS"])
+verbs = st.sampled_from(
+    [b"rpush", b"RPUSH", b"rPuSh", b"HMGET", b"hmget", b"HDEL", b"PING", b"RPUSH\x00", b"RPUS"]
+)
 commands = st.one_of(
     st.tuples(st.just(b"RPUSH"), names, payloads),
     st.tuples(st.just(b"RPUSH"), names, payloads),
@@ -40,14 +44,34 @@ lines = st.sampled_from(
 damage = st.one_of(
     st.binary(min_size=1, max_size=8),
     st.sampled_from(
-        [b"*-1\r\n", b"*0\r\n", b"$-1\r\n", b"*1\r\n$-1\r\n", b"*1\r\n*1\r\n", b"*1048577\r\n", b"*99999999999999\r\n"]
-        + [b"*1\r\n$536870913\r\n", b"*1\r\n$18446744073709551616\r\n", b"*1\r\n:1\r\n", b'echo "x\r\n', b"*2\r\n"]
-        + [b"*" + b"1" * 40, b"*1\n", b"*\r\n", b"*+1\r\n", b"$3\r\nabc\r\n", b"*-0\r\n", b"*1\r\n$3\r\nabcd\r\n"]
+        [
+            b"*-1\r\n",
+            b"*0\r\n",
+            b"$-1\r\n",
+            b"*1\r\n$-1\r\n",
+            b"*1\r\n*1\r\n",
+            b"*1048577\r\n",
+            b"*99999999999999\r\n",
+            b"*1\r\n$536870913\r\n",
+            b"*1\r\n$18446744073709551616\r\n",
+            b"*1\r\n:1\r\n",
+            b'echo "x\r\n',
+            b"*2\r\n",
+            b"*" + b"1" * 40,
+            b"*1\n",
+            b"*\r\n",
+            b"*+1\r\n",
+            b"$3\r\nabc\r\n",
+            b"*-0\r\n",
+            b"*1\r\n$3\r\nabcd\r\n",
+        ]
     ),
 )
 
 
-def decode(pieces: list[bytes], limit: int = 3, bounds: tuple[int, int, int] = (PAYLOAD_MAX, MESSAGES_MAX, BYTES_MAX)):
+def decode(
+    pieces: list[bytes], limit: int = 3, bounds: tuple[int, int, int] = (PAYLOAD_MAX, MESSAGES_MAX, BYTES_MAX)
+):
     decoder = CommandDecoder(*bounds)
     events: list[Event] = []
     for piece in pieces:
@@ -85,7 +109,11 @@ def test_damaged_streams_break_at_the_same_command(stream: bytes, at: list[int])
 
 
 @settings(max_examples=200, deadline=None)
-@given(stream=st.lists(commands, min_size=1, max_size=6).map(b"".join), at=st.integers(0, 10**6), byte=st.integers(0, 255))
+@given(
+    stream=st.lists(commands, min_size=1, max_size=6).map(b"".join),
+    at=st.integers(0, 10**6),
+    byte=st.integers(0, 255),
+)
 def test_one_wrong_byte_never_means_something_else_than_it_says(stream: bytes, at: int, byte: int):
     at %= len(stream)
     damaged = stream[:at] + bytes((byte,)) + stream[at + 1 :]
@@ -109,8 +137,8 @@ def test_a_stream_may_be_cut_at_every_byte():
 
 @pytest.mark.parametrize(
     "stream",
-    [b"*1\r\n$536870913\r\n", b"*1\r\n$-1\r\n", b"*-1\r\n", b"*1048577\r\n", b"*1\r\n*1\r\n$4\r\nPING\r\n", b"*1\r\n+OK\r\n",
-     b"x" * 65537, b'"' + b"\n", b"*9999999999999999999999999999999999"],
+    [b"*1\r\n$536870913\r\n", b"*1\r\n$-1\r\n", b"*-1\r\n", b"*1048577\r\n", b"*1\r\n*1\r\n$4\r\nPING\r\n",
+     b"*1\r\n+OK\r\n", b"x" * 65537, b'"' + b"\n", b"*9999999999999999999999999999999999"],
 )  # fmt: skip
 def test_broken_framing_is_a_protocol_error_and_ends_the_connection(stream: bytes):
     decoder = CommandDecoder(PAYLOAD_MAX, MESSAGES_MAX, BYTES_MAX)
@@ -174,7 +202,22 @@ def test_large_pushes_are_not_merged_beyond_a_megabyte():
 
 def test_noise_never_crashes_the_decoder():
     noise = random.Random(4)
-    alphabet = [b"*", b"$", b"\r\n", b"1", b"3", b"-", b"RPUSH", b"HDEL", b"q", b"\x00", b"\xff", b'"', b" ", b"\n"]
+    alphabet = [
+        b"*",
+        b"$",
+        b"\r\n",
+        b"1",
+        b"3",
+        b"-",
+        b"RPUSH",
+        b"HDEL",
+        b"q",
+        b"\x00",
+        b"\xff",
+        b'"',
+        b" ",
+        b"\n",
+    ]
     for _ in range(3000):
         stream = b"".join(noise.choices(alphabet, k=noise.randrange(1, 60)))
         assert decode([stream]) == expected(stream), stream

@@ -312,7 +312,10 @@ class Connection(asyncio.Protocol):
             for slot in self._slots:
                 if slot.work is not None:
                     slot.work.cancel()
-        self._flush()
+        if self._slots:
+            self._flush()
+        else:
+            self._transport.close()
 
     def abort(self) -> None:
         """Close at once, whatever is owed."""

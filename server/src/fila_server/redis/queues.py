@@ -82,8 +82,11 @@ async def _ensure_channel(client: Connection, queue: str, channel: str) -> bytes
 
 def new_queue_config(settings: Redis) -> admin_pb2.QueueConfig:
     """Return the settings of a queue made over Redis, its channel still to be named."""
+    # An expired ticket goes to the next reader at that moment, as in Floki, not after a backoff.
+    at_once = admin_pb2.RetryPolicy(kind=admin_pb2.RetryPolicy.KIND_FIXED, base_ms=1)
     return admin_pb2.QueueConfig(
         visibility_timeout_ms=settings.message_timeout,
+        retry=at_once,
         retention=admin_pb2.Retention(
             soft_period_ms=settings.retention_period,
             soft_bytes=settings.retention_size,
