@@ -10,9 +10,8 @@ from google.protobuf import field_mask_pb2
 from grpc import aio
 
 from fila.v1 import admin_pb2, admin_pb2_grpc
-from fila_server import commands, errors
+from fila_server import commands, errors, queue_rules
 from fila_server.broker import Broker, ParsedFrame
-from fila_server.rpc import queue_rules
 from fila_server.rpc.wire_fault import explain
 from fila_server.settings import Limits
 from tests.edge.fake_engine import FakeAdmin, FakeEngine

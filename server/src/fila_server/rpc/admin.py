@@ -15,8 +15,8 @@ from google.protobuf.message import DecodeError, Message
 
 from fila.v1 import admin_pb2 as pb
 from fila_server import commands, errors
+from fila_server import queue_rules as rules
 from fila_server.broker import Broker
-from fila_server.rpc import queue_rules as rules
 from fila_server.rpc.admin_rules import AdminRules
 from fila_server.rpc.service import Context
 from fila_server.rpc.status import abort

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from fila.v1 import admin_pb2 as pb
+from fila_server import queue_rules as rules
 from fila_server.errors import Invalid, LimitExceeded
-from fila_server.rpc import queue_rules as rules
 from fila_server.settings import Limits
 
 PEEK_MESSAGES_MAX = 1_000
