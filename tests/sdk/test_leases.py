@@ -40,7 +40,8 @@ def test_what_another_remembers_can_be_taken_over() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["remember", "forget"]), st.integers(0, 5), st.integers(1, 50)), max_size=200
+        st.tuples(st.sampled_from(["remember", "forget"]), st.integers(0, 5), st.integers(1, 50)),
+        max_size=200,
     )
 )
 def test_with_room_for_all_it_agrees_with_a_plain_dict(

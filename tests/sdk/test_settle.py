@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 
 import pytest
 
@@ -30,7 +31,7 @@ async def test_acks_of_one_turn_of_the_loop_leave_as_one_frame(
 async def test_acks_gather_while_frames_are_unanswered(broker: FakeBroker, client: FilaClient) -> None:
     await fill(client, 50)
     broker.answering.set()
-    acks = []
+    acks: list[Awaitable[None]] = []
     async for msg in client.consume("orders"):
         if not acks:
             broker.answering.clear()
