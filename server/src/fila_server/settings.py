@@ -203,14 +203,23 @@ class Storage(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(
             ge=MIB,
             le=16 * GIB,
-            description="Write buffer of the storage engine. A message acked before its buffer is flushed "
-            "is never written to a table at all.",
+            description="One write buffer of the storage engine. Four are merged before they are flushed, so "
+            "that a message acked soon after it came is never written to a table at all.",
         ),
-    ] = 64 * MIB
+    ] = 12 * MIB
+    memtable_count: Annotated[
+        int,
+        Meta(
+            ge=5,
+            le=64,
+            description="Write buffers there may be; when all are full, enqueues are refused until one is "
+            "flushed.",
+        ),
+    ] = 7
     block_cache_bytes: Annotated[
         int,
         Meta(ge=MIB, le=1024 * GIB, description="Memory for blocks read back from tables."),
-    ] = 32 * MIB
+    ] = 8 * MIB
     wal_bytes_max: Annotated[
         int,
         Meta(
@@ -219,7 +228,16 @@ class Storage(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
             description="Total size of write-ahead logs before buffers are flushed; bounds both recovery "
             "time and disk use.",
         ),
-    ] = 512 * MIB
+    ] = 256 * MIB
+    ballast_bytes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=16 * GIB,
+            description="File that is given up when the disk is nearly full, so that acks can still be "
+            "written. 0 keeps none.",
+        ),
+    ] = 64 * MIB
 
 
 class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
