@@ -8,6 +8,8 @@ import grpc
 import pytest
 from google.protobuf import field_mask_pb2
 from grpc import aio
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fila.v1 import admin_pb2, admin_pb2_grpc
 from fila_server import commands, errors, queue_rules
@@ -351,3 +353,8 @@ def test_a_frame_whose_fault_cannot_be_found_still_names_the_message() -> None:
     error = explain(b"", admin_pb2.CreateQueueRequest.DESCRIPTOR)
 
     assert str(error) == "request is not a valid fila.v1.CreateQueueRequest"
+
+
+@given(st.binary(max_size=64))
+def test_whatever_the_bytes_the_fault_is_named_and_nothing_else_is_raised(frame: bytes) -> None:
+    assert isinstance(explain(frame, admin_pb2.CreateQueueRequest.DESCRIPTOR), errors.Invalid)

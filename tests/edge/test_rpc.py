@@ -348,7 +348,8 @@ async def test_a_port_that_somebody_else_holds_is_an_error(engine: FakeEngine, b
     address = f"127.0.0.1:{first.port}"
     second = RpcServer(broker, Config(server=Server(listen_addr=Address(address))))
 
-    with pytest.raises(errors.PortTaken, match=f"cannot listen on {address}: .* change server.listen_addr"):
+    expected = f"cannot listen on {address}: address already in use. .* change server.listen_addr"
+    with pytest.raises(errors.PortTaken, match=expected):
         second.bind()
     await first.stop(0)
 
@@ -357,3 +358,10 @@ async def test_an_unknown_method_is_unimplemented(channel: aio.Channel) -> None:
     with pytest.raises(aio.AioRpcError) as raised:
         await _raw(channel, "Nope")(b"")
     assert raised.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+async def test_a_host_that_is_not_ours_is_an_error(broker: Broker) -> None:
+    server = RpcServer(broker, Config(server=Server(listen_addr=Address("192.0.2.1:1"))))
+
+    with pytest.raises(errors.PortTaken, match="cannot assign requested address"):
+        server.bind()

@@ -7,6 +7,7 @@ grpc.health.v1, reflection   so that any generic client finds its way
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 
 from grpc import aio
@@ -18,7 +19,7 @@ from fila.v1 import admin_pb2, service_pb2
 from fila_server.broker import Broker
 from fila_server.errors import PortTaken
 from fila_server.rpc import admin, service
-from fila_server.settings import KIB, MIB, Config
+from fila_server.settings import KIB, MIB, Address, Config
 
 SERVICES = (
     service_pb2.DESCRIPTOR.services_by_name["FilaService"].full_name,
@@ -27,6 +28,9 @@ SERVICES = (
 
 FRAME_OVERHEAD_BYTES = MIB
 """Room for field tags and a batch's own fields around the payloads the limits speak of."""
+
+RECEIVED_BYTES_MIN = 65 * MIB
+"""What gRPC lets in at least: beyond it gRPC itself refuses and cannot name field and bound, below it we do."""
 
 STREAMS_PER_CONNECTION_MAX = 10_000
 
@@ -60,7 +64,7 @@ class RpcServer:
         try:
             self.port = self._server.add_insecure_port(address)
         except RuntimeError as error:
-            raise PortTaken("server.listen_addr", address, "the address cannot be bound") from error
+            raise PortTaken("server.listen_addr", address, _why_not(address)) from error
 
     async def serve(self) -> None:
         """Begin to answer."""
@@ -80,10 +84,24 @@ class RpcServer:
             await self._health.set(name, status)
 
 
+def _why_not(address: Address) -> str:
+    """Ask the system itself: gRPC only says that it could not bind."""
+    try:
+        [(family, kind, protocol, _, place), *_] = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        with socket.socket(family, kind, protocol) as probe:
+            probe.bind(place)
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return "the address cannot be bound"
+
+
 def _options(config: Config) -> Sequence[tuple[str, int]]:
     limits = config.limits
     headers_bytes = limits.headers_max * (limits.header_key_bytes_max + limits.header_value_bytes_max + 16)
     largest = max(limits.batch_bytes_max, limits.payload_bytes_max + headers_bytes) + FRAME_OVERHEAD_BYTES
+    largest = max(largest, RECEIVED_BYTES_MIN)
     return (
         ("grpc.so_reuseport", 0),
         ("grpc.max_receive_message_length", largest),
