@@ -135,6 +135,16 @@ async def test_redis_benchmark_pushes_with_pipelines(
     assert len(engine.queues["orders"].log) == 2000
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)  # the first build fetches modules
+@pytest.mark.needs("go")
+async def test_go_redis_works_unchanged(server: redis_server.Server, run: RunProgram, tmp_path: Path):
+    program = tmp_path / "goredis"
+    await run("go", "-C", str(Path(__file__).parent / "go_redis"), "build", "-o", str(program), ".")
+
+    assert await run(str(program), f"127.0.0.1:{server.address[1]}") == "ok\n"
+
+
 _EXAMPLES = re.findall(r"```python\n(.*?)```\n\nIt prints:\n\n```text\n(.*?)```", DOCS.read_text(), re.DOTALL)
 
 
