@@ -4,51 +4,76 @@ RocksDB ends a scan at a block that fails its checksum, and nobody knows the fir
 it. So keys are tried: the last good one plus 1, 2, 4, ..., as a big-endian number. Every key
 inside the block meets the damage again and every key behind it does not; doubling finds one
 behind it, and halving the last step finds the nearest.
+
+Each try takes a new iterator: one that met damage reports it again wherever it is sent next
+(7.8.3, with the block still in its hands).
 """
 
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from fila_server.core.rocksdb cimport *
-from fila_server.core.storestatus cimport STORE_DAMAGED, STORE_OK, store_classify
 
 cdef enum:
     KEY_BYTES_MAX = 1024        # twice the longest key of any family
+    KEY_BYTES_MIN = 16          # shorter keys are filled up with zeros, to have room for small steps
 
 
-cdef int seek_behind_damage(rocksdb_iterator_t* scan, const char* last, size_t last_bytes) noexcept nogil:
+cdef rocksdb_iterator_t* scan_behind_damage(
+        const Scanned* scanned, const char* last, size_t last_bytes) noexcept nogil:
     cdef char key[KEY_BYTES_MAX]
+    cdef char start[KEY_BYTES_MAX]
+    cdef size_t key_bytes = max(last_bytes, <size_t>KEY_BYTES_MIN)
     cdef int step = 0
-    cdef int status = STORE_DAMAGED
+    cdef rocksdb_iterator_t* scan = NULL
     if last_bytes > KEY_BYTES_MAX:
-        return STORE_DAMAGED
-    while status == STORE_DAMAGED and step < 8 * <int>last_bytes:
-        memcpy(key, last, last_bytes)
-        if not _add_power_of_two(key, last_bytes, step):
-            break
-        rocksdb_iter_seek(scan, key, last_bytes)
-        status = STORE_OK if rocksdb_iter_valid(scan) else _quiet_status(scan)
+        return NULL
+    memset(start, 0, sizeof(start))
+    memcpy(start, last, last_bytes)
+    while scan == NULL:
+        memcpy(key, start, key_bytes)
+        if step == 8 * <int>key_bytes or not _add_power_of_two(key, key_bytes, step):
+            return NULL
+        scan = _try(scanned, key, key_bytes)
         step += 1
-    if status == STORE_OK and step > 1:
-        memcpy(key, last, last_bytes)
-        _add_power_of_two(key, last_bytes, step - 2)        # the largest sum known to be inside
-        _seek_nearest(scan, key, last_bytes, step - 3)
-        status = STORE_OK if rocksdb_iter_valid(scan) else _quiet_status(scan)
-    return status
+    if step == 1:
+        return scan
+    memcpy(key, start, key_bytes)
+    _add_power_of_two(key, key_bytes, step - 2)     # the largest sum known to be inside
+    return _nearest(scanned, scan, key, key_bytes, step - 3)
 
 
-cdef void _seek_nearest(rocksdb_iterator_t* scan, char* inside, size_t key_bytes, int step) noexcept nogil:
-    """Raise `inside` as far as it stays in the damage, then seek to the key after it."""
-    cdef char saved[KEY_BYTES_MAX]
+cdef rocksdb_iterator_t* _nearest(
+        const Scanned* scanned, rocksdb_iterator_t* found, char* inside, size_t key_bytes, int step) noexcept nogil:
+    """Raise `inside` as far as it stays in the damage; return the last scan that got out of it."""
+    cdef char higher[KEY_BYTES_MAX]
+    cdef rocksdb_iterator_t* scan
     while step >= 0:
-        memcpy(saved, inside, key_bytes)
-        _add_power_of_two(inside, key_bytes, step)
-        rocksdb_iter_seek(scan, inside, key_bytes)
-        if rocksdb_iter_valid(scan) or _quiet_status(scan) == STORE_OK:
-            memcpy(inside, saved, key_bytes)
+        memcpy(higher, inside, key_bytes)
+        _add_power_of_two(higher, key_bytes, step)
+        scan = _try(scanned, higher, key_bytes)
+        if scan == NULL:
+            memcpy(inside, higher, key_bytes)
+        else:
+            rocksdb_iter_destroy(found)
+            found = scan
         step -= 1
-    _add_power_of_two(inside, key_bytes, 0)
-    rocksdb_iter_seek(scan, inside, key_bytes)
+    return found
+
+
+cdef rocksdb_iterator_t* _try(const Scanned* scanned, const char* key, size_t key_bytes) noexcept nogil:
+    """A scan that stands on `key` or behind it, or NULL where that is damaged."""
+    cdef char* message = NULL
+    cdef rocksdb_iterator_t* scan = rocksdb_create_iterator_cf(scanned.db, scanned.options, scanned.family)
+    rocksdb_iter_seek(scan, key, key_bytes)
+    if rocksdb_iter_valid(scan):
+        return scan
+    rocksdb_iter_get_error(scan, &message)
+    if message == NULL:
+        return scan             # the end
+    rocksdb_free(message)
+    rocksdb_iter_destroy(scan)
+    return NULL
 
 
 cdef bint _add_power_of_two(char* key, size_t key_bytes, int power) noexcept nogil:
@@ -61,9 +86,3 @@ cdef bint _add_power_of_two(char* key, size_t key_bytes, int power) noexcept nog
         carry >>= 8
         at -= 1
     return carry == 0
-
-
-cdef int _quiet_status(rocksdb_iterator_t* scan) noexcept nogil:
-    cdef char* message = NULL
-    rocksdb_iter_get_error(scan, &message)
-    return STORE_OK if message == NULL else store_classify(NULL, message)

@@ -158,6 +158,7 @@ cdef extern from "rocksdb/c.h" nogil:
     void rocksdb_options_destroy(rocksdb_options_t* options)
     void rocksdb_options_set_create_if_missing(rocksdb_options_t* options, unsigned char value)
     void rocksdb_options_set_create_missing_column_families(rocksdb_options_t* options, unsigned char value)
+    void rocksdb_options_set_disable_auto_compactions(rocksdb_options_t* options, int value)
     void rocksdb_options_set_paranoid_checks(rocksdb_options_t* options, unsigned char value)
     void rocksdb_options_set_info_log_level(rocksdb_options_t* options, int value)
     void rocksdb_options_set_max_log_file_size(rocksdb_options_t* options, size_t value)
@@ -221,8 +222,7 @@ cdef extern from "rocksdb/c.h" nogil:
         rocksdb_block_based_table_options_t* options, rocksdb_cache_t* block_cache)
     void rocksdb_block_based_options_set_cache_index_and_filter_blocks(
         rocksdb_block_based_table_options_t* options, unsigned char value)
-    void rocksdb_block_based_options_set_format_version(
-        rocksdb_block_based_table_options_t* options, int version)
+    void rocksdb_block_based_options_set_index_type(rocksdb_block_based_table_options_t* options, int index_type)
 
     rocksdb_cache_t* rocksdb_cache_create_lru(size_t capacity)
     void rocksdb_cache_destroy(rocksdb_cache_t* cache)

@@ -71,6 +71,10 @@ cdef struct WalReport:              # what opening found in the WAL; all zero af
     int64_t first_lost_sequence     # of RocksDB's sequence numbers, 0 when nothing was lost
     char first_damaged_file[64]
 
+cdef struct SalvageReport:          # when a damaged store was copied; records may be lost, deleted ones may be back
+    int64_t records                 # copied
+    int64_t gaps                    # unreadable blocks stepped over
+
 cdef struct StoreCounters:          # written by the thread that calls; read for metrics, may be a little old
     uint64_t writes
     uint64_t bytes_written
@@ -90,8 +94,9 @@ cdef struct Store:
     rocksdb_cache_t* cache
     int lock_fd
     bint created                                # by this open
-    bint repaired                               # this open rebuilt the table of contents; records may be
-                                                # lost, and deleted ones may be back
+    int64_t healed_bytes                        # of RocksDB's table of contents, from its mirror; nothing is lost by it
+    SalvageReport salvage                       # of this open; all zero unless the store had to be copied
+    bint rebuilt                                # the table of contents was lost; payloads in blob files are, too
     bint stopped                                # the last write failed, other than by a stall
     WalReport wal                               # of this open
     StoreCounters counters
@@ -192,11 +197,14 @@ cdef inline const char* scan_key(rocksdb_iterator_t* scan, size_t* key_bytes) no
 cdef inline const char* scan_value(rocksdb_iterator_t* scan, size_t* value_bytes) noexcept nogil:
     return rocksdb_iter_value(scan, value_bytes)
 
-# Ask when a scan is no longer valid: the end, or STORE_DAMAGED (a block that fails its checksum ends the
-# scan). scan_skip_damage goes on behind that block: `last` is the last key that was read, or the one sought.
+# Ask when a scan is no longer valid: the end, or STORE_DAMAGED (a block that fails its checksum ends the scan).
 cdef int scan_status(Store* store, rocksdb_iterator_t* scan, StoreError* error) noexcept nogil
-cdef int scan_skip_damage(
-    Store* store, rocksdb_iterator_t* scan, const char* last, size_t last_bytes, StoreError* error) noexcept nogil
+# Frees a scan that ended with STORE_DAMAGED and returns one behind that block: on the next key, or not valid and
+# without an error at the end; NULL when nothing readable follows. `last` is the last key that was read, or the one
+# sought (b"" after scan_seek_first). For payloads: one damaged blob is one such "block".
+cdef rocksdb_iterator_t* scan_skip_damage(
+    Store* store, int family, const rocksdb_snapshot_t* snapshot, rocksdb_iterator_t* scan,
+    const char* last, size_t last_bytes) noexcept nogil
 cdef inline void scan_free(rocksdb_iterator_t* scan) noexcept nogil:
     rocksdb_iter_destroy(scan)
 

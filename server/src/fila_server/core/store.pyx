@@ -14,7 +14,14 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset, strcmp, strlen, strstr
 
-from fila_server.core.damage cimport seek_behind_damage
+from fila_server.core.damage cimport Scanned, scan_behind_damage
+from fila_server.core.database cimport (
+    database_check_families,
+    database_close,
+    database_open,
+    database_rebuild,
+    set_scan_options,
+)
 from fila_server.core.disk cimport (
     directory_bytes,
     directory_lock,
@@ -22,23 +29,19 @@ from fila_server.core.disk cimport (
     format_read,
     format_write,
 )
+from fila_server.core.mirror cimport mirror_heal, mirror_update
 from fila_server.core.rocksdb cimport *
+from fila_server.core.salvage cimport (
+    salvage_ask,
+    salvage_begin,
+    salvage_commit,
+    salvage_finish,
+    salvage_is_asked,
+    salvage_records,
+)
 from fila_server.core.storestatus cimport store_classify, store_failed
-from fila_server.core.tuning cimport default_store_options, tuned_options
+from fila_server.core.tuning cimport default_store_options
 from fila_server.core.walscan cimport scan_wal
-
-cdef const char* FAMILY_NAMES[FAMILY_COUNT]
-FAMILY_NAMES[META] = "default"      # RocksDB insists on a family of this name
-FAMILY_NAMES[FRAMES] = "frames"
-FAMILY_NAMES[INDEX] = "index"
-FAMILY_NAMES[SETTLED] = "settled"
-FAMILY_NAMES[LEASES] = "leases"
-FAMILY_NAMES[STATES] = "states"
-FAMILY_NAMES[QUEUES] = "queues"
-FAMILY_NAMES[KEYS] = "keys"
-FAMILY_NAMES[CONFIG] = "config"
-FAMILY_NAMES[BUCKETS] = "buckets"
-FAMILY_NAMES[DEDUP] = "dedup"
 
 cdef const char* FORMAT_KEY = "format"
 
@@ -62,15 +65,20 @@ cdef int store_open(Store* store, const char* directory, const StoreOptions* opt
         return error.status
     status = _check_format_file(store, directory, error)
     if status == STORE_OK:
+        status = salvage_finish(directory, error)
+    if status == STORE_OK:
         status = _check_wal(store, options, error)
     if status == STORE_OK:
-        status = _check_families(store, error)
+        store.healed_bytes = 0 if options.stop_on_damage else mirror_heal(store.directory)
+        status = database_check_families(store.directory, error)
     if status == STORE_OK:
-        status = _open_database(store, options, error)
+        status = _open_database(store, directory, options, error)
     if status == STORE_OK:
         status = _check_format_record(store, directory, error)
     if status != STORE_OK:
         store_close(store)
+    else:
+        mirror_update(store.directory)
     return status
 
 
@@ -104,85 +112,43 @@ cdef int _check_wal(Store* store, const StoreOptions* options, StoreError* error
     return STORE_OK
 
 
-cdef int _check_families(Store* store, StoreError* error) noexcept nogil:
-    """Refuse families we do not know: RocksDB would refuse too, with a text nobody can use."""
-    cdef rocksdb_options_t* options = rocksdb_options_create()
-    cdef size_t count = 0, i
-    cdef int known
-    cdef int status = STORE_OK
-    cdef char* message = NULL
-    cdef char** names = rocksdb_list_column_families(options, store.directory, &count, &message)
-    rocksdb_options_destroy(options)
-    if message != NULL:     # a new directory; or damage, which opening tells better
-        rocksdb_free(message)
-        return STORE_OK
-    for i in range(count):
-        for known in range(FAMILY_COUNT):
-            if strcmp(names[i], FAMILY_NAMES[known]) == 0:
-                break
-        else:
-            status = store_failed(error, STORE_TOO_NEW,
-                             "the data directory has a record family \"%s\" that this server does not know; "
-                             "start the newer server again, or use another data directory", names[i])
-            break
-    rocksdb_list_column_families_destroy(names, count)
+cdef int _open_database(
+        Store* store, const char* directory, const StoreOptions* options, StoreError* error) noexcept nogil:
+    cdef int status = STORE_DAMAGED
+    if options.stop_on_damage or not salvage_is_asked(directory):
+        status = database_open(store, store.directory, options, False, error)
+    if status == STORE_DAMAGED and not options.stop_on_damage:
+        status = _salvage(store, directory, options, error)
+        if status == STORE_OK:
+            status = database_open(store, store.directory, options, False, error)
     return status
 
 
-cdef int _open_database(Store* store, const StoreOptions* options, StoreError* error) noexcept nogil:
-    cdef int family
-    cdef char* message = NULL
-    store.cache = rocksdb_cache_create_lru(<size_t>options.block_cache_bytes)
-    for family in range(FAMILY_COUNT):
-        store.options[family] = tuned_options(options, family, store.cache)
-
-    store.db = rocksdb_open_column_families(
-        store.options[META], store.directory, FAMILY_COUNT, FAMILY_NAMES,
-        <const rocksdb_options_t**>store.options, store.family, &message)
-    if message != NULL and strstr(message, "Corruption") != NULL and not options.stop_on_damage:
-        message = _repair(store, message)
-    if message != NULL:
-        store.db = NULL
-        return _open_failed(error, message)
-
-    store.write_options = rocksdb_writeoptions_create()
-    rocksdb_writeoptions_set_sync(store.write_options, 0)
-    rocksdb_writeoptions_set_no_slowdown(store.write_options, 1)
-    store.read_options = rocksdb_readoptions_create()
-    store.scan_options = rocksdb_readoptions_create()
-    _set_scan(store.scan_options)
-    return STORE_OK
-
-
-cdef char* _repair(Store* store, char* message) noexcept nogil:
-    """Rebuild RocksDB's table of contents from the tables that are whole, then open once more."""
-    rocksdb_free(message)
-    message = NULL
-    rocksdb_repair_db(store.options[META], store.directory, &message)
-    if message != NULL:
-        return message
-    store.repaired = True
-    store.db = rocksdb_open_column_families(
-        store.options[META], store.directory, FAMILY_COUNT, FAMILY_NAMES,
-        <const rocksdb_options_t**>store.options, store.family, &message)
-    return message
-
-
-cdef int _open_failed(StoreError* error, char* message) noexcept nogil:
+cdef int _salvage(
+        Store* store, const char* directory, const StoreOptions* options, StoreError* error) noexcept nogil:
+    """Replace the damaged store by a copy of what can be read of it."""
+    cdef Store damaged
+    cdef Store sound
     cdef int status
-    if strstr(message, "Corruption") != NULL:
-        status = store_failed(error, STORE_DAMAGED,
-                         "the data directory is damaged beyond what can be skipped; restore it from a copy, "
-                         "or move it away to start empty (%.300s)", message)
-    elif strstr(message, "No space left") != NULL:
-        status = store_failed(error, STORE_FULL, "the disk is full; make room, then start again (%.300s)", message)
-    elif strstr(message, "ermission denied") != NULL or strstr(message, "ead-only file system") != NULL:
-        status = store_failed(error, STORE_UNWRITABLE,
-                         "the data directory cannot be written; check its owner and mode (%.300s)", message)
-    else:
-        status = store_failed(error, STORE_FAILED, "the storage engine cannot open the data directory (%.300s)", message)
-    rocksdb_free(message)
-    return status
+    memset(&damaged, 0, sizeof(Store))
+    memset(&sound, 0, sizeof(Store))
+    status = database_open(&damaged, store.directory, options, True, error)
+    if status == STORE_DAMAGED:
+        store.rebuilt = True
+        status = database_rebuild(store.directory, options, error)
+        if status == STORE_OK:
+            status = database_open(&damaged, store.directory, options, True, error)
+    if status != STORE_OK:
+        return status
+    salvage_begin(directory)
+    snprintf(sound.directory, sizeof(sound.directory), "%s/rocksdb.copying", directory)
+    status = database_open(&sound, sound.directory, options, False, error)
+    if status == STORE_OK:
+        status = salvage_records(&damaged, &sound, error)
+    database_close(&damaged)
+    database_close(&sound)
+    store.salvage = sound.salvage
+    return salvage_commit(directory, error) if status == STORE_OK else status
 
 
 cdef int _check_format_record(Store* store, const char* directory, StoreError* error) noexcept nogil:
@@ -209,7 +175,7 @@ cdef int _check_format_record(Store* store, const char* directory, StoreError* e
             status = store_sync(store, error)
         if status != STORE_OK:
             return status
-    else:
+    elif status != STORE_DAMAGED:       # a damaged record leaves the file to judge by
         return status
     if format_read(directory) != STORE_FORMAT:
         return format_write(directory, STORE_FORMAT, error)
@@ -217,29 +183,9 @@ cdef int _check_format_record(Store* store, const char* directory, StoreError* e
 
 
 cdef void store_close(Store* store) noexcept nogil:
-    cdef int family
     if store.db != NULL:
-        rocksdb_disable_manual_compaction(store.db)
-        for family in range(FAMILY_COUNT):
-            if store.family[family] != NULL:
-                rocksdb_column_family_handle_destroy(store.family[family])
-                store.family[family] = NULL
-        rocksdb_close(store.db)
-        store.db = NULL
-    for family in range(FAMILY_COUNT):
-        if store.options[family] != NULL:
-            rocksdb_options_destroy(store.options[family])
-            store.options[family] = NULL
-    if store.write_options != NULL:
-        rocksdb_writeoptions_destroy(store.write_options)
-        store.write_options = NULL
-    if store.read_options != NULL:
-        rocksdb_readoptions_destroy(store.read_options)
-        rocksdb_readoptions_destroy(store.scan_options)
-        store.read_options = store.scan_options = NULL
-    if store.cache != NULL:
-        rocksdb_cache_destroy(store.cache)
-        store.cache = NULL
+        mirror_update(store.directory)
+    database_close(store)
     if store.lock_fd >= 0:
         directory_unlock(store.lock_fd)
         store.lock_fd = -1
@@ -265,7 +211,20 @@ cdef int store_write(Store* store, rocksdb_writebatch_t* batch, StoreError* erro
     else:
         store.counters.failed += 1
         store.stopped = True
+        if status == STORE_DAMAGED:     # a compaction met it; RocksDB takes no write any more
+            _met_damage(store)
+            status = store_failed(error, STORE_FAILED,
+                                  "a damaged table stopped the storage engine; restart the server, which copies "
+                                  "what can be read%s", "")
     return status
+
+
+cdef void _met_damage(Store* store) noexcept nogil:
+    """Count it, and see that the next start copies the store without the damaged block."""
+    cdef char directory[4200]
+    store.counters.damaged_reads += 1
+    snprintf(directory, sizeof(directory), "%s/..", store.directory)
+    salvage_ask(directory)
 
 
 cdef int store_sync(Store* store, StoreError* error) noexcept nogil:
@@ -293,7 +252,7 @@ cdef int _get(
     if message != NULL:
         status = store_classify(error, message)
         if status == STORE_DAMAGED:
-            store.counters.damaged_reads += 1
+            _met_damage(store)
         return status
     if slice == NULL:
         return STORE_NOT_FOUND
@@ -331,11 +290,6 @@ cdef int store_get_many(
     return worst
 
 
-cdef void _set_scan(rocksdb_readoptions_t* options) noexcept nogil:
-    rocksdb_readoptions_set_fill_cache(options, 0)
-    rocksdb_readoptions_set_readahead_size(options, 1 << 20)
-
-
 cdef rocksdb_iterator_t* store_iterate(
         Store* store, int family, const rocksdb_snapshot_t* snapshot) noexcept nogil:
     cdef rocksdb_readoptions_t* options
@@ -343,7 +297,7 @@ cdef rocksdb_iterator_t* store_iterate(
     if snapshot == NULL:
         return rocksdb_create_iterator_cf(store.db, store.scan_options, store.family[family])
     options = rocksdb_readoptions_create()
-    _set_scan(options)
+    set_scan_options(options)
     rocksdb_readoptions_set_snapshot(options, snapshot)
     scan = rocksdb_create_iterator_cf(store.db, options, store.family[family])
     rocksdb_readoptions_destroy(options)    # the iterator took a copy
@@ -358,16 +312,23 @@ cdef int scan_status(Store* store, rocksdb_iterator_t* scan, StoreError* error) 
         return STORE_OK
     status = store_classify(error, message)
     if status == STORE_DAMAGED:
-        store.counters.damaged_reads += 1
+        _met_damage(store)
     return status
 
 
-cdef int scan_skip_damage(
-        Store* store, rocksdb_iterator_t* scan, const char* last, size_t last_bytes, StoreError* error) noexcept nogil:
-    cdef int status = seek_behind_damage(scan, last, last_bytes)
-    if status != STORE_OK:
-        return store_failed(error, status, "nothing readable lies behind a damaged block%s", "")
-    return STORE_OK
+cdef rocksdb_iterator_t* scan_skip_damage(
+        Store* store, int family, const rocksdb_snapshot_t* snapshot, rocksdb_iterator_t* scan,
+        const char* last, size_t last_bytes) noexcept nogil:
+    cdef Scanned scanned
+    rocksdb_iter_destroy(scan)
+    scanned.db = store.db
+    scanned.family = store.family[family]
+    scanned.options = rocksdb_readoptions_create()
+    set_scan_options(scanned.options)
+    rocksdb_readoptions_set_snapshot(scanned.options, snapshot)
+    scan = scan_behind_damage(&scanned, last, last_bytes)
+    rocksdb_readoptions_destroy(scanned.options)
+    return scan
 
 
 # --- what it holds, and giving it back ---------------------------------------------------

@@ -175,11 +175,12 @@ cdef class StoreProbe:
                     return found
                 if not skip_damage:
                     self._check(status)
-                self._check(scan_skip_damage(&self.store, scan, last, len(last), &self.error))
-                if not scan_valid(scan):
+                scan = scan_skip_damage(&self.store, family, NULL, scan, last, len(last))
+                if scan == NULL:
                     return found
         finally:
-            scan_free(scan)
+            if scan != NULL:
+                scan_free(scan)
 
     def flush(self, int family):
         cdef int status
@@ -229,7 +230,9 @@ cdef class StoreProbe:
 
     @property
     def repaired(self):
-        return self.store.repaired
+        """What this open did about damage: bytes of the table of contents healed, records copied, gaps stepped over."""
+        salvage = self.store.salvage
+        return (self.store.healed_bytes, salvage.records, salvage.gaps, bool(self.store.rebuilt))
 
     @property
     def stopped(self):

@@ -15,6 +15,7 @@ cdef enum:
     NO_COMPRESSION = 0
     INFO_LOG_WARN = 2
     LEVEL_COMPACTION = 0
+    BINARY_SEARCH_WITH_FIRST_KEY = 3
 
 cdef int64_t MIB = 1 << 20
 
@@ -35,7 +36,7 @@ cdef rocksdb_options_t* tuned_options(
         const StoreOptions* options, int family, rocksdb_cache_t* cache) noexcept nogil:
     cdef rocksdb_options_t* tuned = rocksdb_options_create()
     _tune_database(tuned, options)
-    _tune_tables(tuned, cache)
+    _tune_tables(tuned, family, cache)
     _tune_memtables(tuned, options, family)
     _tune_compaction(tuned)
     if family == FRAMES and options.blob_min_bytes > 0:
@@ -63,12 +64,17 @@ cdef void _tune_database(rocksdb_options_t* tuned, const StoreOptions* options) 
     rocksdb_options_set_max_open_files(tuned, 512)
 
 
-cdef void _tune_tables(rocksdb_options_t* tuned, rocksdb_cache_t* cache) noexcept nogil:
+cdef void _tune_tables(rocksdb_options_t* tuned, int family, rocksdb_cache_t* cache) noexcept nogil:
     cdef rocksdb_block_based_table_options_t* tables = rocksdb_block_based_options_create()
-    rocksdb_block_based_options_set_block_cache(tables, cache)
+    if cache != NULL:
+        rocksdb_block_based_options_set_block_cache(tables, cache)
     # Index blocks in the cache too: memory stays bounded however large the backlog is.
     rocksdb_block_based_options_set_cache_index_and_filter_blocks(tables, 1)
-    rocksdb_block_based_options_set_block_size(tables, 16 * 1024)
+    # With each block's first key in the index, a damaged block is met only when a scan reaches it. Without,
+    # it hides every smaller key of every other table, too.
+    rocksdb_block_based_options_set_index_type(tables, BINARY_SEARCH_WITH_FIRST_KEY)
+    # A block is what one flipped byte costs. In FRAMES it holds references of about 50 bytes to payloads.
+    rocksdb_block_based_options_set_block_size(tables, 512 if family == FRAMES else 4096)
     rocksdb_options_set_block_based_table_factory(tuned, tables)
     rocksdb_block_based_options_destroy(tables)
     # Payloads are the callers' bytes and often compressed already; processor time is scarcer than disk.

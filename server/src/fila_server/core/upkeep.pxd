@@ -2,7 +2,8 @@
 
     scheduler thread  --- upkeep.live_frame_bytes (a plain store) --->  upkeep thread, each second
                                                                         1. take the ballast back
-                                                                        2. give dead frames' disk back
+                                                                        2. copy the MANIFEST's new bytes
+                                                                        3. give dead frames' disk back
 
 The rule: the FRAMES family takes at most 1.5 times what is live in it, plus RECLAIM_SLACK_BYTES.
 """
@@ -36,5 +37,5 @@ cdef int upkeep_start(Upkeep* upkeep, Store* store, Disk* disk) noexcept nogil
 cdef void upkeep_stop(Upkeep* upkeep) noexcept nogil
 # One round, as the thread does it each second; tests and the simulation call it themselves.
 cdef int upkeep_round(Upkeep* upkeep) noexcept nogil
-# The second half of a round. STORE_OK also when there was nothing to do.
+# The last part of a round. STORE_OK also when there was nothing to do.
 cdef int reclaim_frames(Upkeep* upkeep, int64_t live_bytes, StoreError* error) noexcept nogil

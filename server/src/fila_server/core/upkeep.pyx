@@ -14,6 +14,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
 from fila_server.core.disk cimport disk_restore_ballast
+from fila_server.core.mirror cimport mirror_update
 from fila_server.core.rocksdb cimport rocksdb_property_int_cf, rocksdb_set_options_cf, rocksdb_free
 from fila_server.core.store cimport (
     FRAMES,
@@ -109,6 +110,7 @@ cdef int _set_blob_rewriting(Store* store, bint on, StoreError* error) noexcept 
 cdef int upkeep_round(Upkeep* upkeep) noexcept nogil:
     if upkeep.disk != NULL:
         disk_restore_ballast(upkeep.disk)
+    mirror_update(upkeep.store.directory)
     return reclaim_frames(upkeep, upkeep.live_frame_bytes, &upkeep.error)
 
 

@@ -108,6 +108,8 @@ cdef struct Scan:
     uint8_t head[BATCH_HEADER_BYTES]
     int head_bytes              # of the batch being joined
     bint joining                # between a FIRST and its LAST
+    bint ignore_batches         # fragments only
+    int64_t fragments           # that passed their checksum
     int64_t bad_bytes           # unreadable so far, with nothing readable behind them yet
 
 
@@ -127,6 +129,22 @@ cdef void scan_wal(const char* directory, WalReport* report) noexcept nogil:
             _scan_file(&scan, directory, numbers[i], buffer)
     free(numbers)
     free(buffer)
+
+
+cdef bint is_whole_log(uint8_t* content, int64_t byte_count) noexcept nogil:
+    cdef WalReport report
+    cdef Scan scan
+    cdef int64_t at = 0
+    memset(&report, 0, sizeof(report))
+    memset(&scan, 0, sizeof(scan))
+    scan.report = &report
+    scan.file_name = ""
+    scan.ignore_batches = True
+    fila_crc_prepare()
+    while at < byte_count:
+        _scan_block(&scan, content + at, <size_t>min(<int64_t>BLOCK_BYTES, byte_count - at))
+        at += BLOCK_BYTES
+    return scan.fragments > 0 and scan.bad_bytes == 0
 
 
 cdef int64_t* _list_files(const char* directory, int* count) noexcept nogil:
@@ -228,6 +246,9 @@ cdef void _bad(Scan* scan, size_t byte_count) noexcept nogil:
 
 cdef void _fragment(Scan* scan, int kind, uint8_t* content, size_t length) noexcept nogil:
     cdef size_t take
+    scan.fragments += 1
+    if scan.ignore_batches:
+        return
     if kind == WHOLE or kind == FIRST:
         scan.head_bytes = 0
         scan.joining = True

@@ -1,0 +1,17 @@
+"""What can be read of a damaged store, copied into a sound one."""
+
+from libc.stdint cimport int64_t
+
+from fila_server.core.store cimport Store, StoreError, StoreOptions
+
+# Copies every readable record of `damaged` (open, without automatic compactions) into `sound` (open, empty).
+# Counts what it had to step over in sound.salvage.
+cdef int salvage_records(Store* damaged, Store* sound, StoreError* error) noexcept nogil
+
+# The exchange of directories around it: DIRECTORY/rocksdb is replaced whole or not at all, at any crash.
+cdef void salvage_begin(const char* directory) noexcept nogil           # removes what an earlier try left
+cdef int salvage_commit(const char* directory, StoreError* error) noexcept nogil
+cdef int salvage_finish(const char* directory, StoreError* error) noexcept nogil    # at open: a commit that was cut off
+# The note that the next start has to salvage, left by whoever meets damage.
+cdef void salvage_ask(const char* directory) noexcept nogil
+cdef bint salvage_is_asked(const char* directory) noexcept nogil
