@@ -132,12 +132,35 @@ def test_an_idle_bucket_saves_no_more_than_its_burst():
     assert bucket.tokens() == 5
 
 
-def test_lateness_credit_is_not_kept_once_nobody_waits():
+def test_a_look_by_somebody_who_does_not_wait_cuts_no_credit():
     bucket = TokenBucket(1000, 1)
     bucket.refill(LATENESS_NS, True)
     assert bucket.tokens() == 11
     bucket.refill(LATENESS_NS, False)
-    assert bucket.tokens() == 1
+    bucket.refill(LATENESS_NS + 1, False)
+    assert bucket.tokens() == 11
+
+
+def test_nothing_above_the_burst_is_earned_while_nobody_waits():
+    bucket = TokenBucket(1000, 1)
+    bucket.refill(LATENESS_NS // 2, True)
+    assert bucket.tokens() == 6
+    bucket.refill(3600 * NS_PER_S, False)
+    assert bucket.tokens() == 6
+
+
+def test_one_sleeper_that_takes_all_it_finds_loses_nothing_to_its_own_second_look():
+    bucket = TokenBucket(400, 1)
+    now_ns = passed = 0
+
+    while now_ns <= 10 * NS_PER_S:
+        bucket.refill(now_ns, True)  # the timer, while it waits
+        bucket.refill(now_ns + 1000, False)  # on its turn: it left the line, so nobody waits
+        while bucket.take():
+            passed += 1
+        now_ns = bucket.due_ns() + 8_000_000
+
+    assert abs(passed - 4000) <= 40 + 2
 
 
 def test_a_burst_of_zero_stops_everything_at_any_rate():

@@ -20,8 +20,8 @@ cdef struct Bucket:
 cdef void bucket_init(Bucket* bucket, double rate, double burst, int64_t now_ns) noexcept nogil       # starts full
 cdef void bucket_configure(Bucket* bucket, double rate, double burst, int64_t now_ns) noexcept nogil  # level kept, clamped
 
-# `demanded`: somebody was waiting for a token all the time since the last refill. Pass the same to every refill
-# of a bucket that has waiters, a reader of statistics too: an undemanded refill cuts the level to the burst.
+# `demanded`: somebody waits for a token, or was woken for one and has not taken it yet. A refill that is not demanded
+# earns nothing above the burst; it does not cut a credit that is there.
 cdef void bucket_refill(Bucket* bucket, int64_t now_ns, bint demanded) noexcept nogil
 
 # The rest speak of the level as of the last refill.

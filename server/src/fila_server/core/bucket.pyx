@@ -30,15 +30,17 @@ cdef void bucket_configure(Bucket* bucket, double rate, double burst, int64_t no
 
 cdef void bucket_refill(Bucket* bucket, int64_t now_ns, bint demanded) noexcept nogil:
     cdef double cap = bucket.burst
+    cdef double earned
+    if now_ns <= bucket.refilled_ns:
+        return
     if demanded and cap > 0:
         # While somebody waits the level is below 1 when its timer is due. What comes in between due and a late
         # wake is not saved-up idleness, so the burst is no reason to throw it away.
         cap += bucket.rate * (LATENESS_NS / NS_PER_S)
-    if now_ns > bucket.refilled_ns:
-        bucket.level += bucket.rate * (<double>(now_ns - bucket.refilled_ns) / NS_PER_S)
-        bucket.refilled_ns = now_ns
-    if bucket.level > cap:
-        bucket.level = cap
+    earned = bucket.rate * (<double>(now_ns - bucket.refilled_ns) / NS_PER_S)
+    bucket.refilled_ns = now_ns
+    # A level above the cap is a credit that the woken are about to take: it earns nothing, and is not cut.
+    bucket.level = max(bucket.level, min(cap, bucket.level + earned))
 
 
 cdef bint bucket_has(Bucket* bucket) noexcept nogil:

@@ -172,7 +172,8 @@ class ReferenceBucket:
         if demanded and self.burst:
             cap += self.rate * LATENESS_S
         elapsed_ns = max(0, now_ns - self.refilled_ns)
-        self.level = min(cap, self.level + self.rate * Fraction(elapsed_ns, NS_PER_S))
+        earned = self.rate * Fraction(elapsed_ns, NS_PER_S)
+        self.level = max(self.level, min(cap, self.level + earned))
         self.refilled_ns += elapsed_ns
 
     def take(self) -> None:
