@@ -17,7 +17,7 @@ from fila.admin import AdminCalls
 from fila.connection import Connection
 from fila.consumer import Consumer
 from fila.errors import FilaError, SomeFailed
-from fila.messages import LeasedMessage, Message, MessageId, NewMessage, encode, encode_options
+from fila.messages import LeasedMessage, Message, MessageId, NewMessage, encode_options
 from fila.methods import ENQUEUE, LEASE
 from fila.options import ClientOptions, OptionFields
 from fila.producer import Producer
@@ -150,8 +150,8 @@ class FilaClient(AdminCalls):
                 ENQUEUE, request, {"queue": queue}, repeatable=dedup_key is not None
             )
             return MessageId(answer.message_id, answer.offset)
-        message = EnqueueMessage(queue=queue, headers=headers, payload=payload, options=options)
-        return await self._get_producer().enqueue(message)
+        message = EnqueueMessage(headers=headers, payload=payload, options=options)
+        return await self._get_producer().enqueue(queue, message)
 
     async def enqueue_many(self, queue: str, messages: Iterable[NewMessage | bytes]) -> list[MessageId]:
         """Store many messages, a window of large frames at a time; the fastest way to produce.
@@ -160,7 +160,7 @@ class FilaClient(AdminCalls):
         message without headers. Return the ids in order. One bad message does not fail its neighbours:
         if any was refused, SomeFailed tells what became of each one (`results`).
         """
-        outcomes = await self._get_producer().enqueue_many(encode(queue, message) for message in messages)
+        outcomes = await self._get_producer().enqueue_many(queue, messages)
         ids = [outcome for outcome in outcomes if not isinstance(outcome, FilaError)]
         if len(ids) != len(outcomes):
             raise SomeFailed(outcomes)

@@ -7,42 +7,60 @@ slice of one `enqueue_many`, with one list of results for all.
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from abc import ABC, abstractmethod
+from typing import Self
+
+from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from fila.errors import FilaError
 from fila.messages import MessageId
-from fila.v1.service_pb2 import EnqueueMessage
+from fila.v1.service_pb2 import EnqueueMessage, EnqueueStreamRequest
 
 Outcome = MessageId | FilaError
 
 
-class Frame(Protocol):
-    """What the producer needs to know of a frame."""
+class Frame(ABC):
+    """The request as it will be sent, and what the producer needs to know of it."""
 
-    messages: list[EnqueueMessage]
-    first_at_s: float
-    """When its first message was given, on the client's clock."""
-    sent_at_s: float
-    """When it was last sent."""
+    __slots__ = ("bytes", "first_at_s", "messages", "request", "sent_at_s")
 
+    def __init__(self, queue: str, first_at_s: float) -> None:
+        self.request = EnqueueStreamRequest()
+        self.request.batch.queue = queue
+        self.messages: RepeatedCompositeFieldContainer[EnqueueMessage] = self.request.batch.messages
+        self.bytes = 0
+        self.first_at_s = first_at_s
+        """When its first message was given, on the client's clock."""
+        self.sent_at_s = first_at_s
+        """When it was last sent."""
+
+    @property
+    def queue(self) -> str:
+        """The queue of every message that names none itself."""
+        return self.request.batch.queue
+
+    @abstractmethod
     def resolve(self, index: int, outcome: Outcome) -> None:
         """Message `index` was stored, or refused, or its answer is lost."""
 
-    def part(self, indexes: list[int]) -> Frame:
+    @abstractmethod
+    def part(self, indexes: list[int]) -> Self:
         """Return a frame of only these messages, to send them again."""
 
+    def _copy_messages(self, part: Self, indexes: list[int]) -> Self:
+        part.messages.extend([self.messages[i] for i in indexes])
+        part.sent_at_s = self.sent_at_s
+        return part
 
-class GatheredFrame:
+
+class GatheredFrame(Frame):
     """Messages of single calls."""
 
-    __slots__ = ("bytes", "first_at_s", "futures", "messages", "sent_at_s")
+    __slots__ = ("futures",)
 
-    def __init__(self, first_at_s: float) -> None:
-        self.messages: list[EnqueueMessage] = []
+    def __init__(self, queue: str, first_at_s: float) -> None:
+        super().__init__(queue, first_at_s)
         self.futures: list[asyncio.Future[MessageId]] = []
-        self.bytes = 0
-        self.first_at_s = first_at_s
-        self.sent_at_s = first_at_s
 
     def resolve(self, index: int, outcome: Outcome) -> None:
         """Wake the caller, unless it went away."""
@@ -56,29 +74,29 @@ class GatheredFrame:
 
     def part(self, indexes: list[int]) -> GatheredFrame:
         """Return a frame of only these messages."""
-        part = GatheredFrame(self.first_at_s)
-        part.messages = [self.messages[i] for i in indexes]
+        part = self._copy_messages(GatheredFrame(self.queue, self.first_at_s), indexes)
         part.futures = [self.futures[i] for i in indexes]
-        part.sent_at_s = self.sent_at_s
         return part
 
 
-class SliceFrame:
-    """Messages of one `enqueue_many`."""
+class SliceFrame(Frame):
+    """Messages of one `enqueue_many`. Filled first, then given places in the list of results."""
 
-    __slots__ = ("_positions", "_results", "_unresolved", "done", "first_at_s", "messages", "sent_at_s")
+    __slots__ = ("_positions", "_results", "_unresolved", "done")
 
-    def __init__(
-        self, messages: list[EnqueueMessage], results: list[Outcome | None], first_at_s: float
-    ) -> None:
-        self.messages = messages
-        self.first_at_s = first_at_s
-        self.sent_at_s = first_at_s
+    def __init__(self, queue: str, first_at_s: float) -> None:
+        super().__init__(queue, first_at_s)
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._results: list[Outcome | None] = []
+        self._positions: range | list[int] = range(0)
+        self._unresolved = [0]  # in a list, since the parts share it
+
+    def take_places(self, results: list[Outcome | None]) -> None:
+        """Append a place in `results` for each message."""
         self._results = results
-        self._positions: range | list[int] = range(len(results), len(results) + len(messages))
-        self._unresolved = [len(messages)]  # shared with the parts
-        results.extend([None] * len(messages))
+        self._positions = range(len(results), len(results) + len(self.messages))
+        self._unresolved[0] = len(self.messages)
+        results.extend([None] * len(self.messages))
 
     def resolve(self, index: int, outcome: Outcome) -> None:
         """Note the outcome; the slice is done when all have one."""
@@ -89,10 +107,7 @@ class SliceFrame:
 
     def part(self, indexes: list[int]) -> SliceFrame:
         """Return a frame of only these messages, which fills in the same results."""
-        part = SliceFrame.__new__(SliceFrame)
-        part.messages = [self.messages[i] for i in indexes]
-        part.first_at_s = self.first_at_s
-        part.sent_at_s = self.sent_at_s
+        part = self._copy_messages(SliceFrame(self.queue, self.first_at_s), indexes)
         part.done = self.done
         part._results = self._results
         part._positions = [self._positions[i] for i in indexes]

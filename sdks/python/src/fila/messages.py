@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
+from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from fila.v1 import messages_pb2 as wire
@@ -69,16 +70,22 @@ def encode_options(
     )
 
 
-def encode(queue: str, message: NewMessage | bytes) -> EnqueueMessage:
-    """Return one message of a batch."""
-    if isinstance(message, NewMessage):
-        return EnqueueMessage(
-            queue=queue,
-            headers=message.headers,
-            payload=message.payload,
-            options=encode_options(message.delay_ms, message.deliver_at, message.ttl_ms, message.dedup_key),
-        )
-    return EnqueueMessage(queue=queue, payload=message)
+def encode_into(
+    messages: RepeatedCompositeFieldContainer[EnqueueMessage], message: NewMessage | bytes
+) -> int:
+    """Append one message to a batch, in place: a copy would cost more than the rest. Return its size in bytes."""
+    if not isinstance(message, NewMessage):
+        return messages.add(payload=message).ByteSize()
+    encoded = messages.add()
+    encoded.payload = message.payload
+    if message.headers:
+        headers = encoded.headers
+        for key, value in message.headers.items():
+            headers[key] = value
+    options = encode_options(message.delay_ms, message.deliver_at, message.ttl_ms, message.dedup_key)
+    if options is not None:
+        encoded.options.CopyFrom(options)
+    return encoded.ByteSize()
 
 
 def to_timestamp(moment: datetime) -> Timestamp:

@@ -36,9 +36,9 @@ from fila.errors import (
     from_status,
 )
 from fila.frames import Frame, GatheredFrame, Outcome, SliceFrame
-from fila.messages import MessageId
+from fila.messages import MessageId, NewMessage, encode_into
 from fila.methods import ENQUEUE_STREAM
-from fila.v1.service_pb2 import EnqueueMessage, EnqueueResult, EnqueueStreamRequest, EnqueueStreamResponse
+from fila.v1.service_pb2 import EnqueueMessage, EnqueueStreamRequest, EnqueueStreamResponse
 
 EnqueueStream = StreamStreamCall[EnqueueStreamRequest, EnqueueStreamResponse]
 
@@ -75,58 +75,59 @@ class Producer:
 
     # What the client calls.
 
-    async def enqueue(self, message: EnqueueMessage) -> MessageId:
+    async def enqueue(self, queue: str, message: EnqueueMessage) -> MessageId:
         """Send one message with whatever else is enqueued around now."""
         while not self._room.is_set():
             await self._room.wait()
         self._check_running()
         frame = self._gathering
         if frame is None:
-            frame = self._gathering = GatheredFrame(self._clock.now_s())
+            frame = self._gathering = GatheredFrame(queue, self._clock.now_s())
+        if queue != frame.queue:
+            message.queue = queue
         future: asyncio.Future[MessageId] = self._loop.create_future()
         frame.messages.append(message)
         frame.futures.append(future)
         size = message.ByteSize()
         frame.bytes += size
         self._add_waiting(size)
-        if (
-            len(frame.messages) >= self._options.frame_messages_max
-            or frame.bytes >= self._options.frame_bytes_max
-        ):
+        if self._is_full(frame):
             self._full.append(frame)
             self._gathering = None
         self._wake.set()
         return await future
 
-    async def enqueue_many(self, messages: Iterable[EnqueueMessage]) -> list[Outcome]:
+    async def enqueue_many(self, queue: str, messages: Iterable[NewMessage | bytes]) -> list[Outcome]:
         """Send many, a window of frames at a time. Return an outcome a message, in order."""
         results: list[Outcome | None] = []
         window: deque[asyncio.Future[None]] = deque()
-        slice_: list[EnqueueMessage] = []
-        size = 0
+        slice_: SliceFrame | None = None
         for message in messages:
-            slice_.append(message)
-            size += message.ByteSize()
-            if len(slice_) >= self._options.frame_messages_max or size >= self._options.frame_bytes_max:
+            if slice_ is None:
+                slice_ = SliceFrame(queue, self._clock.now_s())
+            slice_.bytes += encode_into(slice_.messages, message)
+            if self._is_full(slice_):
                 window.append(self._put_slice(slice_, results))
-                slice_, size = [], 0
+                slice_ = None
                 # One slice more than may be in flight, so that the writer always finds the next.
                 while len(window) > self._options.frames_in_flight_max:
                     await window.popleft()
-        if slice_:
+        if slice_ is not None:
             window.append(self._put_slice(slice_, results))
         for done in window:
             await done
         return [InternalError("no outcome") if outcome is None else outcome for outcome in results]
 
-    def _put_slice(
-        self, messages: list[EnqueueMessage], results: list[Outcome | None]
-    ) -> asyncio.Future[None]:
+    def _put_slice(self, slice_: SliceFrame, results: list[Outcome | None]) -> asyncio.Future[None]:
         self._check_running()
-        frame = SliceFrame(messages, results, self._clock.now_s())
-        self._full.append(frame)
+        slice_.take_places(results)
+        self._full.append(slice_)
         self._wake.set()
-        return frame.done
+        return slice_.done
+
+    def _is_full(self, frame: Frame) -> bool:
+        options = self._options
+        return len(frame.messages) >= options.frame_messages_max or frame.bytes >= options.frame_bytes_max
 
     def _check_running(self) -> None:
         if self._task.done():
@@ -186,9 +187,8 @@ class Producer:
                 frame.sent_at_s = self._clock.now_s()
                 self._in_flight[self._sequence] = frame
                 self._watch()
-                request = EnqueueStreamRequest(sequence=self._sequence)
-                request.batch.messages.extend(frame.messages)
-                await stream.write(request)
+                frame.request.sequence = self._sequence
+                await stream.write(frame.request)
         except (AioRpcError, UsageError, asyncio.InvalidStateError) as error:
             _log.debug("write on a broken stream: %r", error)
         except asyncio.CancelledError:
@@ -262,10 +262,13 @@ class Producer:
         again: list[int] = []
         slowest: FilaError | None = None
         for index, result in enumerate(response.results):
-            if not result.error.code:
-                frame.resolve(index, MessageId(result.message_id, result.offset))
+            # Refused messages get no id; asking for the id is cheaper than asking for the error.
+            if message_id := result.message_id:
+                frame.resolve(index, MessageId(message_id, result.offset))
                 continue
-            error = self._error(frame.messages[index], result)
+            status = result.error
+            known = {"queue": frame.messages[index].queue or frame.queue}
+            error = from_status(status.code, status.message, status.reason, known)
             if self._may_try_again(error, frame):
                 again.append(index)
                 slowest = error
@@ -273,10 +276,6 @@ class Producer:
                 frame.resolve(index, error)
         if again and slowest is not None:
             self._send_later(frame.part(again))
-
-    def _error(self, message: EnqueueMessage, result: EnqueueResult) -> FilaError:
-        status = result.error
-        return from_status(status.code, status.message, status.reason, {"queue": message.queue})
 
     # Trying again, and giving up.
 
@@ -310,7 +309,7 @@ class Producer:
                 if message.options.dedup_key and patient and isinstance(failure, Unavailable):
                     again.append(index)
                 else:
-                    frame.resolve(index, as_lost(failure, message))
+                    frame.resolve(index, as_lost(failure, message.queue or frame.queue))
             if again:
                 self._full.appendleft(frame.part(again))
                 self._wake.set()
@@ -345,12 +344,10 @@ class Producer:
             self._stream.cancel()
 
 
-def as_lost(failure: FilaError, message: EnqueueMessage) -> FilaError:
+def as_lost(failure: FilaError, queue: str) -> FilaError:
     """Return what the sender of a message in flight must know: above all, that it may have been stored."""
     if isinstance(failure, Unavailable):
-        lost = AnswerLost(
-            f"the message for {message.queue} may have been stored, but no answer came: {failure}"
-        )
+        lost = AnswerLost(f"the message for {queue} may have been stored, but no answer came: {failure}")
         lost.__cause__ = failure
         return lost
     return failure

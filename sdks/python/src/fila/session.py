@@ -82,7 +82,9 @@ class Session(Generic[MessageT]):
                     wait_s = options.backoff.wait_s(attempt)
                     if give_up_at_s is not None and options.clock.now_s() + wait_s > give_up_at_s:
                         raise
-                    _log.warning("consumer of %s lost its stream, reopening it: %s", self._settler.queue, error)
+                    _log.warning(
+                        "consumer of %s lost its stream, reopening it: %s", self._settler.queue, error
+                    )
                     attempt += 1
                     await options.clock.sleep(wait_s)
         except FilaError as error:
