@@ -11,6 +11,8 @@ Exit code 1 when a number that should be reached was missed and --strict was giv
 from __future__ import annotations
 
 import argparse
+import os
+import resource
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +28,9 @@ _DEFAULT_JSON = Path(__file__).resolve().parents[1] / "build" / "bench" / "resul
 
 def main() -> int:
     scenarios.register_all()
+    # A thousand connections on either side take more descriptors than a shell usually gives.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     options = _options()
     if options.list:
         for benchmark in BENCHMARK_BY_NAME.values():
@@ -70,13 +75,23 @@ def _run(names: list[str], budget: Budget) -> tuple[list[Finding], bool]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", metavar="NAMES", help="comma-separated names; default: all")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    # make passes variables on in the environment: `make bench ONLY=full-life MARKDOWN=docs/benchmarks.md`.
+    given = os.environ
+    only = given.get("ONLY", "")
+    page = Path(given["MARKDOWN"]) if "MARKDOWN" in given else None
+    parser.add_argument("--only", default=only, metavar="NAMES", help="comma-separated names; default: all")
     parser.add_argument("--list", action="store_true", help="list the names and stop")
-    parser.add_argument("--quick", action="store_true", help="short runs and small backlogs")
+    parser.add_argument(
+        "--quick", action="store_true", default="QUICK" in given, help="short runs and small backlogs"
+    )
     parser.add_argument("--seconds", type=float, help="length of each measured stretch")
     parser.add_argument("--json", type=Path, default=_DEFAULT_JSON, metavar="FILE")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the findings as a page")
+    parser.add_argument(
+        "--markdown", type=Path, default=page, metavar="FILE", help="write the findings as a page"
+    )
     parser.add_argument("--strict", action="store_true", help="exit 1 when something was not reached")
     return parser.parse_args()
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+from typing import Self
 
 import grpc
+
 from fila.v1 import admin_pb2, admin_pb2_grpc, messages_pb2, service_pb2, service_pb2_grpc
 
 _CALL_TIMEOUT_S = 60
@@ -19,11 +20,11 @@ class Admin:
         self._admin = admin_pb2_grpc.FilaAdminStub(self._channel)
         self._service = service_pb2_grpc.FilaServiceStub(self._channel)
 
-    def __enter__(self) -> Admin:
+    def __enter__(self) -> Self:
         grpc.channel_ready_future(self._channel).result(timeout=_CALL_TIMEOUT_S)
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._channel.close()
 
     def create(self, queue: str, **config: object) -> None:
@@ -41,6 +42,8 @@ class Admin:
         request = service_pb2.EnqueueRequest(queue=queue, headers=headers, payload=payload)
         return self._service.Enqueue(request, timeout=_CALL_TIMEOUT_S).message_id
 
-    def lease(self, queue: str, count: int, *, channel: str = "", wait_ms: int = 0) -> list[messages_pb2.Message]:
+    def lease(
+        self, queue: str, count: int, *, channel: str = "", wait_ms: int = 0
+    ) -> list[messages_pb2.Message]:
         request = service_pb2.LeaseRequest(queue=queue, channel=channel, max_messages=count, wait_ms=wait_ms)
         return list(self._service.Lease(request, timeout=_CALL_TIMEOUT_S).messages)

@@ -49,7 +49,9 @@ def enqueue_options(*, delay_ms: int = 0, ttl_ms: int = 0, dedup_key: str = "") 
     return number(1, delay_ms) + number(3, ttl_ms) + text(4, dedup_key)
 
 
-def enqueue_message(pairs: Mapping[str, str], payload: bytes, *, queue: str = "", options: bytes = b"") -> bytes:
+def enqueue_message(
+    pairs: Mapping[str, str], payload: bytes, *, queue: str = "", options: bytes = b""
+) -> bytes:
     """EnqueueMessage, and EnqueueRequest as well: the two share their numbers."""
     fields = [text(1, queue), headers(pairs), block(3, payload)]
     if options:

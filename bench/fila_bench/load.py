@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from fila_bench import consumer, producer
 from fila_bench.plan import PROCESSES, ConsumerPlan, Counter, Counters, ProducerPlan, new_counters
@@ -39,7 +39,9 @@ class Steady:
 class Load:
     """A set of producer and consumer processes around one set of counters each."""
 
-    def __init__(self, producers: Sequence[ProducerPlan] = (), consumers: Sequence[ConsumerPlan] = ()) -> None:
+    def __init__(
+        self, producers: Sequence[ProducerPlan] = (), consumers: Sequence[ConsumerPlan] = ()
+    ) -> None:
         self._go = PROCESSES.Event()
         self._ready = PROCESSES.Semaphore(0)
         # One array a pair would do; one for all would lose counts between processes.
@@ -58,7 +60,7 @@ class Load:
         process.start()
         self._processes.append(process)
 
-    def __enter__(self) -> Load:
+    def __enter__(self) -> Self:
         for _ in self._processes:
             self._await_one_ready()
         self._go.set()
@@ -69,7 +71,9 @@ class Load:
         while not self._ready.acquire(timeout=0.2):
             self.check()
             if time.monotonic() > deadline:
-                raise LoadFailed(f"no load process got ready within {_READY_TIMEOUT_S} s: does the server answer?")
+                raise LoadFailed(
+                    f"no load process got ready within {_READY_TIMEOUT_S} s: does the server answer?"
+                )
 
     def __exit__(self, *_: object) -> None:
         self._go.set()
@@ -113,7 +117,9 @@ class Load:
         while self.total(counter) < count:
             self.check()
             if time.monotonic() - began > timeout_s:
-                raise LoadFailed(f"{counter.name.lower()} reached {self.total(counter)} of {count} in {timeout_s} s")
+                raise LoadFailed(
+                    f"{counter.name.lower()} reached {self.total(counter)} of {count} in {timeout_s} s"
+                )
             time.sleep(0.01)
         return time.monotonic() - began
 

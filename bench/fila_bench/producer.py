@@ -42,7 +42,9 @@ async def _produce(plan: ProducerPlan, counters: Counters, ready: Any, go: Any) 
     counters[Counter.PRODUCER_CPU_US] = int(time.process_time() * 1e6)
 
 
-async def _one_stream(plan: ProducerPlan, share: int, channel: Any, cycle: Any, counters: Counters, scan: Any) -> None:
+async def _one_stream(
+    plan: ProducerPlan, share: int, channel: Any, cycle: Any, counters: Counters, scan: Any
+) -> None:
     call = channel.stream_stream(frames.ENQUEUE_STREAM)()
     sent_frames = answered_frames = 0
     frames_max = -(-share // plan.batch) if share else 0

@@ -70,7 +70,12 @@ def table(findings: Sequence[Finding]) -> str:
     widths = [max(len(row[i]) for row in rows) for i in range(5)]
     lines = []
     for row in rows:
-        cells = [row[0].ljust(widths[0]), row[1].ljust(widths[1]), row[2].rjust(widths[2]), row[3].rjust(widths[3])]
+        cells = [
+            row[0].ljust(widths[0]),
+            row[1].ljust(widths[1]),
+            row[2].rjust(widths[2]),
+            row[3].rjust(widths[3]),
+        ]
         lines.append("  ".join([*cells, row[4].ljust(widths[4]), row[5]]).rstrip())
     return "\n".join(lines)
 
@@ -144,4 +149,8 @@ def _commit() -> str:
         return done.stdout.strip()
 
     commit = git("rev-parse", "--short=12", "HEAD") or "unknown"
-    return f"{commit} with uncommitted changes" if git("status", "--porcelain", "--untracked-files=no") else commit
+    return (
+        f"{commit} with uncommitted changes"
+        if git("status", "--porcelain", "--untracked-files=no")
+        else commit
+    )

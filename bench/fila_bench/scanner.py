@@ -22,7 +22,8 @@ def load() -> ModuleType:
     if not library.exists():
         _compile(library)
     spec = importlib.util.spec_from_file_location("scan", library)
-    assert spec is not None and spec.loader is not None, "the file was just built"
+    assert spec is not None, "the file was just built"
+    assert spec.loader is not None, "an extension module has a loader"
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -35,7 +36,16 @@ def _compile(library: Path) -> None:
     # A neighbour may be building the same thing: the rename makes whoever is last win, whole.
     partial = library.with_suffix(f".{id(source)}.partial")
     subprocess.run(
-        ["cc", "-O2", "-fPIC", "-shared", f"-I{sysconfig.get_path('include')}", str(source), "-o", str(partial)],
+        [
+            "cc",
+            "-O2",
+            "-fPIC",
+            "-shared",
+            f"-I{sysconfig.get_path('include')}",
+            str(source),
+            "-o",
+            str(partial),
+        ],
         check=True,
     )
     partial.rename(library)

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
+from typing import Self
 
 _READY_TIMEOUT_S = 60
 _STOP_TIMEOUT_S = 20
@@ -52,11 +52,11 @@ class Server:
             **{f"FILA_{key.upper()}": str(value) for key, value in settings.items()},
         }
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self.stop()
         finally:
@@ -74,7 +74,9 @@ class Server:
     def start(self) -> float:
         """Start and wait until it answers; return the seconds that took."""
         began = time.monotonic()
-        command = os.environ.get("FILA_BENCH_SERVER", str(Path(sys.executable).with_name("fila-server"))).split()
+        command = os.environ.get(
+            "FILA_BENCH_SERVER", str(Path(sys.executable).with_name("fila-server"))
+        ).split()
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 command, env=self._environment, stdout=log, stderr=log, cwd=self._directory
@@ -96,7 +98,9 @@ class Server:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-            raise ServerFailed(f"fila-server did not stop within {_STOP_TIMEOUT_S} s: {self.log_tail()}") from None
+            raise ServerFailed(
+                f"fila-server did not stop within {_STOP_TIMEOUT_S} s: {self.log_tail()}"
+            ) from None
 
     def restart(self, *, how: signal.Signals = signal.SIGTERM) -> float:
         self.stop(how=how)

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
+
 from fila.v1 import admin_pb2, admin_pb2_grpc, messages_pb2, service_pb2, service_pb2_grpc
 
 _DELIVERY_MESSAGES_MAX = 256
@@ -26,6 +27,27 @@ class Queue:
     def __init__(self) -> None:
         self.waiting: deque[messages_pb2.Message] = deque()
         self.arrived = asyncio.Event()
+
+
+class Consumer:
+    """How many messages one session may still hold."""
+
+    def __init__(self, max_in_flight: int) -> None:
+        self.room = max_in_flight
+        self.has_room = asyncio.Event()
+        self.has_room.set()
+
+    def lease(self, count: int) -> None:
+        self.room -= count
+        if self.room == 0:
+            self.has_room.clear()
+
+    def settle(self, count: int) -> None:
+        self.room += count
+        self.has_room.set()
+
+
+Outbox = asyncio.Queue[service_pb2.ConsumeSessionResponse]
 
 
 class Service(service_pb2_grpc.FilaServiceServicer):
@@ -45,7 +67,9 @@ class Service(service_pb2_grpc.FilaServiceServicer):
         self.queue(message.queue or queue).arrived.set()
         return service_pb2.EnqueueResult(message_id=kept.id, offset=kept.metadata.offset)
 
-    async def Enqueue(self, request: service_pb2.EnqueueRequest, context: object) -> service_pb2.EnqueueResponse:
+    async def Enqueue(
+        self, request: service_pb2.EnqueueRequest, context: object
+    ) -> service_pb2.EnqueueResponse:
         result = self._store(request.queue, request)
         return service_pb2.EnqueueResponse(message_id=result.message_id, offset=result.offset)
 
@@ -56,46 +80,60 @@ class Service(service_pb2_grpc.FilaServiceServicer):
             results = [self._store(request.batch.queue, message) for message in request.batch.messages]
             yield service_pb2.EnqueueStreamResponse(sequence=request.sequence, results=results)
 
+    async def EnqueueBatch(
+        self, request: service_pb2.EnqueueBatchRequest, context: object
+    ) -> service_pb2.EnqueueBatchResponse:
+        return service_pb2.EnqueueBatchResponse(
+            results=[self._store(request.queue, message) for message in request.messages]
+        )
+
     async def ConsumeSession(self, requests: Any, context: Any) -> None:
         opened = (await context.read()).open
         # grpc.aio takes one write at a time, and there are two who have something to say.
-        outbox: asyncio.Queue[service_pb2.ConsumeSessionResponse] = asyncio.Queue(_OUTBOX_FRAMES_MAX)
+        outbox: Outbox = asyncio.Queue(_OUTBOX_FRAMES_MAX)
         await outbox.put(service_pb2.ConsumeSessionResponse(opened={"consumer_id": 1}))
+        queue, consumer = self.queue(opened.queue), Consumer(opened.max_in_flight or 256)
         tasks = [
-            asyncio.create_task(self._deliver(self.queue(opened.queue), outbox)),
+            asyncio.create_task(self._deliver(queue, consumer, outbox)),
             asyncio.create_task(_write(outbox, context)),
         ]
         try:
             while (request := await context.read()) is not grpc.aio.EOF:
                 if request.HasField("ack"):
+                    consumer.settle(len(request.ack.lease_ids))
                     settled = {"sequence": request.ack.sequence}
                     await outbox.put(service_pb2.ConsumeSessionResponse(settled=settled))
         finally:
             for task in tasks:
                 task.cancel()
 
-    async def _deliver(self, queue: Queue, outbox: asyncio.Queue[service_pb2.ConsumeSessionResponse]) -> None:
+    async def _deliver(self, queue: Queue, consumer: Consumer, outbox: Outbox) -> None:
         while True:
+            await consumer.has_room.wait()
             await queue.arrived.wait()
             delivery = service_pb2.ConsumeSessionResponse.Delivery()
-            while queue.waiting and len(delivery.messages) < _DELIVERY_MESSAGES_MAX:
+            most = min(_DELIVERY_MESSAGES_MAX, consumer.room)
+            while queue.waiting and len(delivery.messages) < most:
                 message = queue.waiting.popleft()
                 self._lease_id += 1
                 message.metadata.lease_id = self._lease_id
                 delivery.messages.append(message)
             if not queue.waiting:
                 queue.arrived.clear()
+            consumer.lease(len(delivery.messages))
             if delivery.messages:
                 await outbox.put(service_pb2.ConsumeSessionResponse(delivery=delivery))
 
 
-async def _write(outbox: asyncio.Queue[service_pb2.ConsumeSessionResponse], context: Any) -> None:
+async def _write(outbox: Outbox, context: Any) -> None:
     while True:
         await context.write(await outbox.get())
 
 
 class Admin(admin_pb2_grpc.FilaAdminServicer):
-    async def CreateQueue(self, request: admin_pb2.CreateQueueRequest, context: object) -> admin_pb2.CreateQueueResponse:
+    async def CreateQueue(
+        self, request: admin_pb2.CreateQueueRequest, context: object
+    ) -> admin_pb2.CreateQueueResponse:
         return admin_pb2.CreateQueueResponse(queue_id=request.name)
 
 

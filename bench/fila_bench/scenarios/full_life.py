@@ -137,5 +137,10 @@ def finding(name: str, life: Life, steady: Steady, server_us: float) -> Finding:
     if steady.refused or steady.settle_failed:
         details |= {"refused": steady.refused, "acks refused": steady.settle_failed}
     return Finding(
-        benchmark=name, case=life.case, value=steady.acked_per_s, unit="msg/s", reach=life.reach, details=details
+        benchmark=name,
+        case=life.case,
+        value=steady.acked_per_s,
+        unit="msg/s",
+        reach=life.reach,
+        details=details,
     )
