@@ -174,6 +174,20 @@ async def test_a_thousand_readers_wait_and_each_gets_its_push(connect: Connect, 
         assert (await client.reply())[0][2] == str(i).encode()
 
 
+async def test_a_client_that_leaves_in_the_middle_of_a_set_leaves_the_server_whole(
+    client: RawClient, connect: Connect, engine: ModelEngine
+):
+    client.send(command("SET", "orders", "mail"))
+    await until(lambda: engine.queues)
+    client.writer.transport.abort()
+    other = await connect()
+
+    await until(lambda: engine.queues)
+    while b"orders" not in (await other("INFO", "queues"))[0]:
+        pass
+    assert (await other("SET", "orders", "mail")).startswith("QAE")
+
+
 # --- bounds -------------------------------------------------------------------------------
 
 

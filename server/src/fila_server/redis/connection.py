@@ -57,12 +57,13 @@ _NOWHERE = (errors.QueueNotFound.reason, errors.ChannelNotFound.reason)
 class _Slot:
     """A reply that is owed, in its place in the order."""
 
-    __slots__ = ("reply", "size", "work")
+    __slots__ = ("read", "reply", "size")
 
     def __init__(self, size: int = 0, reply: bytes | None = None) -> None:
         self.size = size
         self.reply = reply
-        self.work: asyncio.Future[bytes] | None = None
+        self.read: asyncio.Future[bytes] | None = None
+        """A pull in the core, to be taken back when nobody is there for its answer."""
 
 
 class Connection(asyncio.Protocol):
@@ -128,10 +129,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Take reads back out of the core; pushes and acks that were sent on stand."""
         self.quit()
-        if self._lane in (_ALONE, _READS):
-            for slot in self._slots:
-                if slot.work is not None:
-                    slot.work.cancel()
+        self._cancel_reads()
         self._slots.clear()
         self.server.forget(self)
 
@@ -207,7 +205,7 @@ class Connection(asyncio.Protocol):
             return
         self.blocked = wait_ms > 0
         finish = partial(_read_reply, wait_ms=wait_ms, protocol=self.session.protocol)
-        self._expect(len(frame), partial(self.broker.lease, frame), finish)
+        self._expect(len(frame), partial(self.broker.lease, frame), finish, is_read=True)
 
     def _start_command(self, args: list[bytes], argc: int) -> None:
         try:
@@ -232,6 +230,7 @@ class Connection(asyncio.Protocol):
         begin: Callable[[], Awaitable[bytes]],
         finish: Callable[[bytes], bytes],
         copies: int = 1,
+        is_read: bool = False,
     ) -> None:
         """Begin a call of the broker; `finish` makes its answer a reply, a failure is told `copies` times."""
         slot = _Slot(size)
@@ -243,11 +242,11 @@ class Connection(asyncio.Protocol):
             slot.reply = replies.refusal(error) * copies
             return
         if not isinstance(work, asyncio.Future):
-            # A hook comes first, or a wait: the mailbox no longer keeps the order with what would follow.
-            if self._lane != _READS:
+            # A hook comes first: the mailbox no longer keeps the order with what would follow.
+            if not is_read:
                 self._lane = _ALONE
             work = asyncio.ensure_future(work)
-        slot.work = work
+        slot.read = work if is_read else None
         self._waiting += 1
         self._started_bytes += size
         work.add_done_callback(partial(self._finish, slot, finish, copies))
@@ -258,7 +257,7 @@ class Connection(asyncio.Protocol):
         self._waiting -= 1
         self._started_bytes -= slot.size
         self.blocked = False
-        slot.work = None
+        slot.read = None
         try:
             slot.reply = finish(work.result())
         except errors.FilaServerError as error:
@@ -309,13 +308,17 @@ class Connection(asyncio.Protocol):
         """The server stops: end a waiting read, answer what runs, close."""
         self.quit()
         if self.blocked:
-            for slot in self._slots:
-                if slot.work is not None:
-                    slot.work.cancel()
+            self._cancel_reads()
         if self._slots:
             self._flush()
         else:
             self._transport.close()
+
+    def _cancel_reads(self) -> None:
+        # Only these: to stop a SET half-way would leave the broker's mirror behind the core.
+        for slot in self._slots:
+            if slot.read is not None:
+                slot.read.cancel()
 
     def abort(self) -> None:
         """Close at once, whatever is owed."""
