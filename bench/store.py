@@ -140,7 +140,10 @@ def run(
     store.set_live_frame_bytes(0)
     time.sleep(2.5)
     held = store.held()
-    result["drained_tables_mb"], result["drained_wal_mb"] = round(held["tables"] / 1e6), round(held["wal"] / 1e6)
+    result["drained_tables_mb"], result["drained_wal_mb"] = (
+        round(held["tables"] / 1e6),
+        round(held["wal"] / 1e6),
+    )
     result["reclaimed"], result["rewritten"] = store.upkeep_round()
     store.close()
     return result
