@@ -90,10 +90,6 @@ local function charge(work)
   end
 end
 
-local function left()
-  return budget
-end
-
 -- Gives a string that a wrapped function made to the script.
 local function hand_over(text)
   local bytes = #text
@@ -104,6 +100,9 @@ local function hand_over(text)
   return text
 end
 
+-- Near the end of the C stack the hook itself cannot be called: Lua raises "C stack overflow" in its
+-- place, and a script that catches that at the same depth would never be counted. So every caught
+-- error counts as the hook that may have been lost with it.
 local function after_pcall(ok, ...)
   if spent then
     error(spent, 0)
@@ -111,6 +110,14 @@ local function after_pcall(ok, ...)
     return true, ...
   end
   local problem = ...
+  budget = budget - STEP
+  ticks_to_clock = ticks_to_clock - 1
+  if ticks_to_clock <= 0 then
+    read_clock()
+  end
+  if budget < 0 then
+    stop(OUT_OF_INSTRUCTIONS)
+  end
   if problem == MEMORY_ERROR then
     stop(OUT_OF_MEMORY)
   end
@@ -162,7 +169,7 @@ end
 trusted.FRAME = FRAME
 trusted.sub, trusted.format = string.sub, string.format
 trusted.raw_pcall, trusted.pcall = pcall, script_pcall
-trusted.charge, trusted.left, trusted.hand_over = charge, left, hand_over
+trusted.charge, trusted.hand_over, trusted.instructions_max = charge, hand_over, instructions_max
 trusted.begin_batch, trusted.end_batch, trusted.begin_call = begin_batch, end_batch, begin_call
 trusted.explain, trusted.set_baseline = explain, set_baseline
 trusted.pause_wanted = function(_frame) return pause_wanted end

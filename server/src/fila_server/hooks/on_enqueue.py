@@ -120,5 +120,5 @@ class OnEnqueue:
                     throttle_keys,
                 )
             )
-        failure = HookFailure(kind.decode(), text.decode("utf-8", "replace")) if kind else None
+        failure = self._sandbox.failure(kind, text) if kind else None
         return Answers(routings, failure, clamped_weight_count)

@@ -62,7 +62,7 @@ class OnFailure:
             return results
         kind, text, action, delay_ms = results
         if kind:
-            return HookFailure(kind.decode(), text.decode("utf-8", "replace"))
+            return self._sandbox.failure(kind, text)
         if action == b"dlq":
             return DeadLetter()
         return Retry(None if delay_ms is False else delay_ms)

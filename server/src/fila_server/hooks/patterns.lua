@@ -6,13 +6,13 @@
 --     starting places * subject length ^ repetitions * 2 ^ optional items * items of the pattern
 --
 -- where a repetition at the very end of the pattern does not count, because nothing after it can
--- fail and send it back. That product is charged; a call that could cost more than what is left is
--- refused with an error the script can read (and catch, if it has another way).
+-- fail and send it back. That product is charged; a match that could cost more than a whole
+-- call may take is refused with an error the script can read (and catch, if it has another way).
 local trusted = ...
 
 local byte, find, match, gmatch, gsub = string.byte, string.find, string.match, string.gmatch, string.gsub
 local error, type, tostring, max, tointeger = error, type, tostring, math.max, math.tointeger
-local charge, left, hand_over, format = trusted.charge, trusted.left, trusted.hand_over, string.format
+local charge, hand_over, work_max, format = trusted.charge, trusted.hand_over, trusted.instructions_max, string.format
 
 local PERCENT, OPEN_SET, CLOSE_SET, CARET, DOLLAR = 37, 91, 93, 94, 36
 local OPEN, CLOSE, STAR, PLUS, MINUS, QUESTION = 40, 41, 42, 43, 45, 63
@@ -104,10 +104,10 @@ local function charge_match(name, subject, pattern, anchors)
   local length = #subject + 1.0
   local starts = (anchors and byte(pattern, 1) == CARET) and 1 or length
   local work = factor * starts * length ^ repetitions + length
-  if work > left() then
-    error(format("%s: the pattern could take %.0f steps on a subject of %d bytes, which is more than a hook has "
-      .. "left. Shorten the subject, anchor the pattern with ^, or use fewer repetitions",
-      name, work, #subject), 3)
+  if work > work_max then
+    error(format("%s: the pattern could take %.0f steps on a subject of %d bytes; a hook may take %d. "
+      .. "Shorten the subject, anchor the pattern with ^, or use fewer repetitions",
+      name, work, #subject, work_max), 3)
   end
   charge(work // 1)
 end

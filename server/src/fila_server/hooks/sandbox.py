@@ -114,6 +114,7 @@ class Sandbox:
         self._config = config
         self._now_ns = now_ns
         self._seed = seed
+        self._base_bytes = 0
         self._ceiling = 0
         self._runtime: Any = None
         self._call: Any = None
@@ -159,7 +160,8 @@ class Sandbox:
         if problem is not None:
             raise ScriptRefused(_text(problem))
         trusted[b"set_baseline"]()
-        self._ceiling = runtime.get_memory_used(total=True) + self._limits.memory_bytes + _ROOM_BYTES
+        self._base_bytes = runtime.get_memory_used(total=True)
+        self._ceiling = self._base_bytes + self._limits.memory_bytes + _ROOM_BYTES
         runtime.set_max_memory(self._ceiling, total=True)
         refusal = trusted[b"define"](self._ceiling / 1024)
         if refusal is not None:
@@ -185,6 +187,16 @@ class Sandbox:
             if room > _ROOM_BYTES // 2:
                 runtime.set_max_memory(self._ceiling, total=True)
         return results
+
+    def failure(self, kind: bytes, text: bytes) -> HookFailure:
+        """What the Lua side reported. A script whose own hoard left it no memory starts afresh."""
+        failure = HookFailure(kind.decode(), _text(text))
+        if kind == b"memory":
+            self._runtime.gccollect()
+            kept_bytes = self._runtime.get_memory_used(total=True) - self._base_bytes
+            if kept_bytes > self._limits.memory_bytes // 2:
+                return self._reset_after(failure)
+        return failure
 
     def _make_room(self, room: int) -> HookFailure | None:
         runtime = self._runtime

@@ -1,0 +1,152 @@
+"""Scripts under attack, and a stage whose clock stands still unless told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from fila_server.hooks.on_enqueue import OnEnqueue, Routing
+from fila_server.hooks.on_failure import FailedMessage, OnFailure
+from fila_server.hooks.sandbox import HookFailure, HookLimits, RuntimeConfig, new_runtime_config
+
+CPU_SECONDS_MAX = 0.060
+"""A cut-off call's own processor time: 10 ms, the overshoot of one slow instruction, and a slow machine."""
+
+
+def compile_on_enqueue(
+    script: str | bytes,
+    *,
+    config: RuntimeConfig | None = None,
+    limits: HookLimits | None = None,
+    now_ns: Callable[[], int] = time.monotonic_ns,
+    seed: int = 1,
+) -> OnEnqueue:
+    source = script if isinstance(script, bytes) else script.encode()
+    return OnEnqueue(
+        source, limits=limits or HookLimits(), config=config or new_runtime_config(), now_ns=now_ns, seed=seed
+    )
+
+
+def compile_on_failure(script: str, *, config: RuntimeConfig | None = None, seed: int = 1) -> OnFailure:
+    return OnFailure(
+        script.encode(),
+        limits=HookLimits(),
+        config=config or new_runtime_config(),
+        now_ns=time.monotonic_ns,
+        seed=seed,
+    )
+
+
+def route(
+    hook: OnEnqueue,
+    headers: Sequence[tuple[bytes, bytes]] = (),
+    payload_size: int = 0,
+    queue: bytes = b"orders",
+) -> Routing | HookFailure:
+    return hook.route(headers, payload_size, queue)
+
+
+def failed(**changes: object) -> FailedMessage:
+    message = FailedMessage(b"orders", b"default", [], b"id-1", 1, b"boom", b"acme")
+    return message._replace(**changes)
+
+
+def value_of(expression: str, headers: Sequence[tuple[bytes, bytes]] = ()) -> bytes:
+    """What a Lua expression is to a script, as text."""
+    hook = compile_on_enqueue(
+        f"function on_enqueue(msg) return {{ fairness_key = tostring({expression}) }} end"
+    )
+    routing = route(hook, headers)
+    assert isinstance(routing, Routing), routing
+    assert routing.fairness_key is not None
+    return routing.fairness_key
+
+
+@dataclass
+class Attack:
+    """The outcome of a hostile body, and that the runtime works for the next message."""
+
+    failure: HookFailure | None
+    routing: Routing | None
+    cpu_seconds: float
+
+
+def attack(body: str, *, prelude: str = "", limits: HookLimits | None = None) -> Attack:
+    """Run `body` in a script twice, an innocent message after each, and time it."""
+    hook = compile_on_enqueue(
+        f"{prelude}\nfunction on_enqueue(msg)\n"
+        f"  if msg.headers.attack then {body}\n  end\n"
+        "  return { fairness_key = 'fine' } end",
+        limits=limits,
+    )
+    outcome = Attack(None, None, 0.0)
+    for _ in range(2):
+        began = time.thread_time()
+        answer = route(hook, [(b"attack", b"1")])
+        outcome.cpu_seconds = max(outcome.cpu_seconds, time.thread_time() - began)
+        innocent = route(hook)
+        assert isinstance(innocent, Routing), f"the next message was harmed: {innocent}"
+        assert innocent.fairness_key == b"fine"
+        if isinstance(answer, HookFailure):
+            outcome.failure = answer
+        else:
+            outcome.routing = answer
+    return outcome
+
+
+def cut_off(body: str, *, prelude: str = "") -> HookFailure:
+    """Run `body`, check that it was stopped in time, and return why."""
+    outcome = attack(body, prelude=prelude)
+    assert outcome.failure is not None, f"not cut off: {outcome.routing}"
+    assert outcome.cpu_seconds < CPU_SECONDS_MAX
+    return outcome.failure
+
+
+@dataclass
+class ManualClock:
+    ns: int = 0
+
+    def __call__(self) -> int:
+        return self.ns
+
+    def advance(self, *, ms: int) -> None:
+        self.ns += ms * 1_000_000
+
+
+@dataclass
+class FakeFrame:
+    """A parsed frame of messages, each (queue, headers)."""
+
+    messages: list[tuple[bytes, list[tuple[bytes, bytes]]]]
+    routings: dict[int, Routing] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        return len(self.messages)
+
+    def queue(self, i: int) -> bytes:
+        return self.messages[i][0]
+
+    def headers(self, i: int) -> list[tuple[bytes, bytes]]:
+        return self.messages[i][1]
+
+    def payload_size(self, i: int) -> int:
+        return 100
+
+    def route(
+        self,
+        i: int,
+        fairness_key: bytes | None,
+        weight: int | None,
+        cost: float | None,
+        throttle_keys: tuple[bytes, ...] | None,
+    ) -> None:
+        self.routings[i] = Routing(fairness_key, weight, cost, throttle_keys)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
