@@ -20,7 +20,7 @@ import time  # noqa: E402
 from collections.abc import Callable  # noqa: E402
 from typing import Any  # noqa: E402
 
-import gevent  # noqa: E402
+import gevent  # type: ignore[import-untyped]  # noqa: E402
 import grpc  # noqa: E402
 from locust import LoadTestShape, User, constant_throughput, task  # noqa: E402
 
@@ -133,7 +133,7 @@ class ComeAndGo(LoadTestShape):
 
     def tick(self) -> tuple[int, float] | None:
         """The stage that is on now; None ends the run."""
-        elapsed = self.get_run_time()
+        elapsed = self.get_run_time()  # type: ignore[no-untyped-call]
         for until, users, spawn_rate in self._STAGES:
             if elapsed < until:
                 return users, spawn_rate

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from typing import Self
 
 import grpc
@@ -9,6 +11,7 @@ import grpc
 from fila.v1 import admin_pb2, admin_pb2_grpc, messages_pb2, service_pb2, service_pb2_grpc
 
 _CALL_TIMEOUT_S = 60
+_BATCH_MESSAGES = 1_000
 
 
 class Admin:
@@ -47,3 +50,30 @@ class Admin:
     ) -> list[messages_pb2.Message]:
         request = service_pb2.LeaseRequest(queue=queue, channel=channel, max_messages=count, wait_ms=wait_ms)
         return list(self._service.Lease(request, timeout=_CALL_TIMEOUT_S).messages)
+
+    def enqueue_many(self, queue: str, messages: Iterable[tuple[dict[str, str], bytes]]) -> None:
+        """Store all of them, in batches the broker takes; the first refusal is raised."""
+        pending = iter(messages)
+        while batch := list(itertools.islice(pending, _BATCH_MESSAGES)):
+            request = service_pb2.EnqueueBatchRequest(queue=queue)
+            for headers, payload in batch:
+                request.messages.add(headers=headers, payload=payload)
+            for result in self._service.EnqueueBatch(request, timeout=_CALL_TIMEOUT_S).results:
+                assert not result.error.code, result.error.message
+
+    def ack_all(self, queue: str, messages: Iterable[messages_pb2.Message]) -> None:
+        items = [
+            service_pb2.SettleItem(message_id=each.id, lease_id=each.metadata.lease_id) for each in messages
+        ]
+        self._service.AckBatch(service_pb2.AckBatchRequest(queue=queue, items=items), timeout=_CALL_TIMEOUT_S)
+
+    def nack(self, queue: str, message: messages_pb2.Message, *, delay_ms: int) -> None:
+        request = service_pb2.NackRequest(
+            queue=queue, message_id=message.id, lease_id=message.metadata.lease_id, delay_ms=delay_ms
+        )
+        self._service.Nack(request, timeout=_CALL_TIMEOUT_S)
+
+    def seek(self, queue: str, offset: int) -> None:
+        self._admin.SeekChannel(
+            admin_pb2.SeekChannelRequest(queue=queue, offset=offset), timeout=_CALL_TIMEOUT_S
+        )

@@ -6,7 +6,7 @@ import asyncio
 import struct
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
@@ -30,6 +30,7 @@ class Callers:
     """Calls a second altogether, started on time whether or not earlier ones were answered; 0 = closed loop."""
 
     payload_bytes: int = 1024
+    headers: dict[str, str] = field(default_factory=lambda: {"tenant": "k"})
     warm_up_s: float = 1.0
     seconds: float = 5.0
 
@@ -77,7 +78,7 @@ async def _call(plan: Callers) -> list[tuple[int, int]]:
         async def one() -> None:
             began = time.monotonic_ns()
             payload = _STAMP.pack(began) + padding
-            await enqueue(frames.enqueue_message({"tenant": "k"}, payload, queue=plan.queue))
+            await enqueue(frames.enqueue_message(plan.headers, payload, queue=plan.queue))
             if began >= measured_from_ns:
                 calls.append((began, time.monotonic_ns() - began))
 
@@ -127,7 +128,8 @@ async def _listen(plan: Listener) -> list[int]:
                     if count:
                         acks += 1
                         await session.write(frames.session_ack(acks, packed))
-                        delays += [now_ns - sent for sent in sent_ns if sent >= measured_from_ns]
+                        # Payloads of other loads are no stamps: they read as moments yet to come.
+                        delays += [now_ns - sent for sent in sent_ns if measured_from_ns <= sent <= now_ns]
         except TimeoutError:
             session.cancel()
     return delays

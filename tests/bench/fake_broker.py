@@ -87,7 +87,7 @@ class Service(service_pb2_grpc.FilaServiceServicer):
             results=[self._store(request.queue, message) for message in request.messages]
         )
 
-    async def ConsumeSession(self, requests: Any, context: Any) -> None:
+    async def ConsumeSession(self, requests: Any, context: Any) -> None:  # type: ignore[override]
         opened = (await context.read()).open
         # grpc.aio takes one write at a time, and there are two who have something to say.
         outbox: Outbox = asyncio.Queue(_OUTBOX_FRAMES_MAX)
@@ -139,8 +139,8 @@ class Admin(admin_pb2_grpc.FilaAdminServicer):
 
 async def serve() -> None:
     server = grpc.aio.server(options=[("grpc.max_receive_message_length", -1)])
-    service_pb2_grpc.add_FilaServiceServicer_to_server(Service(), server)
-    admin_pb2_grpc.add_FilaAdminServicer_to_server(Admin(), server)
+    service_pb2_grpc.add_FilaServiceServicer_to_server(Service(), server)  # type: ignore[abstract]
+    admin_pb2_grpc.add_FilaAdminServicer_to_server(Admin(), server)  # type: ignore[abstract]
     server.add_insecure_port(os.environ["FILA_SERVER__LISTEN_ADDR"])
     await server.start()
     over = asyncio.Event()

@@ -1,4 +1,4 @@
-"""What hooks, throttles and telemetry take from a full life, and whether rates are kept."""
+"""What hooks and telemetry take from a full life, and whether a retry comes when it should."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import time
 from collections.abc import Iterator
 
 from fila_bench.admin import Admin
-from fila_bench.load import Load
-from fila_bench.plan import ConsumerPlan, Counter, ProducerPlan
 from fila_bench.registry import Budget, benchmark
 from fila_bench.report import Finding
 from fila_bench.scenarios.full_life import QUEUE, Life, measure_life
@@ -24,7 +22,6 @@ function on_enqueue(msg)
   }
 end
 """
-_WINDOW_S = 10.0
 
 
 @benchmark("hooks", "full life with a realistic on_enqueue script against without")
@@ -72,47 +69,25 @@ def telemetry(budget: Budget) -> Iterator[Finding]:
     )
 
 
-@benchmark("throttle", "delivered rate against the configured one, 10 s windows, 1 / 100 / 10,000 buckets")
-def throttle(budget: Budget) -> Iterator[Finding]:
-    for busy in (False, True):
-        for buckets, rate_per_s in ((1, 400.0), (100, 20.0), (10_000, 0.2)):
-            yield _throttled(budget, buckets, rate_per_s, busy=busy)
-
-
-def _throttled(budget: Budget, buckets: int, rate_per_s: float, *, busy: bool) -> Finding:
-    """Let every bucket be the only limit of its key, with a backlog it cannot empty, and count 10 s."""
-    backlog = max(buckets * 8, int(buckets * rate_per_s * (_WINDOW_S + 10)))
-    with Server() as server:
-        with Admin(server.address) as admin:
-            for bucket in range(buckets):
-                admin.set_config(f"throttle.tenant:k{bucket}", f"{rate_per_s},1")
-            admin.create(QUEUE, fairness_key_header="tenant", throttle_key_headers=["tenant"])
-            if busy:
-                admin.create("other", fairness_key_header="tenant")
-        feed = ProducerPlan(
-            address=server.address, queue=QUEUE, payload_bytes=64, keys=buckets, message_count=backlog
-        )
-        with Load([feed]) as filling:
-            filling.wait_for(Counter.PRODUCED, backlog, timeout_s=120)
-        producer = ProducerPlan(address=server.address, queue="other")
-        consumer = ConsumerPlan(address=server.address, queue="other")
-        noise = Load([producer], [consumer]) if busy else Load()
-        with noise, Load(consumers=[ConsumerPlan(address=server.address, queue=QUEUE)]) as load:
-            time.sleep(budget.warm_up_s)
-            began, first = time.monotonic(), load.total(Counter.CONSUMED)
-            time.sleep(_WINDOW_S)
-            seconds, gained = time.monotonic() - began, load.total(Counter.CONSUMED) - first
-            noise.check()
-    wanted = buckets * rate_per_s * seconds
-    # One message and one burst may fall on either side of the window, for each bucket.
-    slack = 2.0 * buckets
-    off = max(0.0, abs(gained - wanted) - slack) / wanted
-    return Finding(
-        benchmark="throttle",
-        case=f"{buckets:,} buckets of {rate_per_s:g}/s, broker {'saturated' if busy else 'idle'}",
-        value=off * 100,
-        unit="% beyond burst and one message",
-        reach=1.0,
+@benchmark("retry-delay", "how late a message comes back that was nacked with a delay, at light load")
+def retry_delay(_budget: Budget) -> Iterator[Finding]:
+    delay_ms, late_ms = 100, []
+    with Server() as server, Admin(server.address) as admin:
+        admin.create(QUEUE, max_attempts=0)
+        admin.enqueue(QUEUE, {}, b"x")
+        message = admin.lease(QUEUE, 1)[0]
+        for _ in range(50):
+            began = time.monotonic()
+            admin.nack(QUEUE, message, delay_ms=delay_ms)
+            message = admin.lease(QUEUE, 1, wait_ms=10_000)[0]
+            late_ms.append((time.monotonic() - began) * 1e3 - delay_ms)
+    late_ms.sort()
+    yield Finding(
+        benchmark="retry-delay",
+        case=f"{delay_ms} ms asked for, the latest of {len(late_ms)}",
+        value=late_ms[-1],
+        unit="ms late",
+        reach=5,
         better="less",
-        details={"delivered": gained, "configured": wanted, "error %": (gained / wanted - 1) * 100},
+        details={"p50 ms": late_ms[len(late_ms) // 2], "earliest ms": late_ms[0]},
     )
