@@ -13,6 +13,7 @@ import grpc
 import uvloop
 
 from fila_bench import frames, scanner
+from fila_bench.load import LoadFailed
 from fila_bench.plan import PROCESSES
 
 _STAMP = struct.Struct("<q")
@@ -55,6 +56,10 @@ def in_process(target: Callable[..., None], plan: object) -> Any:
     def answer() -> Any:
         try:
             return ours.recv()
+        except EOFError:
+            raise LoadFailed(
+                f"{target.__name__} ended without an answer; its own error is on stderr"
+            ) from None
         finally:
             process.join(30)
 
