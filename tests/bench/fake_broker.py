@@ -136,6 +136,11 @@ class Admin(admin_pb2_grpc.FilaAdminServicer):
     ) -> admin_pb2.CreateQueueResponse:
         return admin_pb2.CreateQueueResponse(queue_id=request.name)
 
+    async def DeleteQueue(
+        self, request: admin_pb2.DeleteQueueRequest, context: object
+    ) -> admin_pb2.DeleteQueueResponse:
+        return admin_pb2.DeleteQueueResponse()
+
 
 async def serve() -> None:
     server = grpc.aio.server(options=[("grpc.max_receive_message_length", -1)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fila.v1 import messages_pb2, service_pb2
+from fila_cli import main
 
 FAKE = f"{sys.executable} {Path(__file__).with_name('fake_broker.py')}"
 lease_ids = st.integers(0, 2**64 - 1)
@@ -112,6 +114,22 @@ def test_a_load_counts_every_message_once_from_producer_to_ack(monkeypatch):
 
             assert [load.total(counter) for counter in (Counter.PRODUCED, Counter.CONSUMED)] == [2_000, 2_000]
             assert load.total(Counter.REFUSED) == load.total(Counter.SETTLE_FAILED) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.e2e
+def test_the_command_line_has_a_load_test_of_its_own(monkeypatch, capfd):
+    monkeypatch.setenv("FILA_BENCH_SERVER", FAKE)
+    with Server() as server:
+        code = main.run(
+            ["bench", "--messages", "1000", "--batch", "30", "-o", "json", "--addr", server.address]
+        )
+
+    found = json.loads(capfd.readouterr().out)
+    assert code == 0
+    assert found["messages"] == 1000
+    assert found["acked_per_s"] > 0
+    assert 0 < found["delay_p50_ms"] <= found["delay_p99_ms"]
 
 
 @pytest.mark.slow
