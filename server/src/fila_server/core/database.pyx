@@ -29,8 +29,7 @@ cdef int database_open(
     for family in range(FAMILY_COUNT):
         store.options[family] = tuned_options(options, family, store.cache)
         if lenient:
-            rocksdb_options_set_paranoid_checks(store.options[family], 0)
-            rocksdb_options_set_disable_auto_compactions(store.options[family], 1)
+            _make_lenient(store.options[family])
     store.db = rocksdb_open_column_families(
         store.options[META], path, FAMILY_COUNT, FAMILY_NAMES,
         <const rocksdb_options_t**>store.options, store.family, &message)
@@ -45,6 +44,16 @@ cdef int database_open(
     store.scan_options = rocksdb_readoptions_create()
     set_scan_options(store.scan_options)
     return STORE_OK
+
+
+cdef void _make_lenient(rocksdb_options_t* options) noexcept nogil:
+    cdef char* message = NULL
+    # So that an empty table may stand in for a broken one. Only the text form of the options has this one.
+    rocksdb_get_options_from_string(options, "verify_sst_unique_id_in_manifest=false", options, &message)
+    if message != NULL:
+        rocksdb_free(message)       # an engine that does not know the option does not check either
+    rocksdb_options_set_paranoid_checks(options, 0)
+    rocksdb_options_set_disable_auto_compactions(options, 1)
 
 
 cdef void set_scan_options(rocksdb_readoptions_t* options) noexcept nogil:

@@ -37,6 +37,10 @@ cdef extern from "rocksdb/c.h" nogil:
         pass
     ctypedef struct rocksdb_snapshot_t:
         pass
+    ctypedef struct rocksdb_envoptions_t:
+        pass
+    ctypedef struct rocksdb_sstfilewriter_t:
+        pass
     ctypedef struct rocksdb_universal_compaction_options_t:
         pass
     ctypedef struct rocksdb_writebatch_t:
@@ -222,8 +226,21 @@ cdef extern from "rocksdb/c.h" nogil:
         rocksdb_block_based_table_options_t* options, rocksdb_cache_t* block_cache)
     void rocksdb_block_based_options_set_cache_index_and_filter_blocks(
         rocksdb_block_based_table_options_t* options, unsigned char value)
+    void rocksdb_block_based_options_set_format_version(
+        rocksdb_block_based_table_options_t* options, int version)
     void rocksdb_block_based_options_set_index_type(rocksdb_block_based_table_options_t* options, int index_type)
 
     rocksdb_cache_t* rocksdb_cache_create_lru(size_t capacity)
     void rocksdb_cache_destroy(rocksdb_cache_t* cache)
     size_t rocksdb_cache_get_usage(rocksdb_cache_t* cache)
+
+    # --- a table of our own making (salvage.pyx) --------------------------------------
+    rocksdb_envoptions_t* rocksdb_envoptions_create()
+    void rocksdb_envoptions_destroy(rocksdb_envoptions_t* options)
+    rocksdb_sstfilewriter_t* rocksdb_sstfilewriter_create(
+        const rocksdb_envoptions_t* env, const rocksdb_options_t* io_options)
+    void rocksdb_sstfilewriter_open(rocksdb_sstfilewriter_t* writer, const char* name, char** errptr)
+    void rocksdb_sstfilewriter_delete(
+        rocksdb_sstfilewriter_t* writer, const char* key, size_t keylen, char** errptr)
+    void rocksdb_sstfilewriter_finish(rocksdb_sstfilewriter_t* writer, char** errptr)
+    void rocksdb_sstfilewriter_destroy(rocksdb_sstfilewriter_t* writer)

@@ -15,8 +15,9 @@ why the engine compares every record it recovers with its own counters.
 """
 
 from libc.errno cimport errno
+from libc.stdint cimport int64_t
 from libc.stdio cimport rename, snprintf
-from libc.string cimport memcpy, strcmp, strerror
+from libc.string cimport memcpy, strcmp, strerror, strstr
 
 from fila_server.core.damage cimport Scanned, scan_behind_damage
 from fila_server.core.rocksdb cimport *
@@ -39,11 +40,17 @@ cdef extern from "fcntl.h" nogil:
         O_CREAT
         O_DIRECTORY
         O_RDONLY
+        O_RDWR
         O_WRONLY
     int c_open "open"(const char* path, int flags, ...)
 
 cdef extern from "unistd.h" nogil:
+    enum:
+        SEEK_END
     int c_close "close"(int fd)
+    int64_t lseek(int fd, int64_t offset, int whence)
+    ssize_t pread(int fd, void* buffer, size_t count, int64_t offset)
+    ssize_t pwrite(int fd, const void* buffer, size_t count, int64_t offset)
     int fsync(int fd)
     int access(const char* path, int mode)
     int unlink(const char* path)
@@ -61,6 +68,8 @@ cdef extern from "dirent.h" nogil:
 cdef enum:
     BATCH_BYTES = 1048576
     KEY_BYTES_MAX = 1024
+    NAME_BYTES = 64
+    FOOTER_BYTES = 53           # of tables of format 5, which is what tuning.pyx asks for
     PATH_BYTES = 4300
 
 
@@ -136,6 +145,98 @@ cdef void _write(
         Store* sound, rocksdb_writebatch_t* batch, rocksdb_writeoptions_t* patient, char** message) noexcept nogil:
     rocksdb_write(sound.db, patient, batch, message)
     batch_clear(batch)
+
+
+# --- tables that cannot be opened --------------------------------------------------------
+
+cdef bint salvage_replace_table(Store* damaged, const char* path) noexcept nogil:
+    """A damaged block ends a scan where it lies; a table whose index or footer is damaged ends it everywhere."""
+    cdef int family
+    cdef char from_the_front[NAME_BYTES]
+    cdef char from_the_back[NAME_BYTES]
+    for family in range(FAMILY_COUNT):
+        if not _unreadable_table(damaged, family, False, from_the_front):
+            continue
+        if _unreadable_table(damaged, family, True, from_the_back) and strcmp(from_the_front, from_the_back) == 0:
+            return _stand_in(damaged, family, path, from_the_front)
+    return False
+
+
+cdef bint _unreadable_table(Store* damaged, int family, bint from_the_back, char* name) noexcept nogil:
+    """Whether not one key can be read, coming from that end; and the table that is to blame."""
+    cdef char* message = NULL
+    cdef rocksdb_iterator_t* scan = rocksdb_create_iterator_cf(
+        damaged.db, damaged.scan_options, damaged.family[family])
+    name[0] = 0
+    if from_the_back:
+        rocksdb_iter_seek_to_last(scan)
+    else:
+        rocksdb_iter_seek_to_first(scan)
+    if not rocksdb_iter_valid(scan):
+        rocksdb_iter_get_error(scan, &message)
+        if message != NULL:
+            table_named_in(message, name)
+            rocksdb_free(message)
+    rocksdb_iter_destroy(scan)
+    return name[0] != 0
+
+
+cdef bint table_named_in(const char* message, char* name) noexcept nogil:
+    """RocksDB's texts name the file they are about: ".../000035.sst"."""
+    cdef const char* end = strstr(message, ".sst")
+    cdef const char* begin = end
+    name[0] = 0
+    if end == NULL:
+        return False
+    while begin > message and b"0" <= (begin - 1)[0] <= b"9" and end - begin < NAME_BYTES - 8:
+        begin -= 1
+    if begin == end:
+        return False
+    memcpy(name, begin, end - begin + 4)
+    name[end - begin + 4] = 0
+    return True
+
+
+cdef bint _stand_in(Store* damaged, int family, const char* path, const char* name) noexcept nogil:
+    """A table that deletes one key nobody has, under the name of the broken one."""
+    cdef char broken[PATH_BYTES]
+    cdef char aside[PATH_BYTES]
+    cdef char* message = NULL
+    cdef rocksdb_envoptions_t* environment
+    cdef rocksdb_sstfilewriter_t* writer
+    snprintf(broken, PATH_BYTES, "%s/%s", path, name)
+    snprintf(aside, PATH_BYTES, "%s/%s.unreadable", path, name)
+    if rename(broken, aside) != 0:
+        return False
+    environment = rocksdb_envoptions_create()
+    writer = rocksdb_sstfilewriter_create(environment, damaged.options[family])
+    rocksdb_sstfilewriter_open(writer, broken, &message)
+    if message == NULL:
+        rocksdb_sstfilewriter_delete(writer, "\xff\xff", 2, &message)
+    if message == NULL:
+        rocksdb_sstfilewriter_finish(writer, &message)
+    rocksdb_sstfilewriter_destroy(writer)
+    rocksdb_envoptions_destroy(environment)
+    if message != NULL:
+        rocksdb_free(message)
+        return False
+    return _stretch(broken, aside)
+
+
+cdef bint _stretch(const char* table, const char* original) noexcept nogil:
+    """RocksDB looks for a table's footer where the MANIFEST says the file ends: move it there."""
+    cdef char footer[FOOTER_BYTES]
+    cdef int64_t have, want
+    cdef bint done = False
+    cdef int fd = c_open(original, O_RDONLY | O_CLOEXEC)
+    want = lseek(fd, 0, SEEK_END)
+    c_close(fd)
+    fd = c_open(table, O_RDWR | O_CLOEXEC)
+    have = lseek(fd, 0, SEEK_END)
+    if FOOTER_BYTES < have <= want and pread(fd, footer, FOOTER_BYTES, have - FOOTER_BYTES) == FOOTER_BYTES:
+        done = pwrite(fd, footer, FOOTER_BYTES, want - FOOTER_BYTES) == FOOTER_BYTES
+    c_close(fd)
+    return done
 
 
 # --- the exchange ------------------------------------------------------------------------

@@ -74,6 +74,7 @@ cdef struct WalReport:              # what opening found in the WAL; all zero af
 cdef struct SalvageReport:          # when a damaged store was copied; records may be lost, deleted ones may be back
     int64_t records                 # copied
     int64_t gaps                    # unreadable blocks stepped over
+    int64_t tables_lost             # tables that could not be opened at all
 
 cdef struct StoreCounters:          # written by the thread that calls; read for metrics, may be a little old
     uint64_t writes

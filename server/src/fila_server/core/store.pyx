@@ -38,10 +38,14 @@ from fila_server.core.salvage cimport (
     salvage_finish,
     salvage_is_asked,
     salvage_records,
+    salvage_replace_table,
 )
 from fila_server.core.storestatus cimport store_classify, store_failed
 from fila_server.core.tuning cimport default_store_options
 from fila_server.core.walscan cimport scan_wal
+
+cdef enum:
+    TABLES_LOST_MAX = 1000      # of one salvage; more is not damage but another disk
 
 cdef const char* FORMAT_KEY = "format"
 
@@ -132,12 +136,7 @@ cdef int _salvage(
     cdef int status
     memset(&damaged, 0, sizeof(Store))
     memset(&sound, 0, sizeof(Store))
-    status = database_open(&damaged, store.directory, options, True, error)
-    if status == STORE_DAMAGED:
-        store.rebuilt = True
-        status = database_rebuild(store.directory, options, error)
-        if status == STORE_OK:
-            status = database_open(&damaged, store.directory, options, True, error)
+    status = _open_damaged(store, &damaged, options, error)
     if status != STORE_OK:
         return status
     salvage_begin(directory)
@@ -147,8 +146,25 @@ cdef int _salvage(
         status = salvage_records(&damaged, &sound, error)
     database_close(&damaged)
     database_close(&sound)
-    store.salvage = sound.salvage
+    store.salvage.records = sound.salvage.records
+    store.salvage.gaps = sound.salvage.gaps
     return salvage_commit(directory, error) if status == STORE_OK else status
+
+
+cdef int _open_damaged(Store* store, Store* damaged, const StoreOptions* options, StoreError* error) noexcept nogil:
+    cdef int status = database_open(damaged, store.directory, options, True, error)
+    if status == STORE_DAMAGED:
+        store.rebuilt = True
+        status = database_rebuild(store.directory, options, error)
+        if status == STORE_OK:
+            status = database_open(damaged, store.directory, options, True, error)
+    while status == STORE_OK and store.salvage.tables_lost < TABLES_LOST_MAX:
+        if not salvage_replace_table(damaged, store.directory):
+            break
+        store.salvage.tables_lost += 1
+        database_close(damaged)
+        status = database_open(damaged, store.directory, options, True, error)
+    return status
 
 
 cdef int _check_format_record(Store* store, const char* directory, StoreError* error) noexcept nogil:

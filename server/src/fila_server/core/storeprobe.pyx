@@ -232,7 +232,7 @@ cdef class StoreProbe:
     def repaired(self):
         """What this open did about damage: bytes of the table of contents healed, records copied, gaps stepped over."""
         salvage = self.store.salvage
-        return (self.store.healed_bytes, salvage.records, salvage.gaps, bool(self.store.rebuilt))
+        return (self.store.healed_bytes, salvage.records, salvage.gaps, salvage.tables_lost, bool(self.store.rebuilt))
 
     @property
     def stopped(self):

@@ -75,6 +75,7 @@ cdef void _tune_tables(rocksdb_options_t* tuned, int family, rocksdb_cache_t* ca
     rocksdb_block_based_options_set_index_type(tables, BINARY_SEARCH_WITH_FIRST_KEY)
     # A block is what one flipped byte costs. In FRAMES it holds references of about 50 bytes to payloads.
     rocksdb_block_based_options_set_block_size(tables, 512 if family == FRAMES else 4096)
+    rocksdb_block_based_options_set_format_version(tables, 5)      # salvage.pyx knows its footer
     rocksdb_options_set_block_based_table_factory(tuned, tables)
     rocksdb_block_based_options_destroy(tables)
     # Payloads are the callers' bytes and often compressed already; processor time is scarcer than disk.
