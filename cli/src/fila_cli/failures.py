@@ -19,6 +19,9 @@ _NEXT_BY_REASON = {
     "CONFIG_KEY_NOT_FOUND": "'fila config list' shows the keys there are",
     "QUEUE_EXISTS": "change it with 'fila queue update', or choose another name",
     "CHANNEL_EXISTS": "move it with 'fila channel seek', or choose another name",
+    "SOURCE_QUEUE_GONE": "create the source queue again, or read the dead letters with 'fila consume'",
+    "QUEUE_FULL": "consume some, or raise the bound with 'fila queue update'",
+    "SHUTTING_DOWN": "try again once it has restarted",
     "DISK_FLOOR": "free disk space on the broker's machine; acks and deliveries go on meanwhile",
     "NOT_A_DLQ": "give the dead-letter queue, whose name ends in .dlq",
 }
@@ -44,14 +47,13 @@ def from_rpc(error: grpc.RpcError, address: str) -> BrokerError:
 
     call: Any = error  # stubs raise calls that failed; grpc's types do not say so
     code = call.code()
-    if code is grpc.StatusCode.UNAVAILABLE and "shutting down" not in (call.details() or ""):
+    reason = reason_of(call)
+    if code is grpc.StatusCode.UNAVAILABLE and not reason:
         return BrokerError(
             f"cannot reach a broker at {address}; start one with 'fila-server', or point --addr or FILA_ADDR at it"
         )
     text = _one_line(call.details() or code.name)
-    step = (
-        _NEXT_BY_REASON.get(reason_of(call)) or _next_by_noun(code.name, text) or _NEXT_BY_CODE.get(code.name)
-    )
+    step = _NEXT_BY_REASON.get(reason) or _next_by_noun(code.name, text) or _NEXT_BY_CODE.get(code.name)
     # A broker that already ends on advice is not talked over.
     return BrokerError(text if step is None or ";" in text else f"{text}; {step}")
 
