@@ -1,6 +1,6 @@
 """A broker of some hundred lines, in the test's own process: behaves as the contract says, and fails on demand.
 
-It keeps everything in dicts, knows no fairness and no time. A test can hold its answers back, break
+It keeps everything in dicts and knows no fairness. A test can hold its answers back, break
 its streams, make it refuse, and read what frames reached it.
 """
 
@@ -163,8 +163,14 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
             seconds = queue.config.visibility_timeout_ms // 1000
             message.timestamps.lease_expires_at.FromSeconds(1_000_000 + seconds)
             queue.leased[message.metadata.lease_id] = message
+            asyncio.get_running_loop().call_later(seconds, self.expire, queue, message.metadata.lease_id)
             delivered.append(message)
         return delivered
+
+    def expire(self, queue: Queue, lease_id: int) -> None:
+        if message := queue.leased.pop(lease_id, None):
+            message.metadata.attempt_count += 1
+            self.give_back(queue, message)
 
     def settle(
         self, queue: Queue, lease_id: int, message_id: str = "", nack: tuple[str, int | None] | None = None

@@ -150,7 +150,9 @@ async def test_what_was_not_sent_when_the_stream_broke_goes_over_the_next(
 async def test_an_enqueue_waits_for_a_broker_that_is_away(broker: FakeBroker, client: FilaClient) -> None:
     await client.enqueue("orders", b"before")
     await broker.stop()
-    await until(lambda: client._connection._channel.get_state() is not grpc.ChannelConnectivity.READY)
+    state = client._connection._channel.get_state
+    await until(lambda: state() is not grpc.ChannelConnectivity.READY)
+    await until(lambda: client._producer is not None and client._producer._stream is None)
     call = asyncio.create_task(client.enqueue("orders", b"meanwhile"))
     await asyncio.sleep(0.02)
     assert not call.done()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import grpc
@@ -12,7 +13,7 @@ import fila
 from fila import errors
 from fila.errors import FilaError, from_status
 from fila_server import errors as server_errors
-from tests.sdk.conftest import QUICK_BACKOFF
+from tests.sdk.conftest import QUICK_BACKOFF, until
 from tests.sdk.fake_broker import FakeBroker, Refusal
 
 
@@ -90,12 +91,18 @@ async def test_a_call_the_broker_refused_because_it_is_stopping_is_tried_again(b
         assert (await client.enqueue("orders", b"x")).offset == 1
 
 
-async def test_a_call_that_failed_without_the_brokers_word_is_not_repeated(broker: FakeBroker) -> None:
+@pytest.mark.parametrize("cut", [True, False])
+async def test_a_call_whose_answer_is_missing_is_not_repeated(broker: FakeBroker, cut: bool) -> None:
     async with fila.FilaClient.connect(
-        broker.address, batching=False, call_timeout_s=0.05, backoff=QUICK_BACKOFF
+        broker.address, batching=False, call_timeout_s=5.0 if cut else 0.05, backoff=QUICK_BACKOFF
     ) as client:
         broker.answering.clear()
+        call = asyncio.create_task(client.enqueue("orders", b"x"))
+        await until(lambda: broker.calls)
+        if cut:
+            broker.break_connections()
+
         with pytest.raises(errors.AnswerLost):
-            await client.enqueue("orders", b"x")
+            await call
 
     assert broker.calls == ["Enqueue"]

@@ -92,7 +92,9 @@ async def test_an_ack_by_id_of_a_pulled_message_names_its_lease_too(
         await client.ack("orders", msg.id)
 
 
-async def test_an_ack_by_id_works_after_the_loop(broker: FakeBroker, client: FilaClient) -> None:
+async def test_an_ack_by_id_after_the_loop_still_names_its_lease(
+    broker: FakeBroker, client: FilaClient
+) -> None:
     await fill(client, 2)
     taken = []
     async for msg in client.consume("orders"):
@@ -101,11 +103,12 @@ async def test_an_ack_by_id_works_after_the_loop(broker: FakeBroker, client: Fil
             break
     await taken[0].ack()
     broker.break_connections()  # ends the session that was lingering for the second
-    await until(lambda: not broker.sessions)
+    await until(lambda: not broker.sessions and not client._sessions)
+    orders = broker.queues["orders"]
+    orders.leased[999] = orders.leased.pop(taken[1].lease_id)
 
-    await client.ack("orders", taken[1].id)
-
-    assert not broker.queues["orders"].leased
+    with pytest.raises(LeaseLost):
+        await client.ack("orders", taken[1].id)
 
 
 async def test_an_id_this_client_never_saw_settles_what_is_leased(
