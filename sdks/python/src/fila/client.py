@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, Unpack
+from weakref import WeakSet
 
 import grpc
 
@@ -69,6 +70,8 @@ class FilaClient(AdminCalls):
         """What was leased by pulling, and what outlived its consumer, by queue and channel."""
         self._consuming: dict[tuple[str, str], list[Settler]] = {}
         self._sessions: set[Session[Any]] = set()
+        self._settlers: WeakSet[Settler] = WeakSet()
+        """All that may have something under way, also those whose consumer is over."""
 
     @classmethod
     def connect(
@@ -102,9 +105,8 @@ class FilaClient(AdminCalls):
             return
         if self._producer is not None:
             await self._producer.close()
-        for settlers in [*self._consuming.values(), [*self._pulled.values()]]:
-            for settler in [*settlers]:
-                await settler.close()
+        for settler in [*self._settlers]:
+            await settler.close()
         for session in [*self._sessions]:
             await session.close()
         await self._connection.close()
@@ -207,7 +209,7 @@ class FilaClient(AdminCalls):
             raise ValueError(f"prefetch must be at least 1, got {held_max}")
 
         def open_session() -> Session[MessageT]:
-            settler = Settler(self._connection, queue, channel or "")
+            settler = self._new_settler(queue, channel)
             session = Session(self._connection, settler, held_max, make_message)
             self._sessions.add(session)
             self._consuming.setdefault((queue, channel or "default"), []).append(settler)
@@ -219,7 +221,10 @@ class FilaClient(AdminCalls):
     def _outlive(self, session: Session[MessageT], settler: Settler) -> None:
         """Keep the leases of a consumer that is over: its messages may still be acked by id."""
         self._sessions.discard(session)
-        self._consuming[settler.queue, settler.channel or "default"].remove(settler)
+        name = (settler.queue, settler.channel or "default")
+        self._consuming[name].remove(settler)
+        if not self._consuming[name]:
+            del self._consuming[name]
         if settler.leases:
             self._puller(settler.queue, settler.channel).leases.take_all(settler.leases)
 
@@ -253,7 +258,12 @@ class FilaClient(AdminCalls):
         name = (queue, channel or "default")
         settler = self._pulled.get(name)
         if settler is None:
-            settler = self._pulled[name] = Settler(self._connection, queue, channel or "")
+            settler = self._pulled[name] = self._new_settler(queue, channel)
+        return settler
+
+    def _new_settler(self, queue: str, channel: str | None) -> Settler:
+        settler = Settler(self._connection, queue, channel or "")
+        self._settlers.add(settler)
         return settler
 
     # Settling.

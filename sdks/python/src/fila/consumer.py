@@ -82,6 +82,8 @@ class Consumer(Generic[MessageT]):
         """Wait for messages; False when there will be none, and the session's failure when that ended it."""
         if session.failure is not None:
             raise session.failure
+        if session.task.done() and not session.task.cancelled():
+            session.task.result()  # a mistake of ours must not end the loop in silence
         if session.leaving or session.task.done():
             return False
         if self._stop_when_idle_s is None:

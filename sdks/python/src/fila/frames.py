@@ -22,7 +22,7 @@ Outcome = MessageId | FilaError
 class Frame(ABC):
     """The request as it will be sent, and what the producer needs to know of it."""
 
-    __slots__ = ("bytes", "first_at_s", "messages", "request", "sent_at_s")
+    __slots__ = ("bytes", "first_at_s", "messages", "request", "sent_at_s", "tries")
 
     def __init__(self, queue: str, first_at_s: float) -> None:
         self.request = EnqueueStreamRequest()
@@ -33,6 +33,8 @@ class Frame(ABC):
         """When its first message was given, on the client's clock."""
         self.sent_at_s = first_at_s
         """When it was last sent."""
+        self.tries = 0
+        """How often its messages were sent before."""
 
     @property
     def queue(self) -> str:
@@ -50,6 +52,7 @@ class Frame(ABC):
     def _copy_messages(self, part: Self, indexes: list[int]) -> Self:
         part.messages.extend([self.messages[i] for i in indexes])
         part.sent_at_s = self.sent_at_s
+        part.tries = self.tries + 1
         return part
 
 

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import cast
 
-from grpc.aio import EOF, AioRpcError, StreamStreamCall, UsageError
+from grpc.aio import EOF, AioRpcError, StreamStreamCall
 
 from fila.connection import Connection, raise_if_cancelled, unavailable_unless_said
 from fila.errors import (
@@ -30,10 +30,13 @@ from fila.errors import (
     ClientClosed,
     FilaError,
     InternalError,
+    NotAllowed,
+    NotSupported,
     Overloaded,
     Unavailable,
     from_rpc_error,
     from_status,
+    is_the_brokers_word,
 )
 from fila.frames import Frame, GatheredFrame, Outcome, SliceFrame
 from fila.messages import MessageId, NewMessage, encode_into
@@ -80,7 +83,11 @@ class Producer:
         while not self._room.is_set():
             await self._room.wait()
         self._check_running()
+        size = message.ByteSize()
         frame = self._gathering
+        if frame is not None and frame.bytes + size > self._options.frame_bytes_max:
+            self._full.append(frame)
+            frame = None
         if frame is None:
             frame = self._gathering = GatheredFrame(queue, self._clock.now_s())
         if queue != frame.queue:
@@ -88,7 +95,6 @@ class Producer:
         future: asyncio.Future[MessageId] = self._loop.create_future()
         frame.messages.append(message)
         frame.futures.append(future)
-        size = message.ByteSize()
         frame.bytes += size
         self._add_waiting(size)
         if self._is_full(frame):
@@ -103,6 +109,10 @@ class Producer:
         window: deque[asyncio.Future[None]] = deque()
         slice_: SliceFrame | None = None
         for message in messages:
+            size = len(message.payload if isinstance(message, NewMessage) else message)
+            if slice_ is not None and slice_.bytes + size > self._options.frame_bytes_max:
+                window.append(self._put_slice(slice_, results))
+                slice_ = None
             if slice_ is None:
                 slice_ = SliceFrame(queue, self._clock.now_s())
             slice_.bytes += encode_into(slice_.messages, message)
@@ -166,6 +176,8 @@ class Producer:
                     await self._follow_stream()
         except ClientClosed as error:
             self._fail_waiting(error)
+        except Exception as error:  # noqa: BLE001 - a mistake of ours must not leave callers waiting for ever
+            self._fail_waiting(InternalError(f"the producer stopped on a mistake of the SDK: {error!r}"))
 
     async def _follow_stream(self) -> None:
         """Write frames until the stream ends, and settle the accounts of those it left unanswered."""
@@ -189,7 +201,7 @@ class Producer:
                 self._watch()
                 frame.request.sequence = self._sequence
                 await stream.write(frame.request)
-        except (AioRpcError, UsageError, asyncio.InvalidStateError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever grpc.aio says here, the stream is over
             _log.debug("write on a broken stream: %r", error)
         except asyncio.CancelledError:
             failure = ClientClosed("the client was closed before the answer came")
@@ -242,8 +254,10 @@ class Producer:
             return Unavailable("the broker ended the stream")
         except AioRpcError as failure:
             return unavailable_unless_said(from_rpc_error(failure, {}))
-        except (UsageError, asyncio.InvalidStateError, asyncio.CancelledError) as failure:
-            return Unavailable(f"the stream was cancelled ({type(failure).__name__})")
+        except asyncio.CancelledError:
+            return Unavailable("the stream was cancelled")
+        except Exception as failure:  # noqa: BLE001 - as above
+            return Unavailable(f"the stream broke: {failure!r}")
         finally:
             self._stream_ended = True
             self._wake.set()
@@ -288,11 +302,10 @@ class Producer:
 
     def _send_later(self, frame: Frame) -> None:
         async def wait_and_put() -> None:
-            await self._clock.sleep(self._backoff.wait_s(self._retries))
+            await self._clock.sleep(self._backoff.wait_s(frame.tries - 1))
             self._full.append(frame)
             self._wake.set()
 
-        self._retries += 1
         delayed = self._loop.create_task(wait_and_put())
         self._delayed.add(delayed)
         delayed.add_done_callback(self._delayed.discard)
@@ -346,7 +359,8 @@ class Producer:
 
 def as_lost(failure: FilaError, queue: str) -> FilaError:
     """Return what the sender of a message in flight must know: above all, that it may have been stored."""
-    if isinstance(failure, Unavailable):
+    said = is_the_brokers_word(failure) and not isinstance(failure, Unavailable)
+    if not (said or isinstance(failure, NotSupported | NotAllowed | ClientClosed)):
         lost = AnswerLost(f"the message for {queue} may have been stored, but no answer came: {failure}")
         lost.__cause__ = failure
         return lost

@@ -194,7 +194,7 @@ class Session(Generic[MessageT]):
                 return
             try:
                 await stream.write(request)
-            except (AioRpcError, UsageError, asyncio.InvalidStateError) as failure:
+            except Exception as failure:  # noqa: BLE001 - whatever grpc.aio says here, the stream is over
                 # The reader meets the same end, and knows what to do about it.
                 _log.debug("write on a broken stream: %r", failure)
             except asyncio.CancelledError:

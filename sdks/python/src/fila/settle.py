@@ -188,8 +188,18 @@ class Settler:
                 frame = self._repeat.popleft() if self._repeat else self._open.pop(next(iter(self._open)))
                 self._in_flight[frame.sequence] = frame
                 await self._transport.send(frame)
+        except Exception as error:  # noqa: BLE001 - a mistake of ours must not leave callers waiting for ever
+            self._fail_all(InternalError(f"settling stopped on a mistake of the SDK: {error!r}"))
         finally:
             self._pump = None
+
+    def _fail_all(self, failure: FilaError) -> None:
+        frames = [*self._open.values(), *self._repeat, *self._in_flight.values()]
+        self._open.clear()
+        self._repeat.clear()
+        self._in_flight.clear()
+        for frame in frames:
+            frame.answer(failure)
 
     def answered(self, sequence: int, failures: list[tuple[int, messages_pb2.ItemStatus]]) -> None:
         """A frame is durable, but for `failures`: (index in the frame, status)."""
@@ -208,8 +218,14 @@ class Settler:
         frame = self._in_flight.get(answer.sequence)
         if frame is None:
             return
-        lease_ids = frame.lease_ids
-        failures = [(lease_ids.index(failed.lease_id), failed.status) for failed in answer.failures]
+        index_by_lease: dict[int, int] = {}
+        if answer.failures:
+            index_by_lease = {lease_id: index for index, lease_id in enumerate(frame.lease_ids)}
+        failures = [
+            (index_by_lease[failed.lease_id], failed.status)
+            for failed in answer.failures
+            if failed.lease_id in index_by_lease
+        ]
         self.answered(answer.sequence, failures)
 
     def refused(self, sequence: int, failure: FilaError) -> None:
@@ -254,8 +270,7 @@ class Settler:
         self._closed = ClientClosed("the client was closed; the message comes back when its lease ends")
         if self._pump is not None:
             self._pump.cancel()
-        for frame in [*self._open.values(), *self._repeat, *self._in_flight.values()]:
-            frame.answer(self._closed)
+        self._fail_all(self._closed)
         self._by_calls.cancel()
 
 
