@@ -111,7 +111,7 @@ def run(settings: Config) -> None:
 def open_engine(settings: Config) -> Engine:
     """Lock, open and recover the data directory."""
     try:
-        from fila_server.core.engine import Engine as CompiledEngine
+        from fila_server.scheduler_thread import Engine as CompiledEngine
     except ImportError as error:
         raise errors.StartError(f"the compiled core cannot be loaded ({error}). Run `make build`") from error
     data_dir = settings.server.data_dir

@@ -6,8 +6,9 @@ its log meets a full disk, and fails every write for a while when a table does:
     DISK_ROOMY     |  everything goes
     -- min_free_bytes (the floor) ---------------------------------------------------------
     DISK_LOW       |  enqueues are refused; acks and deliveries go on
-    -- DISK_BALLAST_MARK ----  the ballast file is deleted here, once: more room for acks --
-    DISK_CRITICAL  |  when even that is used up: every write is refused
+    -- a quarter of it, at most 64 MiB: the ballast file is deleted, once: room for acks --
+    -- an eighth of it, at most 32 MiB -----------------------------------------------------
+    DISK_CRITICAL  |  every write is refused
 
 disk_check is one statvfs call, cheap enough for each 100 ms on the scheduler thread.
 """
@@ -20,10 +21,6 @@ cdef enum DiskLevel:
     DISK_ROOMY = 0
     DISK_LOW = 1
     DISK_CRITICAL = 2
-
-cdef enum:
-    DISK_BALLAST_MARK = 50331648        # 48 MiB free: the ballast goes
-    DISK_CRITICAL_MARK = 25165824       # 24 MiB free and no ballast left: a log and two tables at once still fit
 
 cdef struct Disk:
     char ballast_path[4096]
@@ -38,7 +35,7 @@ cdef struct Disk:
 
 
 # --- free space ------------------------------------------------------------------------
-# Call after store_open (the directory exists then). Takes the ballast if there is room for it and the floor.
+# Call after store_open (the directory exists then, and what a start needs is not taken). Takes the ballast if there is room for it and the floor.
 cdef int disk_open(
     Disk* disk, const char* directory, int64_t min_free_bytes, int64_t ballast_bytes, StoreError* error) noexcept nogil
 # Answers the level; gives the ballast up when it must. Scheduler thread, each 100 ms.
@@ -46,6 +43,9 @@ cdef int disk_check(Disk* disk) noexcept nogil
 # Takes the ballast again when there is room for it and the floor. May take milliseconds: not for the
 # scheduler thread. True when it is held afterwards.
 cdef bint disk_restore_ballast(Disk* disk) noexcept nogil
+
+# Whether a start, which may write all of the WAL to tables, has the room for it; gives the ballast up if it must.
+cdef int disk_check_start(const char* directory, int64_t wal_bytes, StoreError* error) noexcept nogil
 
 # --- the directory (store_open calls these) --------------------------------------------
 # Creates the directory and takes its lock; -1 with STORE_IN_USE or STORE_UNWRITABLE in `error`.

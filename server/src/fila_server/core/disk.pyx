@@ -12,12 +12,13 @@ from libc.string cimport memcpy, memset, strerror, strlen, strncmp
 
 from fila_server.core.store cimport (
     STORE_ERROR_BYTES,
-    STORE_FAILED,
+    STORE_FULL,
     STORE_IN_USE,
     STORE_OK,
     STORE_UNWRITABLE,
     StoreError,
 )
+from fila_server.core.storestatus cimport store_failed
 
 
 cdef extern from "sys/statvfs.h" nogil:
@@ -73,6 +74,13 @@ cdef extern from "dirent.h" nogil:
     int dirfd(DIR* directory)
 
 
+cdef enum:
+    BALLAST_MARK_MAX = 67108864         # 64 MiB
+    CRITICAL_MARK_MAX = 33554432        # 32 MiB
+    MIB = 1048576
+    START_BYTES_MIN = 16777216          # 16 MiB: a log, its tables, and RocksDB's own files
+
+
 # --- free space --------------------------------------------------------------------------
 
 cdef int disk_open(
@@ -92,12 +100,12 @@ cdef int disk_open(
 
 cdef int disk_check(Disk* disk) noexcept nogil:
     _measure(disk)
-    if disk.free_bytes < DISK_BALLAST_MARK and disk.ballast_held:
+    if disk.free_bytes < min(disk.min_free_bytes // 4, BALLAST_MARK_MAX) and disk.ballast_held:
         unlink(disk.ballast_path)
         disk.ballast_held = False
         disk.released_count += 1
         _measure(disk)
-    if disk.free_bytes < DISK_CRITICAL_MARK:
+    if disk.free_bytes < min(disk.min_free_bytes // 8, CRITICAL_MARK_MAX):
         disk.level = DISK_CRITICAL
     elif disk.free_bytes < disk.min_free_bytes:
         disk.level = DISK_LOW
@@ -133,6 +141,25 @@ cdef bint disk_restore_ballast(Disk* disk) noexcept nogil:
     if not disk.ballast_held:
         unlink(disk.ballast_path)
     return disk.ballast_held
+
+
+cdef int disk_check_start(const char* directory, int64_t wal_bytes, StoreError* error) noexcept nogil:
+    cdef Disk disk
+    cdef char text[64]
+    cdef int64_t need = wal_bytes + START_BYTES_MIN
+    memset(&disk, 0, sizeof(Disk))
+    disk.free_bytes = need          # what stands if the system does not tell
+    snprintf(disk.directory, sizeof(disk.directory), "%s", directory)
+    _measure(&disk)
+    if disk.free_bytes < need:
+        snprintf(disk.ballast_path, sizeof(disk.ballast_path), "%s/ballast", directory)
+        unlink(disk.ballast_path)
+        _measure(&disk)
+    if disk.free_bytes >= need:
+        return STORE_OK
+    snprintf(text, sizeof(text), "%lld MiB, and %lld MiB are free",
+             <long long>((need + MIB - 1) // MIB), <long long>(disk.free_bytes // MIB))
+    return store_failed(error, STORE_FULL, "a start needs %s; make room on the disk of the data directory", text)
 
 
 # --- the directory -----------------------------------------------------------------------

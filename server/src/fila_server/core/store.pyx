@@ -26,6 +26,7 @@ from fila_server.core.disk cimport (
     directory_bytes,
     directory_lock,
     directory_unlock,
+    disk_check_start,
     format_read,
     format_write,
 )
@@ -72,6 +73,8 @@ cdef int store_open(Store* store, const char* directory, const StoreOptions* opt
         status = salvage_finish(directory, error)
     if status == STORE_OK:
         status = _check_wal(store, options, error)
+    if status == STORE_OK:
+        status = disk_check_start(directory, store.wal.bytes, error)
     if status == STORE_OK:
         store.healed_bytes = 0 if options.stop_on_damage else mirror_heal(store.directory)
         status = database_check_families(store.directory, error)
@@ -245,6 +248,10 @@ cdef void _met_damage(Store* store) noexcept nogil:
 
 cdef int store_sync(Store* store, StoreError* error) noexcept nogil:
     cdef char* message = NULL
+    if store.stopped:
+        # After a failed append RocksDB 7.8.3 aborts the process when asked to sync that log. It flushes all
+        # memory to tables when there is room again, and the next write that succeeds starts a new log.
+        return store_failed(error, STORE_FULL, "nothing can be synced until writes work again%s", "")
     rocksdb_flush_wal(store.db, 1, &message)
     if message == NULL:
         store.counters.syncs += 1

@@ -1,0 +1,59 @@
+"""The words edges and core exchange: what a frame asks for, and what an answer is.
+
+A command's frame is the serialized request of the wire contract, an answer's payload the
+serialized response, so an edge stays a thin translator and can be replaced. The compiled
+core repeats these numbers in `core/commands.pxd`; a test holds the two together.
+"""
+
+from typing import Final
+
+# Hot path: FilaService.
+ENQUEUE: Final = 1  # EnqueueRequest -> EnqueueResponse
+ENQUEUE_BATCH: Final = 2  # EnqueueBatchRequest -> EnqueueBatchResponse
+ENQUEUE_STREAM: Final = 3  # EnqueueStreamRequest -> EnqueueStreamResponse
+ENQUEUE_ATOMIC: Final = 4  # EnqueueBatchRequest of one queue, all or nothing -> EnqueueBatchResponse
+ACK: Final = 5  # AckRequest -> AckResponse
+NACK: Final = 6  # NackRequest -> NackResponse, answered after the failure's decision is durable
+ACK_BATCH: Final = 7  # AckBatchRequest -> SettleBatchResponse
+NACK_BATCH: Final = 8  # NackBatchRequest -> SettleBatchResponse
+EXTEND_LEASE: Final = 9  # ExtendLeaseRequest -> ExtendLeaseResponse
+LEASE: Final = 10  # LeaseRequest -> LeaseResponse, after at most wait_ms
+CANCEL: Final = 11  # empty; the caller of the LEASE with this token went away
+CONSUME_OPEN: Final = 12  # ConsumeRequest; deliveries follow under the same token
+SESSION_OPEN: Final = 13  # ConsumeSessionRequest{open}
+SESSION: Final = 14  # any later ConsumeSessionRequest of the session `token`
+WRITTEN: Final = 15  # empty; the oldest unreported delivery of consumer `token` was written
+CONSUMER_CLOSE: Final = 16  # empty, or b"release" to give every lease back
+
+# FilaAdmin.
+CREATE_QUEUE: Final = 32  # CreateQueueRequest, validated and complete -> CreateQueueResponse
+UPDATE_QUEUE: Final = 33  # UpdateQueueRequest with the merged config -> UpdateQueueResponse
+DELETE_QUEUE: Final = 34
+GET_QUEUE: Final = 35
+LIST_QUEUES: Final = 36
+PURGE_QUEUE: Final = 37
+PEEK_MESSAGES: Final = 38
+GET_STATS: Final = 39
+SET_CONFIG: Final = 40
+GET_CONFIG: Final = 41
+LIST_CONFIG: Final = 42
+CREATE_CHANNEL: Final = 43
+DELETE_CHANNEL: Final = 44
+LIST_CHANNELS: Final = 45
+SEEK_CHANNEL: Final = 46
+PURGE_CHANNEL: Final = 47
+SET_KEY_POLICY: Final = 48
+EXPLAIN_KEY: Final = 49
+REDRIVE_PAGE: Final = (
+    50  # RedriveRequest, count = most wanted -> PeekMessagesResponse of pending dead letters
+)
+REDRIVE_MOVE: Final = 51  # EnqueueBatchRequest built from that page (see core/redrive.pyx) -> RedriveResponse
+DECIDE: Final = 52  # the answer to a failure event
+METRICS: Final = 53  # empty -> a snapshot for telemetry
+
+# What drain() returns.
+REPLY: Final = 0  # final answer to a unary command
+FRAME: Final = 1  # write to the stream `token`
+DELIVERY: Final = 2  # as FRAME, then report WRITTEN
+END: Final = 3  # the stream `token` is over
+EVENT: Final = 4  # for the hooks

@@ -1,0 +1,92 @@
+"""See answers.pxd."""
+
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from fila_server.core.buffer cimport buffer_init, must_malloc
+from fila_server.core.commands cimport REPLY
+from fila_server.core.mailbox cimport outbox_add, outbox_lock, outbox_unlock
+from fila_server.core.reveal cimport frame_reveal
+from fila_server.core.state cimport Waiting
+from fila_server.core.wire cimport put_status
+
+
+cdef Waiting* _add(Core* core, bint durable) noexcept nogil:
+    cdef Waiting* waiting = <Waiting*> must_malloc(sizeof(Waiting))
+    memset(waiting, 0, sizeof(Waiting))
+    if durable:
+        waiting.epoch = core.epoch
+        core.sync_wanted = True
+    if core.passing_last == NULL:
+        core.passing = waiting
+    else:
+        core.passing_last.next = waiting
+    core.passing_last = waiting
+    return waiting
+
+
+cdef void emit(Core* core, uint64_t token, int32_t kind, int32_t status, Buffer* payload, bint durable) noexcept nogil:
+    cdef Waiting* waiting = _add(core, durable)
+    waiting.token = token
+    waiting.kind = kind
+    waiting.status = status
+    waiting.payload = payload[0]
+    buffer_init(payload)
+
+
+cdef void answer(Core* core, uint64_t token, int32_t status, Buffer* payload, bint durable) noexcept nogil:
+    emit(core, token, REPLY, status, payload, durable)
+
+
+cdef void answer_status(Core* core, uint64_t token, int32_t status, const char* message, const char* reason) noexcept nogil:
+    cdef Buffer payload
+    buffer_init(&payload)
+    put_status(&payload, status, message, reason)
+    answer(core, token, status, &payload, False)
+
+
+cdef void reveal_later(Core* core, Frame* frame, bint durable) noexcept nogil:
+    _add(core, durable).frame = frame
+
+
+cdef void _leave(Core* core, Waiting* waiting) noexcept nogil:
+    if waiting.frame != NULL:
+        frame_reveal(core, waiting.frame)
+    elif waiting.kind >= 0:             # below: its queue was deleted meanwhile
+        outbox_add(core.outbox, waiting.token, waiting.kind, waiting.status, &waiting.payload)
+    free(waiting)
+
+
+cdef void answers_written(Core* core) noexcept nogil:
+    cdef Waiting* waiting = core.passing
+    cdef Waiting* following
+    if waiting == NULL:
+        return
+    core.passing = core.passing_last = NULL
+    outbox_lock(core.outbox)
+    while waiting != NULL:
+        following = waiting.next
+        waiting.next = NULL
+        if waiting.epoch == 0:
+            _leave(core, waiting)
+        elif core.waiting_last == NULL:
+            core.waiting = core.waiting_last = waiting
+        else:
+            core.waiting_last.next = waiting
+            core.waiting_last = waiting
+        waiting = following
+    outbox_unlock(core.outbox)
+
+
+cdef void answers_durable(Core* core, uint64_t durable) noexcept nogil:
+    cdef Waiting* waiting
+    if core.waiting == NULL or core.waiting.epoch > durable:
+        return
+    outbox_lock(core.outbox)
+    while core.waiting != NULL and core.waiting.epoch <= durable:
+        waiting = core.waiting
+        core.waiting = waiting.next
+        if core.waiting == NULL:
+            core.waiting_last = NULL
+        _leave(core, waiting)
+    outbox_unlock(core.outbox)

@@ -1,0 +1,19 @@
+"""See engine.pyx."""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from fila_server.core.mailbox cimport Command
+from fila_server.core.state cimport Core
+
+cdef class ParsedFrame:
+    cdef Command* command
+    cdef _check(self, int i)
+
+cdef class CoreEngine:
+    cdef Core* core
+    cdef bint is_open
+    cdef _settings(self, dict settings)
+    cdef _begin(self, int64_t mono_ns, int64_t wall_ns, uint64_t seed)
+    cdef _promise(self, int64_t mono_ns, int64_t wall_ns)
+    cdef Command* _parse(self, int kind, uint64_t token, bytes frame) except NULL
+    cdef _post(self, Command* command)

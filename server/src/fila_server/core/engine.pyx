@@ -1,0 +1,407 @@
+"""The core as Python sees it: frames in, answers out, and passes that are told the time.
+
+`CoreEngine` has no thread and no clock: whoever owns it calls `run_pass`, `commit` and `load`.
+Tests and the simulation do so under their own clock; `scheduler_thread.Engine` does so under
+the real one.
+"""
+
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+
+from fila_server import errors
+from fila_server.core.admin cimport config_apply
+from fila_server.core.buffer cimport Cursor, Slice, buffer_free, buffer_init, must_malloc
+from fila_server.core.commands cimport CANCEL, CONSUMER_CLOSE, WRITTEN
+from fila_server.core.disk cimport disk_check, disk_open
+from fila_server.core.engine cimport CoreEngine, ParsedFrame
+from fila_server.core.flows cimport channel_activate
+from fila_server.core.loader cimport loader_free, loader_new, loader_serve
+from fila_server.core.loop cimport commit, pass_
+from fila_server.core.mailbox cimport (
+    Command, Out, command_free, mailbox_free, mailbox_new, mailbox_post, outbox_free, outbox_new, outbox_take,
+)
+from fila_server.core.maps cimport map64_init, maps_seed, textmap_init, textmap_next
+from fila_server.core.queues cimport forget_all
+from fila_server.core.records cimport meta_record_put, queue_record_put
+from fila_server.core.recover cimport recover
+from fila_server.core.rocksdb cimport rocksdb_writebatch_t
+from fila_server.core.state cimport Core, Queue, TIMER_HOUSEKEEPING, Waiting
+from fila_server.core.store cimport (
+    STORE_DAMAGED, STORE_IN_USE, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, StoreOptions, batch_clear, batch_free,
+    batch_new, store_close, store_default_options, store_open, store_sync, store_disk_bytes,
+)
+from fila_server.core.submit cimport Problem, command_parse
+from fila_server.core.timers cimport timer_set, timers_init
+from fila_server.core.wire cimport Options, next_header
+
+cdef enum:
+    LEASE_IDS_RESERVED = 1000000
+
+_STORE_ERRORS = {
+    STORE_IN_USE: errors.DataDirInUse,
+    STORE_UNWRITABLE: errors.DataDirUnwritable,
+    STORE_TOO_NEW: errors.FormatTooNew,
+    STORE_DAMAGED: errors.StoreDamaged,
+}
+
+
+def _store_error(int status, str text, str data_dir):
+    """The store's own sentence under the error's name."""
+    kind = _STORE_ERRORS.get(status, errors.StoreError)
+    error = kind.__new__(kind)
+    Exception.__init__(error, text)
+    error.data_dir = data_dir
+    return error
+
+
+cdef class ParsedFrame:
+    """A frame between its one parse and the mailbox: what a hook may look at and decide."""
+
+    def __cinit__(self):
+        self.command = NULL
+
+    def __dealloc__(self):
+        if self.command != NULL:
+            command_free(self.command)
+
+    @property
+    def count(self):
+        """Messages in the frame, refused ones included."""
+        return self.command.count if self.command != NULL else 0
+
+    cdef _check(self, int i):
+        if self.command == NULL or i < 0 or <uint32_t> i >= self.command.count:
+            raise IndexError(i)
+
+    def refused(self, int i):
+        """Whether message i is refused already; its headers must not be looked at then."""
+        self._check(i)
+        return self.command.items[i].refused != 0
+
+    def queue(self, int i):
+        """The name of the queue message i goes to."""
+        self._check(i)
+        return (<const char*> self.command.items[i].queue.at)[:self.command.items[i].queue.length]
+
+    def headers(self, int i):
+        """The headers of message i, as sent."""
+        cdef Cursor c
+        cdef Slice name
+        cdef Slice value
+        cdef list found = []
+        self._check(i)
+        if self.command.items[i].refused:
+            return found
+        c.at = self.command.bytes + self.command.items[i].at
+        c.end = c.at + self.command.items[i].length
+        c.bad = False
+        while next_header(&c, &name, &value):
+            found.append((name.at[:name.length], value.at[:value.length]))
+        return found
+
+    def payload_size(self, int i):
+        """Bytes of the payload of message i."""
+        self._check(i)
+        return self.command.items[i].payload_length
+
+    def route(self, int i, bytes fairness_key, weight, cost, throttle_keys):
+        """A hook's decision for message i; None leaves a field to the declarative policy."""
+        cdef Options* o
+        cdef size_t total = 0
+        cdef char* to
+        cdef bytes text
+        self._check(i)
+        o = self.command.items[i].options
+        if o == NULL:
+            o = <Options*> must_malloc(sizeof(Options))
+            memset(o, 0, sizeof(Options))
+            o.delay_ms = o.deliver_at_ms = o.ttl_ms = -1
+            self.command.items[i].options = o
+        if throttle_keys is not None and len(throttle_keys) > 16:
+            raise ValueError("at most 16 throttle keys")
+        if fairness_key is not None:
+            total += len(fairness_key)
+        for text in throttle_keys or ():
+            total += len(text)
+        free(o.owned)
+        o.owned = to = <char*> must_malloc(total)
+        o.routed = True
+        if fairness_key is not None:
+            o.has_key = True
+            o.fairness_key.at = to
+            o.fairness_key.length = <uint32_t> len(fairness_key)
+            memcpy(to, PyBytes_AS_STRING(fairness_key), len(fairness_key))
+            to += len(fairness_key)
+        if weight is not None:
+            o.has_weight = True
+            o.weight = weight
+        if cost is not None:
+            o.has_cost = True
+            o.cost = cost
+        if throttle_keys is not None:
+            o.has_throttle = True
+            o.throttle_count = 0
+            for text in throttle_keys:
+                o.throttle[o.throttle_count].at = to
+                o.throttle[o.throttle_count].length = <uint32_t> len(text)
+                memcpy(to, PyBytes_AS_STRING(text), len(text))
+                to += len(text)
+                o.throttle_count += 1
+
+
+cdef class CoreEngine:
+    """One data directory, open. Not shared: one thread runs passes, one commits, one loads."""
+
+    def __cinit__(self):
+        self.core = <Core*> must_malloc(sizeof(Core))
+        memset(self.core, 0, sizeof(Core))
+        self.is_open = False
+
+    def __init__(self, str data_dir, dict settings, *, int64_t mono_ns, int64_t wall_ns, uint64_t seed):
+        """Open and recover `data_dir`.
+
+        settings: flat, as Config.engine_settings gives them. Raises errors.StoreError's kinds.
+        """
+        cdef Core* core = self.core
+        cdef StoreOptions options
+        cdef int status
+        cdef bytes path = data_dir.encode()
+        cdef const char* path_bytes = path
+        self._settings(settings)
+        store_default_options(&options)
+        options.stop_on_damage = core.stop_on_damage
+        for name in ("memtable_bytes", "memtable_count", "wal_bytes_max", "block_cache_bytes", "blob_min_bytes"):
+            value = settings.get("storage." + name)
+            if value is None:
+                continue
+            if name == "memtable_bytes":
+                options.memtable_bytes = value
+            elif name == "memtable_count":
+                options.memtable_count = value
+            elif name == "wal_bytes_max":
+                options.wal_bytes_max = value
+            elif name == "block_cache_bytes":
+                options.block_cache_bytes = value
+            else:
+                options.blob_min_bytes = value
+        with nogil:
+            status = store_open(&core.store, path_bytes, &options, &core.error)
+        if status != STORE_OK:
+            raise _store_error(status, core.error.text.decode("utf-8", "replace"), data_dir)
+        self._begin(mono_ns, wall_ns, seed)
+        self.is_open = True
+        disk_open(&core.disk, path_bytes, settings.get("storage.min_free_bytes", 268435456), options.ballast_bytes, &core.error)
+        core.disk_level = disk_check(&core.disk)
+        core.disk_low = core.disk_level != 0
+        with nogil:
+            status = recover(core)
+        if status != STORE_OK:
+            text = core.error.text.decode("utf-8", "replace")
+            self.close()
+            raise _store_error(status, text, data_dir)
+        self._promise(mono_ns, wall_ns)
+
+    cdef _settings(self, dict settings):
+        cdef Core* core = self.core
+        core.quantum = settings.get("scheduler.quantum", 1000)
+        core.durable_default = settings.get("storage.durability", "fsync") == "fsync"
+        core.stop_on_damage = settings.get("storage.on_damage", "start") == "stop"
+        core.hot_bytes_max = settings.get("storage.hot_payload_bytes", settings.get("storage.hot_payload_bytes_max", 268435456))
+        core.dedup_rows_max = settings.get("limits.dedup_keys_max", 1000000)
+        core.limits.payload_bytes_max = settings.get("limits.payload_bytes_max", 1048576)
+        core.limits.headers_max = settings.get("limits.headers_max", 64)
+        core.limits.header_bytes_max = settings.get("limits.header_value_bytes_max", 4096)
+        core.limits.routing_key_bytes_max = settings.get("limits.fairness_key_bytes_max", 256)
+        core.limits.batch_messages_max = settings.get("limits.batch_messages_max", 10000)
+        core.limits.batch_bytes_max = max(
+            settings.get("limits.batch_bytes_max", 16777216), core.limits.payload_bytes_max + 1048576)
+        core.limits.dedup_key_bytes_max = settings.get("limits.dedup_key_bytes_max", 128)
+        core.mailbox = mailbox_new(settings.get("scheduler.command_channel_capacity", 10000))
+        core.outbox = outbox_new()
+        core.loader = loader_new()
+
+    cdef _begin(self, int64_t mono_ns, int64_t wall_ns, uint64_t seed):
+        cdef Core* core = self.core
+        core.mono_ns = mono_ns
+        core.wall_ms = wall_ns // 1000000
+        core.random[0] = seed ^ <uint64_t> 0x9E3779B97F4A7C15
+        core.random[1] = seed * <uint64_t> 0xBF58476D1CE4E5B9 + 1
+        maps_seed(seed)
+        textmap_init(&core.queues)
+        textmap_init(&core.throttle_keys)
+        textmap_init(&core.throttle_sets)
+        textmap_init(&core.config)
+        map64_init(&core.queues_by_number)
+        map64_init(&core.leases)
+        map64_init(&core.consumers)
+        timers_init(&core.timers)
+        core.settles = batch_new()
+        core.enqueues = batch_new()
+        core.epoch = 1
+        core.housekeeping.kind = TIMER_HOUSEKEEPING
+
+    cdef _promise(self, int64_t mono_ns, int64_t wall_ns):
+        """Write what recovery found out, and the first reservations, before anybody is served."""
+        cdef Core* core = self.core
+        core.lease_id_reserved = core.next_lease_id + LEASE_IDS_RESERVED
+        meta_record_put(core, b"leases", core.lease_id_reserved)
+        core.sync_wanted = True
+        core.lease_id_epoch = core.epoch
+        timer_set(&core.timers, &core.housekeeping, mono_ns + 100000000)
+        pass_(core, mono_ns, wall_ns // 1000000)
+        commit(core)
+        core.lease_id_durable = core.lease_id_reserved
+
+    def __dealloc__(self):
+        self.close()
+        free(self.core)
+
+    def close(self):
+        """Close the store as it is; for a clean stop call stop_cleanly first."""
+        cdef Core* core = self.core
+        if not self.is_open:
+            return
+        self.is_open = False
+        # The tables first: letting go of them fills a batch, which nobody writes.
+        forget_all(core)
+        batch_clear(core.settles)
+        with nogil:
+            store_close(&core.store)
+        mailbox_free(core.mailbox)
+        outbox_free(core.outbox)
+        loader_free(core.loader)
+        batch_free(core.settles)
+        batch_free(core.enqueues)
+
+    # --- the edge's side ------------------------------------------------------------------
+
+    @property
+    def wake_fd(self):
+        """An eventfd, readable when drain() has something."""
+        return self.core.outbox.wake_fd
+
+    cdef Command* _parse(self, int kind, uint64_t token, bytes frame) except NULL:
+        cdef Problem problem
+        cdef Command* command
+        cdef const char* at = PyBytes_AS_STRING(frame)
+        cdef size_t length = PyBytes_GET_SIZE(frame)
+        if length > 2048:
+            with nogil:
+                command = command_parse(kind, token, at, length, &self.core.limits, &problem)
+        else:                           # shorter than handing the GIL over and back
+            command = command_parse(kind, token, at, length, &self.core.limits, &problem)
+        if command == NULL:
+            raise errors.from_reply(
+                problem.code, problem.text.decode("utf-8", "replace"), problem.reason.decode())
+        return command
+
+    cdef _post(self, Command* command):
+        cdef int kind = command.kind
+        if not mailbox_post(self.core.mailbox, command):
+            command_free(command)
+            raise errors.Overloaded(
+                f"{self.core.mailbox.capacity} requests are already waiting for the scheduler; try again shortly")
+
+    def submit(self, int kind, uint64_t token, bytes frame):
+        """Parse a request, check its bounds, and hand it to the scheduler; the answer comes by drain()."""
+        self._post(self._parse(kind, token, frame))
+
+    def parse(self, int kind, bytes frame):
+        """The first half of submit, for frames that pass through hooks."""
+        cdef ParsedFrame parsed = ParsedFrame.__new__(ParsedFrame)
+        parsed.command = self._parse(kind, 0, frame)
+        return parsed
+
+    def submit_parsed(self, uint64_t token, ParsedFrame parsed):
+        """The second half; the frame can't be used again."""
+        cdef Command* command = parsed.command
+        if command == NULL:
+            raise ValueError("the frame was submitted already")
+        parsed.command = NULL
+        command.token = token
+        self._post(command)
+
+    def drain(self):
+        """Everything that is ready to leave: a list of (token, reply kind, status, payload)."""
+        cdef Out* outs = NULL
+        cdef uint32_t count = outbox_take(self.core.outbox, &outs)
+        cdef uint32_t i
+        cdef list answers = []
+        for i in range(count):
+            answers.append((
+                outs[i].token, outs[i].kind, outs[i].status,
+                PyBytes_FromStringAndSize(outs[i].payload, outs[i].length)))
+            free(outs[i].payload)
+        free(outs)
+        return answers
+
+    # --- the owner's side -----------------------------------------------------------------
+
+    def run_pass(self, int64_t mono_ns, int64_t wall_ns):
+        """One pass; returns when the next is wanted (monotonic ns), or None when only a command can want one."""
+        cdef int64_t next_ns
+        with nogil:
+            next_ns = pass_(self.core, mono_ns, wall_ns // 1000000)
+        return None if next_ns == INT64_MAX else next_ns
+
+    def commit(self):
+        """Sync what passes wanted synced; True when there was something."""
+        cdef bint done
+        with nogil:
+            done = commit(self.core)
+        return done
+
+    def load(self):
+        """Read back what passes asked for; how many frames."""
+        cdef int served
+        with nogil:
+            served = loader_serve(self.core.loader, &self.core.store, self.core.mailbox, False)
+        return served
+
+    def begin_drain(self):
+        """Refuse new messages from now on."""
+        self.core.stopping = True
+
+    def stop_cleanly(self, int64_t mono_ns, int64_t wall_ns):
+        """Last pass and sync of a clean stop: exact offsets are kept instead of their reservations."""
+        cdef Core* core = self.core
+        cdef uint32_t cursor = 0
+        cdef Queue* queue
+        core.stopping = True
+        pass_(core, mono_ns, wall_ns // 1000000)
+        while True:
+            queue = <Queue*> textmap_next(&core.queues, &cursor)
+            if queue == NULL:
+                break
+            queue.offset_reserved = queue.next_offset
+            queue_record_put(core, queue)
+        meta_record_put(core, b"leases", core.next_lease_id)
+        core.sync_wanted = True
+        pass_(core, mono_ns, wall_ns // 1000000)
+        commit(core)
+        pass_(core, mono_ns, wall_ns // 1000000)
+
+    def counters(self):
+        """The core's own counts, for tests and telemetry."""
+        cdef Core* core = self.core
+        return {
+            "passes": core.counters.passes, "epochs": core.counters.epochs, "syncs": core.counters.syncs,
+            "commands": core.counters.commands, "frames_in": core.counters.frames_in,
+            "messages_in": core.counters.messages_in, "refused": core.counters.refused,
+            "lost_ranges": core.counters.lost_ranges, "lost_messages": core.counters.lost_messages,
+            "loads": core.counters.loads, "evictions": core.counters.evictions, "stalls": core.counters.stalls,
+            "rewrites": core.counters.rewrites, "hot_bytes": core.hot_bytes, "index_bytes": core.index_bytes,
+            "keys": core.keys_count, "leases": core.leases.count, "consumers": core.consumers.count,
+            "timers": core.timers.count, "mailbox": core.mailbox.count, "epoch": core.epoch, "durable": core.durable,
+            "latency": [core.counters.latency[i] for i in range(32)],
+        }
+
+    def wal_report(self):
+        """What opening found in the write-ahead log; all zero after a clean stop."""
+        return {
+            "damaged_regions": self.core.store.wal.damaged_regions, "batches_lost": self.core.store.wal.batches_lost,
+            "records_lost": self.core.store.wal.records_lost, "tail_bytes_dropped": self.core.store.wal.tail_bytes_dropped,
+        }

@@ -1,0 +1,610 @@
+"""See flows.pxd."""
+
+from libc.stdint cimport INT64_MAX, uint8_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from fila_server.core.bucket cimport (
+    bucket_configure, bucket_give_back, bucket_has, bucket_init, bucket_refill, bucket_take, bucket_tokens,
+)
+from fila_server.core.buffer cimport must_malloc
+from fila_server.core.drr cimport Turn, ring_join, ring_leave, ring_park, ring_rejoin, ring_reweigh
+from fila_server.core.frames cimport entry_of, share_of
+from fila_server.core.heap cimport HeapNode, heap_insert, heap_remove
+from fila_server.core.maps cimport map64_free, map64_get, map64_init, map64_put, map64_remove
+from fila_server.core.state cimport (
+    DECIDING, DELAYED, DONE, Entry, Fifo, LEASED, Line, NOT_PARKED, PARKED_CAPPED, PARKED_PAUSED, PARKED_THROTTLED,
+    READY, Subqueue, Subqueues, ThrottleSet,
+)
+from fila_server.core.throttle cimport set_release, throttle_key_drop_if_idle
+from fila_server.core.timers cimport timer_cancel, timer_set
+
+
+# --- flows ---------------------------------------------------------------------------------
+
+cdef Flow* flow_find(Key* key, Channel* channel) noexcept nogil:
+    cdef Flow* flow = key.flows
+    while flow != NULL and flow.channel != channel:
+        flow = flow.next_of_key
+    return flow
+
+
+cdef inline uint32_t _weight(Key* key) noexcept nogil:
+    return key.admin_weight if key.admin_weight else key.weight
+
+
+cdef Flow* flow_of(Core* core, Key* key, Channel* channel) noexcept nogil:
+    cdef Flow* flow = flow_find(key, channel)
+    if flow == NULL:
+        flow = <Flow*> must_malloc(sizeof(Flow))
+        memset(flow, 0, sizeof(Flow))
+        flow.key = key
+        flow.channel = channel
+        flow.turn.weight = _weight(key)
+        flow.next_of_key = key.flows
+        key.flows = flow
+        core.index_bytes += sizeof(Flow)
+    return flow
+
+
+cdef void flow_free(Core* core, Flow* flow) noexcept nogil:
+    """Unlinked from its key by the caller."""
+    if flow.joined:
+        ring_leave(&flow.channel.ring, &flow.turn)
+    while flow.subqueues != NULL:
+        _subqueue_free(core, flow.subqueues.first)
+    free(flow.waits)
+    free(flow)
+    core.index_bytes -= sizeof(Flow)
+
+
+cdef void _join(Core* core, Flow* flow) noexcept nogil:
+    """Put a flow that may go with the ring."""
+    if not flow.joined:
+        flow.joined = True
+        if flow.parked:
+            flow.parked = NOT_PARKED
+            ring_rejoin(&flow.channel.ring, &flow.turn)
+        else:
+            ring_join(&flow.channel.ring, &flow.turn)
+    channel_activate(core, flow.channel)
+
+
+cdef void _park(Flow* flow, uint8_t reason) noexcept nogil:
+    if flow.joined:
+        flow.joined = False
+        ring_park(&flow.channel.ring, &flow.turn)
+    flow.parked = reason
+
+
+cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil:
+    """Pause, cap, weight or backlog changed: put the flow where it belongs now."""
+    cdef Key* key = flow.key
+    cdef uint32_t weight = _weight(key)
+    if flow.turn.weight != weight:
+        ring_reweigh(&flow.channel.ring, &flow.turn, weight)
+    if flow.backlog == 0:
+        if flow.joined:
+            flow.joined = False
+            ring_leave(&flow.channel.ring, &flow.turn)
+        flow.turn.deficit = 0
+        flow.parked = NOT_PARKED
+    elif key.paused:
+        _park(flow, PARKED_PAUSED)
+    elif key.cap and flow.in_flight >= key.cap:
+        _park(flow, PARKED_CAPPED)
+    elif flow.fifo.head == NULL and flow.eligible == NULL:
+        _park(flow, PARKED_THROTTLED)
+    else:
+        _join(core, flow)
+
+
+# --- sub-queues ----------------------------------------------------------------------------
+
+cdef Subqueue* _subqueue_of(Core* core, Flow* flow, ThrottleSet* set) noexcept nogil:
+    cdef Subqueue* sub = NULL
+    if flow.subqueues == NULL:
+        flow.subqueues = <Subqueues*> must_malloc(sizeof(Subqueues))
+        flow.subqueues.first = NULL
+        map64_init(&flow.subqueues.by_set)
+    else:
+        sub = <Subqueue*> map64_get(&flow.subqueues.by_set, <uint64_t> set)
+    if sub == NULL:
+        sub = <Subqueue*> must_malloc(sizeof(Subqueue))
+        memset(sub, 0, sizeof(Subqueue))
+        sub.flow = flow
+        sub.set = set
+        set.refs += 1
+        sub.sibling = flow.subqueues.first
+        if sub.sibling != NULL:
+            sub.sibling.sibling_prev = sub
+        flow.subqueues.first = sub
+        map64_put(&flow.subqueues.by_set, <uint64_t> set, sub)
+        core.index_bytes += sizeof(Subqueue)
+    return sub
+
+
+cdef void _subqueue_free(Core* core, Subqueue* sub) noexcept nogil:
+    cdef Flow* flow = sub.flow
+    if sub.node.in_heap:
+        flow.eligible = heap_remove(flow.eligible, &sub.node)
+    if sub.line != NULL:
+        _line_leave(core, sub)
+    _clear_woken(core, sub)
+    if sub.sibling != NULL:
+        sub.sibling.sibling_prev = sub.sibling_prev
+    if sub.sibling_prev != NULL:
+        sub.sibling_prev.sibling = sub.sibling
+    else:
+        flow.subqueues.first = sub.sibling
+    map64_remove(&flow.subqueues.by_set, <uint64_t> sub.set)
+    if flow.subqueues.first == NULL:
+        map64_free(&flow.subqueues.by_set)
+        free(flow.subqueues)
+        flow.subqueues = NULL
+    set_release(core, sub.set)
+    free(sub)
+    core.index_bytes -= sizeof(Subqueue)
+
+
+cdef void _rank(Subqueue* sub) noexcept nogil:
+    """Keep the sub-queue's place among the eligible ones right after its first message changed."""
+    cdef Flow* flow = sub.flow
+    if sub.line != NULL:
+        return
+    if sub.node.in_heap:
+        if sub.node.rank == sub.fifo.head.position:
+            return
+        flow.eligible = heap_remove(flow.eligible, &sub.node)
+    sub.node.rank = sub.fifo.head.position
+    flow.eligible = heap_insert(flow.eligible, &sub.node)
+
+
+# --- fifos ---------------------------------------------------------------------------------
+
+cdef void _fifo_append(Fifo* fifo, Slot* slot) noexcept nogil:
+    slot.next = NULL
+    slot.prev = fifo.tail
+    if fifo.tail != NULL:
+        fifo.tail.next = slot
+    else:
+        fifo.head = slot
+    fifo.tail = slot
+
+
+cdef void _fifo_insert(Fifo* fifo, Slot* slot) noexcept nogil:
+    """By position, from the front: what comes back to its old place was at the front before."""
+    cdef Slot* after = fifo.head
+    while after != NULL and after.position < slot.position:
+        after = after.next
+    if after == NULL:
+        _fifo_append(fifo, slot)
+        return
+    slot.next = after
+    slot.prev = after.prev
+    if after.prev != NULL:
+        after.prev.next = slot
+    else:
+        fifo.head = slot
+    after.prev = slot
+
+
+cdef void _fifo_remove(Fifo* fifo, Slot* slot) noexcept nogil:
+    if slot.prev != NULL:
+        slot.prev.next = slot.next
+    else:
+        fifo.head = slot.next
+    if slot.next != NULL:
+        slot.next.prev = slot.prev
+    else:
+        fifo.tail = slot.prev
+    slot.next = slot.prev = NULL
+
+
+# --- states of a slot ----------------------------------------------------------------------
+
+cdef inline bint _is_pending(int state) noexcept nogil:
+    return state == READY or state == DELAYED
+
+
+cdef inline bint _is_in_flight(int state) noexcept nogil:
+    return state == LEASED or state == DECIDING
+
+
+cdef void slot_count(Core* core, Slot* slot, int state) noexcept nogil:
+    """Move a slot to `state` and count: for its channel, and for the queue, where a message counts once."""
+    cdef Share* share = share_of(slot)
+    cdef Channel* channel = share.channel
+    cdef Queue* queue = channel.queue
+    cdef Share* other
+    cdef int before = slot.state
+    cdef bint others_pending = False
+    cdef bint others_in_flight = False
+    if before == READY:
+        channel.ready -= 1
+    elif before == DELAYED:
+        channel.delayed -= 1
+    elif _is_in_flight(before):
+        channel.in_flight -= 1
+    if state == READY:
+        channel.ready += 1
+    elif state == DELAYED:
+        channel.delayed += 1
+    elif _is_in_flight(state):
+        channel.in_flight += 1
+    slot.state = <uint8_t> state
+    if queue.channel_count > 1:
+        other = share.frame.shares
+        while other != NULL:
+            if other != share:
+                others_pending = others_pending or _is_pending(other.slots[slot.index].state)
+                others_in_flight = others_in_flight or _is_in_flight(other.slots[slot.index].state)
+            other = other.next_of_frame
+    if not others_pending:
+        if _is_pending(state) and not _is_pending(before):
+            queue.depth += 1
+        elif _is_pending(before) and not _is_pending(state):
+            queue.depth -= 1
+    if not others_in_flight:
+        if _is_in_flight(state) and not _is_in_flight(before):
+            queue.in_flight += 1
+        elif _is_in_flight(before) and not _is_in_flight(state):
+            queue.in_flight -= 1
+
+
+cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
+    """Make a message deliverable: at the back with a new position, or at its old place."""
+    cdef Share* share = share_of(slot)
+    cdef Channel* channel = share.channel
+    cdef Entry* entry = &share.frame.entries[slot.index]
+    cdef Flow* flow = flow_of(core, entry.key, channel)
+    cdef Subqueue* sub
+    cdef Fifo* fifo
+    slot_count(core, slot, READY)
+    if not old_place:
+        slot.position = channel.next_position
+        channel.next_position += 1
+    if entry.set == NULL or channel.queue.is_dlq:
+        slot.owner = NULL
+        fifo = &flow.fifo
+        sub = NULL
+    else:
+        sub = _subqueue_of(core, flow, entry.set)
+        slot.owner = sub
+        fifo = &sub.fifo
+    if old_place:
+        _fifo_insert(fifo, slot)
+    else:
+        _fifo_append(fifo, slot)
+    if sub != NULL:
+        _rank(sub)
+    flow.backlog += 1
+    if flow.joined:
+        channel_activate(core, channel)
+    else:
+        flow_reconsider(core, flow)
+
+
+cdef void slot_unready(Core* core, Slot* slot) noexcept nogil:
+    """Take a ready message out of its fifo; the caller gives it its next state at once."""
+    cdef Share* share = share_of(slot)
+    cdef Entry* entry = &share.frame.entries[slot.index]
+    cdef Flow* flow = flow_find(entry.key, share.channel)
+    cdef Subqueue* sub = <Subqueue*> slot.owner
+    if sub == NULL:
+        _fifo_remove(&flow.fifo, slot)
+    else:
+        _fifo_remove(&sub.fifo, slot)
+        if sub.fifo.head == NULL:
+            _subqueue_free(core, sub)
+        else:
+            _rank(sub)
+    slot.owner = NULL
+    flow.backlog -= 1
+    if flow.backlog == 0:
+        flow_reconsider(core, flow)
+
+
+# --- buckets and their lines ---------------------------------------------------------------
+
+cdef void _line_join(Core* core, Subqueue* sub, ThrottleKey* bucket, bint front) noexcept nogil:
+    cdef Channel* channel = sub.flow.channel
+    cdef Line* line = bucket.lines
+    cdef Line* last = NULL
+    while line != NULL and line.channel != channel:
+        last = line
+        line = line.next
+    if line == NULL:
+        line = <Line*> must_malloc(sizeof(Line))
+        memset(line, 0, sizeof(Line))
+        line.bucket = bucket
+        line.channel = channel
+        if last == NULL:
+            bucket.lines = line
+        else:
+            last.next = line
+    if sub.node.in_heap:
+        sub.flow.eligible = heap_remove(sub.flow.eligible, &sub.node)
+    sub.line = line
+    if front:
+        sub.prev = NULL
+        sub.next = line.head
+        if line.head != NULL:
+            line.head.prev = sub
+        else:
+            line.tail = sub
+        line.head = sub
+    else:
+        sub.next = NULL
+        sub.prev = line.tail
+        if line.tail != NULL:
+            line.tail.next = sub
+        else:
+            line.head = sub
+        line.tail = sub
+    line.count += 1
+    bucket.waiting += 1
+    bucket.held += 1
+
+
+cdef void _line_drop_if_empty(Core* core, Line* line) noexcept nogil:
+    cdef ThrottleKey* bucket = line.bucket
+    cdef Line* before = bucket.lines
+    if line.count or line.woken:
+        return
+    if before == line:
+        bucket.lines = line.next
+    else:
+        while before.next != line:
+            before = before.next
+        before.next = line.next
+    free(line)
+    throttle_key_drop_if_idle(core, bucket)
+
+
+cdef void _line_leave(Core* core, Subqueue* sub) noexcept nogil:
+    cdef Line* line = sub.line
+    if sub.prev != NULL:
+        sub.prev.next = sub.next
+    else:
+        line.head = sub.next
+    if sub.next != NULL:
+        sub.next.prev = sub.prev
+    else:
+        line.tail = sub.prev
+    sub.next = sub.prev = NULL
+    sub.line = NULL
+    line.count -= 1
+    line.bucket.waiting -= 1
+    _line_drop_if_empty(core, line)
+
+
+cdef void _clear_woken(Core* core, Subqueue* sub) noexcept nogil:
+    """The token that woke this sub-queue is used, or is somebody else's again."""
+    cdef Line* line = sub.woken_by
+    cdef ThrottleKey* bucket
+    if line == NULL:
+        return
+    bucket = line.bucket
+    sub.woken_by = NULL
+    line.woken -= 1
+    if bucket.waiting:
+        bucket_wake(core, bucket)
+    else:
+        _line_drop_if_empty(core, line)
+
+
+cdef ThrottleKey* _refusing(Core* core, Subqueue* sub) noexcept nogil:
+    """The bucket that holds this sub-queue longest, or NULL when all would let it pass."""
+    cdef ThrottleSet* set = sub.set
+    cdef ThrottleKey* bucket
+    cdef ThrottleKey* worst = NULL
+    cdef double wait
+    cdef double longest = -1
+    cdef uint32_t i
+    for i in range(set.count):
+        bucket = set.members[i]
+        if not bucket.limited:
+            continue
+        bucket_refill(&bucket.bucket, core.mono_ns, bucket.lines != NULL)
+        # Whoever was woken has waited its turn once; asked to queue up again behind a second
+        # bucket's line it could go round for ever.
+        if bucket_has(&bucket.bucket) and (bucket.waiting == 0 or sub.woken_by != NULL):
+            continue
+        wait = 1e300 if bucket.bucket.rate <= 0 else (1.0 - bucket.bucket.level) / bucket.bucket.rate
+        if wait > longest or worst == NULL:
+            longest = wait
+            worst = bucket
+    return worst
+
+
+cdef Slot* flow_next(Core* core, Flow* flow) noexcept nogil:
+    """The message that goes next, or NULL: all that is left waits in some bucket's line."""
+    cdef Subqueue* sub
+    cdef Slot* plain
+    cdef ThrottleKey* bucket
+    cdef bint was_woken
+    while True:
+        plain = flow.fifo.head
+        sub = <Subqueue*> flow.eligible
+        if sub == NULL or (plain != NULL and plain.position < sub.node.rank):
+            return plain
+        bucket = _refusing(core, sub)
+        if bucket == NULL:
+            return sub.fifo.head
+        # It had waited its turn here already: back to the front, not to the end.
+        was_woken = sub.woken_by != NULL and sub.woken_by.bucket == bucket
+        _line_join(core, sub, bucket, was_woken)
+        _clear_woken(core, sub)
+        if bucket_has(&bucket.bucket):
+            bucket_wake(core, bucket)
+        else:
+            _arm(core, bucket)
+
+
+cdef void slot_pay(Core* core, Slot* slot) noexcept nogil:
+    """Called while the slot still stands in its sub-queue."""
+    cdef Subqueue* sub = <Subqueue*> slot.owner
+    cdef ThrottleSet* set
+    cdef ThrottleKey* bucket
+    cdef uint32_t i
+    if sub == NULL:
+        return
+    set = sub.set
+    for i in range(set.count):
+        bucket = set.members[i]
+        if bucket.limited:
+            bucket_take(&bucket.bucket)
+            bucket.passed += 1
+            _mark_dirty(core, bucket)
+    if sub.woken_by != NULL:
+        _clear_woken(core, sub)
+
+
+cdef void slot_refund(Core* core, Slot* slot) noexcept nogil:
+    """A delivery that was never written gives its tokens back, up to each burst."""
+    cdef ThrottleSet* set = entry_of(slot).set
+    cdef uint32_t i
+    if set == NULL or share_of(slot).channel.queue.is_dlq:
+        return
+    for i in range(set.count):
+        if set.members[i].limited:
+            bucket_give_back(&set.members[i].bucket)
+            _mark_dirty(core, set.members[i])
+            if set.members[i].waiting:
+                bucket_wake(core, set.members[i])
+
+
+cdef void _mark_dirty(Core* core, ThrottleKey* bucket) noexcept nogil:
+    if not bucket.dirty:
+        bucket.dirty = True
+        bucket.next_dirty = core.dirty_keys
+        core.dirty_keys = bucket
+
+
+cdef int64_t _counted_on(ThrottleKey* bucket) noexcept nogil:
+    """Tokens that woken sub-queues are about to take, where they can be served at all."""
+    cdef Line* line = bucket.lines
+    cdef int64_t woken = 0
+    while line != NULL:
+        if line.channel.has_room:
+            woken += <int64_t> line.woken
+        line = line.next
+    return woken
+
+
+cdef void bucket_wake(Core* core, ThrottleKey* bucket) noexcept nogil:
+    """Let as many sub-queues out of the lines as there are tokens, channels in turn."""
+    cdef int64_t tokens, free_
+    cdef Line* line
+    cdef Line* last
+    cdef uint32_t channels = 0
+    cdef uint32_t passed_over = 0
+    if not bucket.limited:
+        return
+    bucket_refill(&bucket.bucket, core.mono_ns, bucket.lines != NULL)
+    tokens = bucket_tokens(&bucket.bucket)
+    free_ = tokens - _counted_on(bucket)
+    line = bucket.lines
+    while line != NULL:
+        channels += 1
+        line = line.next
+    while passed_over < channels and bucket.waiting:
+        line = bucket.lines
+        # A channel nobody can be served in may have its first few ready, but they take nobody's place.
+        if line.head == NULL or (free_ <= 0 if line.channel.has_room else <int64_t> line.woken >= tokens):
+            passed_over += 1
+        else:
+            if line.channel.has_room:
+                free_ -= 1
+            passed_over = 0
+            _wake_first(core, line)
+        if bucket.lines.next != NULL:           # the next channel's turn
+            line = bucket.lines
+            last = line
+            while last.next != NULL:
+                last = last.next
+            bucket.lines = line.next
+            line.next = NULL
+            last.next = line
+    _arm(core, bucket)
+
+
+cdef void _wake_first(Core* core, Line* line) noexcept nogil:
+    cdef Subqueue* sub = line.head
+    cdef Flow* flow = sub.flow
+    line.woken += 1                             # first, so that leaving can't drop the line
+    _line_leave(core, sub)
+    sub.woken_by = line
+    _rank(sub)
+    if not flow.joined:
+        flow_reconsider(core, flow)
+
+
+cdef void _arm(Core* core, ThrottleKey* bucket) noexcept nogil:
+    """Set the timer for the next token that somebody in a line could take."""
+    cdef double target
+    cdef int64_t wait
+    if bucket.waiting == 0 or not bucket.limited or bucket.bucket.rate <= 0 or bucket.bucket.burst < 1:
+        timer_cancel(&core.timers, &bucket.timer)
+        return
+    target = <double> (bucket_tokens(&bucket.bucket) + 1)
+    if target > bucket.bucket.burst and target > 1:
+        # Full: whoever was woken has yet to take a token, and taking one comes back here.
+        timer_cancel(&core.timers, &bucket.timer)
+        return
+    wait = <int64_t> ((target - bucket.bucket.level) / bucket.bucket.rate * 1e9) + 1
+    if wait > <int64_t> 86400 * 1000000000:
+        wait = <int64_t> 86400 * 1000000000
+    timer_set(&core.timers, &bucket.timer, bucket.bucket.refilled_ns + wait)
+
+
+cdef void bucket_set(Core* core, ThrottleKey* bucket) noexcept nogil:
+    """Its rate or burst changed, or went away: what waits feels it now."""
+    cdef bint limits = bucket.has_rate and bucket.has_burst
+    cdef Line* line
+    if limits and not bucket.limited:
+        bucket_init(&bucket.bucket, bucket.rate, bucket.burst, core.mono_ns)
+    elif limits:
+        bucket_configure(&bucket.bucket, bucket.rate, bucket.burst, core.mono_ns)
+    bucket.limited = limits
+    _mark_dirty(core, bucket)
+    if limits:
+        bucket_wake(core, bucket)
+        return
+    timer_cancel(&core.timers, &bucket.timer)
+    while bucket.waiting:
+        line = bucket.lines
+        while line.head == NULL:
+            line = line.next
+        _wake_first(core, line)
+
+
+# --- channels that may have work -----------------------------------------------------------
+
+cdef void channel_activate(Core* core, Channel* channel) noexcept nogil:
+    if channel.active:
+        return
+    channel.active = True
+    if core.active == NULL:
+        core.active = channel
+        channel.next_active = channel.prev_active = channel
+    else:                                       # behind everybody else
+        channel.next_active = core.active
+        channel.prev_active = core.active.prev_active
+        core.active.prev_active.next_active = channel
+        core.active.prev_active = channel
+
+
+cdef void channel_deactivate(Core* core, Channel* channel) noexcept nogil:
+    if not channel.active:
+        return
+    channel.active = False
+    if channel.next_active == channel:
+        core.active = NULL
+    else:
+        channel.prev_active.next_active = channel.next_active
+        channel.next_active.prev_active = channel.prev_active
+        if core.active == channel:
+            core.active = channel.next_active
+    channel.next_active = channel.prev_active = NULL

@@ -1,0 +1,8 @@
+"""Now and then: retention, rewriting frames that few messages pin, the disk's floor, expired messages."""
+
+from libc.stdint cimport int64_t
+
+from fila_server.core.state cimport Core, Extra
+
+cdef void housekeeping(Core* core) noexcept nogil
+cdef void message_expired(Core* core, Extra* extra) noexcept nogil

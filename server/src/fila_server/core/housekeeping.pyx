@@ -1,0 +1,106 @@
+"""See housekeeping.pxd."""
+
+from libc.stdint cimport uint32_t, uint64_t
+
+from fila_server.core.buffer cimport Slice
+from fila_server.core.disk cimport DISK_ROOMY, disk_check
+from fila_server.core.frames cimport (
+    directory_after, directory_at, directory_first, frame_finish, frame_offset, frame_retained,
+)
+from fila_server.core.maps cimport map64_get, textmap_next
+from fila_server.core.settle cimport slot_dead_letter, slot_done
+from fila_server.core.state cimport (
+    Channel, DELAYED, DONE, Frame, LEASED, Policy, Queue, READY, Share, Slot,
+)
+from fila_server.core.timers cimport timer_set
+
+cdef enum:
+    EVERY_MS = 100
+    FRAMES_LOOKED_AT_MAX = 2048     # a queue, each time
+
+
+cdef void message_expired(Core* core, Extra* extra) noexcept nogil:
+    """Its time to live is over: whoever has not leased it never will."""
+    cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, extra.queue_number)
+    cdef Frame* frame = directory_at(&queue.directory, extra.offset)
+    cdef Share* share
+    cdef Slot* slot
+    cdef uint32_t i
+    cdef bint dropped = False
+    cdef Slice error
+    cdef int64_t left_ms = extra.expires_ms - core.wall_ms
+    if left_ms > 1:
+        timer_set(&core.timers, &extra.timer, core.mono_ns + min(left_ms, <int64_t> 30 * 86400000) * 1000000)
+        return
+    error.at, error.length = b"time to live is over", 20
+    if frame == NULL:
+        return
+    for i in range(frame.count):
+        if frame_offset(frame, i) != extra.offset:
+            continue
+        share = frame.shares
+        while share != NULL:
+            slot = &share.slots[i]
+            if slot.state == READY or slot.state == DELAYED:
+                dropped = True
+                if queue.policy.ttl_to_dlq and not queue.is_dlq:
+                    slot_dead_letter(core, slot, b"ttl", error)
+                else:
+                    slot_done(core, slot)
+            share = share.next_of_frame
+    if dropped:
+        queue.counters.ttl_dropped += 1
+
+
+cdef void _drop_hard(Core* core, Queue* queue, Frame* frame) noexcept nogil:
+    """Beyond hard retention: what is unfinished goes too, and is counted."""
+    cdef Share* share = frame.shares
+    cdef uint32_t i
+    queue.counters.hard_dropped += frame.live
+    while share != NULL:
+        for i in range(frame.count):
+            if share.slots[i].state != DONE:
+                slot_done(core, &share.slots[i])
+        share = share.next_of_frame
+    frame_finish(core, frame)
+
+
+cdef void _retention(Core* core, Queue* queue) noexcept nogil:
+    cdef Policy* policy = &queue.policy
+    cdef Frame* frame
+    cdef uint32_t looked = 0
+    cdef uint64_t kept = queue.stored_bytes
+    cdef bint hard
+    if not (policy.hard_period_ms or policy.hard_bytes or policy.soft_period_ms or policy.soft_bytes):
+        if queue.channels != NULL:
+            return
+    frame = directory_first(&queue.directory)
+    while frame != NULL and looked < FRAMES_LOOKED_AT_MAX:
+        looked += 1
+        if not frame.revealed:
+            return
+        hard = (
+            (policy.hard_period_ms and core.wall_ms - frame.appended_ms > <int64_t> policy.hard_period_ms)
+            or (policy.hard_bytes and kept > policy.hard_bytes)
+        )
+        if hard and not frame.dying:
+            kept -= frame.body_bytes
+            _drop_hard(core, queue, frame)
+        elif frame.live == 0 and not frame.dying and not frame_retained(core, frame):
+            frame_finish(core, frame)
+        elif not frame.dying and policy.soft_period_ms and core.wall_ms - frame.appended_ms < <int64_t> policy.soft_period_ms and not policy.soft_bytes:
+            return                      # what follows is younger still
+        frame = directory_after(&queue.directory, frame)
+
+
+cdef void housekeeping(Core* core) noexcept nogil:
+    cdef uint32_t cursor = 0
+    cdef Queue* queue
+    core.disk_level = disk_check(&core.disk)
+    core.disk_low = core.disk_level != DISK_ROOMY
+    while True:
+        queue = <Queue*> textmap_next(&core.queues, &cursor)
+        if queue == NULL:
+            break
+        _retention(core, queue)
+    timer_set(&core.timers, &core.housekeeping, core.mono_ns + <int64_t> EVERY_MS * 1000000)

@@ -1,0 +1,373 @@
+"""See loop.pxd."""
+
+from libc.stdint cimport INT64_MAX, uint32_t, uint8_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from fila_server.core.admin cimport admin
+from fila_server.core.answers cimport answer, answer_status, answers_durable, answers_written, emit
+from fila_server.core.buffer cimport Buffer, Slice, buffer_init, must_malloc
+from fila_server.core.commands cimport (
+    ACK, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, GET_STATS, LEASE,
+    LIST_CHANNELS, LIST_QUEUES, NOT_FOUND, OK, PEEK_MESSAGES, REDRIVE_MOVE, SESSION, SESSION_OPEN, WRITTEN,
+)
+from fila_server.core.deliver cimport (
+    consumer_fill, consumer_free, deliver, deliveries_loaded, delivery_free, pull_answer,
+)
+from fila_server.core.disk cimport DISK_CRITICAL
+from fila_server.core.enqueue cimport enqueue, enqueue_written, frames_build, queue_find
+from fila_server.core.flows cimport bucket_wake, channel_activate, flow_find, slot_ready
+from fila_server.core.frames cimport entry_of, share_of
+from fila_server.core.housekeeping cimport housekeeping, message_expired
+from fila_server.core.mailbox cimport Command, command_free, mailbox_take
+from fila_server.core.maps cimport map64_get, map64_put, textmap_next
+from fila_server.core.pages cimport page, pages_loaded
+from fila_server.core.queues cimport channel_need, channel_rebuild
+from fila_server.core.records cimport bucket_record_put, meta_record_put, state_record_ready
+from fila_server.core.reveal cimport slot_delay
+from fila_server.core.settle cimport (
+    consumer_close, dead_letters_loaded, lease_expired, session_frame, settle, settled_flush,
+)
+from fila_server.core.state cimport (
+    Channel, Consumer, Delay, Delivery, Extra, Flow, Lease, PULL, Queue, SESSION_STREAM, STREAM, Slot, ThrottleKey,
+    TIMER_BUCKET, TIMER_DELAY, TIMER_EXPIRY, TIMER_HOUSEKEEPING, TIMER_LEASE, TIMER_PULL,
+)
+from fila_server.core.stats cimport stats
+from fila_server.core.store cimport (
+    STORE_FULL, STORE_OK, STORE_STALLED, batch_bytes, batch_clear, batch_count, batch_put, store_sync, store_write, StoreError,
+)
+from fila_server.core.throttle cimport throttle_key_drop_if_idle
+from fila_server.core.timers cimport Timer, timer_cancel, timer_set, timers_next, timers_pop_due
+from fila_server.core.wire cimport Fields, REFUSED_DISK_FULL, REFUSED_STALLED, fields_parse, put_nested, put_number_field
+
+cdef extern from *:
+    """
+    #define fila_load(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+    #define fila_store(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+    """
+    uint64_t fila_load(uint64_t* p) nogil
+    void fila_store(uint64_t* p, uint64_t v) nogil
+
+cdef enum:
+    COMMANDS_PER_PASS_MAX = 64
+    TIMERS_PER_PASS_MAX = 4096
+    HELD_RETRY_NS = 5000000
+    MAX_IN_FLIGHT = 256
+    WAIT_MS_MAX = 300000
+
+
+# --- commands --------------------------------------------------------------------------------
+
+cdef void _open_consumer(Core* core, Command* command) noexcept nogil:
+    """CONSUME_OPEN, SESSION_OPEN and LEASE: a consumer of a channel, for long or for one reply."""
+    cdef Fields fields
+    cdef Fields inner
+    cdef Queue* queue
+    cdef Channel* channel
+    cdef Consumer* consumer
+    fields_parse(&fields, command.bytes, command.length)
+    if command.kind == SESSION_OPEN:
+        fields_parse(&inner, fields.text[1].at, fields.text[1].length)
+        fields = inner
+    queue = queue_find(core, fields.text[1])
+    if queue == NULL:
+        answer_status(core, command.token, NOT_FOUND, b"queue: no such queue; create it first", b"QUEUE_NOT_FOUND")
+        return
+    channel = channel_need(core, queue, fields.text[2])
+    if channel == NULL:
+        answer_status(core, command.token, NOT_FOUND, b"channel: the queue has no such channel", b"CHANNEL_NOT_FOUND")
+        return
+    consumer = <Consumer*> must_malloc(sizeof(Consumer))
+    memset(consumer, 0, sizeof(Consumer))
+    consumer.token = command.token
+    consumer.channel = channel
+    consumer.timer.kind = TIMER_PULL
+    map64_put(&core.consumers, command.token, consumer)
+    if channel.turn == NULL:
+        channel.turn = consumer.next = consumer.prev = consumer
+    else:
+        consumer.next = channel.turn
+        consumer.prev = channel.turn.prev
+        channel.turn.prev.next = consumer
+        channel.turn.prev = consumer
+    channel.touched_ms = core.wall_ms
+    channel.has_room = True
+    channel_activate(core, channel)
+    if command.kind == LEASE:
+        _open_pull(core, consumer, &fields)
+    else:
+        _open_stream(core, consumer, command, &fields)
+
+
+cdef void _open_pull(Core* core, Consumer* consumer, Fields* fields) noexcept nogil:
+    cdef uint64_t wait_ms = fields.number[4]
+    cdef Channel* channel = consumer.channel
+    consumer.kind = PULL
+    consumer.max_batch = <uint32_t> fields.number[3] if fields.number[3] else 1
+    channel.waiting_pulls += 1
+    if wait_ms > WAIT_MS_MAX:
+        wait_ms = WAIT_MS_MAX
+    # What is ready is taken at once, so that a call that doesn't wait never misses it.
+    if channel.ready and consumer_fill(core, consumer, consumer.max_batch):
+        return
+    if wait_ms == 0:
+        pull_answer(core, consumer)
+        return
+    timer_set(&core.timers, &consumer.timer, core.mono_ns + <int64_t> wait_ms * 1000000)
+
+
+cdef void _open_stream(Core* core, Consumer* consumer, Command* command, Fields* fields) noexcept nogil:
+    cdef Buffer payload
+    cdef Buffer opened
+    consumer.max_in_flight = <uint32_t> fields.number[3] if fields.number[3] else MAX_IN_FLIGHT
+    consumer.limit = consumer.max_in_flight
+    consumer.channel.consumers += 1
+    buffer_init(&payload)
+    if command.kind == CONSUME_OPEN:
+        consumer.kind = STREAM
+        consumer.max_batch = <uint32_t> fields.number[4] if fields.number[4] else 1
+        consumer.batched = consumer.max_batch > 1
+    else:
+        consumer.kind = SESSION_STREAM
+        if fields.number[4] and fields.number[4] < consumer.max_in_flight:
+            consumer.limit = <uint32_t> fields.number[4]
+        buffer_init(&opened)
+        put_number_field(&opened, 1, consumer.token)
+        put_nested(&payload, 1, &opened)
+        free(opened.data)
+    answer(core, command.token, OK, &payload, False)
+
+
+cdef void _consumer_command(Core* core, Command* command) noexcept nogil:
+    cdef Consumer* consumer = <Consumer*> map64_get(&core.consumers, command.token)
+    cdef Delivery* delivery
+    if consumer == NULL:                # it ended meanwhile; the edge has been told
+        return
+    if command.kind == SESSION:
+        session_frame(core, consumer, command)
+    elif command.kind == WRITTEN:
+        delivery = consumer.first
+        if delivery != NULL and delivery.sent:
+            consumer.first = delivery.next
+            if consumer.first == NULL:
+                consumer.last = NULL
+            consumer.unwritten -= 1
+            delivery_free(core, delivery)
+            consumer.channel.has_room = True
+            if consumer.channel.ready:
+                channel_activate(core, consumer.channel)
+    else:                               # CONSUMER_CLOSE, CANCEL
+        consumer_close(core, consumer, command.length > 0)
+
+
+cdef bint _run(Core* core, Command* command) noexcept nogil:
+    """Carry one command out; False when it was kept for later."""
+    cdef int kind = command.kind
+    if ENQUEUE <= kind <= ENQUEUE_ATOMIC:
+        enqueue(core, command)          # owned by the pass until it is answered
+        return False
+    if ACK <= kind <= EXTEND_LEASE:
+        settle(core, command)
+    elif kind == LEASE or kind == CONSUME_OPEN or kind == SESSION_OPEN:
+        _open_consumer(core, command)
+    elif kind == SESSION or kind == WRITTEN or kind == CONSUMER_CLOSE or kind == CANCEL:
+        _consumer_command(core, command)
+    elif kind == PEEK_MESSAGES or kind == REDRIVE_MOVE:
+        return page(core, command)
+    elif kind == GET_STATS or kind == LIST_QUEUES or kind == LIST_CHANNELS or kind == EXPLAIN_KEY:
+        stats(core, command)
+    else:
+        admin(core, command)
+    return True
+
+
+cdef bint _drain(Core* core) noexcept nogil:
+    """True when there may be more in the mailbox."""
+    cdef Command* command = mailbox_take(core.mailbox, COMMANDS_PER_PASS_MAX)
+    cdef Command* following
+    cdef uint32_t count = 0
+    while command != NULL:
+        following = command.next
+        count += 1
+        if _run(core, command):
+            command_free(command)
+        command = following
+    core.counters.commands += count
+    return count == COMMANDS_PER_PASS_MAX
+
+
+# --- timers ----------------------------------------------------------------------------------
+
+cdef void _delay_over(Core* core, Delay* delay) noexcept nogil:
+    cdef Slot* slot = delay.slot
+    cdef Channel* channel = share_of(slot).channel
+    cdef int64_t left_ms = delay.due_ms - core.wall_ms
+    if left_ms > 0 and left_ms > 1:     # a far moment was reached in steps, or the wall clock was set back
+        timer_set(&core.timers, &delay.timer, core.mono_ns + min(left_ms, <int64_t> 30 * 86400000) * 1000000)
+        return
+    flow_find(entry_of(slot).key, channel).delayed -= 1
+    slot.owner = NULL
+    free(delay)
+    slot_ready(core, slot, False)
+    if slot.recorded:                   # it failed before: its new place has to survive
+        channel.requeue_seq += 1
+        state_record_ready(core, slot, channel.queue.next_offset - 1, channel.requeue_seq, core.next_lease_id - 1)
+
+
+cdef void _fire(Core* core) noexcept nogil:
+    cdef Timer* timer
+    cdef uint32_t fired = 0
+    while fired < TIMERS_PER_PASS_MAX:
+        timer = timers_pop_due(&core.timers, core.mono_ns)
+        if timer == NULL:
+            return
+        fired += 1
+        if timer.kind == TIMER_LEASE:
+            lease_expired(core, <Lease*> timer)
+        elif timer.kind == TIMER_DELAY:
+            _delay_over(core, <Delay*> timer)
+        elif timer.kind == TIMER_BUCKET:
+            bucket_wake(core, <ThrottleKey*> (<char*> timer - <size_t> &(<ThrottleKey*> NULL).timer))
+        elif timer.kind == TIMER_PULL:
+            pull_answer(core, <Consumer*> timer)
+        elif timer.kind == TIMER_EXPIRY:
+            message_expired(core, <Extra*> timer)
+        elif timer.kind == TIMER_HOUSEKEEPING:
+            housekeeping(core)
+
+
+cdef void _fire_housekeeping(Core* core) noexcept nogil:
+    """While writes are held nothing else runs, but the disk is looked at, or it would never end."""
+    if core.housekeeping.due_ns <= core.mono_ns:
+        timer_cancel(&core.timers, &core.housekeeping)
+        housekeeping(core)
+
+
+cdef void _rebuild(Core* core) noexcept nogil:
+    cdef uint32_t cursor = 0
+    cdef Queue* queue
+    cdef Channel* channel
+    while core.rebuilding:
+        queue = <Queue*> textmap_next(&core.queues, &cursor)
+        if queue == NULL:
+            return
+        channel = queue.channels
+        while channel != NULL:
+            if channel.rebuild_at:
+                channel_rebuild(core, channel)
+            channel = channel.next
+
+
+# --- the write -------------------------------------------------------------------------------
+
+cdef void _buckets_flush(Core* core) noexcept nogil:
+    cdef ThrottleKey* bucket = core.dirty_keys
+    cdef ThrottleKey* following
+    core.dirty_keys = NULL
+    while bucket != NULL:
+        following = bucket.next_dirty
+        bucket.next_dirty = NULL
+        bucket.dirty = False
+        bucket_record_put(core, bucket)
+        throttle_key_drop_if_idle(core, bucket)
+        bucket = following
+
+
+cdef void _kept_free(Core* core) noexcept nogil:
+    cdef uint32_t i
+    for i in range(core.kept_count):
+        free(core.kept[i])
+    core.kept_count = 0
+
+
+cdef uint8_t _write(Core* core) noexcept nogil:
+    """Write the pass. 0, or why new messages were refused; settles that can't be written are held."""
+    cdef int status = STORE_OK
+    if core.disk_level == DISK_CRITICAL:
+        # One more append could meet a full disk, and RocksDB aborts on that.
+        core.held = batch_count(core.settles) > 0
+        batch_clear(core.enqueues)
+        return REFUSED_DISK_FULL
+    if batch_count(core.settles):
+        status = store_write(&core.store, core.settles, &core.error)
+        if status != STORE_OK:
+            core.held = True
+            core.counters.stalls += 1
+            return REFUSED_STALLED if status == STORE_STALLED else REFUSED_DISK_FULL
+        batch_clear(core.settles)
+    core.held = False
+    if core.stored != NULL:
+        status = store_write(&core.store, core.enqueues, &core.error)
+    batch_clear(core.enqueues)
+    if status != STORE_OK:
+        core.counters.stalls += 1
+        return REFUSED_STALLED if status == STORE_STALLED else REFUSED_DISK_FULL
+    return 0
+
+
+cdef void _finish(Core* core) noexcept nogil:
+    """Build, write, answer."""
+    cdef uint8_t refused
+    cdef char value[8]
+    frames_build(core)
+    _kept_free(core)
+    settled_flush(core)
+    _buckets_flush(core)
+    if core.enqueued != NULL:
+        meta_record_put(core, b"id", core.id_ms)
+    refused = _write(core)
+    enqueue_written(core, refused)
+    if core.held:
+        return                          # answers wait until the batch is written
+    answers_written(core)
+    if core.sync_wanted:
+        core.sync_wanted = False
+        fila_store(&core.wanted, core.epoch)
+        core.epoch += 1
+        core.counters.epochs += 1
+
+
+cdef bint commit(Core* core) noexcept nogil:
+    """Runs on the commit thread. What was written before `wanted` was read is on disk when it returns."""
+    cdef StoreError error
+    cdef uint64_t wanted = fila_load(&core.wanted)
+    if wanted <= fila_load(&core.durable):
+        return False
+    if store_sync(&core.store, &error) != STORE_OK:
+        core.sync_failed = True         # nothing can be promised any more; the thread's owner stops the server
+        return False
+    fila_store(&core.durable, wanted)
+    core.counters.syncs += 1
+    return True
+
+
+cdef int64_t pass_(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
+    cdef bint more = False
+    cdef int64_t next_ns
+    core.mono_ns = mono_ns if mono_ns > core.mono_ns else core.mono_ns
+    core.wall_ms = wall_ms
+    core.counters.passes += 1
+    answers_durable(core, fila_load(&core.durable))
+    if core.held:
+        _fire_housekeeping(core)
+        _finish(core)
+        if core.held:
+            return core.mono_ns + HELD_RETRY_NS
+    more = _drain(core)
+    _fire(core)
+    deliveries_loaded(core)
+    if core.dead_waits != NULL:
+        dead_letters_loaded(core)
+    if core.pages != NULL:
+        pages_loaded(core)
+    if core.rebuilding:
+        _rebuild(core)
+        more = True
+    deliver(core)
+    _finish(core)
+    if core.held:
+        return core.mono_ns + HELD_RETRY_NS
+    if more or core.active != NULL:
+        return core.mono_ns
+    next_ns = timers_next(&core.timers)
+    return next_ns

@@ -1,0 +1,77 @@
+"""The scheduler thread's one door in, and its one door out.
+
+In: a bounded ring of Commands. Whoever finds it full is refused at once; waiting here would
+hide the overload. Out: a list of finished answers, and an eventfd that tells the I/O loop
+once, however many answers there are.
+
+Each door is a mutex held for a few pointer moves. The scheduler parks on the mailbox's
+condition (monotonic clock, nanoseconds: an epoll's millisecond would lose a bucket's tokens).
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from fila_server.core.buffer cimport Buffer, Slice
+from fila_server.core.wire cimport Item
+
+cdef extern from "<pthread.h>" nogil:
+    ctypedef struct pthread_mutex_t:
+        pass
+    ctypedef struct pthread_cond_t:
+        pass
+
+cdef struct Command:
+    int32_t  kind
+    uint64_t token
+    char*    bytes                  # the frame; NULL once a Body owns it
+    uint32_t length
+    Item*    items                  # enqueue kinds
+    uint32_t count
+    uint32_t open                   # items without an answer yet
+    uint64_t sequence
+    Slice    queue                  # the frame's
+    bint     durable                # its answer waits for the disk
+    bint     plain                  # one queue, no options: a run of equals
+    Command* next
+
+cdef struct Mailbox:
+    pthread_mutex_t lock
+    pthread_cond_t  changed
+    Command* first
+    Command* last
+    uint32_t count
+    uint32_t capacity
+    bint     parked
+    bint     poked                  # something else than a command wants a pass
+
+cdef struct Out:
+    uint64_t token
+    int32_t  kind
+    int32_t  status
+    char*    payload
+    size_t   length
+
+cdef struct Outbox:
+    pthread_mutex_t lock
+    Out*     outs
+    uint32_t count
+    uint32_t capacity
+    int      wake_fd
+    bint     signalled
+
+cdef Command* command_new(int32_t kind, uint64_t token, const char* bytes, size_t length) noexcept nogil
+cdef void command_free(Command* command) noexcept nogil
+
+cdef Mailbox* mailbox_new(uint32_t capacity) noexcept nogil
+cdef void mailbox_free(Mailbox* box) noexcept nogil
+cdef bint mailbox_post(Mailbox* box, Command* command) noexcept nogil      # False: full
+cdef Command* mailbox_take(Mailbox* box, uint32_t most) noexcept nogil      # a list, oldest first
+cdef void mailbox_poke(Mailbox* box) noexcept nogil
+# Sleeps until a command or a poke, at most `wait_ns`; returns whether there is something.
+cdef bint mailbox_park(Mailbox* box, int64_t wait_ns) noexcept nogil
+
+cdef Outbox* outbox_new() noexcept nogil
+cdef void outbox_free(Outbox* box) noexcept nogil
+cdef void outbox_lock(Outbox* box) noexcept nogil
+cdef void outbox_add(Outbox* box, uint64_t token, int32_t kind, int32_t status, Buffer* payload) noexcept nogil
+cdef void outbox_unlock(Outbox* box) noexcept nogil                        # and signals
+cdef uint32_t outbox_take(Outbox* box, Out** outs) noexcept nogil           # the caller frees outs and payloads

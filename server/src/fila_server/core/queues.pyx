@@ -1,0 +1,505 @@
+"""See queues.pxd."""
+
+from libc.stdint cimport UINT64_MAX
+from libc.stdlib cimport free
+from libc.string cimport memcmp, memcpy, memset
+
+from fila_server.core.answers cimport emit
+from fila_server.core.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc, put_slice
+from fila_server.core.commands cimport END, NOT_FOUND, REPLY
+from fila_server.core.deliver cimport consumer_free
+from fila_server.core.drr cimport ring_free, ring_init
+from fila_server.core.flows cimport channel_deactivate, flow_free, slot_ready
+from fila_server.core.frames cimport (
+    directory_after, directory_at, directory_first, directory_free, frame_finish, frame_free, frame_offset,
+    frame_recount, frame_retained, key_drop_if_idle, share_find, share_free, share_new,
+)
+from fila_server.core.maps cimport (
+    map64_free, map64_get, map64_init, map64_next, map64_put, map64_remove, textmap_free, textmap_init, textmap_next,
+    textmap_put, textmap_remove, textmap_get,
+)
+from fila_server.core.records cimport (
+    channel_record_put, channel_records_delete, meta_record_put, queue_records_delete,
+)
+from fila_server.core.settle cimport settled_flush, slot_done, slot_stop
+from fila_server.core.state cimport (
+    DELAYED, DONE, Dedup, Extra, Flow, Key, LEASED, Lease, PULL, Policy, READY, Share, Slot, Waiting, WeightRow,
+)
+from fila_server.core.timers cimport timer_cancel
+from fila_server.core.wire cimport Fields, fields_parse, next_field, put_status
+
+cdef enum:
+    NUMBERS_RESERVED = 1000
+    VISIBILITY_MS = 30000
+    MAX_ATTEMPTS = 20
+    RETRY_BASE_MS = 100
+    RETRY_CAP_MS = 60000
+    DEDUP_WINDOW_MS = 300000
+    FRAMES_REBUILT_PER_PASS = 64
+
+
+cdef uint64_t number_next(Core* core) noexcept nogil:
+    """A number for a queue or channel, never used twice: its record is synced with the one that uses it."""
+    core.next_number += 1
+    if core.next_number > core.number_reserved:
+        core.number_reserved = core.next_number + NUMBERS_RESERVED
+        meta_record_put(core, b"numbers", core.number_reserved)
+        core.sync_wanted = True
+    return core.next_number
+
+
+# --- settings --------------------------------------------------------------------------------
+
+cdef void _weights_free(Policy* policy) noexcept nogil:
+    cdef uint32_t cursor = 0
+    cdef void* row
+    while True:
+        row = textmap_next(&policy.weights, &cursor)
+        if row == NULL:
+            break
+        free(row)
+    textmap_free(&policy.weights)
+
+
+cdef void _policy_nested(Policy* policy, uint32_t field, Slice text) noexcept nogil:
+    cdef Fields inner
+    cdef WeightRow* row
+    if not fields_parse(&inner, text.at, text.length):
+        return
+    if field == 10:
+        row = <WeightRow*> must_malloc(sizeof(WeightRow))
+        memset(row, 0, sizeof(WeightRow))
+        row.text.bytes = inner.text[1].at
+        row.text.length = inner.text[1].length
+        row.weight = <uint32_t> inner.number[2]
+        if row.weight < 1:
+            row.weight = 1
+        if row.weight > 1000:
+            row.weight = 1000
+        textmap_put(&policy.weights, &row.text)
+    elif field == 13:
+        policy.retry_fixed = inner.number[1] == 2
+        if inner.seen & (1 << 2):
+            policy.retry_base_ms = inner.number[2]
+        if inner.seen & (1 << 3):
+            policy.retry_cap_ms = inner.number[3]
+        if inner.seen & (1 << 4):
+            memcpy(&policy.retry_jitter, &inner.number[4], 8)
+        elif inner.seen & (1 << 2):
+            policy.retry_jitter = 0
+    elif field == 15:
+        policy.soft_period_ms = inner.number[1]
+        policy.soft_bytes = inner.number[2]
+        policy.hard_period_ms = inner.number[3]
+        policy.hard_bytes = inner.number[4]
+
+
+cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil:
+    """Adopt a serialized QueueConfig that the edge has validated; what it leaves out is the default."""
+    cdef Policy* policy = &queue.policy
+    cdef Cursor c
+    cdef uint32_t field, kind
+    cdef Slice text
+    cdef uint64_t number
+    cdef Buffer fresh
+    buffer_init(&fresh)
+    put_slice(&fresh, config)
+    _weights_free(policy)
+    buffer_free(&queue.config)
+    queue.config = fresh
+    memset(policy, 0, sizeof(Policy))
+    textmap_init(&policy.weights)
+    policy.visibility_ms = VISIBILITY_MS
+    policy.max_attempts = MAX_ATTEMPTS
+    policy.durable = core.durable_default
+    policy.retry_base_ms = RETRY_BASE_MS
+    policy.retry_cap_ms = RETRY_CAP_MS
+    policy.retry_jitter = 0.5
+    policy.dedup_window_ms = DEDUP_WINDOW_MS
+    c.at, c.end, c.bad = queue.config.data, queue.config.data + queue.config.length, False
+    while next_field(&c, &field, &kind, &text, &number):
+        if field == 2:
+            policy.has_on_failure = text.length > 0
+        elif field == 3 and number:
+            policy.visibility_ms = number
+        elif field == 4:
+            policy.max_attempts = <uint32_t> number
+        elif field == 5 and number:
+            policy.durable = number == 1
+        elif field == 6:
+            policy.max_depth = number
+        elif field == 7:
+            policy.max_bytes = number
+        elif field == 8:
+            policy.fairness_key_header = text
+        elif field == 9:
+            policy.weight_header = text
+        elif field == 11:
+            policy.cost_header = text
+        elif field == 12 and policy.throttle_header_count < 16:
+            policy.throttle_headers[policy.throttle_header_count] = text
+            policy.throttle_header_count += 1
+        elif field == 10 or field == 13 or field == 15:
+            _policy_nested(policy, field, text)
+        elif field == 17 and number:
+            policy.dedup_window_ms = number
+        elif field == 18:
+            policy.ttl_to_dlq = number != 0
+
+
+# --- queues ----------------------------------------------------------------------------------
+
+cdef Queue* queue_new(Core* core, Slice name, uint64_t number) noexcept nogil:
+    cdef Queue* queue = <Queue*> must_malloc(sizeof(Queue) + name.length)
+    cdef char* bytes = <char*> queue + sizeof(Queue)
+    memset(queue, 0, sizeof(Queue))
+    memcpy(bytes, name.at, name.length)
+    queue.text.bytes = bytes
+    queue.text.length = name.length
+    queue.number = number
+    queue.created_ms = core.wall_ms
+    queue.next_offset = 1
+    textmap_init(&queue.keys)
+    textmap_init(&queue.dedup)
+    textmap_init(&queue.policy.weights)
+    map64_init(&queue.extras)
+    queue.building.queue = queue
+    queue.moving.queue = queue
+    queue.is_dlq = name.length > 4 and memcmp(name.at + name.length - 4, b".dlq", 4) == 0
+    textmap_put(&core.queues, &queue.text)
+    map64_put(&core.queues_by_number, number, queue)
+    return queue
+
+
+cdef void _consumers_end(Core* core, Channel* channel, const char* message, const char* reason) noexcept nogil:
+    cdef Buffer payload
+    cdef Consumer* consumer
+    while channel.turn != NULL:
+        consumer = channel.turn
+        buffer_init(&payload)
+        put_status(&payload, NOT_FOUND, message, reason)
+        emit(core, consumer.token, REPLY if consumer.kind == PULL else END, NOT_FOUND, &payload, False)
+        consumer_free(core, consumer)
+
+
+cdef void _forget_waiting(Waiting* waiting, Queue* queue) noexcept nogil:
+    """Frames that were to become visible are gone; their place in the line stays, empty."""
+    while waiting != NULL:
+        if waiting.frame != NULL and waiting.frame.queue == queue:
+            waiting.frame = NULL
+            waiting.kind = -1
+        waiting = waiting.next
+
+
+cdef void queue_drop(Core* core, Queue* queue) noexcept nogil:
+    """End its consumers, forget all it has, and take it off the disk, in this pass's batch."""
+    cdef Frame* frame
+    cdef Queue* other
+    cdef Key* key
+    cdef Extra* extra
+    cdef Dedup* row
+    cdef uint32_t cursor = 0
+    settled_flush(core)
+    _forget_waiting(core.waiting, queue)
+    _forget_waiting(core.passing, queue)
+    while queue.channels != NULL:
+        _channel_forget(core, queue.channels, b"queue: deleted while it was consumed", b"QUEUE_NOT_FOUND")
+    settled_flush(core)
+    while True:
+        frame = directory_first(&queue.directory)
+        if frame == NULL:
+            break
+        directory_pop(queue, frame)
+        free(frame.times)
+        frame_free(core, frame)
+    directory_free(&queue.directory)
+    while True:
+        cursor = 0
+        key = <Key*> textmap_next(&queue.keys, &cursor)
+        if key == NULL:
+            break
+        key.has_policy = False
+        key.refs = 0
+        key_drop_if_idle(core, key)
+    cursor = 0
+    while True:
+        extra = <Extra*> map64_next(&queue.extras, &cursor)
+        if extra == NULL:
+            break
+        timer_cancel(&core.timers, &extra.timer)
+        free(extra)
+    while queue.dedup_oldest != NULL:
+        row = queue.dedup_oldest
+        queue.dedup_oldest = row.next
+        core.dedup_rows -= 1
+        free(row)
+    cursor = 0
+    while True:                         # whoever moved dead letters here has nowhere to move them now
+        other = <Queue*> textmap_next(&core.queues, &cursor)
+        if other == NULL:
+            break
+        if other.dlq == queue:
+            other.dlq = NULL
+    queue_records_delete(core, queue)
+    textmap_remove(&core.queues, &queue.text)
+    map64_remove(&core.queues_by_number, queue.number)
+    textmap_free(&queue.keys)
+    textmap_free(&queue.dedup)
+    map64_free(&queue.extras)
+    _weights_free(&queue.policy)
+    buffer_free(&queue.config)
+    free(queue.building.items)
+    free(queue.moving.items)
+    free(queue)
+
+
+cdef void directory_pop(Queue* queue, Frame* frame) noexcept nogil:
+    queue.directory.cells[queue.directory.start].frame = NULL
+    queue.directory.live -= 1
+    while queue.directory.start < queue.directory.count and queue.directory.cells[queue.directory.start].frame == NULL:
+        queue.directory.start += 1
+
+
+# --- channels --------------------------------------------------------------------------------
+
+cdef Channel* channel_new(Core* core, Queue* queue, Slice name, uint64_t number, uint64_t start_offset) noexcept nogil:
+    cdef Channel* channel = <Channel*> must_malloc(sizeof(Channel) + name.length)
+    cdef char* bytes = <char*> channel + sizeof(Channel)
+    memset(channel, 0, sizeof(Channel))
+    memcpy(bytes, name.at, name.length)
+    channel.text.bytes = bytes
+    channel.text.length = name.length
+    channel.queue = queue
+    channel.number = number
+    channel.start_offset = start_offset
+    channel.created_ms = channel.touched_ms = core.wall_ms
+    channel.next_position = 1
+    ring_init(&channel.ring, core.quantum)
+    channel.next = queue.channels
+    queue.channels = channel
+    queue.channel_count += 1
+    return channel
+
+
+cdef Channel* channel_find(Queue* queue, Slice name) noexcept nogil:
+    cdef Channel* channel = queue.channels
+    if name.length == 0:
+        name.at, name.length = b"default", 7
+    while channel != NULL:
+        if channel.text.length == name.length and memcmp(channel.text.bytes, name.at, name.length) == 0:
+            return channel
+        channel = channel.next
+    return NULL
+
+
+cdef Channel* channel_need(Core* core, Queue* queue, Slice name) noexcept nogil:
+    cdef Channel* channel = channel_find(queue, name)
+    if channel != NULL:
+        return channel
+    if name.length and not (name.length == 7 and memcmp(name.at, b"default", 7) == 0):
+        return NULL
+    name.at, name.length = b"default", 7
+    channel = channel_new(core, queue, name, number_next(core), 1)
+    channel_record_put(core, channel)
+    _rebuild_begin(core, channel, 1)
+    channel_rebuild(core, channel)
+    return channel
+
+
+cdef void _channel_forget(Core* core, Channel* channel, const char* message, const char* reason) noexcept nogil:
+    """A channel's consumers, leases and shares, and the channel itself; its records are the caller's."""
+    cdef Queue* queue = channel.queue
+    cdef Channel* before = queue.channels
+    _consumers_end(core, channel, message, reason)
+    _rebuild_end(core, channel)
+    _shares_drop(core, channel, UINT64_MAX)
+    channel_deactivate(core, channel)
+    if before == channel:
+        queue.channels = channel.next
+    else:
+        while before.next != channel:
+            before = before.next
+        before.next = channel.next
+    queue.channel_count -= 1
+    _flows_drop(core, queue, channel)
+    ring_free(&channel.ring)
+    free(channel)
+
+
+cdef void _flows_drop(Core* core, Queue* queue, Channel* channel) noexcept nogil:
+    cdef uint32_t cursor = 0
+    cdef Key* key
+    cdef Flow* flow
+    cdef Flow* before
+    while True:
+        key = <Key*> textmap_next(&queue.keys, &cursor)
+        if key == NULL:
+            return
+        before = NULL
+        flow = key.flows
+        while flow != NULL and flow.channel != channel:
+            before = flow
+            flow = flow.next_of_key
+        if flow != NULL:
+            if before == NULL:
+                key.flows = flow.next_of_key
+            else:
+                before.next_of_key = flow.next_of_key
+            flow_free(core, flow)
+
+
+cdef void _shares_drop(Core* core, Channel* channel, uint64_t rebuilt_from) noexcept nogil:
+    """Take the channel out of every frame. What nobody wants then goes with this pass, but for
+    frames that reach `rebuilt_from`: the channel is about to take those in again."""
+    cdef Queue* queue = channel.queue
+    cdef Frame* frame
+    cdef Share* share
+    cdef uint32_t i
+    settled_flush(core)                 # no share that is freed here may stand on the dirty list
+    frame = directory_first(&queue.directory)
+    while frame != NULL:
+        share = share_find(frame, channel)
+        if share != NULL:
+            for i in range(frame.count):
+                if share.slots[i].state != DONE:
+                    slot_stop(core, &share.slots[i])
+            _share_unlink(frame, share)
+            share_free(core, share)
+            if frame_offset(frame, frame.count - 1) < rebuilt_from:
+                frame_recount(core, frame)
+                if frame.live == 0 and not frame_retained(core, frame):
+                    frame_finish(core, frame)
+        frame = directory_after(&queue.directory, frame)
+
+
+cdef void _share_unlink(Frame* frame, Share* share) noexcept nogil:
+    cdef Share* before = frame.shares
+    if before == share:
+        frame.shares = share.next_of_frame
+        return
+    while before.next_of_frame != share:
+        before = before.next_of_frame
+    before.next_of_frame = share.next_of_frame
+
+
+cdef void channel_drop(Core* core, Channel* channel) noexcept nogil:
+    channel_records_delete(core, channel)
+    _channel_forget(core, channel, b"channel: deleted while it was consumed", b"CHANNEL_NOT_FOUND")
+
+
+# --- purge and seek --------------------------------------------------------------------------
+
+cdef uint64_t channel_purge(Core* core, Channel* channel, Slice fairness_key, bint all_keys) noexcept nogil:
+    """Drop what is pending, of one key or of all; leased messages stay with their holders."""
+    cdef Frame* frame = directory_first(&channel.queue.directory)
+    cdef Share* share
+    cdef Slot* slot
+    cdef Key* key = NULL
+    cdef uint64_t purged = 0
+    cdef uint32_t i
+    if not all_keys:
+        key = <Key*> textmap_get(&channel.queue.keys, fairness_key.at, fairness_key.length)
+        if key == NULL:
+            return 0
+    while channel_rebuild(core, channel):
+        pass
+    while frame != NULL:
+        share = share_find(frame, channel)
+        if share != NULL and share.remaining:
+            for i in range(frame.count):
+                slot = &share.slots[i]
+                if (slot.state == READY or slot.state == DELAYED) and (key == NULL or frame.entries[i].key == key):
+                    slot_done(core, slot)
+                    purged += 1
+        frame = directory_after(&channel.queue.directory, frame)
+    return purged
+
+
+cdef uint64_t queue_oldest(Queue* queue) noexcept nogil:
+    """The oldest retained offset; the next one to be given when nothing is."""
+    cdef Frame* frame = directory_first(&queue.directory)
+    return frame_offset(frame, 0) if frame != NULL else queue.next_offset
+
+
+cdef uint64_t queue_offset_at(Queue* queue, int64_t time_ms) noexcept nogil:
+    """The smallest retained offset appended at or after a moment; the next one to be given when none is."""
+    cdef Frame* frame = directory_first(&queue.directory)
+    while frame != NULL:
+        if frame.appended_ms >= time_ms:
+            return frame_offset(frame, 0)
+        frame = directory_after(&queue.directory, frame)
+    return queue.next_offset
+
+
+cdef void _rebuild_begin(Core* core, Channel* channel, uint64_t offset) noexcept nogil:
+    cdef uint64_t oldest = queue_oldest(channel.queue)
+    if offset > channel.queue.next_offset:
+        offset = channel.queue.next_offset
+    if offset < oldest:
+        offset = oldest
+    channel.start_offset = offset
+    _rebuild_end(core, channel)
+    if directory_at(&channel.queue.directory, offset) != NULL:
+        channel.rebuild_at = offset
+        core.rebuilding += 1
+
+
+cdef void _rebuild_end(Core* core, Channel* channel) noexcept nogil:
+    if channel.rebuild_at:
+        channel.rebuild_at = 0
+        core.rebuilding -= 1
+
+
+cdef void channel_seek(Core* core, Channel* channel, uint64_t offset) noexcept nogil:
+    """The channel starts anew at `offset`: a new number on disk, so the old state goes in the same batch."""
+    channel_records_delete(core, channel)
+    if offset < queue_oldest(channel.queue):
+        offset = queue_oldest(channel.queue)
+    _shares_drop(core, channel, offset)
+    channel.number = number_next(core)
+    _rebuild_begin(core, channel, offset)
+    channel_record_put(core, channel)
+    channel_rebuild(core, channel)
+
+
+cdef bint channel_rebuild(Core* core, Channel* channel) noexcept nogil:
+    """Take in some more retained frames; what is taken in can be delivered at once."""
+    cdef Frame* frame
+    cdef Share* share
+    cdef Extra* extra
+    cdef uint32_t i, done = 0
+    cdef uint64_t offset
+    while channel.rebuild_at and done < FRAMES_REBUILT_PER_PASS:
+        frame = directory_at(&channel.queue.directory, channel.rebuild_at)
+        if frame == NULL:
+            _rebuild_end(core, channel)
+            break
+        if not frame.revealed:          # on its way; it is taken in when it is durable
+            break
+        done += 1
+        if not frame.dying and share_find(frame, channel) == NULL:
+            share = share_new(core, frame, channel)
+            for i in range(frame.count):
+                offset = frame_offset(frame, i)
+                if offset < channel.start_offset:
+                    continue
+                extra = <Extra*> map64_get(&channel.queue.extras, offset) if frame.has_extras else NULL
+                if extra != NULL and extra.expires_ms <= core.wall_ms:
+                    continue
+                share.remaining += 1
+                slot_ready(core, &share.slots[i], False)
+            frame_recount(core, frame)
+        channel.rebuild_at = frame_offset(frame, frame.count - 1) + 1
+    return channel.rebuild_at != 0 and done > 0
+
+
+cdef void forget_all(Core* core) noexcept nogil:
+    """Free every table of a core whose store is closed."""
+    cdef uint32_t cursor = 0
+    cdef Queue* queue
+    while True:
+        cursor = 0
+        queue = <Queue*> textmap_next(&core.queues, &cursor)
+        if queue == NULL:
+            return
+        queue_drop(core, queue)

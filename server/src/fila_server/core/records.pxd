@@ -1,0 +1,62 @@
+"""What every record looks like on disk; the families are drawn in store.pxd.
+
+    family   key                                     value (first byte: its version)
+    FRAMES   queue | first offset                    the frame's bytes, as they arrived
+    INDEX    queue | first offset                    count, ids, times, routings, then per message: place, routing, times
+    SETTLED  queue | channel | first offset          bitmap, one bit a message: done in this channel
+    LEASES   queue | channel | first lease id        expiry, then the offsets of one frame sent, ids running on
+    STATES   queue | channel | offset                attempts, and READY (its place) or DELAYED (until when)
+    QUEUES   queue                                   name, created, DLQ, reserved offsets, QueueConfig
+             queue | channel                         name, start offset, created
+    KEYS     queue | fairness key                    weights, pause, cap
+    CONFIG   key                                     value
+    BUCKETS  throttle key                            level, wall clock
+    DEDUP    queue | dedup key                       id, offset, expiry
+    META     "leases", "numbers", "id"               reserved lease ids, reserved numbers, newest id's time
+
+`queue` and `channel` are their numbers (u64), never used twice, so a deleted queue's records
+can't be taken for those of a new one of the same name. Numbers are big-endian: RocksDB's byte
+order is our order, and a scan of INDEX yields a queue first in, first out. To change a record
+give it a new version byte, keep reading the old one, and add a database of the old kind to
+tests/store/formats.
+"""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from fila_server.core.buffer cimport Buffer, Slice
+from fila_server.core.rocksdb cimport rocksdb_writebatch_t
+from fila_server.core.state cimport Channel, Core, Dedup, Frame, Key, Lease, Queue, Share, Slot, ThrottleKey
+
+cdef enum:
+    VERSION = 1
+    WITH_EXPLICIT = 1
+    WITH_TIMES = 2
+
+cdef struct Times:                  # per message, only while a frame is built or recovered
+    int64_t deliver_at_ms           # 0 = at once
+    int64_t expires_ms              # 0 = never
+
+cdef void frame_record_put(Core* core, rocksdb_writebatch_t* batch, Frame* frame, const char* bytes, uint32_t length, const Times* times) noexcept nogil
+cdef void frame_record_delete(Core* core, Frame* frame) noexcept nogil
+cdef void settled_record_put(Core* core, Share* share) noexcept nogil
+cdef void settled_record_delete(Core* core, uint64_t queue, uint64_t channel, uint64_t first_offset) noexcept nogil
+
+cdef void lease_record_put(Core* core, Queue* queue, Channel* channel, Lease** leases, uint32_t count) noexcept nogil
+# Under the queue's number with the top bit set, so that a frame's record and an extension can't be taken for each other.
+cdef void lease_extension_put(Core* core, Lease* lease, uint64_t queue, uint64_t channel) noexcept nogil
+cdef void lease_record_delete(Core* core, uint64_t queue, uint64_t channel, uint64_t first_lease_id) noexcept nogil
+
+cdef void state_record_ready(Core* core, Slot* slot, uint64_t base, uint64_t seq, uint64_t last_lease) noexcept nogil
+cdef void state_record_delayed(Core* core, Slot* slot, int64_t due_ms, uint64_t last_lease) noexcept nogil
+cdef void state_record_delete(Core* core, Slot* slot) noexcept nogil
+
+cdef void queue_record_put(Core* core, Queue* queue) noexcept nogil
+cdef void channel_record_put(Core* core, Channel* channel) noexcept nogil
+cdef void channel_records_delete(Core* core, Channel* channel) noexcept nogil
+cdef void queue_records_delete(Core* core, Queue* queue) noexcept nogil
+cdef void key_record_put(Core* core, Key* key) noexcept nogil
+cdef void key_record_delete(Core* core, Key* key) noexcept nogil
+cdef void bucket_record_put(Core* core, ThrottleKey* bucket) noexcept nogil
+cdef void dedup_record_put(Core* core, rocksdb_writebatch_t* batch, Queue* queue, Dedup* row) noexcept nogil
+cdef void dedup_record_delete(Core* core, Queue* queue, Dedup* row) noexcept nogil
+cdef void meta_record_put(Core* core, const char* name, uint64_t value) noexcept nogil

@@ -1,0 +1,760 @@
+"""See recover.pxd. Reads the index, never a payload: a million messages take about a second.
+
+    META, QUEUES, KEYS, CONFIG, BUCKETS, DEDUP    whole, small
+    SETTLED, LEASES, STATES                       into notes, one a channel
+    INDEX                                         frame by frame, in offset order, looking at the notes
+
+Order within a key is by position. A message that never failed stands where its offset says;
+one that came back stands behind the offsets that were given when it did, so a merge of the
+two by offset gives every message its old place.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free, qsort
+from libc.string cimport memcpy, memset
+
+from fila_server.core.admin cimport config_apply
+from fila_server.core.bucket cimport bucket_refill
+from fila_server.core.buffer cimport (
+    Cursor, Slice, must_malloc, must_realloc, read_u64be, take_slice, take_u64be, take_u8, take_varint, take_zigzag,
+)
+from fila_server.core.flows cimport flow_of, flow_reconsider, slot_count, slot_ready
+from fila_server.core.frames cimport (
+    directory_add, directory_after, directory_first, frame_finish, frame_free, frame_new, frame_offset,
+    frame_recount, frame_retained, key_intern, share_new, share_of,
+)
+from fila_server.core.maps cimport (
+    Map64, map64_free, map64_get, map64_init, map64_next, map64_put, map64_remove, textmap_get, textmap_next, textmap_put,
+)
+from fila_server.core.queues cimport channel_new, queue_configure, queue_new
+from fila_server.core.records cimport (
+    Times, VERSION, WITH_EXPLICIT, WITH_TIMES, lease_record_delete,
+)
+from fila_server.core.reveal cimport extra_add, slot_delay
+from fila_server.core.rocksdb cimport rocksdb_iterator_t
+from fila_server.core.state cimport (
+    Channel, DELAYED, DONE, Dedup, Entry, Explicit, Flow, Frame, Key, LEASED, Lease, LeaseGroup, Queue, RETURNED, Share,
+    Slot, ThrottleKey, TIMER_LEASE, UNPLACED,
+)
+from fila_server.core.store cimport (
+    BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES, STORE_DAMAGED, STORE_NOT_FOUND,
+    STORE_OK, batch_delete, scan_free, scan_key, scan_next, scan_seek_first, scan_status, scan_valid, scan_value,
+    store_get, store_iterate,
+)
+from fila_server.core.throttle cimport set_intern, throttle_key_intern
+from fila_server.core.timers cimport timer_set
+
+cdef struct Bits:                   # a SETTLED record
+    uint32_t length
+    uint8_t bytes[1]
+
+cdef struct Held:                   # one message of a LEASES record
+    uint64_t lease_id
+    int64_t expires_ms
+    int64_t leased_ms
+    LeaseGroup* group
+
+cdef struct State:                  # a STATES record
+    uint8_t kind
+    uint16_t attempts
+    uint64_t last_lease
+    uint64_t a                      # base offset, or due
+    uint64_t b
+
+cdef struct Returned:               # a slot that came back, and where it stands
+    uint64_t base
+    uint64_t seq
+    Slot* slot
+
+cdef struct Notes:                  # of one channel
+    Map64 settled                   # first offset -> Bits
+    Map64 held                      # offset -> Held
+    Map64 states                    # offset -> State
+    Returned* returned
+    uint32_t returned_count
+    uint32_t returned_capacity
+    uint32_t returned_at
+
+
+cdef bint _read_routing(Core* core, Queue* queue, Cursor* c, Entry* entry) noexcept nogil:
+    cdef Slice key
+    cdef Slice text
+    cdef Slice names[16]
+    cdef Cursor inner
+    cdef uint64_t weight, cost
+    cdef uint32_t count = 0
+    key = take_slice(c, take_varint(c))
+    weight = take_varint(c)
+    cost = take_varint(c)
+    text = take_slice(c, take_varint(c))
+    inner.at, inner.end, inner.bad = text.at, text.at + text.length, False
+    while not c.bad and inner.at < inner.end and count < 16:
+        if inner.end - inner.at < 4:
+            return False
+        names[count] = take_slice(&inner, _u32(&inner))
+        if inner.bad:
+            return False
+        count += 1
+    if c.bad or weight < 1 or weight > 1000 or cost < 1 or cost > 1000000000:
+        return False
+    entry.key = key_intern(core, queue, key)
+    if not entry.key.stored_weight:     # a record of its own is newer than any frame
+        entry.key.weight = <unsigned short> weight
+    entry.cost = <uint32_t> cost
+    entry.set = set_intern(core, names, count)
+    return True
+
+
+cdef inline uint64_t _u32(Cursor* c) noexcept nogil:
+    cdef uint64_t value = (
+        (<uint64_t> take_u8(c) << 24) | (<uint64_t> take_u8(c) << 16) | (<uint64_t> take_u8(c) << 8)
+    )
+    return value | take_u8(c)
+
+
+cdef Frame* _frame_read(Core* core, Queue* queue, uint64_t first_offset, const char* value, size_t length, Times** times) noexcept nogil:
+    cdef Cursor c
+    cdef Frame* frame
+    cdef Entry* entry
+    cdef Entry* routed
+    cdef uint32_t* routing_of           # routing number -> entry that brought it
+    cdef uint64_t count, number, at = 0
+    cdef uint32_t i, routings = 0
+    cdef uint8_t flags
+    cdef bint good = True
+    times[0] = NULL
+    c.at, c.end, c.bad = value, value + length, False
+    if take_u8(&c) != VERSION:
+        return NULL
+    flags = take_u8(&c)
+    count = take_varint(&c)
+    if c.bad or count == 0 or count > length:
+        return NULL
+    frame = frame_new(core, queue, <uint32_t> count)
+    frame.first_offset = first_offset
+    frame.id_high = take_u64be(&c)
+    frame.id_low = take_u64be(&c)
+    frame.appended_ms = <int64_t> take_varint(&c)
+    frame.body_bytes = <uint32_t> take_varint(&c)
+    if flags & WITH_EXPLICIT:
+        frame.explicit = <Explicit*> must_malloc(count * sizeof(Explicit))
+        memset(frame.explicit, 0, count * sizeof(Explicit))
+    if flags & WITH_TIMES:
+        times[0] = <Times*> must_malloc(count * sizeof(Times))
+    routing_of = <uint32_t*> must_malloc(count * sizeof(uint32_t))
+    for i in range(<uint32_t> count):
+        entry = &frame.entries[i]
+        number = take_varint(&c)
+        if number == 0:
+            if not _read_routing(core, queue, &c, entry):
+                good = False
+                break
+            routing_of[routings] = i
+            routings += 1
+        elif number > routings:
+            good = False
+            break
+        else:
+            routed = &frame.entries[routing_of[number - 1]]
+            entry.key = routed.key
+            entry.key.refs += 1
+            entry.set = routed.set
+            if entry.set != NULL:
+                entry.set.refs += 1
+            entry.cost = routed.cost
+        at += take_varint(&c)
+        entry.at = <uint32_t> at
+        entry.length = <uint32_t> take_varint(&c)
+        at += entry.length
+        entry.enqueued_delta_ms = <int> take_zigzag(&c)
+        if flags & WITH_TIMES:
+            times[0][i].deliver_at_ms = <int64_t> take_varint(&c)
+            times[0][i].expires_ms = <int64_t> take_varint(&c)
+        if flags & WITH_EXPLICIT:
+            frame.explicit[i].id_high = take_u64be(&c)
+            frame.explicit[i].id_low = take_u64be(&c)
+            frame.explicit[i].offset = first_offset + take_varint(&c)
+            frame.explicit[i].enqueued_ms = <int64_t> take_varint(&c)
+            frame.explicit[i].appended_ms = <int64_t> take_varint(&c)
+        if c.bad or at > frame.body_bytes:
+            good = False
+            break
+        frame.live_bytes += entry.length
+    free(routing_of)
+    if not good or c.at != c.end:
+        free(times[0])
+        times[0] = NULL
+        frame_free(core, frame)
+        return NULL
+    return frame
+
+
+
+# --- small families --------------------------------------------------------------------------
+
+cdef uint64_t _meta(Core* core, const char* name, size_t length) noexcept nogil:
+    cdef char* value = NULL
+    cdef size_t size = 0
+    cdef uint64_t number = 0
+    if store_get(&core.store, META, name, length, &value, &size, &core.error) == STORE_OK:
+        if size == 9:
+            number = read_u64be(value + 1)
+        free(value)
+    return number
+
+
+cdef void _queue_read(Core* core, uint64_t number, Cursor* c, Map64* dlq_of) noexcept nogil:
+    cdef Slice name
+    cdef Slice config
+    cdef Queue* queue
+    cdef uint64_t created, reserved, dlq
+    cdef uint8_t flags
+    take_u8(c)
+    name = take_slice(c, take_varint(c))
+    created = take_varint(c)
+    reserved = take_varint(c)
+    dlq = take_varint(c)
+    flags = take_u8(c)
+    config = take_slice(c, take_varint(c))
+    if c.bad:
+        core.counters.lost_ranges += 1
+        return
+    queue = queue_new(core, name, number)
+    queue_configure(core, queue, config)
+    queue.created_ms = <int64_t> created
+    queue.offset_reserved = reserved
+    queue.next_offset = reserved if reserved else 1
+    queue.is_dlq = flags & 1
+    queue.owns_dlq = flags & 2
+    queue.appended_ms = <int64_t> take_varint(c)
+    if dlq:
+        map64_put(dlq_of, number, <void*> dlq)
+
+
+cdef void _channel_read(Core* core, uint64_t queue_number, uint64_t number, Cursor* c) noexcept nogil:
+    cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, queue_number)
+    cdef Slice name
+    cdef uint64_t start, created
+    cdef Channel* channel
+    cdef Notes* notes
+    take_u8(c)
+    name = take_slice(c, take_varint(c))
+    start = take_varint(c)
+    created = take_varint(c)
+    if queue == NULL or c.bad:
+        core.counters.lost_ranges += 1
+        return
+    channel = channel_new(core, queue, name, number, start)
+    channel.created_ms = <int64_t> created
+    notes = <Notes*> must_malloc(sizeof(Notes))
+    memset(notes, 0, sizeof(Notes))
+    map64_init(&notes.settled)
+    map64_init(&notes.held)
+    map64_init(&notes.states)
+    channel.recovery = notes
+
+
+cdef void _one(Core* core, int family, const char* key, size_t key_length, const char* value, size_t length, Map64* dlq_of) noexcept nogil:
+    """Take in one record of a small family."""
+    cdef Cursor c
+    cdef Slice name
+    cdef Slice text
+    c.at, c.end, c.bad = value, value + length, False
+    name.at, name.length = key, <uint32_t> key_length
+    text.at, text.length = value, <uint32_t> length
+    if family == QUEUES and key_length == 8:
+        _queue_read(core, read_u64be(key), &c, dlq_of)
+    elif family == QUEUES and key_length == 16:
+        _channel_read(core, read_u64be(key), read_u64be(key + 8), &c)
+    elif family == CONFIG:
+        config_apply(core, name, text)
+    elif family == BUCKETS and length == 17:
+        _bucket_read(core, name, value)
+    elif family == KEYS and key_length > 8 and length == 10:
+        _key_read(core, key, key_length, value)
+    elif family == DEDUP and key_length > 8 and length == 33:
+        _dedup_read(core, key, key_length, value)
+    elif family == SETTLED and key_length == 24:
+        _settled_read(core, key, value, length)
+    elif family == STATES and key_length == 24:
+        _state_read(core, key, &c)
+    elif family == LEASES and key_length == 24:
+        _lease_read(core, key, &c)
+
+
+cdef void _bucket_read(Core* core, Slice name, const char* value) noexcept nogil:
+    """The level as it was, plus what has flowed in since; a clock set back adds nothing."""
+    cdef ThrottleKey* bucket = <ThrottleKey*> textmap_get(&core.throttle_keys, name.at, name.length)
+    cdef double level
+    cdef int64_t wall_ms, away_ms
+    if bucket == NULL or not bucket.limited:
+        return
+    memcpy(&level, value + 1, 8)
+    memcpy(&wall_ms, value + 9, 8)
+    away_ms = core.wall_ms - wall_ms
+    if away_ms < 0:
+        away_ms = 0
+    if away_ms > 86400000:
+        away_ms = 86400000
+    bucket.bucket.level = level if level < bucket.bucket.burst else bucket.bucket.burst
+    bucket.bucket.refilled_ns = core.mono_ns - away_ms * 1000000
+    bucket_refill(&bucket.bucket, core.mono_ns, False)
+
+
+cdef void _key_read(Core* core, const char* at, size_t length, const char* value) noexcept nogil:
+    cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, read_u64be(at))
+    cdef Slice text
+    cdef Key* key
+    if queue == NULL:
+        return
+    text.at, text.length = at + 8, <uint32_t> (length - 8)
+    key = key_intern(core, queue, text)
+    memcpy(&key.weight, value + 2, 2)
+    memcpy(&key.admin_weight, value + 4, 2)
+    memcpy(&key.cap, value + 6, 4)
+    key.paused = value[1] & 1
+    key.has_policy = (value[1] & 2) != 0
+    key.stored_weight = key.weight
+    # The reference taken here keeps it until its messages are in; _keys_release gives it back.
+
+
+cdef void _dedup_read(Core* core, const char* at, size_t length, const char* value) noexcept nogil:
+    cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, read_u64be(at))
+    cdef Dedup* row
+    cdef Dedup* before
+    cdef uint32_t n = <uint32_t> (length - 8)
+    if queue == NULL:
+        return
+    row = <Dedup*> must_malloc(sizeof(Dedup) + n)
+    memset(row, 0, sizeof(Dedup))
+    memcpy(<char*> row + sizeof(Dedup), at + 8, n)
+    row.text.bytes = <char*> row + sizeof(Dedup)
+    row.text.length = n
+    memcpy(&row.id_high, value + 1, 8)
+    memcpy(&row.id_low, value + 9, 8)
+    memcpy(&row.offset, value + 17, 8)
+    memcpy(&row.expires_ms, value + 25, 8)
+    textmap_put(&queue.dedup, &row.text)
+    # Read in the order of keys; _dedup_sort puts the list in the order of expiry.
+    row.next = queue.dedup_oldest
+    queue.dedup_oldest = row
+    if queue.dedup_newest == NULL:
+        queue.dedup_newest = row
+    core.dedup_rows += 1
+
+
+cdef int _by_expiry(const void* a, const void* b) noexcept nogil:
+    cdef int64_t x = (<Dedup**> a)[0].expires_ms
+    cdef int64_t y = (<Dedup**> b)[0].expires_ms
+    return -1 if x < y else (1 if x > y else 0)
+
+
+cdef void _dedup_sort(Queue* queue) noexcept nogil:
+    cdef uint32_t n = queue.dedup.count
+    cdef Dedup** rows
+    cdef Dedup* row = queue.dedup_oldest
+    cdef uint32_t i = 0
+    if n < 2:
+        return
+    rows = <Dedup**> must_malloc(n * sizeof(void*))
+    while row != NULL and i < n:
+        rows[i] = row
+        i += 1
+        row = row.next
+    qsort(rows, i, sizeof(void*), _by_expiry)
+    queue.dedup_oldest = rows[0]
+    queue.dedup_newest = rows[i - 1]
+    rows[i - 1].next = NULL
+    while i > 1:
+        i -= 1
+        rows[i - 1].next = rows[i]
+    free(rows)
+
+
+# --- notes -------------------------------------------------------------------------------------
+
+cdef Notes* _notes(Core* core, uint64_t queue_number, uint64_t channel_number) noexcept nogil:
+    cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, queue_number)
+    cdef Channel* channel
+    if queue == NULL:
+        return NULL
+    channel = queue.channels
+    while channel != NULL:
+        if channel.number == channel_number:
+            return <Notes*> channel.recovery
+        channel = channel.next
+    return NULL
+
+
+cdef void _settled_read(Core* core, const char* key, const char* value, size_t length) noexcept nogil:
+    cdef Notes* notes = _notes(core, read_u64be(key), read_u64be(key + 8))
+    cdef Bits* bits
+    if notes == NULL or length < 2:
+        return
+    bits = <Bits*> must_malloc(sizeof(Bits) + length)
+    bits.length = <uint32_t> (length - 1)
+    memcpy(bits.bytes, value + 1, length - 1)
+    map64_put(&notes.settled, read_u64be(key + 16), bits)
+
+
+cdef void _state_read(Core* core, const char* key, Cursor* c) noexcept nogil:
+    cdef Notes* notes = _notes(core, read_u64be(key), read_u64be(key + 8))
+    cdef State* state
+    if notes == NULL:
+        return
+    state = <State*> must_malloc(sizeof(State))
+    take_u8(c)
+    state.kind = take_u8(c)
+    state.attempts = <uint16_t> take_varint(c)
+    state.last_lease = take_varint(c)
+    state.a = take_varint(c)
+    state.b = take_varint(c)
+    if c.bad:
+        free(state)
+        core.counters.lost_ranges += 1
+        return
+    map64_put(&notes.states, read_u64be(key + 16), state)
+
+
+cdef void _lease_read(Core* core, const char* key, Cursor* c) noexcept nogil:
+    """A frame sent; or, with the top bit of the queue's number set, one lease's extension."""
+    cdef uint64_t queue_number = read_u64be(key)
+    cdef uint64_t first = read_u64be(key + 16)
+    cdef bint extension = (queue_number >> 63) != 0
+    cdef Notes* notes
+    cdef LeaseGroup* group
+    cdef Held* held
+    cdef Held* older
+    cdef uint64_t count, offset, i
+    cdef int64_t expires_ms, leased_ms
+    cdef uint32_t cursor = 0
+    notes = _notes(core, queue_number & ~(<uint64_t> 1 << 63), read_u64be(key + 8))
+    if notes == NULL:
+        return
+    take_u8(c)
+    expires_ms = <int64_t> take_varint(c)
+    if extension:                       # they sort behind all frames, so the lease is known by now
+        while True:
+            held = <Held*> map64_next(&notes.held, &cursor)
+            if held == NULL:
+                return
+            if held.lease_id == first:
+                held.expires_ms = expires_ms
+                return
+    leased_ms = <int64_t> take_varint(c)
+    count = take_varint(c)
+    group = <LeaseGroup*> must_malloc(sizeof(LeaseGroup))
+    group.queue_number = queue_number
+    group.channel_number = read_u64be(key + 8)
+    group.first_lease_id = first
+    group.live = 0
+    for i in range(count):
+        offset = take_varint(c)
+        if c.bad:
+            core.counters.lost_ranges += 1
+            break
+        held = <Held*> must_malloc(sizeof(Held))
+        held.lease_id = first + i
+        held.expires_ms = expires_ms
+        held.leased_ms = leased_ms
+        held.group = group
+        group.live += 1                 # counted down again for those that turn out not to be held
+        older = <Held*> map64_get(&notes.held, offset)
+        if older != NULL:               # ascending lease ids: the later one counts
+            _unhold(core, older)
+        map64_put(&notes.held, offset, held)
+
+
+cdef void _unhold(Core* core, Held* held) noexcept nogil:
+    held.group.live -= 1
+    if held.group.live == 0:
+        lease_record_delete(core, held.group.queue_number, held.group.channel_number, held.group.first_lease_id)
+        free(held.group)
+    free(held)
+
+
+# --- messages ----------------------------------------------------------------------------------
+
+cdef void _hold(Core* core, Slot* slot, Held* held) noexcept nogil:
+    cdef Lease* lease = <Lease*> must_malloc(sizeof(Lease))
+    cdef int64_t left_ms = held.expires_ms - core.wall_ms
+    memset(lease, 0, sizeof(Lease))
+    # A wall clock that was set back must not make a lease longer than it ever was.
+    if left_ms > held.expires_ms - held.leased_ms:
+        left_ms = held.expires_ms - held.leased_ms
+    if left_ms < 0:
+        left_ms = 0
+    lease.timer.kind = TIMER_LEASE
+    lease.lease_id = held.lease_id
+    lease.slot = slot
+    lease.group = held.group
+    lease.leased_ms = held.leased_ms
+    lease.expires_ms = held.expires_ms
+    slot_count(core, slot, LEASED)
+    slot.owner = lease
+    map64_put(&core.leases, lease.lease_id, lease)
+    timer_set(&core.timers, &lease.timer, core.mono_ns + left_ms * 1000000)
+    flow_of(core, share_of(slot).frame.entries[slot.index].key, share_of(slot).channel).in_flight += 1
+    free(held)
+
+
+cdef void _returned(Notes* notes, Slot* slot, State* state) noexcept nogil:
+    cdef Returned* r
+    if notes.returned_count == notes.returned_capacity:
+        notes.returned_capacity = notes.returned_capacity * 2 + 64
+        notes.returned = <Returned*> must_realloc(notes.returned, notes.returned_capacity * sizeof(Returned))
+    r = &notes.returned[notes.returned_count]
+    notes.returned_count += 1
+    r.base, r.seq, r.slot = state.a, state.b, slot
+
+
+cdef void _slot_read(Core* core, Notes* notes, Slot* slot, uint64_t offset, int64_t deliver_at_ms) noexcept nogil:
+    """One message of one channel: leased, delayed, come back, or as it was enqueued (left for _place)."""
+    cdef State* state = <State*> map64_get(&notes.states, offset)
+    cdef Held* held = <Held*> map64_get(&notes.held, offset)
+    cdef Channel* channel = share_of(slot).channel
+    if state != NULL:
+        slot.attempts = state.attempts
+        slot.recorded = True
+        if state.kind == 0 and state.b > channel.requeue_seq:
+            channel.requeue_seq = state.b
+    if held != NULL:
+        map64_remove(&notes.held, offset)
+        if state == NULL or held.lease_id > state.last_lease:
+            _hold(core, slot, held)
+            return
+        _unhold(core, held)
+    if state != NULL and state.kind == 1:
+        slot_delay(core, slot, <int64_t> state.a)
+    elif state != NULL:
+        _returned(notes, slot, state)
+        slot.state = RETURNED
+    elif deliver_at_ms > core.wall_ms:
+        slot_delay(core, slot, deliver_at_ms)
+
+
+cdef void _frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noexcept nogil:
+    cdef Channel* channel = queue.channels
+    cdef Share* share
+    cdef Slot* slot
+    cdef Notes* notes
+    cdef Bits* bits
+    cdef uint32_t i
+    cdef uint64_t offset
+    frame.revealed = True
+    directory_add(&queue.directory, frame)
+    queue.stored_bytes += frame.body_bytes
+    if frame.appended_ms > queue.appended_ms:
+        queue.appended_ms = frame.appended_ms
+    offset = frame_offset(frame, frame.count - 1)
+    if offset >= queue.next_offset:
+        queue.next_offset = offset + 1
+    if times != NULL:
+        for i in range(frame.count):
+            if times[i].expires_ms:
+                frame.has_extras = True
+                extra_add(core, queue, frame_offset(frame, i), times[i].expires_ms)
+    while channel != NULL:
+        notes = <Notes*> channel.recovery
+        bits = <Bits*> map64_get(&notes.settled, frame.first_offset)
+        share = share_new(core, frame, channel)
+        share.recorded = bits != NULL
+        for i in range(frame.count):
+            slot = &share.slots[i]
+            offset = frame_offset(frame, i)
+            if offset < channel.start_offset:
+                continue
+            if bits != NULL and (i >> 3) < bits.length and bits.bytes[i >> 3] >> (i & 7) & 1:
+                continue
+            share.remaining += 1
+            slot.attempts = 0
+            slot.state = UNPLACED
+            _slot_read(core, notes, slot, offset, times[i].deliver_at_ms if times != NULL else 0)
+        channel = channel.next
+
+
+cdef int _by_place(const void* a, const void* b) noexcept nogil:
+    cdef Returned* x = <Returned*> a
+    cdef Returned* y = <Returned*> b
+    if x.base != y.base:
+        return -1 if x.base < y.base else 1
+    return -1 if x.seq < y.seq else (1 if x.seq > y.seq else 0)
+
+
+cdef void _place_returned(Core* core, Notes* notes, uint64_t below) noexcept nogil:
+    cdef Slot* slot
+    while notes.returned_at < notes.returned_count and notes.returned[notes.returned_at].base < below:
+        slot = notes.returned[notes.returned_at].slot
+        notes.returned_at += 1
+        slot_ready(core, slot, False)
+
+
+cdef void _place(Core* core, Channel* channel) noexcept nogil:
+    """Make everything that is neither leased nor delayed ready, in the order of positions."""
+    cdef Notes* notes = <Notes*> channel.recovery
+    cdef Frame* frame = directory_first(&channel.queue.directory)
+    cdef Share* share
+    cdef Slot* slot
+    cdef uint32_t i
+    qsort(notes.returned, notes.returned_count, sizeof(Returned), _by_place)
+    while frame != NULL:
+        share = frame.shares
+        while share != NULL and share.channel != channel:
+            share = share.next_of_frame
+        if share != NULL and share.remaining:
+            for i in range(frame.count):
+                slot = &share.slots[i]
+                if slot.state == UNPLACED:
+                    _place_returned(core, notes, frame_offset(frame, i))
+                    slot_ready(core, slot, False)
+        frame = directory_after(&channel.queue.directory, frame)
+    _place_returned(core, notes, <uint64_t> -1)
+
+
+cdef void _notes_free(Core* core, Channel* channel) noexcept nogil:
+    cdef Notes* notes = <Notes*> channel.recovery
+    cdef uint32_t cursor = 0
+    cdef void* value
+    if notes == NULL:
+        return
+    while True:
+        value = map64_next(&notes.settled, &cursor)
+        if value == NULL:
+            break
+        free(value)
+    cursor = 0
+    while True:
+        value = map64_next(&notes.states, &cursor)
+        if value == NULL:
+            break
+        free(value)
+    cursor = 0
+    while True:                         # leases of messages that are gone
+        value = map64_next(&notes.held, &cursor)
+        if value == NULL:
+            break
+        _unhold(core, <Held*> value)
+    map64_free(&notes.settled)
+    map64_free(&notes.states)
+    map64_free(&notes.held)
+    free(notes.returned)
+    free(notes)
+    channel.recovery = NULL
+
+
+# --- all of it -----------------------------------------------------------------------------------
+
+cdef int _scan(Core* core, int family, Map64* dlq_of) noexcept nogil:
+    cdef rocksdb_iterator_t* scan = store_iterate(&core.store, family, NULL)
+    cdef const char* key
+    cdef const char* value
+    cdef size_t key_length, length
+    cdef int status
+    scan_seek_first(scan)
+    while scan_valid(scan):
+        key = scan_key(scan, &key_length)
+        value = scan_value(scan, &length)
+        _one(core, family, key, key_length, value, length, dlq_of)
+        scan_next(scan)
+    status = scan_status(&core.store, scan, &core.error)
+    scan_free(scan)
+    if status == STORE_DAMAGED:
+        core.counters.lost_ranges += 1
+        return STORE_DAMAGED if core.stop_on_damage else STORE_OK
+    return status
+
+
+cdef int _scan_index(Core* core) noexcept nogil:
+    cdef rocksdb_iterator_t* scan = store_iterate(&core.store, INDEX, NULL)
+    cdef const char* key
+    cdef const char* value
+    cdef size_t key_length, length
+    cdef Queue* queue = NULL
+    cdef Frame* frame
+    cdef Times* times
+    cdef int status
+    scan_seek_first(scan)
+    while scan_valid(scan):
+        key = scan_key(scan, &key_length)
+        value = scan_value(scan, &length)
+        if key_length == 16:
+            if queue == NULL or queue.number != read_u64be(key):
+                queue = <Queue*> map64_get(&core.queues_by_number, read_u64be(key))
+            if queue != NULL:
+                frame = _frame_read(core, queue, read_u64be(key + 8), value, length, &times)
+                if frame == NULL:
+                    core.counters.lost_ranges += 1
+                    batch_delete(&core.store, core.settles, INDEX, key, 16)
+                    batch_delete(&core.store, core.settles, FRAMES, key, 16)
+                else:
+                    _frame_take(core, queue, frame, times)
+                    free(times)
+        scan_next(scan)
+    status = scan_status(&core.store, scan, &core.error)
+    scan_free(scan)
+    if status == STORE_DAMAGED:
+        core.counters.lost_ranges += 1
+        return STORE_DAMAGED if core.stop_on_damage else STORE_OK
+    return status
+
+
+cdef void _settle_queue(Core* core, Queue* queue, Map64* dlq_of) noexcept nogil:
+    cdef Channel* channel = queue.channels
+    cdef Frame* frame
+    cdef uint64_t dlq = <uint64_t> map64_get(dlq_of, queue.number)
+    cdef uint32_t cursor = 0
+    cdef Key* key
+    cdef Flow* flow
+    if dlq:
+        queue.dlq = <Queue*> map64_get(&core.queues_by_number, dlq)
+    while channel != NULL:
+        _place(core, channel)
+        _notes_free(core, channel)
+        channel = channel.next
+    frame = directory_first(&queue.directory)
+    while frame != NULL:
+        frame_recount(core, frame)
+        if frame.live == 0 and not frame_retained(core, frame):
+            frame_finish(core, frame)
+        frame = directory_after(&queue.directory, frame)
+    _dedup_sort(queue)
+    while True:                         # the references that _key_read took
+        key = <Key*> textmap_next(&queue.keys, &cursor)
+        if key == NULL:
+            break
+        if key.stored_weight:
+            key.refs -= 1
+        flow = key.flows
+        while flow != NULL:
+            flow_reconsider(core, flow)
+            flow = flow.next_of_key
+
+
+cdef int recover(Core* core) noexcept nogil:
+    cdef int families[9]
+    cdef int status = STORE_OK
+    cdef int i
+    cdef Map64 dlq_of
+    cdef uint32_t cursor = 0
+    cdef Queue* queue
+    families[0], families[1], families[2], families[3] = QUEUES, CONFIG, BUCKETS, KEYS
+    families[4], families[5], families[6], families[7] = DEDUP, SETTLED, STATES, LEASES
+    map64_init(&dlq_of)
+    core.next_lease_id = _meta(core, b"leases", 6) + 1
+    core.next_number = core.number_reserved = _meta(core, b"numbers", 7)
+    core.id_ms = _meta(core, b"id", 2)
+    core.id_sequence = 4095
+    for i in range(8):
+        status = _scan(core, families[i], &dlq_of)
+        if status != STORE_OK:
+            break
+    if status == STORE_OK:
+        status = _scan_index(core)
+    if status == STORE_OK:
+        while True:
+            queue = <Queue*> textmap_next(&core.queues, &cursor)
+            if queue == NULL:
+                break
+            _settle_queue(core, queue, &dlq_of)
+    map64_free(&dlq_of)
+    return status

@@ -1,0 +1,99 @@
+"""See reveal.pxd. A message is revealed once its enqueue is durable (or, under `os`, written)."""
+
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from fila_server.core.buffer cimport must_malloc
+from fila_server.core.flows cimport flow_of, slot_count, slot_ready
+from fila_server.core.frames cimport (
+    frame_finish, frame_offset, frame_recount, frame_retained, share_new, share_of,
+)
+from fila_server.core.maps cimport map64_put, map64_remove
+from fila_server.core.records cimport Times
+from fila_server.core.state cimport DELAYED, DONE, Delay, Extra, Flow, TIMER_DELAY, TIMER_EXPIRY
+from fila_server.core.timers cimport timer_cancel, timer_set
+
+
+cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms) noexcept nogil:
+    """Pending, but not ready until `due_ms` on the wall clock."""
+    cdef Delay* delay = <Delay*> must_malloc(sizeof(Delay))
+    cdef Share* share = share_of(slot)
+    cdef int64_t wait_ms = due_ms - core.wall_ms
+    memset(delay, 0, sizeof(Delay))
+    delay.timer.kind = TIMER_DELAY
+    delay.slot = slot
+    delay.due_ms = due_ms
+    slot_count(core, slot, DELAYED)
+    slot.owner = delay
+    flow_of(core, share.frame.entries[slot.index].key, share.channel).delayed += 1
+    if wait_ms < 0:
+        wait_ms = 0
+    # Beyond a month the timer fires early and is set anew: no overflow, whatever was asked for.
+    if wait_ms > <int64_t> 30 * 86400000:
+        wait_ms = <int64_t> 30 * 86400000
+    timer_set(&core.timers, &delay.timer, core.mono_ns + wait_ms * 1000000)
+
+
+cdef void extra_add(Core* core, Queue* queue, uint64_t offset, int64_t expires_ms) noexcept nogil:
+    cdef Extra* extra = <Extra*> must_malloc(sizeof(Extra))
+    cdef int64_t wait_ms = expires_ms - core.wall_ms
+    memset(extra, 0, sizeof(Extra))
+    extra.timer.kind = TIMER_EXPIRY
+    extra.queue_number = queue.number
+    extra.offset = offset
+    extra.expires_ms = expires_ms
+    map64_put(&queue.extras, offset, extra)
+    if wait_ms < 0:
+        wait_ms = 0
+    if wait_ms > <int64_t> 30 * 86400000:
+        wait_ms = <int64_t> 30 * 86400000
+    timer_set(&core.timers, &extra.timer, core.mono_ns + wait_ms * 1000000)
+
+
+cdef void extra_drop(Core* core, Queue* queue, uint64_t offset) noexcept nogil:
+    cdef Extra* extra = <Extra*> map64_remove(&queue.extras, offset)
+    if extra != NULL:
+        timer_cancel(&core.timers, &extra.timer)
+        free(extra)
+
+
+cdef void frame_reveal(Core* core, Frame* frame) noexcept nogil:
+    cdef Queue* queue = frame.queue
+    cdef Channel* channel = queue.channels
+    cdef Times* times = <Times*> frame.times
+    cdef Share* share
+    cdef Slot* slot
+    cdef uint32_t i
+    cdef uint64_t offset
+    queue.arriving -= frame.count
+    if times != NULL:
+        for i in range(frame.count):
+            if times[i].expires_ms:
+                frame.has_extras = True
+                extra_add(core, queue, frame_offset(frame, i), times[i].expires_ms)
+    while channel != NULL:
+        # A channel made meanwhile starts behind this frame; one that is being rebuilt comes by itself.
+        if (
+            (frame.only == NULL or frame.only == channel)
+            and frame_offset(frame, frame.count - 1) >= channel.start_offset and channel.rebuild_at == 0
+        ):
+            share = share_new(core, frame, channel)
+            for i in range(frame.count):
+                slot = &share.slots[i]
+                offset = frame_offset(frame, i)
+                if offset < channel.start_offset:
+                    continue
+                share.remaining += 1
+                if times != NULL and times[i].deliver_at_ms > core.wall_ms:
+                    slot_delay(core, slot, times[i].deliver_at_ms)
+                else:
+                    slot_ready(core, slot, False)
+        channel = channel.next
+    free(frame.times)
+    frame.times = NULL
+    frame.only = NULL
+    frame.revealed = True
+    if queue.channel_count != 1 or queue.channels.start_offset > frame.first_offset:
+        frame_recount(core, frame)
+    if frame.live == 0 and core.rebuilding == 0 and not frame_retained(core, frame):
+        frame_finish(core, frame)

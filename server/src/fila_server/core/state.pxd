@@ -1,0 +1,536 @@
+"""Everything the scheduler thread owns, as structs: read this page first.
+
+    Core ── queues by name ──► Queue ── directory, by offset ──► Frame ── entries: one Entry a message
+              │                  │                                 │
+              │                  ├─ channels ──► Channel           └─ shares: one Share a channel
+              │                  │                 └ ring of Flows            └ slots: one Slot a message
+              │                  └─ keys by text ──► Key ─ flows: one a channel
+              ├─ throttle keys ──► ThrottleKey (bucket, line of Subqueues)
+              ├─ leases by lease_id ──► Lease          ├─ consumers by token ──► Consumer
+              └─ timers (leases, delays, time to live, buckets, waiting pulls)
+
+An Entry is what all channels share of a message (where its bytes are, how it is routed); a
+Slot is one channel's view of it (state, position, attempts). A Frame is what arrived together
+and is one record on disk. Nothing here is reachable from another thread.
+
+Sizes (64 bit): Entry 32, Slot 40, so a pending message costs 72 bytes and its part of a
+frame's overhead; a further channel 40. An active fairness key costs a Key and a Flow.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from fila_server.core.bucket cimport Bucket
+from fila_server.core.buffer cimport Buffer, Slice
+from fila_server.core.disk cimport Disk
+from fila_server.core.drr cimport Ring, Turn
+from fila_server.core.heap cimport HeapNode
+from fila_server.core.loader cimport Loader
+from fila_server.core.maps cimport Map64, Text, TextMap
+from fila_server.core.mailbox cimport Command, Mailbox, Outbox
+from fila_server.core.rocksdb cimport rocksdb_writebatch_t
+from fila_server.core.store cimport Store
+from fila_server.core.storestatus cimport StoreError
+from fila_server.core.timers cimport Timer, Timers
+from fila_server.core.upkeep cimport Upkeep
+from fila_server.core.wire cimport Limits
+
+cdef enum SlotState:
+    DONE = 0            # acked, dropped, dead, or never this channel's
+    READY = 1
+    DELAYED = 2
+    LEASED = 3
+    DECIDING = 4        # failed; its policy is being asked, or its bytes are on their way to the DLQ
+    UNPLACED = 5        # recovery only: pending, in no fifo yet
+    RETURNED = 6        # recovery only: the same, with a recorded place
+
+cdef enum TimerKind:
+    TIMER_LEASE = 1
+    TIMER_DELAY = 2
+    TIMER_EXPIRY = 3
+    TIMER_BUCKET = 4
+    TIMER_PULL = 5
+    TIMER_RETENTION = 6
+    TIMER_HOUSEKEEPING = 7
+
+cdef enum ConsumerKind:
+    STREAM = 1          # Consume
+    SESSION_STREAM = 2  # ConsumeSession
+    PULL = 3            # one Lease call
+
+cdef enum Parked:       # why a flow with a backlog is not on the ring
+    NOT_PARKED = 0
+    PARKED_THROTTLED = 1
+    PARKED_PAUSED = 2
+    PARKED_CAPPED = 3
+
+cdef struct Body:                   # the bytes of a frame while they are hot
+    uint32_t refs                   # the frame's own, and one for each delivery that waits to be encoded
+    uint32_t length
+    char*    bytes
+    Frame*   frame                  # NULL once the frame is gone
+    Body*    newer                  # in order of last use, for eviction
+    Body*    older
+
+cdef struct ThrottleKey:
+    Text     text                   # first
+    uint32_t refs                   # throttle sets that name it
+    bint     limited                # a bucket is configured: rate and burst are both known
+    bint     has_rate
+    bint     has_burst
+    bint     dirty                  # its level is to be written with this pass
+    double   rate                   # as configured, before both are known
+    double   burst
+    Bucket   bucket
+    Timer    timer                  # the next token for its lines
+    Line*    lines                  # one a channel; channels take turns
+    uint64_t waiting
+    uint64_t passed
+    uint64_t held
+    ThrottleKey* next_dirty
+
+cdef struct Line:                   # one channel's sub-queues that wait for one bucket, in turn order
+    ThrottleKey* bucket
+    Channel* channel
+    Line*    next                   # of the bucket
+    Subqueue* head
+    Subqueue* tail
+    uint64_t count
+    uint64_t woken                  # left the line for a token and not served yet
+
+cdef struct ThrottleSet:            # a distinct set of throttle keys, sorted
+    Text     text                   # first: the keys, length-prefixed
+    uint32_t refs                   # entries and subqueues that point here
+    uint32_t count
+    ThrottleKey* members[16]
+
+cdef struct Key:                    # a fairness key of one queue
+    Text     text                   # first; the bytes follow the struct
+    Queue*   queue
+    Flow*    flows
+    uint32_t refs                   # entries that carry it
+    uint32_t cap                    # most leases at a time, 0 = no cap
+    uint16_t weight                 # of the newest enqueue
+    uint16_t admin_weight           # 0 = none set
+    uint16_t stored_weight          # in the KEYS family, 0 = no record
+    uint8_t  paused
+    uint8_t  has_policy             # an admin set something: the key outlives its messages
+
+cdef struct Fifo:
+    Slot* head
+    Slot* tail
+
+cdef struct Waits:                  # where a flow's waiting went, in ms, as a ring of five-minute parts
+    int64_t  since_ms
+    uint32_t cause
+    uint32_t part
+    int64_t  parts_ms[12][4]
+    int64_t  part_at[12]
+
+cdef struct Flow:
+    Turn     turn                   # first
+    Fifo     fifo                   # ready messages without throttle keys
+    HeapNode* eligible              # its sub-queues that may go, by the position of their first
+    Subqueues* subqueues            # NULL until a message with throttle keys comes
+    Key*     key
+    Channel* channel
+    Flow*    next_of_key
+    uint32_t backlog                # READY slots, held by a throttle or not
+    uint32_t in_flight              # LEASED and DECIDING
+    uint32_t delayed
+    uint8_t  parked
+    uint8_t  joined                 # stands with the ring: on its list or waiting for rounds
+    uint64_t served                 # cost delivered, in thousandths
+    uint64_t delivered
+    Waits*   waits
+
+cdef struct Subqueue:               # a flow's ready messages that share one set of throttle keys
+    HeapNode node                   # first
+    Fifo     fifo
+    Flow*    flow
+    ThrottleSet* set
+    Line*    line                   # where it stands and waits, NULL = may go
+    Line*    woken_by               # the line that woke it for a token and counts on it
+    Subqueue* next                  # neighbours in the line
+    Subqueue* prev
+    Subqueue* sibling               # of the flow
+    Subqueue* sibling_prev
+
+cdef struct Subqueues:              # of one flow
+    Subqueue* first
+    Map64    by_set                 # ThrottleSet's address -> Subqueue
+
+cdef struct Entry:                  # what all channels share of one message
+    Key*     key
+    ThrottleSet* set                # NULL = none
+    uint32_t at                     # where its headers and payload stand in the frame's bytes
+    uint32_t length
+    uint32_t cost                   # thousandths
+    int32_t  enqueued_delta_ms      # enqueued_at - frame.appended_ms
+
+cdef struct Explicit:               # of an entry that came from another frame: dead-lettered, redriven, rewritten
+    uint64_t id_high
+    uint64_t id_low
+    uint64_t offset
+    int64_t  enqueued_ms
+    int64_t  appended_ms
+
+cdef struct Frame:
+    uint64_t first_offset           # its key on disk, under the queue's number
+    uint64_t id_high                # id of entry 0; entry i has id_low + i
+    uint64_t id_low
+    int64_t  appended_ms
+    Queue*   queue
+    Body*    body                   # NULL = cold
+    Share*   shares
+    Explicit* explicit              # NULL = ids and offsets run on from the first
+    uint32_t count
+    uint32_t live                   # entries that some channel still wants
+    uint32_t body_bytes
+    uint32_t live_bytes
+    uint8_t  loading                # asked of the reader thread
+    uint8_t  loaded_seen            # read back once already
+    uint8_t  has_extras             # some entry has an Extra
+    uint8_t  dying                  # goes with this pass
+    uint8_t  revealed               # its channels have their shares, or will by a rebuild
+    uint8_t  durable                # until it is revealed: not before its epoch is synced
+    Frame*   next_dying
+    void*    times                  # records.Times of its messages, until it is visible; NULL = none have any
+    Channel* only                   # moved back for this channel alone, until it is visible
+    Entry    entries[1]             # count
+
+cdef struct Slot:                   # one message in one channel
+    Slot*    next                   # READY: neighbours in its fifo
+    Slot*    prev
+    int64_t  position
+    void*    owner                  # READY: its Subqueue, or its Flow when it has no throttle keys; LEASED: Lease; DELAYED: Delay
+    uint32_t index                  # of its entry in the frame
+    uint16_t attempts
+    uint8_t  state
+    uint8_t  recorded               # a STATES record exists
+
+cdef struct Share:                  # one channel's view of one frame
+    Share*   next_of_frame
+    Channel* channel
+    Frame*   frame
+    Share*   next_dirty
+    uint32_t remaining              # slots not DONE
+    uint8_t  dirty                  # its SETTLED record is to be written with this pass
+    uint8_t  recorded               # a SETTLED record exists
+    uint8_t  unlinked
+    Slot     slots[1]               # frame.count
+
+cdef struct Extra:                  # of a message with a time to live
+    Timer    timer                  # first
+    uint64_t queue_number
+    uint64_t offset
+    int64_t  expires_ms
+
+cdef struct Delay:
+    Timer    timer                  # first
+    Slot*    slot
+    int64_t  due_ms
+
+cdef struct LeaseGroup:             # one LEASES record: what one frame to a consumer held
+    uint64_t channel_number
+    uint64_t queue_number
+    uint64_t first_lease_id
+    uint32_t live
+
+cdef struct Lease:
+    Timer    timer                  # first
+    uint64_t lease_id
+    Slot*    slot
+    Consumer* consumer              # NULL for pulls, and after its stream ended
+    Lease*   next                   # of the consumer
+    Lease*   prev
+    LeaseGroup* group
+    Delivery* delivery              # until it was written
+    uint32_t at                     # its place in the delivery
+    uint8_t  extended               # has a record of its own
+    int64_t  leased_ms
+    int64_t  expires_ms
+
+cdef struct Delivery:               # messages picked together for one consumer
+    Delivery* next                  # of the consumer, oldest first
+    Delivery* next_loaded
+    Consumer* consumer
+    LeaseGroup* group
+    Lease**  leases                 # NULL where one ended meanwhile
+    uint32_t count
+    uint32_t missing                # bodies still to be read
+    uint8_t  sent
+    uint64_t token                  # 0: a consumer's; else a peek or redrive page
+    Frame**  frames                 # of a page: what to encode
+    uint32_t* indexes
+    Channel* channel
+    uint8_t  with_lease
+
+cdef struct Consumer:
+    Timer    timer                  # first; PULL: when to answer without messages
+    uint64_t token
+    Channel* channel
+    Consumer* next                  # circular, of the channel
+    Consumer* prev
+    Lease*   leases
+    Delivery* first                 # not written yet
+    Delivery* last
+    uint32_t unwritten
+    uint32_t in_flight
+    uint32_t max_in_flight
+    uint32_t limit                  # leases it may hold now: its credit, never above max_in_flight
+    uint32_t max_batch              # messages a frame; PULL: messages it asked for
+    uint8_t  kind
+    uint8_t  batched                # STREAM: ConsumeResponse.messages instead of .message
+
+cdef struct Channel:
+    Text     text                   # first
+    Queue*   queue
+    Channel* next                   # of the queue
+    uint64_t number                 # never used twice
+    uint64_t start_offset           # entries below are not its own, or done
+    int64_t  created_ms
+    int64_t  touched_ms
+    Ring     ring
+    Consumer* turn                  # whose turn among the consumers
+    uint32_t consumers              # streams; pulls are not counted
+    uint32_t waiting_pulls
+    int64_t  next_position
+    uint64_t requeue_seq
+    uint64_t ready
+    uint64_t delayed
+    uint64_t in_flight
+    uint64_t rebuild_at             # seek: frames from this offset on are still to be taken in; 0 = none
+    uint64_t delivered
+    uint64_t acked
+    bint     has_room               # some consumer may take more; false only once deliver has looked
+    Channel* next_active            # circular list of channels that may have work
+    Channel* prev_active
+    uint8_t  active
+    void*    recovery               # recover.pyx's notes, while it runs
+
+cdef struct DirectoryCell:
+    uint64_t first_offset
+    uint64_t id_high
+    Frame*   frame                  # NULL once deleted
+
+cdef struct Directory:              # a queue's frames in offset order
+    DirectoryCell* cells
+    uint32_t start
+    uint32_t count                  # cells in use from 0, deleted ones included
+    uint32_t capacity
+    uint32_t live
+
+cdef struct Building:               # one message on its way into a frame
+    Command* command
+    uint32_t item
+    Key*     key
+    ThrottleSet* set
+    uint32_t cost
+    const char* at
+    uint32_t length
+    int64_t  deliver_at_ms          # 0 = now
+    int64_t  expires_ms             # 0 = never
+    int64_t  enqueued_ms            # 0 = this pass
+    uint64_t id_high                # 0 = a new id
+    uint64_t id_low
+    Channel* only                   # NULL = every channel
+
+cdef struct Builder:                # what meets in one pass for one queue becomes one frame
+    Queue*   queue
+    Building* items
+    uint32_t count
+    uint32_t capacity
+    uint64_t bytes
+    Builder* next
+    bint     moves                  # dead letters and redrives: written with the settles, not refusable
+
+cdef struct Dedup:
+    Text     text                   # first
+    Dedup*   next                   # in order of expiry
+    uint64_t id_high
+    uint64_t id_low
+    uint64_t offset
+    uint64_t epoch                  # durable once this one is
+    int64_t  expires_ms
+
+cdef struct WeightRow:
+    Text     text                   # first
+    uint32_t weight
+
+cdef struct Policy:                 # a queue's settings, parsed
+    uint64_t visibility_ms
+    uint32_t max_attempts           # 0 = no cap
+    uint8_t  durable                # fsync before the answer
+    uint8_t  has_on_failure
+    uint8_t  ttl_to_dlq
+    uint8_t  retry_fixed
+    uint64_t max_depth
+    uint64_t max_bytes
+    Slice    fairness_key_header    # slices of Queue.config
+    Slice    weight_header
+    Slice    cost_header
+    Slice    throttle_headers[16]
+    uint32_t throttle_header_count
+    TextMap  weights                # of WeightRow
+    uint64_t retry_base_ms
+    uint64_t retry_cap_ms
+    double   retry_jitter
+    uint64_t soft_period_ms
+    uint64_t soft_bytes
+    uint64_t hard_period_ms
+    uint64_t hard_bytes
+    uint64_t dedup_window_ms
+
+cdef struct QueueCounters:
+    uint64_t enqueued, delivered, acked, nacked, expired, dead_lettered, redriven
+    uint64_t stale_acks, ttl_dropped, hard_dropped, clamped, refused, released
+
+cdef struct Queue:
+    Text     text                   # first
+    uint64_t number                 # its incarnation, never used twice
+    Buffer   config                 # the serialized QueueConfig, as stored
+    Policy   policy
+    int64_t  created_ms
+    uint64_t next_offset
+    uint64_t offset_reserved        # offsets below this are promised on disk
+    uint64_t offset_reserved_durable
+    uint64_t offset_reserved_epoch
+    int64_t  appended_ms            # of the newest entry
+    Queue*   dlq                    # NULL for a DLQ
+    bint     is_dlq
+    bint     owns_dlq
+    bint     gone
+    TextMap  keys
+    Channel* channels
+    uint32_t channel_count
+    Directory directory
+    TextMap  dedup
+    Dedup*   dedup_oldest
+    Dedup*   dedup_newest
+    Map64    extras                 # offset -> Extra
+    uint64_t arriving               # stored, not durable yet
+    uint64_t depth                  # distinct messages pending in some channel
+    uint64_t in_flight              # distinct messages leased in some channel
+    uint64_t stored_bytes           # of its frames
+    uint64_t unwanted_bytes         # of done messages in frames that others pin
+    QueueCounters counters
+    Builder  building
+    Builder  moving
+    bint     build_listed
+    bint     move_listed
+    bint     rewrite_listed
+
+cdef struct Waiting:                # an answer, a stream's frame, or a stored frame's visibility, in order
+    Waiting* next
+    uint64_t epoch                  # leaves once this one is durable; 0 = once this pass is written
+    uint64_t token
+    int32_t  kind
+    int32_t  status
+    Buffer   payload
+    Frame*   frame                  # not NULL: becomes visible
+
+cdef struct DeadWait:               # a dead letter whose bytes are on their way from the disk
+    DeadWait* next
+    uint64_t queue_number
+    uint64_t channel_number
+    uint64_t offset
+    const char* reason
+    Slice    error
+
+cdef struct Page:                   # a peek or a redrive that waits for bytes
+    Page*    next
+    Command* command
+
+cdef struct CoreCounters:
+    uint64_t passes, epochs, syncs, commands, frames_in, messages_in, refused
+    uint64_t lost_ranges, lost_messages, loads, loads_bytes, evictions, rewrites, stalls
+    uint64_t latency[32]            # enqueue to delivery, one bucket a power of two of 64 us
+
+cdef struct ConfigRow:
+    Text     text                   # first
+    uint32_t length
+    char*    value
+
+cdef struct Core:
+    Store    store
+    StoreError error
+    Limits   limits
+    Mailbox* mailbox
+    Outbox*  outbox
+    Loader*  loader
+    # --- settings
+    int64_t  quantum
+    bint     durable_default
+    uint64_t hot_bytes_max
+    Disk     disk
+    Upkeep   upkeep
+    int      disk_level
+    uint64_t dedup_rows_max
+    bint     stop_on_damage
+    # --- clocks of this pass
+    int64_t  mono_ns
+    int64_t  wall_ms
+    int64_t  wall_offset_ns         # wall clock minus monotonic clock
+    uint64_t random[2]
+    uint64_t id_ms
+    uint64_t id_sequence
+    # --- tables
+    TextMap  queues
+    Map64    queues_by_number
+    TextMap  throttle_keys
+    TextMap  throttle_sets
+    TextMap  config
+    Map64    leases
+    Map64    consumers
+    Timers   timers
+    Channel* active                 # circular
+    uint64_t next_number            # for queues and channels
+    uint64_t number_reserved
+    uint64_t next_lease_id
+    uint64_t lease_id_reserved
+    uint64_t lease_id_durable
+    uint64_t lease_id_epoch
+    uint64_t dedup_rows
+    # --- this pass
+    rocksdb_writebatch_t* settles   # everything but new messages
+    rocksdb_writebatch_t* enqueues  # refused as a whole when the disk will not take it
+    Share*   dirty_shares
+    ThrottleKey* dirty_keys
+    Builder* builders
+    Builder* movers
+    Waiting* passing                # answers of this pass
+    Waiting* passing_last
+    DeadWait* dead_waits
+    Page*    pages
+    char**   kept                   # bytes of moved messages, until their frame is built
+    uint32_t kept_count
+    uint32_t kept_capacity
+    Frame*   stored                 # frames of this pass, until it is written
+    Frame*   dying
+    Command* enqueued               # enqueue commands of this pass, answered once it is written
+    Command* enqueued_last
+    bint     sync_wanted
+    bint     held                   # the settles batch could not be written yet
+    # --- epochs
+    uint64_t epoch                  # being built
+    uint64_t written                # shared with the commit thread
+    uint64_t wanted                 # shared: sync up to here
+    uint64_t durable                # shared: written by the commit thread
+    bint     sync_failed
+    Waiting* waiting                # for `durable`
+    Waiting* waiting_last
+    # --- bytes in memory
+    uint64_t hot_bytes
+    Body*    newest
+    Body*    oldest
+    uint32_t rebuilding             # channels that take in retained frames after a seek
+    bint     disk_low
+    bint     stopping
+    bint     recovered
+    Timer    housekeeping
+    int64_t  index_bytes            # frames, shares, keys, flows
+    uint64_t keys_count
+    uint64_t pending
+    CoreCounters counters
+    Buffer   scratch
+    Buffer   tail

@@ -1,0 +1,337 @@
+"""See stats.pxd. Read by scans over one queue's keys; bounded by the keys asked for in what it writes."""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from fila_server.core.answers cimport answer, answer_status
+from fila_server.core.bucket cimport bucket_refill
+from fila_server.core.buffer cimport Buffer, Slice, buffer_free, buffer_init, must_malloc, put_varint
+from fila_server.core.commands cimport EXPLAIN_KEY, GET_STATS, LIST_CHANNELS, LIST_QUEUES, NOT_FOUND, OK
+from fila_server.core.enqueue cimport queue_find
+from fila_server.core.flows cimport flow_find
+from fila_server.core.frames cimport directory_first, entry_of, frame_enqueued_ms, frame_of, frame_offset, share_find
+from fila_server.core.maps cimport textmap_get, textmap_next
+from fila_server.core.queues cimport channel_need, queue_oldest
+from fila_server.core.state cimport Channel, Flow, Frame, Key, Queue, Share, Slot, Subqueue, ThrottleKey, DONE
+from fila_server.core.wire cimport (
+    Fields, fields_parse, put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
+)
+
+cdef enum:
+    KEYS_DEFAULT = 1000
+    KEYS_MAX = 100000
+
+
+cdef inline Slice _text(const char* at, uint32_t length) noexcept nogil:
+    cdef Slice s
+    s.at, s.length = at, length
+    return s
+
+
+cdef uint64_t channel_tail(Channel* channel) noexcept nogil:
+    """The oldest offset the channel has not finished; the next to be given when it has all."""
+    cdef Frame* frame = directory_first(&channel.queue.directory)
+    cdef Share* share
+    cdef uint32_t i, at
+    at = channel.queue.directory.start
+    while at < channel.queue.directory.count:
+        frame = channel.queue.directory.cells[at].frame
+        at += 1
+        if frame == NULL:
+            continue
+        share = share_find(frame, channel)
+        if share != NULL and share.remaining:
+            for i in range(frame.count):
+                if share.slots[i].state != DONE:
+                    return frame_offset(frame, i)
+        if share == NULL and (not frame.revealed or (channel.rebuild_at and channel.rebuild_at <= frame.first_offset)):
+            return frame_offset(frame, 0)
+    return channel.queue.next_offset
+
+
+cdef uint64_t _flow_age(Core* core, Flow* flow) noexcept nogil:
+    """Age of the flow's next ready message, in ms; its oldest but for those that came back."""
+    cdef Slot* slot = flow.fifo.head
+    cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
+    cdef int64_t age
+    while sub != NULL:
+        if sub.fifo.head != NULL and (slot == NULL or sub.fifo.head.position < slot.position):
+            slot = sub.fifo.head
+        sub = sub.sibling
+    if slot == NULL:
+        return 0
+    age = core.wall_ms - frame_enqueued_ms(frame_of(slot), slot.index)
+    return <uint64_t> age if age > 0 else 0
+
+
+cdef void _channel_info(Buffer* b, uint32_t field, Channel* channel) noexcept nogil:
+    cdef Buffer inner
+    buffer_init(&inner)
+    put_text_field(&inner, 1, _text(channel.text.bytes, channel.text.length))
+    put_number_field(&inner, 2, channel.ready + channel.delayed)
+    put_number_field(&inner, 3, channel.in_flight)
+    put_number_field(&inner, 4, channel_tail(channel))
+    put_number_field(&inner, 5, channel.queue.next_offset)
+    put_number_field(&inner, 6, channel.consumers)
+    put_timestamp_field(&inner, 7, channel.created_ms)
+    put_nested(b, field, &inner)
+    buffer_free(&inner)
+
+
+cdef struct Ranked:                 # a key and its backlog; for the largest of many
+    Key*     key
+    uint64_t pending
+
+
+cdef void _keep_largest(Ranked* rows, uint32_t* count, uint32_t most, Key* key, uint64_t pending) noexcept nogil:
+    """A min-heap of the `most` largest: one pass over the keys, whatever their number."""
+    cdef uint32_t i, parent, child
+    cdef Ranked moved
+    if count[0] == most:
+        if most == 0 or pending <= rows[0].pending:
+            return
+        i = 0
+        rows[0].key, rows[0].pending = key, pending
+        while 2 * i + 1 < most:
+            child = 2 * i + 1
+            if child + 1 < most and rows[child + 1].pending < rows[child].pending:
+                child += 1
+            if rows[i].pending <= rows[child].pending:
+                break
+            moved = rows[i]
+            rows[i] = rows[child]
+            rows[child] = moved
+            i = child
+        return
+    i = count[0]
+    count[0] += 1
+    rows[i].key, rows[i].pending = key, pending
+    while i > 0:
+        parent = (i - 1) // 2
+        if rows[parent].pending <= rows[i].pending:
+            break
+        moved = rows[i]
+        rows[i] = rows[parent]
+        rows[parent] = moved
+        i = parent
+
+
+cdef void _key_stats(Core* core, Buffer* b, Key* key, Channel* channel, uint64_t pending) noexcept nogil:
+    cdef Flow* flow
+    cdef Buffer inner
+    cdef uint64_t in_flight = 0
+    cdef uint64_t age = 0
+    cdef uint64_t delivered = 0
+    cdef uint64_t served = 0
+    cdef int64_t deficit = 0
+    flow = key.flows
+    while flow != NULL:
+        if channel == NULL or flow.channel == channel:
+            in_flight += flow.in_flight
+            delivered += flow.delivered
+            served += flow.served
+            deficit = flow.turn.deficit if flow.turn.deficit > deficit else deficit
+            if flow.backlog:
+                age = max(age, _flow_age(core, flow))
+        flow = flow.next_of_key
+    buffer_init(&inner)
+    put_text_field(&inner, 1, _text(key.text.bytes, key.text.length))
+    put_number_field(&inner, 2, pending)
+    put_number_field(&inner, 3, <uint64_t> deficit)
+    put_number_field(&inner, 4, key.admin_weight if key.admin_weight else key.weight)
+    put_number_field(&inner, 5, in_flight)
+    put_number_field(&inner, 6, age)
+    put_number_field(&inner, 7, delivered)
+    put_double_field(&inner, 8, <double> served / 1000.0)
+    put_number_field(&inner, 9, key.paused)
+    put_nested(b, 6, &inner)
+    buffer_free(&inner)
+
+
+cdef uint64_t _pending(Key* key, Channel* channel) noexcept nogil:
+    cdef Flow* flow = key.flows
+    cdef uint64_t pending = 0
+    while flow != NULL:
+        if channel == NULL or flow.channel == channel:
+            pending = max(pending, <uint64_t> flow.backlog + flow.delayed)
+        flow = flow.next_of_key
+    return pending
+
+
+cdef void _largest_first(Ranked* rows, uint32_t count) noexcept nogil:
+    """Empties the min-heap from behind."""
+    cdef uint32_t n = count
+    cdef uint32_t i, child
+    cdef Ranked moved
+    while n > 1:
+        n -= 1
+        moved = rows[0]
+        rows[0] = rows[n]
+        rows[n] = moved
+        i = 0
+        while 2 * i + 1 < n:
+            child = 2 * i + 1
+            if child + 1 < n and rows[child + 1].pending < rows[child].pending:
+                child += 1
+            if rows[i].pending <= rows[child].pending:
+                break
+            moved = rows[i]
+            rows[i] = rows[child]
+            rows[child] = moved
+            i = child
+
+
+cdef void _keys(Core* core, Queue* queue, Channel* channel, uint32_t most, Buffer* b, uint64_t* active, uint64_t* oldest) noexcept nogil:
+    cdef Ranked* rows = <Ranked*> must_malloc(most * sizeof(Ranked))
+    cdef uint32_t cursor = 0
+    cdef uint32_t count = 0
+    cdef uint32_t i
+    cdef Key* key
+    cdef Flow* flow
+    cdef uint64_t pending
+    while True:
+        key = <Key*> textmap_next(&queue.keys, &cursor)
+        if key == NULL:
+            break
+        pending = _pending(key, channel)
+        if pending:
+            active[0] += 1
+            flow = key.flows
+            while flow != NULL:
+                if flow.backlog and (channel == NULL or flow.channel == channel):
+                    oldest[0] = max(oldest[0], _flow_age(core, flow))
+                flow = flow.next_of_key
+            _keep_largest(rows, &count, most, key, pending)
+        elif key.has_policy or key.refs:
+            _keep_largest(rows, &count, most, key, 0)
+    _largest_first(rows, count)
+    for i in range(count):
+        _key_stats(core, b, rows[i].key, channel, rows[i].pending)
+    free(rows)
+
+
+cdef void _buckets(Core* core, uint32_t most, Buffer* b) noexcept nogil:
+    cdef uint32_t cursor = 0
+    cdef ThrottleKey* bucket
+    cdef Buffer inner
+    buffer_init(&inner)
+    while most:
+        bucket = <ThrottleKey*> textmap_next(&core.throttle_keys, &cursor)
+        if bucket == NULL:
+            break
+        if not bucket.limited:
+            continue
+        most -= 1
+        bucket_refill(&bucket.bucket, core.mono_ns, bucket.waiting > 0)
+        inner.length = 0
+        put_text_field(&inner, 1, _text(bucket.text.bytes, bucket.text.length))
+        put_double_field(&inner, 2, bucket.bucket.level)
+        put_double_field(&inner, 3, bucket.bucket.rate)
+        put_double_field(&inner, 4, bucket.bucket.burst)
+        put_number_field(&inner, 5, bucket.waiting)
+        put_nested(b, 7, &inner)
+    buffer_free(&inner)
+
+
+cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
+    cdef Channel* channel = NULL
+    cdef Channel* each
+    cdef uint32_t most = <uint32_t> fields.number[3]
+    cdef uint64_t active = 0
+    cdef uint64_t oldest = 0
+    cdef uint64_t consumers = 0
+    cdef Buffer b
+    if fields.text[2].length:
+        channel = channel_need(core, queue, fields.text[2])
+        if channel == NULL:
+            answer_status(core, command.token, NOT_FOUND, b"channel: the queue has no such channel", b"CHANNEL_NOT_FOUND")
+            return
+    if most == 0:
+        most = KEYS_DEFAULT
+    if most > KEYS_MAX:
+        most = KEYS_MAX
+    buffer_init(&b)
+    _keys(core, queue, channel, most, &b, &active, &oldest)
+    _buckets(core, most, &b)
+    each = queue.channels
+    while each != NULL:
+        if channel == NULL or each == channel:
+            consumers += each.consumers
+            _channel_info(&b, 24, each)
+        each = each.next
+    put_number_field(&b, 1, queue.depth if channel == NULL else channel.ready + channel.delayed)
+    put_number_field(&b, 2, queue.in_flight if channel == NULL else channel.in_flight)
+    put_number_field(&b, 3, active)
+    put_number_field(&b, 4, consumers)
+    put_number_field(&b, 5, <uint64_t> core.quantum)
+    put_number_field(&b, 10, oldest)
+    put_number_field(&b, 12, queue.counters.hard_dropped)
+    put_number_field(&b, 13, queue.counters.dead_lettered)
+    put_number_field(&b, 14, queue.counters.enqueued)
+    put_number_field(&b, 15, queue.counters.delivered)
+    put_number_field(&b, 16, queue.counters.acked)
+    put_number_field(&b, 17, queue.counters.nacked)
+    put_number_field(&b, 18, queue.counters.expired)
+    put_number_field(&b, 19, queue.counters.ttl_dropped)
+    put_number_field(&b, 20, queue.next_offset)
+    put_number_field(&b, 21, queue_oldest(queue))
+    put_number_field(&b, 22, queue.stored_bytes)
+    put_number_field(&b, 23, queue.counters.stale_acks)
+    put_number_field(&b, 27, queue.counters.clamped)
+    answer(core, command.token, OK, &b, False)
+
+
+cdef void _list_queues(Core* core, Command* command) noexcept nogil:
+    cdef uint32_t cursor = 0
+    cdef Queue* queue
+    cdef Channel* channel
+    cdef uint64_t consumers
+    cdef Buffer b
+    cdef Buffer inner
+    buffer_init(&b)
+    buffer_init(&inner)
+    while True:
+        queue = <Queue*> textmap_next(&core.queues, &cursor)
+        if queue == NULL:
+            break
+        consumers = 0
+        channel = queue.channels
+        while channel != NULL:
+            consumers += channel.consumers
+            channel = channel.next
+        inner.length = 0
+        put_text_field(&inner, 1, _text(queue.text.bytes, queue.text.length))
+        put_number_field(&inner, 2, queue.depth)
+        put_number_field(&inner, 3, queue.in_flight)
+        put_number_field(&inner, 4, consumers)
+        put_nested(&b, 1, &inner)
+    buffer_free(&inner)
+    put_number_field(&b, 2, 1)
+    answer(core, command.token, OK, &b, False)
+
+
+cdef void _list_channels(Core* core, Command* command, Queue* queue) noexcept nogil:
+    cdef Buffer b
+    cdef Channel* channel = queue.channels
+    buffer_init(&b)
+    while channel != NULL:
+        _channel_info(&b, 1, channel)
+        channel = channel.next
+    answer(core, command.token, OK, &b, False)
+
+
+cdef void stats(Core* core, Command* command) noexcept nogil:
+    cdef Fields fields
+    cdef Queue* queue
+    fields_parse(&fields, command.bytes, command.length)
+    if command.kind == LIST_QUEUES:
+        _list_queues(core, command)
+        return
+    queue = queue_find(core, fields.text[1])
+    if queue == NULL:
+        answer_status(core, command.token, NOT_FOUND, b"queue: no such queue; create it first", b"QUEUE_NOT_FOUND")
+    elif command.kind == GET_STATS:
+        _get_stats(core, command, &fields, queue)
+    elif command.kind == LIST_CHANNELS:
+        _list_channels(core, command, queue)
