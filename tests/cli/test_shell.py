@@ -75,6 +75,16 @@ def test_no_broker_is_exit_code_1_and_says_how_to_get_one(fila):
     )
 
 
+def test_advice_about_rpcs_becomes_advice_about_commands(fila, broker: FakeBroker):
+    text = "name: a queue of this name exists; use UpdateQueue to change it"
+    broker.answers["CreateQueue"] = Refusal(StatusCode.ALREADY_EXISTS, text, "QUEUE_EXISTS")
+
+    assert fila("queue", "create", "orders").err == (
+        "fila: name: a queue of this name exists; "
+        "change it with 'fila queue update', or choose another name\n"
+    )
+
+
 def test_a_broker_that_already_gives_advice_is_not_talked_over(fila, broker: FakeBroker):
     text = "queue orders holds 10 messages, max_depth is 10; consume some, or raise max_depth"
     broker.answers["Enqueue"] = Refusal(StatusCode.RESOURCE_EXHAUSTED, text, "LIMIT_EXCEEDED")

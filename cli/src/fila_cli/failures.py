@@ -53,8 +53,10 @@ def from_rpc(error: grpc.RpcError, address: str) -> BrokerError:
             f"cannot reach a broker at {address}; start one with 'fila-server', or point --addr or FILA_ADDR at it"
         )
     text = _one_line(call.details() or code.name)
-    step = _NEXT_BY_REASON.get(reason) or _next_by_noun(code.name, text) or _NEXT_BY_CODE.get(code.name)
-    # A broker that already ends on advice is not talked over.
+    if step := _NEXT_BY_REASON.get(reason):
+        # The broker's own advice speaks of RPCs; whoever typed a command wants a command.
+        return BrokerError(f"{text.partition(';')[0]}; {step}")
+    step = _next_by_noun(code.name, text) or _NEXT_BY_CODE.get(code.name)
     return BrokerError(text if step is None or ";" in text else f"{text}; {step}")
 
 
