@@ -249,8 +249,8 @@ cdef void _met_damage(Store* store) noexcept nogil:
 cdef int store_sync(Store* store, StoreError* error) noexcept nogil:
     cdef char* message = NULL
     if store.stopped:
-        # After a failed append RocksDB 7.8.3 aborts the process when asked to sync that log. It flushes all
-        # memory to tables when there is room again, and the next write that succeeds starts a new log.
+        # After a failed append RocksDB 7.8.3 may abort the process when asked to sync that log. When there is
+        # room again it flushes all memory to tables; the next write that succeeds starts a new log.
         return store_failed(error, STORE_FULL, "nothing can be synced until writes work again%s", "")
     rocksdb_flush_wal(store.db, 1, &message)
     if message == NULL:

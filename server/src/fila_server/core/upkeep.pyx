@@ -84,12 +84,19 @@ cdef int reclaim_frames(Upkeep* upkeep, int64_t live_bytes, StoreError* error) n
         return status
     if _frames_property(store, "rocksdb.live-blob-file-garbage-size") == 0:
         return STORE_OK         # the rest is newer than `live_bytes`, or held by an open snapshot
+    if not _has_room_to_rewrite(upkeep, live_bytes):
+        return STORE_OK         # it comes back when acks have made room; a full disk would be worse
     upkeep.rewrite_count += 1
     status = _set_blob_rewriting(store, True, error)
     if status == STORE_OK:
         status = store_compact(store, FRAMES, NULL, 0, NULL, 0, error)
         _set_blob_rewriting(store, False, error)
     return status
+
+
+cdef bint _has_room_to_rewrite(Upkeep* upkeep, int64_t live_bytes) noexcept nogil:
+    """A rewrite needs the live bytes once more before the old files go."""
+    return upkeep.disk == NULL or upkeep.disk.free_bytes > upkeep.disk.min_free_bytes + live_bytes
 
 
 cdef int _set_blob_rewriting(Store* store, bint on, StoreError* error) noexcept nogil:
