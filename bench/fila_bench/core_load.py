@@ -27,7 +27,7 @@ class CoreLoad:
     payload_bytes: int = 1024
     batch: int = 100
     keys: int = 10
-    window_frames: int = 8
+    window_frames: int = 32
     durability: Literal["fsync", "os"] = "fsync"
     warm_up_s: float = 1.0
     seconds: float = 5.0
@@ -44,7 +44,7 @@ class CoreRun:
 
 def run(load: CoreLoad, pipe: Any) -> None:
     """Process: open a core in a temporary directory, load it, send back a CoreRun."""
-    from fila_server.core.engine import Engine
+    from fila_server.scheduler_thread import Engine
     from fila_server.settings import Config, Storage
 
     with tempfile.TemporaryDirectory(prefix="fila-bench-") as directory:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
 import time
 from typing import Any
 
 import grpc
 import uvloop
 
+from fila.v1 import service_pb2
 from fila_bench import frames, scanner
 from fila_bench.plan import Counter, Counters, ProducerPlan
 
@@ -66,12 +68,21 @@ async def _one_stream(
         answered_frames += 1
         stored, refused = scan.enqueue_results(reply)
         counters[Counter.PRODUCED] += stored
+        if refused and not counters[Counter.REFUSED]:
+            _say_why(reply)
         counters[Counter.REFUSED] += refused
         while plan.backlog_max and _backlog(counters) > plan.backlog_max and not counters[Counter.STOP]:
             await asyncio.sleep(_BACKLOG_PAUSE_S)
         if wants_more():
             await send()
     await call.done_writing()
+
+
+def _say_why(reply: bytes) -> None:
+    """The first refusal of a run, on stderr: a number of them alone tells nobody what to do."""
+    results = service_pb2.EnqueueStreamResponse.FromString(reply).results
+    reasons = [result.error for result in results if result.error.code]
+    print(f"refused: {reasons[0].reason}: {reasons[0].message}", file=sys.stderr, flush=True)
 
 
 def _backlog(counters: Counters) -> int:
