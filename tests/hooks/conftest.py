@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,7 @@ def route(
     return hook.route(headers, payload_size, queue)
 
 
-def failed(**changes: object) -> FailedMessage:
+def failed(**changes: Any) -> FailedMessage:
     message = FailedMessage(b"orders", b"default", [], b"id-1", 1, b"boom", b"acme")
     return message._replace(**changes)
 

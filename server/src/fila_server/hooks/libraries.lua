@@ -10,7 +10,7 @@ local error, getmetatable, ipairs, next, pairs, rawequal = error, getmetatable, 
 local rawget, rawlen, rawset, select, setmetatable = rawget, rawlen, rawset, select, setmetatable
 local tonumber, tostring, type = tonumber, tostring, type
 local string, table, math, utf8 = string, table, math, utf8
-local charge, hand_over = trusted.charge, trusted.hand_over
+local charge, make_room, hand_over = trusted.charge, trusted.make_room, trusted.hand_over
 
 local UNPACKED_MAX = 4096
 local REPEATED_BYTES_MAX = 256 * 1024
@@ -76,16 +76,19 @@ end
 
 function safe_string.lower(text)
   charge(bytes_of(text))
+  make_room()
   return hand_over(string.lower(text))
 end
 
 function safe_string.upper(text)
   charge(bytes_of(text))
+  make_room()
   return hand_over(string.upper(text))
 end
 
 function safe_string.reverse(text)
   charge(bytes_of(text))
+  make_room()
   return hand_over(string.reverse(text))
 end
 
@@ -98,16 +101,19 @@ function safe_string.rep(text, count, separator)
     end
     charge(count)
   end
+  make_room()
   return hand_over(string.rep(text, count, separator))
 end
 
 function safe_string.format(template, ...)
   charge(bytes_of(template) * 20)   -- "%.99f" of a huge number is the dearest item
+  make_room()
   return hand_over(string.format(template, ...))
 end
 
 function safe_string.pack(template, ...)
   charge(bytes_of(template) * 4)
+  make_room()
   return hand_over(string.pack(template, ...))
 end
 
@@ -189,6 +195,7 @@ function safe_table.concat(list, separator, first, last)
   if last >= first then
     charge((last - first + 1.0) * 4)
   end
+  make_room()
   return hand_over(table.concat(list, separator, first, last))
 end
 

@@ -8,15 +8,17 @@
 local trusted, now_ns, instructions_max, time_max_ns, pause_after_ns = ...
 
 local debug, error, pcall, type, collectgarbage = debug, error, pcall, type, collectgarbage
-local sethook, getlocal = debug.sethook, debug.getlocal
+local sethook, getlocal, min, max = debug.sethook, debug.getlocal, math.min, math.max
 
 local STEP = 100             -- instructions between two looks: 0.25 us each, so about 5 % of a script
-local TICKS_A_CLOCK_READ = 10
+local TICKS_UNTIMED = 2       -- of a call, before the clock is read at every look: most calls end by then
 -- Single instructions get slow only on long strings (comparing, hashing, joining: up to some ms).
--- So once there are such strings, every instruction is looked at, with the clock.
-local HEAVY_STEP = 1
+-- So once there may be such strings, looks are ten times closer, each with the clock.
+local HEAVY_STEP = 10
 local HEAVY_STRING_BYTES = 16 * 1024
-local HEAVY_HEAP_KIB = 256   -- above the heap the environment itself takes
+local HEAVY_HEAP_KIB = 256   -- above the heap the environment itself takes; garbage stays below that
+local HEAVY_GROWTH_KIB = 64  -- within one call
+local CROWDED_AGAIN_KIB = 128
 
 local MEMORY_ERROR = "not enough memory"   -- Lua's own text, always this very string
 local OUT_OF_INSTRUCTIONS = "the script took more than " .. instructions_max .. " instructions"
@@ -29,7 +31,7 @@ local FRAME = {}
 local budget, step, spent = 0, STEP, nil
 local ticks_to_clock, deadline_ns = 0, nil
 local batch_pause_at_ns, pause_wanted = nil, false
-local heavy_kib = 1 << 40
+local heavy_kib, crowded_kib, call_heavy_kib = 1 << 40, 1 << 40, 1 << 40
 
 local tick
 
@@ -37,6 +39,15 @@ local function stop(reason)
   spent = spent or reason
   budget = -1
   error(spent, 0)
+end
+
+-- Lua collects garbage before it gives up an allocation, but not for the buffers of its string
+-- functions: those just fail. So with much on the heap, garbage goes before such a call.
+local function make_room()
+  if collectgarbage("count") > crowded_kib then
+    collectgarbage("collect")
+    crowded_kib = max(heavy_kib, collectgarbage("count") + CROWDED_AGAIN_KIB)
+  end
 end
 
 local function look_closer()
@@ -47,7 +58,6 @@ local function look_closer()
 end
 
 local function read_clock()
-  ticks_to_clock = TICKS_A_CLOCK_READ
   local now = now_ns()
   if not batch_pause_at_ns then
     batch_pause_at_ns = now + pause_after_ns
@@ -64,14 +74,12 @@ end
 
 function tick()
   budget = budget - step
-  if collectgarbage("count") > heavy_kib then
+  ticks_to_clock = ticks_to_clock - 1
+  if collectgarbage("count") > call_heavy_kib then
     look_closer()
     read_clock()
-  else
-    ticks_to_clock = ticks_to_clock - 1
-    if ticks_to_clock <= 0 then
-      read_clock()
-    end
+  elseif ticks_to_clock < 0 then
+    read_clock()
   end
   if budget < 0 then
     -- Between the end of a script's call and the next `begin`, the hook may fire in our own code.
@@ -111,10 +119,7 @@ local function after_pcall(ok, ...)
   end
   local problem = ...
   budget = budget - STEP
-  ticks_to_clock = ticks_to_clock - 1
-  if ticks_to_clock <= 0 then
-    read_clock()
-  end
+  read_clock()
   if budget < 0 then
     stop(OUT_OF_INSTRUCTIONS)
   end
@@ -131,9 +136,9 @@ end
 -- A batch is one crossing from Python; a call is one run of the script's function in it.
 -- Each takes FRAME first, because a hook may still fire in them for the call that just ended.
 local function begin_batch(_frame)
-  batch_pause_at_ns, pause_wanted, ticks_to_clock = nil, false, TICKS_A_CLOCK_READ
-  step = collectgarbage("count") > heavy_kib and HEAVY_STEP or STEP
-  sethook(tick, "", step)
+  batch_pause_at_ns, pause_wanted, step = nil, false, STEP
+  crowded_kib = heavy_kib
+  sethook(tick, "", STEP)
 end
 
 local function end_batch(_frame)
@@ -141,7 +146,16 @@ local function end_batch(_frame)
 end
 
 local function begin_call(_frame)
-  budget, spent, deadline_ns = instructions_max, nil, nil
+  budget, spent, deadline_ns, ticks_to_clock = instructions_max, nil, nil, TICKS_UNTIMED
+  make_room()
+  local kib = collectgarbage("count")
+  call_heavy_kib = min(heavy_kib, kib + HEAVY_GROWTH_KIB)
+  if kib > heavy_kib then
+    look_closer()
+  elseif step ~= STEP then
+    step = STEP
+    sethook(tick, "", STEP)
+  end
 end
 
 -- Says what ended a call: kind, text. Never runs script code: an error object's __tostring is not asked.
@@ -160,6 +174,9 @@ end
 
 -- Called once, when everything that is ours has been loaded.
 local function set_baseline()
+  -- The last part of a collection is not incremental: 20 us. Three times the live heap between two
+  -- of them makes that rarer than one call in a hundred.
+  collectgarbage("incremental", 300, 100)
   collectgarbage("collect")
   heavy_kib = collectgarbage("count") + HEAVY_HEAP_KIB
   sethook(tick, "", STEP)   -- the first one makes Lua's own table of hooks
@@ -169,7 +186,8 @@ end
 trusted.FRAME = FRAME
 trusted.sub, trusted.format = string.sub, string.format
 trusted.raw_pcall, trusted.pcall = pcall, script_pcall
-trusted.charge, trusted.hand_over, trusted.instructions_max = charge, hand_over, instructions_max
+trusted.charge, trusted.make_room, trusted.hand_over = charge, make_room, hand_over
+trusted.instructions_max = instructions_max
 trusted.begin_batch, trusted.end_batch, trusted.begin_call = begin_batch, end_batch, begin_call
 trusted.explain, trusted.set_baseline = explain, set_baseline
 trusted.pause_wanted = function(_frame) return pause_wanted end

@@ -12,7 +12,8 @@ local trusted = ...
 
 local byte, find, match, gmatch, gsub = string.byte, string.find, string.match, string.gmatch, string.gsub
 local error, type, tostring, max, tointeger = error, type, tostring, math.max, math.tointeger
-local charge, hand_over, work_max, format = trusted.charge, trusted.hand_over, trusted.instructions_max, string.format
+local charge, make_room, hand_over = trusted.charge, trusted.make_room, trusted.hand_over
+local work_max, format = trusted.instructions_max, string.format
 
 local PERCENT, OPEN_SET, CLOSE_SET, CARET, DOLLAR = 37, 91, 93, 94, 36
 local OPEN, CLOSE, STAR, PLUS, MINUS, QUESTION = 40, 41, 42, 43, 45, 63
@@ -160,6 +161,7 @@ function bounded.gsub(subject, pattern, replacement, count)
     charge_match("string.gsub", subject, pattern, true)
     charge(#subject * 20)   -- a replacement a byte, at the worst
   end
+  make_room()
   local result, replaced = gsub(subject, pattern, replacement, count)
   return hand_over(result), replaced
 end
