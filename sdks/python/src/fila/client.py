@@ -6,6 +6,7 @@ belongs to the event loop it was connected in, and any number of that loop's tas
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
@@ -105,10 +106,8 @@ class FilaClient(AdminCalls):
             return
         if self._producer is not None:
             await self._producer.close()
-        for settler in [*self._settlers]:
-            await settler.close()
-        for session in [*self._sessions]:
-            await session.close()
+        await asyncio.gather(*(settler.close() for settler in [*self._settlers]))
+        await asyncio.gather(*(session.close() for session in [*self._sessions]))
         await self._connection.close()
 
     async def __aenter__(self) -> Self:

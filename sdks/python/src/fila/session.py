@@ -27,7 +27,7 @@ from fila.settle import SettleFrame, Settler
 from fila.v1 import messages_pb2
 from fila.v1.service_pb2 import ConsumeSessionRequest, ConsumeSessionResponse, Settle
 
-CLOSE_TIMEOUT_S = 5.0
+CLOSE_TIMEOUT_S = 2.0
 """How long a closing session waits for the broker to end the stream."""
 
 MessageT = TypeVar("MessageT", bound=LeasedMessage)
