@@ -51,7 +51,8 @@ cdef extern from *:
 cdef enum:
     COMMANDS_PER_PASS_MAX = 64
     TIMERS_PER_PASS_MAX = 4096
-    HELD_RETRY_NS = 5000000
+    HELD_RETRY_NS = 2000000
+    STALL_NS_MAX = 1000000000       # a flush takes tens of milliseconds; longer is trouble, and told so
     MAX_IN_FLIGHT = 256
     WAIT_MS_MAX = 300000
 
@@ -281,42 +282,50 @@ cdef void _kept_free(Core* core) noexcept nogil:
 
 
 cdef uint8_t _write(Core* core) noexcept nogil:
-    """Write the pass. 0, or why new messages were refused; settles that can't be written are held."""
+    """Write the pass: the settles, then the frames. 0, or why not."""
     cdef int status = STORE_OK
     if core.disk_level == DISK_CRITICAL:
         # One more append could meet a full disk, and RocksDB aborts on that.
-        core.held = batch_count(core.settles) > 0
-        batch_clear(core.enqueues)
         return REFUSED_DISK_FULL
     if batch_count(core.settles):
         status = store_write(&core.store, core.settles, &core.error)
-        if status != STORE_OK:
-            core.held = True
-            core.counters.stalls += 1
-            return REFUSED_STALLED if status == STORE_STALLED else REFUSED_DISK_FULL
-        batch_clear(core.settles)
-    core.held = False
-    if core.stored != NULL:
+        if status == STORE_OK:
+            batch_clear(core.settles)
+    if status == STORE_OK and core.stored != NULL:
         status = store_write(&core.store, core.enqueues, &core.error)
-    batch_clear(core.enqueues)
-    if status != STORE_OK:
-        core.counters.stalls += 1
-        return REFUSED_STALLED if status == STORE_STALLED else REFUSED_DISK_FULL
-    return 0
+        if status == STORE_OK:
+            batch_clear(core.enqueues)
+    if status == STORE_OK:
+        return 0
+    core.counters.stalls += 1
+    return REFUSED_STALLED if status == STORE_STALLED else REFUSED_DISK_FULL
 
 
 cdef void _finish(Core* core) noexcept nogil:
-    """Build, write, answer."""
+    """Build, write, answer.
+
+    What the engine will not take just now is held and tried again with nothing in between. A
+    stall that lasts, or a full disk, refuses the new messages; acks and leases stay held until
+    they are written, and their answers with them.
+    """
     cdef uint8_t refused
-    cdef char value[8]
     frames_build(core)
     _kept_free(core)
     settled_flush(core)
     _buckets_flush(core)
-    if core.enqueued != NULL:
+    if core.enqueued != NULL and not core.held:
         meta_record_put(core, b"id", core.id_ms)
     refused = _write(core)
+    if refused == REFUSED_STALLED:
+        if not core.held:
+            core.held_since_ns = core.mono_ns
+        if core.mono_ns - core.held_since_ns < STALL_NS_MAX:
+            core.held = True
+            return
     enqueue_written(core, refused)
+    if refused:
+        batch_clear(core.enqueues)
+    core.held = refused != 0 and batch_count(core.settles) > 0
     if core.held:
         return                          # answers wait until the batch is written
     answers_written(core)

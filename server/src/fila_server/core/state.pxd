@@ -510,7 +510,8 @@ cdef struct Core:
     Command* enqueued               # enqueue commands of this pass, answered once it is written
     Command* enqueued_last
     bint     sync_wanted
-    bint     held                   # the settles batch could not be written yet
+    bint     held                   # the pass could not be written yet; nothing else runs until it is
+    int64_t  held_since_ns
     # --- epochs
     uint64_t epoch                  # being built
     uint64_t written                # shared with the commit thread
