@@ -18,6 +18,8 @@ from fila.v1 import admin_pb2, messages_pb2, service_pb2
 from fila_server import commands, errors
 from fila_server.broker import ParsedFrame
 
+ENQUEUES = frozenset((commands.ENQUEUE, commands.ENQUEUE_BATCH, commands.ENQUEUE_ATOMIC))
+
 
 @dataclass
 class Channel:
@@ -52,8 +54,8 @@ class ModelEngine:
         self.now_ms = 0
         self.submitted: list[tuple[int, bytes]] = []
         self.refuse_next: list[errors.FilaServerError] = []
-        self.held: list[int] | None = None
-        """While a list: answers of enqueues are kept back, as during an fsync; `release` sends them."""
+        self.held_kinds: frozenset[int] = frozenset()
+        """Commands whose answers are kept back, as during an fsync; `release_answers` sends them."""
         self._next_lease = 2**63 - 2  # so that tickets cross from positive to negative early
         self._outbox: list[tuple[int, int, int, bytes]] = []
         self._held: list[tuple[int, int, int, bytes]] = []
@@ -129,13 +131,13 @@ class ModelEngine:
             self.waiters.remove(waiter)
             self._say(commands.LEASE, waiter.token, errors.OK, b"")
 
-    def hold_answers(self) -> None:
-        """Keep the answers of enqueues back from now on."""
-        self.held = []
+    def hold_answers(self, *kinds: int) -> None:
+        """Keep the answers of these commands back from now on; of enqueues, when none is named."""
+        self.held_kinds = frozenset(kinds) or ENQUEUES
 
     def release_answers(self) -> None:
         """Send every answer that was kept back."""
-        self.held = None
+        self.held_kinds = frozenset()
         self._outbox += self._held
         self._held = []
         os.eventfd_write(self.wake_fd, 1)
@@ -143,8 +145,7 @@ class ModelEngine:
     # --- inside ---------------------------------------------------------------------------
 
     def _say(self, kind: int, token: int, status: int, payload: bytes) -> None:
-        is_enqueue = kind in (commands.ENQUEUE, commands.ENQUEUE_BATCH, commands.ENQUEUE_ATOMIC)
-        outbox = self._held if is_enqueue and self.held is not None else self._outbox
+        outbox = self._held if kind in self.held_kinds else self._outbox
         outbox.append((token, commands.REPLY, status, payload))
         os.eventfd_write(self.wake_fd, 1)
 
