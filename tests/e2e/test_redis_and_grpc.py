@@ -90,10 +90,10 @@ def test_everything_acked_stays_acked_and_settings_stay_set_over_a_restart(start
     with connect(server) as client:
         client.setnx("orders", "mail")
         client.setnx("orders", "audit")
+        client.config_set("queues.orders.message_timeout", "3s")
         client.rpush("orders", *range(100))
         rows = client.hmget("orders", ["mail", 100])
         assert client.hdel("orders", "mail", *[row[1] for row in rows if row[0] % 3]) == 67
-        client.config_set("queues.orders.message_timeout", "5s")
         client.config_set("server.max_connections", "77")
     server.stop()
 
