@@ -1,0 +1,168 @@
+"""What operators and careful producers ask for, through the Python SDK, on a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from fila import Backoff, ChannelNotFound, ConfigKeyNotFound, FilaClient, Invalid
+from fila.v1.admin_pb2 import ExplainKeyResponse
+from tests.e2e.conftest import RunningServer
+
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.engine")]
+
+# The broker is being built beside its SDK. Whoever finishes a part takes its mark away.
+not_built_yet = pytest.mark.xfail(strict=False, reason="this part of the broker is not finished yet")
+
+QUICK_BACKOFF = Backoff(base_s=0.01, cap_s=0.1, randomness=random.Random(1))
+
+
+@pytest.fixture
+async def client(server: RunningServer) -> AsyncIterator[FilaClient]:
+    async with FilaClient.connect(
+        server.addresses["grpc"], backoff=QUICK_BACKOFF, call_timeout_s=5
+    ) as client:
+        yield client
+
+
+async def test_a_delayed_message_is_pending_and_comes_when_it_is_due(client: FilaClient, queue: str) -> None:
+    began_at_s = time.monotonic()
+    await client.enqueue(queue, b"later", delay_ms=300)
+    await client.enqueue(queue, b"at", deliver_at=datetime.now(UTC) + timedelta(milliseconds=400))
+    assert await client.lease(queue) == []
+    assert (await client.get_stats(queue)).depth == 2
+
+    (later,) = await client.lease(queue, wait_ms=5000)
+    assert time.monotonic() - began_at_s >= 0.295
+    (at,) = await client.lease(queue, wait_ms=5000)
+
+    assert (later.payload, at.payload) == (b"later", b"at")
+    assert time.monotonic() - began_at_s >= 0.395
+    await client.ack_many([later, at])
+
+
+async def test_a_message_nobody_wants_in_time_is_dropped(client: FilaClient, queue: str) -> None:
+    await client.enqueue(queue, b"stale", ttl_ms=50)
+    await asyncio.sleep(0.2)
+
+    assert await client.lease(queue) == []
+    with pytest.raises(Invalid, match="ttl_ms"):
+        await client.enqueue(queue, b"x", ttl_ms=0)
+
+
+async def test_a_known_dedup_key_answers_the_first_id(client: FilaClient, queue: str) -> None:
+    first = await client.enqueue(queue, b"x", dedup_key="order-1")
+    again = await client.enqueue(queue, b"x", dedup_key="order-1")
+
+    assert (again, again.offset) == (first, first.offset)
+    assert (await client.get_stats(queue)).depth == 1
+
+
+@not_built_yet
+async def test_dead_letters_go_back_where_they_came_from(client: FilaClient, queue: str) -> None:
+    await client.update_queue(queue, max_attempts=1)
+    ids = await client.enqueue_many(queue, [b"a", b"b"])
+    await client.nack_many(await client.lease(queue, 2), "down")
+    assert [letter.id for letter in await client.peek(f"{queue}.dlq")] == ids
+
+    assert await client.redrive(f"{queue}.dlq", count=1) == 1
+    assert await client.redrive(f"{queue}.dlq") == 1
+
+    back = await client.lease(queue, 2, wait_ms=1000)
+    assert [(message.id, message.attempt_count) for message in back] == [(ids[0], 0), (ids[1], 0)]
+    await client.ack_many(back)
+    with pytest.raises(Invalid):
+        await client.redrive(queue)
+
+
+async def test_runtime_config_is_kept_sorted_and_deleted(client: FilaClient, queue: str) -> None:
+    await client.set_config(f"{queue}.b", "2")
+    await client.set_config(f"{queue}.a", "1")
+
+    assert await client.get_config(f"{queue}.a") == "1"
+    assert await client.list_config(f"{queue}.") == {f"{queue}.a": "1", f"{queue}.b": "2"}
+    await client.set_config(f"{queue}.a", "")
+    with pytest.raises(ConfigKeyNotFound) as missing:
+        await client.get_config(f"{queue}.a")
+    assert missing.value.config_key == f"{queue}.a"
+
+
+@not_built_yet
+async def test_a_throttled_key_is_held_to_its_bucket(client: FilaClient, queue: str) -> None:
+    await client.update_queue(queue, throttle_key_headers=["provider"])
+    await client.set_config(f"throttle.provider:{queue}", "0,2")
+    headers = {"provider": queue}
+    await asyncio.gather(*(client.enqueue(queue, b"%d" % i, headers) for i in range(5)))
+
+    held = await client.lease(queue, 10, wait_ms=100)
+    assert len(held) == 2, "the burst"
+    await client.set_config(f"throttle.provider:{queue}", "")
+    freed = await client.lease(queue, 10, wait_ms=1000)
+    while len(freed) < 3:
+        freed += await client.lease(queue, 10, wait_ms=1000)
+
+    await client.ack_many([*held, *freed])
+
+
+@not_built_yet
+async def test_a_paused_key_waits_and_says_so(client: FilaClient, queue: str) -> None:
+    await client.update_queue(queue, fairness_key_header="tenant")
+    await client.set_key_policy(queue, "acme", paused=True)
+    await client.enqueue(queue, b"x", {"tenant": "acme"})
+    assert await client.lease(queue, wait_ms=100) == []
+    told = await client.explain_key(queue, "acme")
+    assert (told.state, told.pending) == (ExplainKeyResponse.STATE_PAUSED, 1)
+
+    policy = await client.set_key_policy(queue, "acme", paused=False, weight=5)
+
+    assert (policy.paused, policy.weight) == (False, 5)
+    (msg,) = await client.lease(queue, wait_ms=1000)
+    await msg.ack()
+
+
+async def test_channels_each_see_every_message(client: FilaClient, queue: str) -> None:
+    await client.create_channel(queue, "audit", start="oldest")
+    ids = await client.enqueue_many(queue, [b"%d" % i for i in range(5)])
+
+    for channel in (None, "audit"):
+        got = []
+        async for msg in client.consume(queue, channel=channel, stop_when_idle_s=0.5):
+            assert msg.channel == (channel or "default")
+            got.append(msg.id)
+            await client.ack(queue, msg.id, channel=channel)
+        assert got == ids
+
+    assert {info.name for info in await client.list_channels(queue)} == {"default", "audit"}
+    with pytest.raises(ChannelNotFound) as missing:
+        await client.lease(queue, channel="nobody")
+    assert (missing.value.queue, missing.value.channel) == (queue, "nobody")
+    await client.delete_channel(queue, "audit")
+    assert [info.name for info in await client.list_channels(queue)] == ["default"]
+
+
+async def test_a_channel_seeks_back_over_what_is_retained(client: FilaClient, queue: str) -> None:
+    await client.update_queue(queue, retention={"soft_period_ms": 3_600_000})
+    ids = await client.enqueue_many(queue, [b"%d" % i for i in range(5)])
+    await client.ack_many(await client.lease(queue, 5))
+
+    assert await client.seek_channel(queue, None, 3) == 3
+
+    again = await client.lease(queue, 10, wait_ms=2000)
+    assert [message.id for message in again] == ids[2:]
+    assert await client.purge_channel(queue) == 0
+    await client.ack_many(again)
+
+
+@not_built_yet
+async def test_the_log_is_read_without_leasing(client: FilaClient, queue: str) -> None:
+    await client.enqueue_many(queue, [b"%d" % i for i in range(10)])
+
+    read = [message.payload async for message in client.read_log(queue, from_offset=3, to_offset=6)]
+
+    assert read == [b"2", b"3", b"4"]
+    assert (await client.get_stats(queue)).in_flight == 0
