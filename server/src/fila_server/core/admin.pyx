@@ -277,7 +277,7 @@ cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* q
         key.cap = <uint32_t> fields.number[5]
     key.has_policy = key.admin_weight != 0 or key.paused or key.cap != 0
     buffer_init(&buffer)
-    put_number_field(&buffer, 1, key.admin_weight if key.admin_weight else key.weight)
+    put_number_field(&buffer, 1, key.admin_weight)
     put_number_field(&buffer, 2, key.paused)
     put_number_field(&buffer, 3, key.cap)
     flow = key.flows

@@ -19,7 +19,7 @@ from fila_server.core.frames cimport (
 from fila_server.core.loader cimport Load, loader_answers, loader_ask
 from fila_server.core.maps cimport map64_get, map64_next, map64_put, map64_remove
 from fila_server.core.records cimport lease_record_put, meta_record_put
-from fila_server.core.settle cimport frame_lost
+from fila_server.core.ending cimport frame_lost
 from fila_server.core.state cimport (
     Entry, Flow, LEASED, Lease, LeaseGroup, PULL, Queue, SESSION_STREAM, STREAM, TIMER_LEASE, ThrottleSet,
 )

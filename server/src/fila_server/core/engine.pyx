@@ -237,6 +237,7 @@ cdef class CoreEngine:
         map64_init(&core.queues_by_number)
         map64_init(&core.leases)
         map64_init(&core.consumers)
+        map64_init(&core.decisions)
         timers_init(&core.timers)
         core.settles = batch_new()
         core.enqueues = batch_new()

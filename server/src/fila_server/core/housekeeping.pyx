@@ -8,7 +8,8 @@ from fila_server.core.frames cimport (
     directory_after, directory_at, directory_first, frame_finish, frame_offset, frame_retained,
 )
 from fila_server.core.maps cimport map64_get, textmap_next
-from fila_server.core.settle cimport slot_dead_letter, slot_done
+from fila_server.core.ending cimport slot_done
+from fila_server.core.failure cimport slot_dead_letter
 from fila_server.core.state cimport (
     Channel, DELAYED, DONE, Frame, LEASED, Policy, Queue, READY, Share, Slot,
 )

@@ -8,7 +8,7 @@ from fila_server.core.admin cimport admin
 from fila_server.core.answers cimport answer, answer_status, answers_durable, answers_written, emit
 from fila_server.core.buffer cimport Buffer, Slice, buffer_init, must_malloc
 from fila_server.core.commands cimport (
-    ACK, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, GET_STATS, LEASE,
+    ACK, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, GET_STATS, LEASE,
     LIST_CHANNELS, LIST_QUEUES, NOT_FOUND, OK, PEEK_MESSAGES, REDRIVE_MOVE, SESSION, SESSION_OPEN, WRITTEN,
 )
 from fila_server.core.deliver cimport (
@@ -25,9 +25,9 @@ from fila_server.core.pages cimport page, pages_loaded
 from fila_server.core.queues cimport channel_need, channel_rebuild
 from fila_server.core.records cimport bucket_record_put, meta_record_put, state_record_ready
 from fila_server.core.reveal cimport slot_delay
-from fila_server.core.settle cimport (
-    consumer_close, dead_letters_loaded, lease_expired, session_frame, settle, settled_flush,
-)
+from fila_server.core.ending cimport settled_flush
+from fila_server.core.failure cimport decide, failures_loaded, lease_expired
+from fila_server.core.settle cimport consumer_close, session_frame, settle
 from fila_server.core.state cimport (
     Channel, Consumer, Delay, Delivery, Extra, Flow, Lease, PULL, Queue, SESSION_STREAM, STREAM, Slot, ThrottleKey,
     TIMER_BUCKET, TIMER_DELAY, TIMER_EXPIRY, TIMER_HOUSEKEEPING, TIMER_LEASE, TIMER_PULL,
@@ -175,6 +175,8 @@ cdef bint _run(Core* core, Command* command) noexcept nogil:
         _consumer_command(core, command)
     elif kind == PEEK_MESSAGES or kind == REDRIVE_MOVE:
         return page(core, command)
+    elif kind == DECIDE:
+        decide(core, command)
     elif kind == GET_STATS or kind == LIST_QUEUES or kind == LIST_CHANNELS or kind == EXPLAIN_KEY:
         stats(core, command)
     else:
@@ -365,8 +367,8 @@ cdef int64_t pass_(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
     more = _drain(core)
     _fire(core)
     deliveries_loaded(core)
-    if core.dead_waits != NULL:
-        dead_letters_loaded(core)
+    if core.unasked != NULL:
+        failures_loaded(core)
     if core.pages != NULL:
         pages_loaded(core)
     if core.rebuilding:

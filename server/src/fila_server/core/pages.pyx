@@ -14,7 +14,8 @@ from fila_server.core.frames cimport (
 )
 from fila_server.core.mailbox cimport command_free, command_new
 from fila_server.core.queues cimport channel_find, channel_need
-from fila_server.core.settle cimport keep_until_written, slot_done
+from fila_server.core.ending cimport slot_done
+from fila_server.core.failure cimport keep_until_written
 from fila_server.core.state cimport (
     Building, Channel, DELAYED, Entry, Frame, Page, Queue, READY, Share, Slot,
 )

@@ -21,7 +21,7 @@ from fila_server.core.maps cimport (
 from fila_server.core.records cimport (
     channel_record_put, channel_records_delete, meta_record_put, queue_records_delete,
 )
-from fila_server.core.settle cimport settled_flush, slot_done, slot_stop
+from fila_server.core.ending cimport settled_flush, slot_done, slot_stop
 from fila_server.core.state cimport (
     DELAYED, DONE, Dedup, Extra, Flow, Key, LEASED, Lease, PULL, Policy, READY, Share, Slot, Waiting, WeightRow,
 )

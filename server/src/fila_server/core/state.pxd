@@ -429,13 +429,25 @@ cdef struct Waiting:                # an answer, a stream's frame, or a stored f
     Buffer   payload
     Frame*   frame                  # not NULL: becomes visible
 
-cdef struct DeadWait:               # a dead letter whose bytes are on their way from the disk
-    DeadWait* next
+cdef struct Owed:                   # an answer that may wait for decisions
+    uint32_t open
+    uint64_t token
+    int32_t  kind
+    bint     durable
+    bint     nack
+    Buffer   payload
+
+cdef struct Decision:               # a failed message set aside: its hook is asked, or its bytes are on their way
+    Decision* next                  # of those whose bytes are not here yet
+    uint64_t number
     uint64_t queue_number
     uint64_t channel_number
     uint64_t offset
-    const char* reason
-    Slice    error
+    const char* reason              # a dead letter's; NULL = the hook decides
+    int64_t  delay_ms               # the nack's own wish, -1 = none
+    uint64_t last_lease
+    Owed*    owed
+    Slice    error                  # behind the struct
 
 cdef struct Page:                   # a peek or a redrive that waits for bytes
     Page*    next
@@ -500,7 +512,9 @@ cdef struct Core:
     Builder* movers
     Waiting* passing                # answers of this pass
     Waiting* passing_last
-    DeadWait* dead_waits
+    Decision* unasked
+    Map64    decisions              # by number
+    uint64_t decision_number
     Page*    pages
     char**   kept                   # bytes of moved messages, until their frame is built
     uint32_t kept_count

@@ -1,0 +1,212 @@
+"""See ending.pxd. Records go into the pass's batch; a share is written once a pass, however many acks it saw."""
+
+from libc.stdlib cimport free
+
+from fila_server.core.drr cimport ring_refund
+from fila_server.core.flows cimport (
+    channel_activate, flow_find, flow_reconsider, slot_count, slot_ready, slot_refund, slot_unready,
+)
+from fila_server.core.frames cimport (
+    directory_at, directory_remove, entry_of, frame_finish, frame_free, frame_offset, frame_retained, frame_unwanted,
+    share_find, share_of,
+)
+from fila_server.core.maps cimport map64_get, map64_remove
+from fila_server.core.records cimport (
+    frame_record_delete, lease_record_delete, settled_record_delete, settled_record_put, state_record_delete,
+)
+from fila_server.core.reveal cimport extra_drop
+from fila_server.core.state cimport (
+    Channel, Consumer, DELAYED, DONE, Delay, Entry, Flow, LEASED, LeaseGroup, Queue, READY, Share,
+)
+from fila_server.core.timers cimport timer_cancel
+
+
+cdef void lease_end(Core* core, Lease* lease) noexcept nogil:
+    cdef Slot* slot = lease.slot
+    cdef LeaseGroup* group = lease.group
+    cdef Consumer* consumer = lease.consumer
+    cdef Flow* flow = flow_find(entry_of(slot).key, share_of(slot).channel)
+    timer_cancel(&core.timers, &lease.timer)
+    if consumer != NULL:
+        if lease.prev != NULL:
+            lease.prev.next = lease.next
+        else:
+            consumer.leases = lease.next
+        if lease.next != NULL:
+            lease.next.prev = lease.prev
+        consumer.in_flight -= 1
+        consumer.channel.has_room = True
+        if consumer.channel.ready:
+            channel_activate(core, consumer.channel)
+    if lease.delivery != NULL:
+        lease.delivery.leases[lease.at] = NULL
+    if lease.extended:
+        lease_record_delete(core, group.queue_number | (<uint64_t> 1 << 63), group.channel_number, lease.lease_id)
+    group.live -= 1
+    if group.live == 0:
+        lease_record_delete(core, group.queue_number, group.channel_number, group.first_lease_id)
+        free(group)
+    map64_remove(&core.leases, lease.lease_id)
+    slot.owner = NULL
+    flow.in_flight -= 1
+    if flow.key.cap:
+        flow_reconsider(core, flow)
+    free(lease)
+
+
+cdef void lease_return(Core* core, Lease* lease) noexcept nogil:
+    """Undo a delivery that was never written: place, tokens, deficit and attempts as before."""
+    cdef Slot* slot = lease.slot
+    cdef Entry* entry = entry_of(slot)
+    cdef Channel* channel = share_of(slot).channel
+    cdef Flow* flow = flow_find(entry.key, channel)
+    lease_end(core, lease)
+    slot_refund(core, slot)
+    slot_ready(core, slot, True)
+    if flow.joined:
+        ring_refund(&channel.ring, &flow.turn, entry.cost)
+    flow.served -= entry.cost
+    flow.delivered -= 1
+    channel.queue.counters.released += 1
+
+
+cdef void _dirty(Core* core, Share* share) noexcept nogil:
+    if not share.dirty:
+        share.dirty = True
+        share.next_dirty = core.dirty_shares
+        core.dirty_shares = share
+
+
+cdef void slot_stop(Core* core, Slot* slot) noexcept nogil:
+    """Out of whatever it stands in: fifo, delay, lease. Nothing is recorded."""
+    cdef Delay* delay
+    if slot.state == READY:
+        slot_unready(core, slot)
+    elif slot.state == DELAYED:
+        delay = <Delay*> slot.owner
+        timer_cancel(&core.timers, &delay.timer)
+        free(delay)
+        slot.owner = NULL
+        flow_find(entry_of(slot).key, share_of(slot).channel).delayed -= 1
+    elif slot.state == LEASED and slot.owner != NULL:
+        lease_end(core, <Lease*> slot.owner)
+    slot_count(core, slot, DONE)
+
+
+cdef void slot_done(Core* core, Slot* slot) noexcept nogil:
+    """This channel is done with the message."""
+    cdef Share* share = share_of(slot)
+    cdef Frame* frame = share.frame
+    slot_stop(core, slot)
+    if slot.recorded:
+        state_record_delete(core, slot)
+    share.remaining -= 1
+    _dirty(core, share)
+    entry_unwanted(core, frame, slot.index)
+
+
+cdef void entry_unwanted(Core* core, Frame* frame, uint32_t index) noexcept nogil:
+    """A channel lost interest in this message; count it out when it was the last one."""
+    cdef Share* other = frame.shares
+    while other != NULL:
+        if other.slots[index].state != DONE:
+            return
+        other = other.next_of_frame
+    if _wanted_by_rebuild(frame):
+        return
+    frame.live -= 1
+    frame.live_bytes -= frame.entries[index].length
+    frame.queue.unwanted_bytes += frame.entries[index].length
+
+
+cdef bint _wanted_by_rebuild(Frame* frame) noexcept nogil:
+    """A channel that is still being rebuilt will want this frame, though it has no share of it yet."""
+    cdef Channel* channel = frame.queue.channels
+    while channel != NULL:
+        if channel.rebuild_at and channel.rebuild_at <= frame.first_offset and share_find(frame, channel) == NULL:
+            return True
+        channel = channel.next
+    return False
+
+
+cdef void settled_flush(Core* core) noexcept nogil:
+    cdef Share* share = core.dirty_shares
+    cdef Share* following
+    cdef Frame* frame
+    cdef Frame* next_frame
+    core.dirty_shares = NULL
+    while share != NULL:
+        following = share.next_dirty
+        share.dirty = False
+        share.next_dirty = NULL
+        frame = share.frame
+        if frame.live == 0 and not frame_retained(core, frame):
+            frame_finish(core, frame)
+        elif not frame.dying:
+            settled_record_put(core, share)
+        share = following
+    frame = core.dying
+    core.dying = NULL
+    while frame != NULL:
+        next_frame = frame.next_dying
+        _frame_delete(core, frame)
+        frame = next_frame
+
+
+cdef void _frame_delete(Core* core, Frame* frame) noexcept nogil:
+    """Off the disk and out of memory. A frame that is dropped unfinished had its slots ended by the caller."""
+    cdef Queue* queue = frame.queue
+    cdef Share* share = frame.shares
+    cdef uint32_t i
+    if frame.has_extras:
+        for i in range(frame.count):
+            extra_drop(core, queue, frame_offset(frame, i))
+    frame_record_delete(core, frame)
+    while share != NULL:
+        if share.recorded:
+            settled_record_delete(core, queue.number, share.channel.number, frame.first_offset)
+        share = share.next_of_frame
+    queue.stored_bytes -= frame.body_bytes
+    queue.unwanted_bytes -= frame_unwanted(frame)
+    directory_remove(&queue.directory, frame)
+    frame_free(core, frame)
+
+
+cdef void frame_lost(Core* core, Frame* frame) noexcept nogil:
+    """Its bytes are damaged or gone: what is left of it is dropped, counted and reported."""
+    cdef Share* share = frame.shares
+    cdef Slot* slot
+    cdef uint32_t i
+    core.counters.lost_ranges += 1
+    core.counters.lost_messages += frame.live
+    while share != NULL:
+        for i in range(frame.count):
+            slot = &share.slots[i]
+            if slot.state != DONE:
+                slot_done(core, slot)
+        share = share.next_of_frame
+    frame_finish(core, frame)
+
+
+cdef Slot* slot_at(Core* core, uint64_t queue_number, uint64_t channel_number, uint64_t offset) noexcept nogil:
+    """The slot of a message in a channel, or NULL: the message, the channel or the queue may be gone."""
+    cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, queue_number)
+    cdef Channel* channel
+    cdef Frame* frame
+    cdef Share* share
+    cdef uint32_t i
+    if queue == NULL:
+        return NULL
+    channel = queue.channels
+    while channel != NULL and channel.number != channel_number:
+        channel = channel.next
+    frame = directory_at(&queue.directory, offset)
+    if channel == NULL or frame == NULL:
+        return NULL
+    share = share_find(frame, channel)
+    if share == NULL:
+        return NULL
+    for i in range(frame.count):
+        if frame_offset(frame, i) == offset:
+            return &share.slots[i]
+    return NULL

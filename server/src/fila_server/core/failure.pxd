@@ -1,0 +1,27 @@
+"""What becomes of a message whose lease ended by a nack or ran out.
+
+    attempts + 1 ──► max_attempts reached ──────────────────────► dead letter
+                 ──► the queue has an on_failure hook ──► DECIDING ──► its word, or as below
+                 ──► declarative or default backoff ────────────► READY or DELAYED
+
+A decision that is asked for outside (an EVENT to the edge) comes back as a DECIDE command.
+Whoever nacked is answered when all its decisions are made, and durable.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+from fila_server.core.buffer cimport Buffer, Slice
+from fila_server.core.mailbox cimport Command
+from fila_server.core.state cimport Core, Lease, Owed, Slot
+
+# `owed` may be NULL (nobody waits); where the decision is asked for, it is counted in.
+cdef void slot_fail(Core* core, Slot* slot, Slice error, int64_t delay_ms, uint64_t last_lease, Owed* owed) noexcept nogil
+cdef void slot_dead_letter(Core* core, Slot* slot, const char* reason, Slice error) noexcept nogil
+cdef void lease_expired(Core* core, Lease* lease) noexcept nogil
+cdef void decide(Core* core, Command* command) noexcept nogil            # DECIDE
+cdef void failures_loaded(Core* core) noexcept nogil                     # bytes some failure waited for may be here
+cdef void keep_until_written(Core* core, char* bytes) noexcept nogil
+
+# An answer that may have to wait for decisions. Its payload is filled by the caller; owed_close sends it when it can.
+cdef Owed* owed_open(Core* core, uint64_t token, int32_t kind, bint durable) noexcept nogil
+cdef void owed_close(Core* core, Owed* owed) noexcept nogil

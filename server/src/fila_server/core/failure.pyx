@@ -1,0 +1,320 @@
+"""See failure.pxd."""
+
+from libc.math cimport pow as power
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset, strlen
+
+from fila_server.core.answers cimport emit
+from fila_server.core.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc, must_realloc, put_bytes
+from fila_server.core.commands cimport EVENT, OK
+from fila_server.core.deliver cimport frame_want
+from fila_server.core.ending cimport lease_end, slot_at, slot_done
+from fila_server.core.enqueue cimport move_in, random_next
+from fila_server.core.flows cimport flow_find, flow_reconsider, slot_count, slot_ready
+from fila_server.core.frames cimport frame_enqueued_ms, frame_id, frame_offset, key_intern, share_of
+from fila_server.core.maps cimport map64_get, map64_put, map64_remove
+from fila_server.core.records cimport state_record_delayed, state_record_ready
+from fila_server.core.reveal cimport slot_delay
+from fila_server.core.state cimport Channel, DECIDING, Decision, Entry, Flow, Frame, Policy, Queue, Share
+from fila_server.core.wire cimport (
+    Fields, fields_parse, next_header, put_nested, put_number_field, put_text_field, put_timestamp_field, put_uuid,
+)
+
+cdef enum:
+    LAST_ERROR_BYTES_MAX = 1024
+    NO_DELAY = -1
+    ATTEMPTS_MAX = 0xFFFF
+
+cdef enum Action:                   # of a DECIDE, field 1
+    BY_POLICY = 0                   # the hook failed or is cut off: the declarative settings decide
+    RETRY = 1
+    DEAD_LETTER = 2
+
+
+# --- answers that wait -----------------------------------------------------------------------
+
+cdef Owed* owed_open(Core* core, uint64_t token, int32_t kind, bint durable) noexcept nogil:
+    cdef Owed* owed = <Owed*> must_malloc(sizeof(Owed))
+    memset(owed, 0, sizeof(Owed))
+    owed.token = token
+    owed.kind = kind
+    owed.durable = durable
+    owed.open = 1                   # the caller's own; owed_close gives it back
+    return owed
+
+
+cdef void owed_close(Core* core, Owed* owed) noexcept nogil:
+    owed.open -= 1
+    if owed.open == 0:
+        emit(core, owed.token, owed.kind, OK, &owed.payload, owed.durable)
+        free(owed)
+
+
+# --- what happens next -----------------------------------------------------------------------
+
+cdef int64_t _backoff_ms(Core* core, Policy* policy, uint32_t attempts) noexcept nogil:
+    """Fixed, or exponential from `base` to `cap`; jitter takes up to its share off."""
+    cdef double wait = <double> policy.retry_base_ms
+    cdef double unit
+    if not policy.retry_fixed and attempts > 1:
+        wait *= power(2.0, <double> (attempts - 1 if attempts < 64 else 63))
+    if wait > <double> policy.retry_cap_ms and not policy.retry_fixed:
+        wait = <double> policy.retry_cap_ms
+    unit = <double> (random_next(core) >> 11) / 9007199254740992.0
+    wait -= wait * policy.retry_jitter * unit
+    return <int64_t> wait
+
+
+cdef void _retry(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil:
+    """Ready again at the back, now or later."""
+    cdef Channel* channel = share_of(slot).channel
+    if delay_ms > 0:
+        slot_delay(core, slot, core.wall_ms + delay_ms)
+        state_record_delayed(core, slot, core.wall_ms + delay_ms, last_lease)
+    else:
+        slot_ready(core, slot, False)
+        channel.requeue_seq += 1
+        state_record_ready(core, slot, channel.queue.next_offset - 1, channel.requeue_seq, last_lease)
+
+
+cdef void slot_fail(Core* core, Slot* slot, Slice error, int64_t delay_ms, uint64_t last_lease, Owed* owed) noexcept nogil:
+    """The lease ended by failure and is gone; count the attempt and find out what comes next."""
+    cdef Share* share = share_of(slot)
+    cdef Queue* queue = share.channel.queue
+    cdef Policy* policy = &queue.policy
+    if slot.attempts < ATTEMPTS_MAX:
+        slot.attempts += 1
+    if policy.max_attempts and slot.attempts >= policy.max_attempts and not queue.is_dlq:
+        slot_dead_letter(core, slot, b"max_attempts", error)
+    elif policy.has_on_failure:
+        _ask(core, slot, NULL, error, delay_ms, last_lease, owed)
+    else:
+        _by_policy(core, slot, delay_ms, last_lease)
+
+
+cdef void _by_policy(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil:
+    if delay_ms == NO_DELAY:
+        delay_ms = _backoff_ms(core, &share_of(slot).channel.queue.policy, slot.attempts)
+    _retry(core, slot, delay_ms, last_lease)
+
+
+cdef void lease_expired(Core* core, Lease* lease) noexcept nogil:
+    cdef Slot* slot = lease.slot
+    cdef uint64_t lease_id = lease.lease_id
+    cdef Slice error
+    error.at, error.length = b"visibility timeout expired", 26
+    share_of(slot).channel.queue.counters.expired += 1
+    lease_end(core, lease)
+    slot_fail(core, slot, error, NO_DELAY, lease_id, NULL)
+
+
+# --- decisions -------------------------------------------------------------------------------
+
+cdef void _ask(Core* core, Slot* slot, const char* reason, Slice error, int64_t delay_ms, uint64_t last_lease, Owed* owed) noexcept nogil:
+    """Set a message aside until its bytes are here (`reason`: a dead letter's) or its hook has spoken (NULL)."""
+    cdef Share* share = share_of(slot)
+    cdef Flow* flow = flow_find(share.frame.entries[slot.index].key, share.channel)
+    cdef Decision* decision
+    if error.length > LAST_ERROR_BYTES_MAX:
+        error.length = _utf8_cut(error, LAST_ERROR_BYTES_MAX)
+    decision = <Decision*> must_malloc(sizeof(Decision) + error.length)
+    memset(decision, 0, sizeof(Decision))
+    core.decision_number += 1
+    decision.number = core.decision_number
+    decision.queue_number = share.channel.queue.number
+    decision.channel_number = share.channel.number
+    decision.offset = frame_offset(share.frame, slot.index)
+    decision.reason = reason
+    decision.delay_ms = delay_ms
+    decision.last_lease = last_lease
+    decision.owed = owed
+    decision.error.at = <char*> decision + sizeof(Decision)
+    decision.error.length = error.length
+    memcpy(<char*> decision + sizeof(Decision), error.at, error.length)
+    if owed != NULL:
+        owed.open += 1
+    map64_put(&core.decisions, decision.number, decision)
+    slot_count(core, slot, DECIDING)
+    slot.owner = decision
+    flow.in_flight += 1             # it counts as leased until it is decided
+    if flow.key.cap:
+        flow_reconsider(core, flow)
+    if share.frame.body == NULL:
+        frame_want(core, share.frame)
+        decision.next = core.unasked
+        core.unasked = decision
+    else:
+        _tell(core, slot, decision)
+
+
+cdef void _tell(Core* core, Slot* slot, Decision* decision) noexcept nogil:
+    """The bytes are hot: bury the dead letter, or send the event that asks the hook."""
+    cdef Share* share = share_of(slot)
+    cdef Frame* frame = share.frame
+    cdef Entry* entry = &frame.entries[slot.index]
+    cdef Buffer event
+    cdef Cursor c
+    cdef Slice text
+    cdef Slice value
+    cdef uint64_t high, low
+    cdef Buffer header
+    if decision.reason != NULL:
+        _decided(core, decision)
+        slot_dead_letter(core, slot, decision.reason, decision.error)
+        _decision_free(core, decision)
+        return
+    buffer_init(&event)
+    buffer_init(&header)
+    text.at, text.length = share.channel.queue.text.bytes, share.channel.queue.text.length
+    put_text_field(&event, 1, text)
+    text.at, text.length = share.channel.text.bytes, share.channel.text.length
+    put_text_field(&event, 2, text)
+    frame_id(frame, slot.index, &high, &low)
+    put_uuid(&header, high, low)
+    text.at, text.length = header.data, <uint32_t> header.length
+    put_text_field(&event, 3, text)
+    put_number_field(&event, 4, slot.attempts)
+    put_text_field(&event, 5, decision.error)
+    text.at, text.length = entry.key.text.bytes, entry.key.text.length
+    put_text_field(&event, 6, text)
+    c.at, c.end, c.bad = frame.body.bytes + entry.at, frame.body.bytes + entry.at + entry.length, False
+    while next_header(&c, &text, &value):
+        header.length = 0
+        put_text_field(&header, 1, text)
+        put_text_field(&header, 2, value)
+        put_nested(&event, 7, &header)
+    buffer_free(&header)
+    emit(core, decision.number, EVENT, OK, &event, False)
+
+
+cdef void _decided(Core* core, Decision* decision) noexcept nogil:
+    """The slot is nobody's again; the caller gives it its next state at once."""
+    cdef Slot* slot = slot_at(core, decision.queue_number, decision.channel_number, decision.offset)
+    cdef Flow* flow
+    map64_remove(&core.decisions, decision.number)
+    if slot != NULL and slot.state == DECIDING and slot.owner == decision:
+        slot.owner = NULL
+        flow = flow_find(share_of(slot).frame.entries[slot.index].key, share_of(slot).channel)
+        flow.in_flight -= 1
+        if flow.key.cap:
+            flow_reconsider(core, flow)
+
+
+cdef void _decision_free(Core* core, Decision* decision) noexcept nogil:
+    if decision.owed != NULL:
+        owed_close(core, decision.owed)
+    free(decision)
+
+
+cdef void decide(Core* core, Command* command) noexcept nogil:
+    """{1 action, 2 delay_ms}; the message may be gone meanwhile (purge, seek, deletion): then nothing is left to do."""
+    cdef Decision* decision = <Decision*> map64_get(&core.decisions, command.token)
+    cdef Slot* slot
+    cdef Fields fields
+    if decision == NULL:
+        return
+    fields_parse(&fields, command.bytes, command.length)
+    slot = slot_at(core, decision.queue_number, decision.channel_number, decision.offset)
+    if slot != NULL and (slot.state != DECIDING or slot.owner != decision):
+        slot = NULL
+    _decided(core, decision)
+    if slot != NULL:
+        if fields.number[1] == DEAD_LETTER and not share_of(slot).channel.queue.is_dlq:
+            slot_dead_letter(core, slot, b"on_failure", decision.error)
+        elif fields.number[1] == RETRY and fields.seen & (1 << 2):
+            _retry(core, slot, <int64_t> min(fields.number[2], <uint64_t> 1 << 50), decision.last_lease)
+        else:
+            _by_policy(core, slot, decision.delay_ms, decision.last_lease)
+    _decision_free(core, decision)
+
+
+cdef void failures_loaded(Core* core) noexcept nogil:
+    cdef Decision* decision = core.unasked
+    cdef Decision* following
+    cdef Slot* slot
+    core.unasked = NULL
+    while decision != NULL:
+        following = decision.next
+        slot = slot_at(core, decision.queue_number, decision.channel_number, decision.offset)
+        if slot == NULL or slot.state != DECIDING or slot.owner != decision:
+            map64_remove(&core.decisions, decision.number)
+            _decision_free(core, decision)
+        elif share_of(slot).frame.body == NULL:
+            frame_want(core, share_of(slot).frame)
+            decision.next = core.unasked
+            core.unasked = decision
+        else:
+            _tell(core, slot, decision)
+        decision = following
+
+
+# --- dead letters ----------------------------------------------------------------------------
+
+cdef void slot_dead_letter(Core* core, Slot* slot, const char* reason, Slice error) noexcept nogil:
+    """Move a message to its DLQ and settle it here, in one batch.
+
+    Its stored bytes go along with a piece of metadata that says where it came from; the rest
+    of the metadata merges with it at delivery (wire.pyx). The bytes must be hot: where they
+    are not, the message waits in DECIDING and comes back here when they are.
+    """
+    cdef Share* share = share_of(slot)
+    cdef Frame* frame = share.frame
+    cdef Queue* queue = share.channel.queue
+    cdef Entry* entry = &frame.entries[slot.index]
+    cdef Queue* dlq = queue.dlq
+    cdef Buffer inner
+    cdef Buffer dead
+    cdef Buffer body
+    cdef Slice text
+    cdef uint64_t high, low
+    if dlq == NULL:
+        _by_policy(core, slot, NO_DELAY, core.next_lease_id - 1)
+        return
+    if frame.body == NULL:
+        _ask(core, slot, reason, error, NO_DELAY, 0, NULL)
+        return
+    buffer_init(&inner)
+    buffer_init(&dead)
+    buffer_init(&body)
+    text.at, text.length = queue.text.bytes, queue.text.length
+    put_text_field(&dead, 1, text)
+    text.at, text.length = share.channel.text.bytes, share.channel.text.length
+    put_text_field(&dead, 2, text)
+    text.at, text.length = reason, <uint32_t> strlen(reason)
+    put_text_field(&dead, 3, text)
+    if error.length > LAST_ERROR_BYTES_MAX:
+        error.length = _utf8_cut(error, LAST_ERROR_BYTES_MAX)
+    if error.length:
+        put_text_field(&dead, 4, error)
+    put_number_field(&dead, 5, slot.attempts)
+    put_timestamp_field(&dead, 6, core.wall_ms)
+    put_nested(&inner, 10, &dead)
+    put_bytes(&body, frame.body.bytes + entry.at, entry.length)
+    put_nested(&body, 4, &inner)
+    frame_id(frame, slot.index, &high, &low)
+    text.at, text.length = entry.key.text.bytes, entry.key.text.length
+    if entry.set != NULL:
+        entry.set.refs += 1
+    move_in(
+        core, dlq, key_intern(core, dlq, text), entry.set, entry.cost, body.data, <uint32_t> body.length,
+        high, low, frame_enqueued_ms(frame, slot.index), NULL)
+    # The bytes must outlive the building of the frame; the pass frees them after it.
+    keep_until_written(core, body.data)
+    buffer_free(&inner)
+    buffer_free(&dead)
+    queue.counters.dead_lettered += 1
+    slot_done(core, slot)
+
+
+cdef uint32_t _utf8_cut(Slice text, uint32_t most) noexcept nogil:
+    while most > 0 and <unsigned char> text.at[most] & 0xC0 == 0x80:
+        most -= 1
+    return most
+
+
+cdef void keep_until_written(Core* core, char* bytes) noexcept nogil:
+    if core.kept_count == core.kept_capacity:
+        core.kept_capacity = core.kept_capacity * 2 + 16
+        core.kept = <char**> must_realloc(core.kept, core.kept_capacity * sizeof(void*))
+    core.kept[core.kept_count] = bytes
+    core.kept_count += 1
