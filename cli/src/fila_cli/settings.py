@@ -64,7 +64,7 @@ SETTINGS = (
         "--throttle-header",
         "throttle_key_headers",
         _HEADER,
-        "Header that gives a throttle key <header>:<value>; repeat for more",
+        "Header whose value is a throttle key; repeat for more",
         multiple=True,
         metavar="NAME",
     ),

@@ -70,7 +70,7 @@ class QueueSettings(TypedDict, total=False):
     cost_header: str
     """The header whose value is the cost."""
     throttle_key_headers: Sequence[str]
-    """Headers that each give a throttle key, `<header>:<value>`."""
+    """Headers whose values are the throttle keys."""
     retry: RetrySettings
     hook_fallback: Literal["policy", "hold"]
     """What happens when on_enqueue fails."""
