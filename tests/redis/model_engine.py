@@ -10,7 +10,7 @@ import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from google.protobuf.message import Message as Protobuf
 
@@ -98,10 +98,11 @@ class ModelEngine:
         self._serve_waiters()
 
     def parse(self, kind: int, frame: bytes) -> ParsedFrame:
-        raise NotImplementedError
+        return cast("ParsedFrame", (kind, frame))
 
     def submit_parsed(self, token: int, parsed: ParsedFrame) -> None:
-        raise NotImplementedError
+        kind, frame = cast("tuple[int, bytes]", parsed)
+        self.submit(kind, token, frame)
 
     def drain(self) -> list[tuple[int, int, int, bytes]]:
         with contextlib.suppress(BlockingIOError):

@@ -6,10 +6,12 @@ import asyncio
 import socket
 import struct
 from functools import partial
+from typing import cast
 
 import pytest
 
 from fila_server import commands, errors
+from fila_server.broker import EnqueueHooks, ParsedFrame
 from fila_server.redis import connection
 from fila_server.redis import server as redis_server
 from fila_server.settings import Limits, Redis
@@ -79,6 +81,30 @@ async def test_every_command_works_in_pieces_of_one_byte(client: RawClient):
     ok, two, one, rows, none, pong = await client.replies(6)
     assert (ok, two, one, none, pong) == (Status("OK"), 2, 1, 0, Status("PONG"))
     assert [row[2] for row in rows] == [b"m", b"n", b"inline"]
+
+
+class SlowHooks:
+    """Takes longer for the first frames than for the last ones."""
+
+    scripted = True
+
+    def __init__(self) -> None:
+        self.turns = 20
+
+    async def route(self, parsed: ParsedFrame) -> None:
+        self.turns -= 1
+        for _ in range(self.turns):
+            await asyncio.sleep(0)
+
+
+async def test_pushes_that_pass_through_a_hook_keep_their_order(
+    orders: RawClient, engine: ModelEngine, server: redis_server.Server
+):
+    server.broker.use_hooks(cast("EnqueueHooks", SlowHooks()))
+    orders.send(b"".join(command("RPUSH", "orders", n) + command("RPUSH", "orders", n, n) for n in range(10)))
+
+    assert await orders.replies(20) == [1, 2] * 10
+    assert list(engine.queues["orders"].log.values()) == [b"%d" % n for n in range(10) for _ in range(3)]
 
 
 def _has_submitted(engine: ModelEngine, count: int) -> bool:
