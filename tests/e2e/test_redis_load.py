@@ -14,7 +14,7 @@ import redis
 
 from tests.e2e.conftest import RunningServer, StartServer
 from tests.redis.random_pipelines import RandomPipelines
-from tests.redis.raw_client import RawClient, command
+from tests.redis.raw_client import ErrorReply, RawClient, command
 
 pytestmark = pytest.mark.e2e
 
@@ -135,3 +135,48 @@ async def test_a_connection_that_dies_while_waiting_takes_no_message_with_it(ser
 
     assert [row[2] for row in await other("HMGET", "orders", "mail", 10)] == [b"a"]
     await other.close()
+
+
+@pytest.mark.parametrize(
+    ("args", "answer"),
+    [
+        (("RPUSH", "orders", "b"), b"b"), (("HMSET", "orders", "mail", "ID", 1), b"a"),
+        (("DEL", "orders"), "QNF"), (("DEL", "orders", "mail"), "CNF"),
+    ],
+)  # fmt: skip
+async def test_a_waiting_read_is_woken_by_everything_that_concerns_it(
+    server: RunningServer, args: tuple[Any, ...], answer: bytes | str
+):
+    reader, other = await raw_client(server), await raw_client(server)
+    await other("SET", "orders", "mail")
+    await other("CONFIG", "SET", "queues.orders.retention_period", "1h")
+    await other("RPUSH", "orders", "a")
+    ((_, ticket, _),) = await other("HMGET", "orders", "mail", 1)
+    assert await other("HDEL", "orders", "mail", ticket) == 1
+    reader.send(command("HMGET", "orders", "mail", 10, 60))
+    while b'"blocked_client_count":1' not in (await other("INFO", "server"))[0]:
+        pass
+    assert not isinstance(await other(*args), ErrorReply)
+
+    got = await reader.reply()
+    assert (got.split()[0] if isinstance(got, str) else got[0][2]) == answer
+    for client in (reader, other):
+        await client.close()
+
+
+async def test_what_is_too_large_or_broken_leaves_the_server_as_it_was(server: RunningServer):
+    client = await raw_client(server)
+    await client("SET", "orders", "mail")
+    client.send(b"*1000001\r\n$3\r\nDEL\r\n" + b"$1\r\nx\r\n" * 1_000_000)
+    assert (await client.reply()).startswith("IPA")
+    assert (await client("RPUSH", "orders", b"x" * (2**20 + 1))).startswith("IPA")
+    assert (await client("HDEL", "orders", "mail", *range(100_000))) == 0
+    assert (await client("HMSET", "orders", "mail", "ID", 2**63)) == 2
+    client.send(b"*2\r\n$-1\r\n")
+    assert (await client.reply()).startswith("ERR Protocol error")
+
+    other = await raw_client(server)
+    assert await other("RPUSH", "orders", b"x" * 2**20) == 1
+    assert len((await other("HMGET", "orders", "mail", 10))[0][2]) == 2**20
+    for each in (client, other):
+        await each.close()
