@@ -86,6 +86,21 @@ cdef class ParsedFrame:
         self._check(i)
         return (<const char*> self.command.items[i].queue.at)[:self.command.items[i].queue.length]
 
+    def queues(self):
+        """The names of all queues the frame's messages go to; without those refused already."""
+        cdef set found = set()
+        cdef Slice last
+        cdef uint32_t i
+        last.at, last.length = NULL, 0
+        for i in range(self.command.count if self.command != NULL else 0):
+            if self.command.items[i].refused:
+                continue
+            # A batch names its queue once: the same bytes, not just equal ones.
+            if self.command.items[i].queue.at != last.at or self.command.items[i].queue.length != last.length:
+                last = self.command.items[i].queue
+                found.add((<const char*> last.at)[:last.length])
+        return found
+
     def headers(self, int i):
         """The headers of message i, as sent."""
         cdef Cursor c

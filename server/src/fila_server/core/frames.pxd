@@ -64,6 +64,8 @@ cdef inline uint64_t frame_last_offset(Frame* frame) noexcept nogil:
 
 # --- the directory: frames of a queue by offset, and by id
 cdef void directory_add(Directory* directory, Frame* frame) noexcept nogil
+# A rewritten frame takes its original's place; its first offset is not below that one's.
+cdef void directory_replace(Directory* directory, Frame* old, Frame* frame) noexcept nogil
 cdef void directory_remove(Directory* directory, Frame* frame) noexcept nogil
 cdef void directory_free(Directory* directory) noexcept nogil
 # The frame that holds `offset`, or the first one after it; NULL behind the last.

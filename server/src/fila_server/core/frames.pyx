@@ -234,6 +234,16 @@ cdef uint32_t _cell_after(Directory* directory, uint64_t offset) noexcept nogil:
     return low
 
 
+cdef void directory_replace(Directory* directory, Frame* old, Frame* frame) noexcept nogil:
+    cdef uint32_t i = _cell_after(directory, old.first_offset)
+    while i > directory.start:
+        i -= 1
+        if directory.cells[i].frame == old:
+            directory.cells[i].frame = frame
+            directory.cells[i].first_offset = frame.first_offset
+            return
+
+
 cdef void directory_remove(Directory* directory, Frame* frame) noexcept nogil:
     cdef uint32_t i = _cell_after(directory, frame.first_offset)
     while i > directory.start:
@@ -302,6 +312,11 @@ cdef Frame* directory_find_id(Directory* directory, uint64_t high, uint64_t low,
     i = from_
     while i < directory.count and directory.cells[i].id_high == high:
         frame = directory.cells[i].frame
+        if frame != NULL and frame.explicit != NULL:        # rewritten: its ids still begin alike
+            for k in range(frame.count):
+                if frame.explicit[k].id_low == low and frame.explicit[k].id_high == high:
+                    index[0] = k
+                    return frame
         if frame != NULL and frame.explicit == NULL and low >= frame.id_low and low - frame.id_low < frame.count:
             index[0] = <uint32_t> (low - frame.id_low)
             return frame

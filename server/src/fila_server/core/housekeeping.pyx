@@ -10,6 +10,7 @@ from fila_server.core.frames cimport (
 from fila_server.core.maps cimport map64_get, textmap_next
 from fila_server.core.ending cimport slot_done
 from fila_server.core.failure cimport slot_dead_letter
+from fila_server.core.rewrite cimport queue_rewrite
 from fila_server.core.state cimport (
     Channel, DELAYED, DONE, Frame, LEASED, Policy, Queue, READY, Share, Slot,
 )
@@ -97,6 +98,7 @@ cdef void _retention(Core* core, Queue* queue) noexcept nogil:
 cdef void housekeeping(Core* core) noexcept nogil:
     cdef uint32_t cursor = 0
     cdef Queue* queue
+    cdef uint64_t live_bytes = 0
     core.disk_level = disk_check(&core.disk)
     core.disk_low = core.disk_level != DISK_ROOMY
     while True:
@@ -104,4 +106,7 @@ cdef void housekeeping(Core* core) noexcept nogil:
         if queue == NULL:
             break
         _retention(core, queue)
+        queue_rewrite(core, queue)
+        live_bytes += queue.stored_bytes + 16 * queue.directory.live
+    core.upkeep.live_frame_bytes = <int64_t> live_bytes
     timer_set(&core.timers, &core.housekeeping, core.mono_ns + <int64_t> EVERY_MS * 1000000)

@@ -6,7 +6,7 @@ from libc.string cimport memcpy, memset
 
 from fila_server.core.answers cimport answer, answer_status
 from fila_server.core.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, put_bytes
-from fila_server.core.commands cimport FAILED_PRECONDITION, INVALID_ARGUMENT, NOT_FOUND, OK, PEEK_MESSAGES
+from fila_server.core.commands cimport INVALID_ARGUMENT, NOT_FOUND, OK, PEEK_MESSAGES
 from fila_server.core.deliver cimport frame_want, message_view
 from fila_server.core.enqueue cimport move_in, queue_find, route
 from fila_server.core.frames cimport (
@@ -165,7 +165,7 @@ cdef bint _origin(const char* body, uint32_t length, Origin* origin) noexcept no
 
 
 cdef Slice _override(Command* command, uint64_t offset) noexcept nogil:
-    """What a hook decided for this dead letter: field 15, repeated {1 offset, 2 EnqueueOptions-like routing}."""
+    """What a hook decided for this dead letter: field 15, repeated (see _apply_override); nothing when it is not named."""
     cdef Cursor c
     cdef uint32_t field, kind
     cdef Slice text
@@ -207,7 +207,7 @@ cdef void _apply_override(Item* item, Slice text) noexcept nogil:
             o.has_throttle = True
 
 
-cdef bint _move_back(Core* core, Command* command, Queue* dlq, Slot* slot) noexcept nogil:
+cdef bint _move_back(Core* core, Queue* dlq, Slot* slot, Slice routing) noexcept nogil:
     """One dead letter: a new entry in its source for the channel it failed in, and done here; False: no source."""
     cdef Frame* frame
     cdef Entry* entry
@@ -220,7 +220,6 @@ cdef bint _move_back(Core* core, Command* command, Queue* dlq, Slot* slot) noexc
     cdef Building b
     cdef uint64_t high, low
     cdef char* bytes
-    cdef Slice override_
     frame = frame_of(slot)
     entry = &frame.entries[slot.index]
     if not _origin(frame.body.bytes + entry.at, entry.length, &origin):
@@ -237,10 +236,9 @@ cdef bint _move_back(Core* core, Command* command, Queue* dlq, Slot* slot) noexc
     memset(&b, 0, sizeof(Building))
     shell.bytes = bytes
     item.length = origin.body_length
-    override_ = _override(command, frame_offset(frame, slot.index))
-    if override_.length:
+    if routing.length:
         item.options = &options
-        _apply_override(&item, override_)
+        _apply_override(&item, routing)
     if route(core, source, &shell, &item, &b):
         free(bytes)                     # today's policy can't place it (a key too long): it stays where it is
         return False
@@ -255,7 +253,11 @@ cdef bint _move_back(Core* core, Command* command, Queue* dlq, Slot* slot) noexc
 
 
 cdef bint _redrive(Core* core, Command* command) noexcept nogil:
-    """A page of a redrive: {1 DLQ, 2 how many, 4 no later than this offset}; answers {1 moved, 2 left over}."""
+    """A page of a redrive.
+
+    {1 DLQ, 2 most to look at, 4 no later than this offset, 5 after this offset, 7 only those named in 15, 15 routings};
+    answers {1 moved, 2 stuck: looked at and left, 3 the last offset looked at}. The edge turns the pages.
+    """
     cdef Fields fields
     cdef Queue* dlq
     cdef Channel* channel
@@ -266,6 +268,7 @@ cdef bint _redrive(Core* core, Command* command) noexcept nogil:
     cdef uint64_t last
     cdef bint cold
     cdef Slice any_key
+    cdef Slice routing
     cdef Buffer payload
     any_key.at, any_key.length = NULL, 0
     fields_parse(&fields, command.bytes, command.length)
@@ -286,15 +289,13 @@ cdef bint _redrive(Core* core, Command* command) noexcept nogil:
     last = fields.number[5]
     for i in range(count):
         last = frame_offset(frame_of(slots[i]), slots[i].index)
-        if _move_back(core, command, dlq, slots[i]):
+        routing = _override(command, last)
+        if fields.number[7] and routing.length == 0:
+            continue                    # nobody asked today's script about it: it came back between peek and move
+        if _move_back(core, dlq, slots[i], routing):
             moved += 1
         else:
             stuck += 1
-    if stuck and not moved:
-        answer_status(
-            core, command.token, FAILED_PRECONDITION,
-            b"dlq_queue: the queue these messages came from is gone; create it again, then redrive", b"SOURCE_GONE")
-        return True
     buffer_init(&payload)
     put_number_field(&payload, 1, moved)
     put_number_field(&payload, 2, stuck)

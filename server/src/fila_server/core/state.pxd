@@ -418,7 +418,7 @@ cdef struct Queue:
     Builder  moving
     bint     build_listed
     bint     move_listed
-    bint     rewrite_listed
+    uint64_t rewrite_at             # where the next look for frames to rewrite begins
 
 cdef struct Waiting:                # an answer, a stream's frame, or a stored frame's visibility, in order
     Waiting* next
