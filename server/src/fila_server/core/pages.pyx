@@ -228,6 +228,8 @@ cdef bint _move_back(Core* core, Queue* dlq, Slot* slot, Slice routing) noexcept
     if source == NULL or source.dlq != dlq:
         return False
     only = channel_find(source, origin.channel)
+    if only == NULL:
+        return False                    # its channel was deleted, and no other may see it
     bytes = <char*> must_malloc(origin.body_length)
     memcpy(bytes, frame.body.bytes + entry.at, origin.body_length)
     memset(&item, 0, sizeof(Item))
