@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import pytest
 
 from fila_server import errors
-from fila_server.hooks.on_enqueue import Routing
+from fila_server.hooks.on_enqueue import Batch, Routing
 from fila_server.hooks.on_failure import DeadLetter, Retry
 from fila_server.hooks.sandbox import HookFailure
 from fila_server.hooks.stage import FALLBACK_HOLD, BreakerSettings, HookStage
-from tests.hooks.conftest import FakeFrame, ManualClock, failed
+from tests.hooks.conftest import FakeFrame, ManualClock, SteppingClock, compile_on_enqueue, failed
 
 BY_TENANT = "function on_enqueue(msg) return { fairness_key = msg.headers.tenant, weight = 2 } end"
 BROKEN_ON_DEMAND = """
@@ -171,18 +171,6 @@ async def test_the_duration_histogram_holds_every_call(stage):
 # --- letting others run -----------------------------------------------------------------------
 
 
-@dataclass
-class SteppingClock:
-    """Time goes on by `step_ns` whenever somebody looks."""
-
-    step_ns: int
-    ns: int = 0
-
-    def __call__(self) -> int:
-        self.ns += self.step_ns
-        return self.ns
-
-
 async def test_a_long_frame_lets_the_loop_run_between_its_slices():
     slices = 0
 
@@ -201,12 +189,26 @@ async def test_a_long_frame_lets_the_loop_run_between_its_slices():
     assert slices >= 10
 
 
-async def test_a_batch_of_slow_calls_ends_early_and_goes_on_in_the_next_crossing():
-    # Each look at the clock costs 1 ms, so that a script with 600 instructions seems slow.
+def test_a_crossing_ends_when_its_calls_have_taken_long():
+    hook = compile_on_enqueue(
+        "function on_enqueue(msg) for i = 1, 450 do local _ = i end return {} end",
+        now_ns=SteppingClock(step_ns=1_000_000),
+    )
+    batch = Batch()
+    for _ in range(10):
+        batch.add([], 0)
+
+    answers = hook.route_batch(batch, b"orders")
+
+    assert answers.failure is None
+    assert 1 <= len(answers.routings) < 5
+
+
+async def test_what_a_crossing_left_goes_with_the_next():
     stage = HookStage(now_ns=SteppingClock(step_ns=1_000_000), seed=1)
     stage.set_queue(
         "orders",
-        "function on_enqueue(msg) for i = 1, 300 do local _ = i end return { fairness_key = msg.headers.tenant } end",
+        "function on_enqueue(msg) for i = 1, 450 do local _ = i end return { fairness_key = msg.headers.tenant } end",
     )
     messages = frame(*(f"t{i}" for i in range(100)))
 

@@ -4,12 +4,10 @@
        ^                                      ^                        |
        '---------------- it works ------------+------ it fails --------'
 
-While open nothing is called. Half open lets one call through; its outcome decides.
+While open nothing is called. Half open, the first call decides.
 """
 
 from __future__ import annotations
-
-CALLS_UNLIMITED = 1 << 30
 
 CLOSED = "closed"
 OPEN = "open"
@@ -27,11 +25,9 @@ class CircuitBreaker:
         self._failures_in_a_row = 0
         self._opened_until_ns: int | None = None
 
-    def calls_admitted(self, now_ns: int) -> int:
-        """Return how many calls may be made before the next outcome is reported: 0, 1, or as many as you like."""
-        if self._opened_until_ns is None:
-            return CALLS_UNLIMITED
-        return 1 if now_ns >= self._opened_until_ns else 0
+    def admits_calls(self, now_ns: int) -> bool:
+        """Return whether calls may be made; whoever makes several stops at the first that fails."""
+        return self._opened_until_ns is None or now_ns >= self._opened_until_ns
 
     def record_success(self) -> bool:
         """Return whether this closed the circuit."""

@@ -222,10 +222,7 @@ function safe_table.sort(list, comes_first)
   elseif type(comes_first) ~= "function" then
     error("table.sort: the comparison must be a function, got " .. type(comes_first), 2)
   end
-  return table.sort(list, function(a, b)
-    local first = comes_first(a, b)
-    return first
-  end)
+  return table.sort(list, function(a, b) return comes_first(a, b) end)
 end
 
 -- utf8 -----------------------------------------------------------------------------------------

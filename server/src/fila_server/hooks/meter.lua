@@ -11,7 +11,7 @@ local debug, error, pcall, type, collectgarbage = debug, error, pcall, type, col
 local sethook, getlocal, min, max = debug.sethook, debug.getlocal, math.min, math.max
 
 local STEP = 100             -- instructions between two looks: 0.25 us each, so about 5 % of a script
-local TICKS_UNTIMED = 2       -- of a call, before the clock is read at every look: most calls end by then
+local TICKS_UNTIMED = 5      -- of a call, before the clock is read at every look: most calls end by then
 -- Single instructions get slow only on long strings (comparing, hashing, joining: up to some ms).
 -- So once there may be such strings, looks are ten times closer, each with the clock.
 local HEAVY_STEP = 10

@@ -22,7 +22,7 @@ from typing import Generic, Protocol, TypeVar
 from fila_server import errors
 from fila_server.hooks.breaker import CircuitBreaker
 from fila_server.hooks.counters import HookCounters, HookStatus
-from fila_server.hooks.on_enqueue import Answers, Batch, OnEnqueue
+from fila_server.hooks.on_enqueue import MESSAGES_A_CROSSING_MAX, Answers, Batch, OnEnqueue
 from fila_server.hooks.on_failure import DeadLetter, FailedMessage, OnFailure, Retry
 from fila_server.hooks.sandbox import (
     CONFIG_VALUE_BYTES_MAX,
@@ -275,8 +275,7 @@ class HookStage:
     ) -> int:
         """Route messages of `queue` from indices[at] on; return how many are done with, at least 1."""
         now_ns = self._now_ns()
-        admitted = entry.breaker.calls_admitted(now_ns)
-        if admitted == 0:
+        if not entry.breaker.admits_calls(now_ns):
             self._fall_back(entry, queue, indices[at], held)
             return 1
         hook = entry.ready()
@@ -284,13 +283,13 @@ class HookStage:
             answers = Answers([], hook, 0)
         else:
             batch = Batch()
-            for i in indices[at : at + admitted]:
+            for i in indices[at : at + MESSAGES_A_CROSSING_MAX]:
                 if not batch.has_room or parsed.queue(i) != queue:
                     break
                 batch.add(parsed.headers(i), parsed.payload_size(i))
             answers = hook.route_batch(batch, queue)
-        for i, routing in zip(indices[at:], answers.routings, strict=False):
-            parsed.route(i, *routing)
+        for offset, routing in enumerate(answers.routings, at):
+            parsed.route(indices[offset], *routing)
         return self._account(entry, queue, answers, now_ns, indices, at, held)
 
     def _account(
@@ -342,7 +341,7 @@ class HookStage:
         if entry is None:
             return None
         began_ns = self._now_ns()
-        if entry.breaker.calls_admitted(began_ns) == 0:
+        if not entry.breaker.admits_calls(began_ns):
             entry.counters.fallbacks += 1
             return HookFailure("circuit_open", entry.counters.last_error)
         hook = entry.ready()
