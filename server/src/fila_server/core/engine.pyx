@@ -40,6 +40,8 @@ from fila_server.core.wire cimport Options, next_header
 cdef enum:
     LEASE_IDS_RESERVED = 1000000
 
+_seeded = False
+
 _STORE_ERRORS = {
     STORE_IN_USE: errors.DataDirInUse,
     STORE_UNWRITABLE: errors.DataDirUnwritable,
@@ -85,6 +87,15 @@ cdef class ParsedFrame:
         """The name of the queue message i goes to."""
         self._check(i)
         return (<const char*> self.command.items[i].queue.at)[:self.command.items[i].queue.length]
+
+    def unrefused(self):
+        """The indices of the messages that are not refused already."""
+        cdef uint32_t i
+        cdef uint32_t count = self.command.count if self.command != NULL else 0
+        for i in range(count):
+            if self.command.items[i].refused:
+                return [i for i in range(count) if not self.command.items[i].refused]
+        return range(count)
 
     def queues(self):
         """The names of all queues the frame's messages go to; without those refused already."""
@@ -244,7 +255,11 @@ cdef class CoreEngine:
         core.wall_ms = wall_ns // 1000000
         core.random[0] = seed ^ <uint64_t> 0x9E3779B97F4A7C15
         core.random[1] = seed * <uint64_t> 0xBF58476D1CE4E5B9 + 1
-        maps_seed(seed)
+        # Once a process: a second seed would hide what the maps of an open engine hold.
+        global _seeded
+        if not _seeded:
+            maps_seed(seed)
+            _seeded = True
         textmap_init(&core.queues)
         textmap_init(&core.throttle_keys)
         textmap_init(&core.throttle_sets)

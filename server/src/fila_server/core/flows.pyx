@@ -36,14 +36,17 @@ cdef inline uint32_t _weight(Key* key) noexcept nogil:
 cdef Flow* flow_of(Core* core, Key* key, Channel* channel) noexcept nogil:
     cdef Flow* flow = flow_find(key, channel)
     if flow == NULL:
-        flow = <Flow*> must_malloc(sizeof(Flow))
+        if key.first.key == NULL:
+            flow = &key.first
+        else:
+            flow = <Flow*> must_malloc(sizeof(Flow))
+            core.index_bytes += sizeof(Flow)
         memset(flow, 0, sizeof(Flow))
         flow.key = key
         flow.channel = channel
         flow.turn.weight = _weight(key)
         flow.next_of_key = key.flows
         key.flows = flow
-        core.index_bytes += sizeof(Flow)
     return flow
 
 
@@ -54,8 +57,11 @@ cdef void flow_free(Core* core, Flow* flow) noexcept nogil:
     while flow.subqueues != NULL:
         _subqueue_free(core, flow.subqueues.first)
     free(flow.waits)
-    free(flow)
-    core.index_bytes -= sizeof(Flow)
+    if flow == &flow.key.first:
+        flow.key = NULL
+    else:
+        free(flow)
+        core.index_bytes -= sizeof(Flow)
 
 
 cdef void _join(Core* core, Flow* flow) noexcept nogil:
@@ -93,7 +99,7 @@ cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil:
         _park(flow, PARKED_PAUSED)
     elif key.cap and flow.in_flight >= key.cap:
         _park(flow, PARKED_CAPPED)
-    elif flow.fifo.head == NULL and flow.eligible == NULL:
+    elif flow.fifo.head == NULL and (flow.subqueues == NULL or flow.subqueues.eligible == NULL):
         _park(flow, PARKED_THROTTLED)
     else:
         _join(core, flow)
@@ -106,6 +112,7 @@ cdef Subqueue* _subqueue_of(Core* core, Flow* flow, ThrottleSet* set) noexcept n
     if flow.subqueues == NULL:
         flow.subqueues = <Subqueues*> must_malloc(sizeof(Subqueues))
         flow.subqueues.first = NULL
+        flow.subqueues.eligible = NULL
         map64_init(&flow.subqueues.by_set)
     else:
         sub = <Subqueue*> map64_get(&flow.subqueues.by_set, <uint64_t> set)
@@ -127,7 +134,7 @@ cdef Subqueue* _subqueue_of(Core* core, Flow* flow, ThrottleSet* set) noexcept n
 cdef void _subqueue_free(Core* core, Subqueue* sub) noexcept nogil:
     cdef Flow* flow = sub.flow
     if sub.node.in_heap:
-        flow.eligible = heap_remove(flow.eligible, &sub.node)
+        flow.subqueues.eligible = heap_remove(flow.subqueues.eligible, &sub.node)
     if sub.line != NULL:
         _line_leave(core, sub)
     _clear_woken(core, sub)
@@ -155,9 +162,9 @@ cdef void _rank(Subqueue* sub) noexcept nogil:
     if sub.node.in_heap:
         if sub.node.rank == sub.fifo.head.position:
             return
-        flow.eligible = heap_remove(flow.eligible, &sub.node)
+        flow.subqueues.eligible = heap_remove(flow.subqueues.eligible, &sub.node)
     sub.node.rank = sub.fifo.head.position
-    flow.eligible = heap_insert(flow.eligible, &sub.node)
+    flow.subqueues.eligible = heap_insert(flow.subqueues.eligible, &sub.node)
 
 
 # --- fifos ---------------------------------------------------------------------------------
@@ -324,7 +331,7 @@ cdef void _line_join(Core* core, Subqueue* sub, ThrottleKey* bucket, bint front)
         else:
             last.next = line
     if sub.node.in_heap:
-        sub.flow.eligible = heap_remove(sub.flow.eligible, &sub.node)
+        sub.flow.subqueues.eligible = heap_remove(sub.flow.subqueues.eligible, &sub.node)
     sub.line = line
     if front:
         sub.prev = NULL
@@ -426,7 +433,7 @@ cdef Slot* flow_next(Core* core, Flow* flow) noexcept nogil:
     cdef bint was_woken
     while True:
         plain = flow.fifo.head
-        sub = <Subqueue*> flow.eligible
+        sub = <Subqueue*> flow.subqueues.eligible if flow.subqueues != NULL else NULL
         if sub == NULL or (plain != NULL and plain.position < sub.node.rank):
             return plain
         bucket = _refusing(core, sub)

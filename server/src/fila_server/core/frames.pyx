@@ -348,7 +348,7 @@ cdef Key* key_intern(Core* core, Queue* queue, Slice text) noexcept nogil:
         key.queue = queue
         key.weight = 1
         textmap_put(&queue.keys, &key.text)
-        core.index_bytes += sizeof(Key) + text.length + 16
+        core.index_bytes += sizeof(Key) + text.length + 8
         core.keys_count += 1
     key.refs += 1
     return key
@@ -371,6 +371,6 @@ cdef void key_drop_if_idle(Core* core, Key* key) noexcept nogil:
     if key.stored_weight:
         key_record_delete(core, key)
     textmap_remove(&key.queue.keys, &key.text)
-    core.index_bytes -= sizeof(Key) + key.text.length + 16
+    core.index_bytes -= sizeof(Key) + key.text.length + 8
     core.keys_count -= 1
     free(key)

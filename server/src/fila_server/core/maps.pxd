@@ -25,13 +25,8 @@ cdef struct Text:              # embedded FIRST in whatever is found by text
     const char* bytes          # owned by the embedder
 
 
-cdef struct TextCell:
-    uint64_t hash              # here too: a probe that misses need not touch the text
-    Text*    text              # NULL = empty cell
-
-
 cdef struct TextMap:           # text -> Text*
-    TextCell* cells
+    uint64_t* cells            # address and a piece of the hash; 0 = empty
     uint32_t count
     uint32_t capacity
 

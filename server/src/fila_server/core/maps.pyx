@@ -1,11 +1,13 @@
 """The two maps. Both probe alike; they differ in how a cell is recognised, so each has its own short loops."""
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy
 
 cdef enum:
     CAPACITY_MIN = 8
+
+cdef uint64_t TEXT_ADDRESS = (<uint64_t>1 << 48) - 1
 
 
 cdef extern from *:
@@ -185,32 +187,44 @@ cdef void textmap_free(TextMap* map) noexcept nogil:
     textmap_init(map)
 
 
+# A cell is the text's address in its low 48 bits and 16 bits of its hash above: user space has no
+# more on any machine we run on (and 8 bytes a cell instead of 16 is 17 bytes a key at a million keys).
+
+cdef inline Text* _text(uint64_t cell) noexcept nogil:
+    return <Text*><uintptr_t>(cell & TEXT_ADDRESS)
+
+
+cdef inline uint64_t _cell(Text* text) noexcept nogil:
+    return <uint64_t><uintptr_t>text | (text.hash & ~TEXT_ADDRESS)
+
+
 cdef inline uint32_t _find_text(TextMap* map, const char* text, uint32_t length, uint64_t hash) noexcept nogil:
     """The cell that holds the text, or the empty one where it belongs. The map has an empty cell."""
     cdef uint32_t at = <uint32_t>hash & (map.capacity - 1)
     cdef Text* found
     while True:
-        found = map.cells[at].text
-        if found == NULL:
+        if map.cells[at] == 0:
             return at
-        if map.cells[at].hash == hash and found.length == length and memcmp(found.bytes, text, length) == 0:
-            return at
+        if (map.cells[at] ^ hash) & ~TEXT_ADDRESS == 0:      # else not even a look at the text
+            found = _text(map.cells[at])
+            if found.hash == hash and found.length == length and memcmp(found.bytes, text, length) == 0:
+                return at
         at = (at + 1) & (map.capacity - 1)
 
 
 cdef bint _resize_text(TextMap* map, uint32_t capacity) noexcept nogil:
-    cdef TextCell* before = map.cells
+    cdef uint64_t* before = map.cells
     cdef uint32_t capacity_before = map.capacity
     cdef uint32_t i, at
-    cdef TextCell* cells = <TextCell*>calloc(capacity, sizeof(TextCell))
+    cdef uint64_t* cells = <uint64_t*>calloc(capacity, sizeof(uint64_t))
     if cells == NULL:
         return False
     map.cells = cells
     map.capacity = capacity
     for i in range(capacity_before):
-        if before[i].text != NULL:
-            at = <uint32_t>before[i].hash & (capacity - 1)
-            while cells[at].text != NULL:        # all are different: the first empty cell is right
+        if before[i] != 0:
+            at = <uint32_t>_text(before[i]).hash & (capacity - 1)
+            while cells[at] != 0:                # all are different: the first empty cell is right
                 at = (at + 1) & (capacity - 1)
             cells[at] = before[i]
     free(before)
@@ -222,15 +236,13 @@ cdef int textmap_put(TextMap* map, Text* text) noexcept nogil:
     text.hash = text_hash(text.bytes, text.length)
     if map.capacity > 0:
         at = _find_text(map, text.bytes, text.length, text.hash)
-        if map.cells[at].text != NULL:
-            map.cells[at].text = text
+        if map.cells[at] != 0:
+            map.cells[at] = _cell(text)
             return 0
     if 4 * (<uint64_t>map.count + 1) > 3 * <uint64_t>map.capacity:
         if not _resize_text(map, max(<uint32_t>CAPACITY_MIN, 2 * map.capacity)):
             return -1
-    at = _find_text(map, text.bytes, text.length, text.hash)
-    map.cells[at].hash = text.hash
-    map.cells[at].text = text
+    map.cells[_find_text(map, text.bytes, text.length, text.hash)] = _cell(text)
     map.count += 1
     return 0
 
@@ -240,7 +252,7 @@ cdef Text* textmap_get(TextMap* map, const char* text, uint32_t length) noexcept
 
 
 cdef Text* textmap_get_hashed(TextMap* map, const char* text, uint32_t length, uint64_t hash) noexcept nogil:
-    return map.cells[_find_text(map, text, length, hash)].text if map.capacity > 0 else NULL
+    return _text(map.cells[_find_text(map, text, length, hash)]) if map.capacity > 0 else NULL
 
 
 cdef Text* textmap_remove(TextMap* map, Text* text) noexcept nogil:
@@ -248,20 +260,20 @@ cdef Text* textmap_remove(TextMap* map, Text* text) noexcept nogil:
     if map.capacity == 0:
         return NULL
     gap = <uint32_t>text.hash & mask
-    while map.cells[gap].text != text:
-        if map.cells[gap].text == NULL:
+    while _text(map.cells[gap]) != text:
+        if map.cells[gap] == 0:
             return NULL
         gap = (gap + 1) & mask
     at = gap
     while True:
         at = (at + 1) & mask
-        if map.cells[at].text == NULL:
+        if map.cells[at] == 0:
             break
         # As in map64_remove: whoever is reached over the gap fills it.
-        if ((at - <uint32_t>map.cells[at].hash) & mask) >= ((at - gap) & mask):
+        if ((at - <uint32_t>_text(map.cells[at]).hash) & mask) >= ((at - gap) & mask):
             map.cells[gap] = map.cells[at]
             gap = at
-    map.cells[gap].text = NULL
+    map.cells[gap] = 0
     map.count -= 1
     if map.capacity > CAPACITY_MIN and 8 * <uint64_t>map.count < map.capacity:
         _resize_text(map, map.capacity >> 1)     # when even that fails, the large one stays
@@ -271,8 +283,8 @@ cdef Text* textmap_remove(TextMap* map, Text* text) noexcept nogil:
 cdef Text* textmap_next(TextMap* map, uint32_t* cursor) noexcept nogil:
     while cursor[0] < map.capacity:
         cursor[0] += 1
-        if map.cells[cursor[0] - 1].text != NULL:
-            return map.cells[cursor[0] - 1].text
+        if map.cells[cursor[0] - 1] != 0:
+            return _text(map.cells[cursor[0] - 1])
     return NULL
 
 

@@ -103,18 +103,6 @@ cdef struct ThrottleSet:            # a distinct set of throttle keys, sorted
     uint32_t count
     ThrottleKey* members[16]
 
-cdef struct Key:                    # a fairness key of one queue
-    Text     text                   # first; the bytes follow the struct
-    Queue*   queue
-    Flow*    flows
-    uint32_t refs                   # entries that carry it
-    uint32_t cap                    # most leases at a time, 0 = no cap
-    uint16_t weight                 # of the newest enqueue
-    uint16_t admin_weight           # 0 = none set
-    uint16_t stored_weight          # in the KEYS family, 0 = no record
-    uint8_t  paused
-    uint8_t  has_policy             # an admin set something: the key outlives its messages
-
 cdef struct Fifo:
     Slot* head
     Slot* tail
@@ -129,7 +117,6 @@ cdef struct Waits:                  # where a flow's waiting went, in ms, as a r
 cdef struct Flow:
     Turn     turn                   # first
     Fifo     fifo                   # ready messages without throttle keys
-    HeapNode* eligible              # its sub-queues that may go, by the position of their first
     Subqueues* subqueues            # NULL until a message with throttle keys comes
     Key*     key
     Channel* channel
@@ -142,6 +129,19 @@ cdef struct Flow:
     uint64_t served                 # cost delivered, in thousandths
     uint64_t delivered
     Waits*   waits
+
+cdef struct Key:                    # a fairness key of one queue
+    Text     text                   # first; the bytes stand behind the struct
+    Queue*   queue
+    Flow*    flows
+    uint32_t refs                   # entries that carry it
+    uint32_t cap                    # most leases at a time, 0 = no cap
+    uint16_t weight                 # of the newest enqueue
+    uint16_t admin_weight           # 0 = none set
+    uint16_t stored_weight          # in the KEYS family, 0 = no record
+    uint8_t  paused
+    uint8_t  has_policy             # an admin set something: the key outlives its messages
+    Flow     first                  # of the channel that used it first; further channels' are made apart
 
 cdef struct Subqueue:               # a flow's ready messages that share one set of throttle keys
     HeapNode node                   # first
@@ -157,6 +157,7 @@ cdef struct Subqueue:               # a flow's ready messages that share one set
 
 cdef struct Subqueues:              # of one flow
     Subqueue* first
+    HeapNode* eligible              # those that may go, by the position of their first message
     Map64    by_set                 # ThrottleSet's address -> Subqueue
 
 cdef struct Entry:                  # what all channels share of one message
