@@ -54,7 +54,7 @@ def main() -> int:
     halves = []
     for title, config in _ORDERS:
         served = _run(config, arrivals, setup)
-        summaries = summarize(served, real[-1].at_s)
+        summaries = summarize(served, arrivals)
         _print(title, summaries)
         halves.append((title, served, summaries))
     if options.json:
@@ -81,10 +81,12 @@ def _run(config: dict[str, object], arrivals: list[Arrival], setup: Setup) -> li
 
 
 def _print(title: str, summaries: list[Summary]) -> None:
-    print(f"\n{title}\n{'TENANT':8}{'SERVED':>8}{'P50 S':>10}{'P95 S':>10}{'P99 S':>10}{'SHARE':>8}")
+    print(
+        f"\n{title}\n{'TENANT':8}{'SERVED':>8}{'WAITING':>9}{'P50 S':>10}{'P95 S':>10}{'P99 S':>10}{'SHARE':>8}"
+    )
     for each in summaries:
         numbers = f"{each.p50_s:>10.2f}{each.p95_s:>10.2f}{each.p99_s:>10.2f}{each.share:>8.1%}"
-        print(f"{each.tenant:8}{each.requests:>8,}{numbers}", flush=True)
+        print(f"{each.tenant:8}{each.requests:>8,}{each.waiting:>9,}{numbers}", flush=True)
 
 
 def _options() -> argparse.Namespace:
@@ -98,7 +100,7 @@ def _options() -> argparse.Namespace:
         "--noise", type=float, default=10, help=f"how many times as much {NOISY} asks for [10]"
     )
     parser.add_argument(
-        "--capacity", type=float, default=4, help="workers' speed, in what the trace asks for [4]"
+        "--capacity", type=float, default=6, help="workers' speed, in what the trace asks for [6]"
     )
     parser.add_argument("--workers", type=int, default=8, help="requests served at once [8]")
     parser.add_argument("--seed", type=int, default=1)

@@ -174,14 +174,18 @@ class Summary:
 
     tenant: str
     requests: int
+    waiting: int
+    """Requests that still waited when the last real one was served, and the replay ended."""
+
     p50_s: float
     p95_s: float
     p99_s: float
     share: float
 
 
-def summarize(served: Sequence[Served], arrivals_end_s: float) -> list[Summary]:
+def summarize(served: Sequence[Served], arrivals: Sequence[Arrival]) -> list[Summary]:
     """The share counts only what was served before the last arrival: afterwards nobody competes."""
+    arrivals_end_s = max(arrival.at_s for arrival in arrivals)
     in_time = [each for each in served if each.arrived_s + each.waited_s <= arrivals_end_s]
     total = sum(each.cost for each in in_time)
     summaries = []
@@ -189,5 +193,6 @@ def summarize(served: Sequence[Served], arrivals_end_s: float) -> list[Summary]:
         waits = sorted(each.waited_s for each in served if each.tenant == tenant)
         cost = sum(each.cost for each in in_time if each.tenant == tenant)
         at = [waits[min(len(waits) - 1, int(len(waits) * share))] for share in (0.5, 0.95, 0.99)]
-        summaries.append(Summary(tenant, len(waits), at[0], at[1], at[2], cost / total))
+        waiting = sum(1 for arrival in arrivals if arrival.tenant == tenant) - len(waits)
+        summaries.append(Summary(tenant, len(waits), waiting, at[0], at[1], at[2], cost / total))
     return summaries

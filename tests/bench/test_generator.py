@@ -180,7 +180,14 @@ def test_the_flood_asks_for_as_many_requests_over_the_same_stretch():
 def test_what_is_served_after_the_last_arrival_counts_for_waits_but_not_for_shares():
     served = [Served(0, 1, REAL, 100), Served(0, 2, NOISY, 300), Served(5, 500, NOISY, 10_000)]
 
-    real, noisy = summarize(served, arrivals_end_s=10)
+    arrivals = [
+        Arrival(0, REAL, 100),
+        Arrival(0, NOISY, 300),
+        Arrival(5, NOISY, 10_000),
+        Arrival(10, NOISY, 1),
+    ]
+    real, noisy = summarize(served, arrivals)
 
     assert (real.share, noisy.share) == (0.25, 0.75)
     assert noisy.p99_s == 500
+    assert (real.waiting, noisy.waiting) == (0, 1)
