@@ -159,6 +159,14 @@ def test_a_comparison_written_in_c_cannot_sort_uncounted():
     assert cut_off(body).kind == "time"
 
 
+def test_neither_comparison_nor_metamethods_in_c_can_sort_uncounted():
+    body = """
+      local function length() return 1 << 30 end
+      local endless = setmetatable({}, { __len = length, __index = rawlen, __newindex = rawlen })
+      table.sort(endless, math.ult)"""
+    assert cut_off(body).kind == "time"
+
+
 def test_sorting_long_strings_is_cut_off():
     body = """
       local list, long = {}, ('a'):rep(100000)
@@ -455,9 +463,9 @@ def test_a_config_value_never_meets_the_memory_limit_halfway():
     hook = compile_on_enqueue(
         """
         function on_enqueue(msg)
-          local kept = {}
+          local kept, piece = {}, ('x'):rep(8000)
           while true do
-            kept[#kept + 1] = ('x'):rep(8000) .. #kept
+            kept[#kept + 1] = piece .. #kept
             local _ = fila.get('big' .. #kept % 50)
           end
         end""",
@@ -609,6 +617,25 @@ def test_the_python_side_cannot_be_reached_through_what_a_script_gets():
         "type(msg) .. type(msg.headers) .. type(msg.payload_size) .. type(msg.queue) .. type(fila.get)"
     )
     assert types == b"tabletablenumberstringfunction"
+
+
+def test_an_exception_in_the_clock_never_reaches_the_script_as_an_object():
+    looks = iter([KeyboardInterrupt()])
+
+    def interrupted_once() -> int:
+        for problem in looks:
+            raise problem
+        return 0
+
+    hook = compile_on_enqueue(
+        """
+        function on_enqueue(msg)
+          local _, problem = pcall(function() for i = 1, 100000 do local _ = i end end)
+          return { fairness_key = type(problem) }
+        end""",
+        now_ns=interrupted_once,
+    )
+    assert route(hook) == HookFailure("time", "the call was interrupted")
 
 
 def test_nothing_leaks_from_one_queue_to_another():

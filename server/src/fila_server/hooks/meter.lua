@@ -23,6 +23,7 @@ local CROWDED_AGAIN_KIB = 128
 local MEMORY_ERROR = "not enough memory"   -- Lua's own text, always this very string
 local OUT_OF_INSTRUCTIONS = "the script took more than " .. instructions_max .. " instructions"
 local OUT_OF_TIME = "the script took more than " .. time_max_ns // 1000000 .. " ms"
+local INTERRUPTED = "the call was interrupted"
 local OUT_OF_MEMORY = "the script needs more memory than a hook may use"
 
 -- The first local of a function that belongs to us and must not be stopped halfway.
@@ -125,6 +126,9 @@ local function after_pcall(ok, ...)
   end
   if problem == MEMORY_ERROR then
     stop(OUT_OF_MEMORY)
+  end
+  if type(problem) == "userdata" then
+    stop(INTERRUPTED)   -- a Python exception, such as Ctrl-C in the clock; scripts get no Python object
   end
   return false, problem
 end

@@ -3,7 +3,7 @@
 One runtime a script, not one environment a queue in a shared runtime: the allocator of a
 runtime is the only place where memory can be capped, so what a script keeps between calls
 is bounded only if nobody else allocates there; and a runtime that was driven into its
-memory limit can be thrown away without touching another queue. It costs 0.3 ms and 100 KiB
+memory limit can be thrown away without touching another queue. It costs 0.5 ms and 100 to 250 KiB
 a script, made when the script is first called.
 
 The time and instruction limits live on the Lua side (meter.lua); memory is this side's:

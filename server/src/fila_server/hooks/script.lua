@@ -1,7 +1,7 @@
 -- Loads one script into an environment of its own and returns its function, or nil and what is wrong.
 local trusted, source, name = ...
 
-local load, rawget, type = load, rawget, type
+local load, rawget, type, find = load, rawget, type, string.find
 
 local FRAME = trusted.FRAME
 
@@ -10,7 +10,13 @@ trusted.environment = environment
 
 -- "t": text only. Bytecode made by hand can crash the interpreter.
 trusted.compile = function()
-  local chunk, problem = load(source, "=" .. name, "t", environment)
+  -- Under a pcall of our own, because the caller's error handler would add a traceback.
+  local ok, chunk, problem = trusted.raw_pcall(load, source, "=" .. name, "t", environment)
+  if not ok then
+    return chunk
+  elseif problem and find(problem, "^C stack overflow") then
+    return name .. ": the script nests too deeply"
+  end
   trusted.chunk = chunk
   return problem
 end
