@@ -88,7 +88,7 @@ def run(
     frame_bytes: int,
     settings: dict[str, int],
 ) -> dict[str, float]:
-    store = StoreProbe(directory, **settings)
+    store = StoreProbe(directory, **settings)  # type: ignore[arg-type]  # names are checked by the probe
     load = Load(store, backlog, frame_bytes)
     store.set_live_frame_bytes(backlog * frame_bytes)
     store.start_upkeep()

@@ -171,7 +171,6 @@ cdef extern from "rocksdb/c.h" nogil:
     void rocksdb_options_set_stats_persist_period_sec(rocksdb_options_t* options, unsigned int value)
     void rocksdb_options_set_write_buffer_size(rocksdb_options_t* options, size_t value)
     void rocksdb_options_set_max_write_buffer_number(rocksdb_options_t* options, int value)
-    void rocksdb_options_set_min_write_buffer_number_to_merge(rocksdb_options_t* options, int value)
     void rocksdb_options_set_max_write_buffer_size_to_maintain(rocksdb_options_t* options, int64_t value)
     void rocksdb_options_set_max_total_wal_size(rocksdb_options_t* options, uint64_t value)
     void rocksdb_options_set_wal_recovery_mode(rocksdb_options_t* options, int value)

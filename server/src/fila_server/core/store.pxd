@@ -50,9 +50,8 @@ cdef enum:
     STORE_FORMAT = 1        # of the whole directory; raise it when an older server must not open it
 
 cdef struct StoreOptions:           # store_default_options fills it; why these numbers: store.pyx
-    int64_t memtable_bytes          # of the FRAMES family; the small families share small ones
+    int64_t memtable_bytes          # of the FRAMES family: what dies before it is full never reaches a table
     int32_t memtable_count          # at most this many; then writes are refused (STORE_STALLED)
-    int32_t memtables_merged        # flushed this many at a time, so what died young never reaches a table
     int64_t wal_bytes_max           # bounds recovery: the oldest family is flushed beyond it
     int64_t block_cache_bytes
     int64_t blob_min_bytes          # values from this size on go to blob files; 0 = off
@@ -65,7 +64,7 @@ cdef struct WalReport:              # what opening found in the WAL; all zero af
     int64_t bytes                   # bytes of WAL read at open
     int64_t batches                 # batches recovered
     int64_t damaged_regions         # places where bytes fail their checksum and whole batches follow
-    int64_t batches_lost            # batches missing between recovered ones (none of them at the tail)
+    int64_t batches_lost            # places where batches are missing between recovered ones
     int64_t records_lost            # puts and deletes in those batches
     int64_t tail_bytes_dropped      # unfinished end of the newest file: normal after a power cut
     int64_t first_lost_sequence     # of RocksDB's sequence numbers, 0 when nothing was lost

@@ -39,8 +39,6 @@ cdef class StoreProbe:
                 options.memtable_bytes = value
             elif name == "memtable_count":
                 options.memtable_count = value
-            elif name == "memtables_merged":
-                options.memtables_merged = value
             elif name == "wal_bytes_max":
                 options.wal_bytes_max = value
             elif name == "block_cache_bytes":

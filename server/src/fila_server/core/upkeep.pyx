@@ -15,7 +15,7 @@ from libc.string cimport memset
 
 from fila_server.core.disk cimport disk_restore_ballast
 from fila_server.core.mirror cimport mirror_update
-from fila_server.core.rocksdb cimport rocksdb_property_int_cf, rocksdb_set_options_cf, rocksdb_free
+from fila_server.core.rocksdb cimport *
 from fila_server.core.store cimport (
     FRAMES,
     STORE_FAILED,
@@ -53,6 +53,7 @@ cdef extern from "<unistd.h>" nogil:
 
 cdef enum:
     ROUND_MS = 1000
+    FORCE = 2               # of bottommost_level_compaction
 
 
 # --- giving disk back --------------------------------------------------------------------
@@ -89,9 +90,18 @@ cdef int reclaim_frames(Upkeep* upkeep, int64_t live_bytes, StoreError* error) n
     upkeep.rewrite_count += 1
     status = _set_blob_rewriting(store, True, error)
     if status == STORE_OK:
-        status = store_compact(store, FRAMES, NULL, 0, NULL, 0, error)
+        _compact_all_levels(store)
         _set_blob_rewriting(store, False, error)
     return status
+
+
+cdef void _compact_all_levels(Store* store) noexcept nogil:
+    """By itself RocksDB leaves the last level alone, and there the live frames' references are."""
+    cdef rocksdb_compactoptions_t* options = rocksdb_compactoptions_create()
+    rocksdb_compactoptions_set_exclusive_manual_compaction(options, 0)
+    rocksdb_compactoptions_set_bottommost_level_compaction(options, FORCE)
+    rocksdb_compact_range_cf_opt(store.db, store.family[FRAMES], options, NULL, 0, NULL, 0)
+    rocksdb_compactoptions_destroy(options)
 
 
 cdef bint _has_room_to_rewrite(Upkeep* upkeep, int64_t live_bytes) noexcept nogil:

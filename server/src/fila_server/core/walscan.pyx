@@ -279,7 +279,7 @@ cdef void _batch(Scan* scan) noexcept nogil:
         _name_damage(scan)
         scan.bad_bytes = 0
     if scan.next_sequence != 0 and sequence > scan.next_sequence:
-        report.batches_lost += 1        # at least one; how many the lost records were in, nobody knows
+        report.batches_lost += 1
         report.records_lost += sequence - scan.next_sequence
         if report.first_lost_sequence == 0:
             report.first_lost_sequence = scan.next_sequence

@@ -1,0 +1,238 @@
+"""One flipped byte, anywhere: the start succeeds, the loss stays where the byte is, and it is known.
+
+The store of these tests holds 400 records in each of three families, half in tables and half in the WAL.
+"""
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fila_server.core.storeprobe import StoreProbe, StoreRefused, scan_wal_of
+
+FRAMES, INDEX, QUEUES = 1, 2, 6
+FAMILIES = (FRAMES, INDEX, QUEUES)
+FAMILY_COUNT = 11
+DAMAGED = 7
+RECORDS = 400
+IN_TABLES = 200
+WAL_BLOCK_BYTES = 32768
+BATCH_BYTES = 6400
+# What one block of a table may hold: keys of FRAMES, records of INDEX and of QUEUES.
+BLOCK_RECORDS = {FRAMES: 30, INDEX: 15, QUEUES: 310}
+
+
+def key(number: int) -> bytes:
+    return b"k%08d" % number
+
+
+def fill(store: StoreProbe, first: int, end: int) -> None:
+    for number in range(first, end):
+        payload = random.Random(number).randbytes(6000)
+        store.write(
+            [(FRAMES, key(number), payload), (INDEX, key(number), b"y" * 300), (QUEUES, key(number), b"z")]
+        )
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("sound") / "data"
+    store = StoreProbe(str(directory))
+    fill(store, 0, IN_TABLES)
+    for family in range(FAMILY_COUNT):
+        store.flush(family)
+    fill(store, IN_TABLES, RECORDS)
+    store.close()
+    return directory
+
+
+@pytest.fixture
+def directory(sound: Path, tmp_path: Path) -> Path:
+    copy = tmp_path / "data"
+    shutil.copytree(sound, copy)
+    return copy
+
+
+def flip(path: Path, at: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1 << at % 8
+    path.write_bytes(content)
+
+
+def files(directory: Path, pattern: str) -> list[Path]:
+    found = [path for path in sorted((directory / "rocksdb").glob(pattern)) if path.stat().st_size > 0]
+    assert found, pattern
+    return found
+
+
+def numbers(store: StoreProbe, family: int) -> list[int]:
+    return [int(found[1:]) for found, _ in store.scan(family, b"", skip_damage=True)]
+
+
+def lost(store: StoreProbe) -> dict[int, int]:
+    """Missing records by family; what is there must be right and in order."""
+    missing = {}
+    for family in FAMILIES:
+        found = numbers(store, family)
+        assert found == sorted(set(found))
+        missing[family] = RECORDS - len(found)
+    return missing
+
+
+def test_a_flipped_byte_in_the_log_costs_what_its_block_holds_and_is_counted_exactly(directory: Path) -> None:
+    (log,) = files(directory, "*.log")
+    for seed in range(5):
+        broken = directory.with_name(f"broken{seed}")
+        shutil.copytree(directory, broken)
+        size = log.stat().st_size
+        flip(broken / "rocksdb" / log.name, random.Random(seed).randrange(size - 2 * WAL_BLOCK_BYTES))
+
+        store = StoreProbe(str(broken))
+
+        missing = lost(store)
+        assert missing[FRAMES] == missing[INDEX] == missing[QUEUES]
+        assert 1 <= missing[FRAMES] <= 2 + WAL_BLOCK_BYTES // BATCH_BYTES
+        assert store.wal["records_lost"] == 3 * missing[FRAMES]
+        assert store.wal["damaged_regions"] == 1
+        assert store.wal["first_damaged_file"] == log.name
+        store.close()
+
+
+def test_what_follows_the_damage_in_the_log_is_kept(directory: Path) -> None:
+    (log,) = files(directory, "*.log")
+    flip(log, log.stat().st_size // 2)
+
+    store = StoreProbe(str(directory))
+
+    assert numbers(store, FRAMES)[-1] == RECORDS - 1
+    store.close()
+
+
+def test_a_torn_end_of_the_log_is_no_damage(directory: Path) -> None:
+    (log,) = files(directory, "*.log")
+    with log.open("r+b") as file:
+        file.truncate(log.stat().st_size - 100)
+
+    store = StoreProbe(str(directory), stop_on_damage=True)
+
+    assert lost(store) == {FRAMES: 1, INDEX: 1, QUEUES: 1}
+    assert store.wal["tail_bytes_dropped"] > 0
+    assert store.wal["damaged_regions"] == store.wal["records_lost"] == 0
+    store.close()
+
+
+def test_a_start_may_be_told_to_stop_at_damage_and_then_changes_nothing(directory: Path) -> None:
+    (log,) = files(directory, "*.log")
+    flip(log, log.stat().st_size // 2)
+    before = log.read_bytes()
+
+    with pytest.raises(StoreRefused, match=r"write-ahead log .* is damaged.*storage\.on_damage") as refusal:
+        StoreProbe(str(directory), stop_on_damage=True)
+
+    assert refusal.value.status == DAMAGED
+    assert log.read_bytes() == before
+    assert scan_wal_of(str(directory))["damaged_regions"] == 1
+
+
+@pytest.mark.parametrize("name", ["MANIFEST-*", "CURRENT"])
+def test_a_flipped_byte_in_the_table_of_contents_costs_nothing(directory: Path, name: str) -> None:
+    for seed in range(4):
+        broken = directory.with_name(f"broken{seed}")
+        shutil.copytree(directory, broken)
+        (path,) = files(broken, name)
+        flip(path, random.Random(seed).randrange(path.stat().st_size))
+
+        store = StoreProbe(str(broken))
+
+        assert store.repaired[0] > 0
+        assert lost(store) == dict.fromkeys(FAMILIES, 0)
+        store.close()
+
+
+def test_a_damaged_mirror_harms_nobody(directory: Path) -> None:
+    (mirror,) = files(directory, "mirror")
+    flip(mirror, 200)
+
+    store = StoreProbe(str(directory))
+
+    assert not any(store.repaired)
+    assert lost(store) == dict.fromkeys(FAMILIES, 0)
+    store.close()
+
+
+def test_a_flipped_byte_in_a_payload_costs_that_payload(directory: Path) -> None:
+    (blob,) = files(directory, "*.blob")
+    flip(blob, blob.stat().st_size // 2)
+
+    store = StoreProbe(str(directory))
+
+    assert lost(store) == {FRAMES: 1, INDEX: 0, QUEUES: 0}
+    store.close()
+
+
+def of_family(directory: Path, size_is: Callable[[int], bool]) -> Path:
+    return next(path for path in files(directory, "*.sst") if size_is(path.stat().st_size))
+
+
+def test_a_flipped_byte_in_a_table_costs_its_block_and_the_next_start_is_sound(directory: Path) -> None:
+    for seed in range(3):
+        broken = directory.with_name(f"broken{seed}")
+        shutil.copytree(directory, broken)
+        table = of_family(broken, lambda size: size > 50_000)
+        flip(table, random.Random(seed).randrange(50_000))
+
+        store = StoreProbe(str(broken))
+        missing = lost(store)
+        assert 1 <= missing[INDEX] <= BLOCK_RECORDS[INDEX]
+        assert missing[FRAMES] == missing[QUEUES] == 0
+        store.close()
+
+        store = StoreProbe(str(broken))
+        assert store.repaired[1] > 0, "the damaged block was met, so this start copies the store"
+        assert lost(store) == missing
+        store.compact(INDEX)
+        store.write([(INDEX, b"new", b"")])
+        store.close()
+
+        store = StoreProbe(str(broken))
+        assert not any(store.repaired)
+        store.close()
+
+
+def test_a_table_that_cannot_be_opened_costs_that_table_only(directory: Path) -> None:
+    table = of_family(directory, lambda size: size > 50_000)
+    with table.open("r+b") as file:
+        file.seek(-53, 2)
+        file.write(bytes(53))
+
+    store = StoreProbe(str(directory))
+
+    assert lost(store) == {FRAMES: 0, INDEX: IN_TABLES, QUEUES: 0}
+    assert store.repaired[3] == 1
+    store.close()
+
+
+def test_damage_in_a_table_stops_a_start_that_was_told_so(directory: Path) -> None:
+    table = of_family(directory, lambda size: size > 50_000)
+    with table.open("r+b") as file:
+        file.seek(-53, 2)
+        file.write(bytes(53))
+
+    with pytest.raises(StoreRefused, match="restore it from a copy") as refusal:
+        StoreProbe(str(directory), stop_on_damage=True)
+
+    assert refusal.value.status == DAMAGED
+
+
+def test_an_exchange_that_was_cut_off_is_finished_at_the_next_start(directory: Path) -> None:
+    """The moment after the damaged store was set aside and before the copy took its place."""
+    (directory / "rocksdb").rename(directory / "rocksdb.salvaged")
+    (directory / "salvage").touch()
+
+    store = StoreProbe(str(directory))
+
+    assert lost(store) == dict.fromkeys(FAMILIES, 0)
+    assert not (directory / "salvage").exists()
+    store.close()

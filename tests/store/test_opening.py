@@ -1,0 +1,103 @@
+"""A data directory is taken, checked and given back; each way a start goes wrong has its own status and advice."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fila_server.core.storeprobe import StoreProbe, StoreRefused
+
+CONFIG = 8
+IN_USE, UNWRITABLE, TOO_NEW = 4, 5, 6
+
+
+def test_a_new_directory_is_made_with_its_parents(tmp_path: Path) -> None:
+    store = StoreProbe(str(tmp_path / "a" / "b"))
+
+    assert store.created
+    assert (tmp_path / "a" / "b" / "format").read_text() == "fila 1\n"
+    store.close()
+
+
+def test_an_old_directory_is_not_new(tmp_path: Path) -> None:
+    StoreProbe(str(tmp_path)).close()
+
+    store = StoreProbe(str(tmp_path))
+
+    assert not store.created
+    assert not any(store.repaired)
+    store.close()
+
+
+def test_a_directory_has_one_owner_at_a_time(tmp_path: Path) -> None:
+    first = StoreProbe(str(tmp_path))
+
+    with pytest.raises(StoreRefused, match=f"in use by process {os.getpid()}; stop that server") as refusal:
+        StoreProbe(str(tmp_path))
+
+    assert refusal.value.status == IN_USE
+    first.close()
+    StoreProbe(str(tmp_path)).close()
+
+
+def test_a_refused_start_leaves_the_owner_unharmed(tmp_path: Path) -> None:
+    owner = StoreProbe(str(tmp_path))
+    with pytest.raises(StoreRefused):
+        StoreProbe(str(tmp_path))
+
+    owner.write([(CONFIG, b"k", b"v")])
+
+    assert owner.get(CONFIG, b"k") == b"v"
+    owner.close()
+
+
+def test_a_file_in_the_place_of_the_directory_is_not_writable(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("not a directory")
+
+    with pytest.raises(StoreRefused, match=r"cannot be written.*set server\.data_dir") as refusal:
+        StoreProbe(str(tmp_path / "data"))
+
+    assert refusal.value.status == UNWRITABLE
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_directory_is_not_writable(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+
+    with pytest.raises(StoreRefused, match="check its owner and mode") as refusal:
+        StoreProbe(str(tmp_path))
+
+    assert refusal.value.status == UNWRITABLE
+    tmp_path.chmod(0o700)
+
+
+def test_a_newer_format_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    StoreProbe(str(tmp_path)).close()
+    (tmp_path / "format").write_text("fila 2\n")
+
+    with pytest.raises(StoreRefused, match="format 2, this server knows up to 1") as refusal:
+        StoreProbe(str(tmp_path))
+
+    assert refusal.value.status == TOO_NEW
+    assert (tmp_path / "format").read_text() == "fila 2\n"
+
+
+def test_a_lost_format_file_is_written_anew_from_the_record(tmp_path: Path) -> None:
+    StoreProbe(str(tmp_path)).close()
+    (tmp_path / "format").unlink()
+
+    StoreProbe(str(tmp_path)).close()
+
+    assert (tmp_path / "format").read_text() == "fila 1\n"
+
+
+def test_records_survive_a_restart(tmp_path: Path) -> None:
+    store = StoreProbe(str(tmp_path))
+    store.write([(CONFIG, b"a", b"1"), (CONFIG, b"b", b"2")])
+    store.write([(CONFIG, b"a", None)])
+    store.close()
+
+    store = StoreProbe(str(tmp_path))
+
+    assert store.scan(CONFIG) == [(b"b", b"2")]
+    store.close()
