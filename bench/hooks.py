@@ -60,11 +60,15 @@ def headers(i: int) -> list[tuple[bytes, bytes]]:
 class Frame:
     """As the core's ParsedFrame, as cheap as Python allows."""
 
-    count = FRAME_MESSAGES
-
     def __init__(self) -> None:
         self.all_headers = [headers(i) for i in range(FRAME_MESSAGES)]
         self.routed = 0
+
+    def queues(self) -> set[bytes]:
+        return {b"orders"}
+
+    def unrefused(self) -> range:
+        return range(FRAME_MESSAGES)
 
     def queue(self, _i: int) -> bytes:
         return b"orders"
