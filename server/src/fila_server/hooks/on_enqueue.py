@@ -1,8 +1,8 @@
 """Which fairness key, weight, cost and throttle keys a message gets, by its queue's script.
 
 One crossing into Lua carries many messages as flat arguments and returns flat values
-(on_enqueue.lua says in which order): measured, that is 2 us a message against 4.5 with
-tables built and walked from Python, and the crossing itself is paid once a batch.
+(on_enqueue.lua says in which order). Measured (bench/hooks.py): 2.7 us a message in a batch
+of 32, where a crossing for each takes 4.5; larger batches gain nothing more.
 """
 
 from __future__ import annotations
