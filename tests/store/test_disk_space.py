@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -92,7 +92,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def outsider(disk: Path, leave_bytes: int) -> Path:
     """Somebody else's file takes all but so much."""
     space = os.statvfs(disk)
-    path = Path(tempfile.mkstemp(dir=disk)[1])
+    path = disk / f"outsider-{uuid.uuid4().hex}"
     with path.open("wb") as file:
         os.posix_fallocate(file.fileno(), 0, space.f_bavail * space.f_frsize - leave_bytes)
     return path
