@@ -20,13 +20,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 import structlog
 
 from fila.v1.messages_pb2 import ItemStatus
 from fila_server import commands, errors
+from fila_server.hooks.counters import HookStatus
 from fila_server.queue_mirror import QueueMirror
 from fila_server.stream import Stream
 
@@ -46,6 +47,8 @@ class ParsedFrame(Protocol):
 
     @property
     def count(self) -> int: ...
+    def queues(self) -> set[bytes]: ...
+    def unrefused(self) -> Sequence[int]: ...
     def queue(self, i: int) -> bytes: ...
     def headers(self, i: int) -> list[tuple[bytes, bytes]]: ...
     def payload_size(self, i: int) -> int: ...
@@ -59,6 +62,12 @@ class ParsedFrame(Protocol):
     ) -> None: ...
 
 
+class LogReader(Protocol):
+    """One ReadLog call; `read` blocks on the disk."""
+
+    def read(self) -> bytes | None: ...
+
+
 class Engine(Protocol):
     """The compiled core, as the broker sees it (see core/engine.pyi)."""
 
@@ -68,6 +77,7 @@ class Engine(Protocol):
     def parse(self, kind: int, frame: bytes) -> ParsedFrame: ...
     def submit_parsed(self, token: int, parsed: Any) -> None: ...  # what its own parse() gave
     def drain(self) -> list[tuple[int, int, int, bytes]]: ...
+    def log_reader(self, request: bytes) -> LogReader: ...
     def start(self) -> None: ...
     def stop(self) -> None: ...
 
@@ -80,12 +90,23 @@ class EnqueueHooks(Protocol):
         """True while any queue has a script; frames skip the stage otherwise."""
         ...
 
+    def concerns(self, parsed: ParsedFrame) -> bool:
+        """True when a message of the frame goes to a queue with a script; other frames skip the stage too."""
+        ...
+
     async def route(self, parsed: ParsedFrame) -> None:
-        """Decide the routing of each message of the frame. Never fails an enqueue."""
+        """Decide the routing of each message of the frame; may take until a failing script works again.
+
+        Never fails an enqueue for what a script does; raises Overloaded when no more can wait.
+        """
         ...
 
     def check_scripts(self, on_enqueue_script: str, on_failure_script: str) -> None:
         """Compile both (empty = none); raise errors.Invalid naming the field when one is no good."""
+        ...
+
+    def status(self, queue: str) -> Sequence[HookStatus]:
+        """Return how the queue's scripts are doing, one entry each."""
         ...
 
 
@@ -94,13 +115,21 @@ class NoHooks:
 
     scripted = False
 
+    def concerns(self, parsed: ParsedFrame) -> bool:
+        """No frame needs a hook."""
+        return False
+
     async def route(self, parsed: ParsedFrame) -> None:
         """Leave the declarative policy to the core."""
 
     def check_scripts(self, on_enqueue_script: str, on_failure_script: str) -> None:
         """Refuse: a script that never runs would be worse than none."""
         if on_enqueue_script or on_failure_script:
-            raise errors.Unimplemented("this broker runs no hooks yet; leave the scripts out")
+            raise errors.Unimplemented("this broker runs no hooks; leave the scripts out")
+
+    def status(self, queue: str) -> Sequence[HookStatus]:
+        """No scripts, nothing to tell."""
+        return ()
 
 
 EventHandler = Callable[[int, bytes], None]
@@ -212,14 +241,9 @@ class Broker:
             return self._call(kind, frame)
         self._check_open()
         parsed = self._engine.parse(kind, frame)
-        await self._hooks.route(parsed)
-        token, waiter = self._expect()
-        try:
-            self._engine.submit_parsed(token, parsed)
-        except BaseException:
-            del self._waiters[token]
-            raise
-        return waiter
+        if self._hooks.concerns(parsed):
+            await self._hooks.route(parsed)
+        return self._submit_parsed(parsed)
 
     async def lease(self, frame: bytes) -> bytes:
         """A pull. It may wait in the core, so a caller that goes away is taken back out."""
@@ -248,6 +272,13 @@ class Broker:
             raise
         return stream
 
+    async def read_log(self, frame: bytes) -> AsyncIterator[bytes]:
+        """The pieces of a ReadLog, each read in a thread that the loop can spare."""
+        self._check_open()
+        reader = self._engine.log_reader(frame)
+        while (piece := await self._loop.run_in_executor(None, reader.read)) is not None:
+            yield piece
+
     def post(self, kind: int, token: int, frame: bytes) -> None:
         """Submit what has no answer and must not be lost, even when the mailbox is full just now."""
         if self._unposted:
@@ -272,8 +303,25 @@ class Broker:
     def _call(self, kind: int, frame: bytes) -> asyncio.Future[bytes]:
         return self._submit(kind, frame)[1]
 
-    async def _routed_call(self, kind: int, frame: bytes) -> bytes:
-        return await (await self.admit(kind, frame))
+    def _routed_call(self, kind: int, frame: bytes) -> Awaitable[bytes]:
+        self._check_open()
+        parsed = self._engine.parse(kind, frame)
+        if self._hooks.concerns(parsed):
+            return self._route_and_submit(parsed)
+        return self._submit_parsed(parsed)
+
+    async def _route_and_submit(self, parsed: ParsedFrame) -> bytes:
+        await self._hooks.route(parsed)
+        return await self._submit_parsed(parsed)
+
+    def _submit_parsed(self, parsed: ParsedFrame) -> asyncio.Future[bytes]:
+        token, waiter = self._expect()
+        try:
+            self._engine.submit_parsed(token, parsed)
+        except BaseException:
+            del self._waiters[token]
+            raise
+        return waiter
 
     def _submit(self, kind: int, frame: bytes) -> tuple[int, asyncio.Future[bytes]]:
         token, waiter = self._expect()

@@ -5,6 +5,8 @@ Tests and the simulation do so under their own clock; `scheduler_thread.Engine` 
 the real one.
 """
 
+import time
+
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -296,6 +298,8 @@ cdef class CoreEngine:
         if not self.is_open:
             return
         self.is_open = False
+        while self.readers:                 # each is at most one piece long
+            time.sleep(0.001)
         # The tables first: letting go of them fills a batch, which nobody writes.
         forget_all(core)
         batch_clear(core.settles)
@@ -429,6 +433,12 @@ cdef class CoreEngine:
             "timers": core.timers.count, "mailbox": core.mailbox.count, "epoch": core.epoch, "durable": core.durable,
             "latency": [core.counters.latency[i] for i in range(32)],
         }
+
+    def log_reader(self, bytes request):
+        """A reader for one ReadLogRequest; see readlog.LogReader."""
+        from fila_server.core.readlog import LogReader
+
+        return LogReader(self, request)
 
     def wal_report(self):
         """What opening found in the write-ahead log; all zero after a clean stop."""

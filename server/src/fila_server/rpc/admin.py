@@ -1,13 +1,14 @@
 """FilaAdmin: rare calls, typed by people. Everything is parsed and checked here, in Python.
 
 A method is a row of the table in `handlers`: its command, its request type, and its
-check. Two calls need more than a check: CreateQueue sends the complete config, and
-UpdateQueue merges what its mask names into the config that is there.
+check. A few need more than a check: CreateQueue sends the complete config, UpdateQueue
+merges what its mask names into the config that is there, GetStats adds what the hooks
+counted, and Redrive is a walk of its own (redrive.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 import grpc
@@ -17,6 +18,8 @@ from fila.v1 import admin_pb2 as pb
 from fila_server import commands, errors
 from fila_server import queue_rules as rules
 from fila_server.broker import Broker
+from fila_server.hooks.counters import HookStatus
+from fila_server.redrive import Redrive
 from fila_server.rpc.admin_rules import AdminRules
 from fila_server.rpc.service import Context
 from fila_server.rpc.status import abort
@@ -37,7 +40,6 @@ def handlers(broker: Broker, limits: Limits) -> grpc.GenericRpcHandler:
         "ListQueues": (commands.LIST_QUEUES, pb.ListQueuesRequest, check.nothing),
         "PurgeQueue": (commands.PURGE_QUEUE, pb.PurgeQueueRequest, check.view),
         "PeekMessages": (commands.PEEK_MESSAGES, pb.PeekMessagesRequest, check.peek),
-        "GetStats": (commands.GET_STATS, pb.GetStatsRequest, check.stats),
         "SetConfig": (commands.SET_CONFIG, pb.SetConfigRequest, check.set_config),
         "GetConfig": (commands.GET_CONFIG, pb.GetConfigRequest, check.config_key),
         "ListConfig": (commands.LIST_CONFIG, pb.ListConfigRequest, check.prefix),
@@ -56,13 +58,14 @@ def handlers(broker: Broker, limits: Limits) -> grpc.GenericRpcHandler:
     }
     methods["CreateQueue"] = grpc.unary_unary_rpc_method_handler(_answering(queues.create))
     methods["UpdateQueue"] = grpc.unary_unary_rpc_method_handler(_answering(queues.update))
-    methods["Redrive"] = grpc.unary_unary_rpc_method_handler(_answering(_refuse_redrive))
-    methods["ReadLog"] = grpc.unary_stream_rpc_method_handler(_refuse_read_log)
+    methods["GetStats"] = grpc.unary_unary_rpc_method_handler(_answering(queues.stats))
+    methods["Redrive"] = grpc.unary_unary_rpc_method_handler(_answering(queues.redrive))
+    methods["ReadLog"] = grpc.unary_stream_rpc_method_handler(_reading_log(broker, check))
     return grpc.method_handlers_generic_handler(SERVICE, methods)
 
 
 class _Queues:
-    """The two calls that carry a config."""
+    """The calls that are more than one command with its check."""
 
     def __init__(self, broker: Broker, limits: Limits, check: AdminRules) -> None:
         self._broker = broker
@@ -93,6 +96,40 @@ class _Queues:
             return await self._broker.call(commands.UPDATE_QUEUE, complete.SerializeToString())
 
 
+    async def stats(self, frame: bytes) -> bytes:
+        request = parse(pb.GetStatsRequest, frame)
+        self._check.stats(request)
+        reply = await self._broker.call(commands.GET_STATS, frame)
+        scripts = self._broker.hooks.status(request.queue)
+        return with_hooks(reply, scripts) if scripts else reply
+
+    async def redrive(self, frame: bytes) -> bytes:
+        request = parse(pb.RedriveRequest, frame)
+        self._check.redrive(request)
+        redriven = await Redrive(self._broker, request).run()
+        return pb.RedriveResponse(redriven=redriven).SerializeToString()
+
+
+_BREAKER_BY_STATE = {
+    "closed": pb.BREAKER_STATE_CLOSED,
+    "half_open": pb.BREAKER_STATE_HALF_OPEN,
+    "open": pb.BREAKER_STATE_OPEN,
+}
+_GRAVITY = list(_BREAKER_BY_STATE)
+
+
+def with_hooks(reply: bytes, scripts: Sequence[HookStatus]) -> bytes:
+    """Add to a GetStats reply what only the edge knows: how the queue's scripts are doing."""
+    stats = pb.GetStatsResponse.FromString(reply)
+    for script in scripts:
+        stats.hook_fallbacks += script.counters.fallbacks
+        stats.hook_errors += script.counters.errors
+        stats.weights_clamped_total += script.counters.clamped_weights
+    worst = max((script.breaker for script in scripts), key=_GRAVITY.index)
+    stats.breaker_state = _BREAKER_BY_STATE[worst]
+    return stats.SerializeToString()
+
+
 def parse(request_type: type[Any], frame: bytes) -> Any:
     """Parse a request, or say which field is broken."""
     try:
@@ -121,9 +158,13 @@ def _answering(call: Callable[[bytes], Awaitable[bytes]]) -> Callable[[bytes, Co
     return handle
 
 
-async def _refuse_redrive(_frame: bytes) -> bytes:
-    raise errors.Unimplemented("Redrive is not implemented by this version of fila-server")
+def _reading_log(broker: Broker, check: AdminRules) -> Callable[[bytes, Context], AsyncIterator[bytes]]:
+    async def handle(frame: bytes, context: Context) -> AsyncIterator[bytes]:
+        try:
+            check.read_log(parse(pb.ReadLogRequest, frame))
+            async for piece in broker.read_log(frame):
+                yield piece
+        except Exception as error:
+            await abort(context, error)
 
-
-async def _refuse_read_log(_frame: bytes, context: Context) -> None:
-    await abort(context, errors.Unimplemented("ReadLog is not implemented by this version of fila-server"))
+    return handle

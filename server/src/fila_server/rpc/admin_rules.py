@@ -5,6 +5,7 @@ Queue configs have rules of their own, in queue_rules.py.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from fila.v1 import admin_pb2 as pb
@@ -12,6 +13,7 @@ from fila_server import queue_rules as rules
 from fila_server.errors import Invalid, LimitExceeded
 from fila_server.settings import Limits
 
+READ_LOG_BATCH_MAX = 10_000
 PEEK_MESSAGES_MAX = 1_000
 STATS_KEYS_MAX = 100_000
 
@@ -45,6 +47,12 @@ class AdminRules:
             rules.check_name("channel", request.channel, bytes_max=rules.NAME_BYTES_MAX)
         self._bytes("fairness_key", request.fairness_key, self._limits.fairness_key_bytes_max)
 
+    def read_log(self, request: pb.ReadLogRequest) -> None:
+        """A range of a queue's log."""
+        self.queue(request)
+        self._bytes("fairness_key", request.fairness_key, self._limits.fairness_key_bytes_max)
+        self._at_most("max_batch", request.max_batch, READ_LOG_BATCH_MAX)
+
     def peek(self, request: pb.PeekMessagesRequest) -> None:
         self.view(request)
         self._at_most("max_messages", request.max_messages, PEEK_MESSAGES_MAX)
@@ -54,6 +62,13 @@ class AdminRules:
         if request.channel:
             rules.check_name("channel", request.channel, bytes_max=rules.NAME_BYTES_MAX)
         self._at_most("max_keys", request.max_keys, STATS_KEYS_MAX)
+
+    def redrive(self, request: pb.RedriveRequest) -> None:
+        rules.check_name("dlq_queue", request.dlq_queue)
+        if not (math.isfinite(request.rate_per_second) and request.rate_per_second >= 0):
+            raise Invalid(
+                "rate_per_second", f"must be 0 (no pace) or a finite number above, got {request.rate_per_second}"
+            )
 
     def config_key(self, request: Any) -> None:
         if not request.key:

@@ -1,0 +1,310 @@
+"""ReadLog: a queue's retained messages by offset or time, read from the disk and from nothing else.
+
+It shares no memory with the scheduler thread, only the store, which takes many readers: so it
+can't delay a delivery, and it is called from whatever thread the edge can spare. Each piece
+is read on a snapshot of its own, let go before the piece is sent, so that a slow reader
+doesn't keep what is deleted meanwhile on the disk. What goes away between two pieces is gone.
+"""
+
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memcmp, memset
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+
+from fila_server import errors
+from fila_server.core.buffer cimport (
+    Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, read_u64be, take_slice, take_u64be, take_u8,
+    take_varint, take_zigzag, write_u64be, read_u32be,
+)
+from fila_server.core.engine cimport CoreEngine
+from fila_server.core.records cimport VERSION, WITH_EXPLICIT, WITH_TIMES
+from fila_server.core.rocksdb cimport rocksdb_iter_seek_for_prev, rocksdb_iterator_t, rocksdb_snapshot_t
+from fila_server.core.store cimport (
+    FRAMES, INDEX, QUEUES, STORE_OK, Store, StoreError, scan_free, scan_key, scan_next, scan_seek, scan_seek_first,
+    scan_valid, scan_value, store_get_many, store_iterate, store_snapshot, store_snapshot_release,
+)
+from fila_server.core.wire cimport Fields, View, fields_parse, put_message, put_number_field, timestamp_ms
+
+cdef enum:
+    BATCH_DEFAULT = 100
+    BATCH_MAX = 10000
+    PIECE_BYTES_MAX = 2097152           # of messages; under 4 MiB with the largest frame's rest
+    FRAMES_PER_PIECE_MAX = 4096         # a filter that matches little answers empty pieces now and then
+
+cdef struct Routing:
+    Slice key
+    uint64_t weight
+    uint64_t cost
+    Slice set
+
+cdef struct Range:
+    uint64_t queue_number
+    uint64_t next_offset                # where to go on
+    uint64_t to_offset                  # below
+    int64_t  from_ms
+    int64_t  to_ms
+    Slice    key
+    Slice    queue
+    uint32_t batch
+
+
+cdef void _throttle_names(View* view, Slice set) noexcept nogil:
+    cdef Cursor c
+    cdef uint32_t length
+    c.at, c.end, c.bad = set.at, set.at + set.length, False
+    view.throttle_count = 0
+    while c.end - c.at >= 4 and view.throttle_count < 16:
+        length = read_u32be(c.at)
+        c.at += 4
+        view.throttle[view.throttle_count] = take_slice(&c, length)
+        if c.bad:
+            return
+        view.throttle_count += 1
+
+
+cdef uint32_t _frame(Range* range_, uint64_t first_offset, Slice index, Slice body, uint32_t most, Buffer* out, Buffer* tail) noexcept nogil:
+    """Encode what the range wants of one frame; returns how many, and moves `next_offset`."""
+    cdef Cursor c
+    cdef uint8_t flags
+    cdef uint64_t count, id_high, id_low, number, at = 0
+    cdef int64_t appended_ms, delta
+    cdef Routing* routings
+    cdef Routing* routing
+    cdef uint32_t i, known = 0, taken = 0
+    cdef View view
+    memset(&view, 0, sizeof(View))
+    c.at, c.end, c.bad = index.at, index.at + index.length, False
+    if take_u8(&c) != VERSION:
+        return 0
+    flags = take_u8(&c)
+    count = take_varint(&c)
+    id_high = take_u64be(&c)
+    id_low = take_u64be(&c)
+    appended_ms = <int64_t> take_varint(&c)
+    take_varint(&c)
+    if c.bad or count == 0 or count > index.length:
+        return 0
+    routings = <Routing*> must_malloc(count * sizeof(Routing))
+    for i in range(<uint32_t> count):
+        number = take_varint(&c)
+        if number > known:
+            break
+        if number == 0:
+            routing = &routings[known]
+            known += 1
+            routing.key = take_slice(&c, take_varint(&c))
+            routing.weight = take_varint(&c)
+            routing.cost = take_varint(&c)
+            routing.set = take_slice(&c, take_varint(&c))
+        else:
+            routing = &routings[number - 1]
+        at += take_varint(&c)
+        view.body_length = <uint32_t> take_varint(&c)
+        view.body = body.at + at
+        at += view.body_length
+        delta = take_zigzag(&c)
+        if flags & WITH_TIMES:
+            take_varint(&c)
+            take_varint(&c)
+        view.id_high, view.id_low, view.offset = id_high, id_low + i, first_offset + i
+        view.appended_ms, view.enqueued_ms = appended_ms, appended_ms + delta
+        if flags & WITH_EXPLICIT:
+            view.id_high = take_u64be(&c)
+            view.id_low = take_u64be(&c)
+            view.offset = first_offset + take_varint(&c)
+            view.enqueued_ms = <int64_t> take_varint(&c)
+            view.appended_ms = <int64_t> take_varint(&c)
+        if c.bad or at > body.length:
+            break
+        if view.offset < range_.next_offset:
+            continue
+        if view.offset >= range_.to_offset or taken == most or (taken and out.length > PIECE_BYTES_MAX):
+            break
+        range_.next_offset = view.offset + 1
+        if view.appended_ms < range_.from_ms or view.appended_ms >= range_.to_ms:
+            continue
+        if range_.key.length and (
+            routing.key.length != range_.key.length
+            or memcmp(routing.key.at, range_.key.at, range_.key.length) != 0
+        ):
+            continue
+        view.fairness_key = routing.key
+        view.weight = <uint32_t> routing.weight
+        view.cost = <uint32_t> routing.cost
+        view.queue = range_.queue
+        _throttle_names(&view, routing.set)
+        put_message(out, 1, &view, tail)
+        taken += 1
+    free(routings)
+    return taken
+
+
+cdef rocksdb_iterator_t* _seek(Store* store, const rocksdb_snapshot_t* snapshot, uint64_t queue_number, uint64_t offset) noexcept nogil:
+    """A scan of INDEX at the frame that holds `offset`, or at the first one behind it."""
+    cdef rocksdb_iterator_t* scan = store_iterate(store, INDEX, snapshot)
+    cdef char key[16]
+    cdef const char* found
+    cdef size_t length
+    write_u64be(key, queue_number)
+    write_u64be(key + 8, offset)
+    rocksdb_iter_seek_for_prev(scan, key, 16)
+    if scan_valid(scan):
+        found = scan_key(scan, &length)
+        if length == 16 and memcmp(found, key, 8) == 0:
+            return scan
+    scan_seek(scan, key, 16)
+    return scan
+
+
+cdef bint _piece(Store* store, Range* range_, Buffer* out, Buffer* tail) noexcept nogil:
+    """One response's messages; False when the range is at its end."""
+    cdef const rocksdb_snapshot_t* snapshot = store_snapshot(store)
+    cdef rocksdb_iterator_t* scan = _seek(store, snapshot, range_.queue_number, range_.next_offset)
+    cdef const char* keys[1]
+    cdef size_t key_length, value_length
+    cdef char* value = NULL
+    cdef int status
+    cdef StoreError error
+    cdef Slice index
+    cdef Slice body
+    cdef uint64_t first, before
+    cdef uint32_t taken = 0
+    cdef uint32_t looked = 0
+    cdef bint more = False
+    while scan_valid(scan):
+        keys[0] = scan_key(scan, &key_length)
+        if key_length != 16 or read_u64be(keys[0]) != range_.queue_number:
+            break
+        first = read_u64be(keys[0] + 8)
+        if first >= range_.to_offset:
+            break
+        if taken == range_.batch or out.length > PIECE_BYTES_MAX or looked == FRAMES_PER_PIECE_MAX:
+            more = True
+            break
+        looked += 1
+        index.at = scan_value(scan, &value_length)
+        index.length = <uint32_t> value_length
+        store_get_many(store, FRAMES, snapshot, 1, keys, &key_length, &value, &value_length, &status, &error)
+        before = range_.next_offset
+        if status == STORE_OK and value != NULL:
+            body.at, body.length = value, <uint32_t> value_length
+            taken += _frame(range_, first, index, body, range_.batch - taken, out, tail)
+        free(value)
+        value = NULL
+        if taken == range_.batch or out.length > PIECE_BYTES_MAX:
+            more = True                 # there may be more in this very frame
+            break
+        if range_.next_offset == before and first >= before:
+            range_.next_offset = first + 1
+        scan_next(scan)
+    scan_free(scan)
+    store_snapshot_release(store, snapshot)
+    return more
+
+
+cdef class LogReader:
+    """One ReadLog call: `read()` gives ReadLogResponse after ReadLogResponse, then None."""
+
+    cdef CoreEngine engine
+    cdef bytes request
+    cdef Range range
+    cdef bint ended
+
+    def __init__(self, CoreEngine engine, bytes request):
+        """Find the queue and fix the end of the range.
+
+        Raises errors.QueueNotFound, errors.Invalid for a time that is none.
+        """
+        cdef Fields fields
+        cdef bint bad = False
+        cdef Range* r = &self.range
+        self.engine = engine
+        self.request = request
+        memset(r, 0, sizeof(Range))
+        if not fields_parse(&fields, PyBytes_AS_STRING(request), PyBytes_GET_SIZE(request)):
+            raise errors.Invalid("request", "the bytes are no valid ReadLogRequest")
+        r.queue, r.key = fields.text[1], fields.text[6]
+        r.next_offset = fields.number[2]
+        r.to_offset = fields.number[3]
+        r.from_ms = timestamp_ms(fields.text[4], &bad) if fields.seen & (1 << 4) else 0
+        r.to_ms = timestamp_ms(fields.text[5], &bad) if fields.seen & (1 << 5) else INT64_MAX
+        if bad:
+            raise errors.Invalid("from_time, to_time", "must lie between the years 1 and 9999")
+        r.batch = min(fields.number[7], <uint64_t> BATCH_MAX) if fields.number[7] else BATCH_DEFAULT
+        if not engine.is_open:
+            raise errors.Unavailable("the broker is shutting down; connect again")
+        self._find()
+        if r.queue_number == 0:
+            raise errors.QueueNotFound(r.queue.at[:r.queue.length].decode("utf-8", "replace"))
+
+    cdef void _find(self) noexcept nogil:
+        """The queue's number, and the head as of now."""
+        cdef rocksdb_iterator_t* scan = store_iterate(&self.engine.core.store, QUEUES, NULL)
+        cdef const char* key
+        cdef size_t length
+        cdef Cursor c
+        cdef Slice name
+        cdef Range* r = &self.range
+        scan_seek_first(scan)
+        while scan_valid(scan):
+            key = scan_key(scan, &length)
+            if length == 8:
+                c.at = scan_value(scan, &length)
+                c.end, c.bad = c.at + length, False
+                take_u8(&c)
+                name = take_slice(&c, take_varint(&c))
+                if not c.bad and name.length == r.queue.length and memcmp(name.at, r.queue.at, name.length) == 0:
+                    r.queue_number = read_u64be(key)
+                    break
+            scan_next(scan)
+        scan_free(scan)
+        if r.queue_number and r.to_offset == 0:
+            r.to_offset = self._head()
+
+    cdef uint64_t _head(self) noexcept nogil:
+        cdef rocksdb_iterator_t* scan = _seek(&self.engine.core.store, NULL, self.range.queue_number, <uint64_t> -1)
+        cdef const char* key
+        cdef size_t length
+        cdef uint64_t head = 0
+        cdef Cursor c
+        cdef uint64_t count
+        if scan_valid(scan):
+            key = scan_key(scan, &length)
+            if length == 16 and read_u64be(key) == self.range.queue_number:
+                head = read_u64be(key + 8)
+                c.at = scan_value(scan, &length)
+                c.end, c.bad = c.at + length, False
+                take_u8(&c)
+                # Offsets of a rewritten frame have gaps: then nothing below 2^32 behind its first is missed.
+                if take_u8(&c) & WITH_EXPLICIT:
+                    head += <uint64_t> 1 << 32
+                else:
+                    head += take_varint(&c)
+        scan_free(scan)
+        return head
+
+    def read(self):
+        """The next response's bytes, or None at the end. Reads the disk: not for the I/O loop's thread."""
+        cdef Buffer out
+        cdef Buffer tail
+        cdef bint more
+        cdef bytes payload
+        if self.ended or not self.engine.is_open:
+            return None
+        buffer_init(&out)
+        buffer_init(&tail)
+        self.engine.readers += 1            # under the GIL, as is closing's look at it
+        with nogil:
+            more = _piece(&self.engine.core.store, &self.range, &out, &tail)
+        self.engine.readers -= 1
+        self.ended = not more
+        if out.length == 0 and self.ended:
+            buffer_free(&out)
+            buffer_free(&tail)
+            return None
+        put_number_field(&out, 2, self.range.next_offset)
+        payload = PyBytes_FromStringAndSize(out.data, out.length)
+        buffer_free(&out)
+        buffer_free(&tail)
+        return payload
