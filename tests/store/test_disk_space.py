@@ -112,13 +112,14 @@ def test_below_the_floor_the_disk_is_low_and_the_ballast_is_given_up_only_later(
 
 def test_without_ballast_the_last_megabytes_are_critical_until_there_is_room_again(small_disk: Path) -> None:
     disk = DiskProbe(str(small_disk), min_free_bytes=64 * MIB, ballast_bytes=16 * MIB)
-    outsider(small_disk, 1 * MIB)
-    disk.check()
     taken = outsider(small_disk, 1 * MIB)
+    disk.check()
+    rest = outsider(small_disk, 1 * MIB)
     assert disk.check() == CRITICAL
     assert not disk.restore_ballast()
 
     taken.unlink()
+    rest.unlink()
 
     assert disk.check() == ROOMY
     assert disk.restore_ballast()
