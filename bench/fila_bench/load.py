@@ -120,7 +120,7 @@ class Load:
                 raise LoadFailed(
                     f"{counter.name.lower()} reached {self.total(counter)} of {count} in {timeout_s} s"
                 )
-            time.sleep(0.01)
+            time.sleep(0.002)
         return time.monotonic() - began
 
     def _snapshot(self) -> dict[Counter, int]:

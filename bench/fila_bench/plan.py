@@ -73,7 +73,7 @@ class ProducerPlan:
             yield frames.enqueue_stream_body(frames.enqueue_batch(self.queue, messages))
 
     def _message(self, key: int, payload: bytes) -> bytes:
-        return frames.enqueue_message({self.key_header: f"k{key}", **self.extra_headers}, payload)
+        return frames.enqueue_message({self.key_header: key_text(key), **self.extra_headers}, payload)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +89,11 @@ class ConsumerPlan:
 
     message_count: int = 0
     sessions: int = 1
+
+
+def key_text(number: int) -> str:
+    """Fairness keys of one length, so that loads of few and of many keys carry messages of the same size."""
+    return f"k{number:07}"
 
 
 def now_ns() -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from fila_bench.admin import Admin
 from fila_bench.load import Load
-from fila_bench.plan import ConsumerPlan, Counter, ProducerPlan
+from fila_bench.plan import ConsumerPlan, Counter, ProducerPlan, key_text
 from fila_bench.registry import Budget, benchmark
 from fila_bench.report import Finding
 from fila_bench.server import Server
@@ -90,7 +90,7 @@ def memory(budget: Budget) -> Iterator[Finding]:
         unit="bytes",
         reach=250,
         better="less",
-        details={"text included, bytes a key": len(f"k{count}")},
+        details={"text included, bytes a key": len(key_text(count - 1))},
     )
 
 

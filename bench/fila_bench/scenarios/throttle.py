@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from fila_bench.admin import Admin
 from fila_bench.callers import Callers, Listener, call, in_process, listen, percentile
 from fila_bench.load import Load
-from fila_bench.plan import ConsumerPlan, Counter, ProducerPlan
+from fila_bench.plan import ConsumerPlan, Counter, ProducerPlan, key_text
 from fila_bench.registry import Budget, benchmark
 from fila_bench.report import Finding
 from fila_bench.scenarios.full_life import QUEUE
@@ -31,7 +31,7 @@ def _throttled(budget: Budget, buckets: int, rate_per_s: float, *, busy: bool) -
     with Server() as server:
         with Admin(server.address) as admin:
             for bucket in range(buckets):
-                admin.set_config(f"throttle.tenant:k{bucket}", f"{rate_per_s},1")
+                admin.set_config(f"throttle.tenant:{key_text(bucket)}", f"{rate_per_s},1")
             admin.create(QUEUE, fairness_key_header="tenant", throttle_key_headers=["tenant"])
             if busy:
                 admin.create("other", fairness_key_header="tenant")
@@ -110,8 +110,8 @@ def free_beside_throttled(budget: Budget) -> Iterator[Finding]:
             if backlog:
                 _fill(server, backlog, keys=1, provider="slow")
             heard = in_process(listen, Listener(address=server.address, queue=QUEUE, seconds=budget.seconds))
-            # The same tenant, k0, whose other messages all wait for the slow provider.
-            headers = {"tenant": "k0", "provider": "free"}
+            # The same tenant, whose other messages all wait for the slow provider.
+            headers = {"tenant": key_text(0), "provider": "free"}
             plan = Callers(
                 address=server.address, queue=QUEUE, rate_per_s=300, seconds=budget.seconds, headers=headers
             )
