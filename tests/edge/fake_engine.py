@@ -36,6 +36,12 @@ class FakeParsed:
         self.count = 1
         self.routed: list[tuple[object, ...]] = []
 
+    def queues(self) -> set[bytes]:
+        return {b"orders"}
+
+    def unrefused(self) -> range:
+        return range(self.count)
+
     def queue(self, i: int) -> bytes:
         return b"orders"
 

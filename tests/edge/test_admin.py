@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from fila.v1 import admin_pb2, admin_pb2_grpc
 from fila_server import commands, errors, queue_rules
 from fila_server.broker import Broker, ParsedFrame
+from fila_server.hooks.counters import HookStatus
 from fila_server.rpc.wire_fault import explain
 from fila_server.settings import Limits
 from tests.edge.fake_engine import FakeAdmin, FakeEngine
@@ -145,8 +146,14 @@ async def test_a_script_given_to_a_broker_without_hooks_is_unimplemented(
 class _Compiler:
     scripted = False
 
+    def concerns(self, parsed: ParsedFrame) -> bool:
+        return False
+
     async def route(self, parsed: ParsedFrame) -> None:
         return None
+
+    def status(self, queue: str) -> list[HookStatus]:
+        return []
 
     def check_scripts(self, on_enqueue_script: str, on_failure_script: str) -> None:
         if "syntax" in on_enqueue_script:
@@ -309,20 +316,11 @@ async def test_a_bad_request_never_reaches_the_core(
 
 
 async def test_a_request_that_is_right_reaches_the_core_as_it_came(stub: Any, engine: FakeEngine) -> None:
-    request = admin_pb2.SetConfigRequest(key="throttle.acme", value="5,5")
+    request = admin_pb2.SetConfigRequest(key="feature.acme", value="on")
 
     await stub.SetConfig(request)
 
     assert [frame for _, frame in engine.of(commands.SET_CONFIG)] == [request.SerializeToString()]
-
-
-async def test_what_comes_later_says_so(stub: Any) -> None:
-    code, details = await _refusal(stub.Redrive(admin_pb2.RedriveRequest(dlq_queue="q.dlq")))
-    assert code is grpc.StatusCode.UNIMPLEMENTED
-    assert "Redrive is not implemented" in details
-    call = stub.ReadLog(admin_pb2.ReadLogRequest(queue="q"))
-    code, _ = await _refusal(call.read())
-    assert code is grpc.StatusCode.UNIMPLEMENTED
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from fila.v1 import admin_pb2
 from fila_server import commands, errors
 from fila_server.broker import Broker, ParsedFrame
+from fila_server.hooks.counters import HookStatus
 from fila_server.stream import INBOX_FRAMES_MAX
 from tests.edge.fake_engine import FakeAdmin, FakeEngine, ok, refused
 
@@ -236,6 +237,10 @@ class _Hooks:
     def __init__(self, *, scripted: bool) -> None:
         self.scripted = scripted
         self.go_on = asyncio.Event()
+        self.queue = b"orders"
+
+    def concerns(self, parsed: ParsedFrame) -> bool:
+        return self.queue in parsed.queues()
 
     async def route(self, parsed: ParsedFrame) -> None:
         await self.go_on.wait()
@@ -243,6 +248,9 @@ class _Hooks:
 
     def check_scripts(self, on_enqueue_script: str, on_failure_script: str) -> None:
         return None
+
+    def status(self, queue: str) -> list[HookStatus]:
+        return []
 
 
 async def test_a_frame_of_a_scripted_broker_is_routed_before_it_enters_the_mailbox(
@@ -267,6 +275,21 @@ async def test_frames_skip_the_stage_while_no_queue_has_a_script(engine: FakeEng
 
     assert await broker.call(commands.ENQUEUE, b"frame") == b"stored"
     assert engine.parsed == []
+
+
+async def test_a_frame_of_other_queues_skips_the_stage_and_keeps_its_place(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    hooks = _Hooks(scripted=True)
+    hooks.queue = b"scripted"
+    broker.use_hooks(hooks)
+    engine.answers[commands.ENQUEUE] = ok(b"stored")
+
+    call = broker.call(commands.ENQUEUE, b"frame")
+
+    assert isinstance(call, asyncio.Future), "it is in the mailbox already"
+    assert await call == b"stored"
+    assert engine.parsed[0].routed == []
 
 
 async def test_acks_never_pass_through_hooks(engine: FakeEngine, broker: Broker) -> None:
@@ -384,3 +407,23 @@ async def test_draining_does_not_wait_for_ever(engine: FakeEngine) -> None:
 
     with pytest.raises(errors.Unavailable):
         await stuck
+
+
+async def test_the_other_forms_of_a_throttle_are_mirrored_as_the_core_has_them(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    values = {"throttle.acme": "5,9", "throttle:acme:rate": "5", "throttle:acme:burst": "9"}
+
+    def get(frame: bytes) -> tuple[int, bytes]:
+        value = values[admin_pb2.GetConfigRequest.FromString(frame).key]
+        return ok(admin_pb2.GetConfigResponse(value=value).SerializeToString())(frame)
+
+    heard: dict[str, str] = {}
+    broker.mirror.listen_config(heard.__setitem__)
+    engine.answers[commands.SET_CONFIG] = ok()
+    engine.answers[commands.GET_CONFIG] = get
+
+    request = admin_pb2.SetConfigRequest(key="throttle:acme:rate", value="5")
+    await broker.call(commands.SET_CONFIG, request.SerializeToString())
+
+    assert broker.runtime_config == heard == values

@@ -25,6 +25,7 @@ ROWS = [
     (errors.SourceQueueGone("q.dlq", "q"), "FAILED_PRECONDITION", "SOURCE_QUEUE_GONE"),
     (errors.Overloaded("full"), "RESOURCE_EXHAUSTED", "OVERLOADED"),
     (errors.QueueFull("full"), "RESOURCE_EXHAUSTED", "QUEUE_FULL"),
+    (errors.HooksFull("full"), "RESOURCE_EXHAUSTED", "HOOKS_FULL"),
     (errors.DiskFloor("full"), "RESOURCE_EXHAUSTED", "DISK_FLOOR"),
     (errors.Unavailable("bye"), "UNAVAILABLE", "SHUTTING_DOWN"),
     (errors.Unimplemented("later"), "UNIMPLEMENTED", "UNIMPLEMENTED"),

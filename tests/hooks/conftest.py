@@ -158,10 +158,13 @@ class FakeFrame:
 
     messages: list[tuple[bytes, list[tuple[bytes, bytes]]]]
     routings: dict[int, Routing] = field(default_factory=dict)
+    refused: set[int] = field(default_factory=set)
 
-    @property
-    def count(self) -> int:
-        return len(self.messages)
+    def queues(self) -> set[bytes]:
+        return {queue for queue, _ in self.messages}
+
+    def unrefused(self) -> Sequence[int]:
+        return [i for i in range(len(self.messages)) if i not in self.refused]
 
     def queue(self, i: int) -> bytes:
         return self.messages[i][0]

@@ -297,6 +297,21 @@ async def test_the_waiting_room_is_bounded(clock):
     assert stage.held_count == 0
 
 
+async def test_a_stage_that_closes_lets_nobody_wait(clock):
+    stage = HookStage(now_ns=clock, seed=1, sleep=never)
+    stage.set_queue("orders", "function on_enqueue(msg) error('x') end", fallback=FALLBACK_HOLD)
+    waiting = asyncio.ensure_future(stage.route(frame("a")))
+    await asyncio.sleep(0)
+
+    stage.close()
+
+    with pytest.raises(errors.Unavailable):
+        await asyncio.wait_for(waiting, 5)
+    with pytest.raises(errors.Unavailable):
+        await stage.route(frame("b"))
+    assert stage.held_count == 0
+
+
 async def test_try_route_says_which_messages_have_to_wait(stage):
     stage.set_queue("orders", BROKEN_ON_DEMAND, fallback=FALLBACK_HOLD)
     messages = FakeFrame([(b"orders", []), (b"orders", [(b"poison", b"1")]), (b"orders", [])])
@@ -369,13 +384,14 @@ def test_a_config_value_longer_than_the_limit_is_refused(stage):
         (("undefined.x = 1", ""), "on_enqueue_script", "on_enqueue:1:"),
         (("", "return return"), "on_failure_script", "on_failure:1:"),
         ((BY_TENANT, BY_TENANT), "on_failure_script", "does not define function on_failure"),
+        (("local x = " + "(" * 10000, ""), "on_enqueue_script", "nests too deeply"),
         (("--" + "x" * 65536, ""), "on_enqueue_script", "65536"),
     ],
 )
 def test_a_script_that_cannot_work_is_refused_by_field_with_the_line(stage, scripts, field, text):
     with pytest.raises(errors.Invalid) as refusal:
         stage.check_scripts(*scripts)
-    assert refusal.value.field == field
+    assert refusal.value.field == f"config.{field}"
     assert text in refusal.value.message
 
 

@@ -91,6 +91,9 @@ class SlowHooks:
     def __init__(self) -> None:
         self.turns = 20
 
+    def concerns(self, parsed: ParsedFrame) -> bool:
+        return True
+
     async def route(self, parsed: ParsedFrame) -> None:
         self.turns -= 1
         for _ in range(self.turns):

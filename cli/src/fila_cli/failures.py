@@ -20,6 +20,7 @@ _NEXT_BY_REASON = {
     "QUEUE_EXISTS": "change it with 'fila queue update', or choose another name",
     "CHANNEL_EXISTS": "move it with 'fila channel seek', or choose another name",
     "SOURCE_QUEUE_GONE": "create the source queue again, or read the dead letters with 'fila consume'",
+    "HOOKS_FULL": "repair the script with 'fila queue update --on-enqueue @file', or use --hook-fallback policy",
     "QUEUE_FULL": "consume some, or raise the bound with 'fila queue update'",
     "SHUTTING_DOWN": "try again once it has restarted",
     "DISK_FLOOR": "free disk space on the broker's machine; acks and deliveries go on meanwhile",

@@ -115,7 +115,7 @@ class NoHooks:
 
     scripted = False
 
-    def concerns(self, parsed: ParsedFrame) -> bool:
+    def concerns(self, parsed: ParsedFrame) -> bool:  # noqa: ARG002 - the protocol's
         """No frame needs a hook."""
         return False
 
@@ -127,7 +127,7 @@ class NoHooks:
         if on_enqueue_script or on_failure_script:
             raise errors.Unimplemented("this broker runs no hooks; leave the scripts out")
 
-    def status(self, queue: str) -> Sequence[HookStatus]:
+    def status(self, queue: str) -> Sequence[HookStatus]:  # noqa: ARG002 - the protocol's
         """No scripts, nothing to tell."""
         return ()
 

@@ -16,6 +16,7 @@
     │   └── SourceQueueGone                                    SOURCE_QUEUE_GONE
     ├── Overloaded                  RESOURCE_EXHAUSTED         OVERLOADED     (retry_after_ms)
     │   ├── QueueFull                                          QUEUE_FULL
+    │   ├── HooksFull                                          HOOKS_FULL
     │   └── DiskFloor                                          DISK_FLOOR
     ├── Unavailable                 UNAVAILABLE                SHUTTING_DOWN
     ├── Unimplemented               UNIMPLEMENTED              UNIMPLEMENTED
@@ -176,6 +177,13 @@ class Overloaded(FilaServerError):
 
 class QueueFull(Overloaded):
     reason = "QUEUE_FULL"
+    retry_after_ms = 1000
+
+
+class HooksFull(Overloaded):
+    """Too many messages wait for a script that fails (`hook_fallback = "hold"`)."""
+
+    reason = "HOOKS_FULL"
     retry_after_ms = 1000
 
 

@@ -28,6 +28,7 @@ from fila_server.broker import Broker, Engine
 from fila_server.config import LoadedConfig
 from fila_server.redis import server as redis_server
 from fila_server.rpc.server import RpcServer
+from fila_server.scripting import start_with_hooks
 from fila_server.settings import Address, Config
 
 log = structlog.get_logger("fila_server.main")
@@ -144,7 +145,7 @@ async def serve(engine: Engine, settings: Config) -> None:
     stopping = asyncio.Event()
     _listen_for_signals(stopping)
     broker = Broker(engine, outstanding_calls_max=settings.scheduler.outstanding_calls_max)
-    await broker.start()
+    await start_with_hooks(broker, settings.lua)
     rpc = RpcServer(broker, settings)
     redis: redis_server.Server | None = None
     try:

@@ -17,6 +17,9 @@ from fila_server import commands, errors
 ConfigListener = Callable[[str, "admin_pb2.QueueConfig | None"], None]
 """Gets (queue, config) after each change, config None when the queue is gone."""
 
+ValueListener = Callable[[str, str], None]
+"""Gets (config key, value) after each change, an empty value when the key is gone."""
+
 DLQ_SUFFIX = ".dlq"
 
 
@@ -37,6 +40,7 @@ class QueueMirror:
     def __init__(self, call: Callable[[int, bytes], Awaitable[bytes]]) -> None:
         self._call = call
         self._listeners: list[ConfigListener] = []
+        self._value_listeners: list[ValueListener] = []
         self._changes: set[asyncio.Task[bytes]] = set()
         self.queue_configs: dict[str, admin_pb2.QueueConfig] = {}
         self.runtime_config: dict[str, str] = {}
@@ -49,6 +53,12 @@ class QueueMirror:
         for queue, config in self.queue_configs.items():
             listener(queue, config)
 
+    def listen_config(self, listener: ValueListener) -> None:
+        """Tell `listener` of every runtime config value there is and of every change from now on."""
+        self._value_listeners.append(listener)
+        for config_key, value in self.runtime_config.items():
+            listener(config_key, value)
+
     async def load(self) -> None:
         """Read everything once, at start."""
         listed = admin_pb2.ListQueuesResponse.FromString(await self._call(commands.LIST_QUEUES, b""))
@@ -59,7 +69,7 @@ class QueueMirror:
         except errors.Unimplemented:
             return
         for entry in admin_pb2.ListConfigResponse.FromString(reply).entries:
-            self.runtime_config[entry.key] = entry.value
+            self._take_value(entry.key, entry.value)
 
     async def call(self, kind: int, frame: bytes) -> bytes:
         """Send one admin command; on success the copy is current before this returns."""
@@ -78,7 +88,7 @@ class QueueMirror:
     async def _apply(self, kind: int, frame: bytes) -> bytes:
         reply = await self._call(kind, frame)
         if kind == commands.SET_CONFIG:
-            self._set_config(admin_pb2.SetConfigRequest.FromString(frame))
+            await self._set_config(admin_pb2.SetConfigRequest.FromString(frame))
             return reply
         if kind == commands.CREATE_QUEUE:
             queue = admin_pb2.CreateQueueRequest.FromString(frame).name
@@ -93,11 +103,27 @@ class QueueMirror:
             await self._refresh(queue + DLQ_SUFFIX)
         return reply
 
-    def _set_config(self, request: admin_pb2.SetConfigRequest) -> None:
-        if request.value:
-            self.runtime_config[request.key] = request.value
+    async def _set_config(self, request: admin_pb2.SetConfigRequest) -> None:
+        forms = throttle_forms(request.key)
+        if not forms:
+            self._take_value(request.key, request.value)
+        for config_key in forms:
+            # The core keeps the forms of a throttle in step; what it made of them only it knows.
+            asked = admin_pb2.GetConfigRequest(key=config_key)
+            try:
+                reply = await self._call(commands.GET_CONFIG, asked.SerializeToString())
+            except errors.NotFound:
+                self._take_value(config_key, "")
+            else:
+                self._take_value(config_key, admin_pb2.GetConfigResponse.FromString(reply).value)
+
+    def _take_value(self, config_key: str, value: str) -> None:
+        if value:
+            self.runtime_config[config_key] = value
         else:
-            self.runtime_config.pop(request.key, None)
+            self.runtime_config.pop(config_key, None)
+        for listener in self._value_listeners:
+            listener(config_key, value)
 
     async def _refresh(self, queue: str) -> None:
         request = admin_pb2.GetQueueRequest(queue=queue)
@@ -113,3 +139,14 @@ class QueueMirror:
             self.queue_configs[queue] = config
         for listener in self._listeners:
             listener(queue, config)
+
+
+def throttle_forms(config_key: str) -> tuple[str, ...]:
+    """Return the three keys under which the same token bucket is set; nothing when it is no throttle's."""
+    if config_key.startswith("throttle."):
+        bucket = config_key.removeprefix("throttle.")
+    elif config_key.startswith("throttle:") and config_key.endswith((":rate", ":burst")):
+        bucket = config_key.removeprefix("throttle:").rpartition(":")[0]
+    else:
+        return ()
+    return (f"throttle.{bucket}", f"throttle:{bucket}:rate", f"throttle:{bucket}:burst") if bucket else ()

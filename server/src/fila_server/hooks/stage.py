@@ -39,7 +39,8 @@ that ends after `HookLimits.pause_after_ns`: together they stay below the promis
 takes longer, which its own limit allows."""
 
 HELD_MESSAGES_MAX = 10_000
-"""Messages that may wait for a circuit to close, over all queues; each is also a producer's open call."""
+HELD_BYTES_MAX = 64 * 1024 * 1024
+"""Messages, and bytes of payload, that may wait for a circuit to close, over all queues."""
 
 FALLBACK_POLICY = "policy"
 FALLBACK_HOLD = "hold"
@@ -48,8 +49,8 @@ FALLBACK_HOLD = "hold"
 class ParsedFrame(Protocol):
     """A frame of messages the core has parsed, waiting for its routing."""
 
-    @property
-    def count(self) -> int: ...
+    def queues(self) -> set[bytes]: ...
+    def unrefused(self) -> Sequence[int]: ...
     def queue(self, i: int) -> bytes: ...
     def headers(self, i: int) -> list[tuple[bytes, bytes]]: ...
     def payload_size(self, i: int) -> int: ...
@@ -61,15 +62,6 @@ class ParsedFrame(Protocol):
         cost: float | None,
         throttle_keys: tuple[bytes, ...] | None,
     ) -> None: ...
-
-
-class ScriptedConfig(Protocol):
-    """The part of a queue's config that compile_check reads."""
-
-    @property
-    def on_enqueue_script(self) -> str: ...
-    @property
-    def on_failure_script(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +103,7 @@ class HookStage:
     def __init__(
         self,
         *,
-        now_ns: Callable[[], int],
+        now_ns: Callable[[], int],  # called from within Lua, so best a function in C: time.monotonic_ns
         seed: int,
         limits: HookLimits | None = None,
         breaker: BreakerSettings | None = None,
@@ -129,6 +121,8 @@ class HookStage:
         self._on_failure: dict[bytes, _Guarded[OnFailure]] = {}
         self._holding: set[bytes] = set()
         self._held_count = 0
+        self._held_bytes = 0
+        self._is_closing = False
         self._retry_held = asyncio.Event()
 
     # --- what admins set ------------------------------------------------------------------
@@ -137,6 +131,10 @@ class HookStage:
     def scripted(self) -> bool:
         """True while any queue has an on_enqueue script; frames skip the stage otherwise."""
         return bool(self._on_enqueue)
+
+    def concerns(self, parsed: ParsedFrame) -> bool:
+        """True when a message of the frame goes to a queue with an on_enqueue script."""
+        return not self._on_enqueue.keys().isdisjoint(parsed.queues())
 
     def check_scripts(self, on_enqueue_script: str, on_failure_script: str) -> None:
         """Raise errors.Invalid unless each script that is given compiles and defines its function."""
@@ -153,10 +151,7 @@ class HookStage:
                     seed=0,
                 )
             except ScriptRefused as refusal:
-                raise errors.Invalid(f"{function_name}_script", f"is refused: {refusal}") from None
-
-    def compile_check(self, config: ScriptedConfig) -> None:
-        self.check_scripts(config.on_enqueue_script, config.on_failure_script)
+                raise errors.Invalid(f"config.{function_name}_script", f"is refused: {refusal}") from None
 
     def set_queue(
         self,
@@ -207,31 +202,45 @@ class HookStage:
     async def route(self, parsed: ParsedFrame) -> None:
         """Route every message of the frame; returns when none has to wait any more.
 
-        Raises errors.Overloaded when messages would have to wait and the waiting room is full.
+        Raises errors.Overloaded when messages would have to wait and the waiting room is full, and
+        errors.Unavailable when the stage closes while they wait.
         """
         held = await self.try_route(parsed)
         if not held:
             return
-        if self._held_count + len(held) > self._held_messages_max:
-            raise errors.Overloaded(
-                f"{self._held_count} messages already wait for on_enqueue scripts that fail; "
-                "repair the script, or set hook_fallback to policy",
-                retry_after_ms=self._breaker_settings.cooldown_ms,
-            )
-        self._held_count += len(held)
         waiting = len(held)
+        # The whole frame stays in memory for as long as one of its messages waits.
+        waiting_bytes = sum(map(parsed.payload_size, parsed.unrefused()))
+        self._check_room(waiting, waiting_bytes)
+        self._held_count += waiting
+        self._held_bytes += waiting_bytes
         try:
             while held:
+                if self._is_closing:
+                    raise errors.Unavailable("the server is shutting down; connect again in a moment")
                 await self._wait(parsed, held)
                 held = await self._route_some(parsed, held)
                 self._held_count -= waiting - len(held)
                 waiting = len(held)
         finally:
             self._held_count -= waiting
+            self._held_bytes -= waiting_bytes
+
+    def _check_room(self, count: int, payload_bytes: int) -> None:
+        if self._held_count + count > self._held_messages_max:
+            full = f"{self._held_count} messages"
+        elif self._held_bytes + payload_bytes > HELD_BYTES_MAX:
+            full = f"{self._held_bytes} bytes of messages"
+        else:
+            return
+        raise errors.HooksFull(
+            f"{full} already wait for on_enqueue scripts that fail; "
+            "repair the script, or set hook_fallback to policy"
+        )
 
     async def try_route(self, parsed: ParsedFrame) -> list[int]:
         """Route what can be routed now; return the messages that have to wait."""
-        held = await self._route_some(parsed, range(parsed.count))
+        held = await self._route_some(parsed, parsed.unrefused())
         for i in held:
             entry = self._on_enqueue.get(parsed.queue(i))
             if entry is not None:
@@ -242,6 +251,11 @@ class HookStage:
         """Let everything that waits try again now."""
         self._retry_held.set()
         self._retry_held = asyncio.Event()
+
+    def close(self) -> None:
+        """Refuse what waits now or would wait later: the server stops."""
+        self._is_closing = True
+        self.wake_held()
 
     @property
     def held_count(self) -> int:

@@ -95,7 +95,6 @@ class _Queues:
             )
             return await self._broker.call(commands.UPDATE_QUEUE, complete.SerializeToString())
 
-
     async def stats(self, frame: bytes) -> bytes:
         request = parse(pb.GetStatsRequest, frame)
         self._check.stats(request)

@@ -67,7 +67,8 @@ class AdminRules:
         rules.check_name("dlq_queue", request.dlq_queue)
         if not (math.isfinite(request.rate_per_second) and request.rate_per_second >= 0):
             raise Invalid(
-                "rate_per_second", f"must be 0 (no pace) or a finite number above, got {request.rate_per_second}"
+                "rate_per_second",
+                f"must be 0 (no pace) or a finite number above, got {request.rate_per_second}",
             )
 
     def config_key(self, request: Any) -> None:

@@ -180,6 +180,8 @@ async def _admit(broker: Broker, frame: bytes) -> asyncio.Future[bytes]:
     while True:
         try:
             return await broker.admit(commands.ENQUEUE_STREAM, frame)
+        except errors.HooksFull as full:
+            await asyncio.sleep(full.retry_after_ms / 1000)
         except errors.Overloaded:
             # A stream can be slowed down, so it is, rather than refused.
             await asyncio.sleep(FULL_MAILBOX_RETRY_S)

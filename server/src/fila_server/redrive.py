@@ -1,0 +1,173 @@
+"""Dead letters back to where they failed, a page at a time, under today's policy.
+
+    look   a page of the DLQ, when its source queue has a script (else the core moves unseen)
+    ask    the script, through the same stage as an enqueue: its time, its circuit, its hold
+    move   the page, each message atomically; what cannot be moved is left and stepped over
+    pace   until the next page is due
+
+Between two pages nothing is pending, so a caller that goes away stops it there, and a server
+that drains does too. `count` bounds what is moved; the DLQ's head at the start bounds what is
+looked at, so that messages which fail again during the redrive are not moved twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from fila.v1 import admin_pb2
+from fila.v1.messages_pb2 import Message
+from fila_server import commands, errors, seam_frames
+from fila_server.broker import Broker, shutting_down
+from fila_server.queue_mirror import DLQ_SUFFIX
+
+PAGE_MESSAGES_MAX = 256
+PAGES_A_SECOND = 10
+"""Of a paced redrive: a page then holds what is due in a tenth of a second, and at least one message."""
+
+
+class Redrive:
+    """One redrive. `run` returns how many messages it moved."""
+
+    def __init__(self, broker: Broker, request: admin_pb2.RedriveRequest) -> None:
+        self._broker = broker
+        self._dlq = request.dlq_queue
+        self._left = request.count
+        self._rate = request.rate_per_second
+        self._moved = 0
+        self._stuck = 0
+
+    async def run(self) -> int:
+        """Move what was asked for. Raises QueueNotFound, Invalid, SourceQueueGone, Conflict."""
+        up_to_offset = await self._start()
+        after_offset = 0
+        began_s = time.monotonic()
+        draining = asyncio.Event()
+        stay = self._broker.at_drain(draining.set)
+        try:
+            while True:
+                page = await self._page(after_offset, up_to_offset)
+                if not page.moved and page.last_offset <= after_offset:
+                    break
+                after_offset = page.last_offset
+                self._moved += page.moved
+                self._stuck += page.stuck
+                if self._left and self._left <= page.moved:
+                    break
+                self._left -= page.moved if self._left else 0
+                if self._rate:
+                    await _sleep_until(began_s + self._moved / self._rate, draining)
+        finally:
+            stay()
+        if self._stuck and not self._moved:
+            raise errors.Conflict(
+                f'none of the {self._stuck} messages in "{self._dlq}" can be moved back: they were put there '
+                "by hand, or the queue or channel they came from is gone, or its policy refuses them"
+            )
+        return self._moved
+
+    async def _start(self) -> int:
+        """Check that there is something to redrive to; return the last offset to look at."""
+        request = admin_pb2.GetStatsRequest(queue=self._dlq, max_keys=1)
+        reply = await self._broker.call(commands.GET_STATS, request.SerializeToString())
+        source = self._dlq.removesuffix(DLQ_SUFFIX)
+        if source == self._dlq:
+            raise errors.Invalid(
+                "dlq_queue", f'must be a dead-letter queue, named <queue>{DLQ_SUFFIX}, got "{self._dlq}"'
+            )
+        if source not in self._broker.queue_configs:
+            raise errors.SourceQueueGone(self._dlq, source)
+        return admin_pb2.GetStatsResponse.FromString(reply).head_offset - 1
+
+    async def _page(self, after_offset: int, up_to_offset: int) -> Any:
+        frame = seam_frames.RedrivePage(
+            dlq_queue=self._dlq.encode(),
+            count=self._page_size(),
+            up_to_offset=up_to_offset,
+            after_offset=after_offset,
+        )
+        if self._broker.hooks.scripted:
+            await self._ask_scripts(frame)
+        reply = await self._broker.call(commands.REDRIVE_MOVE, frame.SerializeToString())
+        return seam_frames.RedrivenPage.FromString(reply)
+
+    def _page_size(self) -> int:
+        size = PAGE_MESSAGES_MAX
+        if self._left:
+            size = min(size, self._left)
+        if self._rate:
+            size = min(size, max(1, int(self._rate / PAGES_A_SECOND)))
+        return size
+
+    async def _ask_scripts(self, frame: Any) -> None:
+        """Add to the page what today's scripts say about its messages."""
+        request = admin_pb2.PeekMessagesRequest(
+            queue=self._dlq, max_messages=frame.count, after_offset=frame.after_offset
+        )
+        reply = await self._broker.call(commands.PEEK_MESSAGES, request.SerializeToString())
+        messages = [
+            message
+            for message in admin_pb2.PeekMessagesResponse.FromString(reply).messages
+            if message.metadata.offset <= frame.up_to_offset
+        ]
+        page = _DeadLetters(messages, frame)
+        if messages and self._broker.hooks.concerns(page):
+            frame.up_to_offset = messages[-1].metadata.offset
+            frame.only_routed = True
+            await self._broker.hooks.route(page)
+
+
+class _DeadLetters:
+    """A page of dead letters as the hooks stage sees a frame: routings go into the page that moves them."""
+
+    def __init__(self, messages: list[Message], frame: Any) -> None:
+        self._messages = messages
+        # Each is named, routed or not: what nobody asked about is not moved with this page.
+        self._routings = [frame.routings.add(offset=message.metadata.offset) for message in messages]
+        self.count = len(messages)
+
+    def queues(self) -> set[bytes]:
+        return {self.queue(i) for i in range(self.count)}
+
+    def unrefused(self) -> range:
+        return range(self.count)
+
+    def queue(self, i: int) -> bytes:
+        return self._messages[i].metadata.dead_letter.source_queue.encode()
+
+    def headers(self, i: int) -> list[tuple[bytes, bytes]]:
+        return [(name.encode(), value.encode()) for name, value in self._messages[i].headers.items()]
+
+    def payload_size(self, i: int) -> int:
+        return len(self._messages[i].payload)
+
+    def route(
+        self,
+        i: int,
+        fairness_key: bytes | None,
+        weight: int | None,
+        cost: float | None,
+        throttle_keys: tuple[bytes, ...] | None,
+    ) -> None:
+        routing = self._routings[i]
+        if fairness_key is not None:
+            routing.fairness_key = fairness_key
+        if weight is not None:
+            routing.weight = weight
+        if cost is not None:
+            routing.cost = cost
+        if throttle_keys is not None:
+            routing.throttle_keys.extend(throttle_keys)
+            routing.has_throttle_keys = True
+
+
+async def _sleep_until(due_s: float, draining: asyncio.Event) -> None:
+    wait_s = due_s - time.monotonic()
+    if wait_s > 0:
+        try:
+            await asyncio.wait_for(draining.wait(), wait_s)
+        except TimeoutError:
+            return
+    if draining.is_set():
+        raise shutting_down()

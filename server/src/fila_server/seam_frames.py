@@ -1,0 +1,93 @@
+"""Frames that the edge and the core exchange and no client ever sees: failures, decisions, redrive pages.
+
+They are protobuf like everything that crosses the seam, so the core reads and writes them with
+what it has, but they are no part of the wire contract: their fields may change with any
+version. So they are declared here and not in `proto/`; core/failure.pyx and core/pages.pyx
+name the same numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+_Field = descriptor_pb2.FieldDescriptorProto
+_BYTES, _UINT32, _UINT64, _DOUBLE, _BOOL = (
+    _Field.TYPE_BYTES,
+    _Field.TYPE_UINT32,
+    _Field.TYPE_UINT64,
+    _Field.TYPE_DOUBLE,
+    _Field.TYPE_BOOL,
+)
+_PACKAGE = "fila.seam"
+_REPEATED = "*"
+
+# Texts are bytes: they were checked on their way in, and hooks want bytes.
+_MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
+    "Header": ((1, "name", _BYTES), (2, "value", _BYTES)),
+    "FailureEvent": (
+        (1, "queue", _BYTES),
+        (2, "channel", _BYTES),
+        (3, "message_id", _BYTES),
+        (4, "attempts", _UINT32),
+        (5, "error", _BYTES),
+        (6, "fairness_key", _BYTES),
+        (7, "headers" + _REPEATED, "Header"),
+    ),
+    "Decision": ((1, "action", _UINT32), (2, "delay_ms", _UINT64)),
+    "Routing": (
+        (1, "offset", _UINT64),
+        (2, "fairness_key", _BYTES),
+        (3, "weight", _UINT32),
+        (4, "cost", _DOUBLE),
+        (5, "throttle_keys" + _REPEATED, _BYTES),
+        (6, "has_throttle_keys", _BOOL),
+    ),
+    "RedrivePage": (
+        (1, "dlq_queue", _BYTES),
+        (2, "count", _UINT32),
+        (4, "up_to_offset", _UINT64),
+        (5, "after_offset", _UINT64),
+        (7, "only_routed", _BOOL),
+        (15, "routings" + _REPEATED, "Routing"),
+    ),
+    "RedrivenPage": ((1, "moved", _UINT64), (2, "stuck", _UINT64), (3, "last_offset", _UINT64)),
+}
+
+
+def _classes() -> dict[str, Any]:
+    # proto2, because whether a delay or a weight was given matters as much as its value.
+    file = descriptor_pb2.FileDescriptorProto(
+        name="fila/seam_frames.proto", package=_PACKAGE, syntax="proto2"
+    )
+    for message_name, fields in _MESSAGES.items():
+        message = file.message_type.add(name=message_name)
+        for number, name, kind in fields:
+            repeated = name.endswith(_REPEATED)
+            field = message.field.add(
+                number=number,
+                name=name.removesuffix(_REPEATED),
+                label=_Field.LABEL_REPEATED if repeated else _Field.LABEL_OPTIONAL,
+            )
+            if isinstance(kind, str):
+                field.type, field.type_name = _Field.TYPE_MESSAGE, f".{_PACKAGE}.{kind}"
+            else:
+                field.type = kind
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
+        for name in _MESSAGES
+    }
+
+
+_classes_by_name = _classes()
+FailureEvent: Final[Any] = _classes_by_name["FailureEvent"]
+Decision: Final[Any] = _classes_by_name["Decision"]
+RedrivePage: Final[Any] = _classes_by_name["RedrivePage"]
+RedrivenPage: Final[Any] = _classes_by_name["RedrivenPage"]
+
+BY_POLICY: Final = 0
+RETRY: Final = 1
+DEAD_LETTER: Final = 2
