@@ -12,11 +12,53 @@ Each try takes a new iterator: one that met damage reports it again wherever it 
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
+from fila_server.core.disk cimport salvage_ask
 from fila_server.core.rocksdb cimport *
 
 cdef enum:
-    KEY_BYTES_MAX = 1024        # twice the longest key of any family
     KEY_BYTES_MIN = 16          # shorter keys are filled up with zeros, to have room for small steps
+
+
+cdef void damage_scan_begin(DamageScan* scan, Store* store, int family) noexcept nogil:
+    scan.store = store
+    scan.gaps = 0
+    scan.last_bytes = 0
+    scan.scanned.db = store.db
+    scan.scanned.options = store.scan_options
+    scan.scanned.family = store.family[family]
+    scan.iterator = rocksdb_create_iterator_cf(store.db, store.scan_options, store.family[family])
+    rocksdb_iter_seek_to_first(scan.iterator)
+
+
+cdef bint damage_scan_valid(DamageScan* scan) noexcept nogil:
+    cdef char* message = NULL
+    while scan.iterator != NULL and not rocksdb_iter_valid(scan.iterator):
+        rocksdb_iter_get_error(scan.iterator, &message)
+        if message == NULL:
+            return False
+        # Whatever keeps a scan from going on is damage here: the disk gives no better reason.
+        rocksdb_free(message)
+        message = NULL
+        scan.gaps += 1
+        rocksdb_iter_destroy(scan.iterator)
+        scan.iterator = scan_behind_damage(&scan.scanned, scan.last, scan.last_bytes)
+    return scan.iterator != NULL
+
+
+cdef void damage_scan_next(DamageScan* scan) noexcept nogil:
+    cdef const char* key = rocksdb_iter_key(scan.iterator, &scan.last_bytes)
+    scan.last_bytes = min(scan.last_bytes, <size_t>KEY_BYTES_MAX)
+    memcpy(scan.last, key, scan.last_bytes)
+    rocksdb_iter_next(scan.iterator)
+
+
+cdef void damage_scan_end(DamageScan* scan) noexcept nogil:
+    if scan.iterator != NULL:
+        rocksdb_iter_destroy(scan.iterator)
+        scan.iterator = NULL
+    if scan.gaps:
+        scan.store.counters.damaged_reads += scan.gaps
+        salvage_ask(scan.store.directory)
 
 
 cdef rocksdb_iterator_t* scan_behind_damage(

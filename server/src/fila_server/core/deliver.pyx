@@ -13,7 +13,7 @@ from fila_server.core.flows cimport (
     channel_activate, channel_deactivate, flow_next, flow_reconsider, slot_count, slot_pay, slot_unready,
 )
 from fila_server.core.frames cimport (
-    bodies_evict, body_new, body_touch, entry_of, frame_appended_ms, frame_enqueued_ms, frame_id, frame_of,
+    body_new, body_release, body_touch, entry_of, frame_appended_ms, frame_enqueued_ms, frame_id, frame_of,
     frame_offset, share_of, directory_at,
 )
 from fila_server.core.loader cimport Load, loader_answers, loader_ask
@@ -21,7 +21,7 @@ from fila_server.core.maps cimport map64_get, map64_next, map64_put, map64_remov
 from fila_server.core.records cimport lease_record_put, meta_record_put
 from fila_server.core.ending cimport frame_lost
 from fila_server.core.state cimport (
-    Entry, Flow, LEASED, Lease, LeaseGroup, PULL, Queue, SESSION_STREAM, STREAM, TIMER_LEASE, ThrottleSet,
+    Body, Entry, Flow, LEASED, Lease, LeaseGroup, PULL, Queue, SESSION_STREAM, STREAM, TIMER_LEASE, ThrottleSet,
 )
 from fila_server.core.store cimport FRAMES, STORE_OK
 from fila_server.core.timers cimport timer_cancel, timer_set
@@ -217,7 +217,10 @@ cdef void frame_want(Core* core, Frame* frame) noexcept nogil:
 
 
 cdef bint _hot(Core* core, Delivery* delivery) noexcept nogil:
-    """Whether every message's bytes are here; asks for those that are not."""
+    """Whether every message's bytes are here; asks for those that are not, and holds those that are.
+
+    Without the hold a budget smaller than one delivery would give up its first frame for its last, for ever.
+    """
     cdef uint32_t i
     cdef bint all_hot = True
     cdef Frame* frame
@@ -227,7 +230,28 @@ cdef bint _hot(Core* core, Delivery* delivery) noexcept nogil:
             if frame.body == NULL:
                 frame_want(core, frame)
                 all_hot = False
-    return all_hot
+    if all_hot:
+        return True
+    if delivery.pins == NULL:
+        delivery.pins = <Body**> must_malloc(delivery.count * sizeof(void*))
+        memset(delivery.pins, 0, delivery.count * sizeof(void*))
+    for i in range(delivery.count):
+        if delivery.leases[i] != NULL and delivery.pins[i] == NULL:
+            delivery.pins[i] = frame_of(delivery.leases[i].slot).body
+            if delivery.pins[i] != NULL:
+                delivery.pins[i].refs += 1
+    return False
+
+
+cdef void _unpin(Core* core, Delivery* delivery) noexcept nogil:
+    cdef uint32_t i
+    if delivery.pins == NULL:
+        return
+    for i in range(delivery.count):
+        if delivery.pins[i] != NULL:
+            body_release(core, delivery.pins[i])
+    free(delivery.pins)
+    delivery.pins = NULL
 
 
 cdef void _send_what_is_ready(Core* core, Consumer* consumer) noexcept nogil:
@@ -239,6 +263,7 @@ cdef void _send_what_is_ready(Core* core, Consumer* consumer) noexcept nogil:
             if not _hot(core, delivery):
                 return
             delivery.sent = True
+            _unpin(core, delivery)
             if consumer.kind == PULL:
                 _send_pull(core, consumer, delivery)    # frees the consumer
                 return
@@ -377,7 +402,6 @@ cdef void deliveries_loaded(Core* core) noexcept nogil:
         if consumer.first != NULL and consumer.kind != PULL:
             _send_what_is_ready(core, consumer)
     _pulls_loaded(core)
-    bodies_evict(core)
 
 
 cdef void _pulls_loaded(Core* core) noexcept nogil:
@@ -455,6 +479,7 @@ cdef void delivery_free(Core* core, Delivery* delivery) noexcept nogil:
     for i in range(delivery.count):
         if delivery.leases[i] != NULL:
             delivery.leases[i].delivery = NULL
+    _unpin(core, delivery)
     free(delivery.leases)
     free(delivery)
 

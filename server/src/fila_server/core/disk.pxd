@@ -55,3 +55,6 @@ cdef void directory_unlock(int lock_fd) noexcept nogil
 cdef int64_t directory_bytes(const char* directory, const char* suffix) noexcept nogil
 cdef int64_t format_read(const char* directory) noexcept nogil      # 0: no file, or not readable as a number
 cdef int format_write(const char* directory, int64_t format, StoreError* error) noexcept nogil
+# The note that the next start has to copy the store without what is damaged (salvage.pyx); `path` is .../rocksdb.
+cdef void salvage_ask(const char* path) noexcept nogil
+cdef bint salvage_is_asked(const char* directory) noexcept nogil

@@ -306,3 +306,19 @@ cdef int format_write(const char* directory, int64_t format, StoreError* error) 
         fsync(fd)
         c_close(fd)
     return STORE_OK
+
+
+cdef void salvage_ask(const char* path) noexcept nogil:
+    cdef char note[4200]
+    cdef int fd
+    snprintf(note, sizeof(note), "%s/../salvage", path)
+    fd = c_open(note, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+    if fd >= 0:
+        c_close(fd)
+
+
+cdef bint salvage_is_asked(const char* directory) noexcept nogil:
+    cdef char note[4200]
+    cdef stat_t found
+    snprintf(note, sizeof(note), "%s/salvage", directory)
+    return fstatat(AT_FDCWD, note, &found, 0) == 0

@@ -16,7 +16,7 @@ from fila_server.core.records cimport (
 )
 from fila_server.core.reveal cimport extra_drop
 from fila_server.core.state cimport (
-    Channel, Consumer, DELAYED, DONE, Delay, Entry, Flow, LEASED, LeaseGroup, Queue, READY, Share,
+    Channel, Consumer, DECIDING, DELAYED, DONE, Delay, Entry, Flow, LEASED, LeaseGroup, Queue, READY, Share,
 )
 from fila_server.core.timers cimport timer_cancel
 
@@ -90,6 +90,9 @@ cdef void slot_stop(Core* core, Slot* slot) noexcept nogil:
         flow_find(entry_of(slot).key, share_of(slot).channel).delayed -= 1
     elif slot.state == LEASED and slot.owner != NULL:
         lease_end(core, <Lease*> slot.owner)
+    elif slot.state == DECIDING and slot.owner != NULL:
+        slot.owner = NULL               # the decision finds nobody to decide for
+        flow_find(entry_of(slot).key, share_of(slot).channel).in_flight -= 1
     slot_count(core, slot, DONE)
 
 

@@ -14,7 +14,7 @@ from fila_server.core.answers cimport answer, reveal_later
 from fila_server.core.buffer cimport Buffer, buffer_init, must_malloc, must_realloc, put_bytes, put_varint, varint_size
 from fila_server.core.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, OK
 from fila_server.core.frames cimport (
-    bodies_evict, body_new, directory_add, directory_remove, frame_free, frame_new, key_intern, key_release,
+    body_new, directory_add, directory_remove, frame_free, frame_new, key_intern, key_release,
 )
 from fila_server.core.flows cimport flow_find, flow_reconsider
 from fila_server.core.mailbox cimport command_free
@@ -581,7 +581,6 @@ cdef void enqueue_written(Core* core, uint8_t refused) noexcept nogil:
         _answer(core, command, refused)
         command_free(command)
         command = next_command
-    bodies_evict(core)
 
 
 cdef void _answer(Core* core, Command* command, uint8_t refused) noexcept nogil:

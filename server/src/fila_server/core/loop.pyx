@@ -8,7 +8,7 @@ from fila_server.core.admin cimport admin
 from fila_server.core.answers cimport answer, answer_status, answers_durable, answers_written, emit
 from fila_server.core.buffer cimport Buffer, Slice, buffer_init, must_malloc
 from fila_server.core.commands cimport (
-    ACK, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, GET_STATS, LEASE,
+    ACK, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, DELETE_QUEUE, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, GET_STATS, LEASE,
     LIST_CHANNELS, LIST_QUEUES, NOT_FOUND, OK, PEEK_MESSAGES, REDRIVE_MOVE, SESSION, SESSION_OPEN, WRITTEN,
 )
 from fila_server.core.deliver cimport (
@@ -17,7 +17,7 @@ from fila_server.core.deliver cimport (
 from fila_server.core.disk cimport DISK_CRITICAL
 from fila_server.core.enqueue cimport enqueue, enqueue_written, frames_build, queue_find
 from fila_server.core.flows cimport bucket_wake, channel_activate, flow_find, slot_ready
-from fila_server.core.frames cimport entry_of, share_of
+from fila_server.core.frames cimport bodies_evict, entry_of, share_of
 from fila_server.core.housekeeping cimport housekeeping, message_expired
 from fila_server.core.mailbox cimport Command, command_free, mailbox_take
 from fila_server.core.maps cimport map64_get, map64_put, textmap_next
@@ -186,10 +186,18 @@ cdef bint _run(Core* core, Command* command) noexcept nogil:
 
 cdef bint _drain(Core* core) noexcept nogil:
     """True when there may be more in the mailbox."""
-    cdef Command* command = mailbox_take(core.mailbox, COMMANDS_PER_PASS_MAX)
+    cdef Command* command = core.postponed
     cdef Command* following
     cdef uint32_t count = 0
+    core.postponed = NULL
+    if command == NULL:
+        command = mailbox_take(core.mailbox, COMMANDS_PER_PASS_MAX)
     while command != NULL:
+        if command.kind == DELETE_QUEUE and count:
+            # What this pass holds of the queue is half built: written first, then deleted.
+            core.postponed = command
+            core.counters.commands += count
+            return True
         following = command.next
         count += 1
         if _run(core, command):
@@ -376,6 +384,7 @@ cdef int64_t pass_(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
         more = True
     deliver(core)
     _finish(core)
+    bodies_evict(core)
     if core.held:
         return core.mono_ns + HELD_RETRY_NS
     if more or core.active != NULL:

@@ -89,6 +89,19 @@ cdef uint32_t _collect(Core* core, Channel* channel, uint64_t from_offset, uint6
     return count
 
 
+cdef bint _enough(Command* command, Slot** slots, uint32_t* count) noexcept nogil:
+    """A page that waited is content with its first messages that are hot: a budget too small for all of
+    them would keep it waiting for ever."""
+    cdef uint32_t hot = 0
+    command.sequence += 1
+    while hot < count[0] and frame_of(slots[hot]).body != NULL:
+        hot += 1
+    if command.sequence < 2 or hot == 0:
+        return False
+    count[0] = hot
+    return True
+
+
 cdef bint _same(Slice a, const char* at, uint32_t length) noexcept nogil:
     cdef uint32_t i
     if a.length != length:
@@ -121,7 +134,7 @@ cdef bint _peek(Core* core, Command* command) noexcept nogil:
     if most > PEEK_MAX:
         most = PEEK_MAX
     count = _collect(core, channel, fields.number[4] + 1, <uint64_t> -1, fields.text[5], most, PEEK_BYTES_MAX, slots, &cold)
-    if cold:
+    if cold and not _enough(command, slots, &count):
         _wait(core, command)
         return False
     buffer_init(&payload)
@@ -285,7 +298,7 @@ cdef bint _redrive(Core* core, Command* command) noexcept nogil:
     most = <uint32_t> fields.number[2] if 0 < fields.number[2] < REDRIVE_MAX else REDRIVE_MAX
     last = fields.number[4] if fields.number[4] else <uint64_t> -1
     count = _collect(core, channel, fields.number[5] + 1, last, any_key, most, PEEK_BYTES_MAX, slots, &cold)
-    if cold:
+    if cold and not _enough(command, slots, &count):
         _wait(core, command)
         return False
     last = fields.number[5]

@@ -16,6 +16,3 @@ cdef bint salvage_replace_table(Store* damaged, const char* path) noexcept nogil
 cdef void salvage_begin(const char* directory) noexcept nogil           # removes what an earlier try left
 cdef int salvage_commit(const char* directory, StoreError* error) noexcept nogil
 cdef int salvage_finish(const char* directory, StoreError* error) noexcept nogil    # at open: a commit that was cut off
-# The note that the next start has to salvage, left by whoever meets damage.
-cdef void salvage_ask(const char* directory) noexcept nogil
-cdef bint salvage_is_asked(const char* directory) noexcept nogil

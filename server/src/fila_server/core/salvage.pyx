@@ -19,7 +19,13 @@ from libc.stdint cimport int64_t
 from libc.stdio cimport rename, snprintf
 from libc.string cimport memcpy, strcmp, strerror, strstr
 
-from fila_server.core.damage cimport Scanned, scan_behind_damage
+from fila_server.core.damage cimport (
+    DamageScan,
+    damage_scan_begin,
+    damage_scan_end,
+    damage_scan_next,
+    damage_scan_valid,
+)
 from fila_server.core.rocksdb cimport *
 from fila_server.core.store cimport (
     FAMILY_COUNT,
@@ -30,6 +36,8 @@ from fila_server.core.store cimport (
     batch_bytes,
     batch_clear,
     batch_put,
+    scan_key,
+    scan_value,
 )
 from fila_server.core.storestatus cimport store_classify, store_failed
 
@@ -67,7 +75,6 @@ cdef extern from "dirent.h" nogil:
 
 cdef enum:
     BATCH_BYTES = 1048576
-    KEY_BYTES_MAX = 1024
     NAME_BYTES = 64
     FOOTER_BYTES = 53           # of tables of format 5, which is what tuning.pyx asks for
     PATH_BYTES = 4300
@@ -99,46 +106,21 @@ cdef int salvage_records(Store* damaged, Store* sound, StoreError* error) noexce
 cdef void _copy_family(
         Store* damaged, Store* sound, int family, rocksdb_writebatch_t* batch,
         rocksdb_writeoptions_t* patient, char** message) noexcept nogil:
-    cdef char last[KEY_BYTES_MAX]
-    cdef size_t last_bytes = 0, value_bytes = 0
+    cdef DamageScan scan
+    cdef size_t key_bytes = 0, value_bytes = 0
     cdef const char* key
     cdef const char* value
-    cdef Scanned scanned
-    cdef rocksdb_iterator_t* scan
-    scanned.db = damaged.db
-    scanned.family = damaged.family[family]
-    scanned.options = damaged.scan_options
-    scan = rocksdb_create_iterator_cf(scanned.db, scanned.options, scanned.family)
-    rocksdb_iter_seek_to_first(scan)
-    while scan != NULL and message[0] == NULL:
-        if not rocksdb_iter_valid(scan):
-            if not _is_damaged(scan):
-                break
-            sound.salvage.gaps += 1
-            rocksdb_iter_destroy(scan)
-            scan = scan_behind_damage(&scanned, last, last_bytes)
-            continue
-        key = rocksdb_iter_key(scan, &last_bytes)
-        last_bytes = min(last_bytes, <size_t>KEY_BYTES_MAX)
-        memcpy(last, key, last_bytes)
-        value = rocksdb_iter_value(scan, &value_bytes)
-        batch_put(sound, batch, family, last, last_bytes, value, value_bytes)
+    damage_scan_begin(&scan, damaged, family)
+    while message[0] == NULL and damage_scan_valid(&scan):
+        key = scan_key(scan.iterator, &key_bytes)
+        value = scan_value(scan.iterator, &value_bytes)
+        batch_put(sound, batch, family, key, key_bytes, value, value_bytes)
         sound.salvage.records += 1
         if batch_bytes(batch) > BATCH_BYTES:
             _write(sound, batch, patient, message)
-        rocksdb_iter_next(scan)
-    if scan != NULL:
-        rocksdb_iter_destroy(scan)
-
-
-cdef bint _is_damaged(rocksdb_iterator_t* scan) noexcept nogil:
-    """Whatever keeps a scan from going on here is damage: the disk gives no better reason."""
-    cdef char* message = NULL
-    rocksdb_iter_get_error(scan, &message)
-    if message == NULL:
-        return False
-    rocksdb_free(message)
-    return True
+        damage_scan_next(&scan)
+    sound.salvage.gaps += scan.gaps
+    damage_scan_end(&scan)
 
 
 cdef void _write(
@@ -303,18 +285,3 @@ cdef void _sync_directory(const char* directory) noexcept nogil:
     if fd >= 0:
         fsync(fd)
         c_close(fd)
-
-
-cdef void salvage_ask(const char* directory) noexcept nogil:
-    cdef char path[PATH_BYTES]
-    cdef int fd
-    snprintf(path, PATH_BYTES, "%s/salvage", directory)
-    fd = c_open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
-    if fd >= 0:
-        c_close(fd)
-
-
-cdef bint salvage_is_asked(const char* directory) noexcept nogil:
-    cdef char path[PATH_BYTES]
-    snprintf(path, PATH_BYTES, "%s/salvage", directory)
-    return access(path, 0) == 0

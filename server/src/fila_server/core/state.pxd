@@ -257,6 +257,7 @@ cdef struct Delivery:               # messages picked together for one consumer
     Consumer* consumer
     LeaseGroup* group
     Lease**  leases                 # NULL where one ended meanwhile
+    Body**   pins                   # bytes held until it is sent; NULL unless it had to wait for some
     uint32_t count
     uint32_t missing                # bodies still to be read
     uint8_t  sent
@@ -522,6 +523,7 @@ cdef struct Core:
     uint32_t kept_capacity
     Frame*   stored                 # frames of this pass, until it is written
     Frame*   dying
+    Command* postponed              # taken from the mailbox, for the next pass
     Command* enqueued               # enqueue commands of this pass, answered once it is written
     Command* enqueued_last
     bint     sync_wanted

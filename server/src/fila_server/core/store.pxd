@@ -197,14 +197,9 @@ cdef inline const char* scan_key(rocksdb_iterator_t* scan, size_t* key_bytes) no
 cdef inline const char* scan_value(rocksdb_iterator_t* scan, size_t* value_bytes) noexcept nogil:
     return rocksdb_iter_value(scan, value_bytes)
 
-# Ask when a scan is no longer valid: the end, or STORE_DAMAGED (a block that fails its checksum ends the scan).
+# Ask when a scan is no longer valid: the end, or STORE_DAMAGED. A block that fails its checksum ends a plain
+# scan; for one that goes on behind it, as recovery has to, see damage.pxd.
 cdef int scan_status(Store* store, rocksdb_iterator_t* scan, StoreError* error) noexcept nogil
-# Frees a scan that ended with STORE_DAMAGED and returns one behind that block: on the next key, or not valid and
-# without an error at the end; NULL when nothing readable follows. `last` is the last key that was read, or the one
-# sought (b"" after scan_seek_first). For payloads: one damaged blob is one such "block".
-cdef rocksdb_iterator_t* scan_skip_damage(
-    Store* store, int family, const rocksdb_snapshot_t* snapshot, rocksdb_iterator_t* scan,
-    const char* last, size_t last_bytes) noexcept nogil
 cdef inline void scan_free(rocksdb_iterator_t* scan) noexcept nogil:
     rocksdb_iter_destroy(scan)
 

@@ -14,7 +14,6 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset, strcmp, strlen, strstr
 
-from fila_server.core.damage cimport Scanned, scan_behind_damage
 from fila_server.core.database cimport (
     database_check_families,
     database_close,
@@ -29,15 +28,15 @@ from fila_server.core.disk cimport (
     disk_check_start,
     format_read,
     format_write,
+    salvage_ask,
+    salvage_is_asked,
 )
 from fila_server.core.mirror cimport mirror_heal, mirror_update
 from fila_server.core.rocksdb cimport *
 from fila_server.core.salvage cimport (
-    salvage_ask,
     salvage_begin,
     salvage_commit,
     salvage_finish,
-    salvage_is_asked,
     salvage_records,
     salvage_replace_table,
 )
@@ -240,10 +239,8 @@ cdef int store_write(Store* store, rocksdb_writebatch_t* batch, StoreError* erro
 
 cdef void _met_damage(Store* store) noexcept nogil:
     """Count it, and see that the next start copies the store without the damaged block."""
-    cdef char directory[4200]
     store.counters.damaged_reads += 1
-    snprintf(directory, sizeof(directory), "%s/..", store.directory)
-    salvage_ask(directory)
+    salvage_ask(store.directory)
 
 
 cdef int store_sync(Store* store, StoreError* error) noexcept nogil:
@@ -337,21 +334,6 @@ cdef int scan_status(Store* store, rocksdb_iterator_t* scan, StoreError* error) 
     if status == STORE_DAMAGED:
         _met_damage(store)
     return status
-
-
-cdef rocksdb_iterator_t* scan_skip_damage(
-        Store* store, int family, const rocksdb_snapshot_t* snapshot, rocksdb_iterator_t* scan,
-        const char* last, size_t last_bytes) noexcept nogil:
-    cdef Scanned scanned
-    rocksdb_iter_destroy(scan)
-    scanned.db = store.db
-    scanned.family = store.family[family]
-    scanned.options = rocksdb_readoptions_create()
-    set_scan_options(scanned.options)
-    rocksdb_readoptions_set_snapshot(scanned.options, snapshot)
-    scan = scan_behind_damage(&scanned, last, last_bytes)
-    rocksdb_readoptions_destroy(scanned.options)
-    return scan
 
 
 # --- what it holds, and giving it back ---------------------------------------------------

@@ -7,6 +7,13 @@ with the status and the text, so that tests can say what they expect by number.
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free
 
+from fila_server.core.damage cimport (
+    DamageScan,
+    damage_scan_begin,
+    damage_scan_end,
+    damage_scan_next,
+    damage_scan_valid,
+)
 from fila_server.core.disk cimport Disk, disk_check, disk_open, disk_restore_ballast
 from fila_server.core.rocksdb cimport rocksdb_iterator_t, rocksdb_snapshot_t, rocksdb_writebatch_t
 from fila_server.core.store cimport *
@@ -151,34 +158,40 @@ cdef class StoreProbe:
         return found
 
     def scan(self, int family, bytes start=b"", bint skip_damage=False):
-        """All (key, value) from `start` on; with skip_damage, blocks that fail their checksum are stepped over."""
+        """All (key, value) from `start` on; with skip_damage (from the first key), over damaged blocks too."""
+        if skip_damage:
+            return self._scan_all(family)
         cdef rocksdb_iterator_t* scan = store_iterate(&self.store, family, NULL)
         cdef size_t key_bytes = 0, value_bytes = 0
         cdef const char* key
         cdef const char* value
-        cdef bytes last = start
-        cdef int status
         found = []
         try:
             scan_seek(scan, start, len(start))
-            while True:
-                while scan_valid(scan):
-                    key = scan_key(scan, &key_bytes)
-                    value = scan_value(scan, &value_bytes)
-                    last = key[:key_bytes]
-                    found.append((last, value[:value_bytes]))
-                    scan_next(scan)
-                status = scan_status(&self.store, scan, &self.error)
-                if status == STORE_OK:
-                    return found
-                if not skip_damage:
-                    self._check(status)
-                scan = scan_skip_damage(&self.store, family, NULL, scan, last, len(last))
-                if scan == NULL:
-                    return found
+            while scan_valid(scan):
+                key = scan_key(scan, &key_bytes)
+                value = scan_value(scan, &value_bytes)
+                found.append((key[:key_bytes], value[:value_bytes]))
+                scan_next(scan)
+            self._check(scan_status(&self.store, scan, &self.error))
         finally:
-            if scan != NULL:
-                scan_free(scan)
+            scan_free(scan)
+        return found
+
+    def _scan_all(self, int family):
+        cdef DamageScan scan
+        cdef size_t key_bytes = 0, value_bytes = 0
+        cdef const char* key
+        cdef const char* value
+        found = []
+        damage_scan_begin(&scan, &self.store, family)
+        while damage_scan_valid(&scan):
+            key = scan_key(scan.iterator, &key_bytes)
+            value = scan_value(scan.iterator, &value_bytes)
+            found.append((key[:key_bytes], value[:value_bytes]))
+            damage_scan_next(&scan)
+        damage_scan_end(&scan)
+        return found
 
     def flush(self, int family):
         cdef int status
