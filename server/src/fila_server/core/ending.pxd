@@ -6,6 +6,7 @@ from fila_server.core.state cimport Core, Frame, Lease, Slot
 
 cdef void lease_end(Core* core, Lease* lease) noexcept nogil             # forget it; the slot's next state is the caller's
 cdef void lease_return(Core* core, Lease* lease) noexcept nogil          # as if it had never been given
+cdef void slot_detach(Core* core, Slot* slot) noexcept nogil           # out of fifo, delay, lease or decision
 cdef void slot_stop(Core* core, Slot* slot) noexcept nogil               # DONE from any state, without a record of it
 cdef void slot_done(Core* core, Slot* slot) noexcept nogil               # DONE from any state, recorded with this pass
 cdef void entry_unwanted(Core* core, Frame* frame, uint32_t index) noexcept nogil

@@ -77,8 +77,8 @@ cdef void _dirty(Core* core, Share* share) noexcept nogil:
         core.dirty_shares = share
 
 
-cdef void slot_stop(Core* core, Slot* slot) noexcept nogil:
-    """Out of whatever it stands in: fifo, delay, lease. Nothing is recorded."""
+cdef void slot_detach(Core* core, Slot* slot) noexcept nogil:
+    """Out of whatever it stands in: fifo, delay, lease, decision. The caller gives it its next state at once."""
     cdef Delay* delay
     if slot.state == READY:
         slot_unready(core, slot)
@@ -93,6 +93,11 @@ cdef void slot_stop(Core* core, Slot* slot) noexcept nogil:
     elif slot.state == DECIDING and slot.owner != NULL:
         slot.owner = NULL               # the decision finds nobody to decide for
         flow_find(entry_of(slot).key, share_of(slot).channel).in_flight -= 1
+
+
+cdef void slot_stop(Core* core, Slot* slot) noexcept nogil:
+    """The channel wants it no more. Nothing is recorded."""
+    slot_detach(core, slot)
     slot_count(core, slot, DONE)
 
 

@@ -8,11 +8,12 @@ from fila_server.core.frames cimport (
     directory_after, directory_at, directory_first, frame_finish, frame_offset, frame_retained,
 )
 from fila_server.core.maps cimport map64_get, textmap_next
-from fila_server.core.ending cimport slot_done
+from fila_server.core.ending cimport slot_detach, slot_done
 from fila_server.core.failure cimport slot_dead_letter
+from fila_server.core.flows cimport slot_count
 from fila_server.core.rewrite cimport queue_rewrite
 from fila_server.core.state cimport (
-    Channel, DELAYED, DONE, Frame, LEASED, Policy, Queue, READY, Share, Slot,
+    Channel, DECIDING, DELAYED, DONE, Frame, LEASED, Policy, Queue, READY, Share, Slot,
 )
 from fila_server.core.timers cimport timer_set
 
@@ -45,7 +46,9 @@ cdef void message_expired(Core* core, Extra* extra) noexcept nogil:
             slot = &share.slots[i]
             if slot.state == READY or slot.state == DELAYED:
                 dropped = True
-                if queue.policy.ttl_to_dlq and not queue.is_dlq:
+                if queue.policy.ttl_to_dlq and queue.dlq != NULL:
+                    slot_detach(core, slot)     # its bytes may have to be read back first
+                    slot_count(core, slot, DECIDING)
                     slot_dead_letter(core, slot, b"ttl", error)
                 else:
                     slot_done(core, slot)

@@ -8,7 +8,7 @@ from fila_server.core.admin cimport admin
 from fila_server.core.answers cimport answer, answer_status, answers_durable, answers_written, emit
 from fila_server.core.buffer cimport Buffer, Slice, buffer_init, must_malloc
 from fila_server.core.commands cimport (
-    ACK, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, DELETE_QUEUE, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, GET_STATS, LEASE,
+    ACK, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, DELETE_CHANNEL, DELETE_QUEUE, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, GET_STATS, LEASE,
     LIST_CHANNELS, LIST_QUEUES, NOT_FOUND, OK, PEEK_MESSAGES, REDRIVE_MOVE, SESSION, SESSION_OPEN, WRITTEN,
 )
 from fila_server.core.deliver cimport (
@@ -193,7 +193,7 @@ cdef bint _drain(Core* core) noexcept nogil:
     if command == NULL:
         command = mailbox_take(core.mailbox, COMMANDS_PER_PASS_MAX)
     while command != NULL:
-        if command.kind == DELETE_QUEUE and count:
+        if (command.kind == DELETE_QUEUE or command.kind == DELETE_CHANNEL) and count:
             # What this pass holds of the queue is half built: written first, then deleted.
             core.postponed = command
             core.counters.commands += count

@@ -1,0 +1,174 @@
+"""What a broker knows, as slow and obvious Python: queues, channels, and one Note a message and channel.
+
+The model is told which commands a pass carried out and what left the core after it. It predicts everything but
+which message is delivered next; deliveries are taken from the core, and the oracles say whether they were allowed.
+A note that may or may not be there (its frame may have been reclaimed, its enqueue was never answered) is `maybe`.
+"""
+
+from dataclasses import dataclass, field
+
+Place = tuple[int, ...]
+
+READY, DELAYED, LEASED, DONE = "ready", "delayed", "leased", "done"
+
+
+@dataclass(eq=False)
+class Entry:
+    """One message in one queue's log."""
+
+    token: int
+    queue: "QueueModel"
+    headers: dict[str, str]
+    key: str
+    weight: int
+    cost: int
+    throttles: frozenset[str]
+    deliver_at_ms: int = 0
+    expires_ms: int = 0
+    dedup_key: str = ""
+    id: str = ""
+    offset: int = 0
+    source: str = ""  # of a dead letter: the channel it failed in
+    excluded: set[str] = field(default_factory=set)  # channels that start behind it
+    fuzzy: set[str] = field(default_factory=set)  # channels that may start behind it
+    executed_pass: int = 0
+    first: "Entry | None" = None  # the message its dedup key was seen with
+
+    def __repr__(self) -> str:
+        times = f" at {self.deliver_at_ms % 10**7}" * bool(self.deliver_at_ms)
+        times += f" until {self.expires_ms % 10**7}" * bool(self.expires_ms)
+        where = f"{self.queue.name}@{self.offset}{'<' + self.source if self.source else ''}"
+        return f"<{self.token} {where} {self.key} cost {self.cost} {sorted(self.throttles)}{times}>"
+
+
+@dataclass(eq=False)
+class Note:
+    """One message as one channel sees it."""
+
+    entry: Entry
+    channel: "ChannelModel"
+    state: str = READY
+    attempts: int | None = 0  # None: unknown
+    place: Place | None = None  # None: ready, but nobody knows before or behind whom
+    maybe: bool = False
+    lease_id: int = 0
+    leased_ms: int = 0
+    expires_ms: int = 0
+    due_mono_ms: int = 0  # LEASED: when the lease ends
+    due_ms: tuple[int, int] = (0, 0)  # DELAYED: earliest and latest, wall clock
+    ended_ms: int = -1  # DONE other than by an ack: a cold delivery may have leased it before that
+    acked: bool = False
+    holder: int = 0  # LEASED: the stream's token, 0 = a pull
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.entry!r} in {self.channel.name}: {'maybe ' * self.maybe}{self.state} {self.place} attempts"
+            f" {self.attempts} lease {self.lease_id} expires {self.expires_ms % 10**7} due {self.due_ms}"
+            f" ended {self.ended_ms} acked {self.acked}"
+        )
+
+
+@dataclass(eq=False)
+class ChannelModel:
+    name: str
+    queue: "QueueModel"
+    start: int = 1
+    notes: dict[int, list[Note]] = field(default_factory=dict)
+    unordered_until: int = 0  # pass; while a long seek is under way places are anybody's guess
+
+    def all_notes(self) -> list[Note]:
+        return [note for notes in self.notes.values() for note in notes]
+
+    def find(self, token: int, source: str, offset: int) -> Note | None:
+        found = [n for n in self.notes.get(token, []) if n.entry.source == source]
+        for note in found:
+            if note.entry.offset == offset:
+                return note
+        for note in found:
+            if note.entry.offset == 0 and note.state != DONE:
+                return note
+        return None
+
+    def add(self, note: Note) -> None:
+        self.notes.setdefault(note.entry.token, []).append(note)
+
+
+@dataclass(eq=False)
+class KeyModel:
+    weight: int = 1
+    admin_weight: int = 0
+    paused: bool = False
+    cap: int = 0
+    seen: int = 0  # the weight that windows of fair share were begun with
+
+    @property
+    def due_weight(self) -> int:
+        return self.admin_weight or self.weight
+
+
+@dataclass(eq=False)
+class QueueModel:
+    name: str
+    config: dict[str, int]
+    is_dlq: bool = False
+    dlq: "QueueModel | None" = None
+    gone: bool = False
+    channels: dict[str, ChannelModel] = field(default_factory=dict)
+    keys: dict[str, KeyModel] = field(default_factory=dict)
+    log: list[Entry] = field(default_factory=list)
+    dedup: dict[str, tuple[Entry, int]] = field(default_factory=dict)
+    ghosts: dict[int, Entry] = field(default_factory=dict)  # enqueues a crash left unanswered
+    number: int = 0  # of the incarnation
+
+    def key(self, name: str) -> KeyModel:
+        return self.keys.setdefault(name, KeyModel())
+
+
+@dataclass(eq=False)
+class BucketModel:
+    """The most a bucket can hold: it begins full, and what a late wake earns is allowed for."""
+
+    rate: float
+    burst: float
+    level: float
+    at_ms: int
+
+    LATENESS_S = 0.010
+
+    def refill(self, now_ms: int) -> None:
+        earned = self.rate * max(0, now_ms - self.at_ms) / 1000
+        # Up to a message of credit is earned by somebody who waits while the level is just below one.
+        cap = max(self.level, self.burst + self.rate * self.LATENESS_S)
+        self.level = min(cap, self.level + earned)
+        self.at_ms = now_ms
+
+
+@dataclass(eq=False)
+class ConsumerModel:
+    token: int
+    kind: str  # stream, session, pull
+    queue: QueueModel
+    channel: str
+    max_in_flight: int
+    limit: int
+    unwritten: list[list[Note]] = field(default_factory=list)
+    reported: int = 0  # deliveries whose WRITTEN is on its way
+    closing: bool = False
+    ended: bool = False
+
+
+@dataclass
+class Model:
+    """All of it; copied whole at a commit that a power cut will go back to."""
+
+    queues: dict[str, QueueModel] = field(default_factory=dict)
+    buckets: dict[str, BucketModel] = field(default_factory=dict)
+    config: dict[str, str] = field(default_factory=dict)
+    leases: dict[int, Note] = field(default_factory=dict)
+    consumers: dict[int, ConsumerModel] = field(default_factory=dict)
+
+    def pending(self, queue: QueueModel) -> list[Note]:
+        return [n for c in queue.channels.values() for n in c.all_notes() if n.state in (READY, DELAYED)]
+
+    def all_notes(self) -> list[Note]:
+        return [n for q in self.queues.values() for c in q.channels.values() for n in c.all_notes()]

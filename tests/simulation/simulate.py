@@ -1,0 +1,218 @@
+"""One seed, one run: `python -m tests.simulation.simulate SEED [COUNT]` runs it, FILA_SIM_TRACE=1 shows every step."""
+
+import os
+import random
+import sys
+import traceback
+
+from fila.v1 import admin_pb2 as admin
+from fila_server import commands
+from tests.simulation.actions import THROTTLE_KEYS, Consumers, Operators, Producers
+from tests.simulation.model import DONE, LEASED, ConsumerModel
+from tests.simulation.oracles import Broken
+from tests.simulation.world import World
+
+STEPS = 220
+TRACE_LINES = 60
+
+
+class Simulation:
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        rnd = random.Random(seed * 7919 + 1)
+        cold = rnd.random() < 0.25
+        settings: dict[str, int | str] = {"storage.hot_payload_bytes": rnd.choice([1, 3000])} if cold else {}
+        self.world = World(seed, settings, cold)
+        self.random = self.world.random
+        self.world.throttled_share = rnd.choice([0.0, 0.2, 0.8])
+        self.producers = Producers(self.world)
+        self.consumers = Consumers(self.world)
+        self.operators = Operators(self.world, self.producers)
+        self.crashes = rnd.random() < 0.6
+        calm = rnd.random() < 0.3
+        rare = 0 if calm else 1
+        self.actions = [
+            (self.producers.enqueue, rnd.choice([5, 20])),
+            (self.consumers.open, 5),
+            (self.consumers.settle, rnd.choice([5, 20])),
+            (self.consumers.written, 10),
+            (self.consumers.credit, 1),
+            (self.consumers.close, 2 * rare),
+            (self.operators.create_queue, 0.5),
+            (self.operators.delete_queue, 0.2 * rare),
+            (self.operators.create_channel, 0.5 * rare),
+            (self.operators.delete_channel, 0.2 * rare),
+            (self.operators.seek, 0.5 * rare),
+            (self.operators.purge, 0.5 * rare),
+            (self.operators.throttle, 1),
+            (self.operators.key_policy, 1),
+            (self.operators.redrive, 0.5),
+        ]
+
+    def run(self) -> None:
+        world, rnd = self.world, self.random
+        for _ in range(2):
+            self.operators.create_queue()
+        world.quiet()
+        does = [action for action, _ in self.actions]
+        weights = [weight for _, weight in self.actions]
+        for _ in range(STEPS):
+            for action in rnd.choices(does, weights, k=rnd.choice([1, 1, 3, 8])):
+                action()
+            self._pass()
+            if rnd.random() < 0.03:
+                world.check_books()
+            if self.crashes and rnd.random() < 0.02:
+                self._crash()
+        world.check_books()
+        self._drain()
+        self._leave_nothing()
+
+    def _pass(self) -> None:
+        world, rnd = self.world, self.random
+        world.engine.advance(rnd.choice([0, 0, 1, 1, 3, 20, 200, 1500]))
+        for _ in range(rnd.choice([1, 1, 2])):
+            world.run_pass()
+            if rnd.random() < 0.6:
+                world.commit()
+            if rnd.random() < 0.6:
+                world.engine.core.load()
+
+    def _crash(self) -> None:
+        world, rnd = self.world, self.random
+        away_ms = rnd.choice([0, 10, 3000, -2000])
+        how = rnd.choice(["kill", "power", "clean"])
+        if how == "clean":
+            world.clean_restart(away_ms)
+            return
+        if how == "power" and not world.plan_power_cut():
+            return
+        for _ in range(rnd.choice([0, 1, 4])):  # nothing of this is synced any more
+            for action in rnd.choices([self.producers.enqueue, self.consumers.settle, self.consumers.open], k=3):
+                action()
+            world.engine.advance(1)
+            world.run_pass()
+        world.crash(how == "power", away_ms)
+
+    # --- the end --------------------------------------------------------------------------------
+
+    def _drain(self) -> None:
+        """Lift every limit, let everybody leave, and take what is there until nothing comes any more."""
+        world = self.world
+        world.quiet()
+        for key in THROTTLE_KEYS:
+            self._sure(commands.SET_CONFIG, admin.SetConfigRequest(key=f"throttle.{key}", value=""))
+        world.model.buckets.clear()
+        for queue in world.model.queues.values():
+            for name, key in queue.keys.items():
+                request = admin.SetKeyPolicyRequest(
+                    queue=queue.name, fairness_key=name, weight=0, paused=False, max_in_flight=0
+                )
+                self._sure(commands.SET_KEY_POLICY, request)
+                key.admin_weight, key.paused, key.cap = 0, False, 0
+        world.fair.reset()
+        for consumer in list(world.model.consumers.values()):
+            self._leave(consumer)
+        world.quiet()
+        for _ in range(60):
+            for queue in world.model.queues.values():
+                for channel in queue.channels:
+                    self._take_all(queue.name, channel)
+            world.quiet()
+            for note in list(world.model.leases.values()):
+                self.consumers._settle_many([note], note.channel.queue.name, note.channel.name, True, None)
+            world.quiet()
+            if all(n.state == DONE or n.maybe for n in world.model.all_notes()):
+                break
+            world.engine.advance(1000)
+        for _ in range(3):  # what only may be there, and what was leased for somebody who never saw it
+            world.engine.advance(70_000)
+            for queue in world.model.queues.values():
+                for channel in queue.channels:
+                    self._take_all(queue.name, channel)
+            world.quiet()
+            for note in list(world.model.leases.values()):
+                self.consumers._settle_many([note], note.channel.queue.name, note.channel.name, True, None)
+            world.quiet()
+        world.kept.drained(world.model)
+
+    def _leave(self, consumer: ConsumerModel) -> None:
+        if not consumer.closing:
+            consumer.closing = True
+            kind = commands.CANCEL if consumer.kind == "pull" else commands.CONSUMER_CLOSE
+            self.world.ask(
+                kind, b"", self.consumers._closed, token=consumer.token, consumer=consumer, release=False
+            )
+
+    def _take_all(self, queue: str, channel: str) -> None:
+        model = self.world.model.queues[queue]
+        from fila.v1 import service_pb2 as service
+
+        request = service.LeaseRequest(queue=queue, channel=channel, max_messages=10000)
+        self.consumers._ask_open(commands.LEASE, request, ConsumerModel(0, "pull", model, channel, 10000, 10000))
+
+    def _sure(self, kind: int, request: object) -> None:
+        self.world.ask(kind, request, answered=self._fine)  # type: ignore[arg-type]
+        self.world.quiet()
+
+    @staticmethod
+    def _fine(asked: object, status: int, payload: bytes) -> None:
+        if status:
+            raise Broken(f"{asked} was answered {status}")
+
+    def _leave_nothing(self) -> None:
+        """Everything is acked: stats say so; and when the queues are gone, nothing at all is left in memory."""
+        world = self.world
+        for queue in world.model.queues.values():
+            stats = world.stats(queue)
+            if stats.depth or stats.in_flight or stats.active_fairness_keys:
+                raise Broken(f"{queue.name} was drained, and says {stats.depth} pending, {stats.in_flight} leased")
+            if not queue.config["soft"] and stats.stored_bytes:
+                raise Broken(f"{queue.name} was drained, and still has {stats.stored_bytes} bytes")
+        for name in [q.name for q in world.model.queues.values() if not q.is_dlq]:
+            self._sure(commands.DELETE_QUEUE, admin.DeleteQueueRequest(queue=name))
+        counters = world.engine.core.counters()
+        left = {
+            name: counters[name] for name in ("index_bytes", "leases", "consumers", "keys", "hot_bytes") if counters[name]
+        }
+        if left or counters["timers"] != 1:  # housekeeping's
+            raise Broken(f"left in memory after everything is gone: {left}, {counters['timers']} timers")
+        if counters["lost_ranges"] or counters["lost_messages"]:
+            raise Broken("the core says it lost something, and nothing was damaged")
+
+
+def simulate(seed: int) -> int:
+    """Run one seed; returns the number of messages. A failure says how to see it again."""
+    simulation = Simulation(seed)
+    try:
+        simulation.run()
+    except Exception as error:
+        shown = simulation.world.trace if os.environ.get("FILA_SIM_TRACE") else simulation.world.trace[-TRACE_LINES:]
+        raise Broken(
+            f"seed {seed}: {type(error).__name__}: {error}\n"
+            f"again: python -m tests.simulation.simulate {seed}   (FILA_SIM_TRACE=1 shows every step)\n"
+            + "\n".join(shown)
+        ) from error
+    finally:
+        simulation.world.engine.remove()
+    return simulation.world.messages
+
+
+def main() -> None:
+    first = int(sys.argv[1])
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    bad = 0
+    for seed in range(first, first + count):
+        try:
+            simulate(seed)
+        except Broken as error:
+            bad += 1
+            if count == 1:
+                traceback.print_exc()
+            else:
+                print(str(error).split("\n")[0][:300], flush=True)
+    print(f"{count} seeds, {bad} bad")
+
+
+if __name__ == "__main__":
+    main()
