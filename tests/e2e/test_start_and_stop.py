@@ -50,7 +50,7 @@ def test_a_data_directory_in_use_is_exit_1_and_the_other_server_goes_on(
     code, line = _fails(launch(first.data_dir, tmp_path / "second.log"))
 
     assert code == 1
-    assert "is in use by another server. Stop that server, or" in line
+    assert f"is in use by process {first.process.pid}; stop that server, or" in line
     first.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="still-there"), timeout=5)
 
 

@@ -7,11 +7,16 @@ Nothing is logged per message at info.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from typing import TextIO
 
 import orjson
 import structlog
+
+# gRPC's C core writes to stderr in a form of its own what we report ourselves. It reads this
+# when it is imported, so main.py imports this module before anything that needs gRPC.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 
 def setup(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:

@@ -205,16 +205,11 @@ async def _drain(broker: Broker, rpc: RpcServer, redis: redis_server.Server | No
 
 
 def _listen_for_signals(stopping: asyncio.Event) -> None:
+    # Told twice is told once: shells and supervisors pass signals on to whole groups, and the
+    # drain is bounded anyway.
     loop = asyncio.get_running_loop()
-
-    def on_signal() -> None:
-        if stopping.is_set():
-            # Asked twice: whoever asks does not want to wait.
-            os._exit(EXIT_FAILED)
-        stopping.set()
-
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, on_signal)
+        loop.add_signal_handler(number, stopping.set)
 
 
 def _warn_if_open(setting: str, address: Address) -> None:
