@@ -195,6 +195,9 @@ def _complete_retry(config: _Config) -> None:
         retry.kind = kinds.KIND_EXPONENTIAL
     retry.base_ms = retry.base_ms or RETRY_BASE_MS_DEFAULT
     retry.cap_ms = retry.cap_ms or max(RETRY_CAP_MS_DEFAULT, retry.base_ms)
+    if retry.kind == kinds.KIND_FIXED:
+        # Every delay is the base; a cap that an update leaves behind must not stand in its way.
+        retry.cap_ms = max(retry.cap_ms, retry.base_ms)
     _check_between("config.retry.base_ms", retry.base_ms, 1, RETRY_MS_MAX)
     _check_between("config.retry.cap_ms", retry.cap_ms, retry.base_ms, RETRY_MS_MAX)
     if not (math.isfinite(retry.jitter) and 0.0 <= retry.jitter <= 1.0):

@@ -8,7 +8,7 @@ of 32, where a crossing for each takes 4.5; larger batches gain nothing more.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from fila_server.hooks.sandbox import HookFailure, HookLimits, RuntimeConfig, Sandbox
 
@@ -104,7 +104,7 @@ class OnEnqueue:
             return Answers([], results, 0)
         answered, clamped_weight_count, kind, text = results[:_HEADER_COUNT]
         at = _HEADER_COUNT
-        routings = []
+        routings: list[Routing] = []
         for _ in range(answered):
             fairness_key, weight, cost, key_count = results[at : at + 4]
             at += 4
@@ -112,6 +112,9 @@ class OnEnqueue:
             if key_count >= 0:
                 throttle_keys = results[at : at + key_count]
                 at += key_count
+            if not _are_texts(fairness_key, throttle_keys):
+                problem = "fairness_key and throttle_keys must be valid UTF-8"
+                return Answers(routings, HookFailure("error", problem), clamped_weight_count)
             routings.append(
                 Routing(
                     None if fairness_key is False else fairness_key,
@@ -122,3 +125,14 @@ class OnEnqueue:
             )
         failure = self._sandbox.failure(kind, text) if kind else None
         return Answers(routings, failure, clamped_weight_count)
+
+
+def _are_texts(fairness_key: bytes | Literal[False], throttle_keys: tuple[bytes, ...] | None) -> bool:
+    """Whether the keys can travel as strings: Lua's are any bytes, and one such key would spoil every answer."""
+    for key in (fairness_key or b"", *(throttle_keys or ())):
+        if not key.isascii():
+            try:
+                key.decode()
+            except UnicodeDecodeError:
+                return False
+    return True
