@@ -66,6 +66,20 @@ def test_a_few_live_frames_do_not_pin_the_dead_ones(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_quiet_store_has_a_short_log(tmp_path: Path) -> None:
+    store = StoreProbe(str(tmp_path))
+    for number in range(500):
+        write(store, [(FRAMES, key(number), FRAME), (FRAMES, key(number - 1), None)])
+    assert store.held()["wal"] > 32 * MIB
+
+    store.upkeep_round()
+    assert store.held()["wal"] > 32 * MIB, "it may be in the midst of work"
+    store.upkeep_round()
+
+    assert store.held()["wal"] < 32 * MIB
+    store.close()
+
+
 def test_upkeep_leaves_a_store_alone_that_is_mostly_live(tmp_path: Path) -> None:
     store = StoreProbe(str(tmp_path))
     fill(store, 300)

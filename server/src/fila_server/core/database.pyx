@@ -66,8 +66,8 @@ cdef int _open_failed(StoreError* error, char* message) noexcept nogil:
     cdef int status
     if strstr(message, "Corruption") != NULL or strstr(message, "No such file") != NULL:
         status = store_failed(error, STORE_DAMAGED,
-                              "the data directory is damaged beyond what can be skipped; restore it from a copy, "
-                              "or move it away to start empty (%.300s)", message)
+                              "the data directory is damaged; restore it from a copy, or start with "
+                              "storage.on_damage = \"start\" to go on with what can be read (%.300s)", message)
     elif strstr(message, "No space left") != NULL:
         status = store_failed(error, STORE_FULL, "the disk is full; make room, then start again (%.300s)", message)
     elif strstr(message, "ermission denied") != NULL or strstr(message, "ead-only file system") != NULL:

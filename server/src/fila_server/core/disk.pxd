@@ -6,8 +6,8 @@ its log meets a full disk, and fails every write for a while when a table does:
     DISK_ROOMY     |  everything goes
     -- min_free_bytes (the floor) ---------------------------------------------------------
     DISK_LOW       |  enqueues are refused; acks and deliveries go on
-    -- a quarter of it, at most 64 MiB: the ballast file is deleted, once: room for acks --
-    -- an eighth of it, at most 32 MiB -----------------------------------------------------
+    -- a quarter of it, 32 to 64 MiB: the ballast file is deleted: room for acks -----------
+    -- an eighth of it, 16 to 32 MiB -------------------------------------------------------
     DISK_CRITICAL  |  every write is refused
 
 disk_check is one statvfs call, cheap enough for each 100 ms on the scheduler thread.

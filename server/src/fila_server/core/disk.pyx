@@ -75,7 +75,9 @@ cdef extern from "dirent.h" nogil:
 
 
 cdef enum:
+    BALLAST_MARK_MIN = 33554432         # 32 MiB
     BALLAST_MARK_MAX = 67108864         # 64 MiB
+    CRITICAL_MARK_MIN = 16777216        # 16 MiB, also when no floor was asked for
     CRITICAL_MARK_MAX = 33554432        # 32 MiB
     MIB = 1048576
     START_BYTES_MIN = 16777216          # 16 MiB: a log, its tables, and RocksDB's own files
@@ -100,12 +102,12 @@ cdef int disk_open(
 
 cdef int disk_check(Disk* disk) noexcept nogil:
     _measure(disk)
-    if disk.free_bytes < min(disk.min_free_bytes // 4, BALLAST_MARK_MAX) and disk.ballast_held:
+    if disk.free_bytes < max(BALLAST_MARK_MIN, min(disk.min_free_bytes // 4, BALLAST_MARK_MAX)) and disk.ballast_held:
         unlink(disk.ballast_path)
         disk.ballast_held = False
         disk.released_count += 1
         _measure(disk)
-    if disk.free_bytes < min(disk.min_free_bytes // 8, CRITICAL_MARK_MAX):
+    if disk.free_bytes < max(CRITICAL_MARK_MIN, min(disk.min_free_bytes // 8, CRITICAL_MARK_MAX)):
         disk.level = DISK_CRITICAL
     elif disk.free_bytes < disk.min_free_bytes:
         disk.level = DISK_LOW

@@ -112,7 +112,7 @@ cdef int _check_wal(Store* store, const StoreOptions* options, StoreError* error
             error.status = STORE_DAMAGED
             snprintf(error.text, STORE_ERROR_BYTES,
                      "the write-ahead log %s is damaged: %lld records cannot be read; restore the data directory "
-                     "from a copy, or start without storage.on_damage = \"stop\" to go on without them",
+                     "from a copy, or start with storage.on_damage = \"start\" to go on without them",
                      store.wal.first_damaged_file, <long long>store.wal.records_lost)
         return STORE_DAMAGED
     return STORE_OK

@@ -3,7 +3,8 @@
     scheduler thread  --- upkeep.live_frame_bytes (a plain store) --->  upkeep thread, each second
                                                                         1. take the ballast back
                                                                         2. copy the MANIFEST's new bytes
-                                                                        3. give dead frames' disk back
+                                                                        3. empty the WAL, if nothing happens
+                                                                        4. give dead frames' disk back
 
 The rule: the FRAMES family takes at most 1.5 times what is live in it, plus RECLAIM_SLACK_BYTES.
 """
@@ -24,6 +25,8 @@ cdef struct Upkeep:
     Store* store
     Disk* disk                          # or NULL
     int64_t live_frame_bytes            # keys and values of FRAMES that are not deleted; the scheduler sets it
+    uint64_t writes_seen                # store.counters.writes at the last round
+    uint64_t writes_tidied              # ... when the WAL was last looked at in a quiet moment
     uint64_t reclaim_count              # times something was compacted
     uint64_t rewrite_count              # of these, times live payloads had to be rewritten
     StoreError error                    # of the last round that failed

@@ -17,6 +17,7 @@ from fila_server.core.disk cimport disk_restore_ballast
 from fila_server.core.mirror cimport mirror_update
 from fila_server.core.rocksdb cimport *
 from fila_server.core.store cimport (
+    FAMILY_COUNT,
     FRAMES,
     STORE_FAILED,
     STORE_OK,
@@ -24,6 +25,8 @@ from fila_server.core.store cimport (
     StoreError,
     store_compact,
     store_compact_cancel,
+    store_flush,
+    store_wal_bytes,
 )
 
 
@@ -53,6 +56,7 @@ cdef extern from "<unistd.h>" nogil:
 
 cdef enum:
     ROUND_MS = 1000
+    QUIET_WAL_BYTES = 33554432
     FORCE = 2               # of bottommost_level_compaction
 
 
@@ -128,7 +132,21 @@ cdef int upkeep_round(Upkeep* upkeep) noexcept nogil:
     if upkeep.disk != NULL:
         disk_restore_ballast(upkeep.disk)
     mirror_update(upkeep.store.directory)
+    _tidy_when_quiet(upkeep)
     return reclaim_frames(upkeep, upkeep.live_frame_bytes, &upkeep.error)
+
+
+cdef void _tidy_when_quiet(Upkeep* upkeep) noexcept nogil:
+    """When nothing was written for a round, a long WAL is turned into (small) tables: memory and disk come
+    back, and a start finds little to replay."""
+    cdef uint64_t writes = upkeep.store.counters.writes
+    cdef int family
+    if writes == upkeep.writes_seen and writes != upkeep.writes_tidied:
+        if store_wal_bytes(upkeep.store) > QUIET_WAL_BYTES:
+            for family in range(FAMILY_COUNT):
+                store_flush(upkeep.store, family, &upkeep.error)
+        upkeep.writes_tidied = writes
+    upkeep.writes_seen = writes
 
 
 cdef void* _run(void* argument) noexcept nogil:
