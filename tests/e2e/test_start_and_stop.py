@@ -63,6 +63,45 @@ def test_a_data_directory_that_is_a_file_is_exit_1(tmp_path: Path) -> None:
     assert "cannot write to data directory" in line
 
 
+def test_a_newer_format_is_exit_1_and_changes_nothing(tmp_path: Path, start_server: StartServer) -> None:
+    first = start_server()
+    assert first.stop() == 0
+    (first.data_dir / "format").write_text("fila 99\n")
+
+    code, line = _fails(launch(first.data_dir, tmp_path / "second.log"))
+
+    assert code == 1
+    assert "has format 99" in line
+    assert (first.data_dir / "format").read_text() == "fila 99\n"
+
+
+def test_damage_is_exit_1_where_it_shall_stop_the_start_and_reported_where_not(
+    tmp_path: Path, start_server: StartServer
+) -> None:
+    first = start_server()
+    first.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="orders"))
+    for _ in range(20):
+        first.service.Enqueue(service_pb2.EnqueueRequest(queue="orders", payload=bytes(5_000)))
+    first.stop(signal.SIGKILL)
+    _flip_a_byte(max((first.data_dir / "rocksdb").glob("*.log"), key=lambda log: log.stat().st_size))
+
+    code, line = _fails(launch(first.data_dir, tmp_path / "second.log", FILA_STORAGE__ON_DAMAGE="stop"))
+    assert code == 1
+    assert "damage" in line
+    assert "on_damage" in line
+
+    third = start_server(first.data_dir)
+    depth = third.admin.GetStats(admin_pb2.GetStatsRequest(queue="orders")).depth
+    assert 0 < depth < 20
+    assert any("lost" in str(said) or "damage" in str(said) for said in third.log)
+
+
+def _flip_a_byte(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    file.write_bytes(content)
+
+
 def test_a_mistyped_setting_is_exit_2(tmp_path: Path) -> None:
     code, line = _fails(launch(tmp_path / "data", tmp_path / "log", FILA_SCHEDULER__QUANTUM="lots"))
 
