@@ -18,10 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from fila_bench import report, scenarios
-from fila_bench.load import LoadFailed
 from fila_bench.registry import BENCHMARK_BY_NAME, QUICK, Budget
 from fila_bench.report import Finding
-from fila_bench.server import ServerFailed
 
 _DEFAULT_JSON = Path(__file__).resolve().parents[1] / "build" / "bench" / "results.json"
 
@@ -67,10 +65,9 @@ def _run(names: list[str], budget: Budget) -> tuple[list[Finding], bool]:
             for finding in BENCHMARK_BY_NAME[name].run(budget):
                 print(report.table([finding]).splitlines()[1], file=sys.stderr, flush=True)
                 findings.append(finding)
-        except (LoadFailed, ServerFailed) as error:
-            # One broken benchmark should not cost the others' half hour.
+        except Exception as error:  # noqa: BLE001 - one broken benchmark should not cost the others' half hour
             failed = True
-            print(f"{name} failed: {error}", file=sys.stderr)
+            print(f"{name} failed: {type(error).__name__}: {error}", file=sys.stderr)
     return findings, failed
 
 

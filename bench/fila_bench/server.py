@@ -131,6 +131,11 @@ class Server:
         raise ServerFailed(f"/proc has no {name} for the server")
 
     def _answers(self) -> bool:
-        with socket.socket() as probe:
-            probe.settimeout(0.2)
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+        ports = [port for port in (self.port, self.redis_port, self.metrics_port) if port]
+        return all(_is_open(port) for port in ports)
+
+
+def _is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.2)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
