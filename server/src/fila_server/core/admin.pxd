@@ -1,8 +1,6 @@
 """FilaAdmin's commands on the scheduler thread: each reads its request's bytes and writes its response's."""
 
-from fila_server.core.buffer cimport Slice
 from fila_server.core.mailbox cimport Command
 from fila_server.core.state cimport Core
 
-cdef void config_apply(Core* core, Slice name, Slice value) noexcept nogil
 cdef void admin(Core* core, Command* command) noexcept nogil

@@ -19,4 +19,3 @@ cdef void frame_want(Core* core, Frame* frame) noexcept nogil             # ask 
 cdef void consumer_free(Core* core, Consumer* consumer) noexcept nogil
 cdef void delivery_free(Core* core, Delivery* delivery) noexcept nogil
 cdef void pull_answer(Core* core, Consumer* consumer) noexcept nogil      # a pull whose time is over: nothing
-cdef void message_view(Core* core, Slot* slot, View* view) noexcept nogil

@@ -9,9 +9,7 @@ from fila_server.core.buffer cimport (
 )
 from fila_server.core.commands cimport DELIVERY, OK
 from fila_server.core.drr cimport Turn, ring_afford, ring_charge, ring_turn
-from fila_server.core.flows cimport (
-    channel_activate, channel_deactivate, flow_next, flow_reconsider, slot_count, slot_pay, slot_unready,
-)
+from fila_server.core.flows cimport channel_activate, channel_deactivate, flow_next, flow_reconsider, slot_pay
 from fila_server.core.frames cimport (
     body_new, body_release, body_touch, entry_of, frame_appended_ms, frame_enqueued_ms, frame_id, frame_of,
     frame_offset, share_of, directory_at,
@@ -20,11 +18,13 @@ from fila_server.core.loader cimport Load, loader_answers, loader_ask
 from fila_server.core.maps cimport map64_get, map64_next, map64_put, map64_remove
 from fila_server.core.records cimport lease_record_put, meta_record_put
 from fila_server.core.ending cimport frame_lost
+from fila_server.core.slots cimport slot_count, slot_unready
 from fila_server.core.state cimport (
     Body, Entry, Flow, LEASED, Lease, LeaseGroup, PULL, Queue, SESSION_STREAM, STREAM, TIMER_LEASE, ThrottleSet,
 )
 from fila_server.core.store cimport FRAMES, STORE_OK
 from fila_server.core.timers cimport timer_cancel, timer_set
+from fila_server.core.view cimport message_view
 from fila_server.core.wire cimport View, put_message
 
 cdef enum:
@@ -269,46 +269,6 @@ cdef void _send_what_is_ready(Core* core, Consumer* consumer) noexcept nogil:
                 return
             _send(core, consumer, delivery)
         delivery = following
-
-
-cdef void message_view(Core* core, Slot* slot, View* view) noexcept nogil:
-    """What a message says in its channel; its body must be hot."""
-    cdef Frame* frame = frame_of(slot)
-    cdef Channel* channel = share_of(slot).channel
-    cdef Entry* entry = &frame.entries[slot.index]
-    cdef ThrottleSet* set = entry.set
-    cdef Lease* lease
-    cdef uint32_t i
-    frame_id(frame, slot.index, &view.id_high, &view.id_low)
-    view.body = frame.body.bytes + entry.at
-    view.body_length = entry.length
-    view.fairness_key.at = entry.key.text.bytes
-    view.fairness_key.length = entry.key.text.length
-    view.weight = entry.key.admin_weight if entry.key.admin_weight else entry.key.weight
-    view.attempts = slot.attempts
-    view.queue.at = channel.queue.text.bytes
-    view.queue.length = channel.queue.text.length
-    view.channel.at = channel.text.bytes
-    view.channel.length = channel.text.length
-    view.offset = frame_offset(frame, slot.index)
-    view.cost = entry.cost
-    view.enqueued_ms = frame_enqueued_ms(frame, slot.index)
-    view.appended_ms = frame_appended_ms(frame, slot.index)
-    view.lease_id = 0
-    view.leased_ms = view.expires_ms = 0
-    if slot.state == LEASED:
-        lease = <Lease*> slot.owner
-        view.lease_id = lease.lease_id
-        view.leased_ms = lease.leased_ms
-        view.expires_ms = lease.expires_ms
-    view.throttle_count = 0
-    if set != NULL:
-        for i in range(set.count):
-            view.throttle[i].at = set.members[i].text.bytes
-            view.throttle[i].length = set.members[i].text.length
-        view.throttle_count = set.count
-    if frame.loaded_seen:
-        body_touch(core, frame.body)
 
 
 cdef void _encode(Core* core, Delivery* delivery, uint32_t field, Buffer* out) noexcept nogil:

@@ -3,9 +3,7 @@
 from libc.stdlib cimport free
 
 from fila_server.core.drr cimport ring_refund
-from fila_server.core.flows cimport (
-    channel_activate, flow_find, flow_reconsider, slot_count, slot_ready, slot_refund, slot_unready,
-)
+from fila_server.core.flows cimport channel_activate, flow_find, flow_reconsider, slot_refund
 from fila_server.core.frames cimport (
     directory_at, directory_remove, entry_of, frame_finish, frame_free, frame_offset, frame_retained, frame_unwanted,
     share_find, share_of,
@@ -15,6 +13,7 @@ from fila_server.core.records cimport (
     frame_record_delete, lease_record_delete, settled_record_delete, settled_record_put, state_record_delete,
 )
 from fila_server.core.reveal cimport extra_drop
+from fila_server.core.slots cimport slot_count, slot_ready, slot_unready
 from fila_server.core.state cimport (
     Channel, Consumer, DECIDING, DELAYED, DONE, Delay, Entry, Flow, LEASED, LeaseGroup, Queue, READY, Share,
 )

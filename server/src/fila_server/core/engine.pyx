@@ -14,7 +14,6 @@ from libc.string cimport memcpy, memset
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 from fila_server import errors
-from fila_server.core.admin cimport config_apply
 from fila_server.core.buffer cimport Cursor, Slice, buffer_free, buffer_init, must_malloc
 from fila_server.core.commands cimport CANCEL, CONSUMER_CLOSE, WRITTEN
 from fila_server.core.disk cimport disk_check, disk_open

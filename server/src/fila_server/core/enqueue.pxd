@@ -14,5 +14,3 @@ cdef void enqueue_written(Core* core, uint8_t refused) noexcept nogil  # 0, or w
 cdef void move_in(Core* core, Queue* queue, Key* key, ThrottleSet* set, uint32_t cost, char* bytes, uint32_t length, uint64_t id_high, uint64_t id_low, int64_t enqueued_ms, Channel* only) noexcept nogil
 cdef Queue* queue_find(Core* core, Slice name) noexcept nogil
 cdef uint64_t random_next(Core* core) noexcept nogil
-# Decides key, weight, cost and throttle keys of one message; 0, or why it is refused.
-cdef uint8_t route(Core* core, Queue* queue, Command* command, Item* item, Building* b) noexcept nogil

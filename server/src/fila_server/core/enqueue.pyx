@@ -7,35 +7,38 @@
 Nothing is visible before it is written, so a batch the disk refuses is undone by forgetting it.
 """
 
-from libc.stdlib cimport free, strtod
+from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
 from fila_server.core.answers cimport answer, reveal_later
 from fila_server.core.buffer cimport Buffer, buffer_init, must_malloc, must_realloc, put_bytes, put_varint, varint_size
 from fila_server.core.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, OK
+from fila_server.core.dedup cimport dedup_add, dedup_expire, dedup_fill
 from fila_server.core.frames cimport (
-    body_new, directory_add, directory_remove, frame_free, frame_new, key_intern, key_release,
+    body_new, directory_add, directory_remove, frame_free, frame_new, key_release,
 )
-from fila_server.core.flows cimport flow_find, flow_reconsider
 from fila_server.core.mailbox cimport command_free
-from fila_server.core.maps cimport textmap_get, textmap_put, textmap_remove
+from fila_server.core.maps cimport textmap_get
 from fila_server.core.records cimport (
-    Times, dedup_record_delete, dedup_record_put, frame_record_put, key_record_put, meta_record_put, queue_record_put,
+    Times, frame_record_put, meta_record_put, queue_record_put,
 )
+from fila_server.core.routing cimport route
 from fila_server.core.rocksdb cimport rocksdb_writebatch_t
-from fila_server.core.state cimport Body, Dedup, Explicit, Flow, Policy, WeightRow
-from fila_server.core.throttle cimport set_intern, set_release
+from fila_server.core.settings cimport Policy
+from fila_server.core.state cimport Body, Dedup, Explicit
+from fila_server.core.throttle cimport set_release
+from fila_server.core.refusals cimport (
+    REFUSED_BYTES, REFUSED_DEDUP_FULL, REFUSED_DEPTH, REFUSED_DISK_FLOOR, REFUSED_NEIGHBOUR,
+    REFUSED_QUEUE_UNKNOWN, REFUSED_STOPPING, refusal_code, refusal_reason, refusal_text,
+)
 from fila_server.core.wire cimport (
-    Options, REFUSED_BYTES, REFUSED_DEDUP_FULL, REFUSED_DEPTH, REFUSED_DISK_FLOOR, REFUSED_NEIGHBOUR,
-    REFUSED_QUEUE_UNKNOWN, REFUSED_ROUTING_KEY, REFUSED_STOPPING, header_find, put_nested, put_number_field,
-    put_status, put_status_field, put_tag, put_uuid, refusal_code, refusal_reason, refusal_text,
+    Options, put_nested, put_number_field, put_status, put_status_field, put_tag, put_uuid,
 )
 
 cdef enum:
     MERGED_MESSAGES_MAX = 1024      # of small commands, in one frame
     MERGED_BYTES_MAX = 1048576
     OFFSETS_RESERVED = 1000000
-    COST_ONE = 1000
 
 
 cdef Queue* queue_find(Core* core, Slice name) noexcept nogil:
@@ -52,146 +55,14 @@ cdef uint64_t random_next(Core* core) noexcept nogil:
     return core.random[1] + b
 
 
-# --- routing ---------------------------------------------------------------------------------
-
-cdef bint _number(Slice text, double* value) noexcept nogil:
-    cdef char digits[64]
-    cdef char* end
-    if text.length == 0 or text.length >= 64:
-        return False
-    memcpy(digits, text.at, text.length)
-    digits[text.length] = 0
-    if digits[0] == c' ' or digits[0] == c'\t' or digits[0] == c'\n':
-        return False
-    value[0] = strtod(digits, &end)
-    return end == digits + text.length and value[0] == value[0]
-
-
-cdef uint32_t _clamp_weight(Queue* queue, double weight) noexcept nogil:
-    if weight >= 1 and weight <= 1000:
-        return <uint32_t> weight
-    queue.counters.clamped += 1
-    return 1 if not weight >= 1 else 1000
-
-
-cdef uint32_t _clamp_cost(Queue* queue, double cost) noexcept nogil:
-    """In thousandths, 1 to 10^9."""
-    if cost >= 0.001 and cost <= 1000000:
-        return <uint32_t> (cost * 1000 + 0.5)
-    queue.counters.clamped += 1
-    if not cost >= 0.001:
-        return 1
-    return 1000000000
-
-
-cdef uint8_t route(Core* core, Queue* queue, Command* command, Item* item, Building* b) noexcept nogil:
-    """Fairness key, weight, cost and throttle keys: a hook's word, else the queue's settings, else defaults."""
-    cdef Policy* policy = &queue.policy
-    cdef const char* body = command.bytes + item.at
-    cdef Options* o = item.options
-    cdef Slice key
-    cdef Slice value
-    cdef Slice names[16]
-    cdef uint32_t i, names_count = 0
-    cdef uint32_t weight = 1
-    cdef double number
-    cdef WeightRow* row
-    key.at, key.length = b"default", 7
-    b.cost = COST_ONE
-    if policy.fairness_key_header.length and header_find(body, item.length, policy.fairness_key_header, &value):
-        if value.length:
-            key = value
-    if policy.weight_header.length and header_find(body, item.length, policy.weight_header, &value):
-        weight = _clamp_weight(queue, number) if _number(value, &number) else _clamp_weight(queue, 0)
-    if policy.cost_header.length and header_find(body, item.length, policy.cost_header, &value):
-        if _number(value, &number):
-            b.cost = _clamp_cost(queue, number)
-        else:
-            queue.counters.clamped += 1
-    for i in range(policy.throttle_header_count):
-        if header_find(body, item.length, policy.throttle_headers[i], &value) and value.length:
-            if value.length > core.limits.routing_key_bytes_max:
-                return REFUSED_ROUTING_KEY
-            names[names_count] = value
-            names_count += 1
-    if o != NULL and o.routed:
-        if o.has_key:
-            key = o.fairness_key
-        if o.has_weight:
-            weight = _clamp_weight(queue, o.weight)
-        if o.has_cost:
-            b.cost = _clamp_cost(queue, o.cost)
-        if o.has_throttle:
-            names_count = o.throttle_count
-            for i in range(names_count):
-                names[i] = o.throttle[i]
-    if key.length > core.limits.routing_key_bytes_max:
-        return REFUSED_ROUTING_KEY
-    if policy.weights.count:
-        row = <WeightRow*> textmap_get(&policy.weights, key.at, key.length)
-        if row != NULL:
-            weight = row.weight
-    b.key = key_intern(core, queue, key)
-    b.set = set_intern(core, names, names_count) if names_count else NULL
-    _reweigh(core, b.key, weight)
-    return 0
-
-
-cdef void _reweigh(Core* core, Key* key, uint32_t weight) noexcept nogil:
-    """The newest enqueue's weight counts, for what waits already too."""
-    cdef Flow* flow
-    if key.weight == weight:
-        return
-    key.weight = <unsigned short> weight
-    if key.stored_weight != weight:
-        key_record_put(core, key)
-    if not key.admin_weight:
-        flow = key.flows
-        while flow != NULL:
-            flow_reconsider(core, flow)
-            flow = flow.next_of_key
-
-
 # --- one message -----------------------------------------------------------------------------
-
-cdef void _dedup_expire(Core* core, Queue* queue) noexcept nogil:
-    cdef Dedup* row
-    while queue.dedup_oldest != NULL and queue.dedup_oldest.expires_ms <= core.wall_ms:
-        row = queue.dedup_oldest
-        queue.dedup_oldest = row.next
-        if queue.dedup_oldest == NULL:
-            queue.dedup_newest = NULL
-        textmap_remove(&queue.dedup, &row.text)
-        dedup_record_delete(core, queue, row)
-        core.dedup_rows -= 1
-        free(row)
-
-
-cdef void _dedup_add(Core* core, Queue* queue, Slice text) noexcept nogil:
-    """Room for a key whose message gets its id when the frame is built (see _dedup_fill)."""
-    cdef Dedup* row = <Dedup*> must_malloc(sizeof(Dedup) + text.length)
-    cdef char* bytes = <char*> row + sizeof(Dedup)
-    memset(row, 0, sizeof(Dedup))
-    memcpy(bytes, text.at, text.length)
-    row.text.bytes = bytes
-    row.text.length = text.length
-    row.expires_ms = core.wall_ms + <int64_t> queue.policy.dedup_window_ms
-    row.epoch = core.epoch
-    textmap_put(&queue.dedup, &row.text)
-    if queue.dedup_newest == NULL:
-        queue.dedup_oldest = row
-    else:
-        queue.dedup_newest.next = row
-    queue.dedup_newest = row
-    core.dedup_rows += 1
-
 
 cdef bint _dedup_hit(Core* core, Queue* queue, Command* command, Item* item) noexcept nogil:
     """True when an earlier message has this key: its id is the answer."""
     cdef Dedup* row
     if item.options == NULL or item.options.dedup_key.length == 0:
         return False
-    _dedup_expire(core, queue)
+    dedup_expire(core, queue)
     row = <Dedup*> textmap_get(&queue.dedup, item.options.dedup_key.at, item.options.dedup_key.length)
     if row == NULL:
         return False
@@ -259,7 +130,7 @@ cdef void _take(Core* core, Queue* queue, Command* command, uint32_t index) noex
         if o.ttl_ms > 0:
             b.expires_ms = core.wall_ms + o.ttl_ms
         if o.dedup_key.length:
-            _dedup_add(core, queue, o.dedup_key)
+            dedup_add(core, queue, o.dedup_key)
     queue.building.count += 1
     queue.building.bytes += item.length
     if queue.policy.durable:
@@ -451,7 +322,7 @@ cdef void _builder_finish(Core* core, Builder* builder) noexcept nogil:
             if durable:
                 b.command.durable = True
             if b.command.items[b.item].options != NULL:
-                _dedup_fill(core, queue, b.command, &b.command.items[b.item])
+                dedup_fill(core, queue, b.command, &b.command.items[b.item])
     batch = core.settles if builder.moves else core.enqueues
     frame_record_put(core, batch, frame, bytes, length, times)
     frame.times = times
@@ -469,18 +340,6 @@ cdef void _builder_finish(Core* core, Builder* builder) noexcept nogil:
         core.stored = frame
     builder.count = 0
     builder.bytes = 0
-
-
-cdef void _dedup_fill(Core* core, Queue* queue, Command* command, Item* item) noexcept nogil:
-    cdef Dedup* row
-    cdef Slice text = item.options.dedup_key
-    if text.length == 0:
-        return
-    # Where the command's bytes moved into the frame's body the slice still points at them.
-    row = <Dedup*> textmap_get(&queue.dedup, text.at, text.length)
-    if row != NULL and row.offset == 0:
-        row.id_high, row.id_low, row.offset = item.id_high, item.id_low, item.offset
-        dedup_record_put(core, core.enqueues, queue, row)
 
 
 cdef void frames_build(Core* core) noexcept nogil:

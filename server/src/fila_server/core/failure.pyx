@@ -10,12 +10,14 @@ from fila_server.core.commands cimport EVENT, OK
 from fila_server.core.deliver cimport frame_want
 from fila_server.core.ending cimport lease_end, slot_at, slot_done
 from fila_server.core.enqueue cimport move_in, random_next
-from fila_server.core.flows cimport flow_find, flow_reconsider, slot_count, slot_ready
+from fila_server.core.flows cimport flow_find, flow_reconsider
 from fila_server.core.frames cimport frame_enqueued_ms, frame_id, frame_offset, key_intern, share_of
 from fila_server.core.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.records cimport state_record_delayed, state_record_ready
 from fila_server.core.reveal cimport slot_delay
-from fila_server.core.state cimport Channel, DECIDING, Decision, Entry, Flow, Frame, Policy, Queue, Share
+from fila_server.core.slots cimport slot_count, slot_ready
+from fila_server.core.settings cimport Policy
+from fila_server.core.state cimport Channel, DECIDING, Decision, Entry, Flow, Frame, Queue, Share
 from fila_server.core.wire cimport (
     Fields, fields_parse, next_header, put_nested, put_number_field, put_text_field, put_timestamp_field, put_uuid,
 )

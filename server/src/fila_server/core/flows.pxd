@@ -9,16 +9,15 @@
 
 from libc.stdint cimport int64_t, uint32_t
 
-from fila_server.core.state cimport Channel, Core, Flow, Key, Queue, Share, Slot, ThrottleKey
+from fila_server.core.state cimport Channel, Core, Flow, Key, Slot, Subqueue, ThrottleKey, ThrottleSet
 
 cdef Flow* flow_find(Key* key, Channel* channel) noexcept nogil
 cdef Flow* flow_of(Core* core, Key* key, Channel* channel) noexcept nogil
 cdef void flow_free(Core* core, Flow* flow) noexcept nogil
 
-# State changes of a slot; each keeps every count (flow, channel, queue) right.
-cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil      # from any state but READY
-cdef void slot_unready(Core* core, Slot* slot) noexcept nogil                    # READY -> none of the states, out of its fifo
-cdef void slot_count(Core* core, Slot* slot, int state) noexcept nogil           # the bookkeeping of a change of state
+cdef Subqueue* subqueue_of(Core* core, Flow* flow, ThrottleSet* set) noexcept nogil
+cdef void subqueue_free(Core* core, Subqueue* sub) noexcept nogil
+cdef void subqueue_rank(Subqueue* sub) noexcept nogil                            # its first message changed
 
 cdef Slot* flow_next(Core* core, Flow* flow) noexcept nogil
 cdef void slot_pay(Core* core, Slot* slot) noexcept nogil                        # a token from each of its buckets

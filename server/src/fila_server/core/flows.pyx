@@ -13,8 +13,7 @@ from fila_server.core.frames cimport entry_of, share_of
 from fila_server.core.heap cimport HeapNode, heap_insert, heap_remove
 from fila_server.core.maps cimport map64_free, map64_get, map64_init, map64_put, map64_remove
 from fila_server.core.state cimport (
-    DECIDING, DELAYED, DONE, Entry, Fifo, LEASED, Line, NOT_PARKED, PARKED_CAPPED, PARKED_PAUSED, PARKED_THROTTLED,
-    READY, Subqueue, Subqueues, ThrottleSet,
+    Line, NOT_PARKED, PARKED_CAPPED, PARKED_PAUSED, PARKED_THROTTLED, Subqueue, Subqueues, ThrottleSet,
 )
 from fila_server.core.throttle cimport set_release, throttle_key_drop_if_idle
 from fila_server.core.timers cimport timer_cancel, timer_set
@@ -55,7 +54,7 @@ cdef void flow_free(Core* core, Flow* flow) noexcept nogil:
     if flow.joined:
         ring_leave(&flow.channel.ring, &flow.turn)
     while flow.subqueues != NULL:
-        _subqueue_free(core, flow.subqueues.first)
+        subqueue_free(core, flow.subqueues.first)
     free(flow.waits)
     if flow == &flow.key.first:
         flow.key = NULL
@@ -107,7 +106,7 @@ cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil:
 
 # --- sub-queues ----------------------------------------------------------------------------
 
-cdef Subqueue* _subqueue_of(Core* core, Flow* flow, ThrottleSet* set) noexcept nogil:
+cdef Subqueue* subqueue_of(Core* core, Flow* flow, ThrottleSet* set) noexcept nogil:
     cdef Subqueue* sub = NULL
     if flow.subqueues == NULL:
         flow.subqueues = <Subqueues*> must_malloc(sizeof(Subqueues))
@@ -131,7 +130,7 @@ cdef Subqueue* _subqueue_of(Core* core, Flow* flow, ThrottleSet* set) noexcept n
     return sub
 
 
-cdef void _subqueue_free(Core* core, Subqueue* sub) noexcept nogil:
+cdef void subqueue_free(Core* core, Subqueue* sub) noexcept nogil:
     cdef Flow* flow = sub.flow
     if sub.node.in_heap:
         flow.subqueues.eligible = heap_remove(flow.subqueues.eligible, &sub.node)
@@ -154,7 +153,7 @@ cdef void _subqueue_free(Core* core, Subqueue* sub) noexcept nogil:
     core.index_bytes -= sizeof(Subqueue)
 
 
-cdef void _rank(Subqueue* sub) noexcept nogil:
+cdef void subqueue_rank(Subqueue* sub) noexcept nogil:
     """Keep the sub-queue's place among the eligible ones right after its first message changed."""
     cdef Flow* flow = sub.flow
     if sub.line != NULL:
@@ -165,151 +164,6 @@ cdef void _rank(Subqueue* sub) noexcept nogil:
         flow.subqueues.eligible = heap_remove(flow.subqueues.eligible, &sub.node)
     sub.node.rank = sub.fifo.head.position
     flow.subqueues.eligible = heap_insert(flow.subqueues.eligible, &sub.node)
-
-
-# --- fifos ---------------------------------------------------------------------------------
-
-cdef void _fifo_append(Fifo* fifo, Slot* slot) noexcept nogil:
-    slot.next = NULL
-    slot.prev = fifo.tail
-    if fifo.tail != NULL:
-        fifo.tail.next = slot
-    else:
-        fifo.head = slot
-    fifo.tail = slot
-
-
-cdef void _fifo_insert(Fifo* fifo, Slot* slot) noexcept nogil:
-    """By position, from the front: what comes back to its old place was at the front before."""
-    cdef Slot* after = fifo.head
-    while after != NULL and after.position < slot.position:
-        after = after.next
-    if after == NULL:
-        _fifo_append(fifo, slot)
-        return
-    slot.next = after
-    slot.prev = after.prev
-    if after.prev != NULL:
-        after.prev.next = slot
-    else:
-        fifo.head = slot
-    after.prev = slot
-
-
-cdef void _fifo_remove(Fifo* fifo, Slot* slot) noexcept nogil:
-    if slot.prev != NULL:
-        slot.prev.next = slot.next
-    else:
-        fifo.head = slot.next
-    if slot.next != NULL:
-        slot.next.prev = slot.prev
-    else:
-        fifo.tail = slot.prev
-    slot.next = slot.prev = NULL
-
-
-# --- states of a slot ----------------------------------------------------------------------
-
-cdef inline bint _is_pending(int state) noexcept nogil:
-    return state == READY or state == DELAYED
-
-
-cdef inline bint _is_in_flight(int state) noexcept nogil:
-    return state == LEASED or state == DECIDING
-
-
-cdef void slot_count(Core* core, Slot* slot, int state) noexcept nogil:
-    """Move a slot to `state` and count: for its channel, and for the queue, where a message counts once."""
-    cdef Share* share = share_of(slot)
-    cdef Channel* channel = share.channel
-    cdef Queue* queue = channel.queue
-    cdef Share* other
-    cdef int before = slot.state
-    cdef bint others_pending = False
-    cdef bint others_in_flight = False
-    if before == READY:
-        channel.ready -= 1
-    elif before == DELAYED:
-        channel.delayed -= 1
-    elif _is_in_flight(before):
-        channel.in_flight -= 1
-    if state == READY:
-        channel.ready += 1
-    elif state == DELAYED:
-        channel.delayed += 1
-    elif _is_in_flight(state):
-        channel.in_flight += 1
-    slot.state = <uint8_t> state
-    if queue.channel_count > 1:
-        other = share.frame.shares
-        while other != NULL:
-            if other != share:
-                others_pending = others_pending or _is_pending(other.slots[slot.index].state)
-                others_in_flight = others_in_flight or _is_in_flight(other.slots[slot.index].state)
-            other = other.next_of_frame
-    if not others_pending:
-        if _is_pending(state) and not _is_pending(before):
-            queue.depth += 1
-        elif _is_pending(before) and not _is_pending(state):
-            queue.depth -= 1
-    if not others_in_flight:
-        if _is_in_flight(state) and not _is_in_flight(before):
-            queue.in_flight += 1
-        elif _is_in_flight(before) and not _is_in_flight(state):
-            queue.in_flight -= 1
-
-
-cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
-    """Make a message deliverable: at the back with a new position, or at its old place."""
-    cdef Share* share = share_of(slot)
-    cdef Channel* channel = share.channel
-    cdef Entry* entry = &share.frame.entries[slot.index]
-    cdef Flow* flow = flow_of(core, entry.key, channel)
-    cdef Subqueue* sub
-    cdef Fifo* fifo
-    slot_count(core, slot, READY)
-    if not old_place:
-        slot.position = channel.next_position
-        channel.next_position += 1
-    if entry.set == NULL or channel.queue.is_dlq:
-        slot.owner = NULL
-        fifo = &flow.fifo
-        sub = NULL
-    else:
-        sub = _subqueue_of(core, flow, entry.set)
-        slot.owner = sub
-        fifo = &sub.fifo
-    if old_place:
-        _fifo_insert(fifo, slot)
-    else:
-        _fifo_append(fifo, slot)
-    if sub != NULL:
-        _rank(sub)
-    flow.backlog += 1
-    if flow.joined:
-        channel_activate(core, channel)
-    else:
-        flow_reconsider(core, flow)
-
-
-cdef void slot_unready(Core* core, Slot* slot) noexcept nogil:
-    """Take a ready message out of its fifo; the caller gives it its next state at once."""
-    cdef Share* share = share_of(slot)
-    cdef Entry* entry = &share.frame.entries[slot.index]
-    cdef Flow* flow = flow_find(entry.key, share.channel)
-    cdef Subqueue* sub = <Subqueue*> slot.owner
-    if sub == NULL:
-        _fifo_remove(&flow.fifo, slot)
-    else:
-        _fifo_remove(&sub.fifo, slot)
-        if sub.fifo.head == NULL:
-            _subqueue_free(core, sub)
-        else:
-            _rank(sub)
-    slot.owner = NULL
-    flow.backlog -= 1
-    if flow.backlog == 0:
-        flow_reconsider(core, flow)
 
 
 # --- buckets and their lines ---------------------------------------------------------------
@@ -543,7 +397,7 @@ cdef void _wake_first(Core* core, Line* line) noexcept nogil:
     line.woken += 1                             # first, so that leaving can't drop the line
     _line_leave(core, sub)
     sub.woken_by = line
-    _rank(sub)
+    subqueue_rank(sub)
     if not flow.joined:
         flow_reconsider(core, flow)
 

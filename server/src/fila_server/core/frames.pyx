@@ -7,7 +7,8 @@ from fila_server.core.buffer cimport must_malloc, must_realloc
 from fila_server.core.flows cimport flow_free
 from fila_server.core.maps cimport text_hash, textmap_get_hashed, textmap_put, textmap_remove
 from fila_server.core.records cimport key_record_delete
-from fila_server.core.state cimport DONE, DirectoryCell, Flow, Policy
+from fila_server.core.settings cimport Policy
+from fila_server.core.state cimport DONE, DirectoryCell, Flow
 from fila_server.core.throttle cimport set_release
 
 

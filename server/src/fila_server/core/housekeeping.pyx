@@ -10,11 +10,10 @@ from fila_server.core.frames cimport (
 from fila_server.core.maps cimport map64_get, textmap_next
 from fila_server.core.ending cimport slot_detach, slot_done
 from fila_server.core.failure cimport slot_dead_letter
-from fila_server.core.flows cimport slot_count
 from fila_server.core.rewrite cimport queue_rewrite
-from fila_server.core.state cimport (
-    Channel, DECIDING, DELAYED, DONE, Frame, LEASED, Policy, Queue, READY, Share, Slot,
-)
+from fila_server.core.slots cimport slot_count
+from fila_server.core.settings cimport Policy
+from fila_server.core.state cimport Channel, DECIDING, DELAYED, DONE, Frame, LEASED, Queue, READY, Share, Slot
 from fila_server.core.timers cimport timer_set
 
 cdef enum:

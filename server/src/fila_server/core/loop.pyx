@@ -16,7 +16,7 @@ from fila_server.core.deliver cimport (
 )
 from fila_server.core.disk cimport DISK_CRITICAL
 from fila_server.core.enqueue cimport enqueue, enqueue_written, frames_build, queue_find
-from fila_server.core.flows cimport bucket_wake, channel_activate, flow_find, slot_ready
+from fila_server.core.flows cimport bucket_wake, channel_activate, flow_find
 from fila_server.core.frames cimport bodies_evict, entry_of, share_of
 from fila_server.core.housekeeping cimport housekeeping, message_expired
 from fila_server.core.mailbox cimport Command, command_free, mailbox_take
@@ -28,6 +28,7 @@ from fila_server.core.reveal cimport slot_delay
 from fila_server.core.ending cimport settled_flush
 from fila_server.core.failure cimport decide, failures_loaded, lease_expired
 from fila_server.core.settle cimport consumer_close, session_frame, settle
+from fila_server.core.slots cimport slot_ready
 from fila_server.core.state cimport (
     Channel, Consumer, Delay, Delivery, Extra, Flow, Lease, PULL, Queue, SESSION_STREAM, STREAM, Slot, ThrottleKey,
     TIMER_BUCKET, TIMER_DELAY, TIMER_EXPIRY, TIMER_HOUSEKEEPING, TIMER_LEASE, TIMER_PULL,
@@ -38,7 +39,8 @@ from fila_server.core.store cimport (
 )
 from fila_server.core.throttle cimport throttle_key_drop_if_idle
 from fila_server.core.timers cimport Timer, timer_cancel, timer_set, timers_next, timers_pop_due
-from fila_server.core.wire cimport Fields, REFUSED_DISK_FULL, REFUSED_STALLED, fields_parse, put_nested, put_number_field
+from fila_server.core.refusals cimport REFUSED_DISK_FULL, REFUSED_STALLED
+from fila_server.core.wire cimport Fields, fields_parse, put_nested, put_number_field
 
 cdef extern from *:
     """

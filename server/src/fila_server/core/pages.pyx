@@ -7,18 +7,20 @@ from libc.string cimport memcpy, memset
 from fila_server.core.answers cimport answer, answer_status
 from fila_server.core.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, put_bytes
 from fila_server.core.commands cimport INVALID_ARGUMENT, NOT_FOUND, OK, PEEK_MESSAGES
-from fila_server.core.deliver cimport frame_want, message_view
-from fila_server.core.enqueue cimport move_in, queue_find, route
+from fila_server.core.deliver cimport frame_want
+from fila_server.core.enqueue cimport move_in, queue_find
 from fila_server.core.frames cimport (
     directory_after, directory_at, frame_enqueued_ms, frame_id, frame_of, frame_offset, key_intern, share_find,
 )
 from fila_server.core.mailbox cimport command_free, command_new
+from fila_server.core.routing cimport route
 from fila_server.core.queues cimport channel_find, channel_need
 from fila_server.core.ending cimport slot_done
 from fila_server.core.failure cimport keep_until_written
 from fila_server.core.state cimport (
     Building, Channel, DELAYED, Entry, Frame, Page, Queue, READY, Share, Slot,
 )
+from fila_server.core.view cimport message_view
 from fila_server.core.wire cimport (
     Fields, Item, Options, View, fields_parse, next_field, put_message, put_number_field,
 )

@@ -6,7 +6,6 @@ from fila_server.core.buffer cimport Slice
 from fila_server.core.state cimport Channel, Consumer, Core, Frame, Queue
 
 cdef Queue* queue_new(Core* core, Slice name, uint64_t number) noexcept nogil
-cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil
 cdef void queue_drop(Core* core, Queue* queue) noexcept nogil
 cdef Channel* channel_new(Core* core, Queue* queue, Slice name, uint64_t number, uint64_t start_offset) noexcept nogil
 cdef void channel_drop(Core* core, Channel* channel) noexcept nogil

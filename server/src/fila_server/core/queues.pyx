@@ -5,11 +5,11 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
 from fila_server.core.answers cimport emit
-from fila_server.core.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc, put_slice
+from fila_server.core.buffer cimport Buffer, buffer_free, buffer_init, must_malloc
 from fila_server.core.commands cimport END, NOT_FOUND, REPLY
 from fila_server.core.deliver cimport consumer_free
 from fila_server.core.drr cimport ring_free, ring_init
-from fila_server.core.flows cimport channel_deactivate, flow_free, slot_ready
+from fila_server.core.flows cimport channel_deactivate, flow_free
 from fila_server.core.frames cimport (
     directory_after, directory_at, directory_first, directory_free, frame_finish, frame_free, frame_offset,
     frame_recount, frame_retained, key_drop_if_idle, share_find, share_free, share_new,
@@ -18,23 +18,20 @@ from fila_server.core.maps cimport (
     map64_free, map64_get, map64_init, map64_next, map64_put, map64_remove, textmap_free, textmap_init, textmap_next,
     textmap_put, textmap_remove, textmap_get,
 )
+from fila_server.core.policy cimport policy_free
 from fila_server.core.records cimport (
     channel_record_put, channel_records_delete, meta_record_put, queue_records_delete,
 )
 from fila_server.core.ending cimport settled_flush, slot_done, slot_stop
+from fila_server.core.slots cimport slot_ready
 from fila_server.core.state cimport (
-    DELAYED, DONE, Dedup, Extra, Flow, Key, LEASED, Lease, PULL, Policy, READY, Share, Slot, Waiting, WeightRow,
+    DELAYED, DONE, Dedup, Extra, Flow, Key, LEASED, Lease, PULL, READY, Share, Slot, Waiting,
 )
 from fila_server.core.timers cimport timer_cancel
-from fila_server.core.wire cimport Fields, fields_parse, next_field, put_status
+from fila_server.core.wire cimport put_status
 
 cdef enum:
     NUMBERS_RESERVED = 1000
-    VISIBILITY_MS = 30000
-    MAX_ATTEMPTS = 20
-    RETRY_BASE_MS = 100
-    RETRY_CAP_MS = 60000
-    DEDUP_WINDOW_MS = 300000
     FRAMES_REBUILT_PER_PASS = 64
 
 
@@ -46,105 +43,6 @@ cdef uint64_t number_next(Core* core) noexcept nogil:
         meta_record_put(core, b"numbers", core.number_reserved)
         core.sync_wanted = True
     return core.next_number
-
-
-# --- settings --------------------------------------------------------------------------------
-
-cdef void _weights_free(Policy* policy) noexcept nogil:
-    cdef uint32_t cursor = 0
-    cdef void* row
-    while True:
-        row = textmap_next(&policy.weights, &cursor)
-        if row == NULL:
-            break
-        free(row)
-    textmap_free(&policy.weights)
-
-
-cdef void _policy_nested(Policy* policy, uint32_t field, Slice text) noexcept nogil:
-    cdef Fields inner
-    cdef WeightRow* row
-    if not fields_parse(&inner, text.at, text.length):
-        return
-    if field == 10:
-        row = <WeightRow*> must_malloc(sizeof(WeightRow))
-        memset(row, 0, sizeof(WeightRow))
-        row.text.bytes = inner.text[1].at
-        row.text.length = inner.text[1].length
-        row.weight = <uint32_t> inner.number[2]
-        if row.weight < 1:
-            row.weight = 1
-        if row.weight > 1000:
-            row.weight = 1000
-        textmap_put(&policy.weights, &row.text)
-    elif field == 13:
-        policy.retry_fixed = inner.number[1] == 2
-        if inner.seen & (1 << 2):
-            policy.retry_base_ms = inner.number[2]
-        if inner.seen & (1 << 3):
-            policy.retry_cap_ms = inner.number[3]
-        if inner.seen & (1 << 4):
-            memcpy(&policy.retry_jitter, &inner.number[4], 8)
-        elif inner.seen & (1 << 2):
-            policy.retry_jitter = 0
-    elif field == 15:
-        policy.soft_period_ms = inner.number[1]
-        policy.soft_bytes = inner.number[2]
-        policy.hard_period_ms = inner.number[3]
-        policy.hard_bytes = inner.number[4]
-
-
-cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil:
-    """Adopt a serialized QueueConfig that the edge has validated; what it leaves out is the default."""
-    cdef Policy* policy = &queue.policy
-    cdef Cursor c
-    cdef uint32_t field, kind
-    cdef Slice text
-    cdef uint64_t number
-    cdef Buffer fresh
-    buffer_init(&fresh)
-    put_slice(&fresh, config)
-    _weights_free(policy)
-    buffer_free(&queue.config)
-    queue.config = fresh
-    memset(policy, 0, sizeof(Policy))
-    textmap_init(&policy.weights)
-    policy.visibility_ms = VISIBILITY_MS
-    policy.max_attempts = MAX_ATTEMPTS
-    policy.durable = core.durable_default
-    policy.retry_base_ms = RETRY_BASE_MS
-    policy.retry_cap_ms = RETRY_CAP_MS
-    policy.retry_jitter = 0.5
-    policy.dedup_window_ms = DEDUP_WINDOW_MS
-    c.at, c.end, c.bad = queue.config.data, queue.config.data + queue.config.length, False
-    while next_field(&c, &field, &kind, &text, &number):
-        if field == 2:
-            policy.has_on_failure = text.length > 0
-        elif field == 3 and number:
-            policy.visibility_ms = number
-        elif field == 4:
-            policy.max_attempts = <uint32_t> number
-        elif field == 5 and number:
-            policy.durable = number == 1
-        elif field == 6:
-            policy.max_depth = number
-        elif field == 7:
-            policy.max_bytes = number
-        elif field == 8:
-            policy.fairness_key_header = text
-        elif field == 9:
-            policy.weight_header = text
-        elif field == 11:
-            policy.cost_header = text
-        elif field == 12 and policy.throttle_header_count < 16:
-            policy.throttle_headers[policy.throttle_header_count] = text
-            policy.throttle_header_count += 1
-        elif field == 10 or field == 13 or field == 15:
-            _policy_nested(policy, field, text)
-        elif field == 17 and number:
-            policy.dedup_window_ms = number
-        elif field == 18:
-            policy.ttl_to_dlq = number != 0
 
 
 # --- queues ----------------------------------------------------------------------------------
@@ -246,7 +144,7 @@ cdef void queue_drop(Core* core, Queue* queue) noexcept nogil:
     textmap_free(&queue.keys)
     textmap_free(&queue.dedup)
     map64_free(&queue.extras)
-    _weights_free(&queue.policy)
+    policy_free(&queue.policy)
     buffer_free(&queue.config)
     free(queue.building.items)
     free(queue.moving.items)

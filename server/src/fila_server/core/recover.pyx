@@ -13,12 +13,13 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, qsort
 from libc.string cimport memcpy, memset
 
-from fila_server.core.admin cimport config_apply
+from fila_server.core.runtime_config cimport config_apply
 from fila_server.core.bucket cimport bucket_refill
 from fila_server.core.buffer cimport (
     Cursor, Slice, must_malloc, must_realloc, read_u64be, take_slice, take_u64be, take_u8, take_varint, take_zigzag,
 )
-from fila_server.core.flows cimport flow_of, flow_reconsider, slot_count, slot_ready
+from fila_server.core.frame_record cimport frame_record_read
+from fila_server.core.flows cimport flow_of, flow_reconsider
 from fila_server.core.frames cimport (
     directory_add, directory_after, directory_first, frame_finish, frame_free, frame_new, frame_offset,
     frame_recount, frame_retained, key_intern, share_new, share_of,
@@ -26,12 +27,15 @@ from fila_server.core.frames cimport (
 from fila_server.core.maps cimport (
     Map64, map64_free, map64_get, map64_init, map64_next, map64_put, map64_remove, textmap_get, textmap_next, textmap_put,
 )
-from fila_server.core.queues cimport channel_new, queue_configure, queue_new
-from fila_server.core.records cimport (
-    Times, VERSION, WITH_EXPLICIT, WITH_TIMES, lease_record_delete,
+from fila_server.core.notes cimport (
+    Bits, Held, Notes, Returned, State, note_lease, note_settled, note_state, note_unhold, notes_free,
 )
+from fila_server.core.policy cimport queue_configure
+from fila_server.core.queues cimport channel_new, queue_new
+from fila_server.core.records cimport Times
 from fila_server.core.reveal cimport extra_add, slot_delay
 from fila_server.core.rocksdb cimport rocksdb_iterator_t
+from fila_server.core.slots cimport slot_count, slot_ready
 from fila_server.core.state cimport (
     Channel, DELAYED, DONE, Dedup, Entry, Explicit, Flow, Frame, Key, LEASED, Lease, LeaseGroup, Queue, RETURNED, Share,
     Slot, ThrottleKey, TIMER_LEASE, UNPLACED,
@@ -41,154 +45,7 @@ from fila_server.core.store cimport (
     STORE_OK, batch_delete, scan_free, scan_key, scan_next, scan_seek_first, scan_status, scan_valid, scan_value,
     store_get, store_iterate,
 )
-from fila_server.core.throttle cimport set_intern, throttle_key_intern
 from fila_server.core.timers cimport timer_set
-
-cdef struct Bits:                   # a SETTLED record
-    uint32_t length
-    uint8_t bytes[1]
-
-cdef struct Held:                   # one message of a LEASES record
-    uint64_t lease_id
-    int64_t expires_ms
-    int64_t leased_ms
-    LeaseGroup* group
-
-cdef struct State:                  # a STATES record
-    uint8_t kind
-    uint16_t attempts
-    uint64_t last_lease
-    uint64_t a                      # base offset, or due
-    uint64_t b
-
-cdef struct Returned:               # a slot that came back, and where it stands
-    uint64_t base
-    uint64_t seq
-    Slot* slot
-
-cdef struct Notes:                  # of one channel
-    Map64 settled                   # first offset -> Bits
-    Map64 held                      # offset -> Held
-    Map64 states                    # offset -> State
-    Returned* returned
-    uint32_t returned_count
-    uint32_t returned_capacity
-    uint32_t returned_at
-
-
-cdef bint _read_routing(Core* core, Queue* queue, Cursor* c, Entry* entry) noexcept nogil:
-    cdef Slice key
-    cdef Slice text
-    cdef Slice names[16]
-    cdef Cursor inner
-    cdef uint64_t weight, cost
-    cdef uint32_t count = 0
-    key = take_slice(c, take_varint(c))
-    weight = take_varint(c)
-    cost = take_varint(c)
-    text = take_slice(c, take_varint(c))
-    inner.at, inner.end, inner.bad = text.at, text.at + text.length, False
-    while not c.bad and inner.at < inner.end and count < 16:
-        if inner.end - inner.at < 4:
-            return False
-        names[count] = take_slice(&inner, _u32(&inner))
-        if inner.bad:
-            return False
-        count += 1
-    if c.bad or weight < 1 or weight > 1000 or cost < 1 or cost > 1000000000:
-        return False
-    entry.key = key_intern(core, queue, key)
-    if not entry.key.stored_weight:     # a record of its own is newer than any frame
-        entry.key.weight = <unsigned short> weight
-    entry.cost = <uint32_t> cost
-    entry.set = set_intern(core, names, count)
-    return True
-
-
-cdef inline uint64_t _u32(Cursor* c) noexcept nogil:
-    cdef uint64_t value = (
-        (<uint64_t> take_u8(c) << 24) | (<uint64_t> take_u8(c) << 16) | (<uint64_t> take_u8(c) << 8)
-    )
-    return value | take_u8(c)
-
-
-cdef Frame* _frame_read(Core* core, Queue* queue, uint64_t first_offset, const char* value, size_t length, Times** times) noexcept nogil:
-    cdef Cursor c
-    cdef Frame* frame
-    cdef Entry* entry
-    cdef Entry* routed
-    cdef uint32_t* routing_of           # routing number -> entry that brought it
-    cdef uint64_t count, number, at = 0
-    cdef uint32_t i, routings = 0
-    cdef uint8_t flags
-    cdef bint good = True
-    times[0] = NULL
-    c.at, c.end, c.bad = value, value + length, False
-    if take_u8(&c) != VERSION:
-        return NULL
-    flags = take_u8(&c)
-    count = take_varint(&c)
-    if c.bad or count == 0 or count > length:
-        return NULL
-    frame = frame_new(core, queue, <uint32_t> count)
-    frame.first_offset = first_offset
-    frame.id_high = take_u64be(&c)
-    frame.id_low = take_u64be(&c)
-    frame.appended_ms = <int64_t> take_varint(&c)
-    frame.body_bytes = <uint32_t> take_varint(&c)
-    if flags & WITH_EXPLICIT:
-        frame.explicit = <Explicit*> must_malloc(count * sizeof(Explicit))
-        memset(frame.explicit, 0, count * sizeof(Explicit))
-    if flags & WITH_TIMES:
-        times[0] = <Times*> must_malloc(count * sizeof(Times))
-    routing_of = <uint32_t*> must_malloc(count * sizeof(uint32_t))
-    for i in range(<uint32_t> count):
-        entry = &frame.entries[i]
-        number = take_varint(&c)
-        if number == 0:
-            if not _read_routing(core, queue, &c, entry):
-                good = False
-                break
-            routing_of[routings] = i
-            routings += 1
-        elif number > routings:
-            good = False
-            break
-        else:
-            routed = &frame.entries[routing_of[number - 1]]
-            entry.key = routed.key
-            entry.key.refs += 1
-            entry.set = routed.set
-            if entry.set != NULL:
-                entry.set.refs += 1
-            entry.cost = routed.cost
-        at += take_varint(&c)
-        entry.at = <uint32_t> at
-        entry.length = <uint32_t> take_varint(&c)
-        at += entry.length
-        entry.enqueued_delta_ms = <int> take_zigzag(&c)
-        if flags & WITH_TIMES:
-            times[0][i].deliver_at_ms = <int64_t> take_varint(&c)
-            times[0][i].expires_ms = <int64_t> take_varint(&c)
-        if flags & WITH_EXPLICIT:
-            frame.explicit[i].id_high = take_u64be(&c)
-            frame.explicit[i].id_low = take_u64be(&c)
-            frame.explicit[i].offset = first_offset + take_varint(&c)
-            frame.explicit[i].enqueued_ms = <int64_t> take_varint(&c)
-            frame.explicit[i].appended_ms = <int64_t> take_varint(&c)
-        if c.bad or at > frame.body_bytes:
-            good = False
-            break
-        frame.live_bytes += entry.length
-    free(routing_of)
-    if not good or c.at != c.end:
-        free(times[0])
-        times[0] = NULL
-        frame_free(core, frame)
-        return NULL
-    return frame
-
-
 
 # --- small families --------------------------------------------------------------------------
 
@@ -275,11 +132,11 @@ cdef void _one(Core* core, int family, const char* key, size_t key_length, const
     elif family == DEDUP and key_length > 8 and length == 33:
         _dedup_read(core, key, key_length, value)
     elif family == SETTLED and key_length == 24:
-        _settled_read(core, key, value, length)
+        note_settled(core, key, value, length)
     elif family == STATES and key_length == 24:
-        _state_read(core, key, &c)
+        note_state(core, key, &c)
     elif family == LEASES and key_length == 24:
-        _lease_read(core, key, &c)
+        note_lease(core, key, &c)
 
 
 cdef void _bucket_read(Core* core, Slice name, const char* value) noexcept nogil:
@@ -371,108 +228,6 @@ cdef void _dedup_sort(Queue* queue) noexcept nogil:
     free(rows)
 
 
-# --- notes -------------------------------------------------------------------------------------
-
-cdef Notes* _notes(Core* core, uint64_t queue_number, uint64_t channel_number) noexcept nogil:
-    cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, queue_number)
-    cdef Channel* channel
-    if queue == NULL:
-        return NULL
-    channel = queue.channels
-    while channel != NULL:
-        if channel.number == channel_number:
-            return <Notes*> channel.recovery
-        channel = channel.next
-    return NULL
-
-
-cdef void _settled_read(Core* core, const char* key, const char* value, size_t length) noexcept nogil:
-    cdef Notes* notes = _notes(core, read_u64be(key), read_u64be(key + 8))
-    cdef Bits* bits
-    if notes == NULL or length < 2:
-        return
-    bits = <Bits*> must_malloc(sizeof(Bits) + length)
-    bits.length = <uint32_t> (length - 1)
-    memcpy(bits.bytes, value + 1, length - 1)
-    map64_put(&notes.settled, read_u64be(key + 16), bits)
-
-
-cdef void _state_read(Core* core, const char* key, Cursor* c) noexcept nogil:
-    cdef Notes* notes = _notes(core, read_u64be(key), read_u64be(key + 8))
-    cdef State* state
-    if notes == NULL:
-        return
-    state = <State*> must_malloc(sizeof(State))
-    take_u8(c)
-    state.kind = take_u8(c)
-    state.attempts = <uint16_t> take_varint(c)
-    state.last_lease = take_varint(c)
-    state.a = take_varint(c)
-    state.b = take_varint(c)
-    if c.bad:
-        free(state)
-        core.counters.lost_ranges += 1
-        return
-    map64_put(&notes.states, read_u64be(key + 16), state)
-
-
-cdef void _lease_read(Core* core, const char* key, Cursor* c) noexcept nogil:
-    """A frame sent; or, with the top bit of the queue's number set, one lease's extension."""
-    cdef uint64_t queue_number = read_u64be(key)
-    cdef uint64_t first = read_u64be(key + 16)
-    cdef bint extension = (queue_number >> 63) != 0
-    cdef Notes* notes
-    cdef LeaseGroup* group
-    cdef Held* held
-    cdef Held* older
-    cdef uint64_t count, offset, i
-    cdef int64_t expires_ms, leased_ms
-    cdef uint32_t cursor = 0
-    notes = _notes(core, queue_number & ~(<uint64_t> 1 << 63), read_u64be(key + 8))
-    if notes == NULL:
-        return
-    take_u8(c)
-    expires_ms = <int64_t> take_varint(c)
-    if extension:                       # they sort behind all frames, so the lease is known by now
-        while True:
-            held = <Held*> map64_next(&notes.held, &cursor)
-            if held == NULL:
-                return
-            if held.lease_id == first:
-                held.expires_ms = expires_ms
-                return
-    leased_ms = <int64_t> take_varint(c)
-    count = take_varint(c)
-    group = <LeaseGroup*> must_malloc(sizeof(LeaseGroup))
-    group.queue_number = queue_number
-    group.channel_number = read_u64be(key + 8)
-    group.first_lease_id = first
-    group.live = 0
-    for i in range(count):
-        offset = take_varint(c)
-        if c.bad:
-            core.counters.lost_ranges += 1
-            break
-        held = <Held*> must_malloc(sizeof(Held))
-        held.lease_id = first + i
-        held.expires_ms = expires_ms
-        held.leased_ms = leased_ms
-        held.group = group
-        group.live += 1                 # counted down again for those that turn out not to be held
-        older = <Held*> map64_get(&notes.held, offset)
-        if older != NULL:               # ascending lease ids: the later one counts
-            _unhold(core, older)
-        map64_put(&notes.held, offset, held)
-
-
-cdef void _unhold(Core* core, Held* held) noexcept nogil:
-    held.group.live -= 1
-    if held.group.live == 0:
-        lease_record_delete(core, held.group.queue_number, held.group.channel_number, held.group.first_lease_id)
-        free(held.group)
-    free(held)
-
-
 # --- messages ----------------------------------------------------------------------------------
 
 cdef void _hold(Core* core, Slot* slot, Held* held) noexcept nogil:
@@ -523,7 +278,7 @@ cdef void _slot_read(Core* core, Notes* notes, Slot* slot, uint64_t offset, int6
         if state == NULL or held.lease_id > state.last_lease:
             _hold(core, slot, held)
             return
-        _unhold(core, held)
+        note_unhold(core, held)
     if state != NULL and state.kind == 1:
         slot_delay(core, slot, <int64_t> state.a)
     elif state != NULL:
@@ -611,37 +366,6 @@ cdef void _place(Core* core, Channel* channel) noexcept nogil:
     _place_returned(core, notes, <uint64_t> -1)
 
 
-cdef void _notes_free(Core* core, Channel* channel) noexcept nogil:
-    cdef Notes* notes = <Notes*> channel.recovery
-    cdef uint32_t cursor = 0
-    cdef void* value
-    if notes == NULL:
-        return
-    while True:
-        value = map64_next(&notes.settled, &cursor)
-        if value == NULL:
-            break
-        free(value)
-    cursor = 0
-    while True:
-        value = map64_next(&notes.states, &cursor)
-        if value == NULL:
-            break
-        free(value)
-    cursor = 0
-    while True:                         # leases of messages that are gone
-        value = map64_next(&notes.held, &cursor)
-        if value == NULL:
-            break
-        _unhold(core, <Held*> value)
-    map64_free(&notes.settled)
-    map64_free(&notes.states)
-    map64_free(&notes.held)
-    free(notes.returned)
-    free(notes)
-    channel.recovery = NULL
-
-
 # --- all of it -----------------------------------------------------------------------------------
 
 cdef int _scan(Core* core, int family, Map64* dlq_of) noexcept nogil:
@@ -681,7 +405,7 @@ cdef int _scan_index(Core* core) noexcept nogil:
             if queue == NULL or queue.number != read_u64be(key):
                 queue = <Queue*> map64_get(&core.queues_by_number, read_u64be(key))
             if queue != NULL:
-                frame = _frame_read(core, queue, read_u64be(key + 8), value, length, &times)
+                frame = frame_record_read(core, queue, read_u64be(key + 8), value, length, &times)
                 if frame == NULL:
                     core.counters.lost_ranges += 1
                     batch_delete(&core.store, core.settles, INDEX, key, 16)
@@ -709,7 +433,7 @@ cdef void _settle_queue(Core* core, Queue* queue, Map64* dlq_of) noexcept nogil:
         queue.dlq = <Queue*> map64_get(&core.queues_by_number, dlq)
     while channel != NULL:
         _place(core, channel)
-        _notes_free(core, channel)
+        notes_free(core, channel)
         channel = channel.next
     frame = directory_first(&queue.directory)
     while frame != NULL:

@@ -4,12 +4,13 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.buffer cimport must_malloc
-from fila_server.core.flows cimport flow_of, slot_count, slot_ready
+from fila_server.core.flows cimport flow_of
 from fila_server.core.frames cimport (
     frame_finish, frame_offset, frame_recount, frame_retained, share_new, share_of,
 )
 from fila_server.core.maps cimport map64_put, map64_remove
 from fila_server.core.records cimport Times
+from fila_server.core.slots cimport slot_count, slot_ready
 from fila_server.core.state cimport DELAYED, DONE, Delay, Extra, Flow, TIMER_DELAY, TIMER_EXPIRY
 from fila_server.core.timers cimport timer_cancel, timer_set
 

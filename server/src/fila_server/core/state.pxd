@@ -21,6 +21,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from fila_server.core.bucket cimport Bucket
 from fila_server.core.buffer cimport Buffer, Slice
+from fila_server.core.counters cimport CoreCounters, QueueCounters
 from fila_server.core.disk cimport Disk
 from fila_server.core.drr cimport Ring, Turn
 from fila_server.core.heap cimport HeapNode
@@ -28,11 +29,12 @@ from fila_server.core.loader cimport Loader
 from fila_server.core.maps cimport Map64, Text, TextMap
 from fila_server.core.mailbox cimport Command, Mailbox, Outbox
 from fila_server.core.rocksdb cimport rocksdb_writebatch_t
+from fila_server.core.settings cimport Policy
 from fila_server.core.store cimport Store
 from fila_server.core.storestatus cimport StoreError
 from fila_server.core.timers cimport Timer, Timers
 from fila_server.core.upkeep cimport Upkeep
-from fila_server.core.wire cimport Limits
+from fila_server.core.refusals cimport Limits
 
 cdef enum SlotState:
     DONE = 0            # acked, dropped, dead, or never this channel's
@@ -107,12 +109,23 @@ cdef struct Fifo:
     Slot* head
     Slot* tail
 
-cdef struct Waits:                  # where a flow's waiting went, in ms, as a ring of five-minute parts
-    int64_t  since_ms
-    uint32_t cause
-    uint32_t part
-    int64_t  parts_ms[12][4]
-    int64_t  part_at[12]
+cdef struct Hour:                   # the last hour in twelve parts, see waits.pxd
+    int64_t  part                   # the number of the five minutes that `now` is about
+    double   now[6]                 # by HourColumn
+    float    parts[12][6]           # part % 12
+
+cdef struct Waits:                  # what is kept of a key in one channel, also while it is idle
+    Text     text                   # first: the key's; the bytes follow the struct
+    Channel* channel
+    Flow*    flow                   # NULL while the key is idle
+    Waits*   newer                  # of the channel, in order of last use
+    Waits*   older
+    int64_t  touched_ms             # on the monotonic clock
+    uint64_t delivered              # by flows that ended
+    uint64_t served_seen            # of the flow's `served`, already in the hour
+    double   virtual_at             # the channel's `virtual` up to which `due` is counted
+    double   total[6]               # as `hour`, since the row was made
+    Hour     hour
 
 cdef struct Flow:
     Turn     turn                   # first
@@ -124,11 +137,14 @@ cdef struct Flow:
     uint32_t backlog                # READY slots, held by a throttle or not
     uint32_t in_flight              # LEASED and DECIDING
     uint32_t delayed
+    uint32_t held                   # READY slots of sub-queues that stand in lines
+    uint32_t since_ms               # how far its waiting is accounted for (waits.pxd), and
+    uint32_t no_room_ms             # the channel's clock of having no room, then
     uint8_t  parked
     uint8_t  joined                 # stands with the ring: on its list or waiting for rounds
     uint64_t served                 # cost delivered, in thousandths
     uint64_t delivered
-    Waits*   waits
+    Waits*   waits                  # NULL: nothing worth remembering so far
 
 cdef struct Key:                    # a fairness key of one queue
     Text     text                   # first; the bytes stand behind the struct
@@ -146,6 +162,7 @@ cdef struct Key:                    # a fairness key of one queue
 cdef struct Subqueue:               # a flow's ready messages that share one set of throttle keys
     HeapNode node                   # first
     Fifo     fifo
+    uint32_t count                  # of its fifo
     Flow*    flow
     ThrottleSet* set
     Line*    line                   # where it stands and waits, NULL = may go
@@ -305,6 +322,17 @@ cdef struct Channel:
     uint64_t delivered
     uint64_t acked
     bint     has_room               # some consumer may take more; false only once deliver has looked
+    uint32_t no_room_since_ms       # while has_room is false
+    uint32_t no_room_ms             # what longer stretches of that add up to
+    uint32_t active_keys            # flows with something ready or delayed
+    uint64_t weight                 # of the flows with the ring
+    uint64_t served                 # cost delivered, in thousandths
+    double   virtual                # cost delivered a unit of weight: what each backlogged flow was due
+    TextMap  waits                  # of Waits, by the key's text
+    Waits*   waits_newest
+    Waits*   waits_oldest
+    double   total[6]               # over all flows, those without a row too
+    Hour     hour
     Channel* next_active            # circular list of channels that may have work
     Channel* prev_active
     uint8_t  active
@@ -354,38 +382,6 @@ cdef struct Dedup:
     uint64_t offset
     uint64_t epoch                  # durable once this one is
     int64_t  expires_ms
-
-cdef struct WeightRow:
-    Text     text                   # first
-    uint32_t weight
-
-cdef struct Policy:                 # a queue's settings, parsed
-    uint64_t visibility_ms
-    uint32_t max_attempts           # 0 = no cap
-    uint8_t  durable                # fsync before the answer
-    uint8_t  has_on_failure
-    uint8_t  ttl_to_dlq
-    uint8_t  retry_fixed
-    uint64_t max_depth
-    uint64_t max_bytes
-    Slice    fairness_key_header    # slices of Queue.config
-    Slice    weight_header
-    Slice    cost_header
-    Slice    throttle_headers[16]
-    uint32_t throttle_header_count
-    TextMap  weights                # of WeightRow
-    uint64_t retry_base_ms
-    uint64_t retry_cap_ms
-    double   retry_jitter
-    uint64_t soft_period_ms
-    uint64_t soft_bytes
-    uint64_t hard_period_ms
-    uint64_t hard_bytes
-    uint64_t dedup_window_ms
-
-cdef struct QueueCounters:
-    uint64_t enqueued, delivered, acked, nacked, expired, dead_lettered, redriven
-    uint64_t stale_acks, ttl_dropped, hard_dropped, clamped, refused, released
 
 cdef struct Queue:
     Text     text                   # first
@@ -455,11 +451,6 @@ cdef struct Page:                   # a peek or a redrive that waits for bytes
     Page*    next
     Command* command
 
-cdef struct CoreCounters:
-    uint64_t passes, epochs, syncs, commands, frames_in, messages_in, refused
-    uint64_t lost_ranges, lost_messages, loads, loads_bytes, evictions, rewrites, stalls
-    uint64_t latency[32]            # enqueue to delivery, one bucket a power of two of 64 us
-
 cdef struct ConfigRow:
     Text     text                   # first
     uint32_t length
@@ -483,6 +474,7 @@ cdef struct Core:
     bint     stop_on_damage
     # --- clocks of this pass
     int64_t  mono_ns
+    uint32_t mono_ms                # the same; it wraps after 49 days, so only differences count
     int64_t  wall_ms
     int64_t  wall_offset_ns         # wall clock minus monotonic clock
     uint64_t random[2]
@@ -548,6 +540,7 @@ cdef struct Core:
     Timer    housekeeping
     int64_t  index_bytes            # frames, shares, keys, flows
     uint64_t keys_count
+    uint32_t waits_count            # rows of all channels
     uint64_t pending
     CoreCounters counters
     Buffer   scratch

@@ -8,7 +8,7 @@ from libc.stdint cimport int32_t, uint64_t
 
 from fila_server.core.buffer cimport Slice
 from fila_server.core.mailbox cimport Command
-from fila_server.core.wire cimport Limits
+from fila_server.core.refusals cimport Limits
 
 cdef struct Problem:
     int32_t code

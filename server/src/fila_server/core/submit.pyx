@@ -11,9 +11,11 @@ from fila_server.core.commands cimport (
     INVALID_ARGUMENT, LEASE, NACK, NACK_BATCH, SESSION, SESSION_OPEN,
 )
 from fila_server.core.mailbox cimport command_free, command_new
+from fila_server.core.refusals cimport (
+    REFUSED_MALFORMED, REFUSED_RESERVED, REFUSED_QUEUE_NAME, refusal_code, refusal_reason, refusal_text,
+)
 from fila_server.core.wire cimport (
-    Fields, Item, REFUSED_MALFORMED, REFUSED_RESERVED, REFUSED_QUEUE_NAME, fields_parse, item_parse, name_valid,
-    next_field, refusal_code, refusal_reason, refusal_text, utf8_valid, uuid_parse,
+    Fields, Item, fields_parse, item_parse, name_valid, next_field, utf8_valid, uuid_parse,
 )
 
 

@@ -21,6 +21,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport atoll, free, malloc, realloc
 from libc.string cimport memcpy, memset, strlen, strcmp
 
+from fila_server.core.checksum cimport crc32c
 from fila_server.core.store cimport WalReport
 
 
@@ -30,49 +31,7 @@ cdef extern from *:
     #include <fcntl.h>
     #include <stdint.h>
     #include <unistd.h>
-
-    /* CRC-32C of a fragment, by the processor's instruction where there is one. */
-    static uint32_t fila_crc_table[256];
-
-    static void fila_crc_prepare(void) {
-        for (uint32_t i = 0; i < 256; i++) {
-            uint32_t crc = i;
-            for (int bit = 0; bit < 8; bit++)
-                crc = (crc >> 1) ^ ((crc & 1) ? 0x82f63b78u : 0);
-            fila_crc_table[i] = crc;
-        }
-    }
-
-    static uint32_t fila_crc_by_table(const uint8_t* bytes, size_t count) {
-        uint32_t crc = 0xffffffffu;
-        while (count--)
-            crc = (crc >> 8) ^ fila_crc_table[(crc ^ *bytes++) & 0xff];
-        return ~crc;
-    }
-
-    #if defined(__x86_64__)
-    __attribute__((target("sse4.2")))
-    static uint32_t fila_crc_by_instruction(const uint8_t* bytes, size_t count) {
-        uint64_t crc = 0xffffffffu;
-        for (; count >= 8; bytes += 8, count -= 8) {
-            uint64_t word;
-            __builtin_memcpy(&word, bytes, 8);
-            crc = __builtin_ia32_crc32di(crc, word);
-        }
-        while (count--)
-            crc = __builtin_ia32_crc32qi((uint32_t)crc, *bytes++);
-        return ~(uint32_t)crc;
-    }
-    static uint32_t fila_crc(const uint8_t* bytes, size_t count) {
-        return __builtin_cpu_supports("sse4.2") ? fila_crc_by_instruction(bytes, count)
-                                                : fila_crc_by_table(bytes, count);
-    }
-    #else
-    static uint32_t fila_crc(const uint8_t* bytes, size_t count) { return fila_crc_by_table(bytes, count); }
-    #endif
     """
-    void fila_crc_prepare() nogil
-    uint32_t fila_crc(const uint8_t* bytes, size_t count) nogil
     ctypedef struct DIR:
         pass
     cdef struct dirent_t "dirent":
@@ -122,7 +81,6 @@ cdef void scan_wal(const char* directory, WalReport* report) noexcept nogil:
     numbers = _list_files(directory, &count)
     buffer = <uint8_t*>malloc(BUFFER_BLOCKS * BLOCK_BYTES)
     if numbers != NULL and buffer != NULL:
-        fila_crc_prepare()
         memset(&scan, 0, sizeof(Scan))
         scan.report = report
         for i in range(count):
@@ -140,7 +98,6 @@ cdef bint is_whole_log(uint8_t* content, int64_t byte_count) noexcept nogil:
     scan.report = &report
     scan.file_name = ""
     scan.ignore_batches = True
-    fila_crc_prepare()
     while at < byte_count:
         _scan_block(&scan, content + at, <size_t>min(<int64_t>BLOCK_BYTES, byte_count - at))
         at += BLOCK_BYTES
@@ -230,7 +187,7 @@ cdef void _scan_block(Scan* scan, uint8_t* block, size_t size) noexcept nogil:
         if at + HEADER_BYTES + length > size:
             _bad(scan, size - at)
             return
-        computed = fila_crc(block + at + 6, length + 1)
+        computed = crc32c(block + at + 6, length + 1)
         computed = ((computed >> 15) | (computed << 17)) + <uint32_t>0xa282ead8     # masked as RocksDB stores it
         if stored != computed:
             _bad(scan, size - at)

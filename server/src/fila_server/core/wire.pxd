@@ -9,41 +9,7 @@ and spliced into the delivery.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from fila_server.core.buffer cimport Buffer, Cursor, Slice
-
-cdef struct Limits:
-    uint64_t payload_bytes_max
-    uint32_t headers_max
-    uint32_t header_bytes_max       # of one key, and of one value
-    uint32_t routing_key_bytes_max  # fairness and throttle keys
-    uint32_t batch_messages_max
-    uint64_t batch_bytes_max
-    uint32_t dedup_key_bytes_max
-
-cdef enum Refused:                  # why one message of a frame is not taken
-    TAKEN = 0
-    REFUSED_MALFORMED
-    REFUSED_QUEUE_NAME
-    REFUSED_PAYLOAD
-    REFUSED_HEADER_COUNT
-    REFUSED_HEADER_KEY
-    REFUSED_HEADER_VALUE
-    REFUSED_HEADER_TEXT
-    REFUSED_TTL
-    REFUSED_TTL_PAST
-    REFUSED_DELAY
-    REFUSED_DEDUP_KEY
-    REFUSED_ROUTING_KEY
-    REFUSED_THROTTLE_KEYS
-    REFUSED_QUEUE_UNKNOWN
-    REFUSED_DEPTH
-    REFUSED_BYTES
-    REFUSED_DISK_FLOOR
-    REFUSED_STALLED
-    REFUSED_DISK_FULL
-    REFUSED_DEDUP_FULL
-    REFUSED_STOPPING
-    REFUSED_NEIGHBOUR
-    REFUSED_RESERVED
+from fila_server.core.refusals cimport Limits
 
 cdef struct Options:                # EnqueueOptions, and what a hook decided; only where given
     int64_t  delay_ms               # -1 = not given
@@ -125,8 +91,3 @@ cdef void put_message(Buffer* b, uint32_t field, const View* view, Buffer* tail)
 cdef void put_status(Buffer* b, int32_t code, const char* message, const char* reason) noexcept nogil
 cdef void put_status_field(Buffer* b, uint32_t field, int32_t code, const char* message, const char* reason) noexcept nogil
 cdef void put_nested(Buffer* b, uint32_t field, const Buffer* inner) noexcept nogil
-
-# --- the one table of refusals
-cdef int32_t refusal_code(uint8_t refused) noexcept nogil
-cdef const char* refusal_reason(uint8_t refused) noexcept nogil
-cdef void refusal_text(uint8_t refused, const Limits* limits, char* text, size_t size) noexcept nogil

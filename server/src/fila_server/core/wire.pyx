@@ -6,7 +6,6 @@ which is why a dead letter's metadata can stand in its stored bytes and the rest
 metadata be written behind them at delivery.
 """
 
-from libc.stdio cimport snprintf
 from libc.stdlib cimport malloc
 from libc.string cimport memcmp, memcpy, memset, strlen
 
@@ -14,8 +13,10 @@ from fila_server.core.buffer cimport (
     must_malloc, put_bytes, put_slice, put_u8, put_varint, buffer_reserve, take_slice, take_varint,
     varint_size, write_varint,
 )
-from fila_server.core.commands cimport (
-    FAILED_PRECONDITION, INVALID_ARGUMENT, NOT_FOUND, RESOURCE_EXHAUSTED, UNAVAILABLE,
+from fila_server.core.refusals cimport (
+    Limits, REFUSED_DEDUP_KEY, REFUSED_DELAY, REFUSED_HEADER_COUNT, REFUSED_HEADER_KEY, REFUSED_HEADER_TEXT,
+    REFUSED_HEADER_VALUE, REFUSED_MALFORMED, REFUSED_PAYLOAD, REFUSED_QUEUE_NAME, REFUSED_TTL,
+    REFUSED_TTL_PAST, TAKEN,
 )
 
 cdef enum:
@@ -466,100 +467,3 @@ cdef void put_nested(Buffer* b, uint32_t field, const Buffer* inner) noexcept no
     put_tag(b, field, TEXT)
     put_varint(b, inner.length)
     put_bytes(b, inner.data, inner.length)
-
-
-# --- refusals ----------------------------------------------------------------------------
-
-cdef int32_t refusal_code(uint8_t refused) noexcept nogil:
-    if refused == REFUSED_QUEUE_UNKNOWN:
-        return NOT_FOUND
-    if refused == REFUSED_STOPPING:
-        return UNAVAILABLE
-    if refused in (
-        REFUSED_DEPTH, REFUSED_BYTES, REFUSED_DISK_FLOOR, REFUSED_STALLED, REFUSED_DISK_FULL, REFUSED_DEDUP_FULL,
-    ):
-        return RESOURCE_EXHAUSTED
-    if refused == REFUSED_NEIGHBOUR:
-        return FAILED_PRECONDITION
-    return INVALID_ARGUMENT
-
-
-cdef const char* refusal_reason(uint8_t refused) noexcept nogil:
-    if refused == REFUSED_QUEUE_UNKNOWN:
-        return b"QUEUE_NOT_FOUND"
-    if refused == REFUSED_STOPPING:
-        return b"STOPPING"
-    if refused in (REFUSED_DISK_FLOOR, REFUSED_DISK_FULL):
-        return b"DISK_FLOOR"
-    if refused in (REFUSED_DEPTH, REFUSED_BYTES, REFUSED_STALLED, REFUSED_DEDUP_FULL):
-        return b"OVERLOADED"
-    if refused in (
-        REFUSED_PAYLOAD, REFUSED_HEADER_COUNT, REFUSED_HEADER_KEY, REFUSED_HEADER_VALUE, REFUSED_DEDUP_KEY,
-        REFUSED_ROUTING_KEY, REFUSED_THROTTLE_KEYS,
-    ):
-        return b"LIMIT_EXCEEDED"
-    if refused == REFUSED_NEIGHBOUR:
-        return b"NEIGHBOUR_REFUSED"
-    return b"INVALID_FIELD"
-
-
-cdef void refusal_text(uint8_t refused, const Limits* limits, char* text, size_t size) noexcept nogil:
-    cdef const char* form = NULL
-    cdef unsigned long long bound = 0
-    if refused == REFUSED_MALFORMED:
-        form = b"messages: the bytes are no valid EnqueueMessage; check the client's encoder"
-    elif refused == REFUSED_QUEUE_NAME:
-        form = b"queue: a name is 1 to %llu bytes of A-Z a-z 0-9 . _ - and does not start with a dot"
-        bound = NAME_BYTES_MAX
-    elif refused == REFUSED_PAYLOAD:
-        form = b"payload: at most %llu bytes; store the payload elsewhere and send its address, or raise limits.payload_bytes_max"
-        bound = limits.payload_bytes_max
-    elif refused == REFUSED_HEADER_COUNT:
-        form = b"headers: at most %llu headers a message"
-        bound = limits.headers_max
-    elif refused == REFUSED_HEADER_KEY:
-        form = b"headers: a header's key is at most %llu bytes"
-        bound = limits.header_bytes_max
-    elif refused == REFUSED_HEADER_VALUE:
-        form = b"headers: a header's value is at most %llu bytes"
-        bound = limits.header_bytes_max
-    elif refused == REFUSED_HEADER_TEXT:
-        form = b"headers: keys and values must be valid UTF-8"
-    elif refused == REFUSED_TTL:
-        form = b"options.ttl_ms: at most 2^52 ms"
-    elif refused == REFUSED_TTL_PAST:
-        form = b"options.ttl_ms: must be at least 1 ms; leave it out for a message that does not expire"
-    elif refused == REFUSED_DELAY:
-        form = b"options.delay_ms, options.deliver_at: must be a moment between 1970 and 9999"
-    elif refused == REFUSED_DEDUP_KEY:
-        form = b"options.dedup_key: at most %llu bytes of UTF-8"
-        bound = limits.dedup_key_bytes_max
-    elif refused == REFUSED_ROUTING_KEY:
-        form = b"headers: a fairness or throttle key taken from a header is at most %llu bytes"
-        bound = limits.routing_key_bytes_max
-    elif refused == REFUSED_THROTTLE_KEYS:
-        form = b"throttle_keys: at most 16 a message"
-    elif refused == REFUSED_QUEUE_UNKNOWN:
-        form = b"queue: no such queue; create it first"
-    elif refused == REFUSED_DEPTH:
-        form = b"queue: max_depth is reached; try again when consumers have caught up"
-    elif refused == REFUSED_BYTES:
-        form = b"queue: max_bytes is reached; try again when consumers have caught up"
-    elif refused == REFUSED_DISK_FLOOR:
-        form = b"the broker's disk is below storage.min_free_bytes; make room, acks and deliveries go on"
-    elif refused == REFUSED_DISK_FULL:
-        form = b"the broker's disk is full; make room, then try again"
-    elif refused == REFUSED_STALLED:
-        form = b"the storage engine is behind; try again shortly"
-    elif refused == REFUSED_DEDUP_FULL:
-        form = b"options.dedup_key: the table of dedup keys is full; try again later or send without the key"
-    elif refused == REFUSED_STOPPING:
-        form = b"the broker is shutting down; connect again"
-    elif refused == REFUSED_NEIGHBOUR:
-        form = b"another message of this all-or-nothing batch was refused, so nothing was stored"
-    elif refused == REFUSED_RESERVED:
-        form = b"queue: names starting with _fila are the broker's own"
-    if form == NULL:
-        snprintf(text, size, b"%s", b"refused")
-    else:
-        snprintf(text, size, form, bound)

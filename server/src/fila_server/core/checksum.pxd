@@ -1,0 +1,6 @@
+"""CRC-32C by the processor's instruction, for our own checks and for RocksDB's."""
+
+from libc.stdint cimport uint8_t, uint32_t
+
+
+cdef uint32_t crc32c(const uint8_t* content, size_t byte_count) noexcept nogil

@@ -1,0 +1,20 @@
+"""What is counted, as plain increments on the scheduler thread; metrics.pyx and stats.pyx read it."""
+
+from libc.stdint cimport uint64_t
+
+cdef struct QueueCounters:
+    uint64_t enqueued, delivered, acked, nacked, expired, dead_lettered, redriven
+    uint64_t stale_acks, ttl_dropped, hard_dropped, clamped, refused, released
+    uint64_t latency[32]            # enqueue to delivery, by the bit length of the milliseconds
+    uint64_t latency_ms
+
+cdef struct CoreCounters:
+    uint64_t passes, epochs, syncs, commands, frames_in, messages_in, refused
+    uint64_t lost_ranges, lost_messages, loads, loads_bytes, evictions, rewrites, stalls
+    uint64_t latency[32]            # enqueue to delivery, by the bit length of the milliseconds
+    uint64_t refused_by[32]         # by wire.Refused
+    uint64_t malformed              # frames refused whole at the door; counted there, under the GIL
+    uint64_t batch[32]              # messages of a pass that wrote some, by bit length
+    uint64_t batch_messages
+    uint64_t sync_us[32]            # how long a sync took, by the bit length; by the commit thread
+    uint64_t sync_us_sum

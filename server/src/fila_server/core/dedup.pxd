@@ -1,0 +1,10 @@
+"""Dedup keys: the first message's id answers a second enqueue with its key, for a window of time."""
+
+from fila_server.core.buffer cimport Slice
+from fila_server.core.mailbox cimport Command
+from fila_server.core.state cimport Core, Queue
+from fila_server.core.wire cimport Item
+
+cdef void dedup_expire(Core* core, Queue* queue) noexcept nogil                  # rows whose window is over
+cdef void dedup_add(Core* core, Queue* queue, Slice text) noexcept nogil         # a row without an id yet
+cdef void dedup_fill(Core* core, Queue* queue, Command* command, Item* item) noexcept nogil

@@ -1,0 +1,54 @@
+"""See dedup.pxd."""
+
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+
+from fila_server.core.buffer cimport must_malloc
+from fila_server.core.maps cimport textmap_get, textmap_put, textmap_remove
+from fila_server.core.records cimport dedup_record_delete, dedup_record_put
+from fila_server.core.state cimport Dedup
+
+
+cdef void dedup_expire(Core* core, Queue* queue) noexcept nogil:
+    cdef Dedup* row
+    while queue.dedup_oldest != NULL and queue.dedup_oldest.expires_ms <= core.wall_ms:
+        row = queue.dedup_oldest
+        queue.dedup_oldest = row.next
+        if queue.dedup_oldest == NULL:
+            queue.dedup_newest = NULL
+        textmap_remove(&queue.dedup, &row.text)
+        dedup_record_delete(core, queue, row)
+        core.dedup_rows -= 1
+        free(row)
+
+
+cdef void dedup_add(Core* core, Queue* queue, Slice text) noexcept nogil:
+    """Room for a key whose message gets its id when the frame is built (see dedup_fill)."""
+    cdef Dedup* row = <Dedup*> must_malloc(sizeof(Dedup) + text.length)
+    cdef char* bytes = <char*> row + sizeof(Dedup)
+    memset(row, 0, sizeof(Dedup))
+    memcpy(bytes, text.at, text.length)
+    row.text.bytes = bytes
+    row.text.length = text.length
+    row.expires_ms = core.wall_ms + <int64_t> queue.policy.dedup_window_ms
+    row.epoch = core.epoch
+    textmap_put(&queue.dedup, &row.text)
+    if queue.dedup_newest == NULL:
+        queue.dedup_oldest = row
+    else:
+        queue.dedup_newest.next = row
+    queue.dedup_newest = row
+    core.dedup_rows += 1
+
+
+cdef void dedup_fill(Core* core, Queue* queue, Command* command, Item* item) noexcept nogil:
+    cdef Dedup* row
+    cdef Slice text = item.options.dedup_key
+    if text.length == 0:
+        return
+    # Where the command's bytes moved into the frame's body the slice still points at them.
+    row = <Dedup*> textmap_get(&queue.dedup, text.at, text.length)
+    if row != NULL and row.offset == 0:
+        row.id_high, row.id_low, row.offset = item.id_high, item.id_low, item.offset
+        dedup_record_put(core, core.enqueues, queue, row)

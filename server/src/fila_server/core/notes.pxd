@@ -1,0 +1,44 @@
+"""What recovery reads before it reads the messages: one set of notes a channel."""
+
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from fila_server.core.buffer cimport Cursor
+from fila_server.core.maps cimport Map64
+from fila_server.core.state cimport Channel, Core, LeaseGroup, Slot
+
+cdef struct Bits:                   # a SETTLED record
+    uint32_t length
+    uint8_t bytes[1]
+
+cdef struct Held:                   # one message of a LEASES record
+    uint64_t lease_id
+    int64_t expires_ms
+    int64_t leased_ms
+    LeaseGroup* group
+
+cdef struct State:                  # a STATES record
+    uint8_t kind
+    uint16_t attempts
+    uint64_t last_lease
+    uint64_t a                      # base offset, or due
+    uint64_t b
+
+cdef struct Returned:               # a slot that came back, and where it stands
+    uint64_t base
+    uint64_t seq
+    Slot* slot
+
+cdef struct Notes:                  # of one channel
+    Map64 settled                   # first offset -> Bits
+    Map64 held                      # offset -> Held
+    Map64 states                    # offset -> State
+    Returned* returned
+    uint32_t returned_count
+    uint32_t returned_capacity
+    uint32_t returned_at
+
+cdef void note_settled(Core* core, const char* key, const char* value, size_t length) noexcept nogil
+cdef void note_state(Core* core, const char* key, Cursor* c) noexcept nogil
+cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil
+cdef void note_unhold(Core* core, Held* held) noexcept nogil                 # the message is not held after all
+cdef void notes_free(Core* core, Channel* channel) noexcept nogil

@@ -1,0 +1,140 @@
+"""See notes.pxd."""
+
+from libc.stdlib cimport free
+from libc.string cimport memcpy
+
+from fila_server.core.buffer cimport must_malloc, read_u64be, take_u8, take_varint
+from fila_server.core.maps cimport map64_free, map64_get, map64_next, map64_put
+from fila_server.core.records cimport lease_record_delete
+from fila_server.core.state cimport Queue
+
+
+cdef Notes* notes_of(Core* core, uint64_t queue_number, uint64_t channel_number) noexcept nogil:
+    cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, queue_number)
+    cdef Channel* channel
+    if queue == NULL:
+        return NULL
+    channel = queue.channels
+    while channel != NULL:
+        if channel.number == channel_number:
+            return <Notes*> channel.recovery
+        channel = channel.next
+    return NULL
+
+
+cdef void note_settled(Core* core, const char* key, const char* value, size_t length) noexcept nogil:
+    cdef Notes* notes = notes_of(core, read_u64be(key), read_u64be(key + 8))
+    cdef Bits* bits
+    if notes == NULL or length < 2:
+        return
+    bits = <Bits*> must_malloc(sizeof(Bits) + length)
+    bits.length = <uint32_t> (length - 1)
+    memcpy(bits.bytes, value + 1, length - 1)
+    map64_put(&notes.settled, read_u64be(key + 16), bits)
+
+
+cdef void note_state(Core* core, const char* key, Cursor* c) noexcept nogil:
+    cdef Notes* notes = notes_of(core, read_u64be(key), read_u64be(key + 8))
+    cdef State* state
+    if notes == NULL:
+        return
+    state = <State*> must_malloc(sizeof(State))
+    take_u8(c)
+    state.kind = take_u8(c)
+    state.attempts = <uint16_t> take_varint(c)
+    state.last_lease = take_varint(c)
+    state.a = take_varint(c)
+    state.b = take_varint(c)
+    if c.bad:
+        free(state)
+        core.counters.lost_ranges += 1
+        return
+    map64_put(&notes.states, read_u64be(key + 16), state)
+
+
+cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
+    """A frame sent; or, with the top bit of the queue's number set, one lease's extension."""
+    cdef uint64_t queue_number = read_u64be(key)
+    cdef uint64_t first = read_u64be(key + 16)
+    cdef bint extension = (queue_number >> 63) != 0
+    cdef Notes* notes
+    cdef LeaseGroup* group
+    cdef Held* held
+    cdef Held* older
+    cdef uint64_t count, offset, i
+    cdef int64_t expires_ms, leased_ms
+    cdef uint32_t cursor = 0
+    notes = notes_of(core, queue_number & ~(<uint64_t> 1 << 63), read_u64be(key + 8))
+    if notes == NULL:
+        return
+    take_u8(c)
+    expires_ms = <int64_t> take_varint(c)
+    if extension:                       # they sort behind all frames, so the lease is known by now
+        while True:
+            held = <Held*> map64_next(&notes.held, &cursor)
+            if held == NULL:
+                return
+            if held.lease_id == first:
+                held.expires_ms = expires_ms
+                return
+    leased_ms = <int64_t> take_varint(c)
+    count = take_varint(c)
+    group = <LeaseGroup*> must_malloc(sizeof(LeaseGroup))
+    group.queue_number = queue_number
+    group.channel_number = read_u64be(key + 8)
+    group.first_lease_id = first
+    group.live = 0
+    for i in range(count):
+        offset = take_varint(c)
+        if c.bad:
+            core.counters.lost_ranges += 1
+            break
+        held = <Held*> must_malloc(sizeof(Held))
+        held.lease_id = first + i
+        held.expires_ms = expires_ms
+        held.leased_ms = leased_ms
+        held.group = group
+        group.live += 1                 # counted down again for those that turn out not to be held
+        older = <Held*> map64_get(&notes.held, offset)
+        if older != NULL:               # ascending lease ids: the later one counts
+            note_unhold(core, older)
+        map64_put(&notes.held, offset, held)
+
+
+cdef void note_unhold(Core* core, Held* held) noexcept nogil:
+    held.group.live -= 1
+    if held.group.live == 0:
+        lease_record_delete(core, held.group.queue_number, held.group.channel_number, held.group.first_lease_id)
+        free(held.group)
+    free(held)
+
+
+cdef void notes_free(Core* core, Channel* channel) noexcept nogil:
+    cdef Notes* notes = <Notes*> channel.recovery
+    cdef uint32_t cursor = 0
+    cdef void* value
+    if notes == NULL:
+        return
+    while True:
+        value = map64_next(&notes.settled, &cursor)
+        if value == NULL:
+            break
+        free(value)
+    cursor = 0
+    while True:
+        value = map64_next(&notes.states, &cursor)
+        if value == NULL:
+            break
+        free(value)
+    cursor = 0
+    while True:                         # leases of messages that are gone
+        value = map64_next(&notes.held, &cursor)
+        if value == NULL:
+            break
+        note_unhold(core, <Held*> value)
+    map64_free(&notes.settled)
+    map64_free(&notes.states)
+    map64_free(&notes.held)
+    free(notes.returned)
+    free(notes)
+    channel.recovery = NULL

@@ -1,0 +1,117 @@
+"""See routing.pxd. A hook's word counts first, then the queue's settings, then the defaults."""
+
+from libc.stdint cimport uint32_t
+from libc.stdlib cimport strtod
+from libc.string cimport memcpy
+
+from fila_server.core.buffer cimport Slice
+from fila_server.core.flows cimport flow_reconsider
+from fila_server.core.frames cimport key_intern
+from fila_server.core.maps cimport textmap_get
+from fila_server.core.records cimport key_record_put
+from fila_server.core.settings cimport Policy, WeightRow
+from fila_server.core.state cimport Flow, Key
+from fila_server.core.throttle cimport set_intern
+from fila_server.core.refusals cimport REFUSED_ROUTING_KEY
+from fila_server.core.wire cimport Options, header_find
+
+cdef enum:
+    COST_ONE = 1000
+
+
+cdef bint _number(Slice text, double* value) noexcept nogil:
+    cdef char digits[64]
+    cdef char* end
+    if text.length == 0 or text.length >= 64:
+        return False
+    memcpy(digits, text.at, text.length)
+    digits[text.length] = 0
+    if digits[0] == c' ' or digits[0] == c'\t' or digits[0] == c'\n':
+        return False
+    value[0] = strtod(digits, &end)
+    return end == digits + text.length and value[0] == value[0]
+
+
+cdef uint32_t _clamp_weight(Queue* queue, double weight) noexcept nogil:
+    if weight >= 1 and weight <= 1000:
+        return <uint32_t> weight
+    queue.counters.clamped += 1
+    return 1 if not weight >= 1 else 1000
+
+
+cdef uint32_t _clamp_cost(Queue* queue, double cost) noexcept nogil:
+    """In thousandths, 1 to 10^9."""
+    if cost >= 0.001 and cost <= 1000000:
+        return <uint32_t> (cost * 1000 + 0.5)
+    queue.counters.clamped += 1
+    if not cost >= 0.001:
+        return 1
+    return 1000000000
+
+
+cdef uint8_t route(Core* core, Queue* queue, Command* command, Item* item, Building* b) noexcept nogil:
+    """Fairness key, weight, cost and throttle keys: a hook's word, else the queue's settings, else defaults."""
+    cdef Policy* policy = &queue.policy
+    cdef const char* body = command.bytes + item.at
+    cdef Options* o = item.options
+    cdef Slice key
+    cdef Slice value
+    cdef Slice names[16]
+    cdef uint32_t i, names_count = 0
+    cdef uint32_t weight = 1
+    cdef double number
+    cdef WeightRow* row
+    key.at, key.length = b"default", 7
+    b.cost = COST_ONE
+    if policy.fairness_key_header.length and header_find(body, item.length, policy.fairness_key_header, &value):
+        if value.length:
+            key = value
+    if policy.weight_header.length and header_find(body, item.length, policy.weight_header, &value):
+        weight = _clamp_weight(queue, number) if _number(value, &number) else _clamp_weight(queue, 0)
+    if policy.cost_header.length and header_find(body, item.length, policy.cost_header, &value):
+        if _number(value, &number):
+            b.cost = _clamp_cost(queue, number)
+        else:
+            queue.counters.clamped += 1
+    for i in range(policy.throttle_header_count):
+        if header_find(body, item.length, policy.throttle_headers[i], &value) and value.length:
+            if value.length > core.limits.routing_key_bytes_max:
+                return REFUSED_ROUTING_KEY
+            names[names_count] = value
+            names_count += 1
+    if o != NULL and o.routed:
+        if o.has_key:
+            key = o.fairness_key
+        if o.has_weight:
+            weight = _clamp_weight(queue, o.weight)
+        if o.has_cost:
+            b.cost = _clamp_cost(queue, o.cost)
+        if o.has_throttle:
+            names_count = o.throttle_count
+            for i in range(names_count):
+                names[i] = o.throttle[i]
+    if key.length > core.limits.routing_key_bytes_max:
+        return REFUSED_ROUTING_KEY
+    if policy.weights.count:
+        row = <WeightRow*> textmap_get(&policy.weights, key.at, key.length)
+        if row != NULL:
+            weight = row.weight
+    b.key = key_intern(core, queue, key)
+    b.set = set_intern(core, names, names_count) if names_count else NULL
+    _reweigh(core, b.key, weight)
+    return 0
+
+
+cdef void _reweigh(Core* core, Key* key, uint32_t weight) noexcept nogil:
+    """The newest enqueue's weight counts, for what waits already too."""
+    cdef Flow* flow
+    if key.weight == weight:
+        return
+    key.weight = <unsigned short> weight
+    if key.stored_weight != weight:
+        key_record_put(core, key)
+    if not key.admin_weight:
+        flow = key.flows
+        while flow != NULL:
+            flow_reconsider(core, flow)
+            flow = flow.next_of_key

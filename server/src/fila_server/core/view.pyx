@@ -1,0 +1,48 @@
+"""See view.pxd."""
+
+from libc.stdint cimport uint32_t
+
+from fila_server.core.frames cimport (
+    body_touch, frame_appended_ms, frame_enqueued_ms, frame_id, frame_of, frame_offset, share_of,
+)
+from fila_server.core.state cimport Channel, Entry, Frame, LEASED, Lease, ThrottleSet
+
+
+cdef void message_view(Core* core, Slot* slot, View* view) noexcept nogil:
+    """What a message says in its channel; its body must be hot."""
+    cdef Frame* frame = frame_of(slot)
+    cdef Channel* channel = share_of(slot).channel
+    cdef Entry* entry = &frame.entries[slot.index]
+    cdef ThrottleSet* set = entry.set
+    cdef Lease* lease
+    cdef uint32_t i
+    frame_id(frame, slot.index, &view.id_high, &view.id_low)
+    view.body = frame.body.bytes + entry.at
+    view.body_length = entry.length
+    view.fairness_key.at = entry.key.text.bytes
+    view.fairness_key.length = entry.key.text.length
+    view.weight = entry.key.admin_weight if entry.key.admin_weight else entry.key.weight
+    view.attempts = slot.attempts
+    view.queue.at = channel.queue.text.bytes
+    view.queue.length = channel.queue.text.length
+    view.channel.at = channel.text.bytes
+    view.channel.length = channel.text.length
+    view.offset = frame_offset(frame, slot.index)
+    view.cost = entry.cost
+    view.enqueued_ms = frame_enqueued_ms(frame, slot.index)
+    view.appended_ms = frame_appended_ms(frame, slot.index)
+    view.lease_id = 0
+    view.leased_ms = view.expires_ms = 0
+    if slot.state == LEASED:
+        lease = <Lease*> slot.owner
+        view.lease_id = lease.lease_id
+        view.leased_ms = lease.leased_ms
+        view.expires_ms = lease.expires_ms
+    view.throttle_count = 0
+    if set != NULL:
+        for i in range(set.count):
+            view.throttle[i].at = set.members[i].text.bytes
+            view.throttle[i].length = set.members[i].text.length
+        view.throttle_count = set.count
+    if frame.loaded_seen:
+        body_touch(core, frame.body)

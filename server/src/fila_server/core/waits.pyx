@@ -1,0 +1,229 @@
+"""See waits.pxd."""
+
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+
+from fila_server.core.buffer cimport must_malloc
+from fila_server.core.maps cimport textmap_free, textmap_get, textmap_get_hashed, textmap_next, textmap_put, textmap_remove
+
+cdef enum:
+    PARTS = 12
+    TOUCHED_MS = 1000                   # how exact the order of last use is
+    SPARED_MAX = 4                      # waiting keys passed over in the search for a row to give away
+
+cdef int64_t PART_NS = <int64_t> 300 * 1000000000
+
+
+# --- an hour in twelve parts -----------------------------------------------------------------
+
+cdef void _turn(Core* core, Hour* hour) noexcept nogil:
+    """Begin the current part; those nobody wrote to meanwhile are empty."""
+    cdef int64_t part = core.mono_ns // PART_NS
+    cdef int64_t gap = part - hour.part
+    cdef int64_t each
+    cdef int column
+    if gap == 0:
+        return
+    for each in range(max(hour.part + 1, part - PARTS), part):
+        memset(hour.parts[each % PARTS], 0, sizeof(hour.parts[0]))
+    if gap < PARTS:
+        for column in range(HOUR_COLUMNS):
+            hour.parts[hour.part % PARTS][column] = <float> hour.now[column]
+    memset(hour.now, 0, sizeof(hour.now))
+    hour.part = part
+
+
+cdef double hour_sum(Core* core, Hour* hour, int column) noexcept nogil:
+    """The part that is running and the eleven before it."""
+    cdef double total
+    cdef int64_t each
+    _turn(core, hour)
+    total = hour.now[column]
+    for each in range(max(<int64_t> 0, hour.part - PARTS + 1), hour.part):
+        total += hour.parts[each % PARTS][column]
+    return total
+
+
+cdef inline void _add(Channel* channel, Waits* row, int column, double amount) noexcept nogil:
+    channel.hour.now[column] += amount
+    channel.total[column] += amount
+    if row != NULL:
+        row.hour.now[column] += amount
+        row.total[column] += amount
+
+
+# --- accounting ------------------------------------------------------------------------------
+
+cdef void waits_account(Core* core, Flow* flow) noexcept nogil:
+    cdef Channel* channel = flow.channel
+    cdef Waits* row = flow.waits
+    cdef uint32_t elapsed = core.mono_ms - flow.since_ms
+    cdef uint32_t clock = no_room_ms(core, channel)
+    cdef uint32_t blocked = clock - flow.no_room_ms
+    cdef uint32_t held = flow.backlog if flow.parked else flow.held
+    cdef double ready = flow.backlog - held
+    flow.since_ms = core.mono_ms
+    flow.no_room_ms = clock
+    if row == NULL and flow.backlog + flow.delayed and elapsed >= ROW_WAIT_MS:
+        row = _open(core, flow)
+    if row != NULL:
+        _turn(core, &row.hour)
+        _serve(core, row, flow)
+        if core.mono_ns // 1000000 - row.touched_ms >= TOUCHED_MS:
+            _touch(core, row)
+    if flow.backlog + flow.delayed == 0:
+        return
+    _turn(core, &channel.hour)
+    if blocked > elapsed or channel.ring.ring_count + channel.ring.waiting_count <= 1:
+        blocked = elapsed
+    if ready:
+        _add(channel, row, WAITED_NO_CONSUMER, blocked * ready)
+        _add(channel, row, WAITED_SHARE, (elapsed - blocked) * ready)
+    if held:
+        _add(channel, row, WAITED_THROTTLE, <double> elapsed * held)
+    if flow.delayed:
+        _add(channel, row, WAITED_DELAY, <double> elapsed * flow.delayed)
+
+
+cdef void _serve(Core* core, Waits* row, Flow* flow) noexcept nogil:
+    """What it was served since the last look, and what it was due: its weight's part, or less if it asked for less."""
+    cdef double served = <double> <int64_t> (flow.served - row.served_seen)
+    cdef double due = served
+    if flow.backlog:
+        due = flow.turn.weight * (flow.channel.virtual - row.virtual_at)
+    row.served_seen = flow.served
+    row.virtual_at = flow.channel.virtual
+    row.hour.now[HOUR_SERVED] += served
+    row.total[HOUR_SERVED] += served
+    row.hour.now[HOUR_DUE] += due
+    row.total[HOUR_DUE] += due
+
+
+# --- the table -------------------------------------------------------------------------------
+
+cdef void _unlink(Waits* row) noexcept nogil:
+    cdef Channel* channel = row.channel
+    if row.newer != NULL:
+        row.newer.older = row.older
+    else:
+        channel.waits_newest = row.older
+    if row.older != NULL:
+        row.older.newer = row.newer
+    else:
+        channel.waits_oldest = row.newer
+
+
+cdef void _link(Core* core, Waits* row) noexcept nogil:
+    cdef Channel* channel = row.channel
+    row.touched_ms = core.mono_ns // 1000000
+    row.newer = NULL
+    row.older = channel.waits_newest
+    if row.older != NULL:
+        row.older.newer = row
+    else:
+        channel.waits_oldest = row
+    channel.waits_newest = row
+
+
+cdef void _touch(Core* core, Waits* row) noexcept nogil:
+    _unlink(row)
+    _link(core, row)
+
+
+cdef bint _make_room(Core* core, Channel* channel) noexcept nogil:
+    """Whether one more row may be opened, if need be in place of one that was of no use for a while."""
+    cdef Waits* row
+    cdef int i
+    if channel.waits.count < ROWS_PER_CHANNEL_MAX and core.waits_count < ROWS_MAX:
+        return True
+    for i in range(SPARED_MAX):
+        row = channel.waits_oldest
+        if row == NULL or core.mono_ns // 1000000 - row.touched_ms < ROW_IDLE_MS:
+            return False
+        if row.flow == NULL or row.flow.backlog + row.flow.delayed == 0:
+            _drop(core, row)
+            return True
+        _touch(core, row)               # it waits, and nothing happened to it: just what people will ask about
+    return False
+
+
+cdef void _drop(Core* core, Waits* row) noexcept nogil:
+    if row.flow != NULL:
+        row.flow.waits = NULL
+    _unlink(row)
+    textmap_remove(&row.channel.waits, &row.text)
+    core.waits_count -= 1
+    free(row)
+
+
+cdef Waits* _open(Core* core, Flow* flow) noexcept nogil:
+    cdef Channel* channel = flow.channel
+    cdef Key* key = flow.key
+    cdef Waits* row
+    cdef char* bytes
+    if not _make_room(core, channel):
+        return NULL
+    row = <Waits*> must_malloc(sizeof(Waits) + key.text.length)
+    memset(row, 0, sizeof(Waits))
+    bytes = <char*> row + sizeof(Waits)
+    memcpy(bytes, key.text.bytes, key.text.length)
+    row.text.bytes = bytes
+    row.text.length = key.text.length
+    row.channel = channel
+    row.flow = flow
+    # Of what it was served before, nobody knows what it was due: it counts as just that.
+    row.virtual_at = channel.virtual
+    row.served_seen = flow.served
+    row.total[HOUR_SERVED] = row.total[HOUR_DUE] = <double> flow.served
+    row.hour.part = core.mono_ns // PART_NS
+    row.hour.now[HOUR_SERVED] = row.hour.now[HOUR_DUE] = <double> flow.served
+    textmap_put(&channel.waits, &row.text)
+    _link(core, row)
+    core.waits_count += 1
+    flow.waits = row
+    return row
+
+
+cdef Waits* waits_find(Channel* channel, const char* text, uint32_t length) noexcept nogil:
+    return <Waits*> textmap_get(&channel.waits, text, length)
+
+
+cdef void waits_attach(Core* core, Flow* flow) noexcept nogil:
+    cdef Channel* channel = flow.channel
+    cdef Key* key = flow.key
+    cdef Waits* row = NULL
+    flow.since_ms = core.mono_ms
+    flow.no_room_ms = no_room_ms(core, channel)
+    if channel.waits.count:
+        row = <Waits*> textmap_get_hashed(&channel.waits, key.text.bytes, key.text.length, key.text.hash)
+    if row == NULL:
+        return
+    row.flow = flow
+    row.served_seen = 0
+    row.virtual_at = channel.virtual
+    flow.waits = row
+
+
+cdef void waits_detach(Core* core, Flow* flow) noexcept nogil:
+    cdef Waits* row
+    if flow.waits == NULL and flow.delivered:
+        _open(core, flow)
+    row = flow.waits
+    if row == NULL:
+        return
+    waits_account(core, flow)
+    row.delivered += flow.delivered
+    row.flow = NULL
+    flow.waits = NULL
+
+
+cdef void waits_forget(Core* core, Channel* channel) noexcept nogil:
+    cdef Waits* row
+    while channel.waits_oldest != NULL:
+        row = channel.waits_oldest
+        if row.flow != NULL:
+            row.flow.waits = NULL
+        _unlink(row)
+        core.waits_count -= 1
+        free(row)
+    textmap_free(&channel.waits)
