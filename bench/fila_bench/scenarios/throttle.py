@@ -31,7 +31,7 @@ def _throttled(budget: Budget, buckets: int, rate_per_s: float, *, busy: bool) -
     with Server() as server:
         with Admin(server.address) as admin:
             for bucket in range(buckets):
-                admin.set_config(f"throttle.tenant:{key_text(bucket)}", f"{rate_per_s},1")
+                admin.set_config(f"throttle.{key_text(bucket)}", f"{rate_per_s},1")
             admin.create(QUEUE, fairness_key_header="tenant", throttle_key_headers=["tenant"])
             if busy:
                 admin.create("other", fairness_key_header="tenant")
@@ -70,7 +70,7 @@ def line(budget: Budget) -> Iterator[Finding]:
     for keys in (10, 10_000):
         with Server() as server:
             with Admin(server.address) as admin:
-                admin.set_config("throttle.provider:slow", "3000,100")
+                admin.set_config("throttle.slow", "3000,100")
                 admin.create(QUEUE, fairness_key_header="tenant", throttle_key_headers=["provider"])
             _fill(server, 100_000, keys=keys, provider="slow")
             with Load(consumers=[ConsumerPlan(address=server.address, queue=QUEUE)]) as load:
@@ -105,7 +105,7 @@ def free_beside_throttled(budget: Budget) -> Iterator[Finding]:
     for backlog in (0, 100_000):
         with Server() as server:
             with Admin(server.address) as admin:
-                admin.set_config("throttle.provider:slow", "1,1")
+                admin.set_config("throttle.slow", "1,1")
                 admin.create(QUEUE, fairness_key_header="tenant", throttle_key_headers=["provider"])
             if backlog:
                 _fill(server, backlog, keys=1, provider="slow")

@@ -12,8 +12,8 @@ from fila_cli.values import SOURCE
 @click.group(
     cls=Group,
     examples="""
-    fila config set throttle.provider:stripe 100,200
-    fila config get throttle.provider:stripe
+    fila config set throttle.stripe 100,200
+    fila config get throttle.stripe
     fila config list --prefix throttle
     """,
 )
@@ -24,8 +24,8 @@ def config() -> None:
 @config.command(
     name="set",
     examples="""
-    fila config set throttle.provider:stripe 100,200
-    fila config set throttle:provider:stripe:rate 100
+    fila config set throttle.stripe 100,200
+    fila config set throttle:stripe:rate 100
     fila config set tiers @tiers.json
     """,
 )
@@ -42,7 +42,7 @@ def set_(session: Session, key: str, value: str) -> None:
     session.show(answer, f"{key} deleted" if value == "" else f"{key} set")
 
 
-@config.command(examples="fila config get throttle.provider:stripe")
+@config.command(examples="fila config get throttle.stripe")
 @click.argument("key")
 @click.pass_obj
 def get(session: Session, key: str) -> None:
@@ -53,7 +53,7 @@ def get(session: Session, key: str) -> None:
     session.show(answer, answer.value)
 
 
-@config.command(examples="fila config delete throttle.provider:stripe")
+@config.command(examples="fila config delete throttle.stripe")
 @click.argument("key")
 @click.pass_obj
 def delete(session: Session, key: str) -> None:
