@@ -2,7 +2,7 @@
 
 Every byte of the write-ahead log and of each payload file goes through this checksum, on the
 scheduler thread. Debian compiles RocksDB for the oldest x86-64, where it is done by tables, at
-1.2 GB/s: a third of all the time the store took (docs/adr/0007). The instruction, which every
+1.2 GB/s: a third of all the time the store took (docs/adr/0005). The instruction, which every
 such processor since 2008 has, does 8 GB/s.
 
 So this module also defines the function under the name RocksDB calls it by. The package loads
