@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import threading
 from collections.abc import Callable
 
 from fila.v1 import admin_pb2
@@ -62,6 +63,18 @@ class FakeParsed:
         self.routed.append((i, fairness_key, weight, cost, throttle_keys))
 
 
+class FakeLogReader:
+    """Gives out the pieces it was made with; `may_read` holds a read back."""
+
+    def __init__(self, pieces: list[bytes], may_read: threading.Event) -> None:
+        self._pieces = list(pieces)
+        self._may_read = may_read
+
+    def read(self) -> bytes | None:
+        self._may_read.wait(5)
+        return self._pieces.pop(0) if self._pieces else None
+
+
 class FakeEngine:
     """Answers the kinds in `answers`, keeps every other frame in `submitted` until the test answers it."""
 
@@ -74,6 +87,9 @@ class FakeEngine:
         self.submitted: list[tuple[int, int, bytes]] = []
         self.refuse_next: list[errors.FilaServerError] = []
         self.parsed: list[FakeParsed] = []
+        self.log_pieces: list[bytes] = []
+        self.may_read_log = threading.Event()
+        self.may_read_log.set()
         self.started = False
         self.stopped = False
         self._arrived = asyncio.Event()
@@ -103,6 +119,9 @@ class FakeEngine:
             os.eventfd_read(self.wake_fd)
         said, self._outbox = self._outbox, []
         return said
+
+    def log_reader(self, request: bytes) -> FakeLogReader:
+        return FakeLogReader(self.log_pieces, self.may_read_log)
 
     def start(self) -> None:
         self.started = True

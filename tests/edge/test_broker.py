@@ -366,6 +366,45 @@ async def test_runtime_config_is_visible_before_it_is_answered(admin: FakeAdmin,
     assert broker.runtime_config == {}
 
 
+# --- the log ------------------------------------------------------------------------------
+
+
+async def test_a_log_is_read_piece_by_piece(engine: FakeEngine, broker: Broker) -> None:
+    engine.log_pieces = [b"one", b"two"]
+
+    assert [piece async for piece in broker.read_log(b"")] == [b"one", b"two"]
+
+
+async def test_reading_a_log_ends_when_the_server_drains(engine: FakeEngine) -> None:
+    broker = Broker(engine)
+    await broker.start()
+    engine.log_pieces = [b"one", b"two"]
+    reading = broker.read_log(b"")
+    assert await anext(reading) == b"one"
+
+    await broker.drain(1)
+
+    with pytest.raises(errors.Unavailable):
+        await anext(reading)
+    await broker.stop()
+
+
+async def test_the_store_outlives_a_read_whose_caller_went_away(engine: FakeEngine) -> None:
+    broker = Broker(engine)
+    await broker.start()
+    engine.may_read_log.clear()
+    reading = asyncio.ensure_future(anext(broker.read_log(b"")))
+    await _turns()
+    reading.cancel()
+    stopping = asyncio.ensure_future(broker.stop())
+    await asyncio.sleep(0.02)
+
+    assert not engine.stopped
+    engine.may_read_log.set()
+    await stopping
+    assert engine.stopped
+
+
 # --- draining -----------------------------------------------------------------------------
 
 

@@ -21,6 +21,7 @@ import asyncio
 import itertools
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import structlog
@@ -34,6 +35,8 @@ from fila_server.stream import Stream
 log = structlog.get_logger("fila_server.broker")
 
 OUTSTANDING_CALLS_MAX = 20_000
+LOG_THREADS = 2
+"""Pieces of ReadLog calls that are read at a time: reading old messages is not to crowd out new ones."""
 REPOST_DELAY_S = 0.002
 """How long to leave a full mailbox alone before offering again what it must take."""
 
@@ -152,6 +155,7 @@ class Broker:
         # CONSUMER_CLOSE a stream, one CANCEL a lease, one DECIDE an event.
         self._unposted: deque[tuple[int, int, bytes]] = deque()
         self._draining = False
+        self._log_threads = ThreadPoolExecutor(LOG_THREADS, thread_name_prefix="read-log")
         self._closers: set[Callable[[], object]] = set()
         self._idle: asyncio.Event = asyncio.Event()
         self.mirror = QueueMirror(self._call)
@@ -213,12 +217,17 @@ class Broker:
         self._draining = True
         self._loop.remove_reader(self._engine.wake_fd)
         # Joining threads blocks; a loop that stands still could not answer health checks.
-        await self._loop.run_in_executor(None, self._engine.stop)
+        await self._loop.run_in_executor(None, self._close)
         gone = errors.Unavailable("the server has stopped")
         for waiter in self._waiters.values():
             if not waiter.done():
                 waiter.set_exception(gone)
         self._waiters.clear()
+
+    def _close(self) -> None:
+        # A caller that went away leaves its read running, and the store must outlive it.
+        self._log_threads.shutdown(wait=True)
+        self._engine.stop()
 
     # --- calls ----------------------------------------------------------------------------
 
@@ -276,8 +285,9 @@ class Broker:
         """The pieces of a ReadLog, each read in a thread that the loop can spare."""
         self._check_open()
         reader = self._engine.log_reader(frame)
-        while (piece := await self._loop.run_in_executor(None, reader.read)) is not None:
+        while (piece := await self._loop.run_in_executor(self._log_threads, reader.read)) is not None:
             yield piece
+            self._check_open()
 
     def post(self, kind: int, token: int, frame: bytes) -> None:
         """Submit what has no answer and must not be lost, even when the mailbox is full just now."""
