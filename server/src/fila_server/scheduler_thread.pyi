@@ -1,4 +1,4 @@
-"""The compiled core with its threads and the real clock, as main.py opens it and broker.py uses it."""
+# The compiled core with its threads and the real clock, as main.py opens it and broker.py uses it.
 
 from collections.abc import Sequence
 from typing import final
