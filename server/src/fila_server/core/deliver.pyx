@@ -24,6 +24,7 @@ from fila_server.core.state cimport (
 )
 from fila_server.core.store cimport FRAMES, STORE_OK
 from fila_server.core.timers cimport timer_cancel, timer_set
+from fila_server.core.waits cimport channel_room, channel_served
 from fila_server.core.view cimport message_view
 from fila_server.core.wire cimport View, put_message
 
@@ -75,6 +76,7 @@ cdef Slot* _pick(Core* core, Channel* channel, uint64_t room_bytes, bint first) 
         slot_pay(core, slot)
         ring_charge(&channel.ring, turn, entry.cost)
         flow.served += entry.cost
+        channel.served += entry.cost
         flow.delivered += 1
         slot_unready(core, slot)
         return slot
@@ -129,13 +131,16 @@ cdef inline Flow* _flow(Slot* slot) noexcept nogil:
     return flow
 
 
-cdef void _latency(Core* core, Slot* slot) noexcept nogil:
+cdef void _latency(Core* core, Queue* queue, Slot* slot) noexcept nogil:
     cdef int64_t waited = core.wall_ms - frame_enqueued_ms(frame_of(slot), slot.index)
     cdef int bucket = 0
+    if waited > 0:
+        queue.counters.latency_ms += <uint64_t> waited
     while waited > 0 and bucket < 31:
         waited >>= 1
         bucket += 1
     core.counters.latency[bucket] += 1
+    queue.counters.latency[bucket] += 1
 
 
 cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noexcept nogil:
@@ -151,6 +156,8 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
     cdef Lease* lease
     cdef Frame* frame
     cdef int64_t timeout_ms = <int64_t> queue.policy.visibility_ms
+    cdef uint64_t served = channel.served
+    cdef uint64_t weight = channel.weight
     if consumer.kind != PULL:
         if wanted > MESSAGES_PER_FRAME_MAX:
             wanted = MESSAGES_PER_FRAME_MAX
@@ -184,7 +191,7 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
         frame = frame_of(slot)
         if frame.body == NULL:
             frame_want(core, frame)
-        _latency(core, slot)
+        _latency(core, queue, slot)
         if entry_of(slot).length + METADATA_BYTES >= bytes_left:
             break
         bytes_left -= entry_of(slot).length + METADATA_BYTES
@@ -193,6 +200,7 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
     delivery.count = count
     delivery.consumer = consumer
     delivery.group = group
+    channel_served(core, channel, channel.served - served, weight)
     channel.delivered += count
     queue.counters.delivered += count
     channel.touched_ms = core.wall_ms
@@ -412,14 +420,14 @@ cdef uint32_t _channel_deliver(Core* core, Channel* channel, uint32_t budget) no
     cdef uint32_t got
     if channel.ready == 0 or consumer == NULL:
         if consumer == NULL:
-            channel.has_room = False
+            channel_room(core, channel, False)
         channel_deactivate(core, channel)
         return 0
     while True:
         following = consumer.next
         if consumer_room(consumer):
             channel.turn = following
-            channel.has_room = True
+            channel_room(core, channel, True)
             got = consumer_fill(core, consumer, budget)
             if got == 0 and core.next_lease_id + MESSAGES_PER_FRAME_MAX <= core.lease_id_durable:
                 channel_deactivate(core, channel)       # all that is ready waits for tokens, or is paused
@@ -427,7 +435,7 @@ cdef uint32_t _channel_deliver(Core* core, Channel* channel, uint32_t budget) no
         consumer = following
         if consumer == begin:
             break
-    channel.has_room = False
+    channel_room(core, channel, False)
     channel_deactivate(core, channel)
     return 0
 

@@ -44,6 +44,7 @@ cdef struct Ring:
     int64_t  round       # the round that the flows before the marker are in
     int64_t  quantum     # thousandths of a message granted per unit of weight, per round
     uint64_t seq         # last waiting_seq given
+    uint64_t walked      # rounds begun since ever; those that were skipped are not counted
 
 
 cdef void ring_init(Ring* ring, int64_t quantum) noexcept nogil

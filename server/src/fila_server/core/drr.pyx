@@ -27,6 +27,7 @@ cdef void ring_init(Ring* ring, int64_t quantum) noexcept nogil:
     ring.round = 0
     ring.quantum = quantum if quantum > 0 else 1
     ring.seq = 0
+    ring.walked = 0
 
 
 cdef void ring_free(Ring* ring) noexcept nogil:
@@ -167,6 +168,7 @@ cdef void _to_tail(Ring* ring, Turn* turn) noexcept nogil:
 cdef void _next_round(Ring* ring) noexcept nogil:
     """The marker is at the head: count the round, let in who is due, put the marker behind them."""
     cdef Turn* turn
+    ring.walked += 1
     if ring.ring_count == 0:
         if ring.round > ROUND_MAX:
             _rebase(ring)

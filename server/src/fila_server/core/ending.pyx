@@ -18,6 +18,7 @@ from fila_server.core.state cimport (
     Channel, Consumer, DECIDING, DELAYED, DONE, Delay, Entry, Flow, LEASED, LeaseGroup, Queue, READY, Share,
 )
 from fila_server.core.timers cimport timer_cancel
+from fila_server.core.waits cimport HOUR_SERVED, channel_room, flow_emptied, waits_note
 
 
 cdef void lease_end(Core* core, Lease* lease) noexcept nogil:
@@ -34,7 +35,7 @@ cdef void lease_end(Core* core, Lease* lease) noexcept nogil:
         if lease.next != NULL:
             lease.next.prev = lease.prev
         consumer.in_flight -= 1
-        consumer.channel.has_room = True
+        channel_room(core, consumer.channel, True)
         if consumer.channel.ready:
             channel_activate(core, consumer.channel)
     if lease.delivery != NULL:
@@ -65,6 +66,8 @@ cdef void lease_return(Core* core, Lease* lease) noexcept nogil:
     if flow.joined:
         ring_refund(&channel.ring, &flow.turn, entry.cost)
     flow.served -= entry.cost
+    channel.served -= entry.cost
+    channel.hour.now[HOUR_SERVED] -= entry.cost
     flow.delivered -= 1
     channel.queue.counters.released += 1
 
@@ -79,6 +82,7 @@ cdef void _dirty(Core* core, Share* share) noexcept nogil:
 cdef void slot_detach(Core* core, Slot* slot) noexcept nogil:
     """Out of whatever it stands in: fifo, delay, lease, decision. The caller gives it its next state at once."""
     cdef Delay* delay
+    cdef Flow* flow
     if slot.state == READY:
         slot_unready(core, slot)
     elif slot.state == DELAYED:
@@ -86,7 +90,10 @@ cdef void slot_detach(Core* core, Slot* slot) noexcept nogil:
         timer_cancel(&core.timers, &delay.timer)
         free(delay)
         slot.owner = NULL
-        flow_find(entry_of(slot).key, share_of(slot).channel).delayed -= 1
+        flow = flow_find(entry_of(slot).key, share_of(slot).channel)
+        waits_note(core, flow)
+        flow.delayed -= 1
+        flow_emptied(flow)
     elif slot.state == LEASED and slot.owner != NULL:
         lease_end(core, <Lease*> slot.owner)
     elif slot.state == DECIDING and slot.owner != NULL:
@@ -130,7 +137,10 @@ cdef bint _wanted_by_rebuild(Frame* frame) noexcept nogil:
     """A channel that is still being rebuilt will want this frame, though it has no share of it yet."""
     cdef Channel* channel = frame.queue.channels
     while channel != NULL:
-        if channel.rebuild_at and channel.rebuild_at <= frame.first_offset and share_find(frame, channel) == NULL:
+        if (
+            channel.rebuild_at and channel.rebuild_at <= frame.first_offset
+            and (frame.only == 0 or frame.only == channel.birth) and share_find(frame, channel) == NULL
+        ):
             return True
         channel = channel.next
     return False

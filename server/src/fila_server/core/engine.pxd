@@ -13,6 +13,7 @@ cdef class CoreEngine:
     cdef Core* core
     cdef bint is_open
     cdef int readers                    # log reads under way; closing waits for them
+    cdef object readers_changed
     cdef _settings(self, dict settings)
     cdef _begin(self, int64_t mono_ns, int64_t wall_ns, uint64_t seed)
     cdef _promise(self, int64_t mono_ns, int64_t wall_ns)

@@ -5,7 +5,7 @@ Tests and the simulation do so under their own clock; `scheduler_thread.Engine` 
 the real one.
 """
 
-import time
+import threading
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
@@ -186,6 +186,7 @@ cdef class CoreEngine:
         self.core = <Core*> must_malloc(sizeof(Core))
         memset(self.core, 0, sizeof(Core))
         self.is_open = False
+        self.readers_changed = threading.Condition()
 
     def __init__(self, str data_dir, dict settings, *, int64_t mono_ns, int64_t wall_ns, uint64_t seed):
         """Open and recover `data_dir`.
@@ -220,7 +221,9 @@ cdef class CoreEngine:
             raise _store_error(status, core.error.text.decode("utf-8", "replace"), data_dir)
         self._begin(mono_ns, wall_ns, seed)
         self.is_open = True
-        disk_open(&core.disk, path_bytes, settings.get("storage.min_free_bytes", 268435456), options.ballast_bytes, &core.error)
+        disk_open(
+            &core.disk, path_bytes, settings.get("storage.min_free_bytes", 268435456),
+            settings.get("storage.ballast_bytes", options.ballast_bytes), &core.error)
         core.disk_level = disk_check(&core.disk)
         core.disk_low = core.disk_level != 0
         with nogil:
@@ -240,8 +243,11 @@ cdef class CoreEngine:
         core.dedup_rows_max = settings.get("limits.dedup_keys_max", 1000000)
         core.limits.payload_bytes_max = settings.get("limits.payload_bytes_max", 1048576)
         core.limits.headers_max = settings.get("limits.headers_max", 64)
-        core.limits.header_bytes_max = settings.get("limits.header_value_bytes_max", 4096)
-        core.limits.routing_key_bytes_max = settings.get("limits.fairness_key_bytes_max", 256)
+        core.limits.header_key_bytes_max = settings.get("limits.header_key_bytes_max", 4096)
+        core.limits.header_value_bytes_max = settings.get("limits.header_value_bytes_max", 4096)
+        core.limits.fairness_key_bytes_max = settings.get("limits.fairness_key_bytes_max", 256)
+        core.limits.throttle_key_bytes_max = settings.get("limits.throttle_key_bytes_max", 256)
+        core.limits.throttle_keys_max = settings.get("limits.throttle_keys_max", 16)
         core.limits.batch_messages_max = settings.get("limits.batch_messages_max", 10000)
         core.limits.batch_bytes_max = max(
             settings.get("limits.batch_bytes_max", 16777216), core.limits.payload_bytes_max + 1048576)
@@ -253,6 +259,7 @@ cdef class CoreEngine:
     cdef _begin(self, int64_t mono_ns, int64_t wall_ns, uint64_t seed):
         cdef Core* core = self.core
         core.mono_ns = mono_ns
+        core.mono_ms = <uint32_t> (mono_ns // 1000000)
         core.wall_ms = wall_ns // 1000000
         core.random[0] = seed ^ <uint64_t> 0x9E3779B97F4A7C15
         core.random[1] = seed * <uint64_t> 0xBF58476D1CE4E5B9 + 1
@@ -297,8 +304,9 @@ cdef class CoreEngine:
         if not self.is_open:
             return
         self.is_open = False
-        while self.readers:                 # each is at most one piece long
-            time.sleep(0.001)
+        with self.readers_changed:
+            while self.readers:             # each is at most one piece long
+                self.readers_changed.wait()
         # The tables first: letting go of them fills a batch, which nobody writes.
         forget_all(core)
         batch_clear(core.settles)
@@ -328,6 +336,7 @@ cdef class CoreEngine:
         else:                           # shorter than handing the GIL over and back
             command = command_parse(kind, token, at, length, &self.core.limits, &problem)
         if command == NULL:
+            self.core.counters.malformed += 1
             raise errors.from_reply(
                 problem.code, problem.text.decode("utf-8", "replace"), problem.reason.decode())
         return command

@@ -292,7 +292,7 @@ cdef void _builder_finish(Core* core, Builder* builder) noexcept nogil:
         _next_id(core, &frame.id_high, &frame.id_low)
     else:
         frame.explicit = <Explicit*> must_malloc(builder.count * sizeof(Explicit))
-        frame.only = builder.items[0].only
+        frame.only = builder.items[0].only.birth if builder.items[0].only != NULL else 0
     for i in range(builder.count):
         b = &builder.items[i]
         frame.entries[i].key = b.key
@@ -336,8 +336,11 @@ cdef void _builder_finish(Core* core, Builder* builder) noexcept nogil:
     if builder.moves:
         reveal_later(core, frame, durable)
     else:                               # to be forgotten should the disk refuse the batch
-        frame.next_dying = core.stored
-        core.stored = frame
+        if core.stored == NULL:
+            core.stored = frame
+        else:                           # in order: they become visible in this order
+            core.stored_last.next_dying = frame
+        core.stored_last = frame
     builder.count = 0
     builder.bytes = 0
 
@@ -413,12 +416,21 @@ cdef void _forget_dedup(Core* core, Command* command) noexcept nogil:
             row.expires_ms = 0          # the next look drops it; its record was never written
 
 
+cdef inline int _bits(uint32_t number) noexcept nogil:
+    cdef int bits = 0
+    while number and bits < 31:
+        number >>= 1
+        bits += 1
+    return bits
+
+
 cdef void enqueue_written(Core* core, uint8_t refused) noexcept nogil:
     """Line up frames and answers behind their epoch; or, where the disk refused, undo and say so."""
     cdef Frame* frame = core.stored
     cdef Frame* following
     cdef Command* command
     cdef Command* next_command
+    cdef uint32_t stored = 0
     core.stored = NULL
     if refused:
         command = core.enqueued
@@ -431,8 +443,12 @@ cdef void enqueue_written(Core* core, uint8_t refused) noexcept nogil:
         if refused:
             _forget(core, frame)
         else:
+            stored += frame.count
             reveal_later(core, frame, frame.durable)
         frame = following
+    if stored:
+        core.counters.batch[_bits(stored)] += 1
+        core.counters.batch_messages += stored
     command = core.enqueued
     core.enqueued = core.enqueued_last = NULL
     while command != NULL:
@@ -452,7 +468,9 @@ cdef void _answer(Core* core, Command* command, uint8_t refused) noexcept nogil:
     for i in range(command.count):
         if refused and not command.items[i].refused:
             command.items[i].refused = refused
-        core.counters.refused += command.items[i].refused != 0
+        if command.items[i].refused:
+            core.counters.refused += 1
+            core.counters.refused_by[command.items[i].refused] += 1
     if command.kind == ENQUEUE:
         item = command.items
         if item.refused:

@@ -17,6 +17,7 @@ from fila_server.core.state cimport (
 )
 from fila_server.core.throttle cimport set_release, throttle_key_drop_if_idle
 from fila_server.core.timers cimport timer_cancel, timer_set
+from fila_server.core.waits cimport waits_attach, waits_detach, waits_note
 
 
 # --- flows ---------------------------------------------------------------------------------
@@ -51,11 +52,12 @@ cdef Flow* flow_of(Core* core, Key* key, Channel* channel) noexcept nogil:
 
 cdef void flow_free(Core* core, Flow* flow) noexcept nogil:
     """Unlinked from its key by the caller."""
+    waits_detach(core, flow)
     if flow.joined:
+        flow.channel.weight -= flow.turn.weight
         ring_leave(&flow.channel.ring, &flow.turn)
     while flow.subqueues != NULL:
         subqueue_free(core, flow.subqueues.first)
-    free(flow.waits)
     if flow == &flow.key.first:
         flow.key = NULL
     else:
@@ -67,6 +69,7 @@ cdef void _join(Core* core, Flow* flow) noexcept nogil:
     """Put a flow that may go with the ring."""
     if not flow.joined:
         flow.joined = True
+        flow.channel.weight += flow.turn.weight
         if flow.parked:
             flow.parked = NOT_PARKED
             ring_rejoin(&flow.channel.ring, &flow.turn)
@@ -78,6 +81,7 @@ cdef void _join(Core* core, Flow* flow) noexcept nogil:
 cdef void _park(Flow* flow, uint8_t reason) noexcept nogil:
     if flow.joined:
         flow.joined = False
+        flow.channel.weight -= flow.turn.weight
         ring_park(&flow.channel.ring, &flow.turn)
     flow.parked = reason
 
@@ -86,11 +90,16 @@ cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil:
     """Pause, cap, weight or backlog changed: put the flow where it belongs now."""
     cdef Key* key = flow.key
     cdef uint32_t weight = _weight(key)
+    waits_note(core, flow)
     if flow.turn.weight != weight:
+        if flow.joined:
+            flow.channel.weight += weight
+            flow.channel.weight -= flow.turn.weight
         ring_reweigh(&flow.channel.ring, &flow.turn, weight)
     if flow.backlog == 0:
         if flow.joined:
             flow.joined = False
+            flow.channel.weight -= flow.turn.weight
             ring_leave(&flow.channel.ring, &flow.turn)
         flow.turn.deficit = 0
         flow.parked = NOT_PARKED
@@ -203,6 +212,8 @@ cdef void _line_join(Core* core, Subqueue* sub, ThrottleKey* bucket, bint front)
         else:
             line.head = sub
         line.tail = sub
+    waits_note(core, sub.flow)
+    sub.flow.held += sub.count
     line.count += 1
     bucket.waiting += 1
     bucket.held += 1
@@ -235,6 +246,8 @@ cdef void _line_leave(Core* core, Subqueue* sub) noexcept nogil:
         line.tail = sub.prev
     sub.next = sub.prev = NULL
     sub.line = NULL
+    waits_note(core, sub.flow)
+    sub.flow.held -= sub.count
     line.count -= 1
     line.bucket.waiting -= 1
     _line_drop_if_empty(core, line)

@@ -8,7 +8,7 @@ from fila_server.core.buffer cimport (
     Cursor, Slice, must_malloc, take_slice, take_u64be, take_u8, take_varint, take_zigzag,
 )
 from fila_server.core.frames cimport frame_free, frame_new, key_intern
-from fila_server.core.records cimport VERSION, WITH_EXPLICIT, WITH_TIMES
+from fila_server.core.records cimport VERSION, WITH_EXPLICIT, WITH_ONLY, WITH_TIMES
 from fila_server.core.state cimport Entry, Explicit
 from fila_server.core.throttle cimport set_intern
 
@@ -73,6 +73,8 @@ cdef Frame* frame_record_read(Core* core, Queue* queue, uint64_t first_offset, c
     frame.id_low = take_u64be(&c)
     frame.appended_ms = <int64_t> take_varint(&c)
     frame.body_bytes = <uint32_t> take_varint(&c)
+    if flags & WITH_ONLY:
+        frame.only = take_varint(&c)
     if flags & WITH_EXPLICIT:
         frame.explicit = <Explicit*> must_malloc(count * sizeof(Explicit))
         memset(frame.explicit, 0, count * sizeof(Explicit))

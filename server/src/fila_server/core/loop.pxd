@@ -16,4 +16,5 @@ from libc.stdint cimport int64_t, uint64_t
 from fila_server.core.state cimport Core
 
 cdef int64_t pass_(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil
+cdef void sync_took(Core* core, int64_t ns) noexcept nogil                     # as measured by whoever called commit
 cdef bint commit(Core* core) noexcept nogil          # commit thread: sync what is wanted; True when something was

@@ -9,7 +9,7 @@ from fila_server.core.answers cimport answer, answer_status, answers_durable, an
 from fila_server.core.buffer cimport Buffer, Slice, buffer_init, must_malloc
 from fila_server.core.commands cimport (
     ACK, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, DELETE_CHANNEL, DELETE_QUEUE, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, GET_STATS, LEASE,
-    LIST_CHANNELS, LIST_QUEUES, NOT_FOUND, OK, PEEK_MESSAGES, REDRIVE_MOVE, SESSION, SESSION_OPEN, WRITTEN,
+    LIST_CHANNELS, LIST_QUEUES, METRICS, NOT_FOUND, OK, PEEK_MESSAGES, REDRIVE_MOVE, SESSION, SESSION_OPEN, WRITTEN,
 )
 from fila_server.core.deliver cimport (
     consumer_fill, consumer_free, deliver, deliveries_loaded, delivery_free, pull_answer,
@@ -20,6 +20,7 @@ from fila_server.core.flows cimport bucket_wake, channel_activate, flow_find
 from fila_server.core.frames cimport bodies_evict, entry_of, share_of
 from fila_server.core.housekeeping cimport housekeeping, message_expired
 from fila_server.core.mailbox cimport Command, command_free, mailbox_take
+from fila_server.core.metrics cimport metrics
 from fila_server.core.maps cimport map64_get, map64_put, textmap_next
 from fila_server.core.pages cimport page, pages_loaded
 from fila_server.core.queues cimport channel_need, channel_rebuild
@@ -40,6 +41,7 @@ from fila_server.core.store cimport (
 from fila_server.core.throttle cimport throttle_key_drop_if_idle
 from fila_server.core.timers cimport Timer, timer_cancel, timer_set, timers_next, timers_pop_due
 from fila_server.core.refusals cimport REFUSED_DISK_FULL, REFUSED_STALLED
+from fila_server.core.waits cimport channel_room, flow_emptied, waits_note
 from fila_server.core.wire cimport Fields, fields_parse, put_nested, put_number_field
 
 cdef extern from *:
@@ -94,7 +96,7 @@ cdef void _open_consumer(Core* core, Command* command) noexcept nogil:
         channel.turn.prev.next = consumer
         channel.turn.prev = consumer
     channel.touched_ms = core.wall_ms
-    channel.has_room = True
+    channel_room(core, channel, True)
     channel_activate(core, channel)
     if command.kind == LEASE:
         _open_pull(core, consumer, &fields)
@@ -156,7 +158,7 @@ cdef void _consumer_command(Core* core, Command* command) noexcept nogil:
                 consumer.last = NULL
             consumer.unwritten -= 1
             delivery_free(core, delivery)
-            consumer.channel.has_room = True
+            channel_room(core, consumer.channel, True)
             if consumer.channel.ready:
                 channel_activate(core, consumer.channel)
     else:                               # CONSUMER_CLOSE, CANCEL
@@ -181,6 +183,8 @@ cdef bint _run(Core* core, Command* command) noexcept nogil:
         decide(core, command)
     elif kind == GET_STATS or kind == LIST_QUEUES or kind == LIST_CHANNELS or kind == EXPLAIN_KEY:
         stats(core, command)
+    elif kind == METRICS:
+        metrics(core, command)
     else:
         admin(core, command)
     return True
@@ -214,11 +218,15 @@ cdef bint _drain(Core* core) noexcept nogil:
 cdef void _delay_over(Core* core, Delay* delay) noexcept nogil:
     cdef Slot* slot = delay.slot
     cdef Channel* channel = share_of(slot).channel
+    cdef Flow* flow
     cdef int64_t left_ms = delay.due_ms - core.wall_ms
     if left_ms > 0 and left_ms > 1:     # a far moment was reached in steps, or the wall clock was set back
         timer_set(&core.timers, &delay.timer, core.mono_ns + min(left_ms, <int64_t> 30 * 86400000) * 1000000)
         return
-    flow_find(entry_of(slot).key, channel).delayed -= 1
+    flow = flow_find(entry_of(slot).key, channel)
+    waits_note(core, flow)
+    flow.delayed -= 1
+    flow_emptied(flow)
     slot.owner = NULL
     free(delay)
     slot_ready(core, slot, False)
@@ -362,10 +370,21 @@ cdef bint commit(Core* core) noexcept nogil:
     return True
 
 
+cdef void sync_took(Core* core, int64_t ns) noexcept nogil:
+    cdef uint64_t us = <uint64_t> ns // 1000
+    cdef int bits = 0
+    core.counters.sync_us_sum += us
+    while us and bits < 31:
+        us >>= 1
+        bits += 1
+    core.counters.sync_us[bits] += 1
+
+
 cdef int64_t pass_(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
     cdef bint more = False
     cdef int64_t next_ns
     core.mono_ns = mono_ns if mono_ns > core.mono_ns else core.mono_ns
+    core.mono_ms = <uint32_t> (core.mono_ns // 1000000)
     core.wall_ms = wall_ms
     core.counters.passes += 1
     answers_durable(core, fila_load(&core.durable))

@@ -40,6 +40,7 @@ cdef struct Mailbox:
     Command* last
     uint32_t count
     uint32_t capacity
+    uint64_t refused                # commands that found it full
     bint     parked
     bint     poked                  # something else than a command wants a pass
 

@@ -95,6 +95,7 @@ cdef void mailbox_free(Mailbox* box) noexcept nogil:
 cdef bint mailbox_post(Mailbox* box, Command* command) noexcept nogil:
     pthread_mutex_lock(&box.lock)
     if box.count >= box.capacity:
+        box.refused += 1
         pthread_mutex_unlock(&box.lock)
         return False
     command.next = NULL

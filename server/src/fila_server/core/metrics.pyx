@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
+from libc.string cimport memcpy
 
 from fila_server.core.answers cimport answer
 from fila_server.core.bucket cimport bucket_refill
@@ -21,7 +22,8 @@ cdef enum:
     CHANNELS_MAX = 64               # of one queue
     KEYS_MAX = 1000
     BUCKETS_MAX = 1000
-    REASONS = 32
+
+cdef uint32_t REASONS = 32
 
 
 # --- MessagePack -----------------------------------------------------------------------------
@@ -40,8 +42,10 @@ cdef void _number(Buffer* b, uint64_t number) noexcept nogil:
 
 
 cdef void _real(Buffer* b, double number) noexcept nogil:
+    cdef uint64_t bits
+    memcpy(&bits, &number, 8)
     put_u8(b, 0xCB)
-    put_u64be(b, (<uint64_t*> &number)[0])
+    put_u64be(b, bits)
 
 
 cdef void _text(Buffer* b, Text* text) noexcept nogil:

@@ -27,6 +27,7 @@ from fila_server.core.slots cimport slot_ready
 from fila_server.core.state cimport (
     DELAYED, DONE, Dedup, Extra, Flow, Key, LEASED, Lease, PULL, READY, Share, Slot, Waiting,
 )
+from fila_server.core.waits cimport waits_forget
 from fila_server.core.timers cimport timer_cancel
 from fila_server.core.wire cimport put_status
 
@@ -168,7 +169,7 @@ cdef Channel* channel_new(Core* core, Queue* queue, Slice name, uint64_t number,
     channel.text.bytes = bytes
     channel.text.length = name.length
     channel.queue = queue
-    channel.number = number
+    channel.number = channel.birth = number
     channel.start_offset = start_offset
     channel.created_ms = channel.touched_ms = core.wall_ms
     channel.next_position = 1
@@ -220,6 +221,7 @@ cdef void _channel_forget(Core* core, Channel* channel, const char* message, con
         before.next = channel.next
     queue.channel_count -= 1
     _flows_drop(core, queue, channel)
+    waits_forget(core, channel)
     ring_free(&channel.ring)
     free(channel)
 
@@ -375,7 +377,7 @@ cdef bint channel_rebuild(Core* core, Channel* channel) noexcept nogil:
         if not frame.revealed:          # on its way; it is taken in when it is durable
             break
         done += 1
-        if not frame.dying and share_find(frame, channel) == NULL:
+        if not frame.dying and (frame.only == 0 or frame.only == channel.birth) and share_find(frame, channel) == NULL:
             share = share_new(core, frame, channel)
             for i in range(frame.count):
                 offset = frame_offset(frame, i)

@@ -297,7 +297,9 @@ cdef class LogReader:
         self.engine.readers += 1            # under the GIL, as is closing's look at it
         with nogil:
             more = _piece(&self.engine.core.store, &self.range, &out, &tail)
-        self.engine.readers -= 1
+        with self.engine.readers_changed:
+            self.engine.readers -= 1
+            self.engine.readers_changed.notify_all()
         self.ended = not more
         if out.length == 0 and self.ended:
             buffer_free(&out)

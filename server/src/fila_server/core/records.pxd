@@ -2,12 +2,12 @@
 
     family   key                                     value (first byte: its version)
     FRAMES   queue | first offset                    the frame's bytes, as they arrived
-    INDEX    queue | first offset                    count, ids, times, routings, then per message: place, routing, times
+    INDEX    queue | first offset                    count, ids, times, its one channel, routings, then per message: place, routing, times
     SETTLED  queue | channel | first offset          bitmap, one bit a message: done in this channel
     LEASES   queue | channel | first lease id        expiry, then the offsets of one frame sent, ids running on
     STATES   queue | channel | offset                attempts, and READY (its place) or DELAYED (until when)
     QUEUES   queue                                   name, created, DLQ, reserved offsets, QueueConfig
-             queue | channel                         name, start offset, created
+             queue | channel                         name, start offset, created, first number
     KEYS     queue | fairness key                    weights, pause, cap
     CONFIG   key                                     value
     BUCKETS  throttle key                            level, wall clock
@@ -31,6 +31,7 @@ cdef enum:
     VERSION = 1
     WITH_EXPLICIT = 1
     WITH_TIMES = 2
+    WITH_ONLY = 4
 
 cdef struct Times:                  # per message, only while a frame is built or recovered
     int64_t deliver_at_ms           # 0 = at once

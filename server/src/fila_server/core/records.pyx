@@ -54,6 +54,8 @@ cdef void frame_record_put(Core* core, rocksdb_writebatch_t* batch, Frame* frame
         flags |= WITH_EXPLICIT
     if times != NULL:
         flags |= WITH_TIMES
+    if frame.only:
+        flags |= WITH_ONLY
     memset(remembered, 0, sizeof(remembered))
     b.length = 0
     put_u8(b, VERSION)
@@ -63,6 +65,8 @@ cdef void frame_record_put(Core* core, rocksdb_writebatch_t* batch, Frame* frame
     put_u64be(b, frame.id_low)
     put_varint(b, <uint64_t> frame.appended_ms)
     put_varint(b, length)
+    if flags & WITH_ONLY:
+        put_varint(b, frame.only)
     for i in range(frame.count):
         entry = &frame.entries[i]
         place = <uint32_t> (((<uint64_t> entry.key >> 4) * 31 + (<uint64_t> entry.set >> 4) + entry.cost) % ROUTINGS_REMEMBERED)
@@ -236,6 +240,7 @@ cdef void channel_record_put(Core* core, Channel* channel) noexcept nogil:
     put_bytes(b, channel.text.bytes, channel.text.length)
     put_varint(b, channel.start_offset)
     put_varint(b, <uint64_t> channel.created_ms)
+    put_varint(b, channel.birth)
     _key16(key, channel.queue.number, channel.number)
     batch_put(&core.store, core.settles, QUEUES, key, 16, b.data, b.length)
 

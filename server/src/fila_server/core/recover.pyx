@@ -103,6 +103,8 @@ cdef void _channel_read(Core* core, uint64_t queue_number, uint64_t number, Curs
         return
     channel = channel_new(core, queue, name, number, start)
     channel.created_ms = <int64_t> created
+    if c.at < c.end:
+        channel.birth = take_varint(&c)
     notes = <Notes*> must_malloc(sizeof(Notes))
     memset(notes, 0, sizeof(Notes))
     map64_init(&notes.settled)
@@ -310,6 +312,9 @@ cdef void _frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noex
                 frame.has_extras = True
                 extra_add(core, queue, frame_offset(frame, i), times[i].expires_ms)
     while channel != NULL:
+        if frame.only and frame.only != channel.birth:
+            channel = channel.next
+            continue
         notes = <Notes*> channel.recovery
         bits = <Bits*> map64_get(&notes.settled, frame.first_offset)
         share = share_new(core, frame, channel)

@@ -5,8 +5,11 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t, uint8_t
 cdef struct Limits:
     uint64_t payload_bytes_max
     uint32_t headers_max
-    uint32_t header_bytes_max       # of one key, and of one value
-    uint32_t routing_key_bytes_max  # fairness and throttle keys
+    uint32_t header_key_bytes_max
+    uint32_t header_value_bytes_max
+    uint32_t fairness_key_bytes_max
+    uint32_t throttle_key_bytes_max
+    uint32_t throttle_keys_max
     uint32_t batch_messages_max
     uint64_t batch_bytes_max
     uint32_t dedup_key_bytes_max

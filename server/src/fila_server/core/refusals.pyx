@@ -7,7 +7,7 @@ from fila_server.core.commands cimport (
 )
 
 cdef enum:
-    NAME_BYTES_MAX = 251
+    NAME_BYTES_MAX = 251            # of a queue that is made; its DLQ's name has four more
 
 
 cdef int32_t refusal_code(uint8_t refused) noexcept nogil:
@@ -59,10 +59,10 @@ cdef void refusal_text(uint8_t refused, const Limits* limits, char* text, size_t
         bound = limits.headers_max
     elif refused == REFUSED_HEADER_KEY:
         form = b"headers: a header's key is at most %llu bytes"
-        bound = limits.header_bytes_max
+        bound = limits.header_key_bytes_max
     elif refused == REFUSED_HEADER_VALUE:
         form = b"headers: a header's value is at most %llu bytes"
-        bound = limits.header_bytes_max
+        bound = limits.header_value_bytes_max
     elif refused == REFUSED_HEADER_TEXT:
         form = b"headers: keys and values must be valid UTF-8"
     elif refused == REFUSED_TTL:
@@ -76,9 +76,10 @@ cdef void refusal_text(uint8_t refused, const Limits* limits, char* text, size_t
         bound = limits.dedup_key_bytes_max
     elif refused == REFUSED_ROUTING_KEY:
         form = b"headers: a fairness or throttle key taken from a header is at most %llu bytes"
-        bound = limits.routing_key_bytes_max
+        bound = limits.fairness_key_bytes_max
     elif refused == REFUSED_THROTTLE_KEYS:
-        form = b"throttle_keys: at most 16 a message"
+        form = b"throttle_keys: at most %llu a message"
+        bound = limits.throttle_keys_max
     elif refused == REFUSED_QUEUE_UNKNOWN:
         form = b"queue: no such queue; create it first"
     elif refused == REFUSED_DEPTH:

@@ -13,12 +13,14 @@ from fila_server.core.records cimport Times
 from fila_server.core.slots cimport slot_count, slot_ready
 from fila_server.core.state cimport DELAYED, DONE, Delay, Extra, Flow, TIMER_DELAY, TIMER_EXPIRY
 from fila_server.core.timers cimport timer_cancel, timer_set
+from fila_server.core.waits cimport flow_fills
 
 
 cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms) noexcept nogil:
     """Pending, but not ready until `due_ms` on the wall clock."""
     cdef Delay* delay = <Delay*> must_malloc(sizeof(Delay))
     cdef Share* share = share_of(slot)
+    cdef Flow* flow = flow_of(core, share.frame.entries[slot.index].key, share.channel)
     cdef int64_t wait_ms = due_ms - core.wall_ms
     memset(delay, 0, sizeof(Delay))
     delay.timer.kind = TIMER_DELAY
@@ -26,7 +28,8 @@ cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms) noexcept nogil:
     delay.due_ms = due_ms
     slot_count(core, slot, DELAYED)
     slot.owner = delay
-    flow_of(core, share.frame.entries[slot.index].key, share.channel).delayed += 1
+    flow_fills(core, flow)
+    flow.delayed += 1
     if wait_ms < 0:
         wait_ms = 0
     # Beyond a month the timer fires early and is set anew: no overflow, whatever was asked for.
@@ -75,7 +78,7 @@ cdef void frame_reveal(Core* core, Frame* frame) noexcept nogil:
     while channel != NULL:
         # A channel made meanwhile starts behind this frame; one that is being rebuilt comes by itself.
         if (
-            (frame.only == NULL or frame.only == channel)
+            (frame.only == 0 or frame.only == channel.birth)
             and frame_offset(frame, frame.count - 1) >= channel.start_offset and channel.rebuild_at == 0
         ):
             share = share_new(core, frame, channel)
@@ -92,7 +95,6 @@ cdef void frame_reveal(Core* core, Frame* frame) noexcept nogil:
         channel = channel.next
     free(frame.times)
     frame.times = NULL
-    frame.only = NULL
     frame.revealed = True
     if queue.channel_count != 1 or queue.channels.start_offset > frame.first_offset:
         frame_recount(core, frame)

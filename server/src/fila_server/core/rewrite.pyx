@@ -102,6 +102,7 @@ cdef Frame* _copy(Core* core, Frame* old, const uint32_t* kept, uint32_t count, 
     frame.explicit = <Explicit*> must_malloc(count * sizeof(Explicit))
     frame.first_offset = frame_offset(old, kept[0])
     frame.appended_ms = old.appended_ms
+    frame.only = old.only
     frame.revealed = True
     frame.has_extras = old.has_extras
     for i in range(count):

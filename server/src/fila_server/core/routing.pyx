@@ -12,7 +12,7 @@ from fila_server.core.records cimport key_record_put
 from fila_server.core.settings cimport Policy, WeightRow
 from fila_server.core.state cimport Flow, Key
 from fila_server.core.throttle cimport set_intern
-from fila_server.core.refusals cimport REFUSED_ROUTING_KEY
+from fila_server.core.refusals cimport REFUSED_ROUTING_KEY, REFUSED_THROTTLE_KEYS
 from fila_server.core.wire cimport Options, header_find
 
 cdef enum:
@@ -75,7 +75,7 @@ cdef uint8_t route(Core* core, Queue* queue, Command* command, Item* item, Build
             queue.counters.clamped += 1
     for i in range(policy.throttle_header_count):
         if header_find(body, item.length, policy.throttle_headers[i], &value) and value.length:
-            if value.length > core.limits.routing_key_bytes_max:
+            if value.length > core.limits.throttle_key_bytes_max:
                 return REFUSED_ROUTING_KEY
             names[names_count] = value
             names_count += 1
@@ -90,7 +90,9 @@ cdef uint8_t route(Core* core, Queue* queue, Command* command, Item* item, Build
             names_count = o.throttle_count
             for i in range(names_count):
                 names[i] = o.throttle[i]
-    if key.length > core.limits.routing_key_bytes_max:
+    if names_count > core.limits.throttle_keys_max:
+        return REFUSED_THROTTLE_KEYS
+    if key.length > core.limits.fairness_key_bytes_max:
         return REFUSED_ROUTING_KEY
     if policy.weights.count:
         row = <WeightRow*> textmap_get(&policy.weights, key.at, key.length)

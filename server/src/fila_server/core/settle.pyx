@@ -17,6 +17,7 @@ from fila_server.core.frames cimport directory_find_id, frame_id, frame_of, shar
 from fila_server.core.maps cimport map64_get
 from fila_server.core.queues cimport channel_need
 from fila_server.core.records cimport lease_extension_put
+from fila_server.core.waits cimport channel_room
 from fila_server.core.state cimport Channel, DONE, Delivery, Frame, LEASED, Lease, Owed, Queue, Share, Slot
 from fila_server.core.timers cimport timer_set
 from fila_server.core.wire cimport (
@@ -232,7 +233,7 @@ cdef void session_frame(Core* core, Consumer* consumer, Command* command) noexce
         if field == 2 and kind == 0:
             number += consumer.limit
             consumer.limit = <uint32_t> number if number < consumer.max_in_flight else consumer.max_in_flight
-            consumer.channel.has_room = True
+            channel_room(core, consumer.channel, True)
             channel_activate(core, consumer.channel)
         elif (field == 3 or field == 4) and kind == 2:
             _session_settle(core, consumer, text, field == 4)

@@ -9,6 +9,7 @@ from fila_server.core.frames cimport share_of
 from fila_server.core.state cimport (
     Channel, DECIDING, DELAYED, Entry, Fifo, Flow, LEASED, Queue, READY, Share, Subqueue,
 )
+from fila_server.core.waits cimport flow_emptied, flow_fills, waits_note
 
 
 # --- fifos ---------------------------------------------------------------------------------
@@ -111,6 +112,7 @@ cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
     cdef Flow* flow = flow_of(core, entry.key, channel)
     cdef Subqueue* sub
     cdef Fifo* fifo
+    flow_fills(core, flow)
     slot_count(core, slot, READY)
     if not old_place:
         slot.position = channel.next_position
@@ -123,6 +125,9 @@ cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
         sub = subqueue_of(core, flow, entry.set)
         slot.owner = sub
         fifo = &sub.fifo
+        sub.count += 1
+        if sub.line != NULL:
+            flow.held += 1
     if old_place:
         _fifo_insert(fifo, slot)
     else:
@@ -142,15 +147,20 @@ cdef void slot_unready(Core* core, Slot* slot) noexcept nogil:
     cdef Entry* entry = &share.frame.entries[slot.index]
     cdef Flow* flow = flow_find(entry.key, share.channel)
     cdef Subqueue* sub = <Subqueue*> slot.owner
+    waits_note(core, flow)
     if sub == NULL:
         _fifo_remove(&flow.fifo, slot)
     else:
         _fifo_remove(&sub.fifo, slot)
+        sub.count -= 1
+        if sub.line != NULL:
+            flow.held -= 1
         if sub.fifo.head == NULL:
             subqueue_free(core, sub)
         else:
             subqueue_rank(sub)
     slot.owner = NULL
     flow.backlog -= 1
+    flow_emptied(flow)
     if flow.backlog == 0:
         flow_reconsider(core, flow)

@@ -111,7 +111,7 @@ cdef struct Fifo:
 
 cdef struct Hour:                   # the last hour in twelve parts, see waits.pxd
     int64_t  part                   # the number of the five minutes that `now` is about
-    double   now[6]                 # by HourColumn
+    double   now[6]                 # by the columns of waits.pxd
     float    parts[12][6]           # part % 12
 
 cdef struct Waits:                  # what is kept of a key in one channel, also while it is idle
@@ -213,7 +213,7 @@ cdef struct Frame:
     uint8_t  durable                # until it is revealed: not before its epoch is synced
     Frame*   next_dying
     void*    times                  # records.Times of its messages, until it is visible; NULL = none have any
-    Channel* only                   # moved back for this channel alone, until it is visible
+    uint64_t only                   # redriven: the `birth` of the one channel it is for; 0 = every channel
     Entry    entries[1]             # count
 
 cdef struct Slot:                   # one message in one channel
@@ -305,7 +305,8 @@ cdef struct Channel:
     Text     text                   # first
     Queue*   queue
     Channel* next                   # of the queue
-    uint64_t number                 # never used twice
+    uint64_t number                 # never used twice; a seek takes a new one
+    uint64_t birth                  # its first number, which stays
     uint64_t start_offset           # entries below are not its own, or done
     int64_t  created_ms
     int64_t  touched_ms
@@ -513,7 +514,8 @@ cdef struct Core:
     char**   kept                   # bytes of moved messages, until their frame is built
     uint32_t kept_count
     uint32_t kept_capacity
-    Frame*   stored                 # frames of this pass, until it is written
+    Frame*   stored                 # frames of this pass, oldest first, until it is written
+    Frame*   stored_last
     Frame*   dying
     Command* postponed              # taken from the mailbox, for the next pass
     Command* enqueued               # enqueue commands of this pass, answered once it is written

@@ -9,10 +9,11 @@ from fila_server.core.bucket cimport bucket_refill
 from fila_server.core.buffer cimport Buffer, Slice, buffer_free, buffer_init, must_malloc, put_varint
 from fila_server.core.commands cimport EXPLAIN_KEY, GET_STATS, LIST_CHANNELS, LIST_QUEUES, NOT_FOUND, OK
 from fila_server.core.enqueue cimport queue_find
-from fila_server.core.flows cimport flow_find
+from fila_server.core.explain cimport explain_key
 from fila_server.core.frames cimport directory_first, entry_of, frame_enqueued_ms, frame_of, frame_offset, share_find
 from fila_server.core.maps cimport textmap_get, textmap_next
 from fila_server.core.queues cimport channel_need, queue_oldest
+from fila_server.core.ranking cimport Ranked, keep_largest, largest_first
 from fila_server.core.state cimport Channel, Flow, Frame, Key, Queue, Share, Slot, Subqueue, ThrottleKey, DONE
 from fila_server.core.wire cimport (
     Fields, fields_parse, put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
@@ -45,12 +46,12 @@ cdef uint64_t channel_tail(Channel* channel) noexcept nogil:
             for i in range(frame.count):
                 if share.slots[i].state != DONE:
                     return frame_offset(frame, i)
-        if share == NULL and (not frame.revealed or (channel.rebuild_at and channel.rebuild_at <= frame.first_offset)):
+        if share == NULL and (frame.only == 0 or frame.only == channel.birth) and (not frame.revealed or (channel.rebuild_at and channel.rebuild_at <= frame.first_offset)):
             return frame_offset(frame, 0)
     return channel.queue.next_offset
 
 
-cdef uint64_t _flow_age(Core* core, Flow* flow) noexcept nogil:
+cdef uint64_t flow_age(Core* core, Flow* flow) noexcept nogil:
     """Age of the flow's next ready message, in ms; its oldest but for those that came back."""
     cdef Slot* slot = flow.fifo.head
     cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
@@ -79,44 +80,6 @@ cdef void _channel_info(Buffer* b, uint32_t field, Channel* channel) noexcept no
     buffer_free(&inner)
 
 
-cdef struct Ranked:                 # a key and its backlog; for the largest of many
-    Key*     key
-    uint64_t pending
-
-
-cdef void _keep_largest(Ranked* rows, uint32_t* count, uint32_t most, Key* key, uint64_t pending) noexcept nogil:
-    """A min-heap of the `most` largest: one pass over the keys, whatever their number."""
-    cdef uint32_t i, parent, child
-    cdef Ranked moved
-    if count[0] == most:
-        if most == 0 or pending <= rows[0].pending:
-            return
-        i = 0
-        rows[0].key, rows[0].pending = key, pending
-        while 2 * i + 1 < most:
-            child = 2 * i + 1
-            if child + 1 < most and rows[child + 1].pending < rows[child].pending:
-                child += 1
-            if rows[i].pending <= rows[child].pending:
-                break
-            moved = rows[i]
-            rows[i] = rows[child]
-            rows[child] = moved
-            i = child
-        return
-    i = count[0]
-    count[0] += 1
-    rows[i].key, rows[i].pending = key, pending
-    while i > 0:
-        parent = (i - 1) // 2
-        if rows[parent].pending <= rows[i].pending:
-            break
-        moved = rows[i]
-        rows[i] = rows[parent]
-        rows[parent] = moved
-        i = parent
-
-
 cdef void _key_stats(Core* core, Buffer* b, Key* key, Channel* channel, uint64_t pending) noexcept nogil:
     cdef Flow* flow
     cdef Buffer inner
@@ -133,7 +96,7 @@ cdef void _key_stats(Core* core, Buffer* b, Key* key, Channel* channel, uint64_t
             served += flow.served
             deficit = flow.turn.deficit if flow.turn.deficit > deficit else deficit
             if flow.backlog:
-                age = max(age, _flow_age(core, flow))
+                age = max(age, flow_age(core, flow))
         flow = flow.next_of_key
     buffer_init(&inner)
     put_text_field(&inner, 1, _text(key.text.bytes, key.text.length))
@@ -159,29 +122,6 @@ cdef uint64_t _pending(Key* key, Channel* channel) noexcept nogil:
     return pending
 
 
-cdef void _largest_first(Ranked* rows, uint32_t count) noexcept nogil:
-    """Empties the min-heap from behind."""
-    cdef uint32_t n = count
-    cdef uint32_t i, child
-    cdef Ranked moved
-    while n > 1:
-        n -= 1
-        moved = rows[0]
-        rows[0] = rows[n]
-        rows[n] = moved
-        i = 0
-        while 2 * i + 1 < n:
-            child = 2 * i + 1
-            if child + 1 < n and rows[child + 1].pending < rows[child].pending:
-                child += 1
-            if rows[i].pending <= rows[child].pending:
-                break
-            moved = rows[i]
-            rows[i] = rows[child]
-            rows[child] = moved
-            i = child
-
-
 cdef void _keys(Core* core, Queue* queue, Channel* channel, uint32_t most, Buffer* b, uint64_t* active, uint64_t* oldest) noexcept nogil:
     cdef Ranked* rows = <Ranked*> must_malloc(most * sizeof(Ranked))
     cdef uint32_t cursor = 0
@@ -200,14 +140,14 @@ cdef void _keys(Core* core, Queue* queue, Channel* channel, uint32_t most, Buffe
             flow = key.flows
             while flow != NULL:
                 if flow.backlog and (channel == NULL or flow.channel == channel):
-                    oldest[0] = max(oldest[0], _flow_age(core, flow))
+                    oldest[0] = max(oldest[0], flow_age(core, flow))
                 flow = flow.next_of_key
-            _keep_largest(rows, &count, most, key, pending)
+            keep_largest(rows, &count, most, key, pending)
         elif key.has_policy or key.refs:
-            _keep_largest(rows, &count, most, key, 0)
-    _largest_first(rows, count)
+            keep_largest(rows, &count, most, key, 0)
+    largest_first(rows, count)
     for i in range(count):
-        _key_stats(core, b, rows[i].key, channel, rows[i].pending)
+        _key_stats(core, b, <Key*> rows[i].what, channel, rows[i].rank)
     free(rows)
 
 
@@ -335,3 +275,5 @@ cdef void stats(Core* core, Command* command) noexcept nogil:
         _get_stats(core, command, &fields, queue)
     elif command.kind == LIST_CHANNELS:
         _list_channels(core, command, queue)
+    elif command.kind == EXPLAIN_KEY:
+        explain_key(core, command, &fields, queue)

@@ -27,6 +27,7 @@ cdef struct Upkeep:
     int64_t live_frame_bytes            # keys and values of FRAMES that are not deleted; the scheduler sets it
     uint64_t writes_seen                # store.counters.writes at the last round
     uint64_t writes_tidied              # ... when the WAL was last looked at in a quiet moment
+    uint64_t memtable_bytes             # of all families, as of the last round
     uint64_t reclaim_count              # times something was compacted
     uint64_t rewrite_count              # of these, times live payloads had to be rewritten
     StoreError error                    # of the last round that failed

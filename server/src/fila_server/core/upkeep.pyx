@@ -18,6 +18,7 @@ from fila_server.core.mirror cimport mirror_update
 from fila_server.core.rocksdb cimport *
 from fila_server.core.store cimport (
     FAMILY_COUNT,
+    FAMILY_COUNT,
     FRAMES,
     STORE_FAILED,
     STORE_OK,
@@ -128,9 +129,21 @@ cdef int _set_blob_rewriting(Store* store, bint on, StoreError* error) noexcept 
 
 # --- the thread --------------------------------------------------------------------------
 
+cdef uint64_t _memtable_bytes(Store* store) noexcept nogil:
+    cdef uint64_t total = 0
+    cdef uint64_t value
+    cdef int family
+    for family in range(FAMILY_COUNT):
+        value = 0
+        rocksdb_property_int_cf(store.db, store.family[family], "rocksdb.cur-size-all-mem-tables", &value)
+        total += value
+    return total
+
+
 cdef int upkeep_round(Upkeep* upkeep) noexcept nogil:
     if upkeep.disk != NULL:
         disk_restore_ballast(upkeep.disk)
+    upkeep.memtable_bytes = _memtable_bytes(upkeep.store)
     mirror_update(upkeep.store.directory)
     _tidy_when_quiet(upkeep)
     return reclaim_frames(upkeep, upkeep.live_frame_bytes, &upkeep.error)

@@ -20,7 +20,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.state cimport Channel, Core, Flow, Hour, Key, Waits
 
-cdef enum HourColumn:
+cdef enum:                              # columns of an Hour
     WAITED_NO_CONSUMER = 0
     WAITED_SHARE = 1
     WAITED_THROTTLE = 2
@@ -70,6 +70,9 @@ cdef inline uint32_t no_room_ms(Core* core, Channel* channel) noexcept nogil:
     """The channel's clock that runs while nobody has room."""
     cdef uint32_t stretch = 0 if channel.has_room else core.mono_ms - channel.no_room_since_ms
     return channel.no_room_ms + (stretch if stretch >= NO_ROOM_MS else 0)
+
+# A delivery took this much cost while flows of this weight were on the ring.
+cdef void channel_served(Core* core, Channel* channel, uint64_t cost, uint64_t weight) noexcept nogil
 
 # A new flow takes up the row its key left; one that ends leaves its counts there.
 cdef void waits_attach(Core* core, Flow* flow) noexcept nogil

@@ -52,6 +52,12 @@ cdef inline void _add(Channel* channel, Waits* row, int column, double amount) n
         row.total[column] += amount
 
 
+cdef void channel_served(Core* core, Channel* channel, uint64_t cost, uint64_t weight) noexcept nogil:
+    _turn(core, &channel.hour)
+    channel.hour.now[HOUR_SERVED] += <double> cost
+    channel.virtual += <double> cost / <double> (weight if weight else 1)
+
+
 # --- accounting ------------------------------------------------------------------------------
 
 cdef void waits_account(Core* core, Flow* flow) noexcept nogil:

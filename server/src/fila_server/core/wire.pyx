@@ -24,7 +24,7 @@ cdef enum:
     FIXED64 = 1
     TEXT = 2
     FIXED32 = 5
-    NAME_BYTES_MAX = 251
+    NAME_BYTES_MAX = 255            # 251 and `.dlq`; the edge holds new names to 251
 
 
 # --- reading -----------------------------------------------------------------------------
@@ -112,7 +112,7 @@ cdef bint utf8_valid(const char* at, size_t length) noexcept nogil:
 
 
 cdef bint name_valid(Slice name) noexcept nogil:
-    """1..251 bytes of [A-Za-z0-9._-], not starting with a dot."""
+    """1..255 bytes of [A-Za-z0-9._-], not starting with a dot."""
     cdef uint32_t i
     cdef uint8_t ch
     if name.length == 0 or name.length > NAME_BYTES_MAX or name.at[0] == c'.':
@@ -206,9 +206,9 @@ cdef uint8_t _header_check(Slice entry, const Limits* limits) noexcept nogil:
     # The shape every generated client writes: key, then value, nothing else.
     if not fields_parse(&fields, entry.at, entry.length):
         return REFUSED_MALFORMED
-    if fields.text[1].length > limits.header_bytes_max:
+    if fields.text[1].length > limits.header_key_bytes_max:
         return REFUSED_HEADER_KEY
-    if fields.text[2].length > limits.header_bytes_max:
+    if fields.text[2].length > limits.header_value_bytes_max:
         return REFUSED_HEADER_VALUE
     if not utf8_valid(fields.text[1].at, fields.text[1].length):
         return REFUSED_HEADER_TEXT
