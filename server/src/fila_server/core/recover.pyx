@@ -37,9 +37,10 @@ from fila_server.core.reveal cimport extra_add, slot_delay
 from fila_server.core.rocksdb cimport rocksdb_iterator_t
 from fila_server.core.slots cimport slot_count, slot_ready
 from fila_server.core.state cimport (
-    Channel, DELAYED, DONE, Dedup, Entry, Explicit, Flow, Frame, Key, LEASED, Lease, LeaseGroup, Queue, RETURNED, Share,
-    Slot, ThrottleKey, TIMER_LEASE, UNPLACED,
+    Channel, DELAYED, DONE, Entry, Explicit, Flow, Frame, Key, LEASED, Lease, LeaseGroup, Queue, RETURNED,
+    Share, Slot, ThrottleKey, TIMER_LEASE, UNPLACED,
 )
+from fila_server.core.waiting cimport Dedup
 from fila_server.core.store cimport (
     BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES, STORE_DAMAGED, STORE_NOT_FOUND,
     STORE_OK, batch_delete, scan_free, scan_key, scan_next, scan_seek_first, scan_status, scan_valid, scan_value,
@@ -104,7 +105,7 @@ cdef void _channel_read(Core* core, uint64_t queue_number, uint64_t number, Curs
     channel = channel_new(core, queue, name, number, start)
     channel.created_ms = <int64_t> created
     if c.at < c.end:
-        channel.birth = take_varint(&c)
+        channel.birth = take_varint(c)
     notes = <Notes*> must_malloc(sizeof(Notes))
     memset(notes, 0, sizeof(Notes))
     map64_init(&notes.settled)
