@@ -13,7 +13,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 
 from fila_server.core.engine cimport CoreEngine
 from fila_server.core.loader cimport loader_serve, loader_stop
-from fila_server.core.loop cimport commit, pass_
+from fila_server.core.loop cimport commit, pass_, sync_took
 from fila_server.core.mailbox cimport mailbox_park, mailbox_poke
 from fila_server.core.upkeep cimport upkeep_start, upkeep_stop
 
@@ -100,10 +100,13 @@ cdef class Engine(CoreEngine):
                 mailbox_park(self.core.mailbox, wait_ns)
 
     def _commit(self):
+        cdef int64_t began_ns
         with nogil:
             while not fila_seq_load(&self.stopping_threads):
                 fila_seq_store(&self.commit_word, 0)
+                began_ns = fila_now(CLOCK_MONOTONIC)
                 if commit(self.core):
+                    sync_took(self.core, fila_now(CLOCK_MONOTONIC) - began_ns)
                     mailbox_poke(self.core.mailbox)
                 else:
                     fila_futex_wait(&self.commit_word, 0, COMMIT_PARK_NS)
