@@ -47,6 +47,7 @@ cdef Flow* flow_of(Core* core, Key* key, Channel* channel) noexcept nogil:
         flow.turn.weight = _weight(key)
         flow.next_of_key = key.flows
         key.flows = flow
+        waits_attach(core, flow)
     return flow
 
 
