@@ -8,3 +8,4 @@ from fila_server.core.wire cimport Item
 cdef void dedup_expire(Core* core, Queue* queue) noexcept nogil                  # rows whose window is over
 cdef void dedup_add(Core* core, Queue* queue, Slice text) noexcept nogil         # a row without an id yet
 cdef void dedup_fill(Core* core, Queue* queue, Command* command, Item* item) noexcept nogil
+cdef void dedup_forget(Core* core, Command* command) noexcept nogil             # the disk refused this pass's messages

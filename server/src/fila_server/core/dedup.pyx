@@ -1,13 +1,13 @@
 """See dedup.pxd."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.buffer cimport must_malloc
 from fila_server.core.maps cimport textmap_get, textmap_put, textmap_remove
 from fila_server.core.records cimport dedup_record_delete, dedup_record_put
-from fila_server.core.state cimport Dedup
+from fila_server.core.waiting cimport Dedup
 
 
 cdef void dedup_expire(Core* core, Queue* queue) noexcept nogil:
@@ -52,3 +52,18 @@ cdef void dedup_fill(Core* core, Queue* queue, Command* command, Item* item) noe
     if row != NULL and row.offset == 0:
         row.id_high, row.id_low, row.offset = item.id_high, item.id_low, item.offset
         dedup_record_put(core, core.enqueues, queue, row)
+
+
+cdef void dedup_forget(Core* core, Command* command) noexcept nogil:
+    cdef uint32_t i
+    cdef Item* item
+    cdef Queue* queue
+    cdef Dedup* row
+    for i in range(command.count):
+        item = &command.items[i]
+        if item.options == NULL or item.options.dedup_key.length == 0 or item.refused:
+            continue
+        queue = <Queue*> textmap_get(&core.queues, item.queue.at, item.queue.length)
+        row = <Dedup*> textmap_get(&queue.dedup, item.options.dedup_key.at, item.options.dedup_key.length) if queue != NULL else NULL
+        if row != NULL and row.epoch == core.epoch:
+            row.expires_ms = 0          # the next look drops it; its record was never written

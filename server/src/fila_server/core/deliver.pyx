@@ -20,8 +20,9 @@ from fila_server.core.records cimport lease_record_put, meta_record_put
 from fila_server.core.ending cimport frame_lost
 from fila_server.core.slots cimport slot_count, slot_unready
 from fila_server.core.state cimport (
-    Body, Entry, Flow, LEASED, Lease, LeaseGroup, PULL, Queue, SESSION_STREAM, STREAM, TIMER_LEASE, ThrottleSet,
+    Body, Entry, Flow, LEASED, Lease, PULL, Queue, SESSION_STREAM, STREAM, TIMER_LEASE, ThrottleSet,
 )
+from fila_server.core.waiting cimport LeaseGroup
 from fila_server.core.store cimport FRAMES, STORE_OK
 from fila_server.core.timers cimport timer_cancel, timer_set
 from fila_server.core.waits cimport channel_room, channel_served

@@ -15,8 +15,9 @@ from fila_server.core.records cimport (
 from fila_server.core.reveal cimport extra_drop
 from fila_server.core.slots cimport slot_count, slot_ready, slot_unready
 from fila_server.core.state cimport (
-    Channel, Consumer, DECIDING, DELAYED, DONE, Delay, Entry, Flow, LEASED, LeaseGroup, Queue, READY, Share,
+    Channel, Consumer, DECIDING, DELAYED, DONE, Delay, Entry, Flow, LEASED, Queue, READY, Share,
 )
+from fila_server.core.waiting cimport LeaseGroup
 from fila_server.core.timers cimport timer_cancel
 from fila_server.core.waits cimport HOUR_SERVED, channel_room, flow_emptied, waits_note
 

@@ -13,7 +13,7 @@ from libc.string cimport memcmp, memcpy, memset
 from fila_server.core.answers cimport answer, reveal_later
 from fila_server.core.buffer cimport Buffer, buffer_init, must_malloc, must_realloc, put_bytes, put_varint, varint_size
 from fila_server.core.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, OK
-from fila_server.core.dedup cimport dedup_add, dedup_expire, dedup_fill
+from fila_server.core.dedup cimport dedup_add, dedup_expire, dedup_fill, dedup_forget
 from fila_server.core.frames cimport (
     body_new, directory_add, directory_remove, frame_free, frame_new, key_release,
 )
@@ -25,7 +25,8 @@ from fila_server.core.records cimport (
 from fila_server.core.routing cimport route
 from fila_server.core.rocksdb cimport rocksdb_writebatch_t
 from fila_server.core.settings cimport Policy
-from fila_server.core.state cimport Body, Dedup, Explicit
+from fila_server.core.state cimport Body, Explicit
+from fila_server.core.waiting cimport Dedup
 from fila_server.core.throttle cimport set_release
 from fila_server.core.refusals cimport (
     REFUSED_BYTES, REFUSED_DEDUP_FULL, REFUSED_DEPTH, REFUSED_DISK_FLOOR, REFUSED_NEIGHBOUR,
@@ -401,21 +402,6 @@ cdef void _forget(Core* core, Frame* frame) noexcept nogil:
     frame_free(core, frame)
 
 
-cdef void _forget_dedup(Core* core, Command* command) noexcept nogil:
-    cdef uint32_t i
-    cdef Item* item
-    cdef Queue* queue
-    cdef Dedup* row
-    for i in range(command.count):
-        item = &command.items[i]
-        if item.options == NULL or item.options.dedup_key.length == 0 or item.refused:
-            continue
-        queue = queue_find(core, item.queue)
-        row = <Dedup*> textmap_get(&queue.dedup, item.options.dedup_key.at, item.options.dedup_key.length) if queue != NULL else NULL
-        if row != NULL and row.epoch == core.epoch:
-            row.expires_ms = 0          # the next look drops it; its record was never written
-
-
 cdef inline int _bits(uint32_t number) noexcept nogil:
     cdef int bits = 0
     while number and bits < 31:
@@ -435,7 +421,7 @@ cdef void enqueue_written(Core* core, uint8_t refused) noexcept nogil:
     if refused:
         command = core.enqueued
         while command != NULL:
-            _forget_dedup(core, command)
+            dedup_forget(core, command)
             command = command.next
     while frame != NULL:
         following = frame.next_dying

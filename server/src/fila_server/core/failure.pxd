@@ -12,7 +12,8 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from fila_server.core.buffer cimport Buffer, Slice
 from fila_server.core.mailbox cimport Command
-from fila_server.core.state cimport Core, Lease, Owed, Slot
+from fila_server.core.state cimport Core, Lease, Slot
+from fila_server.core.waiting cimport Owed
 
 # `owed` may be NULL (nobody waits); where the decision is asked for, it is counted in.
 cdef void slot_fail(Core* core, Slot* slot, Slice error, int64_t delay_ms, uint64_t last_lease, Owed* owed) noexcept nogil

@@ -17,7 +17,8 @@ from fila_server.core.records cimport state_record_delayed, state_record_ready
 from fila_server.core.reveal cimport slot_delay
 from fila_server.core.slots cimport slot_count, slot_ready
 from fila_server.core.settings cimport Policy
-from fila_server.core.state cimport Channel, DECIDING, Decision, Entry, Flow, Frame, Queue, Share
+from fila_server.core.state cimport Channel, DECIDING, Entry, Flow, Frame, Queue, Share
+from fila_server.core.waiting cimport Decision
 from fila_server.core.wire cimport (
     Fields, fields_parse, next_header, put_nested, put_number_field, put_text_field, put_timestamp_field, put_uuid,
 )

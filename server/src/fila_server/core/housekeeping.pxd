@@ -2,7 +2,8 @@
 
 from libc.stdint cimport int64_t
 
-from fila_server.core.state cimport Core, Extra
+from fila_server.core.state cimport Core
+from fila_server.core.waiting cimport Extra
 
 cdef void housekeeping(Core* core) noexcept nogil
 cdef void message_expired(Core* core, Extra* extra) noexcept nogil

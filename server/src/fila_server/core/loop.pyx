@@ -31,9 +31,10 @@ from fila_server.core.failure cimport decide, failures_loaded, lease_expired
 from fila_server.core.settle cimport consumer_close, session_frame, settle
 from fila_server.core.slots cimport slot_ready
 from fila_server.core.state cimport (
-    Channel, Consumer, Delay, Delivery, Extra, Flow, Lease, PULL, Queue, SESSION_STREAM, STREAM, Slot, ThrottleKey,
+    Channel, Consumer, Delay, Delivery, Flow, Lease, PULL, Queue, SESSION_STREAM, STREAM, Slot, ThrottleKey,
     TIMER_BUCKET, TIMER_DELAY, TIMER_EXPIRY, TIMER_HOUSEKEEPING, TIMER_LEASE, TIMER_PULL,
 )
+from fila_server.core.waiting cimport Extra
 from fila_server.core.stats cimport stats
 from fila_server.core.store cimport (
     STORE_FULL, STORE_OK, STORE_STALLED, batch_bytes, batch_clear, batch_count, batch_put, store_sync, store_write, StoreError,

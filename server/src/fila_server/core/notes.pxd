@@ -4,7 +4,8 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from fila_server.core.buffer cimport Cursor
 from fila_server.core.maps cimport Map64
-from fila_server.core.state cimport Channel, Core, LeaseGroup, Slot
+from fila_server.core.state cimport Channel, Core, Slot
+from fila_server.core.waiting cimport LeaseGroup
 
 cdef struct Bits:                   # a SETTLED record
     uint32_t length

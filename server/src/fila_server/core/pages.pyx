@@ -17,9 +17,8 @@ from fila_server.core.routing cimport route
 from fila_server.core.queues cimport channel_find, channel_need
 from fila_server.core.ending cimport slot_done
 from fila_server.core.failure cimport keep_until_written
-from fila_server.core.state cimport (
-    Building, Channel, DELAYED, Entry, Frame, Page, Queue, READY, Share, Slot,
-)
+from fila_server.core.state cimport Building, Channel, DELAYED, Entry, Frame, Queue, READY, Share, Slot
+from fila_server.core.waiting cimport Page
 from fila_server.core.view cimport message_view
 from fila_server.core.wire cimport (
     Fields, Item, Options, View, fields_parse, next_field, put_message, put_number_field,

@@ -24,9 +24,9 @@ from fila_server.core.records cimport (
 )
 from fila_server.core.ending cimport settled_flush, slot_done, slot_stop
 from fila_server.core.slots cimport slot_ready
-from fila_server.core.state cimport (
-    DELAYED, DONE, Dedup, Extra, Flow, Key, LEASED, Lease, PULL, READY, Share, Slot, Waiting,
-)
+from fila_server.core.state cimport DELAYED, DONE, Flow, Key, LEASED, Lease, PULL, READY, Share, Slot, Waiting
+from fila_server.core.waiting cimport Extra
+from fila_server.core.waiting cimport Dedup
 from fila_server.core.waits cimport waits_forget
 from fila_server.core.timers cimport timer_cancel
 from fila_server.core.wire cimport put_status

@@ -37,9 +37,10 @@ from fila_server.core.reveal cimport extra_add, slot_delay
 from fila_server.core.rocksdb cimport rocksdb_iterator_t
 from fila_server.core.slots cimport slot_count, slot_ready
 from fila_server.core.state cimport (
-    Channel, DELAYED, DONE, Entry, Explicit, Flow, Frame, Key, LEASED, Lease, LeaseGroup, Queue, RETURNED,
-    Share, Slot, ThrottleKey, TIMER_LEASE, UNPLACED,
+    Channel, DELAYED, DONE, Entry, Explicit, Flow, Frame, Key, LEASED, Lease, Queue, RETURNED, Share, Slot,
+    ThrottleKey, TIMER_LEASE, UNPLACED,
 )
+from fila_server.core.waiting cimport LeaseGroup
 from fila_server.core.waiting cimport Dedup
 from fila_server.core.store cimport (
     BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES, STORE_DAMAGED, STORE_NOT_FOUND,

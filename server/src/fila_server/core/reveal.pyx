@@ -11,7 +11,8 @@ from fila_server.core.frames cimport (
 from fila_server.core.maps cimport map64_put, map64_remove
 from fila_server.core.records cimport Times
 from fila_server.core.slots cimport slot_count, slot_ready
-from fila_server.core.state cimport DELAYED, DONE, Delay, Extra, Flow, TIMER_DELAY, TIMER_EXPIRY
+from fila_server.core.state cimport DELAYED, DONE, Delay, Flow, TIMER_DELAY, TIMER_EXPIRY
+from fila_server.core.waiting cimport Extra
 from fila_server.core.timers cimport timer_cancel, timer_set
 from fila_server.core.waits cimport flow_fills
 

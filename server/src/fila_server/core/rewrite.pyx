@@ -23,8 +23,9 @@ from fila_server.core.records cimport (
     Times, frame_record_delete, frame_record_put, settled_record_delete, settled_record_put,
 )
 from fila_server.core.state cimport (
-    DELAYED, DONE, Delay, Entry, Explicit, Extra, Fifo, LEASED, Lease, READY, Share, Slot, Subqueue,
+    DELAYED, DONE, Delay, Entry, Explicit, Fifo, LEASED, Lease, READY, Share, Slot, Subqueue,
 )
+from fila_server.core.waiting cimport Extra
 
 cdef enum:
     FRAMES_PER_ROUND_MAX = 64

@@ -18,7 +18,8 @@ from fila_server.core.maps cimport map64_get
 from fila_server.core.queues cimport channel_need
 from fila_server.core.records cimport lease_extension_put
 from fila_server.core.waits cimport channel_room
-from fila_server.core.state cimport Channel, DONE, Delivery, Frame, LEASED, Lease, Owed, Queue, Share, Slot
+from fila_server.core.state cimport Channel, DONE, Delivery, Frame, LEASED, Lease, Queue, Share, Slot
+from fila_server.core.waiting cimport Owed
 from fila_server.core.timers cimport timer_set
 from fila_server.core.wire cimport (
     Fields, fields_parse, next_field, put_nested, put_number_field, put_status_field, put_tag, put_timestamp_field,

@@ -35,6 +35,7 @@ from fila_server.core.storestatus cimport StoreError
 from fila_server.core.timers cimport Timer, Timers
 from fila_server.core.upkeep cimport Upkeep
 from fila_server.core.refusals cimport Limits
+from fila_server.core.waiting cimport ConfigRow, Decision, Dedup, Extra, LeaseGroup, Owed, Page
 
 cdef enum SlotState:
     DONE = 0            # acked, dropped, dead, or never this channel's
@@ -237,22 +238,10 @@ cdef struct Share:                  # one channel's view of one frame
     uint8_t  unlinked
     Slot     slots[1]               # frame.count
 
-cdef struct Extra:                  # of a message with a time to live
-    Timer    timer                  # first
-    uint64_t queue_number
-    uint64_t offset
-    int64_t  expires_ms
-
 cdef struct Delay:
     Timer    timer                  # first
     Slot*    slot
     int64_t  due_ms
-
-cdef struct LeaseGroup:             # one LEASES record: what one frame to a consumer held
-    uint64_t channel_number
-    uint64_t queue_number
-    uint64_t first_lease_id
-    uint32_t live
 
 cdef struct Lease:
     Timer    timer                  # first
@@ -375,15 +364,6 @@ cdef struct Builder:                # what meets in one pass for one queue becom
     Builder* next
     bint     moves                  # dead letters and redrives: written with the settles, not refusable
 
-cdef struct Dedup:
-    Text     text                   # first
-    Dedup*   next                   # in order of expiry
-    uint64_t id_high
-    uint64_t id_low
-    uint64_t offset
-    uint64_t epoch                  # durable once this one is
-    int64_t  expires_ms
-
 cdef struct Queue:
     Text     text                   # first
     uint64_t number                 # its incarnation, never used twice
@@ -427,35 +407,6 @@ cdef struct Waiting:                # an answer, a stream's frame, or a stored f
     int32_t  status
     Buffer   payload
     Frame*   frame                  # not NULL: becomes visible
-
-cdef struct Owed:                   # an answer that may wait for decisions
-    uint32_t open
-    uint64_t token
-    int32_t  kind
-    bint     durable
-    bint     nack
-    Buffer   payload
-
-cdef struct Decision:               # a failed message set aside: its hook is asked, or its bytes are on their way
-    Decision* next                  # of those whose bytes are not here yet
-    uint64_t number
-    uint64_t queue_number
-    uint64_t channel_number
-    uint64_t offset
-    const char* reason              # a dead letter's; NULL = the hook decides
-    int64_t  delay_ms               # the nack's own wish, -1 = none
-    uint64_t last_lease
-    Owed*    owed
-    Slice    error                  # behind the struct
-
-cdef struct Page:                   # a peek or a redrive that waits for bytes
-    Page*    next
-    Command* command
-
-cdef struct ConfigRow:
-    Text     text                   # first
-    uint32_t length
-    char*    value
 
 cdef struct Core:
     Store    store

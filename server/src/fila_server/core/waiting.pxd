@@ -1,0 +1,59 @@
+"""What waits for something: an answer for decisions, a failed message for its hook, a page for the disk; and
+the rows of two small tables."""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+from fila_server.core.buffer cimport Buffer, Slice
+from fila_server.core.mailbox cimport Command
+from fila_server.core.maps cimport Text
+from fila_server.core.timers cimport Timer
+
+cdef struct Owed:                   # an answer that may wait for decisions
+    uint32_t open
+    uint64_t token
+    int32_t  kind
+    bint     durable
+    bint     nack
+    Buffer   payload
+
+cdef struct Decision:               # a failed message set aside: its hook is asked, or its bytes are on their way
+    Decision* next                  # of those whose bytes are not here yet
+    uint64_t number
+    uint64_t queue_number
+    uint64_t channel_number
+    uint64_t offset
+    const char* reason              # a dead letter's; NULL = the hook decides
+    int64_t  delay_ms               # the nack's own wish, -1 = none
+    uint64_t last_lease
+    Owed*    owed
+    Slice    error                  # behind the struct
+
+cdef struct Page:                   # a peek or a redrive that waits for bytes
+    Page*    next
+    Command* command
+
+cdef struct Dedup:
+    Text     text                   # first
+    Dedup*   next                   # in order of expiry
+    uint64_t id_high
+    uint64_t id_low
+    uint64_t offset
+    uint64_t epoch                  # durable once this one is
+    int64_t  expires_ms
+
+cdef struct ConfigRow:
+    Text     text                   # first
+    uint32_t length
+    char*    value
+
+cdef struct LeaseGroup:             # one LEASES record: what one frame to a consumer held
+    uint64_t channel_number
+    uint64_t queue_number
+    uint64_t first_lease_id
+    uint32_t live
+
+cdef struct Extra:                  # of a message with a time to live
+    Timer    timer                  # first
+    uint64_t queue_number
+    uint64_t offset
+    int64_t  expires_ms
