@@ -1,9 +1,10 @@
 """`make bench`: run the benchmarks, print what they found, write it down.
 
-    bench/run.py                                 all of them (about ten minutes)
+    bench/run.py                                 all of them (a quarter of an hour)
     bench/run.py --only full-life,unary          some, by name
     bench/run.py --quick --only headline         short and small, for a first look
     bench/run.py --markdown docs/benchmarks.md   write the page of the documentation
+    bench/run.py --keep --only unary --markdown docs/benchmarks.md    measure one again, keep the rest
 
 Exit code 1 when a number that should be reached was missed and --strict was given.
 """
@@ -46,8 +47,13 @@ def main() -> int:
     findings, failed = _run(names, budget)
 
     machine = report.this_machine()
+    measured = f"commit {machine.commit}, {machine.measured_at}"
+    findings = [replace(finding, measured=measured) for finding in findings]
     print("\n" + report.table(findings))
     print(f"\n{machine.cpu}, {machine.cores} cores, commit {machine.commit}, {machine.measured_at}")
+    if options.keep and options.json.exists():
+        earlier = report.from_json(options.json.read_text())
+        findings = _in_order([finding for finding in earlier if finding.benchmark not in names] + findings)
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(report.as_json(findings, machine) + "\n")
     if options.markdown:
@@ -71,6 +77,12 @@ def _run(names: list[str], budget: Budget) -> tuple[list[Finding], bool]:
     return findings, failed
 
 
+def _in_order(findings: list[Finding]) -> list[Finding]:
+    """By benchmark, in the order `--list` shows them; cases stay as they were measured."""
+    place = {name: number for number, name in enumerate(BENCHMARK_BY_NAME)}
+    return sorted(findings, key=lambda finding: place.get(finding.benchmark, len(place)))
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -88,6 +100,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, default=_DEFAULT_JSON, metavar="FILE")
     parser.add_argument(
         "--markdown", type=Path, default=page, metavar="FILE", help="write the findings as a page"
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="keep what the JSON file holds of other benchmarks"
     )
     parser.add_argument("--strict", action="store_true", help="exit 1 when something was not reached")
     return parser.parse_args()

@@ -29,6 +29,8 @@ class Finding:
 
     better: Literal["more", "less"] = "more"
     details: dict[str, Any] = field(default_factory=dict)
+    measured: str = ""
+    """Commit and time of the run it comes from: a page may be put together from several."""
 
     @property
     def reached(self) -> bool | None:
@@ -101,11 +103,13 @@ def markdown(findings: Sequence[Finding], machine: Machine) -> str:
         "Broker and load generator share the machine, as they would not in production.",
         "",
         f"- Machine: {machine.cpu}, {machine.cores} cores, {machine.memory_gib} GiB, Linux {machine.kernel}",
-        f"- Python {machine.python}, commit {machine.commit}, {machine.measured_at}",
+        f"- Python {machine.python}",
         "",
     ]
     for name in dict.fromkeys(finding.benchmark for finding in findings):
-        lines += [f"## {name}", "", "| case | measured | to reach | | details |", "|---|---:|---:|---|---|"]
+        runs = dict.fromkeys(finding.measured for finding in findings if finding.benchmark == name)
+        lines += [f"## {name}", "", f"Measured at {' and '.join(runs)}.", ""]
+        lines += ["| case | measured | to reach | | details |", "|---|---:|---:|---|---|"]
         for finding in findings:
             if finding.benchmark == name:
                 _, case, value, reach, mark, details = _row(finding)
