@@ -1,0 +1,109 @@
+"""`kill -9` and power cuts at random instants under load: nothing answered is lost, nothing settled returns.
+
+`make test` kills a few dozen times, `make soak` (FILA_SOAK=1) five hundred. A seed repeats the load, not the
+instant: what failed is told by the witness, with the queue and the message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+from pathlib import Path
+
+import pytest
+
+from fila.v1 import admin_pb2
+from tests.crash import powercut
+from tests.crash.load import Load
+from tests.crash.witness import Witness
+from tests.e2e.conftest import RunningServer, launch, wait_until_started
+
+pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(0 if "FILA_SOAK" in os.environ else 240)]
+
+KILLS = 500 if os.environ.get("FILA_SOAK") else 20
+LIVES_OF_A_GENERATION = 25
+LIVES_BETWEEN_CHECKS = 2
+
+
+async def _live(server: RunningServer, load: Load, die_after_s: float, how: str, is_new: bool) -> None:
+    """One life of a server: what it kept, then load, then its end."""
+    async with load.connected(server.addresses["grpc"]):
+        if is_new:
+            await load.new_queues()
+        actors = load.start()
+        await asyncio.sleep(die_after_s)
+        if how == "kill":
+            server.process.send_signal(signal.SIGKILL)
+        else:
+            await asyncio.to_thread(powercut.cut, server.process.pid)
+        await asyncio.to_thread(server.process.wait)
+        _, running = await asyncio.wait(actors, timeout=10)
+        for actor in running:
+            actor.cancel()
+        await asyncio.gather(*actors)
+    load.died()
+    load.witness.count("deaths")
+
+
+async def _many_lives(folder: Path, load: Load, kills: int, how: str, seed: int) -> None:
+    data_dir = folder / "data"
+    chance = random.Random(seed)
+    environ = {"FILA_STORAGE__MIN_FREE_BYTES": "0"}
+    server: RunningServer | None = None
+    try:
+        for life in range(kills):
+            if how == "power":
+                environ |= powercut.environment(data_dir, seed=chance.choice((0, life + 1)))
+            server = wait_until_started(launch(data_dir, folder / f"server-{life}.log", **environ))
+            if life and life % LIVES_BETWEEN_CHECKS == 0:
+                async with load.connected(server.addresses["grpc"]):
+                    await load.check()
+                    if life % LIVES_OF_A_GENERATION == 0:
+                        await load.old_queues_go()
+                assert not load.witness.violations, f"life {life}: {load.witness.violations}"
+            die_after_s = chance.choice((0.05, 0.3, 0.6, 1.2)) * chance.uniform(0.5, 1.5)
+            await _live(server, load, die_after_s, how, is_new=life % LIVES_OF_A_GENERATION == 0)
+        server = wait_until_started(launch(data_dir, folder / "server-last.log"))
+        async with load.connected(server.addresses["grpc"]):
+            await load.check()
+        damage = [line for line in server.log if "damage" in line["event"]]
+        assert not damage, damage
+        assert not load.witness.violations, load.witness.violations
+        assert server.stop() == 0
+    finally:
+        print(load.witness.counts)  # the numbers behind a green run, with -s
+        if server is not None:
+            server.process.kill()
+            server.process.wait()
+
+
+async def test_nothing_answered_is_lost_and_nothing_settled_returns_when_the_process_is_killed(
+    tmp_path: Path,
+) -> None:
+    load = Load(Witness(), seed=2)
+
+    await _many_lives(tmp_path, load, KILLS, "kill", seed=2)
+
+    done = load.witness.counts
+    assert done["deaths"] == KILLS
+    for what in ("enqueued", "settled", "nacked", "redriven", "purges", "seeks", "queues deleted"):
+        assert done.get(what), f"the load never came to: {what}"
+
+
+@pytest.mark.needs("cc")
+@pytest.mark.parametrize("durability", ["fsync", "os"])
+async def test_a_power_cut_loses_nothing_that_was_answered_under_fsync_and_nothing_in_between_under_os(
+    tmp_path: Path, durability: str
+) -> None:
+    keeps = durability == "fsync"
+    load = Load(
+        Witness(keeps_leases=False, keeps_answered=keeps),
+        seed=3,
+        durability=admin_pb2.DURABILITY_FSYNC if keeps else admin_pb2.DURABILITY_OS,
+    )
+
+    await _many_lives(tmp_path, load, KILLS, "power", seed=3)
+
+    assert load.witness.counts["deaths"] == KILLS
