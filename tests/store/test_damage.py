@@ -123,6 +123,25 @@ def test_a_torn_end_of_the_log_is_no_damage(directory: Path) -> None:
     store.close()
 
 
+def test_logs_that_a_power_cut_left_with_a_hole_between_them_are_no_damage(directory: Path) -> None:
+    """The disk had written the newer log by itself when the power failed, and not the end of the older one."""
+    store = StoreProbe(str(directory))
+    fill(store, RECORDS, RECORDS + 20)
+    store.flush(QUEUES)  # begins a new log, while the older one is still needed
+    fill(store, RECORDS + 20, RECORDS + 40)
+    store.close()
+    older = files(directory, "*.log")[0]
+    with older.open("r+b") as file:
+        file.truncate(older.stat().st_size - 10_000)
+
+    store = StoreProbe(str(directory), stop_on_damage=True)
+
+    assert store.wal["records_lost"] == store.wal["damaged_regions"] == 0
+    assert store.wal["records_unsynced"] == 3 * 2
+    assert numbers(store, FRAMES)[-1] == RECORDS + 39
+    store.close()
+
+
 def test_a_start_may_be_told_to_stop_at_damage_and_then_changes_nothing(directory: Path) -> None:
     (log,) = files(directory, "*.log")
     flip(log, log.stat().st_size // 2)

@@ -66,7 +66,8 @@ cdef struct WalReport:              # what opening found in the WAL; all zero af
     int64_t damaged_regions         # places where bytes fail their checksum and whole batches follow
     int64_t batches_lost            # places where batches are missing between recovered ones
     int64_t records_lost            # puts and deletes in those batches
-    int64_t tail_bytes_dropped      # unfinished end of the newest file: normal after a power cut
+    int64_t tail_bytes_dropped      # unfinished ends of files: normal after a power cut
+    int64_t records_unsynced        # missing between two files without damage: normal after a power cut
     int64_t first_lost_sequence     # of RocksDB's sequence numbers, 0 when nothing was lost
     char first_damaged_file[64]
 

@@ -20,6 +20,7 @@ class WalReport(TypedDict):
     batches_lost: int
     records_lost: int
     tail_bytes_dropped: int
+    records_unsynced: int
     first_lost_sequence: int
     first_damaged_file: str
 

@@ -11,9 +11,10 @@ The log numbers every put and delete, though, so a gap in the numbers is a loss 
 A fragment that fails its checksum takes the rest of its block with it, in RocksDB as here:
 its length can't be trusted, so nobody knows where the next one starts.
 
-Damage or the end? A crash leaves the newest file without its last bytes; that is no damage,
-since nothing that was answered under fsync lay there. Bad bytes with whole batches behind
-them in the same file are damage: a file is written from front to back.
+Damage or the end? A power cut leaves files without their last bytes; that is no damage, since
+nothing that was answered under fsync lay there. It may happen to several files at once: what
+the disk had written of a newer file by itself survives, so batches may be missing between two
+files. Bytes that are there and fail their checksum are damage, unless they are the very last.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -69,6 +70,9 @@ cdef struct Scan:
     bint joining                # between a FIRST and its LAST
     bint ignore_batches         # fragments only
     int64_t fragments           # that passed their checksum
+    bint in_file                # a batch of this file was read already
+    bint bad_checksum           # among the bad bytes are whole fragments with a wrong checksum
+    bint end_damaged            # the file before this one ended so
     int64_t bad_bytes           # unreadable so far, with nothing readable behind them yet
 
 
@@ -148,7 +152,7 @@ cdef void _scan_file(Scan* scan, const char* directory, int64_t number, uint8_t*
     snprintf(name, sizeof(name), "%06lld.log", <long long>number)
     snprintf(path, sizeof(path), "%s/%s", directory, <char*>name)
     scan.file_name = name
-    scan.joining = False
+    scan.joining = scan.in_file = scan.bad_checksum = False
     scan.bad_bytes = 0
     fd = c_open(path, O_RDONLY | O_CLOEXEC)
     if fd < 0:
@@ -171,6 +175,7 @@ cdef void _scan_file(Scan* scan, const char* directory, int64_t number, uint8_t*
     c_close(fd)
     # Nothing readable followed: the file just ends here.
     scan.report.tail_bytes_dropped += scan.bad_bytes
+    scan.end_damaged = scan.bad_bytes > 0 and scan.bad_checksum
 
 
 cdef void _scan_block(Scan* scan, uint8_t* block, size_t size) noexcept nogil:
@@ -185,11 +190,13 @@ cdef void _scan_block(Scan* scan, uint8_t* block, size_t size) noexcept nogil:
             return
         memcpy(&stored, block + at, 4)
         if at + HEADER_BYTES + length > size:
+            scan.bad_checksum |= size == BLOCK_BYTES        # a fragment ends in its block, unless the file does
             _bad(scan, size - at)
             return
         computed = crc32c(block + at + 6, length + 1)
         computed = ((computed >> 15) | (computed << 17)) + <uint32_t>0xa282ead8     # masked as RocksDB stores it
         if stored != computed:
+            scan.bad_checksum = True
             _bad(scan, size - at)
             return
         _fragment(scan, kind, block + at + HEADER_BYTES, length)
@@ -234,14 +241,19 @@ cdef void _batch(Scan* scan) noexcept nogil:
     if scan.bad_bytes > 0:
         report.damaged_regions += 1
         _name_damage(scan)
-        scan.bad_bytes = 0
     if scan.next_sequence != 0 and sequence > scan.next_sequence:
-        report.batches_lost += 1
-        report.records_lost += sequence - scan.next_sequence
-        if report.first_lost_sequence == 0:
-            report.first_lost_sequence = scan.next_sequence
-        _name_damage(scan)
+        if scan.bad_bytes == 0 and not scan.in_file and not scan.end_damaged:
+            report.records_unsynced += sequence - scan.next_sequence
+        else:
+            report.batches_lost += 1
+            report.records_lost += sequence - scan.next_sequence
+            if report.first_lost_sequence == 0:
+                report.first_lost_sequence = scan.next_sequence
+            _name_damage(scan)
     scan.next_sequence = sequence + count
+    scan.in_file = True
+    scan.end_damaged = scan.bad_checksum = False
+    scan.bad_bytes = 0
 
 
 cdef void _name_damage(Scan* scan) noexcept nogil:
