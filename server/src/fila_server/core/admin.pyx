@@ -14,6 +14,7 @@ from fila_server.core.flows cimport flow_reconsider
 from fila_server.core.frames cimport key_drop_if_idle, key_intern
 from fila_server.core.maps cimport textmap_next
 from fila_server.core.policy cimport queue_configure
+from fila_server.core.routing cimport weights_apply
 from fila_server.core.queues cimport (
     channel_drop, channel_find, channel_need, channel_new, channel_purge, channel_seek, number_next, queue_drop, queue_new, queue_offset_at, queue_oldest,
 )
@@ -140,6 +141,7 @@ cdef void _create_queue(Core* core, Command* command, Fields* fields) noexcept n
 cdef void _update_queue(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
     cdef Buffer buffer
     queue_configure(core, queue, fields.text[2])
+    weights_apply(core, queue)
     queue_record_put(core, queue)
     buffer_init(&buffer)
     put_text_field(&buffer, 1, fields.text[2])

@@ -8,3 +8,6 @@ from fila_server.core.wire cimport Item
 
 # Fills in key, set and cost (with a reference each) and takes over the weight; 0, or why it is refused.
 cdef uint8_t route(Core* core, Queue* queue, Command* command, Item* item, Building* b) noexcept nogil
+
+# The queue's weight table is a new one: it counts for the keys that wait already.
+cdef void weights_apply(Core* core, Queue* queue) noexcept nogil

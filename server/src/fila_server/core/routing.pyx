@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 from fila_server.core.buffer cimport Slice
 from fila_server.core.flows cimport flow_reconsider
 from fila_server.core.frames cimport key_intern
-from fila_server.core.maps cimport textmap_get
+from fila_server.core.maps cimport textmap_get, textmap_next
 from fila_server.core.records cimport key_record_put
 from fila_server.core.settings cimport Policy, WeightRow
 from fila_server.core.state cimport Flow, Key
@@ -74,6 +74,8 @@ cdef uint8_t route(Core* core, Queue* queue, Command* command, Item* item, Build
         else:
             queue.counters.clamped += 1
     for i in range(policy.throttle_header_count):
+        if o != NULL and o.routed and o.has_throttle:
+            break                       # the hook's keys, given below, are the only ones
         if header_find(body, item.length, policy.throttle_headers[i], &value) and value.length:
             if value.length > core.limits.throttle_key_bytes_max:
                 return REFUSED_ROUTING_KEY
@@ -117,3 +119,16 @@ cdef void _reweigh(Core* core, Key* key, uint32_t weight) noexcept nogil:
         while flow != NULL:
             flow_reconsider(core, flow)
             flow = flow.next_of_key
+
+
+cdef void weights_apply(Core* core, Queue* queue) noexcept nogil:
+    cdef uint32_t cursor = 0
+    cdef WeightRow* row
+    cdef Key* key
+    while True:
+        row = <WeightRow*> textmap_next(&queue.policy.weights, &cursor)
+        if row == NULL:
+            return
+        key = <Key*> textmap_get(&queue.keys, row.text.bytes, row.text.length)
+        if key != NULL:
+            _reweigh(core, key, row.weight)

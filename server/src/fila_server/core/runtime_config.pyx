@@ -33,8 +33,13 @@ cdef ConfigRow* _row(Core* core, Slice name) noexcept nogil:
 cdef bint _number(const char* at, uint32_t length, double* value) noexcept nogil:
     cdef char digits[64]
     cdef char* end
+    cdef uint32_t i
     if length == 0 or length >= 64:
         return False
+    for i in range(length):
+        # strtod would also take spaces, hexadecimal, inf and nan.
+        if not (c'0' <= at[i] <= c'9' or at[i] == c'.' or at[i] == c'e' or at[i] == c'E' or at[i] == c'+' or at[i] == c'-'):
+            return False
     memcpy(digits, at, length)
     digits[length] = 0
     value[0] = strtod(digits, &end)
