@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 from typing import Self
 
@@ -116,6 +117,11 @@ class Server:
         """User and system time so far, all threads."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def metrics_page(self) -> str:
+        """What Prometheus would read now; the server must have been started with `metrics`."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as page:
+            return str(page.read().decode())
 
     def disk_bytes(self) -> int:
         return sum(path.stat().st_blocks * 512 for path in self.data_dir.rglob("*") if path.is_file())

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from fila_bench import frames, report, scanner
 from fila_bench.load import Load, LoadFailed
+from fila_bench.metrics import quantile
 from fila_bench.plan import ConsumerPlan, Counter, ProducerPlan
 from fila_bench.replay import NOISY, REAL, Arrival, Served, flood, read_trace, summarize
 from fila_bench.report import Finding
@@ -155,6 +156,18 @@ def test_a_report_survives_its_own_json_and_says_what_was_missed():
     assert [finding.reached for finding in again] == [True, False]
     assert "MISSED" in report.table(again).splitlines()[2]
     assert "| delay | 7.25 ms | ≤ 6 | MISSED | n 3 |" in report.markdown(again, report.this_machine())
+
+
+def test_a_quantile_is_read_over_all_series_of_a_histogram():
+    page = (
+        "# TYPE took_seconds histogram\n"
+        'took_seconds_bucket{queue="a",le="0.001"} 90\ntook_seconds_bucket{queue="a",le="+Inf"} 90\n'
+        'took_seconds_bucket{queue="b",le="0.001"} 5\ntook_seconds_bucket{queue="b",le="0.01"} 10\n'
+        'took_seconds_bucket{queue="a",le="0.01"} 90\ntook_seconds_bucket{queue="b",le="+Inf"} 10\n'
+    )
+
+    assert quantile(page, "took_seconds", 0.5) == (0.001, 100)
+    assert quantile(page, "took_seconds", 0.99) == (0.01, 100)
 
 
 def test_the_trace_is_read_with_its_seven_digit_fractions_and_cut_at_the_minute(tmp_path):

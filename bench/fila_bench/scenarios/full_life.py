@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from fila_bench.admin import Admin
@@ -62,9 +62,11 @@ def headline(budget: Budget) -> Iterator[Finding]:
 @benchmark("fair-vs-one-key", "full life over 10 keys against one key, runs alternating")
 def fair_against_one_key(budget: Budget) -> Iterator[Finding]:
     rate_by_keys: dict[int, list[float]] = {1: [], 10: []}
+    us_by_keys: dict[int, list[float]] = {1: [], 10: []}
     for keys in (1, 10, 10, 1, 1, 10):
-        steady, _ = measure_life(Life(keys=keys), budget)
+        steady, server_us = measure_life(Life(keys=keys), budget)
         rate_by_keys[keys].append(steady.acked_per_s)
+        us_by_keys[keys].append(server_us)
     one, ten = (sorted(rate_by_keys[keys])[1] for keys in (1, 10))
     yield Finding(
         benchmark="fair-vs-one-key",
@@ -72,7 +74,12 @@ def fair_against_one_key(budget: Budget) -> Iterator[Finding]:
         value=ten / one,
         unit="",
         reach=0.97,
-        details={"10 keys/s": ten, "1 key/s": one},
+        details={
+            "10 keys/s": ten,
+            "1 key/s": one,
+            "server us/msg": sorted(us_by_keys[10])[1],
+            "with 1 key": sorted(us_by_keys[1])[1],
+        },
     )
 
 
@@ -112,9 +119,17 @@ def producer_plan(life: Life, address: str) -> ProducerPlan:
 
 
 def measure_life(
-    life: Life, budget: Budget, *, queue_config: dict[str, object] | None = None, **server_settings: str | int
+    life: Life,
+    budget: Budget,
+    *,
+    queue_config: dict[str, object] | None = None,
+    look: Callable[[Server], None] | None = None,
+    **server_settings: str | int,
 ) -> tuple[Steady, float]:
-    """Run one load; return what was steady and the server's CPU microseconds per acked message."""
+    """Run one load; return what was steady and the server's CPU microseconds per acked message.
+
+    `look` is called at the end, while the server is still there and still loaded.
+    """
     config: dict[str, object] = {"fairness_key_header": "tenant", **(queue_config or {})}
     with Server(durability=life.durability, **server_settings) as server:  # type: ignore[arg-type]
         with Admin(server.address) as admin:
@@ -125,6 +140,8 @@ def measure_life(
             cpu_s = server.cpu_s()
             steady = load.measure(warm_up_s=0, seconds=budget.seconds)
             cpu_s = server.cpu_s() - cpu_s
+            if look is not None:
+                look(server)
     return steady, cpu_s * 1e6 / max(1.0, steady.acked_per_s * steady.seconds)
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 from fila_bench.admin import Admin
+from fila_bench.metrics import quantile
 from fila_bench.registry import Budget, benchmark
 from fila_bench.report import Finding
 from fila_bench.scenarios.full_life import QUEUE, Life, measure_life
@@ -24,10 +25,10 @@ end
 """
 
 
-@benchmark("hooks", "full life with a realistic on_enqueue script against without")
+@benchmark("hooks", "full life with a realistic on_enqueue script against without, and the time a call takes")
 def hooks(budget: Budget) -> Iterator[Finding]:
-    without, _ = measure_life(Life(), budget)
-    with_script, server_us = measure_life(Life(), budget, queue_config={"on_enqueue_script": _SCRIPT})
+    without, plain_us = measure_life(Life(), budget)
+    with_script, script_us = measure_life(Life(), budget, queue_config={"on_enqueue_script": _SCRIPT})
     yield Finding(
         benchmark="hooks",
         case="with / without, 1 KB, batch 100, fsync",
@@ -37,18 +38,39 @@ def hooks(budget: Budget) -> Iterator[Finding]:
         details={
             "with/s": with_script.acked_per_s,
             "without/s": without.acked_per_s,
-            "server us/msg": server_us,
+            "server us/msg": script_us,
+            "without it": plain_us,
         },
     )
+    pages: list[str] = []
+    measure_life(
+        Life(),
+        budget,
+        queue_config={"on_enqueue_script": _SCRIPT},
+        look=lambda server: pages.append(server.metrics_page()),
+        metrics=True,
+    )
+    for share, reach in ((0.5, None), (0.99, 25)):
+        bound_s, calls = quantile(pages[0], "fila_hook_duration_seconds", share)
+        yield Finding(
+            benchmark="hooks",
+            case=f"a call of on_enqueue under full load, p{share * 100:.0f} at most",
+            value=bound_s * 1e6,
+            unit="us",
+            reach=reach,
+            better="less",
+            details={"calls": calls},
+        )
 
 
 @benchmark("telemetry", "full life with metrics and OTLP on against off, runs alternating")
 def telemetry(budget: Budget) -> Iterator[Finding]:
     rates: dict[bool, list[float]] = {False: [], True: []}
+    cpu_us: dict[bool, list[float]] = {False: [], True: []}
     for on in (False, True, True, False, False, True):
         # Nobody listens at that address: an absent collector is the harder case.
         if on:
-            steady, _ = measure_life(
+            steady, server_us = measure_life(
                 Life(),
                 budget,
                 metrics=True,
@@ -56,8 +78,9 @@ def telemetry(budget: Budget) -> Iterator[Finding]:
                 telemetry__metrics_interval_ms=1_000,
             )
         else:
-            steady, _ = measure_life(Life(), budget)
+            steady, server_us = measure_life(Life(), budget)
         rates[on].append(steady.acked_per_s)
+        cpu_us[on].append(server_us)
     on_rate, off_rate = (sorted(rates[on])[1] for on in (True, False))
     yield Finding(
         benchmark="telemetry",
@@ -65,7 +88,12 @@ def telemetry(budget: Budget) -> Iterator[Finding]:
         value=on_rate / off_rate,
         unit="",
         reach=0.97,
-        details={"on/s": on_rate, "off/s": off_rate},
+        details={
+            "on/s": on_rate,
+            "off/s": off_rate,
+            "server us/msg": sorted(cpu_us[True])[1],
+            "off": sorted(cpu_us[False])[1],
+        },
     )
 
 
