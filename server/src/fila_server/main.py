@@ -16,6 +16,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import NoReturn
 
@@ -23,13 +24,16 @@ import click
 import structlog
 import uvloop
 
-from fila_server import config, errors, logs
+from fila_server import commands, config, errors, logs
 from fila_server.broker import Broker, Engine
 from fila_server.config import LoadedConfig
+from fila_server.hooks.stage import HookStage
 from fila_server.redis import server as redis_server
 from fila_server.rpc.server import RpcServer
 from fila_server.scripting import start_with_hooks
 from fila_server.settings import Address, Config
+from fila_server.telemetry.series import HookReading
+from fila_server.telemetry.service import Telemetry
 
 log = structlog.get_logger("fila_server.main")
 
@@ -145,11 +149,13 @@ async def serve(engine: Engine, settings: Config) -> None:
     stopping = asyncio.Event()
     _listen_for_signals(stopping)
     broker = Broker(engine, outstanding_calls_max=settings.scheduler.outstanding_calls_max)
-    await start_with_hooks(broker, settings.lua)
+    hooks = await start_with_hooks(broker, settings.lua)
+    telemetry = _telemetry(broker, hooks)
     rpc = RpcServer(broker, settings)
     redis: redis_server.Server | None = None
     try:
         rpc.bind()
+        metrics_port = await telemetry.start_page(settings.metrics.listen_addr)
         if settings.redis.enabled:
             # The last port to be bound, and it answers at once: by then every port is held.
             redis = await redis_server.start(
@@ -159,10 +165,25 @@ async def serve(engine: Engine, settings: Config) -> None:
         await broker.stop()
         raise
     await rpc.serve()
-    _report_start(settings, rpc, redis)
+    telemetry.start_export(
+        endpoint=settings.telemetry.otlp_endpoint,
+        service_name=settings.telemetry.service_name,
+        interval_ms=settings.telemetry.metrics_interval_ms,
+    )
+    _report_start(settings, rpc, redis, metrics_port)
     _calm_the_collector()
     await stopping.wait()
-    await _drain(broker, rpc, redis)
+    await _drain(broker, rpc, redis, telemetry)
+
+
+def _telemetry(broker: Broker, hooks: HookStage) -> Telemetry:
+    def ask() -> Awaitable[bytes]:
+        return broker.call(commands.METRICS, b"")
+
+    def readings() -> list[HookReading]:
+        return [HookReading(queue, status) for queue in hooks.queues() for status in hooks.status(queue)]
+
+    return Telemetry(ask, readings)
 
 
 def _calm_the_collector() -> None:
@@ -174,20 +195,27 @@ def _calm_the_collector() -> None:
     gc.set_threshold(20_000, 20, 100)
 
 
-def _report_start(settings: Config, rpc: RpcServer, redis: redis_server.Server | None) -> None:
+def _report_start(
+    settings: Config, rpc: RpcServer, redis: redis_server.Server | None, metrics_port: int
+) -> None:
     addresses = {"grpc": f"{settings.server.listen_addr.rpartition(':')[0]}:{rpc.port}"}
     _warn_if_open("server.listen_addr", settings.server.listen_addr)
     if redis is not None:
         addresses["redis"] = f"{redis.address[0]}:{redis.address[1]}"
         _warn_if_open("redis.bind_address", settings.redis.bind_address)
+    if metrics_port:
+        addresses["metrics"] = f"{settings.metrics.listen_addr.rpartition(':')[0]}:{metrics_port}"
     log.info("server.started", pid=os.getpid(), **addresses)
 
 
-async def _drain(broker: Broker, rpc: RpcServer, redis: redis_server.Server | None) -> None:
+async def _drain(
+    broker: Broker, rpc: RpcServer, redis: redis_server.Server | None, telemetry: Telemetry
+) -> None:
     """Take nothing new, finish what is in hand, sync."""
     started_s = time.monotonic()
     log.info("server.draining")
     await rpc.say_not_serving()
+    await telemetry.stop()  # while the core still answers it
     closing = [asyncio.ensure_future(rpc.stop(CALLS_FINISH_S + 1))]
     if redis is not None:
         closing.append(asyncio.ensure_future(redis.close()))

@@ -18,6 +18,7 @@ from fila_server import commands, errors
 from fila_server.broker import Broker, shutting_down
 from fila_server.rpc.status import abort, hidden
 from fila_server.stream import Stream
+from fila_server.telemetry.tracing import with_trace_context
 
 SERVICE = "fila.v1.FilaService"
 
@@ -34,11 +35,10 @@ Context = aio.ServicerContext[Any, bytes]
 UnaryHandler = Callable[[bytes, Context], Awaitable[bytes]]
 
 
-def handlers(broker: Broker) -> grpc.GenericRpcHandler:
+def handlers(broker: Broker, headers_max: int) -> grpc.GenericRpcHandler:
     """Every method of the service, registered on raw bytes."""
     service = _Service(broker)
     unary = {
-        "Enqueue": commands.ENQUEUE,
         "EnqueueBatch": commands.ENQUEUE_BATCH,
         "Ack": commands.ACK,
         "Nack": commands.NACK,
@@ -49,6 +49,7 @@ def handlers(broker: Broker) -> grpc.GenericRpcHandler:
     methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
         name: grpc.unary_unary_rpc_method_handler(unary_handler(broker, kind)) for name, kind in unary.items()
     }
+    methods["Enqueue"] = grpc.unary_unary_rpc_method_handler(enqueue_handler(broker, headers_max))
     methods["Lease"] = grpc.unary_unary_rpc_method_handler(service.lease)
     methods["EnqueueStream"] = grpc.stream_stream_rpc_method_handler(service.enqueue_stream)
     methods["Consume"] = grpc.unary_stream_rpc_method_handler(service.consume)
@@ -63,6 +64,22 @@ def unary_handler(broker: Broker, kind: int) -> UnaryHandler:
     async def handle(request: bytes, context: Context) -> bytes:
         try:
             return await call(kind, request)
+        except Exception as error:
+            await abort(context, error)
+
+    return handle
+
+
+def enqueue_handler(broker: Broker, headers_max: int) -> UnaryHandler:
+    """As `unary_handler`; the trace context of the call goes with the message."""
+    call = broker.call
+
+    async def handle(request: bytes, context: Context) -> bytes:
+        try:
+            metadata = context.invocation_metadata()
+            if metadata is not None:
+                request = with_trace_context(request, metadata, headers_max)
+            return await call(commands.ENQUEUE, request)
         except Exception as error:
             await abort(context, error)
 

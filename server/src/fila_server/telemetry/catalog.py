@@ -1,0 +1,202 @@
+"""Every metric there is: name, kind, unit, attributes, and what it says. docs/telemetry.md repeats this table.
+
+Names follow OpenTelemetry. Its messaging conventions speak of clients, so what only a broker knows is under `fila.`;
+its attributes are used where one fits: the queue is `messaging.destination.name`, the channel
+`messaging.consumer.group.name`. In Prometheus dots become underscores, units and `_total` are appended.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+QUEUE: Final = "messaging.destination.name"
+CHANNEL: Final = "messaging.consumer.group.name"
+FAIRNESS_KEY: Final = "fila.fairness_key"
+THROTTLE_KEY: Final = "fila.throttle_key"
+CAUSE: Final = "fila.wait.cause"
+REASON: Final = "error.type"
+HOOK: Final = "fila.hook"
+
+OTHER_KEYS: Final = "~other"
+"""The fairness key under which the keys are counted that have no series of their own."""
+
+_UNIT_WORDS = {"s": "seconds", "By": "bytes", "1": "ratio"}
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One row of the table."""
+
+    name: str
+    kind: Kind
+    unit: str
+    description: str
+    attributes: tuple[str, ...] = ()
+
+    @property
+    def prometheus_name(self) -> str:
+        """As OpenTelemetry's rules translate it."""
+        name = re.sub(r"[^a-zA-Z0-9_]", "_", self.name)
+        word = "per_second" if self.unit.endswith("/s") else _UNIT_WORDS.get(self.unit, "")
+        if word and not name.endswith(f"_{word}") and not (self.unit == "1" and self.kind == "counter"):
+            name = f"{name}_{word}"
+        return f"{name}_total" if self.kind == "counter" else name
+
+
+def _counter(name: str, unit: str, description: str, *attributes: str) -> Metric:
+    return Metric(name, "counter", unit, description, attributes)
+
+
+def _gauge(name: str, unit: str, description: str, *attributes: str) -> Metric:
+    return Metric(name, "gauge", unit, description, attributes)
+
+
+def _histogram(name: str, unit: str, description: str, *attributes: str) -> Metric:
+    return Metric(name, "histogram", unit, description, attributes)
+
+
+# --- a queue's messages: what happened to them ------------------------------------------------------------------
+ENQUEUED = _counter("fila.messages.enqueued", "{message}", "Messages stored.", QUEUE)
+DELIVERED = _counter("fila.messages.delivered", "{message}", "Messages leased to a consumer.", QUEUE)
+ACKED = _counter("fila.messages.acked", "{message}", "Messages acked.", QUEUE)
+NACKED = _counter("fila.messages.nacked", "{message}", "Messages nacked.", QUEUE)
+EXPIRED = _counter(
+    "fila.messages.expired", "{message}", "Leases that ran into their visibility timeout.", QUEUE
+)
+DEAD_LETTERED = _counter("fila.messages.dead_lettered", "{message}", "Messages moved to the DLQ.", QUEUE)
+REDRIVEN = _counter("fila.messages.redriven", "{message}", "Dead letters moved back from this DLQ.", QUEUE)
+RELEASED = _counter(
+    "fila.messages.released", "{message}", "Deliveries given back unwritten when a consumer left.", QUEUE
+)
+TTL_DROPPED = _counter(
+    "fila.messages.ttl_expired", "{message}", "Messages whose time to live ended before a lease.", QUEUE
+)
+HARD_DROPPED = _counter(
+    "fila.messages.retention_dropped", "{message}", "Unfinished messages dropped by hard retention.", QUEUE
+)
+QUEUE_REFUSED = _counter("fila.queue.refused", "{message}", "Messages this queue did not take.", QUEUE)
+STALE_ACKS = _counter("fila.acks.stale", "{ack}", "Acks and nacks of a lease that was over.", QUEUE)
+CLAMPED = _counter(
+    "fila.routing.clamped", "{message}", "Weights or costs out of bounds that were clamped.", QUEUE
+)
+LATENCY = _histogram("fila.delivery.latency", "s", "From enqueue to delivery, each attempt counted.", QUEUE)
+
+# --- a queue's state --------------------------------------------------------------------------------------------
+DEPTH = _gauge("fila.queue.depth", "{message}", "Messages pending in some channel.", QUEUE)
+IN_FLIGHT = _gauge("fila.queue.in_flight", "{message}", "Messages leased in some channel.", QUEUE)
+STORED_BYTES = _gauge("fila.queue.stored", "By", "Bytes of headers and payloads stored.", QUEUE)
+QUEUE_KEYS = _gauge("fila.queue.keys", "{key}", "Fairness keys with messages or a policy.", QUEUE)
+OLDEST = _gauge(
+    "fila.queue.oldest_age", "s", "Age of the oldest stored frame while anything is unfinished.", QUEUE
+)
+QUEUES = _gauge("fila.queues", "{queue}", "Queues, dead-letter queues included.")
+
+# --- channels ---------------------------------------------------------------------------------------------------
+READY = _gauge(
+    "fila.channel.ready", "{message}", "Messages ready, held by a throttle or not.", QUEUE, CHANNEL
+)
+DELAYED = _gauge("fila.channel.delayed", "{message}", "Messages under a delay or a backoff.", QUEUE, CHANNEL)
+CHANNEL_IN_FLIGHT = _gauge("fila.channel.in_flight", "{message}", "Messages leased.", QUEUE, CHANNEL)
+CONSUMERS = _gauge("fila.channel.consumers", "{consumer}", "Streams that consume.", QUEUE, CHANNEL)
+WAITING_PULLS = _gauge(
+    "fila.channel.waiting_pulls", "{call}", "Lease calls that wait for messages.", QUEUE, CHANNEL
+)
+ACTIVE_KEYS = _gauge(
+    "fila.channel.active_keys", "{key}", "Fairness keys with pending messages.", QUEUE, CHANNEL
+)
+ROUNDS = _counter(
+    "fila.scheduler.rounds", "{round}", "Rounds begun; skipped ones are not counted.", QUEUE, CHANNEL
+)
+SERVED = _counter("fila.channel.served_cost", "{cost}", "Cost delivered.", QUEUE, CHANNEL)
+WAITED = _counter(
+    "fila.channel.wait", "s", "Waiting, summed over messages, by what they waited for.", QUEUE, CHANNEL, CAUSE
+)
+
+# --- the busiest fairness keys ----------------------------------------------------------------------------------
+_KEY = (QUEUE, CHANNEL, FAIRNESS_KEY)
+KEY_DELIVERED = _counter("fila.key.delivered", "{message}", "Messages of the key delivered.", *_KEY)
+KEY_SERVED = _counter("fila.key.served_cost", "{cost}", "Cost of the key delivered.", *_KEY)
+KEY_WAITED = _counter("fila.key.wait", "s", "Waiting, summed over its messages, by cause.", *_KEY, CAUSE)
+KEY_RATIO = _gauge(
+    "fila.key.fair_share", "1", "Last hour's served cost for each unit it was due; 1 is fair.", *_KEY
+)
+KEY_PENDING = _gauge("fila.key.pending", "{message}", "Pending messages of the key.", *_KEY)
+KEY_IN_FLIGHT = _gauge("fila.key.in_flight", "{message}", "Leased messages of the key.", *_KEY)
+KEY_OLDEST = _gauge("fila.key.oldest_age", "s", "Age of the key's next ready message.", *_KEY)
+
+# --- token buckets ----------------------------------------------------------------------------------------------
+TOKENS = _gauge("fila.throttle.tokens", "{token}", "Tokens in the bucket now.", THROTTLE_KEY)
+THROTTLE_RATE = _gauge("fila.throttle.rate", "{token}/s", "Its configured rate.", THROTTLE_KEY)
+THROTTLE_WAITING = _gauge("fila.throttle.waiting", "{subqueue}", "Sub-queues in its line.", THROTTLE_KEY)
+PASSED = _counter("fila.throttle.passed", "{message}", "Deliveries that took a token.", THROTTLE_KEY)
+HELD = _counter("fila.throttle.held", "{wait}", "Times a sub-queue stepped into its line.", THROTTLE_KEY)
+
+# --- hooks ------------------------------------------------------------------------------------------------------
+HOOK_RUNS = _counter("fila.hook.runs", "{call}", "Calls of the script.", QUEUE, HOOK)
+HOOK_ERRORS = _counter("fila.hook.errors", "{call}", "Calls that failed.", QUEUE, HOOK)
+HOOK_FALLBACKS = _counter(
+    "fila.hook.fallbacks", "{message}", "Messages the policy decided instead.", QUEUE, HOOK
+)
+HOOK_HELD = _counter("fila.hook.held", "{message}", "Messages made to wait for the script.", QUEUE, HOOK)
+HOOK_BREAKER = _gauge(
+    "fila.hook.breaker_state",
+    "{state}",
+    "0 closed, 1 half open, 2 open: the script is not called.",
+    QUEUE,
+    HOOK,
+)
+HOOK_DURATION = _histogram("fila.hook.duration", "s", "How long a call took.", QUEUE, HOOK)
+
+# --- the core ---------------------------------------------------------------------------------------------------
+REFUSED = _counter("fila.messages.refused", "{message}", "Messages not taken, by the reason told.", REASON)
+REFUSED_CALLS = _counter("fila.requests.refused", "{request}", "Requests refused whole at the door.", REASON)
+PASSES = _counter("fila.scheduler.passes", "{pass}", "Passes of the scheduler thread.")
+COMMANDS = _counter("fila.scheduler.commands", "{command}", "Commands taken from the mailbox.")
+MAILBOX = _gauge("fila.scheduler.mailbox", "{command}", "Commands waiting in the mailbox.")
+MAILBOX_MAX = _gauge(
+    "fila.scheduler.mailbox_max", "{command}", "Commands the mailbox takes before it refuses."
+)
+LEASES = _gauge("fila.leases", "{lease}", "Leases that run.")
+ALL_CONSUMERS = _gauge("fila.consumers", "{consumer}", "Streams and waiting Lease calls.")
+TIMERS = _gauge("fila.timers", "{timer}", "Timers set: leases, delays, tokens, waiting calls.")
+ALL_KEYS = _gauge("fila.keys", "{key}", "Fairness keys in memory.")
+REMEMBERED_KEYS = _gauge("fila.keys.remembered", "{key}", "Keys whose last hour is kept for explain.")
+DECISIONS = _gauge("fila.failures.undecided", "{message}", "Failed messages whose hook is being asked.")
+EPOCHS = _counter("fila.commit.epochs", "{epoch}", "Group commits begun.")
+SYNC = _histogram("fila.commit.sync_duration", "s", "How long a sync of the write-ahead log took.")
+BATCH = _histogram("fila.commit.batch_size", "{message}", "Messages stored together by one pass.")
+STALLS = _counter("fila.storage.stalls", "{write}", "Writes the storage engine would not take at once.")
+LOADS = _counter("fila.storage.loads", "{frame}", "Frames read back from disk.")
+LOADED_BYTES = _counter("fila.storage.loaded", "By", "Bytes read back from disk.")
+EVICTIONS = _counter("fila.storage.evictions", "{frame}", "Frames put out of memory.")
+REWRITES = _counter(
+    "fila.storage.rewrites", "{frame}", "Frames written anew because few messages pinned them."
+)
+LOST_RANGES = _counter("fila.storage.lost_ranges", "{range}", "Ranges of offsets lost to damage.")
+LOST_MESSAGES = _counter("fila.storage.lost_messages", "{message}", "Messages lost to damage.")
+HOT_BYTES = _gauge("fila.storage.hot", "By", "Payload bytes in memory.")
+HOT_BYTES_MAX = _gauge("fila.storage.hot_max", "By", "Payload bytes kept in memory at most.")
+INDEX_BYTES = _gauge("fila.storage.index", "By", "Bytes of the index in memory.")
+MEMTABLE_BYTES = _gauge("fila.storage.memtables", "By", "Bytes in the storage engine's memtables.")
+DISK_FREE = _gauge("fila.storage.disk_free", "By", "Free bytes of the disk.")
+DISK_LEVEL = _gauge(
+    "fila.storage.disk_level", "{level}", "0 roomy, 1 low: enqueues are refused, 2 critical: every write is."
+)
+
+METRICS: Final[tuple[Metric, ...]] = tuple(value for value in globals().values() if isinstance(value, Metric))
+
+
+def reference_table() -> str:
+    """Return the table of docs/telemetry.md."""
+    lines = ["| Metric | Kind, unit | Attributes | Prometheus | Says |", "|---|---|---|---|---|"]
+    for metric in METRICS:
+        attributes = ", ".join(f"`{name}`" for name in metric.attributes)
+        lines.append(
+            f"| `{metric.name}` | {metric.kind}, `{metric.unit}` | {attributes} | `{metric.prometheus_name}` "
+            f"| {metric.description} |"
+        )
+    return "\n".join(lines) + "\n"

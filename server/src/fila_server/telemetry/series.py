@@ -1,0 +1,307 @@
+"""From a snapshot to points: what each metric says now, for whoever exports it.
+
+Both exporters read the same points, so they never disagree. A generator, one metric after the other: the
+Prometheus page is written in slices between which the loop serves others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from fila_server.telemetry import catalog as c
+from fila_server.telemetry.catalog import Metric
+from fila_server.telemetry.snapshot import WAIT_CAUSES, Channel, Key, Queue, Snapshot, text_of
+
+Attributes = dict[str, str]
+
+LATENCY_BUCKETS = 23
+"""Finite ones: 1 ms to 70 minutes, each twice the one before."""
+SYNC_BUCKETS = 24
+BATCH_BUCKETS = 14
+
+
+class Histogram(NamedTuple):
+    """Counts by upper bound; one more count than bounds."""
+
+    bounds: tuple[float, ...]
+    counts: tuple[int, ...]
+    total: float
+
+    @property
+    def observed(self) -> int:
+        return sum(self.counts)
+
+
+class Series(NamedTuple):
+    """One metric and its points."""
+
+    metric: Metric
+    points: list[tuple[Attributes, float]]
+    histograms: list[tuple[Attributes, Histogram]]
+
+
+class HookCounters(Protocol):
+    """As hooks/counters.py has them; telemetry and hooks do not import one another."""
+
+    runs: int
+    errors: int
+    fallbacks: int
+    held: int
+    duration_sum_ns: int
+    duration_counts: list[int]
+
+
+class HookStatus(Protocol):
+    """One script."""
+
+    @property
+    def hook(self) -> str: ...
+    @property
+    def breaker(self) -> str: ...
+    @property
+    def counters(self) -> HookCounters: ...
+
+
+@dataclass(frozen=True, slots=True)
+class HookReading:
+    """A queue's script at this moment."""
+
+    queue: str
+    status: HookStatus
+
+
+HookReader = Callable[[], Sequence[HookReading]]
+
+_BREAKER_STATES = {"closed": 0, "half_open": 1, "open": 2}
+
+
+@dataclass(slots=True)
+class OtherKeys:
+    """What the keys without a series of their own add up to.
+
+    Keys come into and go out of the busiest thousand, and a counter must not go down for that. So what counts is the
+    difference from reading to reading: the channel's, less that of the keys that were listed both times.
+    """
+
+    _channels: dict[tuple[bytes, bytes], tuple[float, ...]] = field(default_factory=dict)
+    _keys: dict[tuple[bytes, bytes, bytes], tuple[float, ...]] = field(default_factory=dict)
+    _others: dict[tuple[bytes, bytes], list[float]] = field(default_factory=dict)
+
+    def read(self, snapshot: Snapshot) -> dict[tuple[bytes, bytes], list[float]]:
+        """Return, for each channel: delivered, cost, and the four waits of the keys not listed, since the start."""
+        channels = {
+            (queue.name, channel.name): _channel_numbers(channel)
+            for queue in snapshot.queues
+            for channel in queue.channels
+        }
+        keys = {(key.queue, key.channel, key.fairness_key): _key_numbers(key) for key in snapshot.keys}
+        listed: dict[tuple[bytes, bytes], list[float]] = {}
+        for place, numbers in keys.items():
+            before = self._keys.get(place)
+            if before is not None:
+                sums = listed.setdefault(place[:2], [0.0] * len(numbers))
+                for i, number in enumerate(numbers):
+                    sums[i] += max(0.0, number - before[i])
+        for where, totals in channels.items():
+            earlier = self._channels.get(where, (0.0,) * len(totals))
+            if any(number < old for number, old in zip(totals, earlier, strict=True)):
+                earlier = (0.0,) * len(totals)  # deleted and made again
+            own = listed.get(where, [0.0] * len(totals))
+            others = self._others.setdefault(where, [0.0] * len(totals))
+            for i, total in enumerate(totals):
+                others[i] += max(0.0, total - earlier[i] - own[i])
+        self._channels, self._keys = channels, keys
+        self._others = {where: sums for where, sums in self._others.items() if where in channels}
+        return self._others
+
+
+def _channel_numbers(channel: Channel) -> tuple[float, ...]:
+    return (channel.delivered, channel.served / 1000, *(ms / 1000 for ms in channel.waited_ms))
+
+
+def _key_numbers(key: Key) -> tuple[float, ...]:
+    return (key.delivered, key.served / 1000, *(ms / 1000 for ms in key.totals[:4]))
+
+
+def all_series(snapshot: Snapshot, others: OtherKeys, hooks: Sequence[HookReading]) -> Iterator[Series]:
+    """Every metric of the catalog that has something to say."""
+    yield from _queues(snapshot)
+    yield from _channels(snapshot)
+    yield from _keys(snapshot, others)
+    yield from _buckets(snapshot)
+    yield from _hooks(hooks)
+    yield from _core(snapshot)
+
+
+def _plain(metric: Metric, points: list[tuple[Attributes, float]]) -> Series:
+    return Series(metric, points, [])
+
+
+def _one(metric: Metric, value: float) -> Series:
+    return Series(metric, [({}, value)], [])
+
+
+# --- queues and channels ------------------------------------------------------------------------------------------
+
+
+def _queues(snapshot: Snapshot) -> Iterator[Series]:
+    named: list[tuple[Attributes, Queue]] = [({c.QUEUE: text_of(q.name)}, q) for q in snapshot.queues]
+    counts: tuple[tuple[Metric, str], ...] = (
+        (c.ENQUEUED, "enqueued"), (c.DELIVERED, "delivered"), (c.ACKED, "acked"), (c.NACKED, "nacked"),
+        (c.EXPIRED, "expired"), (c.DEAD_LETTERED, "dead_lettered"), (c.REDRIVEN, "redriven"),
+        (c.RELEASED, "released"), (c.TTL_DROPPED, "ttl_dropped"), (c.HARD_DROPPED, "hard_dropped"),
+        (c.QUEUE_REFUSED, "refused"), (c.STALE_ACKS, "stale_acks"), (c.CLAMPED, "clamped"),
+    )  # fmt: skip
+    for metric, counter in counts:
+        yield _plain(metric, [(attributes, getattr(queue.counts, counter)) for attributes, queue in named])
+    yield _plain(c.DEPTH, [(attributes, queue.depth) for attributes, queue in named])
+    yield _plain(c.IN_FLIGHT, [(attributes, queue.in_flight) for attributes, queue in named])
+    yield _plain(c.STORED_BYTES, [(attributes, queue.stored_bytes) for attributes, queue in named])
+    yield _plain(c.QUEUE_KEYS, [(attributes, queue.keys) for attributes, queue in named])
+    yield _plain(c.OLDEST, [(attributes, queue.oldest_ms / 1000) for attributes, queue in named])
+    yield Series(
+        c.LATENCY,
+        [],
+        [
+            (attributes, _by_bit_length(queue.latency, LATENCY_BUCKETS, 0.001, queue.latency_ms / 1000))
+            for attributes, queue in named
+        ],
+    )
+
+
+def _channels(snapshot: Snapshot) -> Iterator[Series]:
+    named: list[tuple[Attributes, Channel]] = [
+        ({c.QUEUE: text_of(queue.name), c.CHANNEL: text_of(channel.name)}, channel)
+        for queue in snapshot.queues
+        for channel in queue.channels
+    ]
+    numbers: tuple[tuple[Metric, str], ...] = (
+        (c.READY, "ready"), (c.DELAYED, "delayed"), (c.CHANNEL_IN_FLIGHT, "in_flight"),
+        (c.CONSUMERS, "consumers"), (c.WAITING_PULLS, "waiting_pulls"), (c.ACTIVE_KEYS, "active_keys"),
+        (c.ROUNDS, "rounds"),
+    )  # fmt: skip
+    for metric, number in numbers:
+        yield _plain(metric, [(attributes, getattr(channel, number)) for attributes, channel in named])
+    yield _plain(c.SERVED, [(attributes, channel.served / 1000) for attributes, channel in named])
+    yield _plain(
+        c.WAITED,
+        [
+            (attributes | {c.CAUSE: cause}, ms / 1000)
+            for attributes, channel in named
+            for cause, ms in zip(WAIT_CAUSES, channel.waited_ms, strict=True)
+        ],
+    )
+
+
+# --- the busiest keys and buckets ---------------------------------------------------------------------------------
+
+
+def _keys(snapshot: Snapshot, others: OtherKeys) -> Iterator[Series]:
+    named = [
+        (_key_attributes(key.queue, key.channel, text_of(key.fairness_key)), key) for key in snapshot.keys
+    ]
+    rows = [(attributes, _key_numbers(key)) for attributes, key in named]
+    rows += [
+        (_key_attributes(queue, channel, c.OTHER_KEYS), tuple(sums))
+        for (queue, channel), sums in others.read(snapshot).items()
+        if any(sums)
+    ]
+    yield _plain(c.KEY_DELIVERED, [(attributes, numbers[0]) for attributes, numbers in rows])
+    yield _plain(c.KEY_SERVED, [(attributes, numbers[1]) for attributes, numbers in rows])
+    yield _plain(
+        c.KEY_WAITED,
+        [
+            (attributes | {c.CAUSE: cause}, waited_s)
+            for attributes, numbers in rows
+            for cause, waited_s in zip(WAIT_CAUSES, numbers[2:], strict=True)
+        ],
+    )
+    yield _plain(c.KEY_RATIO, [(attributes, key.share_ratio) for attributes, key in named])
+    yield _plain(c.KEY_PENDING, [(attributes, key.pending) for attributes, key in named])
+    yield _plain(c.KEY_IN_FLIGHT, [(attributes, key.in_flight) for attributes, key in named])
+    yield _plain(c.KEY_OLDEST, [(attributes, key.oldest_ms / 1000) for attributes, key in named])
+
+
+def _key_attributes(queue: bytes, channel: bytes, fairness_key: str) -> Attributes:
+    return {c.QUEUE: text_of(queue), c.CHANNEL: text_of(channel), c.FAIRNESS_KEY: fairness_key}
+
+
+def _buckets(snapshot: Snapshot) -> Iterator[Series]:
+    named = [({c.THROTTLE_KEY: text_of(bucket.throttle_key)}, bucket) for bucket in snapshot.buckets]
+    yield _plain(c.TOKENS, [(attributes, bucket.tokens) for attributes, bucket in named])
+    yield _plain(c.THROTTLE_RATE, [(attributes, bucket.rate) for attributes, bucket in named])
+    yield _plain(c.THROTTLE_WAITING, [(attributes, bucket.waiting) for attributes, bucket in named])
+    yield _plain(c.PASSED, [(attributes, bucket.passed) for attributes, bucket in named])
+    yield _plain(c.HELD, [(attributes, bucket.held) for attributes, bucket in named])
+
+
+# --- hooks --------------------------------------------------------------------------------------------------------
+
+HOOK_BOUNDS_NS: tuple[int, ...] = (
+    2_000, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000,
+)  # fmt: skip
+"""hooks.counters.DURATION_BOUNDS_NS; a test holds the two together."""
+
+
+def _hooks(readings: Sequence[HookReading]) -> Iterator[Series]:
+    named = [({c.QUEUE: reading.queue, c.HOOK: reading.status.hook}, reading.status) for reading in readings]
+    yield _plain(c.HOOK_RUNS, [(attributes, status.counters.runs) for attributes, status in named])
+    yield _plain(c.HOOK_ERRORS, [(attributes, status.counters.errors) for attributes, status in named])
+    yield _plain(c.HOOK_FALLBACKS, [(attributes, status.counters.fallbacks) for attributes, status in named])
+    yield _plain(c.HOOK_HELD, [(attributes, status.counters.held) for attributes, status in named])
+    yield _plain(
+        c.HOOK_BREAKER, [(attributes, _BREAKER_STATES[status.breaker]) for attributes, status in named]
+    )
+    bounds = tuple(bound / 1e9 for bound in HOOK_BOUNDS_NS)
+    yield Series(
+        c.HOOK_DURATION,
+        [],
+        [
+            (
+                attributes,
+                Histogram(bounds, tuple(s.counters.duration_counts), s.counters.duration_sum_ns / 1e9),
+            )
+            for attributes, s in named
+        ],
+    )
+
+
+# --- the core -----------------------------------------------------------------------------------------------------
+
+
+def _core(snapshot: Snapshot) -> Iterator[Series]:
+    totals = snapshot.totals
+    by_reason: dict[str, int] = {}
+    for reason, count in snapshot.refused:
+        by_reason[text_of(reason)] = by_reason.get(text_of(reason), 0) + count
+    yield _plain(c.REFUSED, [({c.REASON: reason}, count) for reason, count in by_reason.items()])
+    yield _plain(
+        c.REFUSED_CALLS,
+        [({c.REASON: "OVERLOADED"}, totals.refused_mailbox), ({c.REASON: "INVALID"}, totals.malformed)],
+    )
+    for metric, value in (
+        (c.QUEUES, snapshot.queue_count), (c.PASSES, totals.passes), (c.COMMANDS, totals.commands),
+        (c.MAILBOX, totals.mailbox), (c.MAILBOX_MAX, totals.mailbox_capacity), (c.LEASES, totals.leases),
+        (c.ALL_CONSUMERS, totals.consumers), (c.TIMERS, totals.timers), (c.ALL_KEYS, totals.keys),
+        (c.REMEMBERED_KEYS, totals.remembered_keys), (c.DECISIONS, totals.decisions), (c.EPOCHS, totals.epochs),
+        (c.STALLS, totals.stalls), (c.LOADS, totals.loads), (c.LOADED_BYTES, totals.loads_bytes),
+        (c.EVICTIONS, totals.evictions), (c.REWRITES, totals.rewrites), (c.LOST_RANGES, totals.lost_ranges),
+        (c.LOST_MESSAGES, totals.lost_messages), (c.HOT_BYTES, totals.hot_bytes),
+        (c.HOT_BYTES_MAX, totals.hot_bytes_max), (c.INDEX_BYTES, totals.index_bytes),
+        (c.MEMTABLE_BYTES, totals.memtable_bytes), (c.DISK_FREE, totals.disk_free_bytes),
+        (c.DISK_LEVEL, totals.disk_level),
+    ):  # fmt: skip
+        yield _one(metric, value)
+    sync = _by_bit_length(snapshot.sync_us, SYNC_BUCKETS, 1e-6, snapshot.sync_us_sum / 1e6)
+    yield Series(c.SYNC, [], [({}, sync)])
+    # Whole numbers: of bit length n are those up to 2^n - 1.
+    batch = _by_bit_length(snapshot.batch, BATCH_BUCKETS, 1, snapshot.batch_messages)
+    yield Series(c.BATCH, [], [({}, batch._replace(bounds=tuple(bound - 1 for bound in batch.bounds)))])
+
+
+def _by_bit_length(counts: Sequence[int], buckets: int, unit: float, total: float) -> Histogram:
+    """counts[i]: how many had a whole number of units of bit length i, so less than 2^i units."""
+    bounds = tuple(unit * 2**i for i in range(buckets))
+    return Histogram(bounds, (*counts[:buckets], sum(counts[buckets:])), total)

@@ -1,0 +1,92 @@
+"""Telemetry as main.py sees it: start what the configuration asks for, stop it without waiting for anybody."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.metadata
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING
+
+import structlog
+
+from fila_server.errors import PortTaken
+from fila_server.settings import Address, AddressOrOff
+from fila_server.telemetry.prometheus import MetricsPage
+from fila_server.telemetry.series import HookReader, OtherKeys, Series, all_series
+from fila_server.telemetry.snapshot import Snapshot
+from fila_server.telemetry.source import SnapshotSource
+
+if TYPE_CHECKING:
+    from fila_server.telemetry.otlp import OtlpExport
+
+log = structlog.get_logger("fila_server.telemetry")
+
+STOP_S_MAX = 1.0
+"""How long a stop waits for the last export; the drain has its own ten seconds to keep."""
+
+
+class Telemetry:
+    """The metrics page and the OTLP export, as far as they are configured."""
+
+    def __init__(self, ask: Callable[[], Awaitable[bytes]], hooks: HookReader = tuple) -> None:
+        """`ask` sends METRICS to the core and gives the answer. Call on the loop."""
+        self._hooks = hooks
+        self._source = SnapshotSource(ask, hooks)
+        self._page: MetricsPage | None = None
+        self._otlp: OtlpExport | None = None
+
+    async def start_page(self, address: AddressOrOff) -> int:
+        """Hold the port of the metrics page; 0 when it is turned off."""
+        if not address:
+            return 0
+        # The page and OTLP differ in when they look, so each adds up its own "other" keys.
+        others = OtherKeys()
+
+        def series(snapshot: Snapshot) -> Iterator[Series]:
+            return all_series(snapshot, others, self._hooks())
+
+        self._page = MetricsPage(self._source.snapshot, series)
+        try:
+            await self._page.start(Address(address).host, Address(address).port)
+        except OSError as error:
+            raise PortTaken("metrics.listen_addr", address, (error.strerror or str(error)).lower()) from error
+        return self._page.port
+
+    def start_export(self, *, endpoint: str, service_name: str, interval_ms: int) -> None:
+        """Begin to send, unless there is nowhere to send to."""
+        if not endpoint:
+            return
+        from fila_server.telemetry.otlp import OtlpExport  # a quarter of a second nobody else should pay
+
+        self._otlp = OtlpExport(
+            self._source.series_from_thread,
+            endpoint=endpoint,
+            service_name=service_name,
+            service_version=_version(),
+            interval_ms=interval_ms,
+        )
+        log.info("telemetry.exporting", endpoint=endpoint, interval_ms=interval_ms)
+
+    async def stop(self) -> None:
+        """Send a last time and close; a collector that does not answer is left behind."""
+        if self._page is not None:
+            await self._page.stop()
+        if self._otlp is None:
+            return
+        loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+
+        def done() -> None:
+            with contextlib.suppress(RuntimeError):  # later than STOP_S_MAX the loop may be closed
+                loop.call_soon_threadsafe(stopped.set)
+
+        self._otlp.stop(done)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopped.wait(), STOP_S_MAX)
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("fila-server")
+    except importlib.metadata.PackageNotFoundError:
+        return "0"

@@ -1,0 +1,168 @@
+"""The core's numbers at one moment, as core/metrics.pyx writes them. The order of the fields is the contract."""
+
+from __future__ import annotations
+
+import msgspec
+
+SNAPSHOT_VERSION = 1
+
+
+class Totals(msgspec.Struct, array_like=True, frozen=True):
+    """Of the whole broker."""
+
+    passes: int
+    commands: int
+    epochs: int
+    syncs: int
+    frames_in: int
+    messages_in: int
+    refused_mailbox: int
+    malformed: int
+    loads: int
+    loads_bytes: int
+    evictions: int
+    rewrites: int
+    stalls: int
+    lost_ranges: int
+    lost_messages: int
+    hot_bytes: int
+    hot_bytes_max: int
+    index_bytes: int
+    memtable_bytes: int
+    disk_level: int
+    disk_free_bytes: int
+    keys: int
+    leases: int
+    consumers: int
+    timers: int
+    mailbox: int
+    mailbox_capacity: int
+    decisions: int
+    remembered_keys: int
+
+
+class QueueCounts(msgspec.Struct, array_like=True, frozen=True):
+    """What happened in one queue since the server started."""
+
+    enqueued: int
+    delivered: int
+    acked: int
+    nacked: int
+    expired: int
+    dead_lettered: int
+    redriven: int
+    stale_acks: int
+    ttl_dropped: int
+    hard_dropped: int
+    clamped: int
+    refused: int
+    released: int
+
+
+class Channel(msgspec.Struct, array_like=True, frozen=True):
+    """One view of a queue."""
+
+    name: bytes
+    ready: int
+    delayed: int
+    in_flight: int
+    consumers: int
+    waiting_pulls: int
+    has_room: int
+    active_keys: int
+    rounds: int
+    delivered: int
+    acked: int
+    served: int
+    """Cost, in thousandths."""
+    served_last_hour: float
+    waited_ms: tuple[float, float, float, float]
+    """Message-milliseconds, in the order of WAIT_CAUSES."""
+
+
+class Queue(msgspec.Struct, array_like=True, frozen=True):
+    """One queue."""
+
+    name: bytes
+    depth: int
+    in_flight: int
+    stored_bytes: int
+    keys: int
+    oldest_ms: int
+    counts: QueueCounts
+    latency: list[int]
+    """Deliveries by the bit length of the milliseconds they waited."""
+    latency_ms: int
+    channels: list[Channel]
+
+
+class Key(msgspec.Struct, array_like=True, frozen=True):
+    """One of the busiest fairness keys, in one channel."""
+
+    queue: bytes
+    channel: bytes
+    fairness_key: bytes
+    delivered: int
+    served_last_hour: float
+    due_last_hour: float
+    pending: int
+    in_flight: int
+    weight: int
+    oldest_ms: int
+    totals: tuple[float, float, float, float, float, float]
+    """Message-milliseconds in the order of WAIT_CAUSES, then cost served and cost due, in thousandths."""
+
+    @property
+    def served(self) -> float:
+        return self.totals[4]
+
+    @property
+    def share_ratio(self) -> float:
+        """What it was served within the hour for each unit it was due; 1 when it asked for nothing."""
+        return self.served_last_hour / self.due_last_hour if self.due_last_hour > 0 else 1.0
+
+
+class Bucket(msgspec.Struct, array_like=True, frozen=True):
+    """One token bucket that limits."""
+
+    throttle_key: bytes
+    tokens: float
+    rate: float
+    burst: float
+    passed: int
+    held: int
+    waiting: int
+
+
+class Snapshot(msgspec.Struct, array_like=True, frozen=True):
+    """All of it."""
+
+    version: int
+    totals: Totals
+    refused: list[tuple[bytes, int]]
+    sync_us: list[int]
+    """Syncs by the bit length of the microseconds they took."""
+    sync_us_sum: int
+    batch: list[int]
+    """Passes that stored messages, by the bit length of how many."""
+    batch_messages: int
+    queue_count: int
+    queues: list[Queue]
+    keys: list[Key]
+    buckets: list[Bucket]
+    quantum: int
+
+
+WAIT_CAUSES = ("no_consumer", "share", "throttle", "delay")
+
+_decoder = msgspec.msgpack.Decoder(Snapshot)
+
+
+def decode(payload: bytes) -> Snapshot:
+    """Read the answer to METRICS."""
+    return _decoder.decode(payload)
+
+
+def text_of(name: bytes) -> str:
+    """A name as a label's value. A hook may make a key of bytes that are no text; it stays tellable from others."""
+    return name.decode("utf-8", "backslashreplace")

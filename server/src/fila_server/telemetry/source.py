@@ -1,0 +1,54 @@
+"""Where exporters get their snapshots: one METRICS command to the core, shared by whoever asks at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from fila_server import errors
+from fila_server.telemetry.series import HookReader, HookReading, OtherKeys, Series, all_series
+from fila_server.telemetry.snapshot import Snapshot, decode
+
+SNAPSHOT_S_MAX = 5.0
+"""A scheduler that does not answer for so long has other troubles than its metrics."""
+
+
+class SnapshotSource:
+    """Reads the core. Every method but `series_from_thread` belongs to the loop's thread."""
+
+    def __init__(self, ask: Callable[[], Awaitable[bytes]], hooks: HookReader) -> None:
+        self._ask = ask
+        self._hooks = hooks
+        self._others = OtherKeys()
+        self._loop = asyncio.get_running_loop()
+        self._asking: asyncio.Task[bytes] | None = None
+
+    async def snapshot(self) -> Snapshot:
+        """Return the core's numbers of now. Raises errors.FilaServerError or TimeoutError."""
+        return decode(await self._packed())
+
+    def series_from_thread(self) -> list[Series]:
+        """Return every point, for another thread; none when the core does not answer, because it is stopping."""
+        asked = asyncio.run_coroutine_threadsafe(self._reading(), self._loop)
+        try:
+            packed, hooks = asked.result(SNAPSHOT_S_MAX + 1)
+        except (errors.FilaServerError, TimeoutError, asyncio.CancelledError):
+            asked.cancel()
+            return []
+        # Here and not on the loop, which has better things to do for these milliseconds.
+        return list(all_series(decode(packed), self._others, hooks))
+
+    async def _reading(self) -> tuple[bytes, Sequence[HookReading]]:
+        return await self._packed(), self._hooks()
+
+    async def _packed(self) -> bytes:
+        """Ask the core, or wait with those who asked already."""
+        if self._asking is None:
+            self._asking = asyncio.ensure_future(asyncio.wait_for(self._ask(), SNAPSHOT_S_MAX))
+            self._asking.add_done_callback(self._asked)
+        return await asyncio.shield(self._asking)
+
+    def _asked(self, asking: asyncio.Task[bytes]) -> None:
+        self._asking = None
+        if not asking.cancelled():
+            asking.exception()  # whoever waited has it; nobody left must not mean a warning
