@@ -123,6 +123,9 @@ class FakeEngine:
     def log_reader(self, request: bytes) -> FakeLogReader:
         return FakeLogReader(self.log_pieces, self.may_read_log)
 
+    def open_report(self) -> dict[str, int]:
+        return {}
+
     def start(self) -> None:
         self.started = True
 

@@ -141,7 +141,21 @@ def open_engine(settings: Config) -> Engine:
             f"data directory {data_dir} cannot be opened: {detail}. Check the disk, or restore a copy"
         ) from error
     log.info("store.recovered", data_dir=data_dir, took_ms=(time.monotonic_ns() - started_ns) // 1_000_000)
+    _report_losses(engine.open_report(), data_dir)
     return engine
+
+
+_NORMAL_AFTER_POWER_CUT = {"tail_bytes_dropped", "records_unsynced"}
+
+
+def _report_losses(report: dict[str, int], data_dir: str) -> None:
+    """Say what opening found: unsynced ends are normal after a power cut, all else is damage."""
+    unsynced = {name: count for name, count in report.items() if count and name in _NORMAL_AFTER_POWER_CUT}
+    damage = {name: count for name, count in report.items() if count and name not in _NORMAL_AFTER_POWER_CUT}
+    if unsynced:
+        log.info("store.unsynced_end_dropped", data_dir=data_dir, **unsynced)
+    if damage:
+        log.error("store.damage_found", data_dir=data_dir, **damage)
 
 
 async def serve(engine: Engine, settings: Config) -> None:

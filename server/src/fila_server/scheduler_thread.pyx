@@ -7,6 +7,7 @@
 None of them holds the GIL while it runs.
 """
 
+import os
 import threading
 
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
@@ -56,6 +57,13 @@ cdef extern from *:
 cdef enum:
     PARK_NS_MAX = 100000000             # looks around at least this often (scheduler.idle_timeout_ms)
     COMMIT_PARK_NS = 100000000
+
+
+def _give_up():
+    """The disk refused a sync: what was written may be gone, and a second try could lie. Stop as a crash would."""
+    os.write(2, b"fila-server: the disk refused to sync the log. Check the disk, then start again: "
+                b"what was answered before is recovered\n")
+    os._exit(1)
 
 
 cdef class Engine(CoreEngine):
@@ -108,6 +116,9 @@ cdef class Engine(CoreEngine):
                 if commit(self.core):
                     sync_took(self.core, fila_now(CLOCK_MONOTONIC) - began_ns)
                     mailbox_poke(self.core.mailbox)
+                elif self.core.sync_failed:
+                    with gil:
+                        _give_up()
                 else:
                     fila_futex_wait(&self.commit_word, 0, COMMIT_PARK_NS)
 

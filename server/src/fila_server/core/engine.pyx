@@ -448,6 +448,17 @@ cdef class CoreEngine:
 
         return LogReader(self, request)
 
+    def open_report(self):
+        """What opening found; all zero after a clean stop of a sound store."""
+        cdef Core* core = self.core
+        return {
+            "records_lost": core.store.wal.records_lost, "lost_ranges": core.counters.lost_ranges,
+            "salvaged_records": core.store.salvage.records, "salvage_gaps": core.store.salvage.gaps,
+            "salvage_tables_lost": core.store.salvage.tables_lost, "contents_healed_bytes": core.store.healed_bytes,
+            "contents_rebuilt": int(core.store.rebuilt),
+            "tail_bytes_dropped": core.store.wal.tail_bytes_dropped, "records_unsynced": core.store.wal.records_unsynced,
+        }
+
     def wal_report(self):
         """What opening found in the write-ahead log; all zero after a clean stop."""
         return {

@@ -361,9 +361,13 @@ cdef bint commit(Core* core) noexcept nogil:
     """Runs on the commit thread. What was written before `wanted` was read is on disk when it returns."""
     cdef StoreError error
     cdef uint64_t wanted = fila_load(&core.wanted)
+    cdef int status
     if wanted <= fila_load(&core.durable):
         return False
-    if store_sync(&core.store, &error) != STORE_OK:
+    status = store_sync(&core.store, &error)
+    if status == STORE_FULL:
+        return False                    # the engine has stopped writing and resumes by itself when there is room
+    if status != STORE_OK:
         core.sync_failed = True         # nothing can be promised any more; the thread's owner stops the server
         return False
     fila_store(&core.durable, wanted)

@@ -18,6 +18,9 @@ from fila_server.core.bucket cimport bucket_refill
 from fila_server.core.buffer cimport (
     Cursor, Slice, must_malloc, must_realloc, read_u64be, take_slice, take_u64be, take_u8, take_varint, take_zigzag,
 )
+from fila_server.core.damage cimport (
+    DamageScan, damage_scan_begin, damage_scan_end, damage_scan_next, damage_scan_valid,
+)
 from fila_server.core.frame_record cimport frame_record_read
 from fila_server.core.flows cimport flow_of, flow_reconsider
 from fila_server.core.frames cimport (
@@ -34,7 +37,6 @@ from fila_server.core.policy cimport queue_configure
 from fila_server.core.queues cimport channel_new, queue_new
 from fila_server.core.records cimport Times
 from fila_server.core.reveal cimport extra_add, slot_delay
-from fila_server.core.rocksdb cimport rocksdb_iterator_t
 from fila_server.core.slots cimport slot_count, slot_ready
 from fila_server.core.state cimport (
     Channel, DELAYED, DONE, Entry, Explicit, Flow, Frame, Key, LEASED, Lease, Queue, RETURNED, Share, Slot,
@@ -43,9 +45,8 @@ from fila_server.core.state cimport (
 from fila_server.core.waiting cimport LeaseGroup
 from fila_server.core.waiting cimport Dedup
 from fila_server.core.store cimport (
-    BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES, STORE_DAMAGED, STORE_NOT_FOUND,
-    STORE_OK, batch_delete, scan_free, scan_key, scan_next, scan_seek_first, scan_status, scan_valid, scan_value,
-    store_get, store_iterate,
+    BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES, STORE_DAMAGED,
+    STORE_OK, batch_delete, scan_key, scan_value, store_get,
 )
 from fila_server.core.timers cimport timer_set
 
@@ -375,39 +376,40 @@ cdef void _place(Core* core, Channel* channel) noexcept nogil:
 
 # --- all of it -----------------------------------------------------------------------------------
 
+cdef int _gaps(Core* core, DamageScan* scan) noexcept nogil:
+    """Damaged blocks were stepped over: counted, or the end of it where the owner wants that."""
+    cdef bint damaged = scan.gaps > 0
+    core.counters.lost_ranges += <uint64_t> scan.gaps
+    damage_scan_end(scan)
+    return STORE_DAMAGED if damaged and core.stop_on_damage else STORE_OK
+
+
 cdef int _scan(Core* core, int family, Map64* dlq_of) noexcept nogil:
-    cdef rocksdb_iterator_t* scan = store_iterate(&core.store, family, NULL)
+    cdef DamageScan scan
     cdef const char* key
     cdef const char* value
     cdef size_t key_length, length
-    cdef int status
-    scan_seek_first(scan)
-    while scan_valid(scan):
-        key = scan_key(scan, &key_length)
-        value = scan_value(scan, &length)
+    damage_scan_begin(&scan, &core.store, family)
+    while damage_scan_valid(&scan):
+        key = scan_key(scan.iterator, &key_length)
+        value = scan_value(scan.iterator, &length)
         _one(core, family, key, key_length, value, length, dlq_of)
-        scan_next(scan)
-    status = scan_status(&core.store, scan, &core.error)
-    scan_free(scan)
-    if status == STORE_DAMAGED:
-        core.counters.lost_ranges += 1
-        return STORE_DAMAGED if core.stop_on_damage else STORE_OK
-    return status
+        damage_scan_next(&scan)
+    return _gaps(core, &scan)
 
 
 cdef int _scan_index(Core* core) noexcept nogil:
-    cdef rocksdb_iterator_t* scan = store_iterate(&core.store, INDEX, NULL)
+    cdef DamageScan scan
     cdef const char* key
     cdef const char* value
     cdef size_t key_length, length
     cdef Queue* queue = NULL
     cdef Frame* frame
     cdef Times* times
-    cdef int status
-    scan_seek_first(scan)
-    while scan_valid(scan):
-        key = scan_key(scan, &key_length)
-        value = scan_value(scan, &length)
+    damage_scan_begin(&scan, &core.store, INDEX)
+    while damage_scan_valid(&scan):
+        key = scan_key(scan.iterator, &key_length)
+        value = scan_value(scan.iterator, &length)
         if key_length == 16:
             if queue == NULL or queue.number != read_u64be(key):
                 queue = <Queue*> map64_get(&core.queues_by_number, read_u64be(key))
@@ -420,13 +422,8 @@ cdef int _scan_index(Core* core) noexcept nogil:
                 else:
                     _frame_take(core, queue, frame, times)
                     free(times)
-        scan_next(scan)
-    status = scan_status(&core.store, scan, &core.error)
-    scan_free(scan)
-    if status == STORE_DAMAGED:
-        core.counters.lost_ranges += 1
-        return STORE_DAMAGED if core.stop_on_damage else STORE_OK
-    return status
+        damage_scan_next(&scan)
+    return _gaps(core, &scan)
 
 
 cdef void _settle_queue(Core* core, Queue* queue, Map64* dlq_of) noexcept nogil:
