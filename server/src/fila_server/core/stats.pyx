@@ -11,7 +11,7 @@ from fila_server.core.commands cimport EXPLAIN_KEY, GET_STATS, LIST_CHANNELS, LI
 from fila_server.core.enqueue cimport queue_find
 from fila_server.core.explain cimport explain_key
 from fila_server.core.frames cimport directory_first, entry_of, frame_enqueued_ms, frame_of, frame_offset, share_find
-from fila_server.core.maps cimport textmap_get, textmap_next
+from fila_server.core.maps cimport Map64, map64_free, map64_get, map64_init, map64_put, textmap_next
 from fila_server.core.queues cimport channel_need, queue_oldest
 from fila_server.core.ranking cimport Ranked, keep_largest, largest_first
 from fila_server.core.state cimport Channel, Flow, Frame, Key, Queue, Share, Slot, Subqueue, ThrottleKey, DONE
@@ -151,27 +151,65 @@ cdef void _keys(Core* core, Queue* queue, Channel* channel, uint32_t most, Buffe
     free(rows)
 
 
-cdef void _buckets(Core* core, uint32_t most, Buffer* b) noexcept nogil:
+cdef void _count_waiting(Map64* waiting, Key* key, Channel* channel) noexcept nogil:
+    """Add the key's messages to the buckets they name: address -> 1 + how many wait in its lines."""
+    cdef Flow* flow = key.flows
+    cdef Subqueue* sub
+    cdef ThrottleKey* bucket
+    cdef uint64_t before
+    cdef uint32_t i
+    while flow != NULL:
+        sub = flow.subqueues.first if flow.subqueues != NULL and (channel == NULL or flow.channel == channel) else NULL
+        while sub != NULL:
+            for i in range(sub.set.count):
+                bucket = sub.set.members[i]
+                before = <uint64_t> map64_get(waiting, <uint64_t> bucket)
+                if sub.line != NULL and sub.line.bucket == bucket:
+                    map64_put(waiting, <uint64_t> bucket, <void*> (max(before, 1) + sub.count))
+                elif before == 0 and bucket.limited:
+                    map64_put(waiting, <uint64_t> bucket, <void*> 1)
+            sub = sub.sibling
+        flow = flow.next_of_key
+
+
+cdef void _buckets(Core* core, Queue* queue, Channel* channel, uint32_t most, Buffer* b) noexcept nogil:
+    """The buckets that this queue's pending messages name, those with the longest lines first."""
+    cdef Map64 waiting
+    cdef Ranked* rows = <Ranked*> must_malloc(most * sizeof(Ranked))
     cdef uint32_t cursor = 0
+    cdef uint32_t count = 0
+    cdef uint32_t i
+    cdef Key* key
     cdef ThrottleKey* bucket
     cdef Buffer inner
-    buffer_init(&inner)
-    while most:
+    map64_init(&waiting)
+    while True:
+        key = <Key*> textmap_next(&queue.keys, &cursor)
+        if key == NULL:
+            break
+        _count_waiting(&waiting, key, channel)
+    cursor = 0
+    while waiting.count:
         bucket = <ThrottleKey*> textmap_next(&core.throttle_keys, &cursor)
         if bucket == NULL:
             break
-        if not bucket.limited:
-            continue
-        most -= 1
+        if map64_get(&waiting, <uint64_t> bucket) != NULL:
+            keep_largest(rows, &count, most, bucket, <uint64_t> map64_get(&waiting, <uint64_t> bucket) - 1)
+    largest_first(rows, count)
+    buffer_init(&inner)
+    for i in range(count):
+        bucket = <ThrottleKey*> rows[i].what
         bucket_refill(&bucket.bucket, core.mono_ns, bucket.waiting > 0)
         inner.length = 0
         put_text_field(&inner, 1, _text(bucket.text.bytes, bucket.text.length))
         put_double_field(&inner, 2, bucket.bucket.level)
         put_double_field(&inner, 3, bucket.bucket.rate)
         put_double_field(&inner, 4, bucket.bucket.burst)
-        put_number_field(&inner, 5, bucket.waiting)
+        put_number_field(&inner, 5, rows[i].rank)
         put_nested(b, 7, &inner)
     buffer_free(&inner)
+    map64_free(&waiting)
+    free(rows)
 
 
 cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
@@ -193,7 +231,7 @@ cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue)
         most = KEYS_MAX
     buffer_init(&b)
     _keys(core, queue, channel, most, &b, &active, &oldest)
-    _buckets(core, most, &b)
+    _buckets(core, queue, channel, most, &b)
     each = queue.channels
     while each != NULL:
         if channel == NULL or each == channel:

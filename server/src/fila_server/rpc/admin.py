@@ -3,7 +3,7 @@
 A method is a row of the table in `handlers`: its command, its request type, and its
 check. A few need more than a check: CreateQueue sends the complete config, UpdateQueue
 merges what its mask names into the config that is there, GetStats adds what the hooks
-counted, and Redrive is a walk of its own (redrive.py).
+counted, lists are sorted, and Redrive is a walk of its own (redrive.py).
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ def handlers(broker: Broker, limits: Limits) -> grpc.GenericRpcHandler:
     plain: dict[str, tuple[int, type[Message], Check]] = {
         "GetQueue": (commands.GET_QUEUE, pb.GetQueueRequest, check.queue),
         "DeleteQueue": (commands.DELETE_QUEUE, pb.DeleteQueueRequest, check.changed_queue),
-        "ListQueues": (commands.LIST_QUEUES, pb.ListQueuesRequest, check.nothing),
         "PurgeQueue": (commands.PURGE_QUEUE, pb.PurgeQueueRequest, check.view),
         "PeekMessages": (commands.PEEK_MESSAGES, pb.PeekMessagesRequest, check.peek),
         "SetConfig": (commands.SET_CONFIG, pb.SetConfigRequest, check.set_config),
@@ -45,7 +44,6 @@ def handlers(broker: Broker, limits: Limits) -> grpc.GenericRpcHandler:
         "ListConfig": (commands.LIST_CONFIG, pb.ListConfigRequest, check.prefix),
         "CreateChannel": (commands.CREATE_CHANNEL, pb.CreateChannelRequest, check.new_channel),
         "DeleteChannel": (commands.DELETE_CHANNEL, pb.DeleteChannelRequest, check.channel),
-        "ListChannels": (commands.LIST_CHANNELS, pb.ListChannelsRequest, check.queue),
         "SeekChannel": (commands.SEEK_CHANNEL, pb.SeekChannelRequest, check.seek),
         "PurgeChannel": (commands.PURGE_CHANNEL, pb.PurgeChannelRequest, check.view),
         "SetKeyPolicy": (commands.SET_KEY_POLICY, pb.SetKeyPolicyRequest, check.key_policy),
@@ -58,6 +56,8 @@ def handlers(broker: Broker, limits: Limits) -> grpc.GenericRpcHandler:
     }
     methods["CreateQueue"] = grpc.unary_unary_rpc_method_handler(_answering(queues.create))
     methods["UpdateQueue"] = grpc.unary_unary_rpc_method_handler(_answering(queues.update))
+    methods["ListQueues"] = grpc.unary_unary_rpc_method_handler(_answering(queues.list_queues))
+    methods["ListChannels"] = grpc.unary_unary_rpc_method_handler(_answering(queues.list_channels))
     methods["GetStats"] = grpc.unary_unary_rpc_method_handler(_answering(queues.stats))
     methods["Redrive"] = grpc.unary_unary_rpc_method_handler(_answering(queues.redrive))
     methods["ReadLog"] = grpc.unary_stream_rpc_method_handler(_reading_log(broker, check))
@@ -94,6 +94,19 @@ class _Queues:
                 queue=request.queue, config=config, update_mask=request.update_mask
             )
             return await self._broker.call(commands.UPDATE_QUEUE, complete.SerializeToString())
+
+    async def list_queues(self, frame: bytes) -> bytes:
+        parse(pb.ListQueuesRequest, frame)
+        listed = pb.ListQueuesResponse.FromString(await self._broker.call(commands.LIST_QUEUES, frame))
+        # The core has them in the order of its table.
+        listed.queues.sort(key=lambda queue: queue.name)
+        return listed.SerializeToString()
+
+    async def list_channels(self, frame: bytes) -> bytes:
+        self._check.queue(parse(pb.ListChannelsRequest, frame))
+        listed = pb.ListChannelsResponse.FromString(await self._broker.call(commands.LIST_CHANNELS, frame))
+        listed.channels.sort(key=lambda channel: channel.name)
+        return listed.SerializeToString()
 
     async def stats(self, frame: bytes) -> bytes:
         request = parse(pb.GetStatsRequest, frame)
