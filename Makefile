@@ -44,8 +44,8 @@ check: $(VENV)/.dev $(BUF) ## Formats, lint, types, import layers, contract, gen
 	$(BUF) format --diff --exit-code
 	@$(MAKE) --no-print-directory gen-check
 
-bench: build $(VENV)/.dev ## Measure, and print a table
-	python bench/run.py
+bench: build $(VENV)/.dev ## Measure, and print a table (ONLY=a,b QUICK=1 MARKDOWN=docs/benchmarks.md)
+	python bench/run.py $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick) $(if $(MARKDOWN),--markdown $(MARKDOWN))
 
 soak: build $(VENV)/.dev ## Crash, power-cut and simulation tests with nightly counts
 	FILA_SOAK=1 $(PYTEST) --timeout 0 tests/crash tests/simulation
