@@ -18,7 +18,7 @@ grpc_gevent.init_gevent()
 import random  # noqa: E402
 import time  # noqa: E402
 from collections.abc import Callable  # noqa: E402
-from typing import Any  # noqa: E402
+from typing import Any, ClassVar  # noqa: E402
 
 import gevent  # type: ignore[import-untyped]  # noqa: E402
 import grpc  # noqa: E402
@@ -127,14 +127,20 @@ class Consumer(_Client):
 
 
 class ComeAndGo(LoadTestShape):
-    """Quiet for 20 s, noisy for 40 s, quiet again: (until second, users, users started a second)."""
+    """The quiet tenant alone, then beside the noisy one, then alone again; --run-time stretches it (90 s)."""
 
-    _STAGES = ((20, 4, 4), (60, 16, 8), (90, 4, 8))
+    _WITHOUT: ClassVar[list[type[User]]] = [QuietTenant, Consumer]
+    _WITH: ClassVar[list[type[User]]] = [QuietTenant, NoisyTenant, Consumer]
+    # (until this part of the run, users, users started a second, who)
+    _STAGES: ClassVar = ((0.25, 4, 4, _WITHOUT), (0.65, 16, 8, _WITH), (1.0, 4, 8, _WITHOUT))
 
-    def tick(self) -> tuple[int, float] | None:
+    def tick(self) -> tuple[int, float, list[type[User]]] | None:
         """The stage that is on now; None ends the run."""
-        elapsed = self.get_run_time()  # type: ignore[no-untyped-call]
-        for until, users, spawn_rate in self._STAGES:
-            if elapsed < until:
-                return users, spawn_rate
+        assert self.runner is not None, "locust asks for a tick once it runs"
+        options = self.runner.environment.parsed_options
+        run_time = (options.run_time if options is not None else None) or 90
+        part = self.get_run_time() / run_time  # type: ignore[no-untyped-call]
+        for until, users, spawn_rate, who in self._STAGES:
+            if part < until:
+                return users, spawn_rate, who
         return None
