@@ -12,6 +12,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from fila import FilaClient, FilaError, Invalid, NewMessage
 from fila.v1 import admin_pb2, service_pb2
+from tests.e2e.command_line import CommandLine
 from tests.e2e.conftest import RunningServer, StartServer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.engine")]
@@ -343,6 +344,53 @@ async def test_a_delay_a_script_asked_for_survives_a_restart(start_server: Start
         assert -0.1 < time.monotonic() - due_s < 1.0
         assert message.attempt_count == 1
         await message.ack()
+
+
+async def test_leases_that_ended_while_the_server_was_down_ask_the_script(start_server: StartServer) -> None:
+    script = "function on_failure(msg) return { action = 'dlq' } end"
+    server = start_server()
+    async with FilaClient.connect(server.addresses["grpc"]) as client:
+        await client.create_queue("q", on_failure_script=script, visibility_timeout_ms=1000)
+        await client.enqueue("q", b"x")
+        await client.lease("q")
+    assert server.stop() == 0
+    await asyncio.sleep(1.2)
+
+    server = start_server()
+    async with FilaClient.connect(server.addresses["grpc"]) as client:
+        (dead,) = await _until_some(lambda: client.peek("q.dlq"))
+        assert (dead.dead_letter.reason, dead.dead_letter.attempts) == ("on_failure", 1)
+
+
+async def test_inspect_shows_what_the_hooks_went_through(
+    client: FilaClient, server: RunningServer, queue: str
+) -> None:
+    await client.update_queue(queue, on_enqueue_script="function on_enqueue(msg) error('x') end")
+    await asyncio.gather(*(client.enqueue(queue, b"x") for _ in range(7)))
+
+    inspected = await CommandLine(server.addresses["grpc"])("queue", "inspect", queue)
+
+    assert (inspected.fact("hook fallbacks"), inspected.fact("hook errors")) == ("7", "3")
+    assert "circuit open" in inspected.out
+
+
+async def test_a_frame_of_many_queues_meets_each_ones_script(
+    client: FilaClient, server: RunningServer, queue: str
+) -> None:
+    await client.create_queue(
+        f"{queue}-a", on_enqueue_script="function on_enqueue(m) return {fairness_key='A'} end"
+    )
+    request = service_pb2.EnqueueBatchRequest(queue=queue)
+    for i in range(30):
+        request.messages.add(queue=f"{queue}-a" if i % 3 else "", payload=b"x")
+    request.messages.add(queue="no such queue", payload=b"x")
+
+    results = server.service.EnqueueBatch(request).results
+
+    assert [result.error.code for result in results] == [0] * 30 + [3]
+    keys = {message.fairness_key for message in await client.peek(f"{queue}-a", max_messages=100)}
+    assert keys == {"A"}
+    assert {message.fairness_key for message in await client.peek(queue, max_messages=100)} == {"default"}
 
 
 async def test_max_attempts_caps_a_script_that_always_retries(client: FilaClient, queue: str) -> None:

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fila import FilaClient, Invalid, NewMessage
-from fila.v1 import admin_pb2
+from fila import FilaClient, Invalid, NewMessage, Overloaded
+from fila.v1 import admin_pb2, service_pb2
 from tests.e2e.command_line import CommandLine
 from tests.e2e.conftest import RunningServer, StartServer
 
@@ -251,10 +251,10 @@ async def test_delay_and_moment_hold_a_message_back(
     await client.enqueue(queue, b"delay", delay_ms=300)
     await client.enqueue(queue, b"now")
 
-    got = []
+    got: list[tuple[bytes, float]] = []
     while len(got) < 3:
-        for message in await client.lease(queue, 3, wait_ms=3000):
-            got.append((message.payload, time.monotonic() - began_s))
+        leased = await client.lease(queue, 3, wait_ms=3000)
+        got += [(message.payload, time.monotonic() - began_s) for message in leased]
 
     assert [payload for payload, _ in got] == [b"now", b"delay", b"moment"]
     assert 0.29 <= got[1][1] < 0.7 <= got[2][1] + 0.01 < 1.5
@@ -345,6 +345,41 @@ async def test_dedup_keys_have_their_length(client: FilaClient, queue: str) -> N
     await client.enqueue(queue, b"x", dedup_key="k" * 128)
     with pytest.raises(Invalid, match="dedup_key"):
         await client.enqueue(queue, b"x", dedup_key="k" * 129)
+
+
+async def test_a_full_dedup_table_refuses_only_enqueues_that_carry_a_key(start_server: StartServer) -> None:
+    server = start_server(FILA_LIMITS__DEDUP_KEYS_MAX="3")
+    async with FilaClient.connect(server.addresses["grpc"], retry_for_s=0.1) as client:
+        await client.create_queue("q", dedup_window_ms=1500)
+        first = await client.enqueue("q", b"x", dedup_key="k0")
+        for i in (1, 2):
+            await client.enqueue("q", b"x", dedup_key=f"k{i}")
+
+        with pytest.raises(Overloaded, match="dedup"):
+            await client.enqueue("q", b"x", dedup_key="k3")
+
+        assert await client.enqueue("q", b"x", dedup_key="k0") == first
+        await client.enqueue("q", b"x")
+        await asyncio.sleep(1.7)
+        await client.enqueue("q", b"x", dedup_key="k3")
+
+
+async def test_headers_that_are_no_utf8_are_refused_and_their_neighbours_are_not(
+    server: RunningServer, client: FilaClient, queue: str
+) -> None:
+    def message(name: bytes, value: bytes) -> bytes:
+        header = b"\x0a" + bytes([len(name)]) + name + b"\x12" + bytes([len(value)]) + value
+        body = b"\x12" + bytes([len(header)]) + header + b"\x1a\x01x"
+        return b"\x12" + bytes([len(body)]) + body
+
+    frame = b"\x0a" + bytes([len(queue)]) + queue.encode()
+    frame += message(b"k", b"v") + message(b"k", b"\xff\xfe") + message(b"\xc3", b"v") + message(b"k", b"w")
+    enqueue_batch = server.channel().unary_unary("/fila.v1.FilaService/EnqueueBatch")
+
+    results = service_pb2.EnqueueBatchResponse.FromString(enqueue_batch(frame)).results
+
+    assert [result.error.code for result in results] == [0, 3, 3, 0]
+    assert [message.headers for message in await client.peek(queue)] == [{"k": "v"}, {"k": "w"}]
 
 
 async def _weights(client: FilaClient, queue: str) -> dict[str, int]:

@@ -163,7 +163,7 @@ async def serve(engine: Engine, settings: Config) -> None:
     stopping = asyncio.Event()
     _listen_for_signals(stopping)
     broker = Broker(engine, outstanding_calls_max=settings.scheduler.outstanding_calls_max)
-    hooks = await start_with_hooks(broker, settings.lua)
+    hooks = await start_with_hooks(broker, settings)
     telemetry = _telemetry(broker, hooks)
     rpc = RpcServer(broker, settings)
     redis: redis_server.Server | None = None

@@ -21,16 +21,19 @@ from fila_server.broker import Broker
 from fila_server.hooks.failures import FailureDesk
 from fila_server.hooks.sandbox import HookLimits
 from fila_server.hooks.stage import FALLBACK_HOLD, FALLBACK_POLICY, BreakerSettings, HookStage
-from fila_server.settings import Lua
+from fila_server.settings import Config
 
 
-async def start_with_hooks(broker: Broker, settings: Lua) -> HookStage:
+async def start_with_hooks(broker: Broker, config: Config) -> HookStage:
     """Start the broker with a hooks stage in it; return the stage."""
+    settings = config.lua
     stage = HookStage(
         now_ns=time.monotonic_ns,
         seed=int.from_bytes(os.urandom(8)) >> 1,
         limits=HookLimits(
-            timeout_ms=settings.default_timeout_ms, memory_bytes=settings.default_memory_limit_bytes
+            timeout_ms=settings.default_timeout_ms,
+            memory_bytes=settings.default_memory_limit_bytes,
+            script_bytes=config.limits.script_bytes_max,
         ),
         breaker=BreakerSettings(
             threshold=settings.circuit_breaker_threshold, cooldown_ms=settings.circuit_breaker_cooldown_ms

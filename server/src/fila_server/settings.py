@@ -269,6 +269,14 @@ class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = 256
     throttle_keys_max: Annotated[int, Meta(ge=0, le=16, description="Throttle keys of a message.")] = 16
     dedup_key_bytes_max: Annotated[int, Meta(ge=1, le=4 * KIB, description="Length of a dedup key.")] = 128
+    dedup_keys_max: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000_000,
+            description="Dedup keys remembered over all queues; beyond it, enqueues that carry one are refused.",
+        ),
+    ] = 1_000_000
     config_key_bytes_max: Annotated[
         int, Meta(ge=1, le=4 * KIB, description="Length of a runtime config key.")
     ] = 300
