@@ -1,0 +1,68 @@
+"""A core under a simulated clock, with something of everything in it, and what telemetry asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+
+from fila_server import commands
+from fila_server.hooks.counters import HookCounters, HookStatus
+from fila_server.telemetry.series import HookReading
+from fila_server.telemetry.snapshot import Snapshot, decode
+from tests.core.driven_engine import DrivenEngine, Refused
+
+Ask = Callable[[], Awaitable[bytes]]
+
+
+@pytest.fixture
+def engine() -> Iterator[DrivenEngine]:
+    engine = DrivenEngine()
+    engine.create_queue(
+        "orders", fairness_key_header="tenant", throttle_key_headers=["provider"], max_depth=1000
+    )
+    yield engine
+    engine.remove()
+
+
+def packed(engine: DrivenEngine) -> bytes:
+    token = engine.submit(commands.METRICS, b"")
+    engine.others += engine.settle_down()
+    status, payload = engine.answer_of(token)
+    assert status == 0
+    return payload
+
+
+def snapshot_of(engine: DrivenEngine) -> Snapshot:
+    return decode(packed(engine))
+
+
+@pytest.fixture
+def ask(engine: DrivenEngine) -> Ask:
+    async def answer() -> bytes:
+        return packed(engine)
+
+    return answer
+
+
+def live_a_little(engine: DrivenEngine) -> None:
+    """Enqueue, deliver, ack, nack, throttle, refuse: so that every metric has something to say."""
+    engine.set_config("throttle.mail", "1,1")
+    for tenant in ("acme", "globex"):
+        for _ in range(3):
+            engine.enqueue("orders", headers={"tenant": tenant})
+    engine.enqueue("orders", headers={"tenant": "acme", "provider": "mail"})
+    engine.enqueue("orders", headers={"tenant": "acme", "provider": "mail"}, delay_ms=60_000)
+    engine.sleep(1500)
+    leased = engine.lease("orders")
+    engine.ack("orders", leased[:4])
+    engine.nack("orders", leased[4:5])
+    with pytest.raises(Refused):
+        engine.enqueue("nowhere")
+
+
+@pytest.fixture
+def hook_readings() -> list[HookReading]:
+    counters = HookCounters(errors=1, fallbacks=2, held=3)
+    counters.record_runs(4, 44_000)
+    return [HookReading("orders", HookStatus("on_enqueue", "half_open", counters))]
