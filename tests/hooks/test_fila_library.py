@@ -110,8 +110,8 @@ def test_on_enqueue_sees_headers_payload_size_and_queue():
         return { fairness_key = table.concat(names, ' '), throttle_keys = { msg.queue, msg.headers.a },
                  weight = msg.payload_size }
       end""")
-    answer = hook.route([(b"a", b"\xff\x00")], 7, b"orders")
-    assert answer == Routing(b"headers payload_size queue", 7, None, (b"orders", b"\xff\x00"))
+    answer = hook.route([(b"a", b"\xc3\xa9\x00")], 7, b"orders")
+    assert answer == Routing(b"headers payload_size queue", 7, None, (b"orders", b"\xc3\xa9\x00"))
 
 
 def test_on_failure_sees_everything_the_contract_names():

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from fila_server.hooks.on_enqueue import Routing
+from fila_server.hooks.on_enqueue import Batch, Routing
 from fila_server.hooks.sandbox import HookFailure, ScriptRefused, new_runtime_config
 from tests.hooks.conftest import SteppingClock, attack, compile_on_enqueue, cut_off, route, value_of
 
@@ -724,7 +724,7 @@ def test_a_result_of_the_wrong_kind_is_a_failure(result):
     [
         ("{}", Routing()),
         ("{ fairness_key = '' }", Routing(b"")),
-        ("{ fairness_key = '\\0\\255' }", Routing(b"\0\xff")),
+        ("{ fairness_key = '\\0\\195\\169' }", Routing(b"\0\xc3\xa9")),
         ("{ fairness_key = ('x'):rep(256) }", Routing(b"x" * 256)),
         ("{ weight = 7 }", Routing(None, 7)),
         ("{ weight = 7.9 }", Routing(None, 7)),
@@ -745,3 +745,19 @@ def test_a_result_within_bounds_is_taken(result, routing):
     assert outcome.routing == routing
     if routing.cost is not None:
         assert isinstance(outcome.routing.cost, float)
+
+
+@pytest.mark.parametrize("result", ["fairness_key = '\\255'", "throttle_keys = { 'fine', '\\xc3' }"])
+def test_a_key_that_is_no_text_is_a_failure_and_its_neighbours_are_routed(result):
+    hook = compile_on_enqueue(
+        f"function on_enqueue(msg) if msg.headers.bad then return {{ {result} }} end return {{ weight = 2 }} end"
+    )
+    batch = Batch()
+    for found in ([], [(b"bad", b"1")], []):
+        batch.add(found, 0)
+
+    answers = hook.route_batch(batch, b"orders")
+
+    assert answers.routings == [Routing(None, 2)]
+    assert answers.failure is not None
+    assert "UTF-8" in answers.failure.text

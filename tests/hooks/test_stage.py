@@ -297,6 +297,30 @@ async def test_the_waiting_room_is_bounded(clock):
     assert stage.held_count == 0
 
 
+async def test_the_waiting_room_is_bounded_in_bytes_too(clock, monkeypatch):
+    monkeypatch.setattr("fila_server.hooks.stage.HELD_BYTES_MAX", 150)
+    stage = HookStage(now_ns=clock, seed=1, sleep=never)
+    stage.set_queue("orders", "function on_enqueue(msg) error('x') end", fallback=FALLBACK_HOLD)
+    waiting = asyncio.ensure_future(stage.route(frame("a")))
+    await asyncio.sleep(0)
+
+    with pytest.raises(errors.HooksFull, match="100 bytes"):
+        await stage.route(frame("b"))
+
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+
+
+async def test_a_message_that_is_refused_already_is_not_asked_about(stage):
+    stage.set_queue("orders", BROKEN_ON_DEMAND, fallback=FALLBACK_HOLD)
+    messages = FakeFrame([(b"orders", []), (b"orders", [(b"poison", b"1")]), (b"orders", [])], refused={1})
+
+    await stage.route(messages)
+
+    assert messages.routings == {0: Routing(b"fine"), 2: Routing(b"fine")}
+    assert stage.status("orders")[0].counters.runs == 2
+
+
 async def test_a_stage_that_closes_lets_nobody_wait(clock):
     stage = HookStage(now_ns=clock, seed=1, sleep=never)
     stage.set_queue("orders", "function on_enqueue(msg) error('x') end", fallback=FALLBACK_HOLD)

@@ -82,16 +82,17 @@ cdef uint8_t route(Core* core, Queue* queue, Command* command, Item* item, Build
             names[names_count] = value
             names_count += 1
     if o != NULL and o.routed:
-        if o.has_key:
+        if o.has_key and o.fairness_key.length:     # an empty one is none, as an empty header is
             key = o.fairness_key
         if o.has_weight:
             weight = _clamp_weight(queue, o.weight)
         if o.has_cost:
             b.cost = _clamp_cost(queue, o.cost)
         if o.has_throttle:
-            names_count = o.throttle_count
-            for i in range(names_count):
-                names[i] = o.throttle[i]
+            for i in range(o.throttle_count):
+                if o.throttle[i].length:
+                    names[names_count] = o.throttle[i]
+                    names_count += 1
     if names_count > core.limits.throttle_keys_max:
         return REFUSED_THROTTLE_KEYS
     if key.length > core.limits.fairness_key_bytes_max:
