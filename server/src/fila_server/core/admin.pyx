@@ -2,11 +2,11 @@
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from fila_server.core.answers cimport answer, answer_status
+from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, put_bytes
 from fila_server.core.commands cimport (
     ALREADY_EXISTS, CREATE_CHANNEL, CREATE_QUEUE, DELETE_CHANNEL, DELETE_QUEUE, FAILED_PRECONDITION, GET_CONFIG,
-    GET_QUEUE, LIST_CONFIG, NOT_FOUND, OK, PURGE_CHANNEL, PURGE_QUEUE, SEEK_CHANNEL, SET_CONFIG,
+    GET_QUEUE, LIST_CONFIG, OK, PURGE_CHANNEL, PURGE_QUEUE, SEEK_CHANNEL, SET_CONFIG,
     SET_KEY_POLICY, UPDATE_QUEUE,
 )
 from fila_server.core.enqueue cimport queue_find
@@ -38,11 +38,11 @@ cdef inline Slice _text(const char* at, uint32_t length) noexcept nogil:
 
 
 cdef void _no_queue(Core* core, Command* command) noexcept nogil:
-    answer_status(core, command.token, NOT_FOUND, b"queue: no such queue; create it first", b"QUEUE_NOT_FOUND")
+    answer_no_queue(core, command)
 
 
 cdef void _no_channel(Core* core, Command* command) noexcept nogil:
-    answer_status(core, command.token, NOT_FOUND, b"channel: the queue has no such channel", b"CHANNEL_NOT_FOUND")
+    answer_no_channel(core, command)
 
 
 cdef void admin(Core* core, Command* command) noexcept nogil:

@@ -1,14 +1,15 @@
 """See answers.pxd."""
 
+from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from fila_server.core.buffer cimport buffer_init, must_malloc
-from fila_server.core.commands cimport REPLY
+from fila_server.core.buffer cimport Slice, buffer_init, must_malloc
+from fila_server.core.commands cimport ACK, NACK, NOT_FOUND, REPLY, SESSION_OPEN
 from fila_server.core.mailbox cimport outbox_add, outbox_lock, outbox_unlock
 from fila_server.core.reveal cimport frame_reveal
 from fila_server.core.state cimport Waiting
-from fila_server.core.wire cimport put_status
+from fila_server.core.wire cimport Fields, fields_parse, put_status
 
 
 cdef Waiting* _add(Core* core, bint durable) noexcept nogil:
@@ -43,6 +44,38 @@ cdef void answer_status(Core* core, uint64_t token, int32_t status, const char* 
     buffer_init(&payload)
     put_status(&payload, status, message, reason)
     answer(core, token, status, &payload, False)
+
+
+cdef void _names(Command* command, Slice* queue, Slice* channel) noexcept nogil:
+    """Queue and channel as the request wrote them; fields 1 and, for most, 2."""
+    cdef Fields fields
+    cdef Fields inner
+    fields_parse(&fields, command.bytes, command.length)
+    if command.kind == SESSION_OPEN:
+        fields_parse(&inner, fields.text[1].at, fields.text[1].length)
+        fields = inner
+    queue[0] = fields.text[1]
+    channel[0] = fields.text[3 if command.kind == ACK else (4 if command.kind == NACK else 2)]
+
+
+cdef void answer_no_queue(Core* core, Command* command) noexcept nogil:
+    cdef Slice queue
+    cdef Slice channel
+    cdef char text[384]
+    _names(command, &queue, &channel)
+    snprintf(text, sizeof(text), b"queue \"%.*s\" does not exist; create it first", <int> queue.length, queue.at)
+    answer_status(core, command.token, NOT_FOUND, text, b"QUEUE_NOT_FOUND")
+
+
+cdef void answer_no_channel(Core* core, Command* command) noexcept nogil:
+    cdef Slice queue
+    cdef Slice channel
+    cdef char text[640]
+    _names(command, &queue, &channel)
+    snprintf(
+        text, sizeof(text), b"queue \"%.*s\" has no channel \"%.*s\"; create it first",
+        <int> queue.length, queue.at, <int> channel.length, channel.at)
+    answer_status(core, command.token, NOT_FOUND, text, b"CHANNEL_NOT_FOUND")
 
 
 cdef void reveal_later(Core* core, Frame* frame, bint durable) noexcept nogil:

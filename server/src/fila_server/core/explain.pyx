@@ -2,10 +2,10 @@
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from fila_server.core.answers cimport answer, answer_status
+from fila_server.core.answers cimport answer, answer_no_channel
 from fila_server.core.bucket cimport bucket_refill
 from fila_server.core.buffer cimport Buffer, Slice, buffer_free, buffer_init
-from fila_server.core.commands cimport NOT_FOUND, OK
+from fila_server.core.commands cimport OK
 from fila_server.core.deliver cimport consumer_room
 from fila_server.core.flows cimport flow_find
 from fila_server.core.frames cimport entry_of, share_of
@@ -177,7 +177,7 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
     cdef Slice name
     cdef Buffer b
     if channel == NULL:
-        answer_status(core, command.token, NOT_FOUND, b"channel: the queue has no such channel", b"CHANNEL_NOT_FOUND")
+        answer_no_channel(core, command)
         return
     if key != NULL:
         flow = flow_find(key, channel)

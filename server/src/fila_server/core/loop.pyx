@@ -5,11 +5,13 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.admin cimport admin
-from fila_server.core.answers cimport answer, answer_status, answers_durable, answers_written, emit
+from fila_server.core.answers cimport (
+    answer, answer_no_channel, answer_no_queue, answers_durable, answers_written,
+)
 from fila_server.core.buffer cimport Buffer, Slice, buffer_init, must_malloc
 from fila_server.core.commands cimport (
     ACK, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, DELETE_CHANNEL, DELETE_QUEUE, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, GET_STATS, LEASE,
-    LIST_CHANNELS, LIST_QUEUES, METRICS, NOT_FOUND, OK, PEEK_MESSAGES, REDRIVE_MOVE, SESSION, SESSION_OPEN, WRITTEN,
+    LIST_CHANNELS, LIST_QUEUES, METRICS, OK, PEEK_MESSAGES, REDRIVE_MOVE, SESSION, SESSION_OPEN, WRITTEN,
 )
 from fila_server.core.deliver cimport (
     consumer_fill, consumer_free, deliver, deliveries_loaded, delivery_free, pull_answer,
@@ -55,6 +57,7 @@ cdef extern from *:
 
 cdef enum:
     COMMANDS_PER_PASS_MAX = 64
+    MESSAGES_PER_PASS_MAX = 2048    # enqueued; as many as deliver.pyx hands out
     TIMERS_PER_PASS_MAX = 4096
     HELD_RETRY_NS = 2000000
     STALL_NS_MAX = 1000000000       # a flush takes tens of milliseconds; longer is trouble, and told so
@@ -77,11 +80,11 @@ cdef void _open_consumer(Core* core, Command* command) noexcept nogil:
         fields = inner
     queue = queue_find(core, fields.text[1])
     if queue == NULL:
-        answer_status(core, command.token, NOT_FOUND, b"queue: no such queue; create it first", b"QUEUE_NOT_FOUND")
+        answer_no_queue(core, command)
         return
     channel = channel_need(core, queue, fields.text[2])
     if channel == NULL:
-        answer_status(core, command.token, NOT_FOUND, b"channel: the queue has no such channel", b"CHANNEL_NOT_FOUND")
+        answer_no_channel(core, command)
         return
     consumer = <Consumer*> must_malloc(sizeof(Consumer))
     memset(consumer, 0, sizeof(Consumer))
@@ -196,6 +199,7 @@ cdef bint _drain(Core* core) noexcept nogil:
     cdef Command* command = core.postponed
     cdef Command* following
     cdef uint32_t count = 0
+    cdef uint32_t messages = 0
     core.postponed = NULL
     if command == NULL:
         command = mailbox_take(core.mailbox, COMMANDS_PER_PASS_MAX)
@@ -207,6 +211,7 @@ cdef bint _drain(Core* core) noexcept nogil:
             return True
         following = command.next
         count += 1
+        messages += command.count
         if _run(core, command):
             command_free(command)
         command = following

@@ -4,9 +4,9 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.answers cimport answer, answer_status
+from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, put_bytes
-from fila_server.core.commands cimport INVALID_ARGUMENT, NOT_FOUND, OK, PEEK_MESSAGES
+from fila_server.core.commands cimport INVALID_ARGUMENT, OK, PEEK_MESSAGES
 from fila_server.core.deliver cimport frame_want
 from fila_server.core.enqueue cimport move_in, queue_find
 from fila_server.core.frames cimport (
@@ -127,9 +127,9 @@ cdef bint _peek(Core* core, Command* command) noexcept nogil:
     channel = channel_need(core, queue, fields.text[2]) if queue != NULL else NULL
     if channel == NULL:
         if queue == NULL:
-            answer_status(core, command.token, NOT_FOUND, b"queue: no such queue; create it first", b"QUEUE_NOT_FOUND")
+            answer_no_queue(core, command)
         else:
-            answer_status(core, command.token, NOT_FOUND, b"channel: the queue has no such channel", b"CHANNEL_NOT_FOUND")
+            answer_no_channel(core, command)
         return True
     most = <uint32_t> fields.number[3] if fields.number[3] else PEEK_DEFAULT
     if most > PEEK_MAX:
@@ -290,7 +290,7 @@ cdef bint _redrive(Core* core, Command* command) noexcept nogil:
     fields_parse(&fields, command.bytes, command.length)
     dlq = queue_find(core, fields.text[1])
     if dlq == NULL:
-        answer_status(core, command.token, NOT_FOUND, b"dlq_queue: no such queue", b"QUEUE_NOT_FOUND")
+        answer_no_queue(core, command)
         return True
     if not dlq.is_dlq:
         answer_status(core, command.token, INVALID_ARGUMENT, b"dlq_queue: not a dead-letter queue; those are named <queue>.dlq", b"NOT_A_DLQ")

@@ -81,7 +81,7 @@ cdef void refusal_text(uint8_t refused, const Limits* limits, char* text, size_t
         form = b"throttle_keys: at most %llu a message"
         bound = limits.throttle_keys_max
     elif refused == REFUSED_QUEUE_UNKNOWN:
-        form = b"queue: no such queue; create it first"
+        form = b"queue: no queue of this name exists; create it first"
     elif refused == REFUSED_DEPTH:
         form = b"queue: max_depth is reached; try again when consumers have caught up"
     elif refused == REFUSED_BYTES:

@@ -3,7 +3,7 @@
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport free
 
-from fila_server.core.answers cimport answer, answer_status, emit
+from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue, answer_status, emit
 from fila_server.core.buffer cimport Buffer, Cursor, buffer_free, buffer_init, put_varint, take_varint
 from fila_server.core.commands cimport (
     ACK, ACK_BATCH, END, EXTEND_LEASE, FAILED_PRECONDITION, FRAME, INVALID_ARGUMENT, NACK, NACK_BATCH, NOT_FOUND, OK, REPLY,
@@ -133,12 +133,12 @@ cdef void settle(Core* core, Command* command) noexcept nogil:
     fields_parse(&fields, command.bytes, command.length)
     queue = queue_find(core, fields.text[1])
     if queue == NULL:
-        answer_status(core, command.token, NOT_FOUND, b"queue: no such queue; create it first", b"QUEUE_NOT_FOUND")
+        answer_no_queue(core, command)
         return
     name = fields.text[3 if command.kind == ACK else (4 if command.kind == NACK else 2)]
     channel = channel_need(core, queue, name)
     if channel == NULL:
-        answer_status(core, command.token, NOT_FOUND, b"channel: the queue has no such channel", b"CHANNEL_NOT_FOUND")
+        answer_no_channel(core, command)
         return
     if command.kind == ACK_BATCH or command.kind == NACK_BATCH:
         _settle_batch(core, channel, command)

@@ -4,10 +4,10 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from fila_server.core.answers cimport answer, answer_status
+from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.bucket cimport bucket_refill
 from fila_server.core.buffer cimport Buffer, Slice, buffer_free, buffer_init, must_malloc, put_varint
-from fila_server.core.commands cimport EXPLAIN_KEY, GET_STATS, LIST_CHANNELS, LIST_QUEUES, NOT_FOUND, OK
+from fila_server.core.commands cimport EXPLAIN_KEY, GET_STATS, LIST_CHANNELS, LIST_QUEUES, OK
 from fila_server.core.enqueue cimport queue_find
 from fila_server.core.explain cimport explain_key
 from fila_server.core.frames cimport directory_first, entry_of, frame_enqueued_ms, frame_of, frame_offset, share_find
@@ -223,7 +223,7 @@ cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue)
     if fields.text[2].length:
         channel = channel_need(core, queue, fields.text[2])
         if channel == NULL:
-            answer_status(core, command.token, NOT_FOUND, b"channel: the queue has no such channel", b"CHANNEL_NOT_FOUND")
+            answer_no_channel(core, command)
             return
     if most == 0:
         most = KEYS_DEFAULT
@@ -308,7 +308,7 @@ cdef void stats(Core* core, Command* command) noexcept nogil:
         return
     queue = queue_find(core, fields.text[1])
     if queue == NULL:
-        answer_status(core, command.token, NOT_FOUND, b"queue: no such queue; create it first", b"QUEUE_NOT_FOUND")
+        answer_no_queue(core, command)
     elif command.kind == GET_STATS:
         _get_stats(core, command, &fields, queue)
     elif command.kind == LIST_CHANNELS:
