@@ -53,10 +53,10 @@ class Producers:
             frozenset(v for name in ("t1", "t2") if (v := headers.get(name))),
         )
 
-    def _headers(self) -> dict[str, str]:
+    def _headers(self, queue: QueueModel) -> dict[str, str]:
         rnd = self.random
         headers = {"k": rnd.choice(FAIRNESS_KEYS)} if rnd.random() < 0.9 else {}
-        if rnd.random() < 0.2:
+        if rnd.random() < 0.2 and not queue.config["max_depth"]:  # refused messages change no weight
             headers["w"] = rnd.choice(["1", "2", "3", "7", "0", "x", "5000"])
         if rnd.random() < 0.3:
             headers["c"] = rnd.choice(["0.5", "1", "2", "3.25", "40", "-1", "huge"])
@@ -69,7 +69,7 @@ class Producers:
     def _message(self, queue: QueueModel) -> tuple[service.EnqueueMessage, Entry]:
         world, rnd = self.world, self.random
         world.messages += 1
-        headers = self._headers()
+        headers = self._headers(queue)
         key, weight, cost, throttles = self.routed(queue, headers)
         entry = Entry(world.messages, queue, headers, key, weight, cost, throttles)
         size = rnd.choice([0, 10, 200, 2000])
@@ -82,7 +82,8 @@ class Producers:
             message.options.deliver_at.CopyFrom(at)
         if rnd.random() < 0.06:
             message.options.ttl_ms = rnd.choice([5, 400, 5000])
-        if rnd.random() < 0.06 and not queue.config.get("max_depth"):
+        # Under `os` a batch that meets a duplicate is answered later than its other messages are seen.
+        if rnd.random() < 0.06 and queue.config["fsync"] and not queue.config["max_depth"]:
             message.options.dedup_key = rnd.choice("abcd")
         return message, entry
 
@@ -134,12 +135,11 @@ class Producers:
                 continue
             entry.queue = queue
             entry.executed_pass = world.pass_number
-            queue.key(entry.key).weight = entry.weight
-            self._weight_changed(queue, entry.key)
             options = message.options
             wall = world.engine.wall_ms
             if options.HasField("deliver_at"):
-                entry.deliver_at_ms = options.deliver_at.ToMilliseconds()
+                at_ms = options.deliver_at.ToMilliseconds()
+                entry.deliver_at_ms = at_ms if at_ms > wall else 0
             elif options.delay_ms:
                 entry.deliver_at_ms = wall + options.delay_ms
             if options.HasField("ttl_ms"):
@@ -149,8 +149,11 @@ class Producers:
                 first = queue.dedup.get(entry.dedup_key)
                 if first is not None and first[1] > wall:
                     entry.first = first[0]
+                    continue
                 else:
                     queue.dedup[entry.dedup_key] = (entry, wall + queue.config["dedup_window_ms"])
+            queue.key(entry.key).weight = entry.weight
+            self._weight_changed(queue, entry.key)
 
     def _weight_changed(self, queue: QueueModel, key: str) -> None:
         model = queue.key(key)
@@ -208,8 +211,9 @@ class Producers:
             if channel.name in entry.excluded or offset < channel.start:
                 continue
             note = Note(entry, channel, maybe=channel.name in entry.fuzzy)
-            if entry.deliver_at_ms > world.engine.wall_ms:
+            if entry.deliver_at_ms:
                 note.state, note.due_ms = DELAYED, (entry.deliver_at_ms, entry.deliver_at_ms)
+                note.delayed_at_ms = world.engine.mono_ns // MS
             else:
                 place = (world.pass_number, phase, offset)
                 note.place = None if world.pass_number <= channel.unordered_until or note.maybe else place
@@ -313,7 +317,8 @@ class Consumers:
         elif kind == "bogus":
             self._settle_one(first, queue, channel, True, rnd.choice([999_999, 1]), None)
         elif rnd.random() < 0.3:
-            lease_id = first.lease_id if rnd.random() < 0.7 or self.world.cold else 0
+            by_lease = rnd.random() < 0.7 or self.world.cold or first.channel.queue.is_dlq
+            lease_id = first.lease_id if by_lease else 0
             self._settle_one(first, queue, channel, kind == "ack", lease_id, delay)
         else:
             self._settle_many(same, queue, channel, kind == "ack", delay)
@@ -542,7 +547,7 @@ class Consumers:
         for name in note.entry.throttles:
             if name in world.model.buckets and not note.channel.queue.is_dlq:
                 world.on_curve.given_back(world.model.buckets[name])
-        world.fair.reset(note.channel, note.entry.key)
+        world.fair.given_back(note)
         if 0 < note.entry.expires_ms <= world.engine.wall_ms:
             if note.channel.queue.config.get("ttl_to_dlq") and not note.channel.queue.is_dlq:
                 world.dead_letter(note)
@@ -563,7 +568,7 @@ class Operators:
         name = rnd.choice(["q1", "q2", "q3"])
         config: dict[str, int] = {
             "visibility_ms": rnd.choice([1000, 5000, 30000]),
-            "max_attempts": rnd.choice([0, 1, 2, 3, 20]) if not world.cold else 20,
+            "max_attempts": rnd.choice([0, 1, 2, 3, 20]) if not world.always_cold else 20,
             "fsync": int(rnd.random() < 0.7),
             "max_depth": rnd.choice([0, 0, 0, 30]),
             "dedup_window_ms": rnd.choice([1000, 300000]),
@@ -909,7 +914,7 @@ class Operators:
         """All that is dead in a queue, at a quiet moment."""
         world = self.world
         queue = self._source()
-        if queue is None or world.cold:
+        if queue is None or world.always_cold:
             return
         world.quiet()
         queue = world.model.queues.get(queue.name)

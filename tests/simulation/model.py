@@ -56,6 +56,7 @@ class Note:
     expires_ms: int = 0
     due_mono_ms: int = 0  # LEASED: when the lease ends
     due_ms: tuple[int, int] = (0, 0)  # DELAYED: earliest and latest, wall clock
+    delayed_at_ms: int = 0  # DELAYED: since when, by the monotonic clock
     ended_ms: int = -1  # DONE other than by an ack: a cold delivery may have leased it before that
     acked: bool = False
     holder: int = 0  # LEASED: the stream's token, 0 = a pull

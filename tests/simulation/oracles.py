@@ -101,6 +101,9 @@ class FairShare:
         self.served: dict[tuple[int, str], float] = {}
         self.windows: dict[tuple[int, str, str], list[float]] = {}  # lowest, highest difference
         self.largest: dict[tuple[int, str], int] = {}
+        self.blind = False  # what happens now can't be put in order
+        self.owed: dict[tuple[int, str], int] = {}  # given back for what was never written
+        self.shown: list[str] = []
 
     def reset(self, channel: ChannelModel | None = None, key: str | None = None) -> None:
         for window in list(self.windows):
@@ -130,9 +133,16 @@ class FairShare:
     def look(self, channel: ChannelModel) -> None:
         """Between passes and after each delivery: windows end where a key stops being backlogged."""
         keys = self._backlogged(channel)
+        shown = f"{channel.queue.name}/{channel.name} {keys}"
+        if not self.shown or self.shown[-1] != shown:
+            self.shown.append(shown)
         for window in list(self.windows):
             if window[0] == id(channel) and (window[1] not in keys or window[2] not in keys):
                 del self.windows[window]
+        ready = {note.entry.key for note in channel.all_notes() if note.state == READY}
+        for where in list(self.owed):
+            if where[0] == id(channel) and where[1] not in ready:
+                del self.owed[where]  # the idle forfeit it
         for key, cost in keys.items():
             where = (id(channel), key)
             self.largest[where] = max(self.largest.get(where, 0), cost)
@@ -155,17 +165,29 @@ class FairShare:
         for key in (one, other):
             weight = channel.queue.key(key).due_weight
             grant = QUANTUM * weight
-            bound += (max(self.largest[(id(channel), key)], grant) + grant) / weight
+            where = (id(channel), key)
+            bound += (max(self.largest[where], grant) + grant + self.owed.get(where, 0)) / weight
         if window[1] - window[0] > bound + 1e-6:
             raise Broken(
                 f"{channel.queue.name}/{channel.name}: {one} and {other} drifted {window[1] - window[0]:.0f} apart,"
-                f" the bound is {bound:.0f}"
+                f" the bound is {bound:.0f}: {self._shown(channel)}"
             )
+
+    def given_back(self, note: Note) -> None:
+        where = (id(note.channel), note.entry.key)
+        self.owed[where] = self.owed.get(where, 0) + note.entry.cost
+
+    def _shown(self, channel: ChannelModel) -> list[str]:
+        name = f"{channel.queue.name}/{channel.name} "
+        return [text for text in self.shown if text.startswith(name)][-24:]
 
     def picked(self, note: Note) -> None:
         where = (id(note.channel), note.entry.key)
         self.largest[where] = max(self.largest.get(where, 0), note.entry.cost)
+        self.shown.append(f"{note.channel.queue.name}/{note.channel.name} {note.entry.key} {note.entry.cost}")
         self.served[where] = self.served.get(where, 0.0) + note.entry.cost
+        if self.blind:
+            return
         self.look(note.channel)
 
 

@@ -108,8 +108,8 @@ class Simulation:
                 request = admin.SetKeyPolicyRequest(
                     queue=queue.name, fairness_key=name, weight=0, paused=False, max_in_flight=0
                 )
-                self._sure(commands.SET_KEY_POLICY, request)
                 key.admin_weight, key.paused, key.cap = 0, False, 0
+                self._sure(commands.SET_KEY_POLICY, request)
         world.fair.reset()
         for consumer in list(world.model.consumers.values()):
             self._leave(consumer)

@@ -277,12 +277,40 @@ cdef void _unpin(Core* core, Delivery* delivery) noexcept nogil:
     delivery.pins = NULL
 
 
+cdef bint _is_empty(Delivery* delivery) noexcept nogil:
+    cdef uint32_t i
+    for i in range(delivery.count):
+        if delivery.leases[i] != NULL:
+            return False
+    return True
+
+
+cdef void _drop_delivery(Core* core, Consumer* consumer, Delivery* before, Delivery* delivery) noexcept nogil:
+    """Every lease in it ended while its bytes were read: there is nothing to send."""
+    if before == NULL:
+        consumer.first = delivery.next
+    else:
+        before.next = delivery.next
+    if consumer.last == delivery:
+        consumer.last = before
+    consumer.unwritten -= 1
+    delivery_free(core, delivery)
+    consumer.channel.has_room = True
+    if consumer.channel.ready:
+        channel_activate(core, consumer.channel)
+
+
 cdef void _send_what_is_ready(Core* core, Consumer* consumer) noexcept nogil:
     cdef Delivery* delivery = consumer.first
+    cdef Delivery* before = NULL
     cdef Delivery* following
     while delivery != NULL:
         following = delivery.next
         if not delivery.sent:
+            if consumer.kind != PULL and _is_empty(delivery):
+                _drop_delivery(core, consumer, before, delivery)
+                delivery = following
+                continue
             if not _hot(core, delivery):
                 return
             delivery.sent = True
@@ -291,6 +319,7 @@ cdef void _send_what_is_ready(Core* core, Consumer* consumer) noexcept nogil:
                 _send_pull(core, consumer, delivery)    # frees the consumer
                 return
             _send(core, consumer, delivery)
+        before = delivery
         delivery = following
 
 

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from fila_server.core.state cimport Core, Frame, Lease, Slot
+from fila_server.core.state cimport Core, Frame, Lease, Share, Slot
 
 cdef void lease_end(Core* core, Lease* lease) noexcept nogil             # forget it; the slot's next state is the caller's
 cdef void lease_return(Core* core, Lease* lease) noexcept nogil          # as if it had never been given
@@ -10,6 +10,7 @@ cdef void slot_detach(Core* core, Slot* slot) noexcept nogil           # out of 
 cdef void slot_stop(Core* core, Slot* slot) noexcept nogil               # DONE from any state, without a record of it
 cdef void slot_done(Core* core, Slot* slot) noexcept nogil               # DONE from any state, recorded with this pass
 cdef void entry_unwanted(Core* core, Frame* frame, uint32_t index) noexcept nogil
+cdef void share_dirty(Core* core, Share* share) noexcept nogil          # its SETTLED record goes with this pass
 cdef void frame_lost(Core* core, Frame* frame) noexcept nogil            # its bytes can't be read: counted, dropped
 cdef void settled_flush(Core* core) noexcept nogil                       # this pass's bitmaps and deletions
 cdef Slot* slot_at(Core* core, uint64_t queue_number, uint64_t channel_number, uint64_t offset) noexcept nogil

@@ -3,16 +3,17 @@
 from libc.stdlib cimport free
 
 from fila_server.core.drr cimport ring_refund
+from fila_server.core.failure cimport slot_expire
 from fila_server.core.flows cimport channel_activate, flow_find, flow_reconsider, slot_refund
 from fila_server.core.frames cimport (
-    directory_at, directory_remove, entry_of, frame_finish, frame_free, frame_offset, frame_retained, frame_unwanted,
+    directory_at, directory_remove, entry_of, frame_awaited, frame_finish, frame_free, frame_offset, frame_retained, frame_unwanted,
     share_find, share_of,
 )
 from fila_server.core.maps cimport map64_get, map64_remove
 from fila_server.core.records cimport (
     frame_record_delete, lease_record_delete, settled_record_delete, settled_record_put, state_record_delete,
 )
-from fila_server.core.reveal cimport extra_drop
+from fila_server.core.reveal cimport extra_drop, message_is_over
 from fila_server.core.slots cimport slot_count, slot_ready, slot_unready
 from fila_server.core.state cimport (
     Channel, Consumer, DECIDING, DELAYED, DONE, Delay, Entry, Flow, LEASED, Queue, READY, Share,
@@ -63,7 +64,11 @@ cdef void lease_return(Core* core, Lease* lease) noexcept nogil:
     cdef Flow* flow = flow_find(entry.key, channel)
     lease_end(core, lease)
     slot_refund(core, slot)
-    slot_ready(core, slot, True)
+    if message_is_over(core, slot):
+        channel.queue.counters.ttl_dropped += 1
+        slot_expire(core, slot)
+    else:
+        slot_ready(core, slot, True)
     if flow.joined:
         ring_refund(&channel.ring, &flow.turn, entry.cost)
     flow.served -= entry.cost
@@ -73,7 +78,7 @@ cdef void lease_return(Core* core, Lease* lease) noexcept nogil:
     channel.queue.counters.released += 1
 
 
-cdef void _dirty(Core* core, Share* share) noexcept nogil:
+cdef void share_dirty(Core* core, Share* share) noexcept nogil:
     if not share.dirty:
         share.dirty = True
         share.next_dirty = core.dirty_shares
@@ -116,7 +121,7 @@ cdef void slot_done(Core* core, Slot* slot) noexcept nogil:
     if slot.recorded:
         state_record_delete(core, slot)
     share.remaining -= 1
-    _dirty(core, share)
+    share_dirty(core, share)
     entry_unwanted(core, frame, slot.index)
 
 
@@ -127,24 +132,11 @@ cdef void entry_unwanted(Core* core, Frame* frame, uint32_t index) noexcept nogi
         if other.slots[index].state != DONE:
             return
         other = other.next_of_frame
-    if _wanted_by_rebuild(frame):
+    if frame_awaited(frame):
         return
     frame.live -= 1
     frame.live_bytes -= frame.entries[index].length
     frame.queue.unwanted_bytes += frame.entries[index].length
-
-
-cdef bint _wanted_by_rebuild(Frame* frame) noexcept nogil:
-    """A channel that is still being rebuilt will want this frame, though it has no share of it yet."""
-    cdef Channel* channel = frame.queue.channels
-    while channel != NULL:
-        if (
-            channel.rebuild_at and channel.rebuild_at <= frame.first_offset
-            and (frame.only == 0 or frame.only == channel.birth) and share_find(frame, channel) == NULL
-        ):
-            return True
-        channel = channel.next
-    return False
 
 
 cdef void settled_flush(Core* core) noexcept nogil:

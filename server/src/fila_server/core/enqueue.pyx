@@ -124,7 +124,7 @@ cdef void _take(Core* core, Queue* queue, Command* command, uint32_t index) noex
     b.at = command.bytes + item.at
     b.length = item.length
     if o != NULL:
-        if o.deliver_at_ms >= 0:
+        if o.deliver_at_ms > core.wall_ms:      # a moment that has passed is now, in line with its neighbours
             b.deliver_at_ms = o.deliver_at_ms
         elif o.delay_ms > 0:
             b.deliver_at_ms = core.wall_ms + o.delay_ms
@@ -333,15 +333,14 @@ cdef void _builder_finish(Core* core, Builder* builder) noexcept nogil:
     queue.arriving += frame.count
     if not builder.moves:
         queue.counters.enqueued += frame.count
-    frame.durable = durable
-    if builder.moves:
-        reveal_later(core, frame, durable)
-    else:                               # to be forgotten should the disk refuse the batch
-        if core.stored == NULL:
-            core.stored = frame
-        else:                           # in order: they become visible in this order
-            core.stored_last.next_dying = frame
-        core.stored_last = frame
+    # Seen in the order of offsets, or positions would not be the same after a restart.
+    frame.durable = durable or queue.arriving_durable > 0
+    queue.arriving_durable += frame.durable
+    if core.stored == NULL:             # until it is written: should the disk refuse the batch, it is forgotten
+        core.stored = frame
+    else:
+        core.stored_last.next_dying = frame
+    core.stored_last = frame
     builder.count = 0
     builder.bytes = 0
 
@@ -396,6 +395,7 @@ cdef void _forget(Core* core, Frame* frame) noexcept nogil:
     cdef Queue* queue = frame.queue
     queue.stored_bytes -= frame.body_bytes
     queue.arriving -= frame.count
+    queue.arriving_durable -= frame.durable
     queue.counters.enqueued -= frame.count
     directory_remove(&queue.directory, frame)
     free(frame.times)
@@ -426,9 +426,9 @@ cdef void enqueue_written(Core* core, uint8_t refused) noexcept nogil:
     while frame != NULL:
         following = frame.next_dying
         frame.next_dying = NULL
-        if refused:
+        if refused and frame.explicit == NULL:
             _forget(core, frame)
-        else:
+        else:                           # what was moved here is written with the settles, and never refused
             stored += frame.count
             reveal_later(core, frame, frame.durable)
         frame = following

@@ -8,13 +8,13 @@ from fila_server.core.answers cimport emit
 from fila_server.core.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc, must_realloc, put_bytes
 from fila_server.core.commands cimport EVENT, OK
 from fila_server.core.deliver cimport frame_want
-from fila_server.core.ending cimport lease_end, slot_at, slot_done
+from fila_server.core.ending cimport lease_end, slot_at, slot_detach, slot_done
 from fila_server.core.enqueue cimport move_in, random_next
 from fila_server.core.flows cimport flow_find, flow_reconsider
 from fila_server.core.frames cimport frame_enqueued_ms, frame_id, frame_offset, key_intern, share_of
 from fila_server.core.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.records cimport state_record_delayed, state_record_ready
-from fila_server.core.reveal cimport slot_delay
+from fila_server.core.reveal cimport message_is_over, slot_delay
 from fila_server.core.slots cimport slot_count, slot_ready
 from fila_server.core.settings cimport Policy
 from fila_server.core.state cimport Channel, DECIDING, Entry, Flow, Frame, Queue, Share
@@ -77,7 +77,7 @@ cdef void _retry(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) 
     else:
         slot_ready(core, slot, False)
         channel.requeue_seq += 1
-        state_record_ready(core, slot, channel.queue.next_offset - 1, channel.requeue_seq, last_lease)
+        state_record_ready(core, slot, channel.placed_to, channel.requeue_seq, last_lease)
 
 
 cdef void slot_fail(Core* core, Slot* slot, Slice error, int64_t delay_ms, uint64_t last_lease, Owed* owed) noexcept nogil:
@@ -89,10 +89,25 @@ cdef void slot_fail(Core* core, Slot* slot, Slice error, int64_t delay_ms, uint6
         slot.attempts += 1
     if policy.max_attempts and slot.attempts >= policy.max_attempts and not queue.is_dlq:
         slot_dead_letter(core, slot, b"max_attempts", error)
+    elif message_is_over(core, slot):   # while it was leased: it is not waited for again
+        queue.counters.ttl_dropped += 1
+        slot_expire(core, slot)
     elif policy.has_on_failure:
         _ask(core, slot, NULL, error, delay_ms, last_lease, owed)
     else:
         _by_policy(core, slot, delay_ms, last_lease)
+
+
+cdef void slot_expire(Core* core, Slot* slot) noexcept nogil:
+    cdef Queue* queue = share_of(slot).channel.queue
+    cdef Slice error
+    if not queue.policy.ttl_to_dlq or queue.dlq == NULL:
+        slot_done(core, slot)
+        return
+    slot_detach(core, slot)             # its bytes may have to be read back first
+    slot_count(core, slot, DECIDING)
+    error.at, error.length = b"time to live is over", 20
+    slot_dead_letter(core, slot, b"ttl", error)
 
 
 cdef void _by_policy(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil:

@@ -21,6 +21,7 @@ cdef void share_free(Core* core, Share* share) noexcept nogil
 cdef Share* share_find(Frame* frame, Channel* channel) noexcept nogil
 
 # Counts anew who is wanted by some channel; for the rare moves (seek, a channel gone). Acks count by themselves.
+cdef bint frame_awaited(Frame* frame) noexcept nogil        # a channel is still to take it in
 cdef void frame_recount(Core* core, Frame* frame) noexcept nogil
 cdef bint frame_retained(Core* core, Frame* frame) noexcept nogil            # soft retention keeps it
 cdef void frame_finish(Core* core, Frame* frame) noexcept nogil              # nobody wants it: goes with this pass
@@ -73,7 +74,7 @@ cdef Frame* directory_at(Directory* directory, uint64_t offset) noexcept nogil
 cdef Frame* directory_first(Directory* directory) noexcept nogil
 cdef Frame* directory_after(Directory* directory, Frame* frame) noexcept nogil
 # Finds a message by id; index in `index`.
-cdef Frame* directory_find_id(Directory* directory, uint64_t high, uint64_t low, uint32_t* index) noexcept nogil
+cdef Slot* directory_find_id(Directory* directory, uint64_t high, uint64_t low, Channel* channel) noexcept nogil
 
 # --- interned texts
 cdef Key* key_intern(Core* core, Queue* queue, Slice text) noexcept nogil

@@ -8,7 +8,7 @@ from fila_server.core.flows cimport flow_free
 from fila_server.core.maps cimport text_hash, textmap_get_hashed, textmap_put, textmap_remove
 from fila_server.core.records cimport key_record_delete
 from fila_server.core.settings cimport Policy
-from fila_server.core.state cimport DONE, DirectoryCell, Flow
+from fila_server.core.state cimport DONE, DirectoryCell, Flow, LEASED
 from fila_server.core.throttle cimport set_release
 
 
@@ -155,15 +155,30 @@ cdef uint64_t frame_unwanted(Frame* frame) noexcept nogil:
     return total - frame.live_bytes
 
 
+cdef bint frame_awaited(Frame* frame) noexcept nogil:
+    """A channel that is still being rebuilt will want this frame, though it has no share of it yet."""
+    cdef Channel* channel = frame.queue.channels
+    while channel != NULL:
+        if (
+            channel.rebuild_at and frame.first_offset < channel.log_below
+            and frame_last_offset(frame) >= channel.rebuild_at
+            and (frame.only == 0 or frame.only == channel.birth) and share_find(frame, channel) == NULL
+        ):
+            return True
+        channel = channel.next
+    return False
+
+
 cdef void frame_recount(Core* core, Frame* frame) noexcept nogil:
     cdef Share* share
     cdef uint32_t i
     cdef bint wanted
+    cdef bint awaited = frame_awaited(frame)
     frame.queue.unwanted_bytes -= frame_unwanted(frame)
     frame.live = 0
     frame.live_bytes = 0
     for i in range(frame.count):
-        wanted = False
+        wanted = awaited
         share = frame.shares
         while share != NULL and not wanted:
             wanted = share.slots[i].state != DONE
@@ -297,13 +312,38 @@ cdef Frame* directory_after(Directory* directory, Frame* frame) noexcept nogil:
     return NULL
 
 
-cdef Frame* directory_find_id(Directory* directory, uint64_t high, uint64_t low, uint32_t* index) noexcept nogil:
-    """By binary search where ids run on with the offsets; entries moved from elsewhere are looked through."""
-    cdef uint32_t i, k
+cdef bint _holds_id(Frame* frame, uint64_t high, uint64_t low, uint32_t* index) noexcept nogil:
+    cdef uint32_t k
+    if frame.explicit == NULL:
+        index[0] = <uint32_t> (low - frame.id_low)
+        return frame.id_high == high and low >= frame.id_low and low - frame.id_low < frame.count
+    for k in range(frame.count):
+        if frame.explicit[k].id_low == low and frame.explicit[k].id_high == high:
+            index[0] = k
+            return True
+    return False
+
+
+cdef Slot* _undone(Frame* frame, uint32_t index, Channel* channel) noexcept nogil:
+    cdef Share* share = share_find(frame, channel)
+    if share == NULL or share.slots[index].state == DONE:
+        return NULL
+    return &share.slots[index]
+
+
+cdef Slot* directory_find_id(Directory* directory, uint64_t high, uint64_t low, Channel* channel) noexcept nogil:
+    """By binary search where ids run on with the offsets; entries moved from elsewhere are looked through.
+
+    A message that was redriven is in the log twice under one id, a dead letter of two channels
+    twice in their DLQ: the one that is leased is meant, or else one that is not done.
+    """
+    cdef uint32_t i, index = 0
     cdef uint32_t from_ = directory.start
     cdef uint32_t to = directory.count
     cdef uint32_t middle
     cdef Frame* frame
+    cdef Slot* slot
+    cdef Slot* found = NULL
     while from_ < to:
         middle = (from_ + to) // 2
         if directory.cells[middle].id_high < high:
@@ -313,23 +353,20 @@ cdef Frame* directory_find_id(Directory* directory, uint64_t high, uint64_t low,
     i = from_
     while i < directory.count and directory.cells[i].id_high == high:
         frame = directory.cells[i].frame
-        if frame != NULL and frame.explicit != NULL:        # rewritten: its ids still begin alike
-            for k in range(frame.count):
-                if frame.explicit[k].id_low == low and frame.explicit[k].id_high == high:
-                    index[0] = k
-                    return frame
-        if frame != NULL and frame.explicit == NULL and low >= frame.id_low and low - frame.id_low < frame.count:
-            index[0] = <uint32_t> (low - frame.id_low)
-            return frame
+        if frame != NULL and _holds_id(frame, high, low, &index):
+            slot = _undone(frame, index, channel)
+            if slot != NULL:
+                return slot
         i += 1
     for i in range(directory.start, directory.count):
         frame = directory.cells[i].frame
-        if frame != NULL and frame.explicit != NULL:
-            for k in range(frame.count):
-                if frame.explicit[k].id_low == low and frame.explicit[k].id_high == high:
-                    index[0] = k
-                    return frame
-    return NULL
+        if frame != NULL and frame.explicit != NULL and _holds_id(frame, high, low, &index):
+            slot = _undone(frame, index, channel)
+            if slot != NULL and slot.state == LEASED:
+                return slot
+            if slot != NULL:
+                found = slot
+    return found
 
 
 # --- interned texts ------------------------------------------------------------------------

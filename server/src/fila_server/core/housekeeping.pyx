@@ -8,12 +8,11 @@ from fila_server.core.frames cimport (
     directory_after, directory_at, directory_first, frame_finish, frame_offset, frame_retained,
 )
 from fila_server.core.maps cimport map64_get, textmap_next
-from fila_server.core.ending cimport slot_detach, slot_done
-from fila_server.core.failure cimport slot_dead_letter
+from fila_server.core.ending cimport slot_done
+from fila_server.core.failure cimport slot_expire
 from fila_server.core.rewrite cimport queue_rewrite
-from fila_server.core.slots cimport slot_count
 from fila_server.core.settings cimport Policy
-from fila_server.core.state cimport Channel, DECIDING, DELAYED, DONE, Frame, LEASED, Queue, READY, Share, Slot
+from fila_server.core.state cimport Channel, DELAYED, DONE, Frame, LEASED, Queue, READY, Share, Slot
 from fila_server.core.timers cimport timer_set
 
 cdef enum:
@@ -29,12 +28,10 @@ cdef void message_expired(Core* core, Extra* extra) noexcept nogil:
     cdef Slot* slot
     cdef uint32_t i
     cdef bint dropped = False
-    cdef Slice error
     cdef int64_t left_ms = extra.expires_ms - core.wall_ms
     if left_ms > 1:
         timer_set(&core.timers, &extra.timer, core.mono_ns + min(left_ms, <int64_t> 30 * 86400000) * 1000000)
         return
-    error.at, error.length = b"time to live is over", 20
     if frame == NULL:
         return
     for i in range(frame.count):
@@ -45,12 +42,7 @@ cdef void message_expired(Core* core, Extra* extra) noexcept nogil:
             slot = &share.slots[i]
             if slot.state == READY or slot.state == DELAYED:
                 dropped = True
-                if queue.policy.ttl_to_dlq and queue.dlq != NULL:
-                    slot_detach(core, slot)     # its bytes may have to be read back first
-                    slot_count(core, slot, DECIDING)
-                    slot_dead_letter(core, slot, b"ttl", error)
-                else:
-                    slot_done(core, slot)
+                slot_expire(core, slot)
             share = share.next_of_frame
     if dropped:
         queue.counters.ttl_dropped += 1

@@ -236,9 +236,8 @@ cdef void _delay_over(Core* core, Delay* delay) noexcept nogil:
     slot.owner = NULL
     free(delay)
     slot_ready(core, slot, False)
-    if slot.recorded:                   # it failed before: its new place has to survive
-        channel.requeue_seq += 1
-        state_record_ready(core, slot, channel.queue.next_offset - 1, channel.requeue_seq, core.next_lease_id - 1)
+    channel.requeue_seq += 1            # its new place has to survive
+    state_record_ready(core, slot, channel.placed_to, channel.requeue_seq, core.next_lease_id - 1)
 
 
 cdef void _fire(Core* core) noexcept nogil:
@@ -317,7 +316,7 @@ cdef uint8_t _write(Core* core) noexcept nogil:
         status = store_write(&core.store, core.settles, &core.error)
         if status == STORE_OK:
             batch_clear(core.settles)
-    if status == STORE_OK and core.stored != NULL:
+    if status == STORE_OK and batch_count(core.enqueues):
         status = store_write(&core.store, core.enqueues, &core.error)
         if status == STORE_OK:
             batch_clear(core.enqueues)

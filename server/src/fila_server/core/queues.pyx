@@ -22,9 +22,9 @@ from fila_server.core.policy cimport policy_free
 from fila_server.core.records cimport (
     channel_record_put, channel_records_delete, meta_record_put, queue_records_delete,
 )
-from fila_server.core.ending cimport settled_flush, slot_done, slot_stop
+from fila_server.core.ending cimport settled_flush, share_dirty, slot_done, slot_stop
 from fila_server.core.slots cimport slot_ready
-from fila_server.core.state cimport DELAYED, DONE, Flow, Key, LEASED, Lease, PULL, READY, Share, Slot, Waiting
+from fila_server.core.state cimport DELAYED, DONE, Flow, Key, LEASED, Lease, PULL, READY, Share, Slot, UNPLACED, Waiting
 from fila_server.core.waiting cimport Extra
 from fila_server.core.waiting cimport Dedup
 from fila_server.core.waits cimport waits_forget
@@ -173,6 +173,7 @@ cdef Channel* channel_new(Core* core, Queue* queue, Slice name, uint64_t number,
     channel.start_offset = start_offset
     channel.created_ms = channel.touched_ms = core.wall_ms
     channel.next_position = 1
+    channel.placed_to = queue.next_offset - 1
     ring_init(&channel.ring, core.quantum)
     channel.next = queue.channels
     queue.channels = channel
@@ -210,7 +211,6 @@ cdef void _channel_forget(Core* core, Channel* channel, const char* message, con
     cdef Queue* queue = channel.queue
     cdef Channel* before = queue.channels
     _consumers_end(core, channel, message, reason)
-    _rebuild_end(core, channel)
     _shares_drop(core, channel, UINT64_MAX)
     channel_deactivate(core, channel)
     if before == channel:
@@ -255,6 +255,8 @@ cdef void _shares_drop(Core* core, Channel* channel, uint64_t rebuilt_from) noex
     cdef Frame* frame
     cdef Share* share
     cdef uint32_t i
+    cdef uint64_t awaited_from = channel.rebuild_at
+    _rebuild_end(core, channel)
     settled_flush(core)                 # no share that is freed here may stand on the dirty list
     frame = directory_first(&queue.directory)
     while frame != NULL:
@@ -265,10 +267,10 @@ cdef void _shares_drop(Core* core, Channel* channel, uint64_t rebuilt_from) noex
                     slot_stop(core, &share.slots[i])
             _share_unlink(frame, share)
             share_free(core, share)
-            if frame_offset(frame, frame.count - 1) < rebuilt_from:
-                frame_recount(core, frame)
-                if frame.live == 0 and not frame_retained(core, frame):
-                    frame_finish(core, frame)
+        if (share != NULL or (awaited_from and frame.revealed)) and frame_offset(frame, frame.count - 1) < rebuilt_from:
+            frame_recount(core, frame)
+            if frame.live == 0 and not frame_retained(core, frame):
+                frame_finish(core, frame)
         frame = directory_after(&queue.directory, frame)
 
 
@@ -283,6 +285,7 @@ cdef void _share_unlink(Frame* frame, Share* share) noexcept nogil:
 
 
 cdef void channel_drop(Core* core, Channel* channel) noexcept nogil:
+    settled_flush(core)                 # its last records, before they are deleted
     channel_records_delete(core, channel)
     _channel_forget(core, channel, b"channel: deleted while it was consumed", b"CHANNEL_NOT_FOUND")
 
@@ -338,6 +341,8 @@ cdef void _rebuild_begin(Core* core, Channel* channel, uint64_t offset) noexcept
     if offset < oldest:
         offset = oldest
     channel.start_offset = offset
+    channel.log_below = channel.queue.next_offset
+    channel.placed_to = offset - 1
     _rebuild_end(core, channel)
     if directory_at(&channel.queue.directory, offset) != NULL:
         channel.rebuild_at = offset
@@ -352,6 +357,7 @@ cdef void _rebuild_end(Core* core, Channel* channel) noexcept nogil:
 
 cdef void channel_seek(Core* core, Channel* channel, uint64_t offset) noexcept nogil:
     """The channel starts anew at `offset`: a new number on disk, so the old state goes in the same batch."""
+    settled_flush(core)                 # its last records, before they are deleted
     channel_records_delete(core, channel)
     if offset < queue_oldest(channel.queue):
         offset = queue_oldest(channel.queue)
@@ -362,13 +368,35 @@ cdef void channel_seek(Core* core, Channel* channel, uint64_t offset) noexcept n
     channel_rebuild(core, channel)
 
 
+cdef void _take_in(Core* core, Frame* frame, Channel* channel) noexcept nogil:
+    """One retained frame of a channel that starts anew."""
+    cdef Share* share = share_find(frame, channel)
+    cdef Extra* extra
+    cdef uint32_t i
+    cdef uint64_t offset
+    if share != NULL:                   # it became visible meanwhile, with delays of its own
+        for i in range(frame.count):
+            if share.slots[i].state == UNPLACED:
+                slot_ready(core, &share.slots[i], False)
+        return
+    share = share_new(core, frame, channel)
+    for i in range(frame.count):
+        offset = frame_offset(frame, i)
+        if offset < channel.start_offset:
+            continue
+        extra = <Extra*> map64_get(&channel.queue.extras, offset) if frame.has_extras else NULL
+        if extra != NULL and extra.expires_ms <= core.wall_ms:
+            share_dirty(core, share)    # else a restart would take it for pending
+            continue
+        share.remaining += 1
+        slot_ready(core, &share.slots[i], False)
+    frame_recount(core, frame)
+
+
 cdef bint channel_rebuild(Core* core, Channel* channel) noexcept nogil:
     """Take in some more retained frames; what is taken in can be delivered at once."""
     cdef Frame* frame
-    cdef Share* share
-    cdef Extra* extra
-    cdef uint32_t i, done = 0
-    cdef uint64_t offset
+    cdef uint32_t done = 0
     while channel.rebuild_at and done < FRAMES_REBUILT_PER_PASS:
         frame = directory_at(&channel.queue.directory, channel.rebuild_at)
         if frame == NULL:
@@ -377,18 +405,9 @@ cdef bint channel_rebuild(Core* core, Channel* channel) noexcept nogil:
         if not frame.revealed:          # on its way; it is taken in when it is durable
             break
         done += 1
-        if not frame.dying and (frame.only == 0 or frame.only == channel.birth) and share_find(frame, channel) == NULL:
-            share = share_new(core, frame, channel)
-            for i in range(frame.count):
-                offset = frame_offset(frame, i)
-                if offset < channel.start_offset:
-                    continue
-                extra = <Extra*> map64_get(&channel.queue.extras, offset) if frame.has_extras else NULL
-                if extra != NULL and extra.expires_ms <= core.wall_ms:
-                    continue
-                share.remaining += 1
-                slot_ready(core, &share.slots[i], False)
-            frame_recount(core, frame)
+        if not frame.dying and (frame.only == 0 or frame.only == channel.birth):
+            _take_in(core, frame, channel)
+        channel.placed_to = frame_offset(frame, frame.count - 1)
         channel.rebuild_at = frame_offset(frame, frame.count - 1) + 1
     return channel.rebuild_at != 0 and done > 0
 

@@ -18,7 +18,7 @@ from fila_server.core.buffer cimport (
     take_varint, take_zigzag, write_u64be, read_u32be,
 )
 from fila_server.core.engine cimport CoreEngine
-from fila_server.core.records cimport VERSION, WITH_EXPLICIT, WITH_TIMES
+from fila_server.core.records cimport VERSION, WITH_EXPLICIT, WITH_ONLY, WITH_TIMES
 from fila_server.core.rocksdb cimport rocksdb_iter_seek_for_prev, rocksdb_iterator_t, rocksdb_snapshot_t
 from fila_server.core.store cimport (
     FRAMES, INDEX, QUEUES, STORE_OK, Store, StoreError, scan_free, scan_key, scan_next, scan_seek, scan_seek_first,
@@ -83,6 +83,8 @@ cdef uint32_t _frame(Range* range_, uint64_t first_offset, Slice index, Slice bo
     id_low = take_u64be(&c)
     appended_ms = <int64_t> take_varint(&c)
     take_varint(&c)
+    if flags & WITH_ONLY:
+        take_varint(&c)
     if c.bad or count == 0 or count > index.length:
         return 0
     routings = <Routing*> must_malloc(count * sizeof(Routing))

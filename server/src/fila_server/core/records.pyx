@@ -241,6 +241,7 @@ cdef void channel_record_put(Core* core, Channel* channel) noexcept nogil:
     put_varint(b, channel.start_offset)
     put_varint(b, <uint64_t> channel.created_ms)
     put_varint(b, channel.birth)
+    put_varint(b, channel.log_below)
     _key16(key, channel.queue.number, channel.number)
     batch_put(&core.store, core.settles, QUEUES, key, 16, b.data, b.length)
 

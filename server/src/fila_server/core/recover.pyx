@@ -108,6 +108,7 @@ cdef void _channel_read(Core* core, uint64_t queue_number, uint64_t number, Curs
     channel.created_ms = <int64_t> created
     if c.at < c.end:
         channel.birth = take_varint(c)
+        channel.log_below = take_varint(c)
     notes = <Notes*> must_malloc(sizeof(Notes))
     memset(notes, 0, sizeof(Notes))
     map64_init(&notes.settled)
@@ -289,8 +290,8 @@ cdef void _slot_read(Core* core, Notes* notes, Slot* slot, uint64_t offset, int6
     elif state != NULL:
         _returned(notes, slot, state)
         slot.state = RETURNED
-    elif deliver_at_ms > core.wall_ms:
-        slot_delay(core, slot, deliver_at_ms)
+    elif deliver_at_ms and offset >= channel.log_below:
+        slot_delay(core, slot, deliver_at_ms)   # had it been ready, there would be a STATES record
 
 
 cdef void _frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noexcept nogil:
@@ -372,6 +373,7 @@ cdef void _place(Core* core, Channel* channel) noexcept nogil:
                     slot_ready(core, slot, False)
         frame = directory_after(&channel.queue.directory, frame)
     _place_returned(core, notes, <uint64_t> -1)
+    channel.placed_to = channel.queue.next_offset - 1
 
 
 # --- all of it -----------------------------------------------------------------------------------

@@ -8,10 +8,10 @@ from fila_server.core.flows cimport flow_of
 from fila_server.core.frames cimport (
     frame_finish, frame_offset, frame_recount, frame_retained, share_new, share_of,
 )
-from fila_server.core.maps cimport map64_put, map64_remove
+from fila_server.core.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.records cimport Times
 from fila_server.core.slots cimport slot_count, slot_ready
-from fila_server.core.state cimport DELAYED, DONE, Delay, Flow, TIMER_DELAY, TIMER_EXPIRY
+from fila_server.core.state cimport Channel, DELAYED, DONE, Delay, Flow, Share, Slot, TIMER_DELAY, TIMER_EXPIRY, UNPLACED
 from fila_server.core.waiting cimport Extra
 from fila_server.core.timers cimport timer_cancel, timer_set
 from fila_server.core.waits cimport flow_fills
@@ -55,6 +55,15 @@ cdef void extra_add(Core* core, Queue* queue, uint64_t offset, int64_t expires_m
     timer_set(&core.timers, &extra.timer, core.mono_ns + wait_ms * 1000000)
 
 
+cdef bint message_is_over(Core* core, Slot* slot) noexcept nogil:
+    cdef Frame* frame = share_of(slot).frame
+    cdef Extra* extra
+    if not frame.has_extras:
+        return False
+    extra = <Extra*> map64_get(&frame.queue.extras, frame_offset(frame, slot.index))
+    return extra != NULL and extra.expires_ms <= core.wall_ms
+
+
 cdef void extra_drop(Core* core, Queue* queue, uint64_t offset) noexcept nogil:
     cdef Extra* extra = <Extra*> map64_remove(&queue.extras, offset)
     if extra != NULL:
@@ -62,42 +71,53 @@ cdef void extra_drop(Core* core, Queue* queue, uint64_t offset) noexcept nogil:
         free(extra)
 
 
+cdef void _reveal_to(Core* core, Frame* frame, Channel* channel) noexcept nogil:
+    """A channel's share of a frame that has become visible."""
+    cdef Times* times = <Times*> frame.times
+    cdef Share* share = share_new(core, frame, channel)
+    cdef Slot* slot
+    cdef uint32_t i
+    for i in range(frame.count):
+        if frame_offset(frame, i) < channel.start_offset:
+            continue
+        slot = &share.slots[i]
+        share.remaining += 1
+        if times != NULL and times[i].deliver_at_ms:
+            slot_delay(core, slot, times[i].deliver_at_ms)
+        elif channel.rebuild_at:
+            slot.state = UNPLACED       # older ones are still to be placed; the rebuild comes by
+        else:
+            slot_ready(core, slot, False)
+    if channel.rebuild_at == 0:
+        channel.placed_to = frame_offset(frame, frame.count - 1)
+
+
 cdef void frame_reveal(Core* core, Frame* frame) noexcept nogil:
     cdef Queue* queue = frame.queue
     cdef Channel* channel = queue.channels
     cdef Times* times = <Times*> frame.times
-    cdef Share* share
-    cdef Slot* slot
     cdef uint32_t i
-    cdef uint64_t offset
     queue.arriving -= frame.count
+    queue.arriving_durable -= frame.durable
     if times != NULL:
         for i in range(frame.count):
             if times[i].expires_ms:
                 frame.has_extras = True
                 extra_add(core, queue, frame_offset(frame, i), times[i].expires_ms)
     while channel != NULL:
-        # A channel made meanwhile starts behind this frame; one that is being rebuilt comes by itself.
+        # A channel made meanwhile starts behind this frame; one that was told to start at or before it while
+        # it was on its way takes it in with its rebuild.
         if (
             (frame.only == 0 or frame.only == channel.birth)
-            and frame_offset(frame, frame.count - 1) >= channel.start_offset and channel.rebuild_at == 0
+            and frame_offset(frame, frame.count - 1) >= channel.start_offset
+            and (channel.rebuild_at == 0 or frame.first_offset >= channel.log_below)
         ):
-            share = share_new(core, frame, channel)
-            for i in range(frame.count):
-                slot = &share.slots[i]
-                offset = frame_offset(frame, i)
-                if offset < channel.start_offset:
-                    continue
-                share.remaining += 1
-                if times != NULL and times[i].deliver_at_ms > core.wall_ms:
-                    slot_delay(core, slot, times[i].deliver_at_ms)
-                else:
-                    slot_ready(core, slot, False)
+            _reveal_to(core, frame, channel)
         channel = channel.next
     free(frame.times)
     frame.times = NULL
     frame.revealed = True
-    if queue.channel_count != 1 or queue.channels.start_offset > frame.first_offset:
+    if queue.channel_count != 1 or frame.only or queue.channels.start_offset > frame.first_offset:
         frame_recount(core, frame)
-    if frame.live == 0 and core.rebuilding == 0 and not frame_retained(core, frame):
+    if frame.live == 0 and not frame_retained(core, frame):
         frame_finish(core, frame)

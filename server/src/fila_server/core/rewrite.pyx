@@ -23,7 +23,7 @@ from fila_server.core.records cimport (
     Times, frame_record_delete, frame_record_put, settled_record_delete, settled_record_put,
 )
 from fila_server.core.state cimport (
-    DELAYED, DONE, Delay, Entry, Explicit, Fifo, LEASED, Lease, READY, Share, Slot, Subqueue,
+    Channel, DELAYED, DONE, Delay, Entry, Explicit, Fifo, LEASED, Lease, READY, Share, Slot, Subqueue,
 )
 from fila_server.core.waiting cimport Extra
 
@@ -180,6 +180,7 @@ cdef bint frame_rewrite(Core* core, Frame* old) noexcept nogil:
 cdef void queue_rewrite(Core* core, Queue* queue) noexcept nogil:
     """A bounded look along the queue, from where the last one stopped."""
     cdef Frame* frame
+    cdef Channel* channel
     cdef uint32_t looked = 0
     cdef uint32_t done = 0
     cdef uint64_t offset
@@ -187,6 +188,11 @@ cdef void queue_rewrite(Core* core, Queue* queue) noexcept nogil:
         return
     if queue.policy.soft_period_ms or queue.policy.soft_bytes:
         return                          # what nobody wants now is kept to be seeked back to
+    channel = queue.channels
+    while channel != NULL:
+        if channel.rebuild_at:          # it is about to ask for what this would leave out
+            return
+        channel = channel.next
     settled_flush(core)                 # a share that moves must not stand on the dirty list
     frame = directory_at(&queue.directory, queue.rewrite_at)
     while frame != NULL and looked < FRAMES_LOOKED_AT_MAX and done < FRAMES_PER_ROUND_MAX:

@@ -67,10 +67,7 @@ cdef Verdict _verdict(int32_t code, const char* reason, const char* text) noexce
 cdef Lease* _find(Core* core, Channel* channel, bint has_id, uint64_t high, uint64_t low, uint64_t lease_id, Verdict* v) noexcept nogil:
     """The lease that is meant, or NULL and why it isn't there."""
     cdef Lease* lease
-    cdef Frame* frame
-    cdef Share* share
-    cdef uint32_t index
-    cdef uint32_t cursor = 0
+    cdef Slot* slot
     cdef uint64_t h, l
     cdef bint stored = False
     if lease_id:
@@ -80,12 +77,10 @@ cdef Lease* _find(Core* core, Channel* channel, bint has_id, uint64_t high, uint
             if not has_id or (h == high and l == low):
                 return lease
     if has_id:
-        frame = directory_find_id(&channel.queue.directory, high, low, &index)
-        if frame != NULL:
-            share = share_find(frame, channel)
-            stored = share != NULL and share.slots[index].state != DONE
-            if stored and lease_id == 0 and share.slots[index].state == LEASED:
-                return <Lease*> share.slots[index].owner
+        slot = directory_find_id(&channel.queue.directory, high, low, channel)
+        stored = slot != NULL
+        if stored and lease_id == 0 and slot.state == LEASED:
+            return <Lease*> slot.owner
     if lease_id and (stored or not has_id):
         channel.queue.counters.stale_acks += 1
         v[0] = _verdict(

@@ -43,7 +43,7 @@ cdef enum SlotState:
     DELAYED = 2
     LEASED = 3
     DECIDING = 4        # failed; its policy is being asked, or its bytes are on their way to the DLQ
-    UNPLACED = 5        # recovery only: pending, in no fifo yet
+    UNPLACED = 5        # recovery and seek: pending, in no fifo yet
     RETURNED = 6        # recovery only: the same, with a recorded place
 
 cdef enum TimerKind:
@@ -305,10 +305,12 @@ cdef struct Channel:
     uint32_t waiting_pulls
     int64_t  next_position
     uint64_t requeue_seq
+    uint64_t placed_to              # the highest offset that has its first place here: what comes back stands behind it
     uint64_t ready
     uint64_t delayed
     uint64_t in_flight
     uint64_t rebuild_at             # seek: frames from this offset on are still to be taken in; 0 = none
+    uint64_t log_below              # what is below was in the log when the channel started: its delays were over then
     uint64_t delivered
     uint64_t acked
     bint     has_room               # some consumer may take more; false only once deliver has looked
@@ -388,6 +390,7 @@ cdef struct Queue:
     Dedup*   dedup_newest
     Map64    extras                 # offset -> Extra
     uint64_t arriving               # stored, not durable yet
+    uint32_t arriving_durable       # frames of these that wait for their sync: later ones wait behind them
     uint64_t depth                  # distinct messages pending in some channel
     uint64_t in_flight              # distinct messages leased in some channel
     uint64_t stored_bytes           # of its frames
