@@ -16,6 +16,7 @@
     │   └── SourceQueueGone      .queue
     ├── Overloaded               .retry_after_s   capacity; the same call may succeed later
     │   ├── QueueFull            .queue
+    │   ├── HooksFull            .queue
     │   └── DiskFloor
     ├── Unavailable                               the broker could not be reached, or is stopping
     │   └── AnswerLost                            it may or may not have happened: the answer is missing
@@ -159,6 +160,10 @@ class QueueFull(Overloaded):
     queue: str = ""
 
 
+class HooksFull(Overloaded):
+    """Too many messages wait for a queue's script that fails (`hook_fallback = "hold"`)."""
+
+
 class DiskFloor(Overloaded):
     """The broker's disk is nearly full: enqueues are refused, acks and deliveries go on."""
 
@@ -230,6 +235,7 @@ ERROR_BY_REASON: dict[str, type[FilaError]] = {
     "SOURCE_QUEUE_GONE": SourceQueueGone,
     "OVERLOADED": Overloaded,
     "QUEUE_FULL": QueueFull,
+    "HOOKS_FULL": HooksFull,
     "DISK_FLOOR": DiskFloor,
     "SHUTTING_DOWN": Unavailable,
     "UNIMPLEMENTED": NotSupported,

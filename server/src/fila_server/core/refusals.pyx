@@ -28,10 +28,12 @@ cdef const char* refusal_reason(uint8_t refused) noexcept nogil:
     if refused == REFUSED_QUEUE_UNKNOWN:
         return b"QUEUE_NOT_FOUND"
     if refused == REFUSED_STOPPING:
-        return b"STOPPING"
+        return b"SHUTTING_DOWN"
     if refused in (REFUSED_DISK_FLOOR, REFUSED_DISK_FULL):
         return b"DISK_FLOOR"
-    if refused in (REFUSED_DEPTH, REFUSED_BYTES, REFUSED_STALLED, REFUSED_DEDUP_FULL):
+    if refused in (REFUSED_DEPTH, REFUSED_BYTES):
+        return b"QUEUE_FULL"
+    if refused in (REFUSED_STALLED, REFUSED_DEDUP_FULL):
         return b"OVERLOADED"
     if refused in (
         REFUSED_PAYLOAD, REFUSED_HEADER_COUNT, REFUSED_HEADER_KEY, REFUSED_HEADER_VALUE, REFUSED_DEDUP_KEY,
