@@ -1,0 +1,145 @@
+"""Telemetry of the real server: its page, its export, a collector that is not there, explain, trace context."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import grpc
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from fila.v1 import admin_pb2 as admin
+from fila.v1 import service_pb2 as service
+from fila_server.telemetry.catalog import METRICS
+from tests.e2e.conftest import start_server  # noqa: F401 - a fixture
+from tests.telemetry.test_otlp import by_name, collector, take  # noqa: F401 - a fixture
+
+pytestmark = pytest.mark.e2e
+
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+@pytest.fixture
+def server(start_server):  # noqa: F811
+    server = start_server(FILA_METRICS__LISTEN_ADDR="127.0.0.1:0")
+    config = admin.QueueConfig(fairness_key_header="tenant")
+    server.admin.CreateQueue(admin.CreateQueueRequest(name="orders", config=config))
+    return server
+
+
+def page_of(server) -> dict[str, float]:
+    address = server.event("server.started")["metrics"]
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as answer:
+        text = answer.read().decode()
+    families = list(text_string_to_metric_families(text))
+    return {
+        f"{sample.name}{sorted(sample.labels.items())}": sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def enqueue(server, count: int = 1, metadata=None, **headers: str) -> None:
+    stub = server.service
+    for _ in range(count):
+        request = service.EnqueueRequest(queue="orders", payload=b"x", headers=headers)
+        stub.Enqueue(request, metadata=metadata, timeout=10)
+
+
+def test_the_page_tells_what_clients_did(server):
+    enqueue(server, 5, tenant="acme")
+    leased = server.service.Lease(service.LeaseRequest(queue="orders", max_messages=2), timeout=10).messages
+    server.service.Ack(service.AckRequest(queue="orders", message_id=leased[0].id), timeout=10)
+
+    page = page_of(server)
+
+    queue = "('messaging_destination_name', 'orders')"
+    assert page[f"fila_messages_enqueued_total[{queue}]"] == 5
+    assert page[f"fila_messages_delivered_total[{queue}]"] == 2
+    assert page[f"fila_messages_acked_total[{queue}]"] == 1
+    assert page[f"fila_queue_depth[{queue}]"] == 3
+    assert page["fila_commit_sync_duration_seconds_count[]"] >= 5
+    assert page["fila_commit_sync_duration_seconds_sum[]"] > 0
+    assert page["fila_storage_disk_free_bytes[]"] > 0
+
+
+def test_a_calls_trace_context_arrives_with_its_message(server):
+    enqueue(server, metadata=(("traceparent", TRACEPARENT), ("tracestate", "vendor=1")), tenant="acme")
+    enqueue(server, metadata=(("traceparent", TRACEPARENT[:-1] + "0"),))
+
+    leased = server.service.Lease(service.LeaseRequest(queue="orders", max_messages=2), timeout=10).messages
+
+    headers = [dict(message.headers) for message in leased]
+    assert {"tenant": "acme", "traceparent": TRACEPARENT, "tracestate": "vendor=1"} in headers
+    assert {} in headers
+
+
+def test_explain_answers_through_the_command_line(server):
+    enqueue(server, 3, tenant="acme")
+    time.sleep(0.3)  # a wait that is worth remembering
+
+    command = [sys.executable, "-c", "from fila_cli.main import main; main()", "explain", "orders", "acme"]
+    command += ["--addr", server.addresses["grpc"], "-o", "json"]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+
+    answer = json.loads(done.stdout)
+    assert answer["state"] == "STATE_NO_CONSUMER"
+    assert int(answer["waits"]["no_consumer_ms"]) >= 900
+
+
+async def test_a_collector_gets_every_metric_that_has_points(start_server, collector):  # noqa: F811
+    received, endpoint = collector
+    server = await asyncio.to_thread(
+        start_server, FILA_TELEMETRY__OTLP_ENDPOINT=endpoint, FILA_TELEMETRY__METRICS_INTERVAL_MS="200"
+    )
+    server.admin.CreateQueue(admin.CreateQueueRequest(name="orders"))
+    for _ in range(20):
+        metrics = by_name(await take(received.received))
+        if "fila.queue.depth" in metrics:
+            break
+
+    assert set(metrics) <= {metric.name for metric in METRICS}
+    assert {"fila.queue.depth", "fila.commit.sync_duration", "fila.storage.hot"} <= set(metrics)
+
+
+def test_a_server_whose_collector_is_gone_serves_and_stops_as_ever(start_server):  # noqa: F811
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        server = start_server(
+            FILA_TELEMETRY__OTLP_ENDPOINT=f"http://127.0.0.1:{silent.getsockname()[1]}",
+            FILA_TELEMETRY__METRICS_INTERVAL_MS="100",
+        )
+        server.admin.CreateQueue(admin.CreateQueueRequest(name="orders"))
+        began_s = time.monotonic()
+        enqueue(server, 50)
+        assert time.monotonic() - began_s < 5
+        began_s = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - began_s < 5
+
+
+def test_a_port_for_metrics_that_somebody_holds_stops_the_start(start_server, tmp_path):  # noqa: F811
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        address = f"127.0.0.1:{held.getsockname()[1]}"
+        with pytest.raises(pytest.fail.Exception, match=r"metrics\.listen_addr"):
+            start_server(FILA_METRICS__LISTEN_ADDR=address)
+
+
+def test_bad_calls_are_counted_by_reason(server):
+    with pytest.raises(grpc.RpcError):
+        server.service.Enqueue(service.EnqueueRequest(queue="nowhere"), timeout=10)
+    with pytest.raises(grpc.RpcError):
+        server.service.Enqueue(service.EnqueueRequest(queue="or ders"), timeout=10)
+
+    page = page_of(server)
+
+    assert page["fila_messages_refused_total[('error_type', 'QUEUE_NOT_FOUND')]"] == 1
+    refused = {
+        name: value for name, value in page.items() if "refused_total" in name and "error_type" in name
+    }
+    assert sum(refused.values()) == 2, refused
