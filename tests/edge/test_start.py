@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import subprocess
 import sys
 import types
 from pathlib import Path
@@ -134,6 +135,32 @@ async def test_a_signal_drains_and_closes_the_store(engine: FakeEngine, number: 
     await asyncio.wait_for(serving, 5)
 
     assert engine.stopped
+
+
+def test_a_store_that_does_not_close_is_left_behind_with_exit_0() -> None:
+    stuck = """
+import signal, time
+from fila_server import main
+from tests.edge.fake_engine import FakeAdmin, FakeEngine
+from tests.edge.test_start import _quiet
+from fila_server.settings import Address
+
+class StuckEngine(FakeEngine):
+    def stop(self):
+        time.sleep(60)
+
+main.DRAIN_S_MAX = 0.3
+engine = StuckEngine()
+FakeAdmin(engine)
+main._report_start = lambda *_: signal.raise_signal(signal.SIGTERM)
+main.open_engine = lambda settings: engine
+free = Address("127.0.0.1:0")
+main.run(_quiet(free, free))
+"""
+    done = subprocess.run([sys.executable, "-c", stuck], capture_output=True, timeout=20, check=False)
+
+    assert done.returncode == 0
+    assert "server.stop_timed_out" in done.stderr.decode() + done.stdout.decode()
 
 
 def test_the_core_is_opened_with_flat_settings_and_the_time(tmp_path: Path, opened: list[Any]) -> None:

@@ -57,6 +57,8 @@ cdef extern from *:
 cdef enum:
     PARK_NS_MAX = 100000000             # looks around at least this often (scheduler.idle_timeout_ms)
     COMMIT_PARK_NS = 100000000
+    LINGER_NS = 300000                  # about a sync; a slow disk must not hold up what needs none
+    LINGER_COMMANDS = 32
 
 
 def _give_up():
@@ -105,7 +107,12 @@ cdef class Engine(CoreEngine):
                 wait_ns = next_ns - fila_now(CLOCK_MONOTONIC)
                 if wait_ns > self.idle_ns:
                     wait_ns = self.idle_ns
-                mailbox_park(self.core.mailbox, wait_ns)
+                if self.core.waiting == NULL:
+                    mailbox_park(self.core.mailbox, wait_ns, 1)
+                else:
+                    # A sync is under way and its end pokes. What comes meanwhile would wait for the
+                    # next one anyway: taken in together it costs one wake-up, not one each.
+                    mailbox_park(self.core.mailbox, wait_ns if wait_ns < LINGER_NS else LINGER_NS, LINGER_COMMANDS)
 
     def _commit(self):
         cdef int64_t began_ns
@@ -128,7 +135,7 @@ cdef class Engine(CoreEngine):
                 loader_serve(self.core.loader, &self.core.store, self.core.mailbox, True)
 
     def stop(self):
-        """Finish what is in hand, sync, end the threads, close."""
+        """Finish what is in hand, sync, end the threads, close. May take as long as the disk does, without the GIL."""
         if not self.is_open:
             return
         self.core.stopping = True
@@ -138,8 +145,9 @@ cdef class Engine(CoreEngine):
         fila_seq_store(&self.commit_word, 1)
         fila_futex_wake(&self.commit_word)
         for thread in self.threads:
-            thread.join(5)
+            thread.join()           # no deadline: with a thread still in it the core could not be closed
         if self.upkeep_running:
-            upkeep_stop(&self.core.upkeep)
+            with nogil:
+                upkeep_stop(&self.core.upkeep)
         self.stop_cleanly(fila_now(CLOCK_MONOTONIC), fila_now(CLOCK_REALTIME))
         self.close()

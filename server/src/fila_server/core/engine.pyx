@@ -342,7 +342,9 @@ cdef class CoreEngine:
         return command
 
     cdef _post(self, Command* command):
-        cdef int kind = command.kind
+        if not self.is_open:
+            command_free(command)
+            raise errors.Unavailable("the server has stopped")
         if not mailbox_post(self.core.mailbox, command):
             command_free(command)
             raise errors.Overloaded(
@@ -370,9 +372,11 @@ cdef class CoreEngine:
     def drain(self):
         """Everything that is ready to leave: a list of (token, reply kind, status, payload)."""
         cdef Out* outs = NULL
-        cdef uint32_t count = outbox_take(self.core.outbox, &outs)
-        cdef uint32_t i
+        cdef uint32_t count, i
         cdef list answers = []
+        if not self.is_open:
+            return answers
+        count = outbox_take(self.core.outbox, &outs)
         for i in range(count):
             answers.append((
                 outs[i].token, outs[i].kind, outs[i].status,
@@ -413,19 +417,22 @@ cdef class CoreEngine:
         cdef Core* core = self.core
         cdef uint32_t cursor = 0
         cdef Queue* queue
+        cdef int64_t wall_ms = wall_ns // 1000000
         core.stopping = True
-        pass_(core, mono_ns, wall_ns // 1000000)
-        while True:
-            queue = <Queue*> textmap_next(&core.queues, &cursor)
-            if queue == NULL:
-                break
-            queue.offset_reserved = queue.next_offset
-            queue_record_put(core, queue)
-        meta_record_put(core, b"leases", core.next_lease_id)
-        core.sync_wanted = True
-        pass_(core, mono_ns, wall_ns // 1000000)
-        commit(core)
-        pass_(core, mono_ns, wall_ns // 1000000)
+        # Without the GIL: syncs may take as long as the disk likes, and main.py's deadline must still fire.
+        with nogil:
+            pass_(core, mono_ns, wall_ms)
+            while True:
+                queue = <Queue*> textmap_next(&core.queues, &cursor)
+                if queue == NULL:
+                    break
+                queue.offset_reserved = queue.next_offset
+                queue_record_put(core, queue)
+            meta_record_put(core, b"leases", core.next_lease_id)
+            core.sync_wanted = True
+            pass_(core, mono_ns, wall_ms)
+            commit(core)
+            pass_(core, mono_ns, wall_ms)
 
     def counters(self):
         """The core's own counts, for tests and telemetry."""

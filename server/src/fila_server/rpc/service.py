@@ -168,7 +168,8 @@ async def _read_session(context: Context, stream: Stream) -> None:
         while (frame := await context.read()) is not aio.EOF:
             await stream.send(frame)
         await stream.send(_CLOSE_FRAME)
-    except aio.InternalError:
+    except (aio.InternalError, aio.AbortError):
+        # The client went away, or its session has just been ended by us.
         pass
     except Exception as error:
         stream.end(hidden(error))
@@ -182,7 +183,7 @@ async def _read_enqueues(
     try:
         while (frame := await context.read()) is not aio.EOF:
             await admitted.put(await _admit(broker, frame))
-    except aio.InternalError:
+    except (aio.InternalError, aio.AbortError):
         return
     except asyncio.CancelledError:
         if not broker.is_draining:
