@@ -42,6 +42,7 @@ cdef struct Mailbox:
     uint32_t capacity
     uint64_t refused                # commands that found it full
     bint     parked
+    uint32_t wanted                 # commands that end the parking; fewer wait for a poke or the time
     bint     poked                  # something else than a command wants a pass
 
 cdef struct Out:
@@ -67,8 +68,8 @@ cdef void mailbox_free(Mailbox* box) noexcept nogil
 cdef bint mailbox_post(Mailbox* box, Command* command) noexcept nogil      # False: full
 cdef Command* mailbox_take(Mailbox* box, uint32_t most) noexcept nogil      # a list, oldest first
 cdef void mailbox_poke(Mailbox* box) noexcept nogil
-# Sleeps until a command or a poke, at most `wait_ns`; returns whether there is something.
-cdef bint mailbox_park(Mailbox* box, int64_t wait_ns) noexcept nogil
+# Sleeps until `wanted` commands or a poke, at most `wait_ns`; returns whether there is something.
+cdef bint mailbox_park(Mailbox* box, int64_t wait_ns, uint32_t wanted) noexcept nogil
 
 cdef Outbox* outbox_new() noexcept nogil
 cdef void outbox_free(Outbox* box) noexcept nogil

@@ -105,7 +105,7 @@ cdef bint mailbox_post(Mailbox* box, Command* command) noexcept nogil:
         box.last.next = command
     box.last = command
     box.count += 1
-    if box.parked:
+    if box.parked and box.count >= box.wanted:
         pthread_cond_signal(&box.changed)
     pthread_mutex_unlock(&box.lock)
     return True
@@ -140,10 +140,11 @@ cdef void mailbox_poke(Mailbox* box) noexcept nogil:
     pthread_mutex_unlock(&box.lock)
 
 
-cdef bint mailbox_park(Mailbox* box, int64_t wait_ns) noexcept nogil:
+cdef bint mailbox_park(Mailbox* box, int64_t wait_ns, uint32_t wanted) noexcept nogil:
     cdef bint something
     pthread_mutex_lock(&box.lock)
-    if box.first == NULL and not box.poked and wait_ns > 0:
+    if box.count < wanted and not box.poked and wait_ns > 0:
+        box.wanted = wanted
         box.parked = True
         fila_cond_wait(&box.changed, &box.lock, wait_ns)
         box.parked = False
