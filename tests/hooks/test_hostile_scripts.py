@@ -7,7 +7,7 @@ import time
 import pytest
 
 from fila_server.hooks.on_enqueue import Batch, Routing
-from fila_server.hooks.sandbox import HookFailure, ScriptRefused, new_runtime_config
+from fila_server.hooks.sandbox import HookFailure, HookLimits, ScriptRefused, new_runtime_config
 from tests.hooks.conftest import SteppingClock, attack, compile_on_enqueue, cut_off, route, value_of
 
 LARGEST = [(b"%04d" % i + b"k" * 4092, b"v" * 4096) for i in range(64)]
@@ -761,3 +761,21 @@ def test_a_key_that_is_no_text_is_a_failure_and_its_neighbours_are_routed(result
     assert answers.routings == [Routing(None, 2)]
     assert answers.failure is not None
     assert "UTF-8" in answers.failure.text
+
+
+@pytest.mark.parametrize(
+    ("result", "problem"),
+    [
+        ("fairness_key = 'abcd'", "fairness_key must be at most 3 bytes, got 4"),
+        ("throttle_keys = { 'abcd' }", "throttle_keys must be at most 3 bytes each, got 4"),
+        ("throttle_keys = { 'a', 'b', 'c' }", "throttle_keys must be at most 2, got 3"),
+    ],
+)
+def test_a_broker_with_tighter_limits_holds_hooks_to_them(result, problem):
+    limits = HookLimits(fairness_key_bytes=3, throttle_key_bytes=3, throttle_keys=2)
+    hook = compile_on_enqueue(f"function on_enqueue(msg) return {{ {result} }} end", limits=limits)
+
+    answer = route(hook)
+
+    assert isinstance(answer, HookFailure)
+    assert answer.text == problem

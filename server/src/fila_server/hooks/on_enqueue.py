@@ -88,6 +88,7 @@ class OnEnqueue:
         now_ns: Callable[[], int],
         seed: int,
     ) -> None:
+        self._limits = limits
         self._sandbox = Sandbox(script, "on_enqueue", limits=limits, config=config, now_ns=now_ns, seed=seed)
 
     def route(self, headers: Headers, payload_size: int, queue: bytes) -> Routing | HookFailure:
@@ -112,8 +113,8 @@ class OnEnqueue:
             if key_count >= 0:
                 throttle_keys = results[at : at + key_count]
                 at += key_count
-            if not _are_texts(fairness_key, throttle_keys):
-                problem = "fairness_key and throttle_keys must be valid UTF-8"
+            problem = _problem_of(fairness_key, throttle_keys, self._limits)
+            if problem is not None:
                 return Answers(routings, HookFailure("error", problem), clamped_weight_count)
             routings.append(
                 Routing(
@@ -127,12 +128,28 @@ class OnEnqueue:
         return Answers(routings, failure, clamped_weight_count)
 
 
-def _are_texts(fairness_key: bytes | Literal[False], throttle_keys: tuple[bytes, ...] | None) -> bool:
-    """Whether the keys can travel as strings: Lua's are any bytes, and one such key would spoil every answer."""
-    for key in (fairness_key or b"", *(throttle_keys or ())):
-        if not key.isascii():
-            try:
-                key.decode()
-            except UnicodeDecodeError:
-                return False
+def _problem_of(
+    fairness_key: bytes | Literal[False], throttle_keys: tuple[bytes, ...] | None, limits: HookLimits
+) -> str | None:
+    """Why the core could not take these keys; what Lua checked already is what no setting can raise."""
+    if fairness_key and len(fairness_key) > limits.fairness_key_bytes:
+        return f"fairness_key must be at most {limits.fairness_key_bytes} bytes, got {len(fairness_key)}"
+    if throttle_keys and len(throttle_keys) > limits.throttle_keys:
+        return f"throttle_keys must be at most {limits.throttle_keys}, got {len(throttle_keys)}"
+    for key in throttle_keys or ():
+        if len(key) > limits.throttle_key_bytes:
+            return f"throttle_keys must be at most {limits.throttle_key_bytes} bytes each, got {len(key)}"
+        if not _is_text(key):
+            return "throttle_keys must be valid UTF-8"
+    return None if not fairness_key or _is_text(fairness_key) else "fairness_key must be valid UTF-8"
+
+
+def _is_text(key: bytes) -> bool:
+    """Whether it can travel as a string: Lua's are any bytes, and one such key would spoil every answer."""
+    if key.isascii():
+        return True
+    try:
+        key.decode()
+    except UnicodeDecodeError:
+        return False
     return True

@@ -46,11 +46,14 @@ _SOURCES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookLimits:
-    """What one call of a script may take. Mirrors section `[lua]` of the settings."""
+    """What one call of a script may take. Mirrors sections `[lua]` and `[limits]` of the settings."""
 
     timeout_ms: int = 10
     memory_bytes: int = 1024 * 1024
     script_bytes: int = 64 * 1024
+    fairness_key_bytes: int = 256
+    throttle_key_bytes: int = 256
+    throttle_keys: int = 16
     pause_after_ns: int = 2_000_000
     """A batch of calls ends after about this long, so that a crossing stays below the 5 ms of the I/O thread."""
 
