@@ -222,6 +222,30 @@ async def test_both_sides_of_a_redrive_survive_a_restart(start_server: StartServ
         assert await client.redrive("q.dlq") == 6
 
 
+async def test_an_answered_decision_and_an_answered_redrive_outlive_a_kill(start_server: StartServer) -> None:
+    server = start_server()
+    async with FilaClient.connect(server.addresses["grpc"]) as client:
+        script = "function on_failure(msg) return { action = 'dlq' } end"
+        await client.create_queue("q", on_failure_script=script)
+        ids = [str(id_) for id_ in await client.enqueue_many("q", [b"%d" % i for i in range(50)])]
+        await client.nack_many(await client.lease("q", 50), "no")
+        server.process.kill()
+    server.process.wait()
+
+    server = start_server()
+    async with FilaClient.connect(server.addresses["grpc"]) as client:
+        assert (await client.get_stats("q")).depth == 0
+        assert [letter.id for letter in await client.peek("q.dlq", max_messages=100)] == ids
+        assert await client.redrive("q.dlq", count=20) == 20
+        server.process.kill()
+    server.process.wait()
+
+    server = start_server()
+    async with FilaClient.connect(server.addresses["grpc"]) as client:
+        assert [message.id for message in await client.peek("q", max_messages=100)] == ids[:20]
+        assert [letter.id for letter in await client.peek("q.dlq", max_messages=100)] == ids[20:]
+
+
 async def test_a_server_that_stops_ends_a_paced_redrive(start_server: StartServer) -> None:
     server = start_server()
     async with FilaClient.connect(server.addresses["grpc"], retry_for_s=0.1) as client:
