@@ -113,6 +113,7 @@ def test_only_the_busiest_thousand_keys_are_told(engine):
     items += [service.EnqueueMessage(headers={"tenant": f"k{i}"}) for i in range(10)]
     batch = service.EnqueueBatchRequest(queue="many", messages=items)
     engine.call(commands.ENQUEUE_BATCH, batch, service.EnqueueBatchResponse)
+    engine.sleep(200)
     while leased := engine.lease("many", most=1000):
         engine.ack("many", leased)
 
@@ -120,6 +121,18 @@ def test_only_the_busiest_thousand_keys_are_told(engine):
 
     assert len(keys) == 1000
     assert {key.fairness_key for key in keys[:10]} == {b"k%d" % i for i in range(10)}
+
+
+def test_a_key_that_never_waits_is_remembered_once_it_comes_often(engine):
+    for _ in range(200):
+        engine.enqueue("orders", headers={"tenant": "quick"})
+        engine.ack("orders", engine.lease("orders"))
+        engine.sleep(1)
+
+    [key] = snapshot_of(engine).keys
+
+    assert 100 <= key.delivered <= 200
+    assert key.share_ratio == pytest.approx(1)
 
 
 # --- the keys without a series -----------------------------------------------------------------
@@ -135,6 +148,7 @@ def with_keys(snapshot: Snapshot, names: set[bytes]) -> Snapshot:
 def deliver(engine, tenant: str, count: int) -> Snapshot:
     for _ in range(count):
         engine.enqueue("orders", headers={"tenant": tenant})
+    engine.sleep(200)  # long enough to be remembered
     engine.ack("orders", engine.lease("orders"))
     return snapshot_of(engine)
 

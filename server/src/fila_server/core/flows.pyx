@@ -17,7 +17,7 @@ from fila_server.core.state cimport (
 )
 from fila_server.core.throttle cimport set_release, throttle_key_drop_if_idle
 from fila_server.core.timers cimport timer_cancel, timer_set
-from fila_server.core.waits cimport waits_attach, waits_detach, waits_note
+from fila_server.core.waits cimport waits_begin, waits_end, waits_note
 
 
 # --- flows ---------------------------------------------------------------------------------
@@ -47,13 +47,13 @@ cdef Flow* flow_of(Core* core, Key* key, Channel* channel) noexcept nogil:
         flow.turn.weight = _weight(key)
         flow.next_of_key = key.flows
         key.flows = flow
-        waits_attach(core, flow)
+        waits_begin(core, flow)
     return flow
 
 
 cdef void flow_free(Core* core, Flow* flow) noexcept nogil:
     """Unlinked from its key by the caller."""
-    waits_detach(core, flow)
+    waits_end(core, flow)
     if flow.joined:
         flow.channel.weight -= flow.turn.weight
         ring_leave(&flow.channel.ring, &flow.turn)

@@ -12,9 +12,9 @@ from fila_server.core.frames cimport directory_first
 from fila_server.core.maps cimport Text, textmap_next
 from fila_server.core.ranking cimport Ranked, keep_largest, largest_first
 from fila_server.core.refusals cimport refusal_reason
-from fila_server.core.state cimport Channel, Flow, Frame, Queue, QueueCounters, ThrottleKey, Waits
+from fila_server.core.state cimport Channel, Flow, Frame, Hour, Queue, QueueCounters, ThrottleKey, Waits
 from fila_server.core.stats cimport flow_age
-from fila_server.core.waits cimport HOUR_COLUMNS, HOUR_DUE, HOUR_SERVED, hour_sum, waits_account
+from fila_server.core.waits cimport HOUR_COLUMNS, HOUR_DUE, HOUR_SERVED, WAITED_DELAY, hour_sum, hour_total, waits_account
 
 cdef enum:
     SNAPSHOT_VERSION = 1
@@ -62,11 +62,11 @@ cdef void _numbers(Buffer* b, const uint64_t* numbers, uint32_t count) noexcept 
         _number(b, numbers[i])
 
 
-cdef void _reals(Buffer* b, const double* numbers, uint32_t count) noexcept nogil:
-    cdef uint32_t i
-    _array(b, count)
-    for i in range(count):
-        _real(b, numbers[i])
+cdef void _hour_totals(Buffer* b, Hour* hour, int columns) noexcept nogil:
+    cdef int i
+    _array(b, columns)
+    for i in range(columns):
+        _real(b, hour_total(hour, i))
 
 
 # --- the broker ------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ cdef void _channel(Core* core, Buffer* b, Channel* channel) noexcept nogil:
     _number(b, channel.acked)
     _number(b, channel.served)
     _real(b, hour_sum(core, &channel.hour, HOUR_SERVED))
-    _reals(b, channel.total, 4)
+    _hour_totals(b, &channel.hour, WAITED_DELAY + 1)
 
 
 cdef void _queue(Core* core, Buffer* b, Queue* queue) noexcept nogil:
@@ -212,7 +212,7 @@ cdef void _key(Core* core, Buffer* b, Waits* row) noexcept nogil:
     _number(b, flow.in_flight if flow != NULL else 0)
     _number(b, flow.turn.weight if flow != NULL else 0)
     _number(b, flow_age(core, flow) if flow != NULL and flow.backlog else 0)
-    _reals(b, row.total, HOUR_COLUMNS)
+    _hour_totals(b, &row.hour, HOUR_COLUMNS)
 
 
 cdef void _keys(Core* core, Buffer* b) noexcept nogil:

@@ -114,19 +114,19 @@ cdef struct Hour:                   # the last hour in twelve parts, see waits.p
     int64_t  part                   # the number of the five minutes that `now` is about
     double   now[6]                 # by the columns of waits.pxd
     float    parts[12][6]           # part % 12
+    double   before[6]              # all parts that are over, since the beginning
 
 cdef struct Waits:                  # what is kept of a key in one channel, also while it is idle
     Text     text                   # first: the key's; the bytes follow the struct
-    Channel* channel
     Flow*    flow                   # NULL while the key is idle
-    Waits*   newer                  # of the channel, in order of last use
-    Waits*   older
+    Channel* channel
     int64_t  touched_ms             # on the monotonic clock
     uint64_t delivered              # by flows that ended
     uint64_t served_seen            # of the flow's `served`, already in the hour
-    double   virtual_at             # the channel's `virtual` up to which `due` is counted
-    double   total[6]               # as `hour`, since the row was made
+    double   virtual_at             # the channel's `virtual` up to which `due` is counted; below 0: not yet
     Hour     hour
+    Waits*   newer                  # of the channel, in order of last use
+    Waits*   older
 
 cdef struct Flow:
     Turn     turn                   # first
@@ -143,6 +143,7 @@ cdef struct Flow:
     uint32_t no_room_ms             # the channel's clock of having no room, then
     uint8_t  parked
     uint8_t  joined                 # stands with the ring: on its list or waiting for rounds
+    uint8_t  stranger               # looked for among the channel's Waits, and has no row
     uint64_t served                 # cost delivered, in thousandths
     uint64_t delivered
     Waits*   waits                  # NULL: nothing worth remembering so far
@@ -323,8 +324,7 @@ cdef struct Channel:
     TextMap  waits                  # of Waits, by the key's text
     Waits*   waits_newest
     Waits*   waits_oldest
-    double   total[6]               # over all flows, those without a row too
-    Hour     hour
+    Hour     hour                   # over all flows, those without a row too
     Channel* next_active            # circular list of channels that may have work
     Channel* prev_active
     uint8_t  active

@@ -9,10 +9,13 @@
       WAITED_DELAY         delayed, by wish or by backoff
 
 A flow remembers up to when it is accounted for. Whoever is about to change what it waits for calls `waits_note`
-first: one comparison, and in most calls nothing more, because stretches below NOTED_MS are left to add up (and a
-flow without a row is left alone for ROW_WAIT_MS). The sums go to the flow's channel, and to the key's row in the
-channel's table: an hour in parts of five minutes, kept while the key is idle too. The table is bounded. A row is
-opened for a key that waited noticeably or that was served and became idle; where there is no room, it takes the
+first: one comparison, and in most calls nothing more, because stretches below NOTED_MS are left to add up (of a flow
+without a row, those below ROW_WAIT_MS). The sums go to the flow's channel, and to the key's row in the channel's table:
+an hour in parts of five minutes, kept while the key is idle too.
+
+The table is bounded, and a key that lives for one message costs it next to nothing. A flow's row is looked for when it
+is first needed, not when the flow begins. One is opened for a key that waited ROW_WAIT_MS, and for one in sixteen of
+those that were served and became idle: who does so often has one soon. Where there is no room, a new row takes the
 place of the one that was not used for longest, if that was ROW_IDLE_MS.
 """
 
@@ -42,7 +45,9 @@ cdef void waits_account(Core* core, Flow* flow) noexcept nogil
 cdef inline void waits_note(Core* core, Flow* flow) noexcept nogil:
     """Call before a flow's backlog, delays, place or throttling change."""
     cdef uint32_t elapsed = core.mono_ms - flow.since_ms
-    if elapsed >= <uint32_t> (NOTED_MS if flow.waits != NULL or flow.backlog + flow.delayed == 0 else ROW_WAIT_MS):
+    if elapsed < NOTED_MS:
+        return
+    if flow.waits != NULL or elapsed >= ROW_WAIT_MS or flow.backlog + flow.delayed == 0 or not flow.stranger:
         waits_account(core, flow)
 
 cdef inline void flow_fills(Core* core, Flow* flow) noexcept nogil:
@@ -74,9 +79,9 @@ cdef inline uint32_t no_room_ms(Core* core, Channel* channel) noexcept nogil:
 # A delivery took this much cost while flows of this weight were on the ring.
 cdef void channel_served(Core* core, Channel* channel, uint64_t cost, uint64_t weight) noexcept nogil
 
-# A new flow takes up the row its key left; one that ends leaves its counts there.
-cdef void waits_attach(Core* core, Flow* flow) noexcept nogil
-cdef void waits_detach(Core* core, Flow* flow) noexcept nogil
+cdef void waits_begin(Core* core, Flow* flow) noexcept nogil
+cdef void waits_end(Core* core, Flow* flow) noexcept nogil                  # its counts stay in its row, if it has one
 cdef void waits_forget(Core* core, Channel* channel) noexcept nogil         # the channel ends
 cdef Waits* waits_find(Channel* channel, const char* text, uint32_t length) noexcept nogil
 cdef double hour_sum(Core* core, Hour* hour, int column) noexcept nogil
+cdef double hour_total(Hour* hour, int column) noexcept nogil                # since the beginning

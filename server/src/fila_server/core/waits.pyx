@@ -4,11 +4,12 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.buffer cimport must_malloc
-from fila_server.core.maps cimport textmap_free, textmap_get, textmap_get_hashed, textmap_next, textmap_put, textmap_remove
+from fila_server.core.maps cimport Text, textmap_free, textmap_get, textmap_get_hashed, textmap_put, textmap_remove
 
 cdef enum:
     PARTS = 12
     TOUCHED_MS = 1000                   # how exact the order of last use is
+    OPENED_ONE_IN = 16
     SPARED_MAX = 4                      # waiting keys passed over in the search for a row to give away
 
 cdef int64_t PART_NS = <int64_t> 300 * 1000000000
@@ -29,6 +30,8 @@ cdef void _turn(Core* core, Hour* hour) noexcept nogil:
     if gap < PARTS:
         for column in range(HOUR_COLUMNS):
             hour.parts[hour.part % PARTS][column] = <float> hour.now[column]
+    for column in range(HOUR_COLUMNS):
+        hour.before[column] += hour.now[column]
     memset(hour.now, 0, sizeof(hour.now))
     hour.part = part
 
@@ -44,12 +47,14 @@ cdef double hour_sum(Core* core, Hour* hour, int column) noexcept nogil:
     return total
 
 
+cdef double hour_total(Hour* hour, int column) noexcept nogil:
+    return hour.before[column] + hour.now[column]
+
+
 cdef inline void _add(Channel* channel, Waits* row, int column, double amount) noexcept nogil:
     channel.hour.now[column] += amount
-    channel.total[column] += amount
     if row != NULL:
         row.hour.now[column] += amount
-        row.total[column] += amount
 
 
 cdef void channel_served(Core* core, Channel* channel, uint64_t cost, uint64_t weight) noexcept nogil:
@@ -62,19 +67,23 @@ cdef void channel_served(Core* core, Channel* channel, uint64_t cost, uint64_t w
 
 cdef void waits_account(Core* core, Flow* flow) noexcept nogil:
     cdef Channel* channel = flow.channel
-    cdef Waits* row = flow.waits
     cdef uint32_t elapsed = core.mono_ms - flow.since_ms
     cdef uint32_t clock = no_room_ms(core, channel)
     cdef uint32_t blocked = clock - flow.no_room_ms
     cdef uint32_t held = flow.backlog if flow.parked else flow.held
     cdef double ready = flow.backlog - held
+    cdef Waits* row = flow.waits
+    if row == NULL and flow.backlog + flow.delayed:
+        row = _find(channel, flow)
+        if row == NULL:
+            if elapsed < ROW_WAIT_MS:
+                return                  # left to add up
+            row = _open(core, flow)
     flow.since_ms = core.mono_ms
     flow.no_room_ms = clock
-    if row == NULL and flow.backlog + flow.delayed and elapsed >= ROW_WAIT_MS:
-        row = _open(core, flow)
     if row != NULL:
         _turn(core, &row.hour)
-        _serve(core, row, flow)
+        _serve(row, flow)
         if core.mono_ns // 1000000 - row.touched_ms >= TOUCHED_MS:
             _touch(core, row)
     if flow.backlog + flow.delayed == 0:
@@ -91,18 +100,16 @@ cdef void waits_account(Core* core, Flow* flow) noexcept nogil:
         _add(channel, row, WAITED_DELAY, <double> elapsed * flow.delayed)
 
 
-cdef void _serve(Core* core, Waits* row, Flow* flow) noexcept nogil:
+cdef void _serve(Waits* row, Flow* flow) noexcept nogil:
     """What it was served since the last look, and what it was due: its weight's part, or less if it asked for less."""
     cdef double served = <double> <int64_t> (flow.served - row.served_seen)
     cdef double due = served
-    if flow.backlog:
+    if flow.backlog and row.virtual_at >= 0:
         due = flow.turn.weight * (flow.channel.virtual - row.virtual_at)
     row.served_seen = flow.served
     row.virtual_at = flow.channel.virtual
     row.hour.now[HOUR_SERVED] += served
-    row.total[HOUR_SERVED] += served
     row.hour.now[HOUR_DUE] += due
-    row.total[HOUR_DUE] += due
 
 
 # --- the table -------------------------------------------------------------------------------
@@ -162,31 +169,47 @@ cdef void _drop(Core* core, Waits* row) noexcept nogil:
     free(row)
 
 
+cdef void _take_up(Waits* row, Flow* flow) noexcept nogil:
+    """What the flow was served so far counts as its due: nobody noted what others got meanwhile."""
+    row.flow = flow
+    row.served_seen = 0
+    row.virtual_at = -1
+    flow.waits = row
+
+
+cdef Waits* _find(Channel* channel, Flow* flow) noexcept nogil:
+    cdef Text* text = &flow.key.text
+    cdef Waits* row = NULL
+    if flow.stranger:
+        return NULL
+    if channel.waits.count:
+        row = <Waits*> textmap_get_hashed(&channel.waits, text.bytes, text.length, text.hash)
+    if row == NULL:
+        flow.stranger = True            # rows are opened by their own flows, so this stays true
+    else:
+        _take_up(row, flow)
+    return row
+
+
 cdef Waits* _open(Core* core, Flow* flow) noexcept nogil:
     cdef Channel* channel = flow.channel
-    cdef Key* key = flow.key
+    cdef Text* text = &flow.key.text
     cdef Waits* row
     cdef char* bytes
     if not _make_room(core, channel):
         return NULL
-    row = <Waits*> must_malloc(sizeof(Waits) + key.text.length)
+    row = <Waits*> must_malloc(sizeof(Waits) + text.length)
     memset(row, 0, sizeof(Waits))
     bytes = <char*> row + sizeof(Waits)
-    memcpy(bytes, key.text.bytes, key.text.length)
+    memcpy(bytes, text.bytes, text.length)
     row.text.bytes = bytes
-    row.text.length = key.text.length
+    row.text.length = text.length
     row.channel = channel
-    row.flow = flow
-    # Of what it was served before, nobody knows what it was due: it counts as just that.
-    row.virtual_at = channel.virtual
-    row.served_seen = flow.served
-    row.total[HOUR_SERVED] = row.total[HOUR_DUE] = <double> flow.served
     row.hour.part = core.mono_ns // PART_NS
-    row.hour.now[HOUR_SERVED] = row.hour.now[HOUR_DUE] = <double> flow.served
+    _take_up(row, flow)
     textmap_put(&channel.waits, &row.text)
     _link(core, row)
     core.waits_count += 1
-    flow.waits = row
     return row
 
 
@@ -194,30 +217,26 @@ cdef Waits* waits_find(Channel* channel, const char* text, uint32_t length) noex
     return <Waits*> textmap_get(&channel.waits, text, length)
 
 
-cdef void waits_attach(Core* core, Flow* flow) noexcept nogil:
-    cdef Channel* channel = flow.channel
-    cdef Key* key = flow.key
-    cdef Waits* row = NULL
+cdef void waits_begin(Core* core, Flow* flow) noexcept nogil:
     flow.since_ms = core.mono_ms
-    flow.no_room_ms = no_room_ms(core, channel)
-    if channel.waits.count:
-        row = <Waits*> textmap_get_hashed(&channel.waits, key.text.bytes, key.text.length, key.text.hash)
-    if row == NULL:
-        return
-    row.flow = flow
-    row.served_seen = 0
-    row.virtual_at = channel.virtual
-    flow.waits = row
+    flow.no_room_ms = no_room_ms(core, flow.channel)
 
 
-cdef void waits_detach(Core* core, Flow* flow) noexcept nogil:
-    cdef Waits* row
-    if flow.waits == NULL and flow.delivered:
-        _open(core, flow)
-    row = flow.waits
+cdef void waits_end(Core* core, Flow* flow) noexcept nogil:
+    cdef Waits* row = flow.waits
+    if flow.delivered == 0 and row == NULL:
+        return
+    if row == NULL:
+        row = _find(flow.channel, flow)
+    if row == NULL and (flow.key.text.hash ^ core.counters.passes) % OPENED_ONE_IN == 0:
+        row = _open(core, flow)
     if row == NULL:
         return
-    waits_account(core, flow)
+    if row.served_seen != flow.served:
+        _turn(core, &row.hour)
+        _serve(row, flow)
+    if core.mono_ns // 1000000 - row.touched_ms >= TOUCHED_MS:
+        _touch(core, row)
     row.delivered += flow.delivered
     row.flow = NULL
     flow.waits = NULL
