@@ -26,6 +26,7 @@ from typing import Any, Protocol
 
 import structlog
 
+from fila.v1.admin_pb2 import ReadLogRequest
 from fila.v1.messages_pb2 import ItemStatus
 from fila_server import commands, errors
 from fila_server.hooks.counters import HookStatus
@@ -378,6 +379,8 @@ class Broker:
                         waiter.set_result(payload)
                     else:
                         waiter.set_exception(_error_of(status, payload))
+            elif reply_kind == commands.LOST:
+                _report_lost(token, payload)
             elif reply_kind == commands.EVENT:
                 self._handle_event(token, payload)
             elif (stream := streams.get(token)) is not None:
@@ -398,6 +401,18 @@ class Broker:
 def shutting_down() -> errors.Unavailable:
     """Return the error of everyone who comes while the server drains."""
     return errors.Unavailable("the server is shutting down; connect again in a moment")
+
+
+def _report_lost(messages: int, payload: bytes) -> None:
+    lost = ReadLogRequest.FromString(payload)
+    log.error(
+        "store.messages_lost",
+        queue=lost.queue,
+        first_offset=lost.from_offset,
+        last_offset=lost.to_offset,
+        messages=messages,
+        detail="their bytes on the disk are damaged; the queue goes on behind them",
+    )
 
 
 def _error_of(status: int, payload: bytes) -> errors.FilaServerError:

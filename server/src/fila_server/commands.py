@@ -57,3 +57,4 @@ FRAME: Final = 1  # write to the stream `token`
 DELIVERY: Final = 2  # as FRAME, then report WRITTEN
 END: Final = 3  # the stream `token` is over
 EVENT: Final = 4  # for the hooks
+LOST: Final = 5  # a range of a queue's log is lost to damage: a ReadLogRequest that names it

@@ -61,10 +61,10 @@ cdef enum:
     LINGER_COMMANDS = 32
 
 
-def _give_up():
-    """The disk refused a sync: what was written may be gone, and a second try could lie. Stop as a crash would."""
-    os.write(2, b"fila-server: the disk refused to sync the log. Check the disk, then start again: "
-                b"what was answered before is recovered\n")
+def _give_up(str why):
+    """The store takes no more: what was written may be gone, and a second try could lie. Stop as a crash would."""
+    line = f"fila-server: the disk refused to write or sync ({why}). Check the disk, then start again: what was answered before is recovered\n"
+    os.write(2, line.encode())
     os._exit(1)
 
 
@@ -125,7 +125,7 @@ cdef class Engine(CoreEngine):
                     mailbox_poke(self.core.mailbox)
                 elif self.core.sync_failed:
                     with gil:
-                        _give_up()
+                        _give_up(self.core.error.text.decode("utf-8", "replace"))
                 else:
                     fila_futex_wait(&self.commit_word, 0, COMMIT_PARK_NS)
 

@@ -46,6 +46,7 @@ cdef enum ReplyKind:
     DELIVERY = 2
     END = 3
     EVENT = 4
+    LOST = 5
 
 cdef enum Code:
     # google.rpc.Code, the ones Fila answers.

@@ -2,6 +2,9 @@
 
 from libc.stdlib cimport free
 
+from fila_server.core.answers cimport emit
+from fila_server.core.buffer cimport Buffer, Slice, buffer_init
+from fila_server.core.commands cimport LOST, OK
 from fila_server.core.drr cimport ring_refund
 from fila_server.core.failure cimport slot_expire
 from fila_server.core.flows cimport channel_activate, flow_find, flow_reconsider, slot_refund
@@ -20,6 +23,7 @@ from fila_server.core.state cimport (
 )
 from fila_server.core.waiting cimport LeaseGroup
 from fila_server.core.timers cimport timer_cancel
+from fila_server.core.wire cimport put_number_field, put_text_field
 from fila_server.core.waits cimport HOUR_SERVED, channel_room, flow_emptied, waits_note
 
 
@@ -182,6 +186,17 @@ cdef void _frame_delete(Core* core, Frame* frame) noexcept nogil:
     frame_free(core, frame)
 
 
+cdef void _tell_lost(Core* core, Frame* frame) noexcept nogil:
+    cdef Buffer event
+    cdef Slice name
+    buffer_init(&event)
+    name.at, name.length = frame.queue.text.bytes, frame.queue.text.length
+    put_text_field(&event, 1, name)
+    put_number_field(&event, 2, frame_offset(frame, 0))
+    put_number_field(&event, 3, frame_offset(frame, frame.count - 1))
+    emit(core, frame.live, LOST, OK, &event, False)
+
+
 cdef void frame_lost(Core* core, Frame* frame) noexcept nogil:
     """Its bytes are damaged or gone: what is left of it is dropped, counted and reported."""
     cdef Share* share = frame.shares
@@ -189,6 +204,7 @@ cdef void frame_lost(Core* core, Frame* frame) noexcept nogil:
     cdef uint32_t i
     core.counters.lost_ranges += 1
     core.counters.lost_messages += frame.live
+    _tell_lost(core, frame)
     while share != NULL:
         for i in range(frame.count):
             slot = &share.slots[i]

@@ -226,6 +226,8 @@ cdef class CoreEngine:
             settings.get("storage.ballast_bytes", options.ballast_bytes), &core.error)
         core.disk_level = disk_check(&core.disk)
         core.disk_low = core.disk_level != 0
+        core.counters.lost_ranges = (
+            core.store.wal.damaged_regions + core.store.salvage.gaps + core.store.salvage.tables_lost)
         with nogil:
             status = recover(core)
         if status != STORE_OK:

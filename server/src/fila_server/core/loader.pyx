@@ -6,7 +6,13 @@ from libc.string cimport memset
 
 from fila_server.core.buffer cimport must_malloc, write_u64be
 from fila_server.core.mailbox cimport mailbox_poke
-from fila_server.core.store cimport StoreError, store_get
+from fila_server.core.store cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK, StoreError, store_get
+
+cdef extern from "<unistd.h>" nogil:
+    int usleep(unsigned int)
+
+cdef enum:
+    FAILED_READ_US = 20000
 
 cdef extern from "<pthread.h>" nogil:
     int pthread_mutex_init(pthread_mutex_t*, const void*)
@@ -87,6 +93,8 @@ cdef int loader_serve(Loader* loader, Store* store, Mailbox* mailbox, bint wait)
         write_u64be(key, load.queue_number)
         write_u64be(key + 8, load.first_offset)
         load.status = store_get(store, load.family, key, 16, &load.bytes, &load.length, &error)
+        if load.status != STORE_OK and load.status != STORE_DAMAGED and load.status != STORE_NOT_FOUND:
+            usleep(FAILED_READ_US)      # it is asked for again at once
         pthread_mutex_lock(&loader.lock)
         if loader.answered_last == NULL:
             loader.answered = load

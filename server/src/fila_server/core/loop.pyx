@@ -39,7 +39,7 @@ from fila_server.core.state cimport (
 from fila_server.core.waiting cimport Extra
 from fila_server.core.stats cimport stats
 from fila_server.core.store cimport (
-    STORE_FULL, STORE_OK, STORE_STALLED, batch_bytes, batch_clear, batch_count, batch_put, store_sync, store_write, StoreError,
+    STORE_DAMAGED, STORE_FAILED, STORE_FULL, STORE_OK, STORE_STALLED, batch_bytes, batch_clear, batch_count, batch_put, store_sync, store_write, StoreError,
 )
 from fila_server.core.throttle cimport throttle_key_drop_if_idle
 from fila_server.core.timers cimport Timer, timer_cancel, timer_set, timers_next, timers_pop_due
@@ -322,6 +322,8 @@ cdef uint8_t _write(Core* core) noexcept nogil:
             batch_clear(core.enqueues)
     if status == STORE_OK:
         return 0
+    if status == STORE_DAMAGED or status == STORE_FAILED:
+        core.sync_failed = True         # the engine writes no more until it is opened anew; see commit
     core.counters.stalls += 1
     return REFUSED_STALLED if status == STORE_STALLED else REFUSED_DISK_FULL
 

@@ -48,6 +48,7 @@ from fila_server.core.store cimport (
     BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES, STORE_DAMAGED,
     STORE_OK, batch_delete, scan_key, scan_value, store_get,
 )
+from fila_server.core.storestatus cimport store_failed
 from fila_server.core.timers cimport timer_set
 
 # --- small families --------------------------------------------------------------------------
@@ -383,7 +384,12 @@ cdef int _gaps(Core* core, DamageScan* scan) noexcept nogil:
     cdef bint damaged = scan.gaps > 0
     core.counters.lost_ranges += <uint64_t> scan.gaps
     damage_scan_end(scan)
-    return STORE_DAMAGED if damaged and core.stop_on_damage else STORE_OK
+    if damaged and core.stop_on_damage:
+        return store_failed(
+            &core.error, STORE_DAMAGED,
+            "the data directory is damaged; restore it from a copy, or start with storage.on_damage = \"start\" to go on with what can be read (%s)",
+            "a table of records fails its checksum")
+    return STORE_OK
 
 
 cdef int _scan(Core* core, int family, Map64* dlq_of) noexcept nogil:
@@ -406,6 +412,7 @@ cdef int _scan_index(Core* core) noexcept nogil:
     cdef const char* value
     cdef size_t key_length, length
     cdef Queue* queue = NULL
+    cdef uint64_t orphan = 0
     cdef Frame* frame
     cdef Times* times
     damage_scan_begin(&scan, &core.store, INDEX)
@@ -415,6 +422,9 @@ cdef int _scan_index(Core* core) noexcept nogil:
         if key_length == 16:
             if queue == NULL or queue.number != read_u64be(key):
                 queue = <Queue*> map64_get(&core.queues_by_number, read_u64be(key))
+            if queue == NULL and orphan != read_u64be(key):
+                orphan = read_u64be(key)    # the record that names this queue is lost, and so are its messages
+                core.counters.lost_ranges += 1
             if queue != NULL:
                 frame = frame_record_read(core, queue, read_u64be(key + 8), value, length, &times)
                 if frame == NULL:

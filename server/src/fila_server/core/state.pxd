@@ -482,7 +482,7 @@ cdef struct Core:
     uint64_t written                # shared with the commit thread
     uint64_t wanted                 # shared: sync up to here
     uint64_t durable                # shared: written by the commit thread
-    bint     sync_failed
+    bint     sync_failed            # the store takes no more writes or syncs; whoever owns the threads stops the server
     Waiting* waiting                # for `durable`
     Waiting* waiting_last
     # --- bytes in memory

@@ -1,0 +1,265 @@
+"""SIGTERM under load, restarts with everything pending, and consumers that stall, vanish or never read."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from grpc import aio
+
+from fila.v1 import admin_pb2, service_pb2, service_pb2_grpc
+from tests.crash.load import Load
+from tests.crash.witness import Witness
+from tests.e2e.conftest import RunningServer, StartServer, launch, wait_until_started
+
+pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(120)]
+
+MIB = 1 << 20
+
+
+async def test_sigterm_under_load_is_exit_0_in_ten_seconds_and_loses_nothing_answered(tmp_path: Path) -> None:
+    load = Load(Witness(), seed=5)
+    server: RunningServer | None = None
+    try:
+        for life in range(4):
+            server = wait_until_started(launch(tmp_path / "data", tmp_path / f"server-{life}.log"))
+            async with load.connected(server.addresses["grpc"]):
+                if life == 0:
+                    await load.new_queues()
+                else:
+                    await load.check()
+                actors = load.start()
+                await asyncio.sleep(0.8)
+                asked_s = time.monotonic()
+                server.process.send_signal(signal.SIGTERM)
+                assert await asyncio.to_thread(server.process.wait, 10) == 0
+                assert time.monotonic() - asked_s < 10
+                for actor in actors:
+                    actor.cancel()
+                await asyncio.gather(*actors)
+            load.died()
+        server = wait_until_started(launch(tmp_path / "data", tmp_path / "server-last.log"))
+        async with load.connected(server.addresses["grpc"]):
+            await load.check()
+    finally:
+        if server is not None:
+            server.process.kill()
+            server.process.wait()
+    assert not load.witness.violations, load.witness.violations
+    assert load.witness.counts["settled"] > 1_000
+
+
+def _enqueue(server: RunningServer, queue: str, *messages: dict[str, Any]) -> list[Any]:
+    batch = service_pb2.EnqueueBatchRequest(queue=queue, messages=messages)
+    return list(server.service.EnqueueBatch(batch, timeout=10).results)
+
+
+def _lease(server: RunningServer, queue: str, count: int = 100, wait_ms: int = 0) -> list[Any]:
+    request = service_pb2.LeaseRequest(queue=queue, max_messages=count, wait_ms=wait_ms)
+    return list(server.service.Lease(request, timeout=20).messages)
+
+
+def _settle(message: Any, **fields: Any) -> dict[str, Any]:
+    return {"queue": "orders", "message_id": message.id, "lease_id": message.metadata.lease_id, **fields}
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_delays_leases_pauses_attempts_and_bucket_levels_outlive_a_restart(
+    start_server: StartServer, number: signal.Signals
+) -> None:
+    first = start_server()
+    config = admin_pb2.QueueConfig(
+        fairness_key_header="key", throttle_key_headers=["to"], visibility_timeout_ms=3_000
+    )
+    first.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="orders", config=config))
+    # Empty for the rest of this test: one token in a hundred seconds.
+    first.admin.SetConfig(admin_pb2.SetConfigRequest(key="throttle.slow", value="0.01,2"))
+    first.admin.SetKeyPolicy(
+        admin_pb2.SetKeyPolicyRequest(queue="orders", fairness_key="paused", paused=True)
+    )
+    _enqueue(first, "orders", *[{"payload": b"slow", "headers": {"to": "slow"}}] * 3)
+    _enqueue(first, "orders", {"payload": b"leased"}, {"payload": b"failed"}, {"payload": b"acked"})
+    _enqueue(first, "orders", {"payload": b"paused", "headers": {"key": "paused"}})
+    began_s = time.monotonic()
+    _enqueue(first, "orders", {"payload": b"delayed", "options": {"delay_ms": 2_000}})
+    held = {message.payload: message for message in _lease(first, "orders")}
+    assert set(held) == {b"slow", b"leased", b"failed", b"acked"}
+    first.service.Nack(service_pb2.NackRequest(**_settle(held[b"failed"], error="no", delay_ms=1_500)))
+    first.service.Ack(service_pb2.AckRequest(**_settle(held[b"acked"])))
+    first.stop(number)
+
+    second = start_server(first.data_dir)
+    assert _lease(second, "orders") == [], "leased, delayed, paused or throttled, all of it"
+    second.service.Ack(service_pb2.AckRequest(**_settle(held[b"leased"])))  # a lease is good for its new life
+    [failed] = _lease(second, "orders", wait_ms=10_000)
+    [delayed] = _lease(second, "orders", wait_ms=10_000)
+    assert (failed.payload, failed.metadata.attempt_count) == (b"failed", 1)
+    assert (delayed.payload, delayed.metadata.attempt_count) == (b"delayed", 0)
+    assert time.monotonic() - began_s >= 1.9
+    resume = admin_pb2.SetKeyPolicyRequest(queue="orders", fairness_key="paused", paused=False)
+    second.admin.SetKeyPolicy(resume)
+    assert [message.payload for message in _lease(second, "orders", wait_ms=2_000)] == [b"paused"]
+    # The slow ones' leases are over in three seconds; that is a failure, and their bucket is still empty.
+    leases = {m.metadata.lease_id for m in [*held.values(), failed, delayed]}
+    assert len(leases) == len(held) + 2 or len(held) == 4
+    while time.monotonic() - began_s < 4.5:
+        assert not [m for m in _lease(second, "orders") if m.payload == b"slow"]
+        time.sleep(0.3)
+    assert second.stop() == 0
+
+
+@pytest.fixture
+async def service(server: RunningServer) -> AsyncIterator[Any]:
+    options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1)]
+    async with aio.insecure_channel(server.addresses["grpc"], options=options) as channel:
+        yield service_pb2_grpc.FilaServiceStub(channel)
+
+
+def _rss_bytes(server: RunningServer) -> int:
+    for line in Path(f"/proc/{server.process.pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError("no VmRSS")
+
+
+def _create(server: RunningServer, queue: str, **config: Any) -> None:
+    request = admin_pb2.CreateQueueRequest(name=queue, config=admin_pb2.QueueConfig(**config))
+    server.admin.CreateQueue(request, timeout=10)
+
+
+async def _fill(service: Any, queue: str, frames: int, payload: bytes, each: int = 200) -> None:
+    batch = service_pb2.EnqueueBatchRequest(queue=queue, messages=[{"payload": payload}] * each)
+    for _ in range(frames):
+        results = (await service.EnqueueBatch(batch, timeout=20)).results
+        assert not any(result.error.code for result in results)
+
+
+async def test_consumers_that_never_read_cost_the_broker_no_memory_and_the_others_no_time(
+    server: RunningServer, service: Any
+) -> None:
+    """Thirty of them, with credit for all of 60 MiB: what is not read stays in the store."""
+    _create(server, "unread")
+    await _fill(service, "unread", 20, bytes(16_000))
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    channels = [aio.insecure_channel(server.addresses["grpc"], options=options) for _ in range(30)]
+    await asyncio.sleep(0.3)
+    before = _rss_bytes(server)
+    stalled = [
+        service_pb2_grpc.FilaServiceStub(channel).Consume(
+            service_pb2.ConsumeRequest(queue="unread", max_in_flight=100_000, max_batch=100)
+        )
+        for channel in channels
+    ]
+    await asyncio.sleep(1.0)
+
+    _create(server, "busy")
+    await _fill(service, "busy", 1, b"x")
+    busy = service.Consume(service_pb2.ConsumeRequest(queue="busy", max_batch=100))
+    began_s = time.monotonic()
+    count = 0
+    while count < 200:
+        response = await asyncio.wait_for(busy.read(), 5)
+        count += len(response.messages)
+        for message in response.messages:
+            ack = service_pb2.AckRequest(
+                queue="busy", message_id=message.id, lease_id=message.metadata.lease_id
+            )
+            await service.Ack(ack)
+    assert time.monotonic() - began_s < 3
+    # Two deliveries a consumer at most, of 100 messages of 16 KB, and gRPC's copies of them.
+    assert _rss_bytes(server) - before < 250 * MIB
+    busy.cancel()
+    for call in stalled:
+        call.cancel()
+    for channel in channels:
+        await channel.close()
+    await asyncio.sleep(0.5)
+    stats = await asyncio.to_thread(server.admin.GetStats, admin_pb2.GetStatsRequest(queue="unread"))
+    assert stats.depth + stats.in_flight == 4_000
+    assert stats.active_consumers == 0
+
+
+async def test_a_consumer_process_that_is_stopped_loses_its_leases_and_nothing_else(
+    server: RunningServer, service: Any, tmp_path: Path
+) -> None:
+    """SIGSTOP: its connection stays up, nobody reads, nobody acks."""
+    _create(server, "shared", visibility_timeout_ms=1_000)
+    script = (
+        "import sys, grpc\n"
+        "from fila.v1 import service_pb2, service_pb2_grpc\n"
+        "stub = service_pb2_grpc.FilaServiceStub(grpc.insecure_channel(sys.argv[1]))\n"
+        "request = service_pb2.ConsumeRequest(queue='shared', max_in_flight=50)\n"
+        "for message in stub.Consume(request):\n"
+        "    print(message.message.id, flush=True)\n"
+    )
+    import sys
+
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, server.addresses["grpc"], stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        await _fill(service, "shared", 1, b"x", each=50)
+        assert process.stdout is not None
+        await asyncio.wait_for(process.stdout.readline(), 10)
+        process.send_signal(signal.SIGSTOP)
+        await _fill(service, "shared", 1, b"x", each=50)
+
+        seen: dict[str, int] = {}
+        call = service.Consume(service_pb2.ConsumeRequest(queue="shared", max_batch=100))
+        async with asyncio.timeout(15):
+            while len(seen) < 100:
+                response = await call.read()
+                for message in response.messages:
+                    seen[message.id] = message.metadata.attempt_count
+                    ack = service_pb2.AckRequest(
+                        queue="shared", message_id=message.id, lease_id=message.metadata.lease_id
+                    )
+                    await service.Ack(ack)
+        assert any(seen.values()), "what the stopped one held came back as failed"
+        call.cancel()
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def test_a_thousand_consumers_of_a_thousand_queues_each_get_their_own(server: RunningServer) -> None:
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    channels = [aio.insecure_channel(server.addresses["grpc"], options=options) for _ in range(10)]
+    stubs: list[Any] = [service_pb2_grpc.FilaServiceStub(channel) for channel in channels]
+    admin: Any = admin_pb2_grpc_stub(channels[0])
+    names = [f"many-{n}" for n in range(1_000)]
+    for first in range(0, 1_000, 50):
+        await asyncio.gather(
+            *(admin.CreateQueue(admin_pb2.CreateQueueRequest(name=name)) for name in names[first : first + 50])
+        )
+    calls = [stubs[n % 10].Consume(service_pb2.ConsumeRequest(queue=name)) for n, name in enumerate(names)]
+    reads = [asyncio.ensure_future(call.read()) for call in calls]
+    await asyncio.sleep(0.5)
+
+    batch = service_pb2.EnqueueBatchRequest(
+        messages=[{"queue": name, "payload": name.encode()} for name in names]
+    )
+    results = (await stubs[0].EnqueueBatch(batch, timeout=20)).results
+    assert not any(result.error.code for result in results)
+    delivered = await asyncio.wait_for(asyncio.gather(*reads), 30)
+
+    assert [response.message.payload.decode() for response in delivered] == names
+    for call in calls:
+        call.cancel()
+    for first in range(0, 1_000, 50):
+        await asyncio.gather(
+            *(admin.DeleteQueue(admin_pb2.DeleteQueueRequest(queue=name)) for name in names[first : first + 50])
+        )
+    for channel in channels:
+        await channel.close()
+
+
+def admin_pb2_grpc_stub(channel: aio.Channel) -> Any:
+    from fila.v1 import admin_pb2_grpc
+
+    return admin_pb2_grpc.FilaAdminStub(channel)
