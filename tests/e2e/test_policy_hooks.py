@@ -233,15 +233,19 @@ async def test_a_server_that_stops_does_not_wait_for_a_broken_script(start_serve
         await client.create_queue(
             "q", on_enqueue_script="function on_enqueue(m) error('x') end", hook_fallback="hold"
         )
-        waiting = asyncio.ensure_future(client.enqueue("q", b"x"))
+        on_a_stream = asyncio.ensure_future(client.enqueue("q", b"x"))
+        alone = server.service.Enqueue.future(service_pb2.EnqueueRequest(queue="q"))
         await asyncio.sleep(0.2)
         began_s = time.monotonic()
 
+        server.process.terminate()
+        told = await asyncio.to_thread(alone.exception)
         assert await asyncio.to_thread(server.stop) == 0
 
         assert time.monotonic() - began_s < 3
+        assert told.code() is grpc.StatusCode.UNAVAILABLE
         with pytest.raises(FilaError):
-            await waiting
+            await on_a_stream
 
 
 # --- restarts -----------------------------------------------------------------------------
