@@ -214,6 +214,18 @@ def test_time_in_which_others_were_served_is_the_shares(engine):
     assert ms(waits) == (0, waits.share_ms, 0, 0)
 
 
+def test_a_key_that_is_alone_is_never_told_that_others_had_its_turn(engine):
+    send(engine, "acme", 100)
+    for _ in range(50):
+        engine.lease("orders", most=2)
+        engine.sleep(20)
+
+    waits = explain(engine, "acme").waits
+
+    assert waits.no_consumer_ms > 40_000
+    assert ms(waits) == (waits.no_consumer_ms, 0, 0, 0)
+
+
 def test_a_channel_that_stands_still_has_no_consumer_whoever_else_waits(engine):
     send(engine, "noisy", 10)
     send(engine, "acme", 10)
@@ -260,6 +272,7 @@ def test_a_key_that_comes_back_goes_on_with_its_hour(engine):
 def test_waits_nobody_would_notice_leave_no_row(engine):
     send(engine, "acme")
     engine.sleep(50)
+    engine.ack("orders", engine.lease("orders"))
 
     assert ms(explain(engine, "acme").waits) == (0, 0, 0, 0)
 
@@ -316,4 +329,18 @@ def test_the_table_is_bounded_and_keeps_those_that_still_wait(engine):
     engine.sleep(61_000)
     send(engine, "late")
     engine.sleep(500)
+    engine.ack("orders", engine.lease("orders"))
     assert explain(engine, "late").waits.no_consumer_ms == 500
+
+
+def test_a_key_that_waits_is_explained_though_the_table_is_full(engine):
+    items = [service.EnqueueMessage(payload=b"x", headers={"tenant": f"k{i}"}) for i in range(10_500)]
+    for at in range(0, len(items), 1500):
+        batch = service.EnqueueBatchRequest(queue="orders", messages=items[at : at + 1500])
+        engine.call(commands.ENQUEUE_BATCH, batch, service.EnqueueBatchResponse)
+    engine.sleep(300)
+    for _ in range(5):
+        engine.lease("orders", most=2050)
+    engine.sleep(700)
+
+    assert ms(explain(engine, "k10499").waits) in {(1000, 0, 0, 0), (700, 300, 0, 0)}

@@ -16,7 +16,7 @@ from fila_server.core.state cimport (
 )
 from fila_server.core.stats cimport flow_age
 from fila_server.core.timers cimport Timer
-from fila_server.core.waits cimport HOUR_SERVED, WAITED_DELAY, hour_sum, waits_account, waits_find
+from fila_server.core.waits cimport HOUR_SERVED, WAITED_DELAY, hour_sum, waits_account, waits_find, waits_remember
 from fila_server.core.wire cimport put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field
 
 cdef enum State:                        # admin.proto's
@@ -183,6 +183,7 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
         flow = flow_find(key, channel)
         weight = key.admin_weight if key.admin_weight else key.weight
     if flow != NULL:
+        waits_remember(core, flow)
         waits_account(core, flow)
     row = flow.waits if flow != NULL else waits_find(channel, text.at, text.length)
     held = _holding(core, key, flow)

@@ -81,6 +81,8 @@ cdef void channel_served(Core* core, Channel* channel, uint64_t cost, uint64_t w
 
 cdef void waits_begin(Core* core, Flow* flow) noexcept nogil
 cdef void waits_end(Core* core, Flow* flow) noexcept nogil                  # its counts stay in its row, if it has one
+# Somebody asks about this flow: it gets a row, at the cost of the one that was not used for longest.
+cdef void waits_remember(Core* core, Flow* flow) noexcept nogil
 cdef void waits_forget(Core* core, Channel* channel) noexcept nogil         # the channel ends
 cdef Waits* waits_find(Channel* channel, const char* text, uint32_t length) noexcept nogil
 cdef double hour_sum(Core* core, Hour* hour, int column) noexcept nogil

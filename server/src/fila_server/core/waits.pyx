@@ -213,6 +213,15 @@ cdef Waits* _open(Core* core, Flow* flow) noexcept nogil:
     return row
 
 
+cdef void waits_remember(Core* core, Flow* flow) noexcept nogil:
+    cdef Channel* channel = flow.channel
+    if flow.waits != NULL or _find(channel, flow) != NULL:
+        return
+    if not _make_room(core, channel) and channel.waits_oldest != NULL:
+        _drop(core, channel.waits_oldest)
+    _open(core, flow)
+
+
 cdef Waits* waits_find(Channel* channel, const char* text, uint32_t length) noexcept nogil:
     return <Waits*> textmap_get(&channel.waits, text, length)
 
