@@ -3,9 +3,11 @@
 from fila_server.core.buffer cimport Slice
 from fila_server.core.mailbox cimport Command
 from fila_server.core.state cimport Core, Queue
+from fila_server.core.waiting cimport Dedup
 from fila_server.core.wire cimport Item
 
 cdef void dedup_expire(Core* core, Queue* queue) noexcept nogil                  # rows whose window is over
+cdef Dedup* dedup_find(Core* core, Queue* queue, Slice text) noexcept nogil      # NULL: no message has this key now
 cdef void dedup_add(Core* core, Queue* queue, Slice text) noexcept nogil         # a row without an id yet
 cdef void dedup_fill(Core* core, Queue* queue, Command* command, Item* item) noexcept nogil
 cdef void dedup_forget(Core* core, Command* command) noexcept nogil             # the disk refused this pass's messages

@@ -5,15 +5,22 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.buffer cimport must_malloc
+from fila_server.core.frames cimport directory_at
 from fila_server.core.maps cimport textmap_get, textmap_put, textmap_remove
 from fila_server.core.records cimport dedup_record_delete, dedup_record_put
+from fila_server.core.state cimport Frame
 from fila_server.core.waiting cimport Dedup
+
+cdef enum:
+    EXPIRED_AT_ONCE_MAX = 10000     # a look; the next one goes on
 
 
 cdef void dedup_expire(Core* core, Queue* queue) noexcept nogil:
     cdef Dedup* row
-    while queue.dedup_oldest != NULL and queue.dedup_oldest.expires_ms <= core.wall_ms:
+    cdef uint32_t dropped = 0
+    while queue.dedup_oldest != NULL and queue.dedup_oldest.expires_ms <= core.wall_ms and dropped < EXPIRED_AT_ONCE_MAX:
         row = queue.dedup_oldest
+        dropped += 1
         queue.dedup_oldest = row.next
         if queue.dedup_oldest == NULL:
             queue.dedup_newest = NULL
@@ -23,10 +30,25 @@ cdef void dedup_expire(Core* core, Queue* queue) noexcept nogil:
         free(row)
 
 
+cdef Dedup* dedup_find(Core* core, Queue* queue, Slice text) noexcept nogil:
+    cdef Dedup* row
+    dedup_expire(core, queue)
+    row = <Dedup*> textmap_get(&queue.dedup, text.at, text.length)
+    # A row may be over before it is at the front: the window was made shorter, or the disk refused its message.
+    return row if row != NULL and row.expires_ms > core.wall_ms else NULL
+
+
 cdef void dedup_add(Core* core, Queue* queue, Slice text) noexcept nogil:
     """Room for a key whose message gets its id when the frame is built (see dedup_fill)."""
-    cdef Dedup* row = <Dedup*> must_malloc(sizeof(Dedup) + text.length)
-    cdef char* bytes = <char*> row + sizeof(Dedup)
+    cdef Dedup* row = <Dedup*> textmap_get(&queue.dedup, text.at, text.length)
+    cdef char* bytes
+    if row != NULL:                     # over, but not yet at the front of the list: it serves once more
+        row.id_high = row.id_low = row.offset = 0
+        row.expires_ms = core.wall_ms + <int64_t> queue.policy.dedup_window_ms
+        row.epoch = core.epoch
+        return
+    row = <Dedup*> must_malloc(sizeof(Dedup) + text.length)
+    bytes = <char*> row + sizeof(Dedup)
     memset(row, 0, sizeof(Dedup))
     memcpy(bytes, text.at, text.length)
     row.text.bytes = bytes
@@ -59,11 +81,16 @@ cdef void dedup_forget(Core* core, Command* command) noexcept nogil:
     cdef Item* item
     cdef Queue* queue
     cdef Dedup* row
+    cdef Frame* frame
     for i in range(command.count):
         item = &command.items[i]
         if item.options == NULL or item.options.dedup_key.length == 0 or item.refused:
             continue
         queue = <Queue*> textmap_get(&core.queues, item.queue.at, item.queue.length)
         row = <Dedup*> textmap_get(&queue.dedup, item.options.dedup_key.at, item.options.dedup_key.length) if queue != NULL else NULL
-        if row != NULL and row.epoch == core.epoch:
-            row.expires_ms = 0          # the next look drops it; its record was never written
+        if row == NULL or row.epoch != core.epoch:
+            continue
+        # Under `os` an epoch lasts: a row whose message was stored in an earlier pass stays.
+        frame = directory_at(&queue.directory, row.offset)
+        if row.offset == 0 or (frame != NULL and frame.first_offset <= row.offset and not frame.revealed):
+            row.expires_ms = 0          # as good as gone from now on; its record was never written

@@ -1,33 +1,23 @@
 """Stage 2 of 4: see deliver.pxd."""
 
-from libc.stdlib cimport free
+from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
-from fila_server.core.answers cimport answer, emit
-from fila_server.core.buffer cimport (
-    Buffer, Slice, buffer_free, buffer_init, buffer_reserve, must_malloc, put_bytes, put_varint, varint_size, write_varint,
-)
-from fila_server.core.commands cimport DELIVERY, OK
+from fila_server.core.buffer cimport must_malloc
 from fila_server.core.drr cimport Turn, ring_afford, ring_charge, ring_turn
-from fila_server.core.flows cimport channel_activate, channel_deactivate, flow_next, flow_reconsider, slot_pay
-from fila_server.core.frames cimport (
-    body_new, body_release, body_touch, entry_of, frame_appended_ms, frame_enqueued_ms, frame_id, frame_of,
-    frame_offset, share_of, directory_at,
-)
-from fila_server.core.loader cimport Load, loader_answers, loader_ask
-from fila_server.core.maps cimport map64_get, map64_next, map64_put, map64_remove
+from fila_server.core.flows cimport channel_deactivate, flow_next, flow_reconsider, slot_pay
+from fila_server.core.frames cimport entry_of, frame_enqueued_ms, frame_of, share_of
+from fila_server.core.maps cimport map64_put
 from fila_server.core.records cimport lease_record_put, meta_record_put
-from fila_server.core.ending cimport frame_lost
+from fila_server.core.sending cimport frame_want, send_what_is_ready
 from fila_server.core.slots cimport slot_count, slot_unready
 from fila_server.core.state cimport (
-    Body, Entry, Flow, LEASED, Lease, PULL, Queue, SESSION_STREAM, STREAM, TIMER_LEASE, ThrottleSet,
+    Channel, Delivery, Entry, Flow, Frame, LEASED, Lease, PULL, Queue, STREAM, Slot, TIMER_LEASE,
 )
+from fila_server.core.timers cimport timer_set
+from fila_server.core.view cimport message_bytes
 from fila_server.core.waiting cimport LeaseGroup
-from fila_server.core.store cimport FRAMES, STORE_OK
-from fila_server.core.timers cimport timer_cancel, timer_set
 from fila_server.core.waits cimport channel_room, channel_served
-from fila_server.core.view cimport message_view
-from fila_server.core.wire cimport View, put_message
 
 cdef extern from *:
     """
@@ -46,7 +36,6 @@ cdef enum:
     MESSAGES_PER_FRAME_MAX = 512
     FRAME_BYTES_MAX = 1048576       # several frames on the way beat one long one
     PULL_BYTES_MAX = 4128768        # under 4 MiB with its metadata
-    METADATA_BYTES = 512            # allowed for, a message; keys may be longer, so the limit has slack
     UNWRITTEN_MAX = 2
     UNWRITTEN_SINGLE_MAX = 32       # of one message each
     LEASE_IDS_RESERVED = 1000000
@@ -86,7 +75,7 @@ cdef Slot* _pick(Core* core, Channel* channel, uint64_t room_bytes, bint first) 
         entry = entry_of(slot)
         if not ring_afford(&channel.ring, turn, entry.cost):
             continue
-        if not first and entry.length + METADATA_BYTES > room_bytes:
+        if not first and message_bytes(slot) > room_bytes:
             return NULL
         slot_pay(core, slot)
         ring_charge(&channel.ring, turn, entry.cost)
@@ -173,6 +162,7 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
     cdef int64_t timeout_ms = <int64_t> queue.policy.visibility_ms
     cdef uint64_t served = channel.served
     cdef uint64_t weight = channel.weight
+    cdef uint64_t taken
     if consumer.kind != PULL:
         if wanted > MESSAGES_PER_FRAME_MAX:
             wanted = MESSAGES_PER_FRAME_MAX
@@ -207,9 +197,10 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
         if frame.body == NULL:
             frame_want(core, frame)
         _latency(core, queue, slot)
-        if entry_of(slot).length + METADATA_BYTES >= bytes_left:
+        taken = message_bytes(slot)
+        if taken >= bytes_left:
             break
-        bytes_left -= entry_of(slot).length + METADATA_BYTES
+        bytes_left -= taken
     if delivery == NULL:
         return 0
     delivery.count = count
@@ -226,212 +217,8 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
         consumer.last.next = delivery
     consumer.last = delivery
     consumer.unwritten += 1
-    _send_what_is_ready(core, consumer)
+    send_what_is_ready(core, consumer)
     return count
-
-
-# --- sending ---------------------------------------------------------------------------------
-
-cdef void frame_want(Core* core, Frame* frame) noexcept nogil:
-    if frame.body == NULL and not frame.loading:
-        frame.loading = True
-        core.counters.loads += 1
-        loader_ask(core.loader, FRAMES, frame.queue.number, frame.first_offset)
-
-
-cdef bint _hot(Core* core, Delivery* delivery) noexcept nogil:
-    """Whether every message's bytes are here; asks for those that are not, and holds those that are.
-
-    Without the hold a budget smaller than one delivery would give up its first frame for its last, for ever.
-    """
-    cdef uint32_t i
-    cdef bint all_hot = True
-    cdef Frame* frame
-    for i in range(delivery.count):
-        if delivery.leases[i] != NULL:
-            frame = frame_of(delivery.leases[i].slot)
-            if frame.body == NULL:
-                frame_want(core, frame)
-                all_hot = False
-    if all_hot:
-        return True
-    if delivery.pins == NULL:
-        delivery.pins = <Body**> must_malloc(delivery.count * sizeof(void*))
-        memset(delivery.pins, 0, delivery.count * sizeof(void*))
-    for i in range(delivery.count):
-        if delivery.leases[i] != NULL and delivery.pins[i] == NULL:
-            delivery.pins[i] = frame_of(delivery.leases[i].slot).body
-            if delivery.pins[i] != NULL:
-                delivery.pins[i].refs += 1
-    return False
-
-
-cdef void _unpin(Core* core, Delivery* delivery) noexcept nogil:
-    cdef uint32_t i
-    if delivery.pins == NULL:
-        return
-    for i in range(delivery.count):
-        if delivery.pins[i] != NULL:
-            body_release(core, delivery.pins[i])
-    free(delivery.pins)
-    delivery.pins = NULL
-
-
-cdef bint _is_empty(Delivery* delivery) noexcept nogil:
-    cdef uint32_t i
-    for i in range(delivery.count):
-        if delivery.leases[i] != NULL:
-            return False
-    return True
-
-
-cdef void _drop_delivery(Core* core, Consumer* consumer, Delivery* before, Delivery* delivery) noexcept nogil:
-    """Every lease in it ended while its bytes were read: there is nothing to send."""
-    if before == NULL:
-        consumer.first = delivery.next
-    else:
-        before.next = delivery.next
-    if consumer.last == delivery:
-        consumer.last = before
-    consumer.unwritten -= 1
-    delivery_free(core, delivery)
-    consumer.channel.has_room = True
-    if consumer.channel.ready:
-        channel_activate(core, consumer.channel)
-
-
-cdef void _send_what_is_ready(Core* core, Consumer* consumer) noexcept nogil:
-    cdef Delivery* delivery = consumer.first
-    cdef Delivery* before = NULL
-    cdef Delivery* following
-    while delivery != NULL:
-        following = delivery.next
-        if not delivery.sent:
-            if consumer.kind != PULL and _is_empty(delivery):
-                _drop_delivery(core, consumer, before, delivery)
-                delivery = following
-                continue
-            if not _hot(core, delivery):
-                return
-            delivery.sent = True
-            _unpin(core, delivery)
-            if consumer.kind == PULL:
-                _send_pull(core, consumer, delivery)    # frees the consumer
-                return
-            _send(core, consumer, delivery)
-        before = delivery
-        delivery = following
-
-
-cdef void _encode(Core* core, Delivery* delivery, uint32_t field, Buffer* out) noexcept nogil:
-    cdef View view
-    cdef uint32_t i
-    cdef size_t expected = 64
-    for i in range(delivery.count):
-        if delivery.leases[i] != NULL:
-            expected += entry_of(delivery.leases[i].slot).length + 224
-    buffer_reserve(out, expected)
-    for i in range(delivery.count):
-        if delivery.leases[i] != NULL:
-            message_view(core, delivery.leases[i].slot, &view)
-            put_message(out, field, &view, &core.tail)
-
-
-cdef void _send(Core* core, Consumer* consumer, Delivery* delivery) noexcept nogil:
-    cdef Buffer payload
-    cdef char head[12]
-    cdef size_t n
-    cdef int i
-    buffer_init(&payload)
-    if consumer.kind == STREAM:
-        _encode(core, delivery, 2 if consumer.batched else 1, &payload)
-    else:
-        # ConsumeSessionResponse.delivery: its length stands in front, so room is left and the
-        # length written in as many bytes as were left (a padded varint is a valid one).
-        buffer_reserve(&payload, 64)
-        payload.length = 6
-        _encode(core, delivery, 1, &payload)
-        n = payload.length - 6
-        head[0] = 0x12
-        head[1] = <char> ((n & 0x7F) | 0x80)
-        head[2] = <char> (((n >> 7) & 0x7F) | 0x80)
-        head[3] = <char> (((n >> 14) & 0x7F) | 0x80)
-        head[4] = <char> (((n >> 21) & 0x7F) | 0x80)
-        head[5] = <char> ((n >> 28) & 0x7F)
-        for i in range(6):
-            payload.data[i] = head[i]
-    emit(core, consumer.token, DELIVERY, OK, &payload, False)
-
-
-cdef void _send_pull(Core* core, Consumer* consumer, Delivery* delivery) noexcept nogil:
-    cdef Buffer payload
-    buffer_init(&payload)
-    _encode(core, delivery, 1, &payload)
-    answer(core, consumer.token, OK, &payload, False)
-    consumer_free(core, consumer)
-
-
-cdef void pull_answer(Core* core, Consumer* consumer) noexcept nogil:
-    cdef Buffer payload
-    if consumer.first != NULL:          # its messages are being read back: they go when they are here
-        return
-    buffer_init(&payload)
-    answer(core, consumer.token, OK, &payload, False)
-    consumer_free(core, consumer)
-
-
-cdef void deliveries_loaded(Core* core) noexcept nogil:
-    """Take in what the reader thread brought, then send what was waiting for it."""
-    cdef Load* load = loader_answers(core.loader)
-    cdef Load* following
-    cdef Queue* queue
-    cdef Frame* frame
-    cdef Consumer* consumer
-    cdef uint32_t cursor = 0
-    if load == NULL:
-        return
-    while load != NULL:
-        following = load.next
-        queue = <Queue*> map64_get(&core.queues_by_number, load.queue_number)
-        frame = directory_at(&queue.directory, load.first_offset) if queue != NULL else NULL
-        if frame != NULL and frame.first_offset == load.first_offset and frame.loading:
-            frame.loading = False
-            if load.status == STORE_OK and load.length >= frame.body_bytes and frame.body == NULL:
-                body_new(core, frame, load.bytes, <uint32_t> load.length)
-                core.counters.loads_bytes += load.length
-                frame.loaded_seen = True
-                load.bytes = NULL
-            elif frame.body == NULL:
-                frame_lost(core, frame)
-        free(load.bytes)
-        free(load)
-        load = following
-    # Few consumers wait at a time, and a load is a disk read: a look at each is cheap beside it.
-    while True:
-        consumer = <Consumer*> map64_next(&core.consumers, &cursor)
-        if consumer == NULL:
-            break
-        if consumer.first != NULL and consumer.kind != PULL:
-            _send_what_is_ready(core, consumer)
-    _pulls_loaded(core)
-
-
-cdef void _pulls_loaded(Core* core) noexcept nogil:
-    """Pulls apart: answering one frees it, which moves the map under the cursor."""
-    cdef Consumer* consumer
-    cdef uint32_t cursor = 0
-    cdef bint freed = True
-    while freed:
-        freed = False
-        cursor = 0
-        while True:
-            consumer = <Consumer*> map64_next(&core.consumers, &cursor)
-            if consumer == NULL:
-                break
-            if consumer.kind == PULL and consumer.first != NULL and not consumer.first.sent and _hot(core, consumer.first):
-                _send_what_is_ready(core, consumer)
-                freed = True
-                break
 
 
 # --- the turn of channels and consumers --------------------------------------------------------
@@ -482,44 +269,3 @@ cdef uint32_t _channel_deliver(Core* core, Channel* channel, uint32_t budget) no
     channel_room(core, channel, False)
     channel_deactivate(core, channel)
     return 0
-
-
-# --- ends --------------------------------------------------------------------------------------
-
-cdef void delivery_free(Core* core, Delivery* delivery) noexcept nogil:
-    cdef uint32_t i
-    for i in range(delivery.count):
-        if delivery.leases[i] != NULL:
-            delivery.leases[i].delivery = NULL
-    _unpin(core, delivery)
-    free(delivery.leases)
-    free(delivery)
-
-
-cdef void consumer_free(Core* core, Consumer* consumer) noexcept nogil:
-    """Unlink a consumer and forget it; its leases live on without it."""
-    cdef Channel* channel = consumer.channel
-    cdef Delivery* delivery = consumer.first
-    cdef Delivery* following
-    cdef Lease* lease = consumer.leases
-    timer_cancel(&core.timers, &consumer.timer)
-    while delivery != NULL:
-        following = delivery.next
-        delivery_free(core, delivery)
-        delivery = following
-    while lease != NULL:
-        lease.consumer = NULL
-        lease = lease.next
-    if consumer.kind == PULL:
-        channel.waiting_pulls -= 1
-    else:
-        channel.consumers -= 1
-    if consumer.next == consumer:
-        channel.turn = NULL
-    else:
-        consumer.prev.next = consumer.next
-        consumer.next.prev = consumer.prev
-        if channel.turn == consumer:
-            channel.turn = consumer.next
-    map64_remove(&core.consumers, consumer.token)
-    free(consumer)

@@ -9,7 +9,7 @@ from fila_server.core.drr cimport ring_refund
 from fila_server.core.failure cimport slot_expire
 from fila_server.core.flows cimport channel_activate, flow_find, flow_reconsider, slot_refund
 from fila_server.core.frames cimport (
-    directory_at, directory_remove, entry_of, frame_awaited, frame_finish, frame_free, frame_offset, frame_retained, frame_unwanted,
+    directory_at, directory_remove, entry_of, frame_awaited, frame_finish, frame_free, frame_offset, frame_retained,
     share_find, share_of,
 )
 from fila_server.core.maps cimport map64_get, map64_remove
@@ -108,7 +108,10 @@ cdef void slot_detach(Core* core, Slot* slot) noexcept nogil:
         lease_end(core, <Lease*> slot.owner)
     elif slot.state == DECIDING and slot.owner != NULL:
         slot.owner = NULL               # the decision finds nobody to decide for
-        flow_find(entry_of(slot).key, share_of(slot).channel).in_flight -= 1
+        flow = flow_find(entry_of(slot).key, share_of(slot).channel)
+        flow.in_flight -= 1
+        if flow.key.cap:
+            flow_reconsider(core, flow)
 
 
 cdef void slot_stop(Core* core, Slot* slot) noexcept nogil:
@@ -140,7 +143,8 @@ cdef void entry_unwanted(Core* core, Frame* frame, uint32_t index) noexcept nogi
         return
     frame.live -= 1
     frame.live_bytes -= frame.entries[index].length
-    frame.queue.unwanted_bytes += frame.entries[index].length
+    if not frame.dying:
+        frame.queue.unwanted_bytes += frame.entries[index].length
 
 
 cdef void settled_flush(Core* core) noexcept nogil:
@@ -180,8 +184,6 @@ cdef void _frame_delete(Core* core, Frame* frame) noexcept nogil:
         if share.recorded:
             settled_record_delete(core, queue.number, share.channel.number, frame.first_offset)
         share = share.next_of_frame
-    queue.stored_bytes -= frame.body_bytes
-    queue.unwanted_bytes -= frame_unwanted(frame)
     directory_remove(&queue.directory, frame)
     frame_free(core, frame)
 

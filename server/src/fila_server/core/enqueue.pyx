@@ -13,7 +13,7 @@ from libc.string cimport memcmp, memcpy, memset
 from fila_server.core.answers cimport answer, reveal_later
 from fila_server.core.buffer cimport Buffer, buffer_init, must_malloc, must_realloc, put_bytes, put_varint, varint_size
 from fila_server.core.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, OK
-from fila_server.core.dedup cimport dedup_add, dedup_expire, dedup_fill, dedup_forget
+from fila_server.core.dedup cimport dedup_add, dedup_fill, dedup_find, dedup_forget
 from fila_server.core.frames cimport (
     body_new, directory_add, directory_remove, frame_free, frame_new, key_release,
 )
@@ -39,6 +39,7 @@ from fila_server.core.wire cimport (
 cdef enum:
     MERGED_MESSAGES_MAX = 1024      # of small commands, in one frame
     MERGED_BYTES_MAX = 1048576
+    MOVED_BYTES_MAX = 16777216      # of dead letters and redrives, in one frame; one message may be larger
     OFFSETS_RESERVED = 1000000
 
 
@@ -63,8 +64,7 @@ cdef bint _dedup_hit(Core* core, Queue* queue, Command* command, Item* item) noe
     cdef Dedup* row
     if item.options == NULL or item.options.dedup_key.length == 0:
         return False
-    dedup_expire(core, queue)
-    row = <Dedup*> textmap_get(&queue.dedup, item.options.dedup_key.at, item.options.dedup_key.length)
+    row = dedup_find(core, queue, item.options.dedup_key)
     if row == NULL:
         return False
     if row.offset == 0:                 # it meets its first in this very pass: build that one now
@@ -170,7 +170,7 @@ cdef void enqueue(Core* core, Command* command) noexcept nogil:
                 if queue.building.count and (
                     queue.building.count + command.count > MERGED_MESSAGES_MAX
                     or queue.building.bytes + command.length > MERGED_BYTES_MAX
-                ) and command.kind != ENQUEUE_ATOMIC:
+                ) and (command.kind != ENQUEUE_ATOMIC or i == 0):
                     _builder_finish(core, &queue.building)
                 _list_builder(core, queue)
         if queue == NULL:
@@ -239,18 +239,27 @@ cdef uint64_t _next_offsets(Core* core, Queue* queue, uint32_t count) noexcept n
 
 
 cdef bint _owns_command(Builder* builder) noexcept nogil:
-    """Whether all of one command, and nothing else, is here: then its bytes are the frame's."""
+    """Whether all of one command, and nothing else, is here: then its bytes are the frame's.
+
+    In order, too: the index counts on it, and a message of scattered fields was rewritten behind the rest.
+    """
     cdef Command* command = builder.items[0].command
+    cdef const char* end
+    cdef uint32_t i
     if command == NULL or builder.count != command.count or command.bytes == NULL:
         return False
-    return builder.items[builder.count - 1].command == command
+    end = command.bytes
+    for i in range(builder.count):
+        if builder.items[i].command != command or builder.items[i].at < end:
+            return False
+        end = builder.items[i].at + builder.items[i].length
+    return True
 
 
 cdef char* _gather(Builder* builder, uint32_t* length) noexcept nogil:
     cdef uint64_t total = 0
     cdef uint32_t i
-    cdef char* bytes
-    cdef char* to
+    cdef char *bytes, *to
     for i in range(builder.count):
         total += builder.items[i].length
     bytes = to = <char*> must_malloc(total)
@@ -369,21 +378,19 @@ cdef void move_in(Core* core, Queue* queue, Key* key, ThrottleSet* set, uint32_t
     cdef Building* b
     builder.moves = True
     builder.queue = queue
-    if builder.count and (builder.items[0].only != only or builder.count >= MERGED_MESSAGES_MAX):
+    if builder.count and (
+        builder.items[0].only != only or builder.count >= MERGED_MESSAGES_MAX
+        or builder.bytes + length > MOVED_BYTES_MAX
+    ):
         _builder_finish(core, builder)
     if not queue.move_listed:
         queue.move_listed = True
         builder.next = core.movers
         core.movers = builder
     b = _builder_add(core, builder)
-    b.key = key
-    b.set = set
-    b.cost = cost
-    b.at = bytes
-    b.length = length
-    b.id_high = id_high
-    b.id_low = id_low
-    b.enqueued_ms = enqueued_ms
+    b.key, b.set, b.cost = key, set, cost
+    b.at, b.length = bytes, length
+    b.id_high, b.id_low, b.enqueued_ms = id_high, id_low, enqueued_ms
     b.only = only
     builder.count += 1
     builder.bytes += length

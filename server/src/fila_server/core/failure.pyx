@@ -7,7 +7,7 @@ from libc.string cimport memcpy, memset, strlen
 from fila_server.core.answers cimport emit
 from fila_server.core.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc, must_realloc, put_bytes
 from fila_server.core.commands cimport EVENT, OK
-from fila_server.core.deliver cimport frame_want
+from fila_server.core.sending cimport frame_want
 from fila_server.core.ending cimport lease_end, slot_at, slot_detach, slot_done
 from fila_server.core.enqueue cimport move_in, random_next
 from fila_server.core.flows cimport flow_find, flow_reconsider

@@ -19,6 +19,8 @@ from fila_server.core.throttle cimport set_release, throttle_key_drop_if_idle
 from fila_server.core.timers cimport timer_cancel, timer_set
 from fila_server.core.waits cimport waits_begin, waits_end, waits_note
 
+cdef double LONGEST_WAIT_NS = 86400e9
+
 
 # --- flows ---------------------------------------------------------------------------------
 
@@ -265,8 +267,8 @@ cdef void _clear_woken(Core* core, Subqueue* sub) noexcept nogil:
     line.woken -= 1
     if bucket.waiting:
         bucket_wake(core, bucket)
-    else:
-        _line_drop_if_empty(core, line)
+    # Others' waiting keeps the bucket, never this line: its channel may be deleted before they are served.
+    _line_drop_if_empty(core, line)
 
 
 cdef ThrottleKey* _refusing(Core* core, Subqueue* sub) noexcept nogil:
@@ -419,19 +421,18 @@ cdef void _wake_first(Core* core, Line* line) noexcept nogil:
 cdef void _arm(Core* core, ThrottleKey* bucket) noexcept nogil:
     """Set the timer for the next token that somebody in a line could take."""
     cdef double target
-    cdef int64_t wait
+    cdef double wait
     if bucket.waiting == 0 or not bucket.limited or bucket.bucket.rate <= 0 or bucket.bucket.burst < 1:
         timer_cancel(&core.timers, &bucket.timer)
         return
-    target = <double> (bucket_tokens(&bucket.bucket) + 1)
+    target = <double> bucket_tokens(&bucket.bucket) + 1
     if target > bucket.bucket.burst and target > 1:
         # Full: whoever was woken has yet to take a token, and taking one comes back here.
         timer_cancel(&core.timers, &bucket.timer)
         return
-    wait = <int64_t> ((target - bucket.bucket.level) / bucket.bucket.rate * 1e9) + 1
-    if wait > <int64_t> 86400 * 1000000000:
-        wait = <int64_t> 86400 * 1000000000
-    timer_set(&core.timers, &bucket.timer, bucket.bucket.refilled_ns + wait)
+    # Compared before it becomes an integer: at a rate of 1e-12 it is more nanoseconds than an integer holds.
+    wait = min((target - bucket.bucket.level) / bucket.bucket.rate * 1e9, LONGEST_WAIT_NS)
+    timer_set(&core.timers, &bucket.timer, bucket.bucket.refilled_ns + <int64_t> wait + 1)
 
 
 cdef void bucket_set(Core* core, ThrottleKey* bucket) noexcept nogil:

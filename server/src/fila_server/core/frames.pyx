@@ -174,6 +174,8 @@ cdef void frame_recount(Core* core, Frame* frame) noexcept nogil:
     cdef uint32_t i
     cdef bint wanted
     cdef bint awaited = frame_awaited(frame)
+    if frame.dying:
+        return
     frame.queue.unwanted_bytes -= frame_unwanted(frame)
     frame.live = 0
     frame.live_bytes = 0
@@ -201,6 +203,9 @@ cdef void frame_finish(Core* core, Frame* frame) noexcept nogil:
         frame.dying = True
         frame.next_dying = core.dying
         core.dying = frame
+        # Now, not when it is deleted: whoever looks at the next frame must see that there is room again.
+        frame.queue.stored_bytes -= frame.body_bytes
+        frame.queue.unwanted_bytes -= frame_unwanted(frame)
 
 
 # --- the directory -------------------------------------------------------------------------

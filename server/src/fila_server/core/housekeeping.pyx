@@ -3,6 +3,7 @@
 from libc.stdint cimport uint32_t, uint64_t
 
 from fila_server.core.buffer cimport Slice
+from fila_server.core.dedup cimport dedup_expire
 from fila_server.core.disk cimport DISK_ROOMY, disk_check
 from fila_server.core.frames cimport (
     directory_after, directory_at, directory_first, frame_finish, frame_offset, frame_retained,
@@ -10,6 +11,7 @@ from fila_server.core.frames cimport (
 from fila_server.core.maps cimport map64_get, textmap_next
 from fila_server.core.ending cimport slot_done
 from fila_server.core.failure cimport slot_expire
+from fila_server.core.reveal cimport timer_step_ns
 from fila_server.core.rewrite cimport queue_rewrite
 from fila_server.core.settings cimport Policy
 from fila_server.core.state cimport Channel, DELAYED, DONE, Frame, LEASED, Queue, READY, Share, Slot
@@ -29,8 +31,8 @@ cdef void message_expired(Core* core, Extra* extra) noexcept nogil:
     cdef uint32_t i
     cdef bint dropped = False
     cdef int64_t left_ms = extra.expires_ms - core.wall_ms
-    if left_ms > 1:
-        timer_set(&core.timers, &extra.timer, core.mono_ns + min(left_ms, <int64_t> 30 * 86400000) * 1000000)
+    if extra.far and left_ms > 1:
+        timer_set(&core.timers, &extra.timer, core.mono_ns + timer_step_ns(left_ms, &extra.far))
         return
     if frame == NULL:
         return
@@ -65,7 +67,6 @@ cdef void _retention(Core* core, Queue* queue) noexcept nogil:
     cdef Policy* policy = &queue.policy
     cdef Frame* frame
     cdef uint32_t looked = 0
-    cdef uint64_t kept = queue.stored_bytes
     cdef bint hard
     if not (policy.hard_period_ms or policy.hard_bytes or policy.soft_period_ms or policy.soft_bytes):
         if queue.channels != NULL:
@@ -77,10 +78,9 @@ cdef void _retention(Core* core, Queue* queue) noexcept nogil:
             return
         hard = (
             (policy.hard_period_ms and core.wall_ms - frame.appended_ms > <int64_t> policy.hard_period_ms)
-            or (policy.hard_bytes and kept > policy.hard_bytes)
+            or (policy.hard_bytes and queue.stored_bytes > policy.hard_bytes)
         )
         if hard and not frame.dying:
-            kept -= frame.body_bytes
             _drop_hard(core, queue, frame)
         elif frame.live == 0 and not frame.dying and not frame_retained(core, frame):
             frame_finish(core, frame)
@@ -101,6 +101,7 @@ cdef void housekeeping(Core* core) noexcept nogil:
             break
         _retention(core, queue)
         queue_rewrite(core, queue)
+        dedup_expire(core, queue)       # here too: the table is one for all queues, and this one may see no more keys
         live_bytes += queue.stored_bytes + 16 * queue.directory.live
     core.upkeep.live_frame_bytes = <int64_t> live_bytes
     timer_set(&core.timers, &core.housekeeping, core.mono_ns + <int64_t> EVERY_MS * 1000000)

@@ -13,9 +13,7 @@ from fila_server.core.commands cimport (
     ACK, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, DELETE_CHANNEL, DELETE_QUEUE, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, GET_STATS, LEASE,
     LIST_CHANNELS, LIST_QUEUES, METRICS, OK, PEEK_MESSAGES, REDRIVE_MOVE, SESSION, SESSION_OPEN, WRITTEN,
 )
-from fila_server.core.deliver cimport (
-    consumer_fill, consumer_free, deliver, deliveries_loaded, delivery_free, pull_answer,
-)
+from fila_server.core.deliver cimport consumer_fill, deliver
 from fila_server.core.disk cimport DISK_CRITICAL
 from fila_server.core.enqueue cimport enqueue, enqueue_written, frames_build, queue_find
 from fila_server.core.flows cimport bucket_wake, channel_activate, flow_find
@@ -27,9 +25,10 @@ from fila_server.core.maps cimport map64_get, map64_put, textmap_next
 from fila_server.core.pages cimport page, pages_loaded
 from fila_server.core.queues cimport channel_need, channel_rebuild
 from fila_server.core.records cimport bucket_record_put, meta_record_put, state_record_ready
-from fila_server.core.reveal cimport slot_delay
+from fila_server.core.reveal cimport slot_delay, timer_step_ns
 from fila_server.core.ending cimport settled_flush
 from fila_server.core.failure cimport decide, failures_loaded, lease_expired
+from fila_server.core.sending cimport consumer_free, deliveries_loaded, delivery_free, pull_answer
 from fila_server.core.settle cimport consumer_close, session_frame, settle
 from fila_server.core.slots cimport slot_ready
 from fila_server.core.state cimport (
@@ -226,8 +225,8 @@ cdef void _delay_over(Core* core, Delay* delay) noexcept nogil:
     cdef Channel* channel = share_of(slot).channel
     cdef Flow* flow
     cdef int64_t left_ms = delay.due_ms - core.wall_ms
-    if left_ms > 0 and left_ms > 1:     # a far moment was reached in steps, or the wall clock was set back
-        timer_set(&core.timers, &delay.timer, core.mono_ns + min(left_ms, <int64_t> 30 * 86400000) * 1000000)
+    if delay.far and left_ms > 1:
+        timer_set(&core.timers, &delay.timer, core.mono_ns + timer_step_ns(left_ms, &delay.far))
         return
     flow = flow_find(entry_of(slot).key, channel)
     waits_note(core, flow)
@@ -416,9 +415,9 @@ cdef int64_t pass_(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
         more = True
     deliver(core)
     _finish(core)
-    bodies_evict(core)
-    if core.held:
+    if core.held:                       # what is not on disk yet can't be read back from there
         return core.mono_ns + HELD_RETRY_NS
+    bodies_evict(core)
     if more or core.active != NULL:
         return core.mono_ns
     next_ns = timers_next(&core.timers)

@@ -16,6 +16,7 @@ cdef struct Held:                   # one message of a LEASES record
     int64_t expires_ms
     int64_t leased_ms
     LeaseGroup* group
+    bint extended                   # it has a record of its own
 
 cdef struct State:                  # a STATES record
     uint8_t kind
@@ -32,6 +33,7 @@ cdef struct Returned:               # a slot that came back, and where it stands
 cdef struct Notes:                  # of one channel
     Map64 settled                   # first offset -> Bits
     Map64 held                      # offset -> Held
+    Map64 by_lease                  # lease id -> the same; made when the first extension is read, behind all leases
     Map64 states                    # offset -> State
     Returned* returned
     uint32_t returned_count

@@ -52,6 +52,16 @@ cdef void note_state(Core* core, const char* key, Cursor* c) noexcept nogil:
     map64_put(&notes.states, read_u64be(key + 16), state)
 
 
+cdef void _sort_by_lease(Notes* notes) noexcept nogil:
+    cdef uint32_t cursor = 0
+    cdef Held* held
+    while True:
+        held = <Held*> map64_next(&notes.held, &cursor)
+        if held == NULL:
+            return
+        map64_put(&notes.by_lease, held.lease_id, held)
+
+
 cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
     """A frame sent; or, with the top bit of the queue's number set, one lease's extension."""
     cdef uint64_t queue_number = read_u64be(key)
@@ -63,20 +73,21 @@ cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
     cdef Held* older
     cdef uint64_t count, offset, i
     cdef int64_t expires_ms, leased_ms
-    cdef uint32_t cursor = 0
     notes = notes_of(core, queue_number & ~(<uint64_t> 1 << 63), read_u64be(key + 8))
     if notes == NULL:
         return
     take_u8(c)
     expires_ms = <int64_t> take_varint(c)
     if extension:                       # they sort behind all frames, so the lease is known by now
-        while True:
-            held = <Held*> map64_next(&notes.held, &cursor)
-            if held == NULL:
-                return
-            if held.lease_id == first:
-                held.expires_ms = expires_ms
-                return
+        if notes.by_lease.count == 0:
+            _sort_by_lease(notes)
+        held = <Held*> map64_get(&notes.by_lease, first)
+        if held == NULL:
+            lease_record_delete(core, queue_number, read_u64be(key + 8), first)
+        else:
+            held.expires_ms = expires_ms
+            held.extended = True
+        return
     leased_ms = <int64_t> take_varint(c)
     count = take_varint(c)
     group = <LeaseGroup*> must_malloc(sizeof(LeaseGroup))
@@ -94,6 +105,7 @@ cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
         held.expires_ms = expires_ms
         held.leased_ms = leased_ms
         held.group = group
+        held.extended = False
         group.live += 1                 # counted down again for those that turn out not to be held
         older = <Held*> map64_get(&notes.held, offset)
         if older != NULL:               # ascending lease ids: the later one counts
@@ -103,6 +115,9 @@ cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
 
 cdef void note_unhold(Core* core, Held* held) noexcept nogil:
     held.group.live -= 1
+    if held.extended:
+        lease_record_delete(
+            core, held.group.queue_number | (<uint64_t> 1 << 63), held.group.channel_number, held.lease_id)
     if held.group.live == 0:
         lease_record_delete(core, held.group.queue_number, held.group.channel_number, held.group.first_lease_id)
         free(held.group)
@@ -135,6 +150,7 @@ cdef void notes_free(Core* core, Channel* channel) noexcept nogil:
     map64_free(&notes.settled)
     map64_free(&notes.states)
     map64_free(&notes.held)
+    map64_free(&notes.by_lease)
     free(notes.returned)
     free(notes)
     channel.recovery = NULL

@@ -7,7 +7,7 @@ from libc.string cimport memcpy, memset
 from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, put_bytes
 from fila_server.core.commands cimport INVALID_ARGUMENT, OK, PEEK_MESSAGES
-from fila_server.core.deliver cimport frame_want
+from fila_server.core.sending cimport frame_want
 from fila_server.core.enqueue cimport move_in, queue_find
 from fila_server.core.frames cimport (
     directory_after, directory_at, frame_enqueued_ms, frame_id, frame_of, frame_offset, key_intern, share_find,
@@ -19,7 +19,7 @@ from fila_server.core.ending cimport slot_done
 from fila_server.core.failure cimport keep_until_written
 from fila_server.core.state cimport Building, Channel, DELAYED, Entry, Frame, Queue, READY, Share, Slot
 from fila_server.core.waiting cimport Page
-from fila_server.core.view cimport message_view
+from fila_server.core.view cimport message_bytes, message_view
 from fila_server.core.wire cimport (
     Fields, Item, Options, View, fields_parse, next_field, put_message, put_number_field,
 )
@@ -78,14 +78,14 @@ cdef uint32_t _collect(Core* core, Channel* channel, uint64_t from_offset, uint6
                     continue
                 if key.length and not _same(key, entry.key.text.bytes, entry.key.text.length):
                     continue
-                if count == most or (count and bytes + entry.length > bytes_most):
+                if count == most or (count and bytes + message_bytes(slot) > bytes_most):
                     return count
                 if frame.body == NULL:
                     cold[0] = True
                     frame_want(core, frame)
                 slots[count] = slot
                 count += 1
-                bytes += entry.length
+                bytes += message_bytes(slot)
         frame = directory_after(&channel.queue.directory, frame)
     return count
 

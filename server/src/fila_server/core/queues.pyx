@@ -7,7 +7,7 @@ from libc.string cimport memcmp, memcpy, memset
 from fila_server.core.answers cimport emit
 from fila_server.core.buffer cimport Buffer, buffer_free, buffer_init, must_malloc
 from fila_server.core.commands cimport END, NOT_FOUND, REPLY
-from fila_server.core.deliver cimport consumer_free
+from fila_server.core.sending cimport consumer_free
 from fila_server.core.drr cimport ring_free, ring_init
 from fila_server.core.flows cimport channel_deactivate, flow_free
 from fila_server.core.frames cimport (

@@ -114,6 +114,7 @@ cdef void _channel_read(Core* core, uint64_t queue_number, uint64_t number, Curs
     memset(notes, 0, sizeof(Notes))
     map64_init(&notes.settled)
     map64_init(&notes.held)
+    map64_init(&notes.by_lease)
     map64_init(&notes.states)
     channel.recovery = notes
 
@@ -250,8 +251,7 @@ cdef void _hold(Core* core, Slot* slot, Held* held) noexcept nogil:
     lease.lease_id = held.lease_id
     lease.slot = slot
     lease.group = held.group
-    lease.leased_ms = held.leased_ms
-    lease.expires_ms = held.expires_ms
+    lease.leased_ms, lease.expires_ms, lease.extended = held.leased_ms, held.expires_ms, held.extended
     slot_count(core, slot, LEASED)
     slot.owner = lease
     map64_put(&core.leases, lease.lease_id, lease)

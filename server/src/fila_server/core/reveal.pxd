@@ -4,6 +4,10 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.state cimport Channel, Core, Frame, Queue, Share, Slot
 
+# How long to set a timer for, in ns, for a moment this far off; `far` when that is only a step on the way to it.
+# What fires without `far` is due, whatever the wall clock says by then: it may have been set back.
+cdef int64_t timer_step_ns(int64_t wait_ms, bint* far) noexcept nogil
+
 cdef void frame_reveal(Core* core, Frame* frame) noexcept nogil
 cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms) noexcept nogil
 cdef void extra_add(Core* core, Queue* queue, uint64_t offset, int64_t expires_ms) noexcept nogil

@@ -17,12 +17,21 @@ from fila_server.core.timers cimport timer_cancel, timer_set
 from fila_server.core.waits cimport flow_fills
 
 
+cdef int64_t TIMER_REACH_MS = <int64_t> 30 * 86400000
+
+
+cdef int64_t timer_step_ns(int64_t wait_ms, bint* far) noexcept nogil:
+    far[0] = wait_ms > TIMER_REACH_MS
+    if far[0]:
+        wait_ms = TIMER_REACH_MS
+    return wait_ms * 1000000 if wait_ms > 0 else 0
+
+
 cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms) noexcept nogil:
     """Pending, but not ready until `due_ms` on the wall clock."""
     cdef Delay* delay = <Delay*> must_malloc(sizeof(Delay))
     cdef Share* share = share_of(slot)
     cdef Flow* flow = flow_of(core, share.frame.entries[slot.index].key, share.channel)
-    cdef int64_t wait_ms = due_ms - core.wall_ms
     memset(delay, 0, sizeof(Delay))
     delay.timer.kind = TIMER_DELAY
     delay.slot = slot
@@ -31,28 +40,18 @@ cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms) noexcept nogil:
     slot.owner = delay
     flow_fills(core, flow)
     flow.delayed += 1
-    if wait_ms < 0:
-        wait_ms = 0
-    # Beyond a month the timer fires early and is set anew: no overflow, whatever was asked for.
-    if wait_ms > <int64_t> 30 * 86400000:
-        wait_ms = <int64_t> 30 * 86400000
-    timer_set(&core.timers, &delay.timer, core.mono_ns + wait_ms * 1000000)
+    timer_set(&core.timers, &delay.timer, core.mono_ns + timer_step_ns(due_ms - core.wall_ms, &delay.far))
 
 
 cdef void extra_add(Core* core, Queue* queue, uint64_t offset, int64_t expires_ms) noexcept nogil:
     cdef Extra* extra = <Extra*> must_malloc(sizeof(Extra))
-    cdef int64_t wait_ms = expires_ms - core.wall_ms
     memset(extra, 0, sizeof(Extra))
     extra.timer.kind = TIMER_EXPIRY
     extra.queue_number = queue.number
     extra.offset = offset
     extra.expires_ms = expires_ms
     map64_put(&queue.extras, offset, extra)
-    if wait_ms < 0:
-        wait_ms = 0
-    if wait_ms > <int64_t> 30 * 86400000:
-        wait_ms = <int64_t> 30 * 86400000
-    timer_set(&core.timers, &extra.timer, core.mono_ns + wait_ms * 1000000)
+    timer_set(&core.timers, &extra.timer, core.mono_ns + timer_step_ns(expires_ms - core.wall_ms, &extra.far))
 
 
 cdef bint message_is_over(Core* core, Slot* slot) noexcept nogil:
@@ -61,7 +60,7 @@ cdef bint message_is_over(Core* core, Slot* slot) noexcept nogil:
     if not frame.has_extras:
         return False
     extra = <Extra*> map64_get(&frame.queue.extras, frame_offset(frame, slot.index))
-    return extra != NULL and extra.expires_ms <= core.wall_ms
+    return extra != NULL and (extra.timer.at == 0 or extra.expires_ms <= core.wall_ms)
 
 
 cdef void extra_drop(Core* core, Queue* queue, uint64_t offset) noexcept nogil:

@@ -11,7 +11,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.buffer cimport must_malloc
-from fila_server.core.deliver cimport frame_want
+from fila_server.core.sending cimport frame_want
 from fila_server.core.ending cimport settled_flush
 from fila_server.core.flows cimport flow_find
 from fila_server.core.frames cimport (
@@ -19,6 +19,7 @@ from fila_server.core.frames cimport (
     frame_id, frame_new, frame_offset, frame_unwanted, share_new,
 )
 from fila_server.core.maps cimport map64_get
+from fila_server.core.reveal cimport extra_drop
 from fila_server.core.records cimport (
     Times, frame_record_delete, frame_record_put, settled_record_delete, settled_record_put,
 )
@@ -162,6 +163,10 @@ cdef bint frame_rewrite(Core* core, Frame* old) noexcept nogil:
         if fresh.remaining < count:
             settled_record_put(core, fresh)
         share = share.next_of_frame
+    if old.has_extras:
+        for i in range(old.count):
+            if not _wanted(old, i):
+                extra_drop(core, queue, frame_offset(old, i))
     for i in range(count):
         old.entries[kept[i]].key = NULL
         old.entries[kept[i]].set = NULL

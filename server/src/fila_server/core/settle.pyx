@@ -8,7 +8,7 @@ from fila_server.core.buffer cimport Buffer, Cursor, buffer_free, buffer_init, p
 from fila_server.core.commands cimport (
     ACK, ACK_BATCH, END, EXTEND_LEASE, FAILED_PRECONDITION, FRAME, INVALID_ARGUMENT, NACK, NACK_BATCH, NOT_FOUND, OK, REPLY,
 )
-from fila_server.core.deliver cimport consumer_free
+from fila_server.core.sending cimport consumer_free
 from fila_server.core.ending cimport lease_end, lease_return, slot_done
 from fila_server.core.enqueue cimport queue_find
 from fila_server.core.failure cimport owed_close, owed_open, slot_fail
@@ -78,8 +78,8 @@ cdef Lease* _find(Core* core, Channel* channel, bint has_id, uint64_t high, uint
                 return lease
     if has_id:
         slot = directory_find_id(&channel.queue.directory, high, low, channel)
-        stored = slot != NULL
-        if stored and lease_id == 0 and slot.state == LEASED:
+        stored = slot != NULL or channel.rebuild_at != 0    # not taken in again yet; its lease is over either way
+        if slot != NULL and lease_id == 0 and slot.state == LEASED:
             return <Lease*> slot.owner
     if lease_id and (stored or not has_id):
         channel.queue.counters.stale_acks += 1
@@ -227,7 +227,7 @@ cdef void session_frame(Core* core, Consumer* consumer, Command* command) noexce
     c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
     while next_field(&c, &field, &kind, &text, &number):
         if field == 2 and kind == 0:
-            number += consumer.limit
+            number = min(number, <uint64_t> consumer.max_in_flight) + consumer.limit
             consumer.limit = <uint32_t> number if number < consumer.max_in_flight else consumer.max_in_flight
             channel_room(core, consumer.channel, True)
             channel_activate(core, consumer.channel)

@@ -243,6 +243,7 @@ cdef struct Delay:
     Timer    timer                  # first
     Slot*    slot
     int64_t  due_ms
+    bint     far                    # farther off than a timer reaches: it goes there in steps
 
 cdef struct Lease:
     Timer    timer                  # first
@@ -260,19 +261,12 @@ cdef struct Lease:
 
 cdef struct Delivery:               # messages picked together for one consumer
     Delivery* next                  # of the consumer, oldest first
-    Delivery* next_loaded
     Consumer* consumer
     LeaseGroup* group
     Lease**  leases                 # NULL where one ended meanwhile
     Body**   pins                   # bytes held until it is sent; NULL unless it had to wait for some
     uint32_t count
-    uint32_t missing                # bodies still to be read
     uint8_t  sent
-    uint64_t token                  # 0: a consumer's; else a peek or redrive page
-    Frame**  frames                 # of a page: what to encode
-    uint32_t* indexes
-    Channel* channel
-    uint8_t  with_lease
 
 cdef struct Consumer:
     Timer    timer                  # first; PULL: when to answer without messages

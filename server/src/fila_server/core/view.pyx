@@ -3,9 +3,12 @@
 from libc.stdint cimport uint32_t
 
 from fila_server.core.frames cimport (
-    body_touch, frame_appended_ms, frame_enqueued_ms, frame_id, frame_of, frame_offset, share_of,
+    body_touch, entry_of, frame_appended_ms, frame_enqueued_ms, frame_id, frame_of, frame_offset, share_of,
 )
 from fila_server.core.state cimport Channel, Entry, Frame, LEASED, Lease, ThrottleSet
+
+cdef enum:
+    FIXED_BYTES = 192       # id, numbers, moments, and what stands before each text
 
 
 cdef void message_view(Core* core, Slot* slot, View* view) noexcept nogil:
@@ -46,3 +49,12 @@ cdef void message_view(Core* core, Slot* slot, View* view) noexcept nogil:
         view.throttle_count = set.count
     if frame.loaded_seen:
         body_touch(core, frame.body)
+
+
+cdef uint64_t message_bytes(Slot* slot) noexcept nogil:
+    cdef Entry* entry = entry_of(slot)
+    cdef Channel* channel = share_of(slot).channel
+    return (
+        <uint64_t> entry.length + FIXED_BYTES + entry.key.text.length + (entry.set.text.length if entry.set != NULL else 0)
+        + channel.queue.text.length + channel.text.length
+    )

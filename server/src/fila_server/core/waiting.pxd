@@ -57,3 +57,4 @@ cdef struct Extra:                  # of a message with a time to live
     uint64_t queue_number
     uint64_t offset
     int64_t  expires_ms
+    bint     far                    # farther off than a timer reaches: it goes there in steps

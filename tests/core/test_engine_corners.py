@@ -1,0 +1,235 @@
+"""Corners of the core that a hostile reader found, each once wrong: what is named so may not come back."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from fila.v1 import admin_pb2 as admin
+from fila.v1 import service_pb2 as service
+from fila_server import commands
+from tests.core.driven_engine import MS, DrivenEngine
+
+GRPC_DEFAULT_BYTES = 4 << 20
+
+Make = Callable[..., DrivenEngine]
+
+
+@pytest.fixture
+def opened() -> Iterator[Make]:
+    made: list[DrivenEngine] = []
+
+    def make(**settings: int | str) -> DrivenEngine:
+        made.append(DrivenEngine({name.replace("__", "."): value for name, value in settings.items()}))
+        return made[-1]
+
+    yield make
+    for engine in made:
+        engine.remove()
+
+
+def text_field(number: int, data: bytes) -> bytes:
+    return bytes([number << 3 | 2, len(data)]) + data
+
+
+def enqueue_many(engine: DrivenEngine, queue: str, count: int, **message: object) -> None:
+    request = service.EnqueueBatchRequest(queue=queue)
+    for _ in range(count):
+        request.messages.add(**message)
+    engine.call(commands.ENQUEUE_BATCH, request, service.EnqueueBatchResponse)
+
+
+def a_second_later(engine: DrivenEngine) -> None:
+    """With a client that reads whatever it is sent."""
+    engine.advance(1000)
+    for token, kind, _, _ in engine.settle_down():
+        if kind == commands.DELIVERY:
+            engine.submit(commands.WRITTEN, b"", token=token)
+    engine.others += engine.settle_down()
+
+
+# --- throttles ---------------------------------------------------------------------------------
+
+
+def test_a_deleted_channel_leaves_no_line_in_front_of_a_bucket_it_shared(opened: Make) -> None:
+    engine = opened()
+    engine.set_config("throttle.k", "1,1")
+    for queue, count in (("gone", 2), ("kept", 4)):
+        engine.create_queue(queue, throttle_key_headers=["t"])
+        for _ in range(count):
+            engine.enqueue(queue, b"x", {"t": "k"})
+    for queue in ("gone", "kept"):
+        engine.submit(commands.CONSUME_OPEN, service.ConsumeRequest(queue=queue, max_batch=10))
+    a_second_later(engine)
+    a_second_later(engine)
+    engine.call(commands.DELETE_QUEUE, admin.DeleteQueueRequest(queue="gone"), admin.DeleteQueueResponse)
+    engine.create_queue("another")
+    for _ in range(6):
+        a_second_later(engine)
+    assert engine.stats("kept").in_flight == 4
+
+
+def test_a_bucket_that_fills_in_a_thousand_centuries_does_not_keep_the_core_busy(opened: Make) -> None:
+    engine = opened()
+    engine.create_queue("q", throttle_key_headers=["t"])
+    engine.set_config("throttle.k", "1e-12,1")
+    for _ in range(2):
+        engine.enqueue("q", b"x", {"t": "k"})
+    engine.submit(commands.LEASE, service.LeaseRequest(queue="q", max_messages=10, wait_ms=1000))
+    engine.submit(commands.LEASE, service.LeaseRequest(queue="q", max_messages=10, wait_ms=1000))
+    engine.settle_down()
+    again = engine.run_pass()
+    assert again is not None
+    assert again > engine.mono_ns
+
+
+# --- what is stored ----------------------------------------------------------------------------
+
+
+def test_a_batch_whose_first_message_has_scattered_fields_survives_a_restart(opened: Make) -> None:
+    engine = opened()
+    engine.create_queue("q")
+    scattered = text_field(3, b"old") + text_field(3, b"new")
+    frame = text_field(1, b"q") + text_field(2, scattered) + text_field(2, text_field(3, b"plain"))
+    engine.call(commands.ENQUEUE_BATCH, frame, service.EnqueueBatchResponse)
+    engine.kill()
+    engine.reopen()
+    assert engine.payloads("q") == [b"new", b"plain"]
+
+
+def test_soft_retention_by_size_drops_the_oldest_only_until_it_fits(opened: Make) -> None:
+    engine = opened()
+    engine.create_queue("q", retention=admin.Retention(soft_bytes=100_000))
+    for _ in range(60):
+        engine.enqueue("q", b"x" * 2000)
+    engine.ack("q", engine.lease("q"))
+    engine.sleep(500, 100)
+    assert 95_000 < engine.stats("q").stored_bytes <= 104_000
+
+
+def test_a_redriven_message_whose_channel_is_deleted_before_it_is_durable_gives_its_disk_back(
+    opened: Make,
+) -> None:
+    engine = opened()
+    engine.create_queue("q", channels=["a", "b"], max_attempts=1)
+    engine.enqueue("q")
+    engine.nack("q", engine.lease("q", channel="a"), channel="a")
+    engine.ack("q", engine.lease("q", channel="b"), channel="b")
+    engine.submit(commands.REDRIVE_MOVE, text_field(1, b"q.dlq"))
+    engine.run_pass()
+    engine.submit(commands.DELETE_CHANNEL, admin.DeleteChannelRequest(queue="q", channel="a"))
+    engine.settle_down()
+    engine.sleep(500, 100)
+    assert engine.stats("q").stored_bytes == 0
+
+
+# --- clocks ------------------------------------------------------------------------------------
+
+
+def test_a_wall_clock_set_back_does_not_prolong_a_delay(opened: Make) -> None:
+    engine = opened()
+    engine.create_queue("q")
+    engine.enqueue("q", b"x", delay_ms=1000)
+    engine.wall_ns -= 3_600_000 * MS
+    engine.sleep(1001)
+    assert engine.payloads("q") == [b"x"]
+
+
+def test_a_wall_clock_set_back_does_not_prolong_a_time_to_live(opened: Make) -> None:
+    engine = opened()
+    engine.create_queue("q")
+    engine.enqueue("q", b"x", ttl_ms=1000)
+    engine.wall_ns -= 3_600_000 * MS
+    engine.sleep(1001)
+    assert engine.payloads("q") == []
+
+
+def test_a_delay_beyond_a_timers_reach_is_reached_in_steps(opened: Make) -> None:
+    engine = opened()
+    engine.create_queue("q")
+    day_ms = 86_400_000
+    engine.enqueue("q", b"x", delay_ms=75 * day_ms)
+    engine.sleep(74 * day_ms, 10 * day_ms)
+    assert engine.payloads("q") == []
+    engine.sleep(day_ms + 1)
+    assert engine.payloads("q") == [b"x"]
+
+
+# --- what goes out -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [commands.LEASE, commands.PEEK_MESSAGES])
+def test_a_reply_stays_readable_for_default_clients_whatever_its_metadata_weighs(
+    opened: Make, kind: int
+) -> None:
+    engine = opened()
+    names = [f"h{i}" for i in range(16)]
+    engine.create_queue("q", throttle_key_headers=names)
+    headers = {name: name * 80 for name in names}
+    for _ in range(3):
+        enqueue_many(engine, "q", 1000, payload=b"x", headers=headers)
+    wanted = service.LeaseRequest if kind == commands.LEASE else admin.PeekMessagesRequest
+    engine.submit(kind, wanted(queue="q", max_messages=10_000 if kind == commands.LEASE else 1000))
+    replies = [payload for _, kind, _, payload in engine.settle_down() if kind == commands.REPLY]
+    assert GRPC_DEFAULT_BYTES // 2 < len(replies[0]) <= GRPC_DEFAULT_BYTES
+
+
+def test_credit_beyond_any_bound_is_all_the_credit_there_is(opened: Make) -> None:
+    engine = opened()
+    engine.create_queue("q")
+    enqueue_many(engine, "q", 20)
+    request = service.ConsumeSessionRequest()
+    request.open.queue = "q"
+    request.open.initial_credit = 5
+    token = engine.submit(commands.SESSION_OPEN, request)
+    engine.settle_down()
+    engine.submit(commands.SESSION, b"\x10" + b"\xff" * 9 + b"\x01", token=token)
+    engine.settle_down()
+    assert engine.stats("q").in_flight == 20
+
+
+# --- a key's cap -------------------------------------------------------------------------------
+
+
+def test_a_capped_key_goes_on_when_hard_retention_drops_what_was_being_decided(opened: Make) -> None:
+    engine = opened()
+    engine.create_queue("q", on_failure_script="x", retention=admin.Retention(hard_period_ms=5000))
+    policy = admin.SetKeyPolicyRequest(queue="q", fairness_key="default", max_in_flight=1)
+    engine.call(commands.SET_KEY_POLICY, policy, admin.SetKeyPolicyResponse)
+    engine.enqueue("q", b"decided")
+    [leased] = engine.lease("q")
+    nack = service.NackRequest(queue="q", message_id=leased.id, lease_id=leased.metadata.lease_id)
+    engine.submit(commands.NACK, nack)
+    engine.settle_down()
+    engine.sleep(3000, 100)
+    engine.enqueue("q", b"waiting")
+    assert engine.payloads("q") == []
+    engine.sleep(2500, 100)
+    assert engine.payloads("q") == [b"waiting"]
+
+
+# --- dedup -------------------------------------------------------------------------------------
+
+
+def test_dedup_keys_that_are_over_make_room_for_other_queues(opened: Make) -> None:
+    engine = opened(limits__dedup_keys_max=2)
+    for queue in ("busy", "quiet"):
+        engine.create_queue(queue)
+    engine.enqueue("busy", dedup_key="1")
+    engine.enqueue("busy", dedup_key="2")
+    engine.sleep(301_000, 10_000)
+    assert engine.enqueue("quiet", dedup_key="3") == 1
+
+
+def test_a_shorter_dedup_window_holds_for_keys_behind_older_ones(opened: Make) -> None:
+    engine = opened()
+    engine.create_queue("q", dedup_window_ms=600_000)
+    engine.enqueue("q", dedup_key="older")
+    config = admin.QueueConfig(dedup_window_ms=1000)
+    update = admin.UpdateQueueRequest(queue="q", config=config)
+    engine.call(commands.UPDATE_QUEUE, update, admin.UpdateQueueResponse)
+    first = engine.enqueue("q", dedup_key="newer")
+    assert engine.enqueue("q", dedup_key="newer") == first
+    engine.sleep(2000)
+    second = engine.enqueue("q", dedup_key="newer")
+    assert second != first
+    assert engine.enqueue("q", dedup_key="newer") == second
