@@ -76,11 +76,11 @@ def test_no_broker_is_exit_code_1_and_says_how_to_get_one(fila):
 
 
 def test_advice_about_rpcs_becomes_advice_about_commands(fila, broker: FakeBroker):
-    text = "name: a queue of this name exists; use UpdateQueue to change it"
+    text = 'queue "orders" exists; use UpdateQueue to change it'
     broker.answers["CreateQueue"] = Refusal(StatusCode.ALREADY_EXISTS, text, "QUEUE_EXISTS")
 
     assert fila("queue", "create", "orders").err == (
-        "fila: name: a queue of this name exists; "
+        'fila: queue "orders" exists; '
         "change it with 'fila queue update', or choose another name\n"
     )
 

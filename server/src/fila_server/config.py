@@ -156,7 +156,7 @@ def as_toml(value: object) -> str:
 
 def _find_file(cwd: Path) -> Path | None:
     for file in (cwd / FILE_NAME, SYSTEM_FILE):
-        if file.is_file():
+        if file.exists():
             return file
     return None
 

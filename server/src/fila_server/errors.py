@@ -37,6 +37,7 @@ google.rpc.ErrorInfo, so a client needs one table whatever call it made. The cor
 
 from __future__ import annotations
 
+import os
 from typing import ClassVar
 
 # google.rpc.Code, as far as Fila uses it. Plain ints: the core speaks them too.
@@ -234,10 +235,16 @@ class PortTaken(StartError):
     reason = "PORT_TAKEN"
 
     def __init__(self, setting: str, address: str, why: str) -> None:
-        super().__init__(
-            f"cannot listen on {address}: {why}. Stop the program that holds the port, or change {setting}"
-        )
+        step = "Stop the program that holds the port, or change" if "in use" in why else "Change"
+        super().__init__(f"cannot listen on {address}: {why}. {step} {setting}")
         self.address = address
+
+    @classmethod
+    def of(cls, setting: str, address: str, error: OSError) -> PortTaken:
+        """Say why in the system's own words: an event loop's text repeats the address."""
+        number = error.errno or 0  # below it are the resolver's, which strerror does not know
+        why = os.strerror(number) if number > 0 else error.strerror or str(error)
+        return cls(setting, address, why.lower())
 
 
 class StoreError(StartError):

@@ -73,7 +73,7 @@ class Server:
                 lambda: Connection(self), address.host, address.port, backlog=BACKLOG
             )
         except OSError as error:
-            raise errors.PortTaken("redis.bind_address", address, error.strerror or str(error)) from error
+            raise errors.PortTaken.of("redis.bind_address", address, error) from error
         log.info("redis.started", address=f"{self.address[0]}:{self.address[1]}")
 
     def admit(self, connection: Connection) -> bool:

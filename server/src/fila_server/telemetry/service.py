@@ -50,7 +50,7 @@ class Telemetry:
         try:
             await self._page.start(Address(address).host, Address(address).port)
         except OSError as error:
-            raise PortTaken("metrics.listen_addr", address, (error.strerror or str(error)).lower()) from error
+            raise PortTaken.of("metrics.listen_addr", address, error) from error
         return self._page.port
 
     def start_export(self, *, endpoint: str, service_name: str, interval_ms: int) -> None:
