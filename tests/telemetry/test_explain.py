@@ -95,6 +95,15 @@ def test_a_throttled_key_names_the_bucket_and_the_moment_of_its_token(engine):
     assert 0 < answer.until.ToMilliseconds() - engine.wall_ms <= 1000
 
 
+def test_of_several_buckets_the_one_that_holds_the_oldest_message_is_named(engine):
+    for provider in ("mail", "sms", "push"):
+        engine.set_config(f"throttle.{provider}", "0,0")
+        send(engine, "acme", provider=provider)
+    engine.lease("orders")
+
+    assert explain(engine, "acme").blocking_bucket == "mail"
+
+
 def test_a_bucket_that_never_refills_gives_no_moment(engine):
     engine.set_config("throttle.mail", "0,0")
     send(engine, "acme", provider="mail")
@@ -258,6 +267,19 @@ def test_a_key_that_became_idle_is_remembered_for_an_hour(engine):
     assert after_a_while.state == State.STATE_EMPTY
     assert ms(after_a_while.waits) == ms(within_the_hour.waits) == (2000, 0, 0, 0)
     assert ms(after_the_hour.waits) == (0, 0, 0, 0)
+
+
+def test_hours_in_which_nobody_looked_are_over_too(engine):
+    for _ in range(4):
+        send(engine, "acme")
+        engine.sleep(1000)
+        engine.ack("orders", engine.lease("orders"))
+        engine.sleep(5 * 60_000)
+    engine.sleep(65 * 60_000)
+    send(engine, "acme")
+    engine.sleep(1000)
+
+    assert ms(explain(engine, "acme").waits) == (1000, 0, 0, 0)
 
 
 def test_a_key_that_comes_back_goes_on_with_its_hour(engine):
