@@ -153,14 +153,6 @@ class Producers:
                 else:
                     queue.dedup[entry.dedup_key] = (entry, wall + queue.config["dedup_window_ms"])
             queue.key(entry.key).weight = entry.weight
-            self._weight_changed(queue, entry.key)
-
-    def _weight_changed(self, queue: QueueModel, key: str) -> None:
-        model = queue.key(key)
-        if model.seen != model.due_weight:
-            model.seen = model.due_weight
-            for channel in queue.channels.values():
-                self.world.fair.reset(channel, key)
 
     def _answered(self, asked: Asked, status: int, payload: bytes) -> None:
         queue = asked.notes["queue"]
@@ -738,7 +730,7 @@ class Operators:
         if len(known) >= FRAMES_REBUILT_PER_PASS or world.cold:
             channel.unordered_until = now + len(known) // FRAMES_REBUILT_PER_PASS + 3
         for entry in known:
-            if 0 < entry.expires_ms <= world.engine.wall_ms:
+            if 0 < entry.expires_ms <= world.engine.wall_ms or entry.only not in (None, channel):
                 continue
             retained = queue.config["soft"] >= LONG_MS or id(entry) in others
             place = (now, 1, asked.index, entry.offset) if entry.offset and retained else None
@@ -939,6 +931,7 @@ class Operators:
             asked.notes["moved"] += 1
             key, weight, cost, throttles = self.producers.routed(queue, note.entry.headers)
             entry = Entry(note.entry.token, queue, note.entry.headers, key, weight, cost, throttles, id=note.entry.id)
+            entry.only = channel
             queue.key(key).weight = weight
             world.fair.reset(None, key)
             note.state, note.ended_ms = DONE, world.engine.wall_ms

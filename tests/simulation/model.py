@@ -32,6 +32,7 @@ class Entry:
     excluded: set[str] = field(default_factory=set)  # channels that start behind it
     fuzzy: set[str] = field(default_factory=set)  # channels that may start behind it
     executed_pass: int = 0
+    only: "ChannelModel | None" = None  # redriven: seen by this channel alone
     first: "Entry | None" = None  # the message its dedup key was seen with
 
     def __repr__(self) -> str:
@@ -100,7 +101,6 @@ class KeyModel:
     admin_weight: int = 0
     paused: bool = False
     cap: int = 0
-    seen: int = 0  # the weight that windows of fair share were begun with
 
     @property
     def due_weight(self) -> int:

@@ -101,6 +101,8 @@ class FairShare:
         self.served: dict[tuple[int, str], float] = {}
         self.windows: dict[tuple[int, str, str], list[float]] = {}  # lowest, highest difference
         self.largest: dict[tuple[int, str], int] = {}
+        self.reweighed: set[tuple[int, str]] = set()
+        self.weights: dict[tuple[int, str], int] = {}
         self.blind = False  # what happens now can't be put in order
         self.owed: dict[tuple[int, str], int] = {}  # given back for what was never written
         self.shown: list[str] = []
@@ -139,10 +141,18 @@ class FairShare:
         for window in list(self.windows):
             if window[0] == id(channel) and (window[1] not in keys or window[2] not in keys):
                 del self.windows[window]
+        for key in keys:
+            weight = channel.queue.key(key).due_weight
+            if self.weights.setdefault((id(channel), key), weight) != weight:
+                self.weights[(id(channel), key)] = weight
+                self.reset(channel, key)
+                self.reweighed.add((id(channel), key))  # it may have saved under the old weight
         ready = {note.entry.key for note in channel.all_notes() if note.state == READY}
         for where in list(self.owed):
             if where[0] == id(channel) and where[1] not in ready:
                 del self.owed[where]  # the idle forfeit it
+        self.reweighed = {where for where in self.reweighed if where[0] != id(channel) or where[1] in ready}
+        keys = {key: cost for key, cost in keys.items() if (id(channel), key) not in self.reweighed}
         for key, cost in keys.items():
             where = (id(channel), key)
             self.largest[where] = max(self.largest.get(where, 0), cost)

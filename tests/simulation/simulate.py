@@ -100,9 +100,9 @@ class Simulation:
         """Lift every limit, let everybody leave, and take what is there until nothing comes any more."""
         world = self.world
         world.quiet()
+        world.model.buckets.clear()
         for key in THROTTLE_KEYS:
             self._sure(commands.SET_CONFIG, admin.SetConfigRequest(key=f"throttle.{key}", value=""))
-        world.model.buckets.clear()
         for queue in world.model.queues.values():
             for name, key in queue.keys.items():
                 request = admin.SetKeyPolicyRequest(

@@ -132,10 +132,13 @@ class World:
                 self._answer(token, status, payload)
         # A pull is served in the middle of a pass, before the weights that later commands bring.
         pulled = any(a.kind == commands.LEASE for a in executed) and any(a.kind in ENQUEUES for a in executed)
-        self._take_all(loaded or pulled)
+        if not loaded:
+            self._take_all(pulled)
         for token, kind, status, payload in outs:
             if kind == commands.REPLY and token in new and token in self.unanswered:
                 self._answer(token, status, payload)
+        if loaded:  # a second pass may have delivered what the first one took in
+            self._take_all(True)
         self.fair.blind = False
         for queue in self.model.queues.values():
             for channel in queue.channels.values():

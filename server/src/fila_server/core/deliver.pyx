@@ -5,7 +5,7 @@ from libc.string cimport memset
 
 from fila_server.core.buffer cimport must_malloc
 from fila_server.core.drr cimport Turn, ring_afford, ring_charge, ring_turn
-from fila_server.core.flows cimport channel_deactivate, flow_next, flow_reconsider, slot_pay
+from fila_server.core.flows cimport channel_deactivate, channel_full, flow_next, flow_reconsider, slot_pay
 from fila_server.core.frames cimport entry_of, frame_enqueued_ms, frame_of, share_of
 from fila_server.core.maps cimport map64_put
 from fila_server.core.records cimport lease_record_put, meta_record_put
@@ -251,7 +251,7 @@ cdef uint32_t _channel_deliver(Core* core, Channel* channel, uint32_t budget) no
     cdef uint32_t got
     if channel.ready == 0 or consumer == NULL:
         if consumer == NULL:
-            channel_room(core, channel, False)
+            channel_full(core, channel)
         channel_deactivate(core, channel)
         return 0
     while True:
@@ -266,6 +266,6 @@ cdef uint32_t _channel_deliver(Core* core, Channel* channel, uint32_t budget) no
         consumer = following
         if consumer == begin:
             break
-    channel_room(core, channel, False)
+    channel_full(core, channel)
     channel_deactivate(core, channel)
     return 0

@@ -25,6 +25,7 @@ cdef void slot_refund(Core* core, Slot* slot) noexcept nogil
 
 cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil                 # after weight, pause or cap changed
 cdef void bucket_wake(Core* core, ThrottleKey* bucket) noexcept nogil
+cdef void channel_full(Core* core, Channel* channel) noexcept nogil              # nobody has room: its claims on tokens end
 cdef void bucket_set(Core* core, ThrottleKey* bucket) noexcept nogil             # its configuration changed
 cdef void channel_activate(Core* core, Channel* channel) noexcept nogil
 cdef void channel_deactivate(Core* core, Channel* channel) noexcept nogil

@@ -17,7 +17,7 @@ from fila_server.core.state cimport (
 )
 from fila_server.core.throttle cimport set_release, throttle_key_drop_if_idle
 from fila_server.core.timers cimport timer_cancel, timer_set
-from fila_server.core.waits cimport waits_begin, waits_end, waits_note
+from fila_server.core.waits cimport channel_room, waits_begin, waits_end, waits_note
 
 cdef double LONGEST_WAIT_NS = 86400e9
 
@@ -89,6 +89,20 @@ cdef void _park(Flow* flow, uint8_t reason) noexcept nogil:
     flow.parked = reason
 
 
+cdef void _stand_down(Core* core, Flow* flow) noexcept nogil:
+    """A flow that may not go whatever its buckets say waits in no line and counts on no token."""
+    cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
+    while sub != NULL:
+        if sub.line != NULL:
+            _line_leave(core, sub)
+            subqueue_rank(sub)
+        sub = sub.sibling
+    sub = flow.subqueues.first if flow.subqueues != NULL else NULL
+    while sub != NULL:
+        _clear_woken(core, sub)
+        sub = sub.sibling
+
+
 cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil:
     """Pause, cap, weight or backlog changed: put the flow where it belongs now."""
     cdef Key* key = flow.key
@@ -108,8 +122,10 @@ cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil:
         flow.parked = NOT_PARKED
     elif key.paused:
         _park(flow, PARKED_PAUSED)
+        _stand_down(core, flow)
     elif key.cap and flow.in_flight >= key.cap:
         _park(flow, PARKED_CAPPED)
+        _stand_down(core, flow)
     elif flow.fifo.head == NULL and (flow.subqueues == NULL or flow.subqueues.eligible == NULL):
         _park(flow, PARKED_THROTTLED)
     else:
@@ -256,6 +272,30 @@ cdef void _line_leave(Core* core, Subqueue* sub) noexcept nogil:
     _line_drop_if_empty(core, line)
 
 
+cdef void _claim_begins(Line* line) noexcept nogil:
+    cdef Channel* channel = line.channel
+    line.woken += 1
+    if line.woken > 1:
+        return
+    line.next_woken = channel.woken_lines
+    line.prev_woken = NULL
+    if channel.woken_lines != NULL:
+        channel.woken_lines.prev_woken = line
+    channel.woken_lines = line
+
+
+cdef void _claim_ends(Line* line) noexcept nogil:
+    line.woken -= 1
+    if line.woken:
+        return
+    if line.next_woken != NULL:
+        line.next_woken.prev_woken = line.prev_woken
+    if line.prev_woken != NULL:
+        line.prev_woken.next_woken = line.next_woken
+    else:
+        line.channel.woken_lines = line.next_woken
+
+
 cdef void _clear_woken(Core* core, Subqueue* sub) noexcept nogil:
     """The token that woke this sub-queue is used, or is somebody else's again."""
     cdef Line* line = sub.woken_by
@@ -264,7 +304,7 @@ cdef void _clear_woken(Core* core, Subqueue* sub) noexcept nogil:
         return
     bucket = line.bucket
     sub.woken_by = NULL
-    line.woken -= 1
+    _claim_ends(line)
     if bucket.waiting:
         bucket_wake(core, bucket)
     # Others' waiting keeps the bucket, never this line: its channel may be deleted before they are served.
@@ -396,7 +436,7 @@ cdef void bucket_wake(Core* core, ThrottleKey* bucket) noexcept nogil:
                 free_ -= 1
             passed_over = 0
             _wake_first(core, line)
-        if bucket.lines.next != NULL:           # the next channel's turn
+        if bucket.lines != NULL and bucket.lines.next != NULL:           # the next channel's turn
             line = bucket.lines
             last = line
             while last.next != NULL:
@@ -410,7 +450,7 @@ cdef void bucket_wake(Core* core, ThrottleKey* bucket) noexcept nogil:
 cdef void _wake_first(Core* core, Line* line) noexcept nogil:
     cdef Subqueue* sub = line.head
     cdef Flow* flow = sub.flow
-    line.woken += 1                             # first, so that leaving can't drop the line
+    _claim_begins(line)                         # first, so that leaving can't drop the line
     _line_leave(core, sub)
     sub.woken_by = line
     subqueue_rank(sub)
@@ -433,6 +473,21 @@ cdef void _arm(Core* core, ThrottleKey* bucket) noexcept nogil:
     # Compared before it becomes an integer: at a rate of 1e-12 it is more nanoseconds than an integer holds.
     wait = min((target - bucket.bucket.level) / bucket.bucket.rate * 1e9, LONGEST_WAIT_NS)
     timer_set(&core.timers, &bucket.timer, bucket.bucket.refilled_ns + <int64_t> wait + 1)
+
+
+cdef void channel_full(Core* core, Channel* channel) noexcept nogil:
+    """Those who were woken for a token here can't be served now: others may have the tokens."""
+    cdef Line* line
+    cdef Line* following
+    if not channel.has_room:
+        return
+    channel_room(core, channel, False)
+    line = channel.woken_lines
+    while line != NULL:                         # waking may add to this list, and takes nothing from it
+        following = line.next_woken
+        if line.bucket.waiting:
+            bucket_wake(core, line.bucket)
+        line = following
 
 
 cdef void bucket_set(Core* core, ThrottleKey* bucket) noexcept nogil:

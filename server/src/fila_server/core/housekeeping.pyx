@@ -14,7 +14,7 @@ from fila_server.core.failure cimport slot_expire
 from fila_server.core.reveal cimport timer_step_ns
 from fila_server.core.rewrite cimport queue_rewrite
 from fila_server.core.settings cimport Policy
-from fila_server.core.state cimport Channel, DELAYED, DONE, Frame, LEASED, Queue, READY, Share, Slot
+from fila_server.core.state cimport Channel, DELAYED, DONE, Frame, LEASED, Queue, READY, Share, Slot, UNPLACED
 from fila_server.core.timers cimport timer_set
 
 cdef enum:
@@ -42,7 +42,7 @@ cdef void message_expired(Core* core, Extra* extra) noexcept nogil:
         share = frame.shares
         while share != NULL:
             slot = &share.slots[i]
-            if slot.state == READY or slot.state == DELAYED:
+            if slot.state == READY or slot.state == DELAYED or slot.state == UNPLACED:
                 dropped = True
                 slot_expire(core, slot)
             share = share.next_of_frame

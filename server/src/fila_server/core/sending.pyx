@@ -8,7 +8,7 @@ from fila_server.core.answers cimport answer, emit
 from fila_server.core.buffer cimport Buffer, buffer_init, buffer_reserve, must_malloc
 from fila_server.core.commands cimport DELIVERY, OK
 from fila_server.core.ending cimport frame_lost
-from fila_server.core.flows cimport channel_activate
+from fila_server.core.flows cimport channel_activate, channel_full
 from fila_server.core.frames cimport body_new, body_release, directory_at, frame_of
 from fila_server.core.loader cimport Load, loader_answers, loader_ask
 from fila_server.core.maps cimport map64_get, map64_next, map64_remove
@@ -261,6 +261,7 @@ cdef void consumer_free(Core* core, Consumer* consumer) noexcept nogil:
         channel.consumers -= 1
     if consumer.next == consumer:
         channel.turn = NULL
+        channel_full(core, channel)
     else:
         consumer.prev.next = consumer.next
         consumer.next.prev = consumer.prev

@@ -99,6 +99,8 @@ cdef struct Line:                   # one channel's sub-queues that wait for one
     Subqueue* tail
     uint64_t count
     uint64_t woken                  # left the line for a token and not served yet
+    Line*    next_woken             # neighbours among the channel's lines with `woken`
+    Line*    prev_woken
 
 cdef struct ThrottleSet:            # a distinct set of throttle keys, sorted
     Text     text                   # first: the keys, length-prefixed
@@ -308,6 +310,7 @@ cdef struct Channel:
     uint64_t log_below              # what is below was in the log when the channel started: its delays were over then
     uint64_t delivered
     uint64_t acked
+    Line*    woken_lines            # those that count on tokens
     bint     has_room               # some consumer may take more; false only once deliver has looked
     uint32_t no_room_since_ms       # while has_room is false
     uint32_t no_room_ms             # what longer stretches of that add up to
