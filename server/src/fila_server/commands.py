@@ -44,11 +44,9 @@ SEEK_CHANNEL: Final = 46
 PURGE_CHANNEL: Final = 47
 SET_KEY_POLICY: Final = 48
 EXPLAIN_KEY: Final = 49
-REDRIVE_PAGE: Final = (
-    50  # RedriveRequest, count = most wanted -> PeekMessagesResponse of pending dead letters
-)
-REDRIVE_MOVE: Final = 51  # EnqueueBatchRequest built from that page (see core/redrive.pyx) -> RedriveResponse
-DECIDE: Final = 52  # the answer to a failure event
+REDRIVE_PAGE: Final = 50  # kept free: redrive.py looks at a page with PEEK_MESSAGES
+REDRIVE_MOVE: Final = 51  # seam_frames.RedrivePage -> seam_frames.RedrivenPage
+DECIDE: Final = 52  # seam_frames.Decision, the answer to the failure event of the same number
 METRICS: Final = 53  # empty -> a snapshot for telemetry
 
 # What drain() returns.
