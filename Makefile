@@ -11,7 +11,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BUF := proto/node_modules/.bin/buf
-export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Go comes from where its installer puts it, unless the PATH has another.
+export PATH := $(CURDIR)/$(BIN):$(PATH):/usr/local/go/bin
 
 # What the compiled core is made from; `make` looks at their times, setup.py at their contents.
 CORE := $(shell find server/src -name '*.pyx' -o -name '*.pxd')

@@ -170,6 +170,9 @@ async def test_a_broker_that_stays_away_makes_an_enqueue_unavailable(
         broker.address, retry_for_s=0.05, backoff=QUICK_BACKOFF, batching=batching
     ) as client:
         await broker.stop()
+        # Until the client has noticed, a frame may be lost on its way, and that is another answer.
+        state = client._connection._channel.get_state
+        await until(lambda: state() is not grpc.ChannelConnectivity.READY)
 
         with pytest.raises(Unavailable, match="no Fila broker answers at") as failed:
             await client.enqueue("orders", b"x")
