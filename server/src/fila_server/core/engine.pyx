@@ -15,8 +15,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 
 from fila_server import errors
 from fila_server.core.buffer cimport Cursor, Slice, buffer_free, buffer_init, must_malloc
-from fila_server.core.commands cimport CANCEL, CONSUMER_CLOSE, WRITTEN
-from fila_server.core.disk cimport disk_check, disk_open
+from fila_server.core.commands cimport CANCEL, CONSUMER_CLOSE, ENQUEUE, ENQUEUE_ATOMIC, WRITTEN
+from fila_server.core.disk cimport DISK_CRITICAL, disk_check, disk_open
 from fila_server.core.engine cimport CoreEngine, ParsedFrame
 from fila_server.core.flows cimport channel_activate
 from fila_server.core.loader cimport loader_free, loader_new, loader_serve
@@ -347,6 +347,9 @@ cdef class CoreEngine:
         if not self.is_open:
             command_free(command)
             raise errors.Unavailable("the server has stopped")
+        if self.core.held and self.core.disk_level == DISK_CRITICAL and ENQUEUE <= command.kind <= ENQUEUE_ATOMIC:
+            command_free(command)       # the scheduler waits for room itself and would let it wait unseen
+            raise errors.DiskFloor("the disk is full; nothing is stored until there is room again")
         if not mailbox_post(self.core.mailbox, command):
             command_free(command)
             raise errors.Overloaded(

@@ -5,7 +5,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy
 
-from fila_server.core.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc, must_realloc
+from fila_server.core.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc, must_realloc, take_varint
 from fila_server.core.commands cimport (
     ACK, ACK_BATCH, CONSUME_OPEN, ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_BATCH, ENQUEUE_STREAM, EXTEND_LEASE,
     INVALID_ARGUMENT, LEASE, NACK, NACK_BATCH, SESSION, SESSION_OPEN,
@@ -203,6 +203,58 @@ cdef bint _check_consumer(Command* command, Problem* problem) noexcept nogil:
     return True
 
 
+cdef bint _lease_ids_valid(Slice packed, uint64_t* count) noexcept nogil:
+    cdef Cursor ids
+    ids.at, ids.end, ids.bad = packed.at, packed.at + packed.length, False
+    while ids.at < ids.end and not ids.bad:
+        take_varint(&ids)
+        count[0] += 1
+    return not ids.bad
+
+
+cdef bint _session_part_valid(uint32_t field, Slice part, uint64_t* lease_ids, bint* is_text) noexcept nogil:
+    """A Settle (3, 4), Extend (5) or Close (6); `is_text` turns false where an error's text is none."""
+    cdef Cursor c
+    cdef uint32_t inner, kind
+    cdef Slice text
+    cdef uint64_t number
+    cdef uint32_t ids = 2 if field < 5 else 1
+    c.at, c.end, c.bad = part.at, part.at + part.length, False
+    while next_field(&c, &inner, &kind, &text, &number):
+        if field < 6 and inner == ids and kind == 2 and not _lease_ids_valid(text, lease_ids):
+            return False
+        if field < 5 and inner == 3 and kind == 2 and not utf8_valid(text.at, text.length):
+            is_text[0] = False
+    return not c.bad
+
+
+cdef bint _check_session(Command* command, const Limits* limits, Problem* problem) noexcept nogil:
+    """A later frame of a session. One that was ignored would leave its sender waiting for an answer."""
+    cdef Cursor c
+    cdef uint32_t field, kind
+    cdef Slice text
+    cdef uint64_t number
+    cdef uint64_t lease_ids = 0
+    cdef bint is_text = True
+    cdef bint good = True
+    c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
+    while good and next_field(&c, &field, &kind, &text, &number):
+        if field == 1:
+            _problem(problem, b"INVALID_FIELD", b"open: a session is opened once, by its first frame", 0)
+            return False
+        if 3 <= field <= 6:
+            good = kind == 2 and _session_part_valid(field, text, &lease_ids, &is_text)
+    if not good or c.bad:
+        _problem(problem, b"INVALID_FIELD", b"request: the bytes are no valid message of its kind; check the client's encoder", 0)
+    elif not is_text:
+        _problem(problem, b"INVALID_FIELD", b"error: must be UTF-8 text", 0)
+    elif lease_ids > limits.batch_messages_max:
+        _problem(problem, b"LIMIT_EXCEEDED", b"lease_ids: at most %llu a frame", limits.batch_messages_max)
+    else:
+        return True
+    return False
+
+
 cdef Command* command_parse(int32_t kind, uint64_t token, const char* bytes, size_t length, const Limits* limits, Problem* problem) noexcept nogil:
     cdef Command* command
     cdef Fields fields
@@ -230,7 +282,9 @@ cdef Command* command_parse(int32_t kind, uint64_t token, const char* bytes, siz
         good = _check_settle(command, limits, problem)
     elif kind in (LEASE, CONSUME_OPEN, SESSION_OPEN):
         good = _check_consumer(command, problem)
-    elif kind == SESSION or kind >= 32:
+    elif kind == SESSION:
+        good = _check_session(command, limits, problem)
+    elif kind >= 32:
         if not fields_parse(&fields, command.bytes, command.length):
             _problem(problem, b"INVALID_FIELD", b"request: the bytes are no valid message of its kind; check the client's encoder", 0)
             good = False
