@@ -319,16 +319,16 @@ def test_a_large_message_is_delivered_to_a_client_with_default_limits(
 
 
 def test_the_broker_is_as_fast_after_bad_input_as_before(server: RunningServer, queue: str) -> None:
-    def median_s() -> float:
+    def fastest_s() -> float:
         took = []
         for _ in range(60):
             began_s = time.perf_counter()
             server_stub.Enqueue(service_pb2.EnqueueRequest(queue=queue, payload=b"x"), timeout=10)
             took.append(time.perf_counter() - began_s)
-        return sorted(took)[len(took) // 2]
+        return min(took)
 
     server_stub = server.service
-    before_s = median_s()
+    before_s = fastest_s()
     channel: Any = server.channel()
     call = channel.unary_unary("/fila.v1.FilaService/EnqueueBatch")
     chance = random.Random(3)
@@ -336,4 +336,4 @@ def test_the_broker_is_as_fast_after_bad_input_as_before(server: RunningServer, 
         with pytest.raises(grpc.RpcError):
             call(b"\x12" + _varint(2**50) + chance.randbytes(20_000), timeout=10)
 
-    assert median_s() < before_s * 3 + 0.002
+    assert fastest_s() < before_s * 2 + 0.001
