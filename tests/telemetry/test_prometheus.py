@@ -138,6 +138,44 @@ async def test_a_core_that_refuses_is_a_503():
     await telemetry.stop()
 
 
+async def test_an_overloaded_broker_still_shows_its_metrics(ask):
+    refusals = iter([errors.Overloaded("full"), errors.Overloaded("full")])
+
+    async def refuse_twice() -> bytes:
+        for refusal in refusals:
+            raise refusal
+        return await ask()
+
+    telemetry = Telemetry(refuse_twice)
+    port = await telemetry.start_page(PLACE)
+
+    head, _ = await fetch(port)
+
+    assert head.startswith("HTTP/1.1 200")
+    await telemetry.stop()
+
+
+async def test_scrapers_at_the_same_time_share_one_look_at_the_core(ask):
+    asked = 0
+
+    async def count() -> bytes:
+        nonlocal asked
+        asked += 1
+        await asyncio.sleep(0.05)
+        return await ask()
+
+    telemetry = Telemetry(count)
+    port = await telemetry.start_page(PLACE)
+
+    heads = [
+        head for head, _ in await asyncio.gather(*(fetch(port) for _ in range(prometheus.SCRAPES_MAX + 2)))
+    ]
+
+    assert sorted(head.split()[1] for head in heads) == ["200"] * prometheus.SCRAPES_MAX + ["503"] * 2
+    assert asked == 1
+    await telemetry.stop()
+
+
 async def test_an_empty_address_turns_the_page_off(ask):
     assert await Telemetry(ask).start_page(AddressOrOff("")) == 0
 

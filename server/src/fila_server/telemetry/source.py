@@ -11,6 +11,7 @@ from fila_server.telemetry.snapshot import Snapshot, decode
 
 SNAPSHOT_S_MAX = 5.0
 """A scheduler that does not answer for so long has other troubles than its metrics."""
+OVERLOADED_RETRY_S = 0.02
 
 
 class SnapshotSource:
@@ -44,9 +45,17 @@ class SnapshotSource:
     async def _packed(self) -> bytes:
         """Ask the core, or wait with those who asked already."""
         if self._asking is None:
-            self._asking = asyncio.ensure_future(asyncio.wait_for(self._ask(), SNAPSHOT_S_MAX))
+            self._asking = asyncio.ensure_future(asyncio.wait_for(self._ask_again(), SNAPSHOT_S_MAX))
             self._asking.add_done_callback(self._asked)
         return await asyncio.shield(self._asking)
+
+    async def _ask_again(self) -> bytes:
+        """Metrics of an overloaded broker are the ones people want to see, so a full mailbox is tried again."""
+        while True:
+            try:
+                return await self._ask()
+            except errors.Overloaded:
+                await asyncio.sleep(OVERLOADED_RETRY_S)
 
     def _asked(self, asking: asyncio.Task[bytes]) -> None:
         self._asking = None
