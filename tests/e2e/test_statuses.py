@@ -77,9 +77,10 @@ UNKNOWN_QUEUE = [
 def test_a_queue_that_does_not_exist_is_not_found(
     server: RunningServer, service: str, method: str, request_: Any
 ) -> None:
-    code, reason, _ = _refusal(lambda: getattr(getattr(server, service), method)(request_, timeout=10))
+    code, reason, text = _refusal(lambda: getattr(getattr(server, service), method)(request_, timeout=10))
 
     assert (code, reason) == (Code.NOT_FOUND, "QUEUE_NOT_FOUND")
+    assert 'queue "nobody" does not exist' in text
 
 
 def test_consuming_a_queue_that_does_not_exist_is_not_found(server: RunningServer) -> None:
@@ -91,15 +92,28 @@ def test_consuming_a_queue_that_does_not_exist_is_not_found(server: RunningServe
     assert _refusal(lambda: next(session))[:2] == (Code.NOT_FOUND, "QUEUE_NOT_FOUND")
 
 
-@pytest.mark.parametrize("method", ["Lease", "Ack"])
-def test_a_channel_that_does_not_exist_is_not_found(server: RunningServer, queue: str, method: str) -> None:
-    request: Any = service_pb2.LeaseRequest(queue=queue, channel="nobody")
-    if method == "Ack":
-        request = service_pb2.AckRequest(queue=queue, channel="nobody", message_id=NOBODY)
+UNKNOWN_CHANNEL = [
+    ("service", "Lease", service_pb2.LeaseRequest(channel="nobody")),
+    ("service", "Ack", service_pb2.AckRequest(channel="nobody", message_id=NOBODY)),
+    ("service", "Nack", service_pb2.NackRequest(channel="nobody", message_id=NOBODY)),
+    ("admin", "PurgeQueue", admin_pb2.PurgeQueueRequest(channel="nobody")),
+    ("admin", "GetStats", admin_pb2.GetStatsRequest(channel="nobody")),
+    ("admin", "PeekMessages", admin_pb2.PeekMessagesRequest(channel="nobody")),
+    ("admin", "DeleteChannel", admin_pb2.DeleteChannelRequest(channel="nobody")),
+]
 
-    code, reason, _ = _refusal(lambda: getattr(server.service, method)(request, timeout=10))
+
+@pytest.mark.parametrize(
+    ("service", "method", "request_"), UNKNOWN_CHANNEL, ids=[row[1] for row in UNKNOWN_CHANNEL]
+)
+def test_a_channel_that_does_not_exist_is_not_found(
+    server: RunningServer, queue: str, service: str, method: str, request_: Any
+) -> None:
+    request_.queue = queue
+    code, reason, text = _refusal(lambda: getattr(getattr(server, service), method)(request_, timeout=10))
 
     assert (code, reason) == (Code.NOT_FOUND, "CHANNEL_NOT_FOUND")
+    assert f'queue "{queue}" has no channel "nobody"' in text
 
 
 def test_a_message_that_is_not_stored_is_not_found(server: RunningServer, queue: str) -> None:
@@ -119,10 +133,10 @@ def test_an_ack_without_a_lease_needs_a_leased_message(server: RunningServer, qu
 
 
 def test_a_config_key_that_is_not_set_is_not_found(server: RunningServer) -> None:
-    assert (
-        _refusal(lambda: server.admin.GetConfig(admin_pb2.GetConfigRequest(key="nobody")))[0]
-        is Code.NOT_FOUND
-    )
+    code, _, text = _refusal(lambda: server.admin.GetConfig(admin_pb2.GetConfigRequest(key="nobody")))
+
+    assert code is Code.NOT_FOUND
+    assert '"nobody" is not set' in text
 
 
 # --- ALREADY_EXISTS, FAILED_PRECONDITION, RESOURCE_EXHAUSTED, UNIMPLEMENTED ---------------
@@ -130,8 +144,10 @@ def test_a_config_key_that_is_not_set_is_not_found(server: RunningServer) -> Non
 
 def test_a_queue_that_exists_already_exists(server: RunningServer, queue: str) -> None:
     request = admin_pb2.CreateQueueRequest(name=queue)
+    code, reason, text = _refusal(lambda: server.admin.CreateQueue(request))
 
-    assert _refusal(lambda: server.admin.CreateQueue(request))[:2] == (Code.ALREADY_EXISTS, "QUEUE_EXISTS")
+    assert (code, reason) == (Code.ALREADY_EXISTS, "QUEUE_EXISTS")
+    assert f'queue "{queue}" exists' in text
 
 
 def test_a_lease_that_is_no_longer_current_is_a_failed_precondition(

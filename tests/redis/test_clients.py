@@ -138,7 +138,9 @@ async def test_redis_benchmark_pushes_with_pipelines(
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)  # the first build fetches modules
-@pytest.mark.skipif(shutil.which("go") is None, reason="Go 1.26 is not installed, and no distribution has it yet")
+@pytest.mark.skipif(
+    shutil.which("go") is None, reason="Go 1.26 is not installed, and no distribution has it yet"
+)
 async def test_go_redis_works_unchanged(server: redis_server.Server, run: RunProgram, tmp_path: Path):
     program = tmp_path / "goredis"
     await run("go", "-C", str(Path(__file__).parent / "go_redis"), "build", "-o", str(program), ".")

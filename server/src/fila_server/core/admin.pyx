@@ -1,6 +1,7 @@
 """See admin.pxd. The edge has validated names, settings and masks; what is checked here is state."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdio cimport snprintf
 
 from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, put_bytes
@@ -110,8 +111,10 @@ cdef void _create_queue(Core* core, Command* command, Fields* fields) noexcept n
     cdef Slice dlq_name
     cdef Buffer buffer
     cdef Buffer config
+    cdef char refusal[384]
     if queue_find(core, name) != NULL:
-        answer_status(core, command.token, ALREADY_EXISTS, b"name: a queue of this name exists; use UpdateQueue to change it", b"QUEUE_EXISTS")
+        snprintf(refusal, sizeof(refusal), b"queue \"%.*s\" exists; use UpdateQueue to change it", <int> name.length, name.at)
+        answer_status(core, command.token, ALREADY_EXISTS, refusal, b"QUEUE_EXISTS")
         return
     queue = _make(core, name, fields.text[2])
     _make_channels(core, queue, fields.text[2])
@@ -209,8 +212,12 @@ cdef void _create_channel(Core* core, Command* command, Fields* fields, Queue* q
     cdef uint64_t start = queue.next_offset
     cdef bint bad = False
     cdef Buffer buffer
+    cdef char refusal[640]
     if channel_find(queue, fields.text[2]) != NULL:
-        answer_status(core, command.token, ALREADY_EXISTS, b"channel: the queue has a channel of this name", b"CHANNEL_EXISTS")
+        snprintf(
+            refusal, sizeof(refusal), b"queue \"%.*s\" has a channel \"%.*s\" already; use SeekChannel to move it",
+            <int> fields.text[1].length, fields.text[1].at, <int> fields.text[2].length, fields.text[2].at)
+        answer_status(core, command.token, ALREADY_EXISTS, refusal, b"CHANNEL_EXISTS")
         return
     if fields.seen & (1 << 4) and fields.number[4]:
         start = queue_oldest(queue)

@@ -5,7 +5,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.buffer cimport Slice, buffer_init, must_malloc
-from fila_server.core.commands cimport ACK, NACK, NOT_FOUND, REPLY, SESSION_OPEN
+from fila_server.core.commands cimport ACK, NACK, NOT_FOUND, PURGE_QUEUE, REPLY, SESSION_OPEN
 from fila_server.core.mailbox cimport outbox_add, outbox_lock, outbox_unlock
 from fila_server.core.reveal cimport frame_reveal
 from fila_server.core.state cimport Waiting
@@ -55,7 +55,7 @@ cdef void _names(Command* command, Slice* queue, Slice* channel) noexcept nogil:
         fields_parse(&inner, fields.text[1].at, fields.text[1].length)
         fields = inner
     queue[0] = fields.text[1]
-    channel[0] = fields.text[3 if command.kind == ACK else (4 if command.kind == NACK else 2)]
+    channel[0] = fields.text[3 if command.kind in (ACK, PURGE_QUEUE) else (4 if command.kind == NACK else 2)]
 
 
 cdef void answer_no_queue(Core* core, Command* command) noexcept nogil:

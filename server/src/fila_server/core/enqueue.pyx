@@ -30,7 +30,7 @@ from fila_server.core.waiting cimport Dedup
 from fila_server.core.throttle cimport set_release
 from fila_server.core.refusals cimport (
     REFUSED_BYTES, REFUSED_DEDUP_FULL, REFUSED_DEPTH, REFUSED_DISK_FLOOR, REFUSED_NEIGHBOUR,
-    REFUSED_QUEUE_UNKNOWN, REFUSED_STOPPING, refusal_code, refusal_reason, refusal_text,
+    REFUSED_QUEUE_UNKNOWN, REFUSED_STOPPING, refusal_code, refusal_reason, refusal_text_of,
 )
 from fila_server.core.wire cimport (
     Options, put_nested, put_number_field, put_status, put_status_field, put_tag, put_uuid,
@@ -455,7 +455,7 @@ cdef void _answer(Core* core, Command* command, uint8_t refused) noexcept nogil:
     cdef Buffer payload
     cdef Item* item
     cdef uint32_t i, field
-    cdef char text[256]
+    cdef char text[384]
     cdef size_t size
     buffer_init(&payload)
     for i in range(command.count):
@@ -467,7 +467,7 @@ cdef void _answer(Core* core, Command* command, uint8_t refused) noexcept nogil:
     if command.kind == ENQUEUE:
         item = command.items
         if item.refused:
-            refusal_text(item.refused, &core.limits, text, sizeof(text))
+            refusal_text_of(item.refused, item.queue, &core.limits, text, sizeof(text))
             put_status(&payload, refusal_code(item.refused), text, refusal_reason(item.refused))
             answer(core, command.token, refusal_code(item.refused), &payload, False)
             return
@@ -485,7 +485,7 @@ cdef void _answer(Core* core, Command* command, uint8_t refused) noexcept nogil:
         item = &command.items[i]
         put_tag(&payload, field, 2)
         if item.refused:
-            refusal_text(item.refused, &core.limits, text, sizeof(text))
+            refusal_text_of(item.refused, item.queue, &core.limits, text, sizeof(text))
             core.tail.length = 0
             put_status_field(&core.tail, 3, refusal_code(item.refused), text, refusal_reason(item.refused))
             put_varint(&payload, core.tail.length)

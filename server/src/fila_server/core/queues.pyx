@@ -1,6 +1,7 @@
 """See queues.pxd."""
 
 from libc.stdint cimport UINT64_MAX
+from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
@@ -102,7 +103,7 @@ cdef void queue_drop(Core* core, Queue* queue) noexcept nogil:
     _forget_waiting(core.waiting, queue)
     _forget_waiting(core.passing, queue)
     while queue.channels != NULL:
-        _channel_forget(core, queue.channels, b"queue: deleted while it was consumed", b"QUEUE_NOT_FOUND")
+        _channel_forget(core, queue.channels, b"queue \"%.*s\" was deleted while its channel \"%.*s\" was consumed", b"QUEUE_NOT_FOUND")
     settled_flush(core)
     while True:
         frame = directory_first(&queue.directory)
@@ -210,7 +211,11 @@ cdef void _channel_forget(Core* core, Channel* channel, const char* message, con
     """A channel's consumers, leases and shares, and the channel itself; its records are the caller's."""
     cdef Queue* queue = channel.queue
     cdef Channel* before = queue.channels
-    _consumers_end(core, channel, message, reason)
+    cdef char text[640]
+    snprintf(
+        text, sizeof(text), message, <int> queue.text.length, queue.text.bytes,
+        <int> channel.text.length, channel.text.bytes)
+    _consumers_end(core, channel, text, reason)
     _shares_drop(core, channel, UINT64_MAX)
     channel_deactivate(core, channel)
     if before == channel:
@@ -287,7 +292,7 @@ cdef void _share_unlink(Frame* frame, Share* share) noexcept nogil:
 cdef void channel_drop(Core* core, Channel* channel) noexcept nogil:
     settled_flush(core)                 # its last records, before they are deleted
     channel_records_delete(core, channel)
-    _channel_forget(core, channel, b"channel: deleted while it was consumed", b"CHANNEL_NOT_FOUND")
+    _channel_forget(core, channel, b"queue \"%.*s\": channel \"%.*s\" was deleted while it was consumed", b"CHANNEL_NOT_FOUND")
 
 
 # --- purge and seek --------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t, uint8_t
 
+from fila_server.core.buffer cimport Slice
+
 cdef struct Limits:
     uint64_t payload_bytes_max
     uint32_t headers_max
@@ -43,3 +45,6 @@ cdef enum Refused:                  # why one message of a frame is not taken
 cdef int32_t refusal_code(uint8_t refused) noexcept nogil
 cdef const char* refusal_reason(uint8_t refused) noexcept nogil
 cdef void refusal_text(uint8_t refused, const Limits* limits, char* text, size_t size) noexcept nogil
+# The same, with the queue named where it is what was not found or is full.
+cdef void refusal_text_of(
+    uint8_t refused, Slice queue, const Limits* limits, char* text, size_t size) noexcept nogil

@@ -83,11 +83,11 @@ cdef void refusal_text(uint8_t refused, const Limits* limits, char* text, size_t
         form = b"throttle_keys: at most %llu a message"
         bound = limits.throttle_keys_max
     elif refused == REFUSED_QUEUE_UNKNOWN:
-        form = b"queue: no queue of this name exists; create it first"
+        form = b"the queue does not exist; create it first"
     elif refused == REFUSED_DEPTH:
-        form = b"queue: max_depth is reached; try again when consumers have caught up"
+        form = b"the queue's max_depth is reached; try again when consumers have caught up"
     elif refused == REFUSED_BYTES:
-        form = b"queue: max_bytes is reached; try again when consumers have caught up"
+        form = b"the queue's max_bytes is reached; try again when consumers have caught up"
     elif refused == REFUSED_DISK_FLOOR:
         form = b"the broker's disk is below storage.min_free_bytes; make room, acks and deliveries go on"
     elif refused == REFUSED_DISK_FULL:
@@ -106,3 +106,17 @@ cdef void refusal_text(uint8_t refused, const Limits* limits, char* text, size_t
         snprintf(text, size, b"%s", b"refused")
     else:
         snprintf(text, size, form, bound)
+
+
+cdef void refusal_text_of(uint8_t refused, Slice queue, const Limits* limits, char* text, size_t size) noexcept nogil:
+    cdef const char* form = NULL
+    if refused == REFUSED_QUEUE_UNKNOWN:
+        form = b"queue \"%.*s\" does not exist; create it first"
+    elif refused == REFUSED_DEPTH:
+        form = b"queue \"%.*s\" holds max_depth messages; try again when consumers have caught up"
+    elif refused == REFUSED_BYTES:
+        form = b"queue \"%.*s\" holds max_bytes bytes; try again when consumers have caught up"
+    if form == NULL:
+        refusal_text(refused, limits, text, size)
+    else:
+        snprintf(text, size, form, <int> queue.length, queue.at)

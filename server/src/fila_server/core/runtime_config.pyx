@@ -1,6 +1,7 @@
 """See runtime_config.pxd."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdio cimport snprintf
 from libc.stdlib cimport free, strtod
 from libc.string cimport memcmp, memcpy, memset
 
@@ -196,8 +197,12 @@ cdef void config_set(Core* core, Command* command, Fields* fields) noexcept nogi
 cdef void config_get(Core* core, Command* command, Fields* fields) noexcept nogil:
     cdef ConfigRow* row = _row(core, fields.text[1])
     cdef Buffer buffer
+    cdef char text[384]
     if row == NULL:
-        answer_status(core, command.token, NOT_FOUND, b"key: no such config key", b"CONFIG_KEY_NOT_FOUND")
+        snprintf(
+            text, sizeof(text), b"config key \"%.*s\" is not set; ListConfig shows those that are",
+            <int> fields.text[1].length, fields.text[1].at)
+        answer_status(core, command.token, NOT_FOUND, text, b"CONFIG_KEY_NOT_FOUND")
         return
     buffer_init(&buffer)
     put_text_field(&buffer, 1, _text(row.value, row.length))
