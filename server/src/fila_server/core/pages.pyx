@@ -25,10 +25,11 @@ from fila_server.core.wire cimport (
 )
 
 cdef enum:
-    PEEK_DEFAULT = 10
+    PEEK_DEFAULT = 1
     PEEK_MAX = 1000
     PEEK_BYTES_MAX = 4000000
     REDRIVE_MAX = 256
+    WAITED_IN_VAIN_MAX = 64         # loads, of this page's frames or others', that brought it no further
     LOOKED_AHEAD = 4096             # frames; a peek for one key of many stops here and says where
 
 
@@ -91,13 +92,17 @@ cdef uint32_t _collect(Core* core, Channel* channel, uint64_t from_offset, uint6
 
 
 cdef bint _enough(Command* command, Slot** slots, uint32_t* count) noexcept nogil:
-    """A page that waited is content with its first messages that are hot: a budget too small for all of
-    them would keep it waiting for ever."""
+    """A page that waits in vain is content with its first messages that are hot: a budget too small for all
+    of them would keep it waiting for ever. As long as more of them come it goes on: whoever asked takes a
+    short page for the last one. `sequence` counts in its halves how many were hot and how often in vain."""
     cdef uint32_t hot = 0
-    command.sequence += 1
     while hot < count[0] and frame_of(slots[hot]).body != NULL:
         hot += 1
-    if command.sequence < 2 or hot == 0:
+    if hot > command.sequence >> 32:
+        command.sequence = <uint64_t> hot << 32
+    else:
+        command.sequence += 1
+    if <uint32_t> command.sequence < WAITED_IN_VAIN_MAX or hot == 0:
         return False
     count[0] = hot
     return True
