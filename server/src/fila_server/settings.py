@@ -380,7 +380,7 @@ class Redis(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class History(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Events kept for analysis."""
 
-    enabled: Annotated[bool, Meta(description="Whether to write the history of deliveries.")] = False
+    enabled: Annotated[bool, Meta(description="Accepted; this version writes no history yet.")] = False
     dir: Annotated[
         str, Meta(min_length=1, description="Directory of the history, relative to the working directory.")
     ] = "history"
