@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import grpc
 import pytest
@@ -62,7 +62,7 @@ class Producer:
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> Producer:
+    def __enter__(self) -> Self:
         self.thread.start()
         return self
 
@@ -98,7 +98,9 @@ def _drain(server: RunningServer, most: int) -> set[str]:
     acked: set[str] = set()
     service = server.service
     while len(acked) < most:
-        leased = service.Lease(service_pb2.LeaseRequest(queue="orders", max_messages=200), timeout=20).messages
+        leased = service.Lease(
+            service_pb2.LeaseRequest(queue="orders", max_messages=200), timeout=20
+        ).messages
         if not leased:
             break
         items = [{"message_id": m.id, "lease_id": m.metadata.lease_id} for m in leased]
@@ -180,7 +182,9 @@ def test_others_who_take_the_last_of_the_disk_stop_the_server_no_longer_than_the
             time.sleep(0.5)  # the space is looked at ten times a second
             assert server.process.poll() is None
             # What must be written waits until there is room, and is not answered before.
-            setting = server.admin.SetConfig.future(admin_pb2.SetConfigRequest(key="a", value="b"), timeout=30)
+            setting = server.admin.SetConfig.future(
+                admin_pb2.SetConfigRequest(key="a", value="b"), timeout=30
+            )
             count = len(producer.stored)
         _eventually(lambda: len(producer.stored) > count or producer.other)
     setting.result()

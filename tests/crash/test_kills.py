@@ -1,7 +1,7 @@
 """`kill -9` and power cuts at random instants under load: nothing answered is lost, nothing settled returns.
 
-`make test` kills a few dozen times, `make soak` (FILA_SOAK=1) five hundred. A seed repeats the load, not the
-instant: what failed is told by the witness, with the queue and the message.
+`make test` kills twenty times each way, `make soak` (FILA_SOAK=1) five hundred, FILA_KILLS as often as it says.
+A seed repeats the load, not the instant: what failed is told by the witness, with the queue and the message.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ import pytest
 
 from fila.v1 import admin_pb2
 from tests.crash import powercut
+from tests.crash.check import check
 from tests.crash.load import Load
 from tests.crash.witness import Witness
 from tests.e2e.conftest import RunningServer, launch, wait_until_started
 
-pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(0 if "FILA_SOAK" in os.environ else 240)]
+KILLS = int(os.environ.get("FILA_KILLS") or (500 if os.environ.get("FILA_SOAK") else 20))
 
-KILLS = 500 if os.environ.get("FILA_SOAK") else 20
+pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(240 if KILLS == 20 else 0)]
+
 LIVES_OF_A_GENERATION = 25
 LIVES_BETWEEN_CHECKS = 2
 """But 1 where a cut may forget: the next life's messages would stand behind the hole it left."""
@@ -61,7 +63,7 @@ async def _many_lives(folder: Path, load: Load, kills: int, how: str, seed: int)
             server = wait_until_started(launch(data_dir, folder / f"server-{life}.log", **environ))
             if life and life % lives_between_checks == 0:
                 async with load.connected(server.addresses["grpc"]):
-                    await load.check()
+                    await check(load)
                     if life % LIVES_OF_A_GENERATION == 0:
                         await load.old_queues_go()
                 assert not load.witness.violations, f"life {life}: {load.witness.violations}"
@@ -69,7 +71,7 @@ async def _many_lives(folder: Path, load: Load, kills: int, how: str, seed: int)
             await _live(server, load, die_after_s, how, is_new=life % LIVES_OF_A_GENERATION == 0)
         server = wait_until_started(launch(data_dir, folder / "server-last.log"))
         async with load.connected(server.addresses["grpc"]):
-            await load.check()
+            await check(load)
         damage = [line for line in server.log if "damage" in line["event"]]
         assert not damage, damage
         assert not load.witness.violations, load.witness.violations

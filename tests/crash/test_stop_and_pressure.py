@@ -13,6 +13,7 @@ import pytest
 from grpc import aio
 
 from fila.v1 import admin_pb2, service_pb2, service_pb2_grpc
+from tests.crash.check import check
 from tests.crash.load import Load
 from tests.crash.witness import Witness
 from tests.e2e.conftest import RunningServer, StartServer, launch, wait_until_started
@@ -32,7 +33,7 @@ async def test_sigterm_under_load_is_exit_0_in_ten_seconds_and_loses_nothing_ans
                 if life == 0:
                     await load.new_queues()
                 else:
-                    await load.check()
+                    await check(load)
                 actors = load.start()
                 await asyncio.sleep(0.8)
                 asked_s = time.monotonic()
@@ -45,7 +46,7 @@ async def test_sigterm_under_load_is_exit_0_in_ten_seconds_and_loses_nothing_ans
             load.died()
         server = wait_until_started(launch(tmp_path / "data", tmp_path / "server-last.log"))
         async with load.connected(server.addresses["grpc"]):
-            await load.check()
+            await check(load)
     finally:
         if server is not None:
             server.process.kill()
@@ -235,7 +236,10 @@ async def test_a_thousand_consumers_of_a_thousand_queues_each_get_their_own(serv
     names = [f"many-{n}" for n in range(1_000)]
     for first in range(0, 1_000, 50):
         await asyncio.gather(
-            *(admin.CreateQueue(admin_pb2.CreateQueueRequest(name=name)) for name in names[first : first + 50])
+            *(
+                admin.CreateQueue(admin_pb2.CreateQueueRequest(name=name))
+                for name in names[first : first + 50]
+            )
         )
     calls = [stubs[n % 10].Consume(service_pb2.ConsumeRequest(queue=name)) for n, name in enumerate(names)]
     reads = [asyncio.ensure_future(call.read()) for call in calls]
@@ -253,7 +257,10 @@ async def test_a_thousand_consumers_of_a_thousand_queues_each_get_their_own(serv
         call.cancel()
     for first in range(0, 1_000, 50):
         await asyncio.gather(
-            *(admin.DeleteQueue(admin_pb2.DeleteQueueRequest(queue=name)) for name in names[first : first + 50])
+            *(
+                admin.DeleteQueue(admin_pb2.DeleteQueueRequest(queue=name))
+                for name in names[first : first + 50]
+            )
         )
     for channel in channels:
         await channel.close()

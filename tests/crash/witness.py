@@ -203,7 +203,9 @@ class Witness:
             copy.asked = False
 
     def _judge_found(self, book: QueueBook, copy: Copy, found: Found) -> None:
-        self._may_be_seen(book, copy, f"was found ({found.offset=}, {found.attempts=}, {found.is_dead=}, {copy})")
+        self._may_be_seen(
+            book, copy, f"was found ({found.offset=}, {found.attempts=}, {found.is_dead=}, {copy})"
+        )
         copy.settled = False
         if book.ids.setdefault(copy.tag, found.id) != found.id:
             self.wrong(f"{book.name}: {copy.tag!r} had id {book.ids[copy.tag]} and now {found.id}")
