@@ -1,12 +1,18 @@
 """What is counted, as plain increments on the scheduler thread; metrics.pyx and stats.pyx read it."""
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 cdef struct QueueCounters:
     uint64_t enqueued, delivered, acked, nacked, expired, dead_lettered, redriven
     uint64_t stale_acks, ttl_dropped, hard_dropped, clamped, refused, released
     uint64_t latency[32]            # enqueue to delivery, by the bit length of the milliseconds
     uint64_t latency_ms
+
+cdef struct Hour:                   # the last hour in twelve parts, see waits.pxd
+    int64_t  part                   # the number of the five minutes that `now` is about
+    double   now[6]                 # by the columns of waits.pxd
+    float    parts[12][6]           # part % 12
+    double   before[6]              # all parts that are over, since the beginning
 
 cdef struct CoreCounters:
     uint64_t passes, epochs, syncs, commands, frames_in, messages_in, refused

@@ -12,7 +12,8 @@ from fila_server.core.frames cimport directory_first
 from fila_server.core.maps cimport Text, textmap_next
 from fila_server.core.ranking cimport Ranked, keep_largest, largest_first
 from fila_server.core.refusals cimport refusal_reason
-from fila_server.core.state cimport Channel, Flow, Frame, Hour, Queue, QueueCounters, ThrottleKey, Waits
+from fila_server.core.counters cimport Hour, QueueCounters
+from fila_server.core.state cimport Channel, Flow, Frame, Queue, ThrottleKey, Waits
 from fila_server.core.stats cimport flow_age
 from fila_server.core.waits cimport HOUR_COLUMNS, HOUR_DUE, HOUR_SERVED, WAITED_DELAY, hour_sum, hour_total, waits_account
 

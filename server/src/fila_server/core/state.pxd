@@ -21,7 +21,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from fila_server.core.bucket cimport Bucket
 from fila_server.core.buffer cimport Buffer, Slice
-from fila_server.core.counters cimport CoreCounters, QueueCounters
+from fila_server.core.counters cimport CoreCounters, Hour, QueueCounters
 from fila_server.core.disk cimport Disk
 from fila_server.core.drr cimport Ring, Turn
 from fila_server.core.heap cimport HeapNode
@@ -111,12 +111,6 @@ cdef struct ThrottleSet:            # a distinct set of throttle keys, sorted
 cdef struct Fifo:
     Slot* head
     Slot* tail
-
-cdef struct Hour:                   # the last hour in twelve parts, see waits.pxd
-    int64_t  part                   # the number of the five minutes that `now` is about
-    double   now[6]                 # by the columns of waits.pxd
-    float    parts[12][6]           # part % 12
-    double   before[6]              # all parts that are over, since the beginning
 
 cdef struct Waits:                  # what is kept of a key in one channel, also while it is idle
     Text     text                   # first: the key's; the bytes follow the struct

@@ -21,7 +21,8 @@ place of the one that was not used for longest, if that was ROW_IDLE_MS.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from fila_server.core.state cimport Channel, Core, Flow, Hour, Key, Waits
+from fila_server.core.counters cimport Hour
+from fila_server.core.state cimport Channel, Core, Flow, Key, Waits
 
 cdef enum:                              # columns of an Hour
     WAITED_NO_CONSUMER = 0
