@@ -307,6 +307,8 @@ class Load:
                 item = {"message_id": message.id, "lease_id": message.metadata.lease_id}
                 await self._ack(QueueBook(dlq), "default", [copy], [item])
                 self.witness.count("dead letters settled")
+            if self.random.random() < 0.7:
+                continue  # attempts can be judged only between redrives
             self.work.is_redriving = True
             moved = await self.admin.Redrive(admin_pb2.RedriveRequest(dlq_queue=dlq))
             self.work.is_redriving = False

@@ -136,6 +136,7 @@ def test_a_disk_that_fills_up_refuses_enqueues_goes_on_delivering_and_recovers_b
 
     with Producer(server) as producer:
         _eventually(lambda: producer.refusals or producer.other, within_s=60)
+        assert _free(small_disk) > 64 * MIB, "the floor refuses, long before the disk is full"
         acked = _drain(server, 2_000)
         assert len(acked) >= 2_000, "acks and deliveries go on under the floor"
     assert not producer.other
