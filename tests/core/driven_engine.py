@@ -129,14 +129,18 @@ class DrivenEngine:
         request = admin.CreateQueueRequest(name=name, config=admin.QueueConfig(**config))
         self.call(commands.CREATE_QUEUE, request, admin.CreateQueueResponse)
 
-    def enqueue(self, queue: str, payload: bytes = b"x", headers: dict[str, str] | None = None, **options: Any) -> int:
+    def enqueue(
+        self, queue: str, payload: bytes = b"x", headers: dict[str, str] | None = None, **options: Any
+    ) -> int:
         """Enqueue one message; returns its offset."""
         request = service.EnqueueRequest(queue=queue, payload=payload, headers=headers or {})
         if options:
             request.options.CopyFrom(service.EnqueueOptions(**options))
         return self.call(commands.ENQUEUE, request, service.EnqueueResponse).offset
 
-    def lease(self, queue: str, most: int = 100, channel: str = "", wait_ms: int = 0) -> list[messages.Message]:
+    def lease(
+        self, queue: str, most: int = 100, channel: str = "", wait_ms: int = 0
+    ) -> list[messages.Message]:
         request = service.LeaseRequest(queue=queue, channel=channel, max_messages=most, wait_ms=wait_ms)
         return list(self.call(commands.LEASE, request, service.LeaseResponse).messages)
 
@@ -148,7 +152,9 @@ class DrivenEngine:
         request = service.AckBatchRequest(queue=queue, channel=channel, items=items)
         return [r.code for r in self.call(commands.ACK_BATCH, request, service.SettleBatchResponse).results]
 
-    def nack(self, queue: str, leased: list[messages.Message], delay_ms: int = 0, channel: str = "") -> list[int]:
+    def nack(
+        self, queue: str, leased: list[messages.Message], delay_ms: int = 0, channel: str = ""
+    ) -> list[int]:
         items = [
             service.SettleItem(message_id=m.id, lease_id=m.metadata.lease_id, delay_ms=delay_ms, error="no")
             for m in leased

@@ -103,7 +103,9 @@ class Producers:
             entries.insert(0, None)
         request: Any
         if shape == commands.ENQUEUE:
-            request = service.EnqueueRequest(queue=queue.name, headers=items[0].headers, payload=items[0].payload)
+            request = service.EnqueueRequest(
+                queue=queue.name, headers=items[0].headers, payload=items[0].payload
+            )
             if items[0].HasField("options"):
                 request.options.CopyFrom(items[0].options)
         else:
@@ -150,8 +152,7 @@ class Producers:
                 if first is not None and first[1] > wall:
                     entry.first = first[0]
                     continue
-                else:
-                    queue.dedup[entry.dedup_key] = (entry, wall + queue.config["dedup_window_ms"])
+                queue.dedup[entry.dedup_key] = (entry, wall + queue.config["dedup_window_ms"])
             queue.key(entry.key).weight = entry.weight
 
     def _answered(self, asked: Asked, status: int, payload: bytes) -> None:
@@ -178,7 +179,9 @@ class Producers:
                     raise Broken(f"a message to a queue that is not there was answered {code}")
             elif code == 0:
                 self._stored(entry, queue, message_id, offset, asked, phase)
-            elif not (code == 5 and (queue is None or queue.gone)) and not (code == 8 and queue.config["max_depth"]):
+            elif not (code == 5 and (queue is None or queue.gone)) and not (
+                code == 8 and queue.config["max_depth"]
+            ):
                 raise Broken(f"message {entry.token} was refused: {code}, {message.options}")
             elif queue is not None and queue.dedup.get(entry.dedup_key, (None, 0))[0] is entry:
                 del queue.dedup[entry.dedup_key]
@@ -194,6 +197,10 @@ class Producers:
             if first.id and first.id != message_id:
                 raise Broken(f"dedup of {entry.token}: {message_id}, the first one is {first.id}")
             return
+        if entry.dedup_key in queue.ghost_keys and message_id <= asked.notes["newest"]:
+            queue.dedup.pop(entry.dedup_key, None)
+            return  # the first one's answer was lost
+        world.check_synced(asked)
         entry.id, entry.offset = message_id, offset
         world.kept.stored(entry, asked.notes["newest"])
         if queue.gone:
@@ -238,7 +245,9 @@ class Consumers:
             batch = rnd.choice([1, 1, 4, 100])
             self._ask_open(
                 commands.CONSUME_OPEN,
-                service.ConsumeRequest(queue=queue.name, channel=channel.name, max_in_flight=most, max_batch=batch),
+                service.ConsumeRequest(
+                    queue=queue.name, channel=channel.name, max_in_flight=most, max_batch=batch
+                ),
                 ConsumerModel(0, kind, queue, channel.name, most, most),
             )
         elif kind == "session":
@@ -256,7 +265,9 @@ class Consumers:
             wait_ms = rnd.choice([0, 0, 20, 5000])
             self._ask_open(
                 commands.LEASE,
-                service.LeaseRequest(queue=queue.name, channel=channel.name, max_messages=most, wait_ms=wait_ms),
+                service.LeaseRequest(
+                    queue=queue.name, channel=channel.name, max_messages=most, wait_ms=wait_ms
+                ),
                 ConsumerModel(0, kind, queue, channel.name, most, most),
             )
 
@@ -324,7 +335,12 @@ class Consumers:
             )
         else:
             request = service.NackRequest(
-                queue=queue, channel=channel, message_id=note.entry.id, lease_id=lease_id, error="no", delay_ms=delay
+                queue=queue,
+                channel=channel,
+                message_id=note.entry.id,
+                lease_id=lease_id,
+                error="no",
+                delay_ms=delay,
             )
         self.world.ask(
             commands.ACK if ack else commands.NACK,
@@ -368,13 +384,20 @@ class Consumers:
             world.unanswered[sequence] = asked
             return
         items = [
-            service.SettleItem(message_id=n.entry.id, lease_id=n.lease_id, error="no", delay_ms=delay) for n in some
+            service.SettleItem(message_id=n.entry.id, lease_id=n.lease_id, error="no", delay_ms=delay)
+            for n in some
         ]
         kind, batch = (
-            (commands.ACK_BATCH, service.AckBatchRequest) if ack else (commands.NACK_BATCH, service.NackBatchRequest)
+            (commands.ACK_BATCH, service.AckBatchRequest)
+            if ack
+            else (commands.NACK_BATCH, service.NackBatchRequest)
         )
         world.ask(
-            kind, batch(queue=queue, channel=channel, items=items), self._settled, self._settle_answered, **notes
+            kind,
+            batch(queue=queue, channel=channel, items=items),
+            self._settled,
+            self._settle_answered,
+            **notes,
         )
 
     def _settled(self, asked: Asked) -> None:
@@ -387,7 +410,8 @@ class Consumers:
         for position, (note, lease_id, message_id) in enumerate(asked.notes["items"]):
             if lease_id == 0:
                 current = next(
-                    (n for n in note.channel.all_notes() if n.entry.id == message_id and n.state == LEASED), None
+                    (n for n in note.channel.all_notes() if n.entry.id == message_id and n.state == LEASED),
+                    None,
                 )
             else:
                 current = world.model.leases.get(lease_id)
@@ -408,7 +432,9 @@ class Consumers:
             else:
                 place = (world.pass_number, 1, asked.index, position)
                 world.fail(current, asked.notes["delay"], place)
-        world.say(f"{'ack' if asked.notes['ack'] else 'nack'} {[(i[1], e) for i, e in zip(asked.notes['items'], expected, strict=True)]}")
+        world.say(
+            f"{'ack' if asked.notes['ack'] else 'nack'} {[(i[1], e) for i, e in zip(asked.notes['items'], expected, strict=True)]}"
+        )
 
     def _settle_answered(self, asked: Asked, status: int, payload: bytes) -> None:
         if asked.kind in (commands.ACK, commands.NACK):
@@ -424,6 +450,8 @@ class Consumers:
         self._compare(asked, [lease_id not in failures for _, lease_id, _ in asked.notes["items"]])
 
     def _compare(self, asked: Asked, codes: list[bool]) -> None:
+        if any(codes):
+            self.world.check_synced(asked)
         if codes != asked.notes["expected"] and not any(n.maybe for n, _, _ in asked.notes["items"]):
             ids = [(lease_id, note.entry.token) for note, lease_id, _ in asked.notes["items"]]
             raise Broken(f"settles {ids} were answered {codes}, not {asked.notes['expected']}")
@@ -431,7 +459,11 @@ class Consumers:
     def _extend(self, note: Note, queue: str, channel: str) -> None:
         extend_ms = self.random.choice([1000, 5000, 60000])
         request = service.ExtendLeaseRequest(
-            queue=queue, channel=channel, message_id=note.entry.id, lease_id=note.lease_id, extend_ms=extend_ms
+            queue=queue,
+            channel=channel,
+            message_id=note.entry.id,
+            lease_id=note.lease_id,
+            extend_ms=extend_ms,
         )
         self.world.ask(
             commands.EXTEND_LEASE,
@@ -500,11 +532,20 @@ class Consumers:
         consumer.closing = True
         release = consumer.kind == "session" and self.random.random() < 0.5
         if consumer.kind == "pull":
-            self.world.ask(commands.CANCEL, b"", self._closed, token=consumer.token, consumer=consumer, release=False)
-        elif consumer.kind == "session" and self.random.random() < 0.5:
-            request = service.ConsumeSessionRequest(close=service.ConsumeSessionRequest.Close(release=release))
             self.world.ask(
-                commands.SESSION, request, self._closed, token=consumer.token, consumer=consumer, release=release
+                commands.CANCEL, b"", self._closed, token=consumer.token, consumer=consumer, release=False
+            )
+        elif consumer.kind == "session" and self.random.random() < 0.5:
+            request = service.ConsumeSessionRequest(
+                close=service.ConsumeSessionRequest.Close(release=release)
+            )
+            self.world.ask(
+                commands.SESSION,
+                request,
+                self._closed,
+                token=consumer.token,
+                consumer=consumer,
+                release=release,
             )
         else:
             self.world.ask(
@@ -574,8 +615,14 @@ class Operators:
         channels = rnd.choice([[], [], ["a"], ["a", "b"]])
         request = admin.CreateQueueRequest(name=name, config=self._config(config, channels))
         world.ask(
-            commands.CREATE_QUEUE, request, self._created, self._create_answered, name=name, config=config,
-            channels=channels, fsync=1,
+            commands.CREATE_QUEUE,
+            request,
+            self._created,
+            self._create_answered,
+            name=name,
+            config=config,
+            channels=channels,
+            fsync=1,
         )
 
     @staticmethod
@@ -633,7 +680,12 @@ class Operators:
             return
         name = self.random.choice(queues).name
         self.world.ask(
-            commands.DELETE_QUEUE, admin.DeleteQueueRequest(queue=name), self._deleted, self._expect, name=name, fsync=1
+            commands.DELETE_QUEUE,
+            admin.DeleteQueueRequest(queue=name),
+            self._deleted,
+            self._expect,
+            name=name,
+            fsync=1,
         )
 
     def _deleted(self, asked: Asked) -> None:
@@ -664,6 +716,8 @@ class Operators:
                     self.world.ended_by_us.add(consumer.token)
 
     def _expect(self, asked: Asked, status: int, payload: bytes) -> None:
+        if status == 0:
+            self.world.check_synced(asked)
         if status != asked.notes["expected"]:
             raise Broken(f"command {asked.kind} {asked.notes} was answered {status}")
 
@@ -689,8 +743,14 @@ class Operators:
         else:
             request.head = True
         self.world.ask(
-            commands.CREATE_CHANNEL, request, self._channel_created, self._expect, name=queue.name, channel=name,
-            oldest=oldest, fsync=1,
+            commands.CREATE_CHANNEL,
+            request,
+            self._channel_created,
+            self._expect,
+            name=queue.name,
+            channel=name,
+            oldest=oldest,
+            fsync=1,
         )
 
     def _channel_created(self, asked: Asked) -> None:
@@ -710,9 +770,11 @@ class Operators:
         self._forget_notes(channel)
         for entry in self._under_way(queue):
             if offset is None:
-                (entry.fuzzy if entry.executed_pass == now or entry.token in queue.ghosts else entry.excluded).add(
-                    channel.name
-                )
+                (
+                    entry.fuzzy
+                    if entry.executed_pass == now or entry.token in queue.ghosts
+                    else entry.excluded
+                ).add(channel.name)
             else:
                 entry.fuzzy.add(channel.name) if offset else None
         channel.start = 0 if offset is None else offset
@@ -726,7 +788,9 @@ class Operators:
             for n in c.all_notes()
             if n.state != DONE and not n.maybe
         } | set(self._undone)
-        known = sorted((e for e in self._entries(queue) if e.offset >= offset or not e.offset), key=lambda e: e.offset)
+        known = sorted(
+            (e for e in self._entries(queue) if e.offset >= offset or not e.offset), key=lambda e: e.offset
+        )
         if len(known) >= FRAMES_REBUILT_PER_PASS or world.cold:
             channel.unordered_until = now + len(known) // FRAMES_REBUILT_PER_PASS + 3
         for entry in known:
@@ -768,7 +832,14 @@ class Operators:
         to = self.random.choice([0, 1 << 60, *self.random.sample(offsets, min(3, len(offsets)))])
         request = admin.SeekChannelRequest(queue=queue.name, channel=channel, offset=to)
         self.world.ask(
-            commands.SEEK_CHANNEL, request, self._seeked, self._expect, name=queue.name, channel=channel, to=to, fsync=1
+            commands.SEEK_CHANNEL,
+            request,
+            self._seeked,
+            self._expect,
+            name=queue.name,
+            channel=channel,
+            to=to,
+            fsync=1,
         )
 
     def _seeked(self, asked: Asked) -> None:
@@ -788,7 +859,12 @@ class Operators:
         channel = self.random.choice(list(queue.channels))
         request = admin.DeleteChannelRequest(queue=queue.name, channel=channel)
         self.world.ask(
-            commands.DELETE_CHANNEL, request, self._channel_deleted, self._expect, name=queue.name, channel=channel,
+            commands.DELETE_CHANNEL,
+            request,
+            self._channel_deleted,
+            self._expect,
+            name=queue.name,
+            channel=channel,
             fsync=1,
         )
 
@@ -815,7 +891,14 @@ class Operators:
         key = rnd.choice([None, *FAIRNESS_KEYS])
         request = admin.PurgeQueueRequest(queue=queue.name, fairness_key=key, channel=channel)
         world.ask(
-            commands.PURGE_QUEUE, request, self._purged, self._expect, name=queue.name, channel=channel, key=key, fsync=1
+            commands.PURGE_QUEUE,
+            request,
+            self._purged,
+            self._expect,
+            name=queue.name,
+            channel=channel,
+            key=key,
+            fsync=1,
         )
 
     def _purged(self, asked: Asked) -> None:
@@ -843,13 +926,23 @@ class Operators:
         if not self._nobody_pulls():
             return
         key = rnd.choice(THROTTLE_KEYS)
-        rate, burst = rnd.choice([(1.0, 1.0), (20.0, 1.0), (5.0, 3.0), (100.0, 10.0), (0.0, 2.0), (10.0, 0.0)])
+        rate, burst = rnd.choice(
+            [(1.0, 1.0), (20.0, 1.0), (5.0, 3.0), (100.0, 10.0), (0.0, 2.0), (10.0, 0.0)]
+        )
         remove = rnd.random() < 0.3
         value = "" if remove else f"{rate},{burst}"
         request = admin.SetConfigRequest(key=f"throttle.{key}", value=value)
         world.ask(
-            commands.SET_CONFIG, request, self._throttled, self._expect, key=key, rate=rate, burst=burst,
-            remove=remove, expected=0, fsync=1,
+            commands.SET_CONFIG,
+            request,
+            self._throttled,
+            self._expect,
+            key=key,
+            rate=rate,
+            burst=burst,
+            remove=remove,
+            expected=0,
+            fsync=1,
         )
 
     def _throttled(self, asked: Asked) -> None:
@@ -860,11 +953,13 @@ class Operators:
             world.model.buckets.pop(key, None)
         elif bucket is None:
             burst = asked.notes["burst"]
-            world.model.buckets[key] = BucketModel(asked.notes["rate"], burst, burst, world.engine.wall_ms)
+            wall = world.engine.wall_ms
+            world.model.buckets[key] = BucketModel(asked.notes["rate"], burst, burst, wall, wall)
         else:
             bucket.refill(world.engine.wall_ms)
             bucket.rate, bucket.burst = asked.notes["rate"], asked.notes["burst"]
             bucket.level = min(bucket.level, bucket.burst)
+            bucket.since_ms = world.engine.wall_ms
 
     def key_policy(self) -> None:
         rnd, world = self.random, self.world
@@ -881,7 +976,13 @@ class Operators:
         else:
             request.max_in_flight = rnd.choice([0, 0, 1, 3])
         world.ask(
-            commands.SET_KEY_POLICY, request, self._policy_set, self._expect, name=queue.name, policy=request, fsync=1
+            commands.SET_KEY_POLICY,
+            request,
+            self._policy_set,
+            self._expect,
+            name=queue.name,
+            policy=request,
+            fsync=1,
         )
 
     def _policy_set(self, asked: Asked) -> None:
@@ -912,12 +1013,25 @@ class Operators:
         queue = world.model.queues.get(queue.name)
         if queue is None or queue.dlq is None:
             return
+        # A page moves no more than what is hot: have all of it read back first.
+        world.ask(
+            commands.PEEK_MESSAGES,
+            admin.PeekMessagesRequest(queue=queue.dlq.name, max_messages=1000),
+            answered=lambda *_: None,
+        )
+        world.quiet()
         pending = [n for n in world.model.pending(queue.dlq)]
         if not pending or len(pending) > 256:
             return
         request = admin.RedriveRequest(dlq_queue=queue.dlq.name, count=256)
         world.ask(
-            commands.REDRIVE_MOVE, request, self._redriven, self._redrive_answered, queue=queue, pending=pending, fsync=1
+            commands.REDRIVE_MOVE,
+            request,
+            self._redriven,
+            self._redrive_answered,
+            queue=queue,
+            pending=pending,
+            fsync=1,
         )
         world.run_pass()
 
@@ -930,8 +1044,11 @@ class Operators:
                 continue
             asked.notes["moved"] += 1
             key, weight, cost, throttles = self.producers.routed(queue, note.entry.headers)
-            entry = Entry(note.entry.token, queue, note.entry.headers, key, weight, cost, throttles, id=note.entry.id)
+            entry = Entry(
+                note.entry.token, queue, note.entry.headers, key, weight, cost, throttles, id=note.entry.id
+            )
             entry.only = channel
+            queue.log.append(entry)
             queue.key(key).weight = weight
             world.fair.reset(None, key)
             note.state, note.ended_ms = DONE, world.engine.wall_ms

@@ -60,6 +60,7 @@ class Note:
     delayed_at_ms: int = 0  # DELAYED: since when, by the monotonic clock
     ended_ms: int = -1  # DONE other than by an ack: a cold delivery may have leased it before that
     acked: bool = False
+    buried: "list[Note]" = field(default_factory=list)  # its dead letters
     holder: int = 0  # LEASED: the stream's token, 0 = a pull
 
     def __repr__(self) -> str:
@@ -119,6 +120,7 @@ class QueueModel:
     log: list[Entry] = field(default_factory=list)
     dedup: dict[str, tuple[Entry, int]] = field(default_factory=dict)
     ghosts: dict[int, Entry] = field(default_factory=dict)  # enqueues a crash left unanswered
+    ghost_keys: set[str] = field(default_factory=set)  # dedup keys of these
     number: int = 0  # of the incarnation
 
     def key(self, name: str) -> KeyModel:
@@ -133,6 +135,7 @@ class BucketModel:
     burst: float
     level: float
     at_ms: int
+    since_ms: int = 0  # when the limits were set
 
     LATENESS_S = 0.010
 

@@ -1,10 +1,10 @@
 """The judges. Each looks at what left the core and knows one promise; none knows how the core works.
 
-    Kept       no answered message is lost, nothing acked or deleted comes back, ids and offsets are never repeated
-    OneHolder  one live lease a message and channel, lease ids never repeat, nobody holds more than agreed
-    InOrder    within a key, channel and set of throttle keys, positions go out in order
-    FairShare  two backlogged, unthrottled keys stay within the bound of docs/fairness.md
-    OnCurve    no bucket gives more than its curve
+Kept       no answered message is lost, nothing acked or deleted comes back, ids and offsets are never repeated
+OneHolder  one live lease a message and channel, lease ids never repeat, nobody holds more than agreed
+InOrder    within a key, channel and set of throttle keys, positions go out in order
+FairShare  two backlogged, unthrottled keys stay within the bound of docs/fairness.md
+OnCurve    no bucket gives more than its curve
 """
 
 from itertools import combinations
@@ -37,7 +37,9 @@ class Kept:
     def placed(self, entry: Entry) -> None:
         owner = self.tokens_by_offset.setdefault((entry.queue.number, entry.offset), entry.token)
         if owner != entry.token:
-            raise Broken(f"offset {entry.offset} of {entry.queue.name} was given to {owner} and {entry.token}")
+            raise Broken(
+                f"offset {entry.offset} of {entry.queue.name} was given to {owner} and {entry.token}"
+            )
 
     def delivered(self, note: Note | None, what: str) -> None:
         if note is None:

@@ -8,7 +8,7 @@ import traceback
 from fila.v1 import admin_pb2 as admin
 from fila_server import commands
 from tests.simulation.actions import THROTTLE_KEYS, Consumers, Operators, Producers
-from tests.simulation.model import DONE, LEASED, ConsumerModel
+from tests.simulation.model import DONE, ConsumerModel
 from tests.simulation.oracles import Broken
 from tests.simulation.world import World
 
@@ -88,7 +88,9 @@ class Simulation:
         if how == "power" and not world.plan_power_cut():
             return
         for _ in range(rnd.choice([0, 1, 4])):  # nothing of this is synced any more
-            for action in rnd.choices([self.producers.enqueue, self.consumers.settle, self.consumers.open], k=3):
+            for action in rnd.choices(
+                [self.producers.enqueue, self.consumers.settle, self.consumers.open], k=3
+            ):
                 action()
             world.engine.advance(1)
             world.run_pass()
@@ -149,7 +151,9 @@ class Simulation:
         from fila.v1 import service_pb2 as service
 
         request = service.LeaseRequest(queue=queue, channel=channel, max_messages=10000)
-        self.consumers._ask_open(commands.LEASE, request, ConsumerModel(0, "pull", model, channel, 10000, 10000))
+        self.consumers._ask_open(
+            commands.LEASE, request, ConsumerModel(0, "pull", model, channel, 10000, 10000)
+        )
 
     def _sure(self, kind: int, request: object) -> None:
         self.world.ask(kind, request, answered=self._fine)  # type: ignore[arg-type]
@@ -166,14 +170,18 @@ class Simulation:
         for queue in world.model.queues.values():
             stats = world.stats(queue)
             if stats.depth or stats.in_flight or stats.active_fairness_keys:
-                raise Broken(f"{queue.name} was drained, and says {stats.depth} pending, {stats.in_flight} leased")
+                raise Broken(
+                    f"{queue.name} was drained, and says {stats.depth} pending, {stats.in_flight} leased"
+                )
             if not queue.config["soft"] and stats.stored_bytes:
                 raise Broken(f"{queue.name} was drained, and still has {stats.stored_bytes} bytes")
         for name in [q.name for q in world.model.queues.values() if not q.is_dlq]:
             self._sure(commands.DELETE_QUEUE, admin.DeleteQueueRequest(queue=name))
         counters = world.engine.core.counters()
         left = {
-            name: counters[name] for name in ("index_bytes", "leases", "consumers", "keys", "hot_bytes") if counters[name]
+            name: counters[name]
+            for name in ("index_bytes", "leases", "consumers", "keys", "hot_bytes")
+            if counters[name]
         }
         if left or counters["timers"] != 1:  # housekeeping's
             raise Broken(f"left in memory after everything is gone: {left}, {counters['timers']} timers")
@@ -187,7 +195,11 @@ def simulate(seed: int) -> int:
     try:
         simulation.run()
     except Exception as error:
-        shown = simulation.world.trace if os.environ.get("FILA_SIM_TRACE") else simulation.world.trace[-TRACE_LINES:]
+        shown = (
+            simulation.world.trace
+            if os.environ.get("FILA_SIM_TRACE")
+            else simulation.world.trace[-TRACE_LINES:]
+        )
         raise Broken(
             f"seed {seed}: {type(error).__name__}: {error}\n"
             f"again: python -m tests.simulation.simulate {seed}   (FILA_SIM_TRACE=1 shows every step)\n"

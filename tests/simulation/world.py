@@ -1,4 +1,4 @@
-"""The core, its model and its judges, run side by side: each command's effect is predicted when a pass carries it out."""
+"""The core, its model and its judges side by side: an effect is predicted when a pass carries the command out."""
 
 import copy
 import random
@@ -175,7 +175,9 @@ class World:
         """A pass takes a handful from the mailbox, and stops before a deletion that is not its first command."""
         if not self.taken:
             self.taken = [self.mailbox.popleft() for _ in range(min(COMMANDS_PER_PASS, len(self.mailbox)))]
-        stop = next((i for i, asked in enumerate(self.taken) if i and asked.kind in DELETIONS), len(self.taken))
+        stop = next(
+            (i for i, asked in enumerate(self.taken) if i and asked.kind in DELETIONS), len(self.taken)
+        )
         executed, self.taken = self.taken[:stop], self.taken[stop:]
         return executed
 
@@ -185,10 +187,17 @@ class World:
             if token in self.model.consumers and self.model.consumers[token].kind == "pull":
                 raise Broken(f"pull {token} was answered twice")
             raise Broken(f"an answer to {token}, which asked nothing or was answered before")
-        if self.snapshot is not None and asked.notes.get("fsync") and asked.executed_pass > self.snapshot.at_pass:
-            raise Broken(f"{asked.kind} of pass {asked.executed_pass} was answered before its sync")
         assert asked.answered is not None
         asked.answered(asked, status, payload)
+
+    def check_synced(self, asked: Asked) -> None:
+        """Something was done under fsync, and says so: that must have been synced."""
+        if (
+            self.snapshot is not None
+            and asked.notes.get("fsync")
+            and asked.executed_pass > self.snapshot.at_pass
+        ):
+            raise Broken(f"{asked.kind} of pass {asked.executed_pass} was answered before its sync")
 
     # --- timers -----------------------------------------------------------------------------
 
@@ -211,6 +220,8 @@ class World:
                 self.say(f"ttl of {note.entry.token} over in {note.channel.name}")
                 if note.channel.queue.config.get("ttl_to_dlq") and not note.channel.queue.is_dlq:
                     self.dead_letter(note)
+                    for dead in note.buried:  # unless somebody's delivery waits for its bytes
+                        dead.maybe = dead.maybe or self.cold
                 else:
                     note.state, note.ended_ms = DONE, wall
 
@@ -276,7 +287,8 @@ class World:
         entry.queue, entry.offset, entry.source = queue.dlq, 0, note.channel.name
         entry.expires_ms = entry.deliver_at_ms = 0
         for channel in queue.dlq.channels.values():
-            channel.add(Note(entry, channel, place=None, maybe=note.maybe))
+            note.buried.append(Note(entry, channel, place=None, maybe=note.maybe))
+            channel.add(note.buried[-1])
 
     # --- what leaves ------------------------------------------------------------------------
 
@@ -314,18 +326,27 @@ class World:
         channel = consumer.queue.channels[consumer.channel]
         wall, mono = self.engine.wall_ms, self.engine.mono_ns // MS
         leased_ms = times.leased_at.ToMilliseconds()
-        what = f"message {message_token} ({meta.offset}) to {consumer.token} in {meta.queue_id}/{meta.channel}"
+        what = (
+            f"message {message_token} ({meta.offset}) to {consumer.token} in {meta.queue_id}/{meta.channel}"
+        )
         self.say(f"deliver {what} lease {meta.lease_id} attempts {meta.attempt_count}")
         if (meta.queue_id, meta.channel) != (consumer.queue.name, consumer.channel):
             raise Broken(f"{what} is not where the consumer is: {consumer.queue.name}/{consumer.channel}")
         note = self.find(channel, message_token, meta.dead_letter.source_channel, meta.offset)
         self.kept.delivered(note, what)
         assert note is not None
-        if self.snapshot is not None and consumer.queue.config["fsync"] and note.entry.executed_pass > self.snapshot.at_pass:
+        if (
+            self.snapshot is not None
+            and consumer.queue.config["fsync"]
+            and note.entry.executed_pass > self.snapshot.at_pass
+        ):
             raise Broken(f"{what} was delivered before its enqueue was durable")
         # A pull is served before this pass's timers fire, and what waits for its bytes was leased before.
         if note.state == DONE and not ((self.cold or consumer.kind == "pull") and note.ended_ms >= leased_ms):
             raise Broken(f"{what} was delivered although it was done: {note}")
+        if note.state == DONE:
+            for phantom in note.buried:
+                phantom.state = DONE
         entry = note.entry
         if entry.id and entry.id != message.id:
             raise Broken(f"{what} has id {message.id}, it was stored as {entry.id}")
@@ -348,10 +369,11 @@ class World:
         note.attempts = meta.attempt_count
         note.holder = consumer.token if consumer.kind != "pull" else 0
         self.model.leases[meta.lease_id] = note
-        if not consumer.queue.is_dlq:
-            for name in entry.throttles:
-                if name in self.model.buckets:
-                    self.on_curve.taken(self.model.buckets[name], name, wall)
+        for name in entry.throttles if not consumer.queue.is_dlq else ():
+            bucket = self.model.buckets.get(name)
+            # What was read back was picked before, perhaps under other limits.
+            if bucket is not None and not (self.cold and (leased_ms < wall or leased_ms <= bucket.since_ms)):
+                self.on_curve.taken(bucket, name, wall)
         if not self.cold:
             self.fair.picked(note)
         return note
@@ -367,6 +389,14 @@ class World:
                 if each.name not in ghost.excluded:
                     each.add(Note(ghost, each, place=None, maybe=each.name in ghost.fuzzy))
             note = channel.find(token, source, offset)
+        origin = self.model.queues.get(channel.queue.name.removesuffix(".dlq"))
+        if note is None and channel.queue.is_dlq and origin is not None and token in origin.ghosts:
+            entry = copy.copy(origin.ghosts[token])  # it died before anybody saw it
+            entry.queue, entry.offset, entry.source = channel.queue, offset, source
+            entry.expires_ms = entry.deliver_at_ms = 0
+            origin.ghosts[token].fuzzy.update(origin.channels)
+            note = Note(entry, channel, attempts=None)
+            channel.add(note)
         return note
 
     def _check_fields(self, note: Note, message: messages.Message, what: str) -> None:
@@ -393,7 +423,9 @@ class World:
                 if n is not note and n.state == LEASED and n.entry.key == note.entry.key
             )
             if held >= key.cap:
-                raise Broken(f"{what} although {held} of key {note.entry.key} are leased and the cap is {key.cap}")
+                raise Broken(
+                    f"{what} although {held} of key {note.entry.key} are leased and the cap is {key.cap}"
+                )
 
     # --- commits, crashes, quiet ----------------------------------------------------------------
 
@@ -478,7 +510,9 @@ class World:
                     channel.add(Note(entry, channel, place=None, maybe=channel.name in entry.fuzzy))
             return
         queue.ghosts[entry.token] = entry
-        queue.dedup.pop(entry.dedup_key, None)
+        if entry.dedup_key:
+            queue.dedup.pop(entry.dedup_key, None)
+            queue.ghost_keys.add(entry.dedup_key)
 
     def quiet(self) -> None:
         """Passes, commits and loads until nothing is left to do at this moment."""
@@ -503,7 +537,9 @@ class World:
     def stats(self, queue: QueueModel, channel: ChannelModel | None = None) -> admin.GetStatsResponse:
         got: list[tuple[int, bytes]] = []
         request = admin.GetStatsRequest(queue=queue.name, channel=channel.name if channel else "")
-        self.ask(commands.GET_STATS, request, answered=lambda _, status, payload: got.append((status, payload)))
+        self.ask(
+            commands.GET_STATS, request, answered=lambda _, status, payload: got.append((status, payload))
+        )
         self.run_pass()
         if not got or got[0][0]:
             raise Broken(f"GetStats of {queue.name} was answered {got}")
@@ -516,7 +552,10 @@ class World:
         may_pending = {id(n.entry) for n in notes if n.state in (READY, DELAYED)}
         leased = {id(n.entry) for n in notes if n.state == LEASED and not n.maybe}
         may_leased = {id(n.entry) for n in notes if n.state == LEASED}
+        source = self.model.queues.get(queue.name.removesuffix(".dlq"))
         ghosts = len(queue.ghosts)
+        if queue.is_dlq and source is not None:  # some may have died unseen
+            ghosts = len(source.ghosts) * len(source.channels)
         name = f"{queue.name}/{channel.name if channel else '*'}"
         unseen = len(sure_pending) if self.cold else 0  # leased, and still being read back
         if not len(sure_pending) - unseen <= stats.depth <= len(may_pending) + ghosts:
@@ -529,7 +568,9 @@ class World:
         sure_keys = {n.entry.key for n in notes if n.state in (READY, DELAYED) and not n.maybe}
         may_keys = {n.entry.key for n in notes if n.state in (READY, DELAYED)}
         if not self.cold and not ghosts and not len(sure_keys) <= stats.active_fairness_keys <= len(may_keys):
-            raise Broken(f"{name} has {stats.active_fairness_keys} active keys, not {len(sure_keys)}..{len(may_keys)}")
+            raise Broken(
+                f"{name} has {stats.active_fairness_keys} active keys, not {len(sure_keys)}..{len(may_keys)}"
+            )
 
     def _peeked(self, queue: QueueModel, channel: ChannelModel | None) -> str:
         """What is pending for the core and not for the model, and the other way round."""
@@ -537,9 +578,15 @@ class World:
         for each in [channel] if channel else queue.channels.values():
             got: list[bytes] = []
             request = admin.PeekMessagesRequest(queue=queue.name, channel=each.name, max_messages=1000)
-            self.ask(commands.PEEK_MESSAGES, request, answered=lambda _, status, payload, got=got: got.append(payload))
+            self.ask(
+                commands.PEEK_MESSAGES,
+                request,
+                answered=lambda _asked, _status, payload, got=got: got.append(payload),
+            )
             self.quiet()
-            core = {int(m.payload.split(b"|")[0]) for m in admin.PeekMessagesResponse.FromString(got[0]).messages}
+            core = {
+                int(m.payload.split(b"|")[0]) for m in admin.PeekMessagesResponse.FromString(got[0]).messages
+            }
             model = {n.entry.token for n in each.all_notes() if n.state in (READY, DELAYED)}
             found.append(f"{each.name}: core only {core - model}, model only {model - core}")
         return "; ".join(found)

@@ -1,0 +1,174 @@
+"""Places, delays and times to live of messages, over restarts too. Each test is a fault that the simulation found."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from fila.v1 import admin_pb2 as admin
+from fila_server import commands
+from tests.core.driven_engine import DrivenEngine
+
+
+@pytest.fixture
+def engine() -> Iterator[DrivenEngine]:
+    driven = DrivenEngine()
+    yield driven
+    driven.remove()
+
+
+def restarted(engine: DrivenEngine) -> None:
+    engine.kill()
+    engine.reopen()
+
+
+def test_a_delayed_message_keeps_its_place_behind_others_over_a_restart(engine: DrivenEngine) -> None:
+    engine.create_queue("q")
+    engine.enqueue("q", b"late", delay_ms=50)
+    engine.enqueue("q", b"first")
+    engine.sleep(60)
+
+    restarted(engine)
+
+    assert engine.payloads("q") == [b"first", b"late"]
+
+
+def test_a_message_that_came_back_keeps_its_place_before_those_enqueued_later(engine: DrivenEngine) -> None:
+    engine.create_queue("q")
+    engine.enqueue("q", b"failed")
+    engine.nack("q", engine.lease("q"), delay_ms=0)
+    engine.enqueue("q", b"newer")
+
+    restarted(engine)
+
+    assert engine.payloads("q") == [b"failed", b"newer"]
+
+
+def test_a_moment_that_has_passed_is_no_delay(engine: DrivenEngine) -> None:
+    from google.protobuf.timestamp_pb2 import Timestamp
+
+    engine.create_queue("q")
+    past = Timestamp()
+    past.FromMilliseconds(engine.wall_ms - 500)
+    engine.enqueue("q", b"one", deliver_at=past)
+    engine.enqueue("q", b"two")
+
+    assert engine.payloads("q") == [b"one", b"two"]
+
+
+@pytest.mark.parametrize("end", ["nack", "expiry"])
+def test_a_message_whose_time_to_live_ended_while_it_was_leased_is_not_retried(
+    end: str, engine: DrivenEngine
+) -> None:
+    engine.create_queue("q", visibility_timeout_ms=1000)
+    engine.enqueue("q", b"x", ttl_ms=500)
+    leased = engine.lease("q")
+    engine.sleep(600)
+
+    if end == "nack":
+        engine.nack("q", leased, delay_ms=0)
+    else:
+        engine.sleep(500)
+
+    assert engine.stats("q").depth == 0
+    assert engine.lease("q") == []
+
+
+def test_a_message_whose_time_to_live_ends_cold_reaches_the_dlq() -> None:
+    engine = DrivenEngine({"storage.hot_payload_bytes": 1})
+    engine.create_queue("q", ttl_to_dlq=True)
+    engine.enqueue("q", b"x" * 2000, ttl_ms=100)
+
+    engine.sleep(200)
+
+    assert engine.payloads("q.dlq") == [b"x" * 2000]
+    assert engine.stats("q").depth == 0
+    engine.remove()
+
+
+def test_a_redriven_message_is_acked_by_its_id_while_its_first_entry_is_still_stored(
+    engine: DrivenEngine,
+) -> None:
+    engine.create_queue("q", max_attempts=1, channels=["a", "b"])
+    engine.enqueue("q", b"x")  # b never takes it, so the frame stays
+    leased = engine.lease("q", channel="a")
+    engine.nack("q", leased, channel="a")
+    moved = engine.call(
+        commands.REDRIVE_MOVE, admin.RedriveRequest(dlq_queue="q.dlq", count=256), admin.RedriveResponse
+    )
+    again = engine.lease("q", channel="a")
+    again[0].metadata.lease_id = 0
+
+    assert moved.redriven == 1
+    assert engine.ack("q", again, channel="a") == [0]
+
+
+Change = Callable[[DrivenEngine], None]
+
+
+def pause(engine: DrivenEngine) -> None:
+    request = admin.SetKeyPolicyRequest(queue="q", fairness_key="one", paused=True)
+    engine.call(commands.SET_KEY_POLICY, request, admin.SetKeyPolicyResponse)
+
+
+def cap(engine: DrivenEngine) -> None:
+    engine.lease("q", 1)
+    request = admin.SetKeyPolicyRequest(queue="q", fairness_key="one", max_in_flight=1)
+    engine.call(commands.SET_KEY_POLICY, request, admin.SetKeyPolicyResponse)
+
+
+@pytest.mark.parametrize("change", [pause, cap])
+def test_a_key_that_may_not_go_keeps_no_token_from_others(change: Change, engine: DrivenEngine) -> None:
+    engine.create_queue("q", fairness_key_header="k", throttle_key_headers=["t"])
+    engine.set_config("throttle.mail", "10,1")
+    for key in ("one", "one", "one", "two", "two"):
+        engine.enqueue("q", key.encode(), {"k": key, "t": "mail"})
+    engine.lease("q", 5)  # the first token; all others wait in the bucket's line
+    engine.sleep(150)  # somebody is woken for the next
+    change(engine)
+    engine.sleep(150)
+
+    taken = engine.payloads("q", 5)
+
+    assert b"two" in taken or b"two" in [m.payload for m in engine.lease("q", 5)]
+
+
+def test_a_channel_without_consumers_keeps_no_token_from_another(engine: DrivenEngine) -> None:
+    engine.create_queue("q", throttle_key_headers=["t"], channels=["a", "b"])
+    engine.set_config("throttle.mail", "10,1")
+    for _ in range(3):
+        engine.enqueue("q", b"x", {"t": "mail"})
+    for channel in ("a", "b"):
+        engine.lease("q", channel=channel)
+
+    got = 0
+    for _ in range(6):
+        engine.sleep(100)
+        got += len(engine.lease("q", channel="b"))
+
+    assert got == 3
+
+
+def test_a_message_that_a_long_seek_has_yet_to_place_keeps_its_delay(engine: DrivenEngine) -> None:
+    engine.create_queue("q", retention=admin.Retention(soft_period_ms=10**9))
+    for i in range(80):  # more frames than a pass takes in
+        engine.enqueue("q", b"%d" % i)
+    engine.submit(commands.SEEK_CHANNEL, admin.SeekChannelRequest(queue="q", offset=0))
+    engine.enqueue("q", b"later", delay_ms=5000)
+
+    assert b"later" not in engine.payloads("q", 1000)
+    engine.sleep(5000)
+    assert engine.payloads("q", 1000) == [b"later"]
+
+
+def test_seeking_a_second_time_while_the_first_seek_is_under_way_leaks_no_frame(engine: DrivenEngine) -> None:
+    engine.create_queue("q", channels=["a", "b"])
+    for i in range(200):
+        engine.enqueue("q", b"%d" % i)
+    for _ in range(3):
+        engine.submit(commands.SEEK_CHANNEL, admin.SeekChannelRequest(queue="q", channel="a", offset=0))
+    engine.submit(commands.SEEK_CHANNEL, admin.SeekChannelRequest(queue="q", channel="a", offset=1 << 60))
+    engine.settle_down()
+
+    engine.ack("q", engine.lease("q", 1000, channel="b"), channel="b")
+
+    assert engine.stats("q").stored_bytes == 0
