@@ -233,3 +233,48 @@ def test_a_shorter_dedup_window_holds_for_keys_behind_older_ones(opened: Make) -
     second = engine.enqueue("q", dedup_key="newer")
     assert second != first
     assert engine.enqueue("q", dedup_key="newer") == second
+
+
+# --- retention ---------------------------------------------------------------------------------
+
+
+def test_retention_that_is_taken_back_gives_the_disk_back(opened: Make) -> None:
+    engine = opened()
+    engine.create_queue("q", retention=admin.Retention(soft_bytes=100_000))
+    engine.enqueue("q", b"x" * 2000)
+    engine.ack("q", engine.lease("q"))
+    assert engine.stats("q").stored_bytes > 0
+    update = admin.UpdateQueueRequest(queue="q", config=admin.QueueConfig())
+    engine.call(commands.UPDATE_QUEUE, update, admin.UpdateQueueResponse)
+    engine.sleep(300, 100)
+    assert engine.stats("q").stored_bytes == 0
+
+
+def test_a_long_backlog_at_the_front_does_not_keep_what_is_done_behind_it(opened: Make) -> None:
+    engine = opened()
+    engine.create_queue("q", fairness_key_header="k", retention=admin.Retention(soft_period_ms=10_000))
+    policy = admin.SetKeyPolicyRequest(queue="q", fairness_key="paused", paused=True)
+    engine.call(commands.SET_KEY_POLICY, policy, admin.SetKeyPolicyResponse)
+    for _ in range(2100):
+        engine.submit(commands.ENQUEUE, service.EnqueueRequest(queue="q", headers={"k": "paused"}))
+        engine.run_pass()
+    engine.enqueue("q", b"x" * 100_000, {"k": "done"})
+    engine.ack("q", engine.lease("q"))
+    assert engine.stats("q").stored_bytes > 100_000
+    engine.sleep(11_000, 1000)
+    assert engine.stats("q").stored_bytes < 100_000
+
+
+def test_appended_at_does_not_fall_behind_what_was_acked_before_a_crash(opened: Make) -> None:
+    engine = opened()
+    engine.create_queue("q")
+    engine.sleep(100_000)
+    engine.enqueue("q")
+    [before] = engine.lease("q")
+    engine.ack("q", [before])
+    engine.kill()
+    engine.reopen(away_ms=-50_000)
+    engine.enqueue("q")
+    [after] = engine.lease("q")
+    assert after.timestamps.appended_at.ToMilliseconds() >= before.timestamps.appended_at.ToMilliseconds()
+    assert after.id > before.id

@@ -1,6 +1,6 @@
 """See housekeeping.pxd."""
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
 
 from fila_server.core.buffer cimport Slice
 from fila_server.core.dedup cimport dedup_expire
@@ -63,30 +63,51 @@ cdef void _drop_hard(Core* core, Queue* queue, Frame* frame) noexcept nogil:
     frame_finish(core, frame)
 
 
-cdef void _retention(Core* core, Queue* queue) noexcept nogil:
+cdef void _hard_retention(Core* core, Queue* queue) noexcept nogil:
+    """The oldest go first, until what is left is within its bounds."""
     cdef Policy* policy = &queue.policy
+    cdef Frame* frame = directory_first(&queue.directory)
+    cdef uint32_t looked = 0
+    if not (policy.hard_period_ms or policy.hard_bytes):
+        return
+    while frame != NULL and frame.revealed and looked < FRAMES_LOOKED_AT_MAX:
+        looked += 1
+        if not frame.dying:
+            if not (
+                (policy.hard_period_ms and core.wall_ms - frame.appended_ms > <int64_t> policy.hard_period_ms)
+                or (policy.hard_bytes and queue.stored_bytes > policy.hard_bytes)
+            ):
+                return
+            _drop_hard(core, queue, frame)
+        frame = directory_after(&queue.directory, frame)
+
+
+cdef void _soft_retention(Core* core, Queue* queue) noexcept nogil:
+    """What is done and was kept for a while. Frames at the front that are not done must not hide those behind them,
+    so each look goes on where the last one stopped; where nothing is kept, the queue is looked through once."""
+    cdef Policy* policy = &queue.policy
+    cdef bint keeps = policy.soft_period_ms or policy.soft_bytes or queue.channels == NULL
     cdef Frame* frame
     cdef uint32_t looked = 0
-    cdef bint hard
-    if not (policy.hard_period_ms or policy.hard_bytes or policy.soft_period_ms or policy.soft_bytes):
-        if queue.channels != NULL:
+    if queue.retained_at == UINT64_MAX:
+        if not keeps:
             return
-    frame = directory_first(&queue.directory)
+        queue.retained_at = 0
+    frame = directory_at(&queue.directory, queue.retained_at)
     while frame != NULL and looked < FRAMES_LOOKED_AT_MAX:
         looked += 1
         if not frame.revealed:
+            queue.retained_at = 0
             return
-        hard = (
-            (policy.hard_period_ms and core.wall_ms - frame.appended_ms > <int64_t> policy.hard_period_ms)
-            or (policy.hard_bytes and queue.stored_bytes > policy.hard_bytes)
-        )
-        if hard and not frame.dying:
-            _drop_hard(core, queue, frame)
-        elif frame.live == 0 and not frame.dying and not frame_retained(core, frame):
+        if frame.live == 0 and not frame.dying and not frame_retained(core, frame):
             frame_finish(core, frame)
-        elif not frame.dying and policy.soft_period_ms and core.wall_ms - frame.appended_ms < <int64_t> policy.soft_period_ms and not policy.soft_bytes:
-            return                      # what follows is younger still
-        frame = directory_after(&queue.directory, frame)
+        elif not policy.soft_bytes and core.wall_ms - frame.appended_ms < <int64_t> policy.soft_period_ms:
+            queue.retained_at = 0       # what follows is younger still
+            return
+        queue.retained_at = frame_offset(frame, frame.count - 1) + 1
+        frame = directory_at(&queue.directory, queue.retained_at)
+    if frame == NULL:
+        queue.retained_at = 0 if keeps else UINT64_MAX
 
 
 cdef void housekeeping(Core* core) noexcept nogil:
@@ -99,7 +120,8 @@ cdef void housekeeping(Core* core) noexcept nogil:
         queue = <Queue*> textmap_next(&core.queues, &cursor)
         if queue == NULL:
             break
-        _retention(core, queue)
+        _hard_retention(core, queue)
+        _soft_retention(core, queue)
         queue_rewrite(core, queue)
         dedup_expire(core, queue)       # here too: the table is one for all queues, and this one may see no more keys
         live_bytes += queue.stored_bytes + 16 * queue.directory.live

@@ -339,7 +339,9 @@ cdef void _finish(Core* core) noexcept nogil:
     _kept_free(core)
     settled_flush(core)
     _buckets_flush(core)
-    if core.enqueued != NULL and not core.held:
+    if core.stored != NULL and not core.held:
+        if core.wall_ms > <int64_t> core.id_ms:     # moved messages bring their ids along, and move time on too
+            core.id_ms, core.id_sequence = <uint64_t> core.wall_ms, 0
         meta_record_put(core, b"id", core.id_ms)
     refused = _write(core)
     if refused == REFUSED_STALLED:

@@ -74,6 +74,7 @@ cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil
     policy_free(policy)
     buffer_free(&queue.config)
     queue.config = fresh
+    queue.retained_at = 0               # other retention: look through all again
     memset(policy, 0, sizeof(Policy))
     textmap_init(&policy.weights)
     policy.visibility_ms = VISIBILITY_MS

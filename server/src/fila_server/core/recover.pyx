@@ -87,7 +87,7 @@ cdef void _queue_read(Core* core, uint64_t number, Cursor* c, Map64* dlq_of) noe
     queue.next_offset = reserved if reserved else 1
     queue.is_dlq = flags & 1
     queue.owns_dlq = flags & 2
-    queue.appended_ms = <int64_t> take_varint(c)
+    queue.appended_ms = max(<int64_t> take_varint(c), <int64_t> core.id_ms)     # what came after the record is gone
     if dlq:
         map64_put(dlq_of, number, <void*> dlq)
 

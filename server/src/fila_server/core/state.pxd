@@ -232,7 +232,6 @@ cdef struct Share:                  # one channel's view of one frame
     uint32_t remaining              # slots not DONE
     uint8_t  dirty                  # its SETTLED record is to be written with this pass
     uint8_t  recorded               # a SETTLED record exists
-    uint8_t  unlinked
     Slot     slots[1]               # frame.count
 
 cdef struct Delay:
@@ -392,6 +391,7 @@ cdef struct Queue:
     bint     build_listed
     bint     move_listed
     uint64_t rewrite_at             # where the next look for frames to rewrite begins
+    uint64_t retained_at            # where the next look for frames that need not be kept begins; UINT64_MAX = nowhere
 
 cdef struct Waiting:                # an answer, a stream's frame, or a stored frame's visibility, in order
     Waiting* next
@@ -422,7 +422,6 @@ cdef struct Core:
     int64_t  mono_ns
     uint32_t mono_ms                # the same; it wraps after 49 days, so only differences count
     int64_t  wall_ms
-    int64_t  wall_offset_ns         # wall clock minus monotonic clock
     uint64_t random[2]
     uint64_t id_ms
     uint64_t id_sequence
