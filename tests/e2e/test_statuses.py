@@ -319,3 +319,12 @@ def test_an_extension_outside_its_bounds_is_an_invalid_argument(
 
     assert code is Code.INVALID_ARGUMENT
     assert "extend_ms" in text
+
+
+def test_a_delay_and_a_moment_exclude_each_other(server: RunningServer, queue: str) -> None:
+    options = {"delay_ms": 1, "deliver_at": {"seconds": 2**31}}
+    request = service_pb2.EnqueueRequest(queue=queue, options=options)
+    code, _, text = _refusal(lambda: server.service.Enqueue(request))
+
+    assert code is Code.INVALID_ARGUMENT
+    assert "options.delay_ms, options.deliver_at: only one of them" in text

@@ -72,7 +72,7 @@ cdef void refusal_text(uint8_t refused, const Limits* limits, char* text, size_t
     elif refused == REFUSED_TTL_PAST:
         form = b"options.ttl_ms: must be at least 1 ms; leave it out for a message that does not expire"
     elif refused == REFUSED_DELAY:
-        form = b"options.delay_ms, options.deliver_at: must be a moment between 1970 and 9999"
+        form = b"options.delay_ms, options.deliver_at: only one of them, and a moment between 1970 and 9999"
     elif refused == REFUSED_DEDUP_KEY:
         form = b"options.dedup_key: at most %llu bytes of UTF-8"
         bound = limits.dedup_key_bytes_max

@@ -236,7 +236,7 @@ cdef uint8_t _options_parse(Item* item, Slice text, const Limits* limits) noexce
         o.delay_ms = <int64_t> fields.number[1]
     if fields.seen & (1 << 2):
         o.deliver_at_ms = timestamp_ms(fields.text[2], &bad)
-        if bad or o.deliver_at_ms < 0:
+        if bad or o.deliver_at_ms < 0 or o.delay_ms > 0:
             return REFUSED_DELAY
     if fields.seen & (1 << 3):
         if fields.number[3] == 0:
