@@ -107,8 +107,9 @@ class Load:
     def died(self) -> None:
         """A delivery on its way was lost twice at most: written, and written again after it expired."""
         self.witness.interruptions += 2
-        self.work.is_redriving = False
-        self.work.redrives += 1  # one that was not answered may have moved anything until now
+        if self.work.is_redriving:  # nobody knows what it moved
+            self.work.is_redriving = False
+            self.work.redrives += 1
 
     async def _until_gone(self, actor: Actor) -> None:
         try:
