@@ -80,8 +80,7 @@ def test_advice_about_rpcs_becomes_advice_about_commands(fila, broker: FakeBroke
     broker.answers["CreateQueue"] = Refusal(StatusCode.ALREADY_EXISTS, text, "QUEUE_EXISTS")
 
     assert fila("queue", "create", "orders").err == (
-        'fila: queue "orders" exists; '
-        "change it with 'fila queue update', or choose another name\n"
+        "fila: queue \"orders\" exists; change it with 'fila queue update', or choose another name\n"
     )
 
 

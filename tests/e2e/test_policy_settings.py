@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -213,7 +214,7 @@ async def test_a_delayed_retry_is_due_at_its_moment_over_a_restart(start_server:
     ],
 )
 async def test_a_bad_setting_names_its_field_and_changes_nothing(
-    client: FilaClient, queue: str, settings: dict, text: str
+    client: FilaClient, queue: str, settings: dict[str, Any], text: str
 ) -> None:
     before = (await client.get_queue(queue)).config
 
@@ -304,7 +305,9 @@ async def test_time_to_live_can_end_in_the_dead_letter_queue(
 
 
 @pytest.mark.parametrize("options", [{"ttl_ms": 0}])
-async def test_a_time_to_live_that_is_over_is_refused(client: FilaClient, queue: str, options: dict) -> None:
+async def test_a_time_to_live_that_is_over_is_refused(
+    client: FilaClient, queue: str, options: dict[str, Any]
+) -> None:
     with pytest.raises(Invalid, match="ttl_ms"):
         await client.enqueue(queue, b"x", **options)
     assert (await client.get_stats(queue)).depth == 0
@@ -374,7 +377,7 @@ async def test_headers_that_are_no_utf8_are_refused_and_their_neighbours_are_not
 
     frame = b"\x0a" + bytes([len(queue)]) + queue.encode()
     frame += message(b"k", b"v") + message(b"k", b"\xff\xfe") + message(b"\xc3", b"v") + message(b"k", b"w")
-    enqueue_batch = server.channel().unary_unary("/fila.v1.FilaService/EnqueueBatch")
+    enqueue_batch: Any = server.channel().unary_unary("/fila.v1.FilaService/EnqueueBatch")
 
     results = service_pb2.EnqueueBatchResponse.FromString(enqueue_batch(frame)).results
 

@@ -16,7 +16,7 @@ from google.protobuf.message import Message as Protobuf
 
 from fila.v1 import admin_pb2, messages_pb2, service_pb2
 from fila_server import commands, errors
-from fila_server.broker import ParsedFrame
+from fila_server.broker import LogReader, ParsedFrame
 
 ENQUEUES = frozenset((commands.ENQUEUE, commands.ENQUEUE_BATCH, commands.ENQUEUE_ATOMIC))
 
@@ -109,6 +109,12 @@ class ModelEngine:
             os.eventfd_read(self.wake_fd)
         said, self._outbox = self._outbox, []
         return said
+
+    def log_reader(self, request: bytes) -> LogReader:
+        raise AssertionError("nobody reads the log over Redis")
+
+    def open_report(self) -> dict[str, int]:
+        return {}
 
     def start(self) -> None:
         pass

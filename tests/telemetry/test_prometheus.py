@@ -15,7 +15,7 @@ from fila_server.telemetry.catalog import METRICS, Metric
 from fila_server.telemetry.prometheus import lines_of
 from fila_server.telemetry.series import Histogram, Series
 from fila_server.telemetry.service import Telemetry
-from tests.telemetry.conftest import live_a_little
+from tests.telemetry.conftest import Ask, live_a_little
 
 PLACE = AddressOrOff("127.0.0.1:0")
 
@@ -138,7 +138,7 @@ async def test_a_core_that_refuses_is_a_503():
     await telemetry.stop()
 
 
-async def test_an_overloaded_broker_still_shows_its_metrics(ask):
+async def test_an_overloaded_broker_still_shows_its_metrics(ask: Ask):
     refusals = iter([errors.Overloaded("full"), errors.Overloaded("full")])
 
     async def refuse_twice() -> bytes:
@@ -155,7 +155,7 @@ async def test_an_overloaded_broker_still_shows_its_metrics(ask):
     await telemetry.stop()
 
 
-async def test_scrapers_at_the_same_time_share_one_look_at_the_core(ask):
+async def test_scrapers_at_the_same_time_share_one_look_at_the_core(ask: Ask):
     asked = 0
 
     async def count() -> bytes:
