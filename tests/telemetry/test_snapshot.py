@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server import commands
 from fila_server.hooks import counters as hook_counters
@@ -175,6 +176,30 @@ def test_other_never_goes_down_when_a_key_becomes_one_of_the_busiest(engine):
         seen.append(others.read(with_keys(deliver(engine, "b", 2), listed))[where][0])
 
     assert seen == sorted(seen)
+
+
+def test_a_queue_that_is_made_anew_counts_from_zero_again(engine):
+    others = OtherKeys()
+    deliver(engine, "small", 5)
+    first = others.read(with_keys(snapshot_of(engine), set()))[b"orders", b"default"][0]
+    engine.call(commands.DELETE_QUEUE, admin.DeleteQueueRequest(queue="orders"), admin.DeleteQueueResponse)
+    engine.create_queue("orders", fairness_key_header="tenant")
+
+    again = others.read(with_keys(deliver(engine, "small", 2), set()))[b"orders", b"default"][0]
+
+    assert (first, again) == (5, 7)
+
+
+def test_what_is_longer_than_the_last_bucket_is_counted_beyond_it(engine):
+    engine.enqueue("orders")
+    engine.sleep(3 * 3600_000)
+    engine.lease("orders")
+
+    told = {entry.metric: entry for entry in all_series(snapshot_of(engine), OtherKeys(), [])}
+    latency = next(h for attributes, h in told[c.LATENCY].histograms if attributes[c.QUEUE] == "orders")
+
+    assert latency.observed == latency.counts[-1] == 1
+    assert latency.total == 3 * 3600
 
 
 # --- the catalog -------------------------------------------------------------------------------
