@@ -140,9 +140,9 @@ class FairShare:
         shown = f"{channel.queue.name}/{channel.name} {keys}"
         if not self.shown or self.shown[-1] != shown:
             self.shown.append(shown)
-        for window in list(self.windows):
-            if window[0] == id(channel) and (window[1] not in keys or window[2] not in keys):
-                del self.windows[window]
+        for over in list(self.windows):
+            if over[0] == id(channel) and (over[1] not in keys or over[2] not in keys):
+                del self.windows[over]
         for key in keys:
             weight = channel.queue.key(key).due_weight
             if self.weights.setdefault((id(channel), key), weight) != weight:
@@ -156,14 +156,13 @@ class FairShare:
         self.reweighed = {where for where in self.reweighed if where[0] != id(channel) or where[1] in ready}
         keys = {key: cost for key, cost in keys.items() if (id(channel), key) not in self.reweighed}
         for key, cost in keys.items():
-            where = (id(channel), key)
-            self.largest[where] = max(self.largest.get(where, 0), cost)
+            self.largest[id(channel), key] = max(self.largest.get((id(channel), key), 0), cost)
         for one, other in combinations(sorted(keys), 2):
             difference = self._difference(channel, one, other)
-            window = self.windows.setdefault((id(channel), one, other), [difference, difference])
-            window[0] = min(window[0], difference)
-            window[1] = max(window[1], difference)
-            self._judge(channel, one, other, window)
+            drift = self.windows.setdefault((id(channel), one, other), [difference, difference])
+            drift[0] = min(window[0], difference)
+            drift[1] = max(window[1], difference)
+            self._judge(channel, one, other, drift)
 
     def _difference(self, channel: ChannelModel, one: str, other: str) -> float:
         weights = channel.queue.key

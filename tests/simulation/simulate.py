@@ -7,9 +7,12 @@ import traceback
 
 from fila.v1 import admin_pb2 as admin
 from fila_server import commands
-from tests.simulation.actions import THROTTLE_KEYS, Consumers, Operators, Producers
+from tests.simulation.books import Books
+from tests.simulation.consumers import Consumers
 from tests.simulation.model import DONE, ConsumerModel
+from tests.simulation.operators import Operators
 from tests.simulation.oracles import Broken
+from tests.simulation.producers import THROTTLE_KEYS, Producers
 from tests.simulation.world import World
 
 STEPS = 220
@@ -28,6 +31,7 @@ class Simulation:
         self.producers = Producers(self.world)
         self.consumers = Consumers(self.world)
         self.operators = Operators(self.world, self.producers)
+        self.books = Books(self.world)
         self.crashes = rnd.random() < 0.6
         calm = rnd.random() < 0.3
         rare = 0 if calm else 1
@@ -61,10 +65,10 @@ class Simulation:
                 action()
             self._pass()
             if rnd.random() < 0.03:
-                world.check_books()
+                self.books.check()
             if self.crashes and rnd.random() < 0.02:
                 self._crash()
-        world.check_books()
+        self.books.check()
         self._drain()
         self._leave_nothing()
 
@@ -106,11 +110,11 @@ class Simulation:
         for key in THROTTLE_KEYS:
             self._sure(commands.SET_CONFIG, admin.SetConfigRequest(key=f"throttle.{key}", value=""))
         for queue in world.model.queues.values():
-            for name, key in queue.keys.items():
+            for name, policy in queue.keys.items():
                 request = admin.SetKeyPolicyRequest(
                     queue=queue.name, fairness_key=name, weight=0, paused=False, max_in_flight=0
                 )
-                key.admin_weight, key.paused, key.cap = 0, False, 0
+                policy.admin_weight, policy.paused, policy.cap = 0, False, 0
                 self._sure(commands.SET_KEY_POLICY, request)
         world.fair.reset()
         for consumer in list(world.model.consumers.values()):
@@ -160,7 +164,7 @@ class Simulation:
         self.world.quiet()
 
     @staticmethod
-    def _fine(asked: object, status: int, payload: bytes) -> None:
+    def _fine(asked: object, status: int, _payload: bytes) -> None:
         if status:
             raise Broken(f"{asked} was answered {status}")
 
@@ -168,7 +172,7 @@ class Simulation:
         """Everything is acked: stats say so; and when the queues are gone, nothing at all is left in memory."""
         world = self.world
         for queue in world.model.queues.values():
-            stats = world.stats(queue)
+            stats = self.books.stats(queue)
             if stats.depth or stats.in_flight or stats.active_fairness_keys:
                 raise Broken(
                     f"{queue.name} was drained, and says {stats.depth} pending, {stats.in_flight} leased"

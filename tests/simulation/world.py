@@ -4,16 +4,15 @@ import copy
 import random
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from google.protobuf.message import Message as Proto
 
-from fila.v1 import admin_pb2 as admin
 from fila.v1 import messages_pb2 as messages
 from fila.v1 import service_pb2 as service
 from fila_server import commands
 from tests.core.driven_engine import MS, DrivenEngine, Out
+from tests.simulation.asked import Asked, Snapshot
 from tests.simulation.model import (
     DELAYED,
     DONE,
@@ -33,30 +32,6 @@ COMMANDS_PER_PASS = 64
 FRAMES_REBUILT_PER_PASS = 64
 ENQUEUES = (commands.ENQUEUE, commands.ENQUEUE_BATCH, commands.ENQUEUE_STREAM)
 DELETIONS = (commands.DELETE_QUEUE, commands.DELETE_CHANNEL)
-
-
-@dataclass(eq=False)
-class Asked:
-    """A command on its way: what it is, what happens when it is carried out, what its answer must be."""
-
-    kind: int
-    token: int
-    carried_out: Callable[["Asked"], None] | None = None
-    answered: Callable[["Asked", int, bytes], None] | None = None
-    notes: dict[str, Any] = field(default_factory=dict)
-    executed_pass: int = 0
-    index: int = 0
-
-
-@dataclass(eq=False)
-class Snapshot:
-    """What a power cut goes back to."""
-
-    model: Model
-    under_way: list[Entry]  # copies, as the model is
-    originals: list[Entry]
-    at_pass: int
-    synced: dict[str, int]
 
 
 class World:
@@ -306,10 +281,10 @@ class World:
         if consumer is None or consumer.ended:
             raise Broken(f"a delivery to {token}, which is closed")
         if consumer.kind == "session":
-            found = service.ConsumeSessionResponse.FromString(payload).delivery.messages
+            found = list(service.ConsumeSessionResponse.FromString(payload).delivery.messages)
         else:
             response = service.ConsumeResponse.FromString(payload)
-            found = [response.message] if response.HasField("message") else response.messages
+            found = [response.message] if response.HasField("message") else list(response.messages)
         if not found:
             raise Broken(f"an empty delivery to {token}")
         consumer.unwritten.append(self.take(consumer, found))
@@ -523,104 +498,3 @@ class World:
             if not (busy or again or self.mailbox or self.taken):
                 return
         raise Broken("the core is still busy after 400 passes of a clock that stands still")
-
-    # --- bookkeeping --------------------------------------------------------------------------
-
-    def check_books(self) -> None:
-        """GetStats against the model; the clock stands still and nothing is under way."""
-        self.quiet()
-        for queue in list(self.model.queues.values()):
-            for channel in [None, *queue.channels.values()]:
-                self._check_stats(queue, channel)
-        self._check_idle()
-
-    def stats(self, queue: QueueModel, channel: ChannelModel | None = None) -> admin.GetStatsResponse:
-        got: list[tuple[int, bytes]] = []
-        request = admin.GetStatsRequest(queue=queue.name, channel=channel.name if channel else "")
-        self.ask(
-            commands.GET_STATS, request, answered=lambda _, status, payload: got.append((status, payload))
-        )
-        self.run_pass()
-        if not got or got[0][0]:
-            raise Broken(f"GetStats of {queue.name} was answered {got}")
-        return admin.GetStatsResponse.FromString(got[0][1])
-
-    def _check_stats(self, queue: QueueModel, channel: ChannelModel | None) -> None:
-        stats = self.stats(queue, channel)
-        notes = [n for c in queue.channels.values() if channel in (None, c) for n in c.all_notes()]
-        sure_pending = {id(n.entry) for n in notes if n.state in (READY, DELAYED) and not n.maybe}
-        may_pending = {id(n.entry) for n in notes if n.state in (READY, DELAYED)}
-        leased = {id(n.entry) for n in notes if n.state == LEASED and not n.maybe}
-        may_leased = {id(n.entry) for n in notes if n.state == LEASED}
-        source = self.model.queues.get(queue.name.removesuffix(".dlq"))
-        ghosts = len(queue.ghosts)
-        if queue.is_dlq and source is not None:  # some may have died unseen
-            ghosts = len(source.ghosts) * len(source.channels)
-        name = f"{queue.name}/{channel.name if channel else '*'}"
-        unseen = len(sure_pending) if self.cold else 0  # leased, and still being read back
-        if not len(sure_pending) - unseen <= stats.depth <= len(may_pending) + ghosts:
-            raise Broken(
-                f"depth of {name} is {stats.depth}, not {len(sure_pending)}..{len(may_pending) + ghosts}:"
-                f" {self._peeked(queue, channel)}"
-            )
-        if not len(leased) <= stats.in_flight <= len(may_leased) + unseen:
-            raise Broken(f"in_flight of {name} is {stats.in_flight}, not {len(leased)}..{len(may_leased)}")
-        sure_keys = {n.entry.key for n in notes if n.state in (READY, DELAYED) and not n.maybe}
-        may_keys = {n.entry.key for n in notes if n.state in (READY, DELAYED)}
-        if not self.cold and not ghosts and not len(sure_keys) <= stats.active_fairness_keys <= len(may_keys):
-            raise Broken(
-                f"{name} has {stats.active_fairness_keys} active keys, not {len(sure_keys)}..{len(may_keys)}"
-            )
-
-    def _peeked(self, queue: QueueModel, channel: ChannelModel | None) -> str:
-        """What is pending for the core and not for the model, and the other way round."""
-        found = []
-        for each in [channel] if channel else queue.channels.values():
-            got: list[bytes] = []
-            request = admin.PeekMessagesRequest(queue=queue.name, channel=each.name, max_messages=1000)
-            self.ask(
-                commands.PEEK_MESSAGES,
-                request,
-                answered=lambda _asked, _status, payload, got=got: got.append(payload),
-            )
-            self.quiet()
-            core = {
-                int(m.payload.split(b"|")[0]) for m in admin.PeekMessagesResponse.FromString(got[0]).messages
-            }
-            model = {n.entry.token for n in each.all_notes() if n.state in (READY, DELAYED)}
-            found.append(f"{each.name}: core only {core - model}, model only {model - core}")
-        return "; ".join(found)
-
-    def _check_idle(self) -> None:
-        """Nothing that could go may be left lying while somebody has room for it."""
-        for queue in self.model.queues.values():
-            levels = {t.key: t.tokens for t in self.stats(queue).per_throttle_stats}
-            for channel in queue.channels.values():
-                if not self._has_room(queue, channel):
-                    continue
-                for note in channel.all_notes():
-                    key = queue.key(note.entry.key)
-                    if (
-                        note.state == READY
-                        and not note.maybe
-                        and note.attempts is not None
-                        and not key.paused
-                        and not (key.cap and self._held(channel, note.entry.key) >= key.cap)
-                        and (queue.is_dlq or all(levels.get(t, 9) >= 1 for t in note.entry.throttles))
-                    ):
-                        raise Broken(f"{note} could go, somebody has room, and it does not; levels {levels}")
-
-    @staticmethod
-    def _held(channel: ChannelModel, key: str) -> int:
-        return sum(1 for n in channel.all_notes() if n.state == LEASED and n.entry.key == key)
-
-    def _has_room(self, queue: QueueModel, channel: ChannelModel) -> bool:
-        for consumer in self.model.consumers.values():
-            if consumer.ended or consumer.queue is not queue or consumer.channel != channel.name:
-                continue
-            if consumer.kind == "pull" and consumer.token in self.unanswered:
-                return True
-            held = sum(1 for n in self.model.leases.values() if n.holder == consumer.token)
-            if consumer.kind != "pull" and len(consumer.unwritten) == 0 and held < consumer.limit:
-                return True
-        return False

@@ -1,0 +1,131 @@
+"""What the core says it has, against what the model has, while the clock stands still."""
+
+from functools import partial
+
+from fila.v1 import admin_pb2 as admin
+from fila_server import commands
+from tests.simulation.asked import Asked
+from tests.simulation.model import (
+    DELAYED,
+    LEASED,
+    READY,
+    ChannelModel,
+    QueueModel,
+)
+from tests.simulation.oracles import Broken
+from tests.simulation.world import World
+
+
+def _keep(payloads: list[bytes], _asked: Asked, _status: int, payload: bytes) -> None:
+    payloads.append(payload)
+
+
+class Books:
+    """Compares numbers, and finds what is left lying."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def check(self) -> None:
+        """GetStats against the model; the clock stands still and nothing is under way."""
+        self.world.quiet()
+        for queue in list(self.world.model.queues.values()):
+            for channel in [None, *queue.channels.values()]:
+                self._check_stats(queue, channel)
+        self._check_idle()
+
+    def stats(self, queue: QueueModel, channel: ChannelModel | None = None) -> admin.GetStatsResponse:
+        got: list[tuple[int, bytes]] = []
+        request = admin.GetStatsRequest(queue=queue.name, channel=channel.name if channel else "")
+        self.world.ask(
+            commands.GET_STATS, request, answered=lambda _, status, payload: got.append((status, payload))
+        )
+        self.world.run_pass()
+        if not got or got[0][0]:
+            raise Broken(f"GetStats of {queue.name} was answered {got}")
+        return admin.GetStatsResponse.FromString(got[0][1])
+
+    def _check_stats(self, queue: QueueModel, channel: ChannelModel | None) -> None:
+        stats = self.stats(queue, channel)
+        notes = [n for c in queue.channels.values() if channel in (None, c) for n in c.all_notes()]
+        sure_pending = {id(n.entry) for n in notes if n.state in (READY, DELAYED) and not n.maybe}
+        may_pending = {id(n.entry) for n in notes if n.state in (READY, DELAYED)}
+        leased = {id(n.entry) for n in notes if n.state == LEASED and not n.maybe}
+        may_leased = {id(n.entry) for n in notes if n.state == LEASED}
+        source = self.world.model.queues.get(queue.name.removesuffix(".dlq"))
+        ghosts = len(queue.ghosts)
+        if queue.is_dlq and source is not None:  # some may have died unseen
+            ghosts = len(source.ghosts) * len(source.channels)
+        name = f"{queue.name}/{channel.name if channel else '*'}"
+        unseen = len(sure_pending) if self.world.cold else 0  # leased, and still being read back
+        if not len(sure_pending) - unseen <= stats.depth <= len(may_pending) + ghosts:
+            raise Broken(
+                f"depth of {name} is {stats.depth}, not {len(sure_pending)}..{len(may_pending) + ghosts}:"
+                f" {self._peeked(queue, channel)}"
+            )
+        if not len(leased) <= stats.in_flight <= len(may_leased) + unseen:
+            raise Broken(f"in_flight of {name} is {stats.in_flight}, not {len(leased)}..{len(may_leased)}")
+        sure_keys = {n.entry.key for n in notes if n.state in (READY, DELAYED) and not n.maybe}
+        may_keys = {n.entry.key for n in notes if n.state in (READY, DELAYED)}
+        if (
+            not self.world.cold
+            and not ghosts
+            and not len(sure_keys) <= stats.active_fairness_keys <= len(may_keys)
+        ):
+            raise Broken(
+                f"{name} has {stats.active_fairness_keys} active keys, not {len(sure_keys)}..{len(may_keys)}"
+            )
+
+    def _peeked(self, queue: QueueModel, channel: ChannelModel | None) -> str:
+        """What is pending for the core and not for the model, and the other way round."""
+        found = []
+        for each in [channel] if channel else queue.channels.values():
+            found_here: list[bytes] = []
+            request = admin.PeekMessagesRequest(queue=queue.name, channel=each.name, max_messages=1000)
+            self.world.ask(
+                commands.PEEK_MESSAGES,
+                request,
+                answered=partial(_keep, found_here),
+            )
+            self.world.quiet()
+            core = {
+                int(m.payload.split(b"|")[0])
+                for m in admin.PeekMessagesResponse.FromString(found_here[0]).messages
+            }
+            model = {n.entry.token for n in each.all_notes() if n.state in (READY, DELAYED)}
+            found.append(f"{each.name}: core only {core - model}, model only {model - core}")
+        return "; ".join(found)
+
+    def _check_idle(self) -> None:
+        """Nothing that could go may be left lying while somebody has room for it."""
+        for queue in self.world.model.queues.values():
+            levels = {t.key: t.tokens for t in self.stats(queue).per_throttle_stats}
+            for channel in queue.channels.values():
+                if not self._has_room(queue, channel):
+                    continue
+                for note in channel.all_notes():
+                    key = queue.key(note.entry.key)
+                    if (
+                        note.state == READY
+                        and not note.maybe
+                        and note.attempts is not None
+                        and not key.paused
+                        and not (key.cap and self._held(channel, note.entry.key) >= key.cap)
+                        and (queue.is_dlq or all(levels.get(t, 9) >= 1 for t in note.entry.throttles))
+                    ):
+                        raise Broken(f"{note} could go, somebody has room, and it does not; levels {levels}")
+
+    @staticmethod
+    def _held(channel: ChannelModel, key: str) -> int:
+        return sum(1 for n in channel.all_notes() if n.state == LEASED and n.entry.key == key)
+
+    def _has_room(self, queue: QueueModel, channel: ChannelModel) -> bool:
+        for consumer in self.world.model.consumers.values():
+            if consumer.ended or consumer.queue is not queue or consumer.channel != channel.name:
+                continue
+            if consumer.kind == "pull" and consumer.token in self.world.unanswered:
+                return True
+            held = sum(1 for n in self.world.model.leases.values() if n.holder == consumer.token)
+            if consumer.kind != "pull" and len(consumer.unwritten) == 0 and held < consumer.limit:
+                return True
+        return False

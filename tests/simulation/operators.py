@@ -1,0 +1,267 @@
+"""Queues come and go, and settings change while messages wait; each act predicts its own effect on the model."""
+
+from fila.v1 import admin_pb2 as admin
+from fila_server import commands
+from tests.simulation.asked import Asked
+from tests.simulation.channel_operators import ChannelOperators
+from tests.simulation.model import (
+    DELAYED,
+    DONE,
+    READY,
+    BucketModel,
+    ChannelModel,
+    Entry,
+    Note,
+    QueueModel,
+)
+from tests.simulation.oracles import Broken
+from tests.simulation.producers import FAIRNESS_KEYS, LONG_MS, THROTTLE_KEYS
+
+
+class Operators(ChannelOperators):
+    """Queues and channels come and go; settings, limits and policies change while messages wait."""
+
+    def create_queue(self) -> None:
+        world, rnd = self.world, self.random
+        name = rnd.choice(["q1", "q2", "q3"])
+        config: dict[str, int] = {
+            "visibility_ms": rnd.choice([1000, 5000, 30000]),
+            "max_attempts": rnd.choice([0, 1, 2, 3, 20]) if not world.always_cold else 20,
+            "fsync": int(rnd.random() < 0.7),
+            "max_depth": rnd.choice([0, 0, 0, 30]),
+            "dedup_window_ms": rnd.choice([1000, 300000]),
+            "ttl_to_dlq": int(rnd.random() < 0.5),
+            "retry_base_ms": rnd.choice([50, 500]),
+            "retry_cap_ms": 2000,
+            "retry_fixed": int(rnd.random() < 0.5),
+            "jitter": int(rnd.random() < 0.3),
+            "soft": rnd.choice([0, 0, LONG_MS]),
+        }
+        channels = rnd.choice([[], [], ["a"], ["a", "b"]])
+        request = admin.CreateQueueRequest(name=name, config=self._config(config, channels))
+        world.ask(
+            commands.CREATE_QUEUE,
+            request,
+            self._created,
+            self._create_answered,
+            name=name,
+            config=config,
+            channels=channels,
+            fsync=1,
+        )
+
+    @staticmethod
+    def _config(config: dict[str, int], channels: list[str]) -> admin.QueueConfig:
+        kinds = admin.RetryPolicy
+        return admin.QueueConfig(
+            visibility_timeout_ms=config["visibility_ms"],
+            max_attempts=config["max_attempts"],
+            durability=admin.DURABILITY_FSYNC if config["fsync"] else admin.DURABILITY_OS,
+            max_depth=config["max_depth"],
+            fairness_key_header="k",
+            weight_header="w",
+            cost_header="c",
+            throttle_key_headers=["t1", "t2"],
+            retry=admin.RetryPolicy(
+                kind=kinds.KIND_FIXED if config["retry_fixed"] else kinds.KIND_EXPONENTIAL,
+                base_ms=config["retry_base_ms"],
+                cap_ms=config["retry_cap_ms"],
+                jitter=0.5 if config["jitter"] and not config["retry_fixed"] else 0,
+            ),
+            dedup_window_ms=config["dedup_window_ms"],
+            ttl_to_dlq=bool(config["ttl_to_dlq"]),
+            retention=admin.Retention(soft_period_ms=config["soft"]),
+            channels=channels,
+        )
+
+    def _created(self, asked: Asked) -> None:
+        model, name = self.world.model, asked.notes["name"]
+        asked.notes["exists"] = name in model.queues
+        if asked.notes["exists"]:
+            return
+        self.world.say(f"create {name} {asked.notes['config']} {asked.notes['channels']}")
+        queue = QueueModel(name, asked.notes["config"], number=2 * asked.token)
+        for channel in asked.notes["channels"] or ["default"]:
+            queue.channels[channel] = ChannelModel(channel, queue)
+        dlq = QueueModel(f"{name}.dlq", {**asked.notes["config"], "max_depth": 0, "soft": 0}, is_dlq=True)
+        dlq.number = queue.number + 1
+        # Of its own settings a DLQ takes over two; the rest are defaults.
+        dlq.config.update(retry_base_ms=100, retry_cap_ms=60000, retry_fixed=0, jitter=1, ttl_to_dlq=0)
+        dlq.channels["default"] = ChannelModel("default", dlq)
+        queue.dlq = dlq
+        model.queues[name], model.queues[dlq.name] = queue, dlq
+
+    def _create_answered(self, asked: Asked, status: int, payload: bytes) -> None:
+        if status != (6 if asked.notes["exists"] else 0):
+            raise Broken(f"creating {asked.notes['name']} was answered {status}")
+
+    def delete_queue(self) -> None:
+        queues = [q for q in self.world.model.queues.values() if not q.is_dlq]
+        if not queues or not self._nobody_pulls():
+            return
+        name = self.random.choice(queues).name
+        self.world.ask(
+            commands.DELETE_QUEUE,
+            admin.DeleteQueueRequest(queue=name),
+            self._deleted,
+            self._expect,
+            name=name,
+            fsync=1,
+        )
+
+    def _deleted(self, asked: Asked) -> None:
+        queue = self.world.model.queues.get(asked.notes["name"])
+        asked.notes["expected"] = 0 if queue is not None else 5
+        if queue is None:
+            return
+        self.world.say(f"delete {queue.name}")
+        assert queue.dlq is not None
+        for gone in (queue, queue.dlq):
+            gone.gone = True
+            del self.world.model.queues[gone.name]
+            for channel in gone.channels.values():
+                self._forget_channel(channel)
+
+    # --- limits and policies ----------------------------------------------------------------------
+
+    def throttle(self) -> None:
+        rnd, world = self.random, self.world
+        if not self._nobody_pulls():
+            return
+        key = rnd.choice(THROTTLE_KEYS)
+        rate, burst = rnd.choice(
+            [(1.0, 1.0), (20.0, 1.0), (5.0, 3.0), (100.0, 10.0), (0.0, 2.0), (10.0, 0.0)]
+        )
+        remove = rnd.random() < 0.3
+        value = "" if remove else f"{rate},{burst}"
+        request = admin.SetConfigRequest(key=f"throttle.{key}", value=value)
+        world.ask(
+            commands.SET_CONFIG,
+            request,
+            self._throttled,
+            self._expect,
+            key=key,
+            rate=rate,
+            burst=burst,
+            remove=remove,
+            expected=0,
+            fsync=1,
+        )
+
+    def _throttled(self, asked: Asked) -> None:
+        world, key = self.world, asked.notes["key"]
+        world.say(f"throttle {asked.notes}")
+        bucket = world.model.buckets.get(key)
+        if asked.notes["remove"]:
+            world.model.buckets.pop(key, None)
+        elif bucket is None:
+            burst = asked.notes["burst"]
+            wall = world.engine.wall_ms
+            world.model.buckets[key] = BucketModel(asked.notes["rate"], burst, burst, wall, wall)
+        else:
+            bucket.refill(world.engine.wall_ms)
+            bucket.rate, bucket.burst = asked.notes["rate"], asked.notes["burst"]
+            bucket.level = min(bucket.level, bucket.burst)
+            bucket.since_ms = world.engine.wall_ms
+
+    def key_policy(self) -> None:
+        rnd, world = self.random, self.world
+        queue = self._source()
+        if queue is None or not self._nobody_pulls():
+            return
+        key = rnd.choice(FAIRNESS_KEYS)
+        request = admin.SetKeyPolicyRequest(queue=queue.name, fairness_key=key)
+        what = rnd.choice(["weight", "pause", "cap"])
+        if what == "weight":
+            request.weight = rnd.choice([0, 1, 4, 10])
+        elif what == "pause":
+            request.paused = rnd.random() < 0.4
+        else:
+            request.max_in_flight = rnd.choice([0, 0, 1, 3])
+        world.ask(
+            commands.SET_KEY_POLICY,
+            request,
+            self._policy_set,
+            self._expect,
+            name=queue.name,
+            policy=request,
+            fsync=1,
+        )
+
+    def _policy_set(self, asked: Asked) -> None:
+        queue, request = self.world.model.queues.get(asked.notes["name"]), asked.notes["policy"]
+        asked.notes["expected"] = 5 if queue is None else 0
+        if queue is None:
+            return
+        self.world.say(f"policy {request}".replace("\n", " "))
+        key = queue.key(request.fairness_key)
+        if request.HasField("weight"):
+            key.admin_weight = request.weight
+        if request.HasField("paused"):
+            key.paused = request.paused
+        if request.HasField("max_in_flight"):
+            key.cap = request.max_in_flight
+        for channel in queue.channels.values():
+            self.world.fair.reset(channel, request.fairness_key)
+
+    # --- redrive ------------------------------------------------------------------------------------
+
+    def redrive(self) -> None:
+        """All that is dead in a queue, at a quiet moment."""
+        world = self.world
+        queue = self._source()
+        if queue is None or world.always_cold:
+            return
+        world.quiet()
+        queue = world.model.queues.get(queue.name)
+        if queue is None or queue.dlq is None:
+            return
+        # A page moves no more than what is hot: have all of it read back first.
+        world.ask(
+            commands.PEEK_MESSAGES,
+            admin.PeekMessagesRequest(queue=queue.dlq.name, max_messages=1000),
+            answered=lambda *_: None,
+        )
+        world.quiet()
+        pending = list(world.model.pending(queue.dlq))
+        if not pending or len(pending) > 256:
+            return
+        request = admin.RedriveRequest(dlq_queue=queue.dlq.name, count=256)
+        world.ask(
+            commands.REDRIVE_MOVE,
+            request,
+            self._redriven,
+            self._redrive_answered,
+            queue=queue,
+            pending=pending,
+            fsync=1,
+        )
+        world.run_pass()
+
+    def _redriven(self, asked: Asked) -> None:
+        world, queue = self.world, asked.notes["queue"]
+        asked.notes["moved"] = 0
+        for note in asked.notes["pending"]:
+            channel = queue.channels.get(note.entry.source)
+            if channel is None or note.state not in (READY, DELAYED):
+                continue
+            asked.notes["moved"] += 1
+            key, weight, cost, throttles = self.producers.routed(queue, note.entry.headers)
+            entry = Entry(
+                note.entry.token, queue, note.entry.headers, key, weight, cost, throttles, id=note.entry.id
+            )
+            entry.only = channel
+            queue.log.append(entry)
+            queue.key(key).weight = weight
+            world.fair.reset(None, key)
+            note.state, note.ended_ms = DONE, world.engine.wall_ms
+            channel.add(Note(entry, channel, place=None, maybe=note.maybe))
+        world.say(f"redrive {asked.notes['moved']} of {queue.name}")
+
+    def _redrive_answered(self, asked: Asked, status: int, payload: bytes) -> None:
+        moved = asked.notes["moved"]
+        if status == 9 and moved == 0:
+            return
+        got = admin.RedriveResponse.FromString(payload).redriven if status == 0 else -1
+        if got != moved and not any(n.maybe for n in asked.notes["pending"]):
+            raise Broken(f"redrive was answered {status} and moved {got}, not {moved}")

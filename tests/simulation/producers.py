@@ -1,0 +1,217 @@
+"""Producers at random: each enqueue predicts what it does to the model."""
+
+from typing import Any
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from fila.v1 import messages_pb2 as messages
+from fila.v1 import service_pb2 as service
+from fila_server import commands
+from tests.core.driven_engine import MS
+from tests.simulation.asked import Asked
+from tests.simulation.model import (
+    DELAYED,
+    Entry,
+    Note,
+    QueueModel,
+)
+from tests.simulation.oracles import Broken
+from tests.simulation.world import World
+
+FAIRNESS_KEYS = ["ant", "bee", "cat", "dog", "elk"]
+THROTTLE_KEYS = ["mail", "sms", "push"]
+LONG_MS = 10**9
+
+
+def number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+class Producers:
+    """Enqueues in all three shapes."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.random = world.random
+
+    def routed(self, queue: QueueModel, headers: dict[str, str]) -> tuple[str, int, int, frozenset[str]]:
+        weight = number(headers.get("w", "1"))
+        cost = number(headers.get("c", "1"))
+        return (
+            headers.get("k") or "default",
+            min(1000, max(1, int(weight if weight is not None else 0))),
+            min(10**9, max(1, int(cost * 1000 + 0.5))) if cost is not None else 1000,
+            frozenset(v for name in ("t1", "t2") if (v := headers.get(name))),
+        )
+
+    def _headers(self, queue: QueueModel) -> dict[str, str]:
+        rnd = self.random
+        headers = {"k": rnd.choice(FAIRNESS_KEYS)} if rnd.random() < 0.9 else {}
+        if rnd.random() < 0.2 and not queue.config["max_depth"]:  # refused messages change no weight
+            headers["w"] = rnd.choice(["1", "2", "3", "7", "0", "x", "5000"])
+        if rnd.random() < 0.3:
+            headers["c"] = rnd.choice(["0.5", "1", "2", "3.25", "40", "-1", "huge"])
+        if rnd.random() < self.world.throttled_share:
+            headers["t1"] = rnd.choice(THROTTLE_KEYS)
+            if rnd.random() < 0.3:
+                headers["t2"] = rnd.choice(THROTTLE_KEYS)
+        return headers
+
+    def _message(self, queue: QueueModel) -> tuple[service.EnqueueMessage, Entry]:
+        world, rnd = self.world, self.random
+        world.messages += 1
+        headers = self._headers(queue)
+        key, weight, cost, throttles = self.routed(queue, headers)
+        entry = Entry(world.messages, queue, headers, key, weight, cost, throttles)
+        size = rnd.choice([0, 10, 200, 2000])
+        message = service.EnqueueMessage(payload=b"%d|" % entry.token + b"." * size, headers=headers)
+        if rnd.random() < 0.08:
+            message.options.delay_ms = rnd.choice([1, 50, 3000])
+        elif rnd.random() < 0.03:
+            at = Timestamp()
+            at.FromMilliseconds(world.engine.wall_ms + rnd.choice([-500, 700]))
+            message.options.deliver_at.CopyFrom(at)
+        if rnd.random() < 0.06:
+            message.options.ttl_ms = rnd.choice([5, 400, 5000])
+        # Under `os` a batch that meets a duplicate is answered later than its other messages are seen.
+        if rnd.random() < 0.06 and queue.config["fsync"] and not queue.config["max_depth"]:
+            message.options.dedup_key = rnd.choice("abcd")
+        return message, entry
+
+    def enqueue(self) -> None:
+        world, rnd = self.world, self.random
+        sources = [q for q in world.model.queues.values() if not q.is_dlq]
+        if not sources:
+            return
+        queue = rnd.choice(sources)
+        shape = rnd.choice([commands.ENQUEUE, commands.ENQUEUE_BATCH, commands.ENQUEUE_STREAM])
+        count = 1 if shape == commands.ENQUEUE else rnd.choice([1, 2, 5, 20])
+        pairs = [self._message(queue) for _ in range(count)]
+        items = [message for message, _ in pairs]
+        entries: list[Entry | None] = [entry for _, entry in pairs]
+        if shape != commands.ENQUEUE and rnd.random() < 0.1:  # a bad neighbour
+            items.insert(0, service.EnqueueMessage(queue="nowhere", payload=b"-1|"))
+            entries.insert(0, None)
+        request: Any
+        if shape == commands.ENQUEUE:
+            request = service.EnqueueRequest(
+                queue=queue.name, headers=items[0].headers, payload=items[0].payload
+            )
+            if items[0].HasField("options"):
+                request.options.CopyFrom(items[0].options)
+        else:
+            request = service.EnqueueBatchRequest(queue=queue.name, messages=items)
+            if shape == commands.ENQUEUE_STREAM:
+                request = service.EnqueueStreamRequest(sequence=world.messages, batch=request)
+        world.ask(
+            shape,
+            request,
+            self._enqueued,
+            self._answered,
+            name=queue.name,
+            entries=[entry for entry in entries if entry is not None],
+            items=list(zip(items, entries, strict=True)),
+            newest=world.kept.newest_id,
+            fsync=queue.config["fsync"],
+        )
+
+    def _enqueued(self, asked: Asked) -> None:
+        """Carried out: routed and accepted, to be seen when it is answered."""
+        world = self.world
+        queue = world.model.queues.get(asked.notes["name"])
+        asked.notes["queue"] = queue
+        world.say(f"enqueue {[e.token for e in asked.notes['entries']]} to {asked.notes['name']}")
+        if queue is None:
+            return
+        for message, entry in asked.notes["items"]:
+            if entry is None:
+                continue
+            entry.queue = queue
+            entry.executed_pass = world.pass_number
+            options = message.options
+            wall = world.engine.wall_ms
+            if options.HasField("deliver_at"):
+                at_ms = options.deliver_at.ToMilliseconds()
+                entry.deliver_at_ms = at_ms if at_ms > wall else 0
+            elif options.delay_ms:
+                entry.deliver_at_ms = wall + options.delay_ms
+            if options.HasField("ttl_ms"):
+                entry.expires_ms = wall + options.ttl_ms
+            entry.dedup_key = options.dedup_key
+            if entry.dedup_key:
+                first = queue.dedup.get(entry.dedup_key)
+                if first is not None and first[1] > wall:
+                    entry.first = first[0]
+                    continue
+                queue.dedup[entry.dedup_key] = (entry, wall + queue.config["dedup_window_ms"])
+            queue.key(entry.key).weight = entry.weight
+
+    def _answered(self, asked: Asked, status: int, payload: bytes) -> None:
+        queue = asked.notes["queue"]
+        results: list[tuple[int, str, int]]
+        if asked.kind == commands.ENQUEUE:
+            one = service.EnqueueResponse.FromString(payload) if status == 0 else service.EnqueueResponse()
+            results = [(status, one.message_id, one.offset)]
+        else:
+            kind = (
+                service.EnqueueBatchResponse
+                if asked.kind == commands.ENQUEUE_BATCH
+                else service.EnqueueStreamResponse
+            )
+            if status:
+                raise Broken(f"a batch was refused as a whole: {status}")
+            results = [(r.error.code, r.message_id, r.offset) for r in kind.FromString(payload).results]
+        if len(results) != len(asked.notes["items"]):
+            raise Broken(f"{len(results)} results for {len(asked.notes['items'])} messages")
+        phase = 9 if asked.executed_pass == self.world.pass_number else 0
+        for (message, entry), (code, message_id, offset) in zip(asked.notes["items"], results, strict=True):
+            if entry is None:
+                if code != 5:
+                    raise Broken(f"a message to a queue that is not there was answered {code}")
+            elif code == 0:
+                self._stored(entry, queue, message_id, offset, asked, phase)
+            elif not (code == 5 and (queue is None or queue.gone)) and not (
+                code == 8 and queue.config["max_depth"]
+            ):
+                raise Broken(f"message {entry.token} was refused: {code}, {message.options}")
+            elif queue is not None and queue.dedup.get(entry.dedup_key, (None, 0))[0] is entry:
+                del queue.dedup[entry.dedup_key]
+
+    def _stored(
+        self, entry: Entry, queue: QueueModel | None, message_id: str, offset: int, asked: Asked, phase: int
+    ) -> None:
+        world = self.world
+        if queue is None:
+            raise Broken(f"message {entry.token} was stored in a queue that is not there")
+        first = entry.first
+        if first is not None:
+            if first.id and first.id != message_id:
+                raise Broken(f"dedup of {entry.token}: {message_id}, the first one is {first.id}")
+            return
+        if entry.dedup_key in queue.ghost_keys and message_id <= asked.notes["newest"]:
+            queue.dedup.pop(entry.dedup_key, None)
+            return  # the first one's answer was lost
+        world.check_synced(asked)
+        entry.id, entry.offset = message_id, offset
+        world.kept.stored(entry, asked.notes["newest"])
+        if queue.gone:
+            return
+        queue.log.append(entry)
+        for channel in queue.channels.values():
+            if channel.name in entry.excluded or offset < channel.start:
+                continue
+            note = Note(entry, channel, maybe=channel.name in entry.fuzzy)
+            if entry.deliver_at_ms:
+                note.state, note.due_ms = DELAYED, (entry.deliver_at_ms, entry.deliver_at_ms)
+                note.delayed_at_ms = world.engine.mono_ns // MS
+            else:
+                place = (world.pass_number, phase, offset)
+                note.place = None if world.pass_number <= channel.unordered_until or note.maybe else place
+            channel.add(note)
+
+
+def status_of(payload: bytes) -> messages.ItemStatus:
+    return messages.ItemStatus.FromString(payload)
