@@ -160,8 +160,8 @@ class FairShare:
         for one, other in combinations(sorted(keys), 2):
             difference = self._difference(channel, one, other)
             drift = self.windows.setdefault((id(channel), one, other), [difference, difference])
-            drift[0] = min(window[0], difference)
-            drift[1] = max(window[1], difference)
+            drift[0] = min(drift[0], difference)
+            drift[1] = max(drift[1], difference)
             self._judge(channel, one, other, drift)
 
     def _difference(self, channel: ChannelModel, one: str, other: str) -> float:
