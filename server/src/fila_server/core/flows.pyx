@@ -11,11 +11,12 @@ from fila_server.core.buffer cimport must_malloc
 from fila_server.core.drr cimport Turn, ring_join, ring_leave, ring_park, ring_rejoin, ring_reweigh
 from fila_server.core.frames cimport entry_of, share_of
 from fila_server.core.heap cimport HeapNode, heap_insert, heap_remove
+from fila_server.core.lines cimport claim_begins, claim_ends, line_drop_if_empty, line_join, line_leave
 from fila_server.core.maps cimport map64_free, map64_get, map64_init, map64_put, map64_remove
 from fila_server.core.state cimport (
     Line, NOT_PARKED, PARKED_CAPPED, PARKED_PAUSED, PARKED_THROTTLED, Subqueue, Subqueues, ThrottleSet,
 )
-from fila_server.core.throttle cimport set_release, throttle_key_drop_if_idle
+from fila_server.core.throttle cimport set_release
 from fila_server.core.timers cimport timer_cancel, timer_set
 from fila_server.core.waits cimport channel_room, waits_begin, waits_end, waits_note
 
@@ -94,7 +95,7 @@ cdef void _stand_down(Core* core, Flow* flow) noexcept nogil:
     cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
     while sub != NULL:
         if sub.line != NULL:
-            _line_leave(core, sub)
+            line_leave(core, sub)
             subqueue_rank(sub)
         sub = sub.sibling
     sub = flow.subqueues.first if flow.subqueues != NULL else NULL
@@ -163,7 +164,7 @@ cdef void subqueue_free(Core* core, Subqueue* sub) noexcept nogil:
     if sub.node.in_heap:
         flow.subqueues.eligible = heap_remove(flow.subqueues.eligible, &sub.node)
     if sub.line != NULL:
-        _line_leave(core, sub)
+        line_leave(core, sub)
     _clear_woken(core, sub)
     if sub.sibling != NULL:
         sub.sibling.sibling_prev = sub.sibling_prev
@@ -196,106 +197,6 @@ cdef void subqueue_rank(Subqueue* sub) noexcept nogil:
 
 # --- buckets and their lines ---------------------------------------------------------------
 
-cdef void _line_join(Core* core, Subqueue* sub, ThrottleKey* bucket, bint front) noexcept nogil:
-    cdef Channel* channel = sub.flow.channel
-    cdef Line* line = bucket.lines
-    cdef Line* last = NULL
-    while line != NULL and line.channel != channel:
-        last = line
-        line = line.next
-    if line == NULL:
-        line = <Line*> must_malloc(sizeof(Line))
-        memset(line, 0, sizeof(Line))
-        line.bucket = bucket
-        line.channel = channel
-        if last == NULL:
-            bucket.lines = line
-        else:
-            last.next = line
-    if sub.node.in_heap:
-        sub.flow.subqueues.eligible = heap_remove(sub.flow.subqueues.eligible, &sub.node)
-    sub.line = line
-    if front:
-        sub.prev = NULL
-        sub.next = line.head
-        if line.head != NULL:
-            line.head.prev = sub
-        else:
-            line.tail = sub
-        line.head = sub
-    else:
-        sub.next = NULL
-        sub.prev = line.tail
-        if line.tail != NULL:
-            line.tail.next = sub
-        else:
-            line.head = sub
-        line.tail = sub
-    waits_note(core, sub.flow)
-    sub.flow.held += sub.count
-    line.count += 1
-    bucket.waiting += 1
-    bucket.held += 1
-
-
-cdef void _line_drop_if_empty(Core* core, Line* line) noexcept nogil:
-    cdef ThrottleKey* bucket = line.bucket
-    cdef Line* before = bucket.lines
-    if line.count or line.woken:
-        return
-    if before == line:
-        bucket.lines = line.next
-    else:
-        while before.next != line:
-            before = before.next
-        before.next = line.next
-    free(line)
-    throttle_key_drop_if_idle(core, bucket)
-
-
-cdef void _line_leave(Core* core, Subqueue* sub) noexcept nogil:
-    cdef Line* line = sub.line
-    if sub.prev != NULL:
-        sub.prev.next = sub.next
-    else:
-        line.head = sub.next
-    if sub.next != NULL:
-        sub.next.prev = sub.prev
-    else:
-        line.tail = sub.prev
-    sub.next = sub.prev = NULL
-    sub.line = NULL
-    waits_note(core, sub.flow)
-    sub.flow.held -= sub.count
-    line.count -= 1
-    line.bucket.waiting -= 1
-    _line_drop_if_empty(core, line)
-
-
-cdef void _claim_begins(Line* line) noexcept nogil:
-    cdef Channel* channel = line.channel
-    line.woken += 1
-    if line.woken > 1:
-        return
-    line.next_woken = channel.woken_lines
-    line.prev_woken = NULL
-    if channel.woken_lines != NULL:
-        channel.woken_lines.prev_woken = line
-    channel.woken_lines = line
-
-
-cdef void _claim_ends(Line* line) noexcept nogil:
-    line.woken -= 1
-    if line.woken:
-        return
-    if line.next_woken != NULL:
-        line.next_woken.prev_woken = line.prev_woken
-    if line.prev_woken != NULL:
-        line.prev_woken.next_woken = line.next_woken
-    else:
-        line.channel.woken_lines = line.next_woken
-
-
 cdef void _clear_woken(Core* core, Subqueue* sub) noexcept nogil:
     """The token that woke this sub-queue is used, or is somebody else's again."""
     cdef Line* line = sub.woken_by
@@ -304,11 +205,11 @@ cdef void _clear_woken(Core* core, Subqueue* sub) noexcept nogil:
         return
     bucket = line.bucket
     sub.woken_by = NULL
-    _claim_ends(line)
+    claim_ends(line)
     if bucket.waiting:
         bucket_wake(core, bucket)
     # Others' waiting keeps the bucket, never this line: its channel may be deleted before they are served.
-    _line_drop_if_empty(core, line)
+    line_drop_if_empty(core, line)
 
 
 cdef ThrottleKey* _refusing(Core* core, Subqueue* sub) noexcept nogil:
@@ -351,7 +252,7 @@ cdef Slot* flow_next(Core* core, Flow* flow) noexcept nogil:
             return sub.fifo.head
         # It had waited its turn here already: back to the front, not to the end.
         was_woken = sub.woken_by != NULL and sub.woken_by.bucket == bucket
-        _line_join(core, sub, bucket, was_woken)
+        line_join(core, sub, bucket, was_woken)
         _clear_woken(core, sub)
         if bucket_has(&bucket.bucket):
             bucket_wake(core, bucket)
@@ -450,8 +351,8 @@ cdef void bucket_wake(Core* core, ThrottleKey* bucket) noexcept nogil:
 cdef void _wake_first(Core* core, Line* line) noexcept nogil:
     cdef Subqueue* sub = line.head
     cdef Flow* flow = sub.flow
-    _claim_begins(line)                         # first, so that leaving can't drop the line
-    _line_leave(core, sub)
+    claim_begins(line)                         # first, so that leaving can't drop the line
+    line_leave(core, sub)
     sub.woken_by = line
     subqueue_rank(sub)
     if not flow.joined:

@@ -285,7 +285,6 @@ cdef void _list_queues(Core* core, Command* command) noexcept nogil:
         put_number_field(&inner, 4, consumers)
         put_nested(&b, 1, &inner)
     buffer_free(&inner)
-    put_number_field(&b, 2, 1)
     answer(core, command.token, OK, &b, False)
 
 
