@@ -85,7 +85,7 @@ cdef Lease* _find(Core* core, Channel* channel, bint has_id, uint64_t high, uint
         channel.queue.counters.stale_acks += 1
         v[0] = _verdict(
             FAILED_PRECONDITION, b"LEASE_LOST",
-            b"lease_id: the message is not held under this lease any more; it was given out again or is waiting")
+            b"lease_id: the message is not held under this lease any more; it was settled, given out again, or waits")
     else:
         v[0] = _verdict(
             NOT_FOUND, b"MESSAGE_NOT_FOUND",

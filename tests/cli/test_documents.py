@@ -1,0 +1,61 @@
+"""Every `fila` command that a page shows is one the command line understands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from fila_cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs/tutorials").glob("*.md")),
+]
+
+
+def _commands() -> list[tuple[str, str]]:
+    found = []
+    for page in PAGES:
+        for block in re.findall(r"^```(?:sh|console)\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+            lines = block.replace("\\\n", " ").splitlines()
+            found += [(page.name, line.removeprefix("$ ")) for line in lines]
+    return [(page, line) for page, line in found if line.startswith("fila ")]
+
+
+def _words(line: str) -> list[str]:
+    """The command's own words, up to a pipe, a redirection or a comment."""
+    words = shlex.split(line, comments=True)
+    ends = [i for i, word in enumerate(words) if word[0:1] in ("|", "<", ">", "&", ";")]
+    return words[1 : min(ends, default=len(words))]
+
+
+def _understand(command: click.Command, words: list[str], parent: click.Context | None = None) -> None:
+    context = command.make_context(command.name, list(words), parent=parent)
+    if isinstance(command, click.Group):
+        rest = [*context._protected_args, *context.args]
+        _, inner, rest = command.resolve_command(context, rest)
+        assert inner is not None
+        _understand(inner, rest, context)
+
+
+def test_the_pages_show_commands():
+    assert len(_commands()) > 20
+
+
+@pytest.mark.parametrize(("page", "line"), _commands())
+def test_a_command_on_a_page_is_understood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str, line: str
+):
+    monkeypatch.chdir(tmp_path)
+    words = _words(line)
+    for word in words:
+        if word.startswith("@"):
+            Path(word[1:]).write_text("-- a script of the reader's")
+
+    _understand(main.fila, words)
