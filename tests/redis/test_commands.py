@@ -49,7 +49,7 @@ async def test_set_makes_a_queue_with_only_the_named_channel_and_a_days_hard_ret
 async def test_set_of_an_existing_queue_is_qae_unless_nx_asks_for_what_is_missing(
     orders: RawClient, engine: ModelEngine
 ):
-    assert_error(await orders("SET", "orders", "audit"), "QAE")
+    assert_error(await orders("SET", "orders", "audit"), "QAE", "SETNX")
     assert await orders("SET", "orders", "audit", "nx") == Status("OK")
     assert await orders("SETNX", "orders", "audit") == Status("OK")
     assert await orders("SETNX", "fresh", "mail") == Status("OK")

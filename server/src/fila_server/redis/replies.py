@@ -28,6 +28,12 @@ _PREFIX_BY_REASON = {
     errors.QueueExists.reason: "QAE",
     errors.ChannelExists.reason: "CAE",
 }
+# What to do next, where the broker's own advice names calls that this protocol does not have.
+_NEXT_BY_REASON = {
+    errors.QueueNotFound.reason: "SETNX queue channel makes both",
+    errors.ChannelNotFound.reason: "SETNX queue channel makes it",
+    errors.QueueExists.reason: "SETNX queue channel adds a channel to it",
+}
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 
@@ -48,6 +54,8 @@ def status_reply(code: int, message: str, reason: str) -> bytes:
     prefix = _PREFIX_BY_REASON.get(reason)
     if prefix is None:
         prefix = "IPA" if code == errors.INVALID_ARGUMENT else "ERR"
+    if (step := _NEXT_BY_REASON.get(reason)) is not None:
+        message = f"{message.partition(';')[0]}; {step}"
     return error_reply(prefix, message)
 
 
