@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -50,6 +51,7 @@ class Load:
         """Queues that come and go: None where there is none; a name is missing while nobody knows."""
         self.doubtful: dict[str, list[QueueBook | None]] = {}
         self.generation = 0
+        self.sequences = itertools.count(1)  # of acks; no two of a session may be one
         self.service: Any = None
         self.admin: Any = None
 
@@ -223,7 +225,7 @@ class Load:
         self.random.shuffle(leases)
         acks, nacks = leases[: len(leases) * 3 // 4], leases[len(leases) * 3 // 4 :: 2]
         if acks:
-            sequence = len(self.witness.lease_ids) * 2 + 1
+            sequence = next(self.sequences)
             asked[sequence] = [held.pop(lease) for lease in acks]
             for copy in asked[sequence]:
                 copy.asked = True
@@ -231,7 +233,7 @@ class Load:
         if nacks:
             for lease in nacks:
                 held.pop(lease)
-            await call.write(Session(nack={"sequence": 2, "lease_ids": nacks, "error": "not today"}))
+            await call.write(Session(nack={"sequence": 0, "lease_ids": nacks, "error": "not today"}))
 
     def _settled(self, copies: list[Copy], settled: Any, held: dict[int, Copy]) -> None:
         # A lease lost meanwhile (expired, gone to the dead letters) leaves it open what became of it.
