@@ -75,7 +75,7 @@ def test_delays_leases_pauses_attempts_and_bucket_levels_outlive_a_restart(
 ) -> None:
     first = start_server()
     config = admin_pb2.QueueConfig(
-        fairness_key_header="key", throttle_key_headers=["to"], visibility_timeout_ms=3_000
+        fairness_key_header="key", throttle_key_headers=["to"], visibility_timeout_ms=6_000
     )
     first.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="orders", config=config))
     # Empty for the rest of this test: one token in a hundred seconds.
@@ -87,10 +87,10 @@ def test_delays_leases_pauses_attempts_and_bucket_levels_outlive_a_restart(
     _enqueue(first, "orders", {"payload": b"leased"}, {"payload": b"failed"}, {"payload": b"acked"})
     _enqueue(first, "orders", {"payload": b"paused", "headers": {"key": "paused"}})
     began_s = time.monotonic()
-    _enqueue(first, "orders", {"payload": b"delayed", "options": {"delay_ms": 2_000}})
+    _enqueue(first, "orders", {"payload": b"delayed", "options": {"delay_ms": 4_500}})
     held = {message.payload: message for message in _lease(first, "orders")}
     assert set(held) == {b"slow", b"leased", b"failed", b"acked"}
-    first.service.Nack(service_pb2.NackRequest(**_settle(held[b"failed"], error="no", delay_ms=1_500)))
+    first.service.Nack(service_pb2.NackRequest(**_settle(held[b"failed"], error="no", delay_ms=4_000)))
     first.service.Ack(service_pb2.AckRequest(**_settle(held[b"acked"])))
     first.stop(number)
 
@@ -101,14 +101,14 @@ def test_delays_leases_pauses_attempts_and_bucket_levels_outlive_a_restart(
     [delayed] = _lease(second, "orders", wait_ms=10_000)
     assert (failed.payload, failed.metadata.attempt_count) == (b"failed", 1)
     assert (delayed.payload, delayed.metadata.attempt_count) == (b"delayed", 0)
-    assert time.monotonic() - began_s >= 1.9
+    assert time.monotonic() - began_s >= 4.4
     resume = admin_pb2.SetKeyPolicyRequest(queue="orders", fairness_key="paused", paused=False)
     second.admin.SetKeyPolicy(resume)
     assert [message.payload for message in _lease(second, "orders", wait_ms=2_000)] == [b"paused"]
-    # The slow ones' leases are over in three seconds; that is a failure, and their bucket is still empty.
+    # The slow ones' leases are over in six seconds; that is a failure, and their bucket is still empty.
     leases = {m.metadata.lease_id for m in [*held.values(), failed, delayed]}
     assert len(leases) == len(held) + 2 or len(held) == 4
-    while time.monotonic() - began_s < 4.5:
+    while time.monotonic() - began_s < 7.0:
         assert not [m for m in _lease(second, "orders") if m.payload == b"slow"]
         time.sleep(0.3)
     assert second.stop() == 0
@@ -189,12 +189,14 @@ async def test_a_consumer_process_that_is_stopped_loses_its_leases_and_nothing_e
     server: RunningServer, service: Any, tmp_path: Path
 ) -> None:
     """SIGSTOP: its connection stays up, nobody reads, nobody acks."""
-    _create(server, "shared", visibility_timeout_ms=1_000)
+    # Its buffers go on taking what the broker writes, so it gets its turn again and again: few at a time, soon back.
+    retry = {"kind": "KIND_FIXED", "base_ms": 1, "cap_ms": 1}
+    _create(server, "shared", visibility_timeout_ms=1_000, retry=retry)
     script = (
         "import sys, grpc\n"
         "from fila.v1 import service_pb2, service_pb2_grpc\n"
         "stub = service_pb2_grpc.FilaServiceStub(grpc.insecure_channel(sys.argv[1]))\n"
-        "request = service_pb2.ConsumeRequest(queue='shared', max_in_flight=50)\n"
+        "request = service_pb2.ConsumeRequest(queue='shared', max_in_flight=10)\n"
         "for message in stub.Consume(request):\n"
         "    print(message.message.id, flush=True)\n"
     )
@@ -212,7 +214,7 @@ async def test_a_consumer_process_that_is_stopped_loses_its_leases_and_nothing_e
 
         seen: dict[str, int] = {}
         call = service.Consume(service_pb2.ConsumeRequest(queue="shared", max_batch=100))
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(40):
             while len(seen) < 100:
                 response = await call.read()
                 for message in response.messages:
