@@ -15,7 +15,7 @@ from fila_server.core.failure cimport owed_close, owed_open, slot_fail
 from fila_server.core.flows cimport channel_activate
 from fila_server.core.frames cimport directory_find_id, frame_id, frame_of, share_find, share_of
 from fila_server.core.maps cimport map64_get
-from fila_server.core.queues cimport channel_need
+from fila_server.core.queues cimport channel_find
 from fila_server.core.records cimport lease_extension_put
 from fila_server.core.waits cimport channel_room
 from fila_server.core.state cimport Channel, DONE, Delivery, Frame, LEASED, Lease, Queue, Share, Slot
@@ -131,7 +131,7 @@ cdef void settle(Core* core, Command* command) noexcept nogil:
         answer_no_queue(core, command)
         return
     name = fields.text[3 if command.kind == ACK else (4 if command.kind == NACK else 2)]
-    channel = channel_need(core, queue, name)
+    channel = channel_find(queue, name)
     if channel == NULL:
         answer_no_channel(core, command)
         return
