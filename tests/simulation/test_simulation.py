@@ -9,7 +9,9 @@ from tests.simulation.simulate import simulate
 SEEDS_EVERY_TIME = 30
 SEEDS_SOAK = 3000
 # Reproduced, not yet explained: the core or the model is wrong there. Each is to be shrunk and struck off.
-UNEXPLAINED = frozenset({5, 24, 25, 30, 47, 54, 56, 59, 102, 105, 110, 124, 126, 130})
+UNEXPLAINED = frozenset(
+    {5, 25, 30, 54, 56, 59, 63, 65, 66, 73, 89, 96, 102, 105, 124, 126, 130, 142, 146, 150, 156, 160, 165, 170}
+)
 
 
 def seeds() -> list[int]:
