@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 import structlog
@@ -35,6 +35,9 @@ from fila_server.scripting import start_with_hooks
 from fila_server.settings import Address, Config
 from fila_server.telemetry.series import HookReading
 from fila_server.telemetry.service import Telemetry
+
+if TYPE_CHECKING:
+    from fila_server.scheduler_thread import Engine as CompiledEngine
 
 log = structlog.get_logger("fila_server.main")
 
@@ -116,7 +119,7 @@ def run(settings: Config) -> None:
 def open_engine(settings: Config) -> Engine:
     """Lock, open and recover the data directory."""
     try:
-        from fila_server.scheduler_thread import Engine as CompiledEngine
+        from fila_server import scheduler_thread
     except ImportError as error:
         raise errors.StartError(f"the compiled core cannot be loaded ({error}). Run `make build`") from error
     data_dir = settings.server.data_dir
@@ -124,9 +127,24 @@ def open_engine(settings: Config) -> Engine:
         Path(data_dir).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise errors.DataDirUnwritable(data_dir, error.strerror or str(error)) from error
+    engine = _open_once(scheduler_thread.Engine, settings)
+    report = engine.open_report()
+    _report_losses(report, data_dir)
+    if report.get("damaged_blocks"):
+        # A damaged block would stop the engine at the next compaction that meets it. Opening again
+        # copies the store without it (core/salvage.pyx), now rather than in the middle of the day.
+        log.warning("store.copied_without_damage", data_dir=data_dir)
+        engine.close()
+        engine = _open_once(scheduler_thread.Engine, settings)
+        _report_losses(engine.open_report(), data_dir)
+    return engine
+
+
+def _open_once(compiled_engine: type[CompiledEngine], settings: Config) -> CompiledEngine:
+    data_dir = settings.server.data_dir
     started_ns = time.monotonic_ns()
     try:
-        engine: Engine = CompiledEngine(
+        engine = compiled_engine(
             data_dir,
             settings.engine_settings(),
             mono_ns=started_ns,
@@ -141,7 +159,6 @@ def open_engine(settings: Config) -> Engine:
             f"data directory {data_dir} cannot be opened: {detail}. Check the disk, or restore a copy"
         ) from error
     log.info("store.recovered", data_dir=data_dir, took_ms=(time.monotonic_ns() - started_ns) // 1_000_000)
-    _report_losses(engine.open_report(), data_dir)
     return engine
 
 

@@ -16,7 +16,7 @@ cdef struct Hour:                   # the last hour in twelve parts, see waits.p
 
 cdef struct CoreCounters:
     uint64_t passes, epochs, syncs, commands, frames_in, messages_in, refused
-    uint64_t lost_ranges, lost_messages, loads, loads_bytes, evictions, rewrites, stalls
+    uint64_t lost_ranges, damaged_blocks, lost_messages, loads, loads_bytes, evictions, rewrites, stalls
     uint64_t latency[32]            # enqueue to delivery, by the bit length of the milliseconds
     uint64_t refused_by[32]         # by wire.Refused
     uint64_t malformed              # frames refused whole at the door; counted there, under the GIL

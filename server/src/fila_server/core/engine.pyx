@@ -465,6 +465,7 @@ cdef class CoreEngine:
         cdef Core* core = self.core
         return {
             "records_lost": core.store.wal.records_lost, "lost_ranges": core.counters.lost_ranges,
+            "damaged_blocks": core.counters.damaged_blocks,
             "salvaged_records": core.store.salvage.records, "salvage_gaps": core.store.salvage.gaps,
             "salvage_tables_lost": core.store.salvage.tables_lost, "contents_healed_bytes": core.store.healed_bytes,
             "contents_rebuilt": int(core.store.rebuilt),

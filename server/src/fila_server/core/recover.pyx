@@ -381,10 +381,10 @@ cdef void _place(Core* core, Channel* channel) noexcept nogil:
 
 cdef int _gaps(Core* core, DamageScan* scan) noexcept nogil:
     """Damaged blocks were stepped over: counted, or the end of it where the owner wants that."""
-    cdef bint damaged = scan.gaps > 0
     core.counters.lost_ranges += <uint64_t> scan.gaps
+    core.counters.damaged_blocks += <uint64_t> scan.gaps
     damage_scan_end(scan)
-    if damaged and core.stop_on_damage:
+    if scan.gaps > 0 and core.stop_on_damage:
         return store_failed(
             &core.error, STORE_DAMAGED,
             "the data directory is damaged; restore it from a copy, or start with storage.on_damage = \"start\" to go on with what can be read (%s)",
