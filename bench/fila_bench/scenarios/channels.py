@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 
+import grpc
+
+from fila.v1 import service_pb2, service_pb2_grpc
 from fila_bench.admin import Admin
 from fila_bench.load import Load
 from fila_bench.plan import ConsumerPlan, Counter, ProducerPlan
@@ -15,6 +19,7 @@ from fila_bench.server import Server
 
 _LONG_S = 600
 _SETTLE_S = 5
+_DELAYED_EVERY_S = 0.02
 
 
 @benchmark("channels", "enqueue throughput with 1, 2, 4 and 8 channels")
@@ -60,22 +65,43 @@ def seek(budget: Budget) -> Iterator[Finding]:
 
 @benchmark("disk", "10,000,000 messages through a queue with about 1,000 pending: disk and memory at the end")
 def disk(budget: Budget) -> Iterator[Finding]:
+    for delayed in (0, 1_000):
+        yield _disk(budget, delayed)
+
+
+def _enqueue_delayed(address: str, count: int, done: threading.Event) -> None:
+    """One message at a time among the others, delayed for an hour: each alone in a frame of done ones."""
+    with grpc.insecure_channel(address) as channel:
+        service = service_pb2_grpc.FilaServiceStub(channel)
+        options = service_pb2.EnqueueOptions(delay_ms=3_600_000)
+        for _ in range(count):
+            service.Enqueue(service_pb2.EnqueueRequest(queue=QUEUE, payload=bytes(1024), options=options))
+            if done.wait(_DELAYED_EVERY_S):
+                return
+
+
+def _disk(budget: Budget, delayed: int) -> Finding:
     count = budget.message_count * 10
+    done = threading.Event()
     with Server(durability="os") as server:
         with Admin(server.address) as admin:
             admin.create(QUEUE, fairness_key_header="tenant")
         plan = ProducerPlan(
             address=server.address, queue=QUEUE, message_count=count, window_frames=4, backlog_max=1_000
         )
+        pins = threading.Thread(target=_enqueue_delayed, args=(server.address, delayed, done))
+        pins.start()
         with Load([plan], [ConsumerPlan(address=server.address, queue=QUEUE)]) as load:
             load.wait_for(Counter.ACKED, count // 10, timeout_s=_LONG_S)
             early = server.resident_bytes()
             load.wait_for(Counter.ACKED, count, timeout_s=_LONG_S)
             late = server.resident_bytes()
+        done.set()
+        pins.join()
         time.sleep(_SETTLE_S)
-        yield Finding(
+        return Finding(
             benchmark="disk",
-            case=f"disk after {count:,} messages of 1 KB",
+            case=f"disk after {count:,} messages of 1 KB, {delayed:,} more delayed",
             value=server.disk_bytes() / 1e6,
             unit="MB",
             details={"RSS after a tenth, MB": early / 1e6, "RSS at the end, MB": late / 1e6},
