@@ -7,6 +7,10 @@ is missing the test is skipped at home and fails in CI: a skipped test is not a 
 import importlib.util
 import os
 import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -23,7 +27,25 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     missing = [need for need in needs if _is_missing(need)]
     if not missing:
         return
-    reason = f"{', '.join(missing)} not found: make setup installs it"
+    _do_without(f"{', '.join(missing)} not found: make setup installs it, or says what to install")
+
+
+def _do_without(reason: str) -> NoReturn:
     if os.environ.get("CI"):
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A disk of its own, `SMALL_DISK_BYTES` of the test's module large; only root may mount one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    size = f"size={request.module.SMALL_DISK_BYTES}"
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        _do_without("a small disk cannot be mounted here: root may")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)

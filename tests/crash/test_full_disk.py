@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,26 +20,12 @@ from tests.e2e.conftest import RunningServer, StartServer
 pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(120)]
 
 MIB = 1 << 20
-DISK_BYTES = 420 * MIB
+SMALL_DISK_BYTES = 420 * MIB
 SETTINGS = {
     "FILA_STORAGE__MIN_FREE_BYTES": str(128 * MIB),
     "FILA_STORAGE__BALLAST_BYTES": str(32 * MIB),
     "FILA_STORAGE__WAL_BYTES_MAX": str(48 * MIB),
 }
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    size = f"size={DISK_BYTES}"
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(folder)], capture_output=True, check=False
-    )
-    if mounted.returncode != 0:
-        pytest.skip("a small disk cannot be mounted here: root may")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def _eventually(happens: Callable[[], Any], within_s: float = 20.0) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shutil
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -138,9 +137,7 @@ async def test_redis_benchmark_pushes_with_pipelines(
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)  # the first build fetches modules
-@pytest.mark.skipif(
-    shutil.which("go") is None, reason="Go 1.26 is not installed, and no distribution has it yet"
-)
+@pytest.mark.needs("go")
 async def test_go_redis_works_unchanged(server: redis_server.Server, run: RunProgram, tmp_path: Path):
     program = tmp_path / "goredis"
     await run("go", "-C", str(Path(__file__).parent / "go_redis"), "build", "-o", str(program), ".")
