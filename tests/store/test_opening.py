@@ -1,6 +1,8 @@
 """A data directory is taken, checked and given back; each way a start goes wrong has its own status and advice."""
 
 import os
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -60,15 +62,26 @@ def test_a_file_in_the_place_of_the_directory_is_not_writable(tmp_path: Path) ->
     assert refusal.value.status == UNWRITABLE
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_directory_is_not_writable(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    """A directory nobody can write: for root, whom no mode keeps out, a disk mounted so."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    if os.geteuid() == 0:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,size=1m", "tmpfs", str(folder)], check=True)
+        yield folder
+        subprocess.run(["umount", str(folder)], check=True)
+        return
+    folder.chmod(0o500)
+    yield folder
+    folder.chmod(0o700)
 
+
+def test_a_read_only_directory_is_not_writable(read_only: Path) -> None:
     with pytest.raises(StoreRefused, match="check its owner and mode") as refusal:
-        StoreProbe(str(tmp_path))
+        StoreProbe(str(read_only))
 
     assert refusal.value.status == UNWRITABLE
-    tmp_path.chmod(0o700)
 
 
 def test_a_newer_format_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
