@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fila_cli.values import DURATION, RETRY, SIZE, SOURCE, WEIGHT, Retry, duration_text, size_text
+from fila_cli.values import DURATION, RETRY, SIZE, SOME_TIME, SOURCE, WEIGHT, Retry, duration_text, size_text
 
 if TYPE_CHECKING:
     from fila.v1.admin_pb2 import Durability, QueueConfig, RetryPolicy
@@ -77,7 +77,10 @@ SETTINGS = (
         "When on_enqueue fails: route by the flags above, or hold the message until the hook works",
     ),
     Setting(
-        "--visibility-timeout", "visibility_timeout_ms", DURATION, "How long a delivery is leased, 1s to 12h"
+        "--visibility-timeout",
+        "visibility_timeout_ms",
+        SOME_TIME,
+        "How long a delivery is leased, 1s to 12h, default 30s",
     ),
     Setting(
         "--max-attempts",
@@ -113,7 +116,12 @@ SETTINGS = (
         SIZE,
         "Drop the oldest messages beyond this, done or not",
     ),
-    Setting("--dedup-window", "dedup_window_ms", DURATION, "How long a dedup key is remembered"),
+    Setting(
+        "--dedup-window",
+        "dedup_window_ms",
+        SOME_TIME,
+        "How long a dedup key is remembered, up to 24h, default 5m",
+    ),
     Setting(
         "--ttl-to-dlq/--no-ttl-to-dlq", "ttl_to_dlq", None, "Messages whose time is over become dead letters"
     ),

@@ -44,6 +44,18 @@ class Duration(click.ParamType[int]):
         return math.ceil(ms)
 
 
+class LongerThanNothing(Duration):
+    """A duration for which the wire takes 0 as "not given": a 0 that somebody typed must not become the default."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        ms = super().convert(value, param, ctx)
+        if ms == 0:
+            self.fail(
+                "must be longer than 0; for the default, leave it out (update: use --reset)", param, ctx
+            )
+        return ms
+
+
 class Size(click.ParamType[int]):
     """`64kb`, `16mb`, `1gb`, or plain bytes; units are powers of 1024."""
 
@@ -139,8 +151,8 @@ class RetryType(click.ParamType[Retry]):
                 jitter = math.nan
             if not 0 <= jitter <= 1:
                 self.fail(f"jitter must be from 0 to 1, not {jitter_text!r}", param, ctx)
-        cap_ms = DURATION.convert(cap, param, ctx) if has_cap else None
-        return Retry(kind, DURATION.convert(base, param, ctx), cap_ms, jitter)
+        cap_ms = SOME_TIME.convert(cap, param, ctx) if has_cap else None
+        return Retry(kind, SOME_TIME.convert(base, param, ctx), cap_ms, jitter)
 
 
 class Moment(click.ParamType[datetime]):
@@ -175,7 +187,8 @@ class Position(click.ParamType["int | datetime | str"]):
         return MOMENT.convert(value, param, ctx)
 
 
-DURATION, SIZE, PAIR, WEIGHT, SOURCE = Duration(), Size(), Pair(), Weight(), Source()
+DURATION, SOME_TIME = Duration(), LongerThanNothing()
+SIZE, PAIR, WEIGHT, SOURCE = Size(), Pair(), Weight(), Source()
 RETRY, MOMENT, POSITION = RetryType(), Moment(), Position()
 
 

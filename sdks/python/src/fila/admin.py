@@ -28,9 +28,9 @@ class RetrySettings(TypedDict, total=False):
 
     kind: Literal["exponential", "fixed"]
     base_ms: int
-    """The first delay."""
+    """The first delay; 0 for the default, 100."""
     cap_ms: int
-    """The longest delay."""
+    """The longest delay; 0 for the default, 60,000 or base_ms, whichever is longer."""
     jitter: float
     """The part of the delay that is random, 0 to 1."""
 
@@ -52,7 +52,7 @@ class QueueSettings(TypedDict, total=False):
     on_failure_script: str
     """Lua source that defines on_failure(msg)."""
     visibility_timeout_ms: int
-    """How long a delivery is leased: 1,000 to 43,200,000, default 30,000."""
+    """How long a delivery is leased: 1,000 to 43,200,000; 0 for the default, 30,000."""
     max_attempts: int
     """Failures after which a message becomes a dead letter; default 20, 0 for no cap."""
     durability: Literal["fsync", "os"]
@@ -78,7 +78,7 @@ class QueueSettings(TypedDict, total=False):
     channels: Sequence[str]
     """Channels to make with the queue; only when it is created."""
     dedup_window_ms: int
-    """How long a dedup_key is remembered; default 300,000."""
+    """How long a dedup_key is remembered, at most 86,400,000; 0 for the default, 300,000."""
     ttl_to_dlq: bool
     """Messages whose time to live is over become dead letters instead of being dropped."""
 
