@@ -117,6 +117,20 @@ async def test_a_malformed_half_of_a_throttle_is_refused(
         await client.get_config(f"throttle:{queue}:{half}")
 
 
+@pytest.mark.parametrize(
+    "key",
+    ["throttle:{}:rat", "throttle:{}", "throttle::rate", "throttle."],
+    ids=["a typing error", "no half", "nothing between", "nothing after"],
+)
+async def test_a_key_that_only_looks_like_a_throttle_is_refused(
+    client: FilaClient, queue: str, key: str
+) -> None:
+    with pytest.raises(Invalid, match="throttle:<key>:burst"):
+        await client.set_config(key.format(queue), "5")
+    with pytest.raises(ConfigKeyNotFound):
+        await client.get_config(key.format(queue))
+
+
 async def test_what_the_command_line_sets_wrong_is_one_line_and_exit_code_one(fila: CommandLine) -> None:
     ran = await fila("config", "set", "throttle.x", "fast", expect=1)
     assert "throttle" in ran.err

@@ -155,11 +155,20 @@ cdef void config_set(Core* core, Command* command, Fields* fields) noexcept nogi
     cdef double rate = 0
     cdef double burst = 0
     cdef int form
+    cdef bint good
     cdef uint32_t i
     cdef ConfigRow* other
     cdef Buffer b
     cdef Buffer both
-    if not _throttle_parse(name, value, &bucket, &rate, &burst, &form):
+    good = _throttle_parse(name, value, &bucket, &rate, &burst, &form)
+    if form == 0 and value.length and (_starts(name, b"throttle.", 9) or _starts(name, b"throttle:", 9)):
+        # Stored, it would limit nothing and look as if it did. An empty value still takes away one from before.
+        answer_status(
+            core, command.token, INVALID_ARGUMENT,
+            b"key: a throttle is throttle.<key>, or throttle:<key>:rate and throttle:<key>:burst; "
+            b"other keys must not start with \"throttle.\" or \"throttle:\"", b"INVALID_FIELD")
+        return
+    if not good:
         answer_status(
             core, command.token, INVALID_ARGUMENT,
             b"value: a throttle is \"rate,burst\" with rate >= 0 and burst >= 1 (or burst 0 to stop), finite numbers", b"INVALID_FIELD")
