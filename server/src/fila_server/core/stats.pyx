@@ -165,7 +165,7 @@ cdef void _count_waiting(Map64* waiting, Key* key, Channel* channel) noexcept no
                 bucket = sub.set.members[i]
                 before = <uint64_t> map64_get(waiting, <uint64_t> bucket)
                 if sub.line != NULL and sub.line.bucket == bucket:
-                    map64_put(waiting, <uint64_t> bucket, <void*> (max(before, 1) + sub.count))
+                    map64_put(waiting, <uint64_t> bucket, <void*> ((before if before else <uint64_t> 1) + sub.count))
                 elif before == 0 and bucket.limited:
                     map64_put(waiting, <uint64_t> bucket, <void*> 1)
             sub = sub.sibling

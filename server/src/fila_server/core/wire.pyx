@@ -321,16 +321,15 @@ cdef void _gather(Item* item, Slice message, Buffer* spare, uint32_t spare_base)
     cdef Slice text
     cdef Slice payload
     cdef uint64_t number
-    cdef bint any = False
     cdef size_t from_ = spare.length
+    payload.at, payload.length = NULL, 0
     c.at, c.end, c.bad = message.at, message.at + message.length, False
     while next_field(&c, &field, &kind, &text, &number):
         if field == 2:
             put_text_field(spare, 2, text)
         elif field == 3:
             payload = text
-            any = True
-    if any:
+    if payload.at != NULL:
         put_text_field(spare, 3, payload)
     item.at = spare_base + <uint32_t> from_
     item.length = <uint32_t> (spare.length - from_)
