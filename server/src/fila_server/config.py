@@ -126,7 +126,6 @@ class LoadedConfig:
     config: Config
     origins: dict[str, str] = field(default_factory=dict)
     """`section.key` -> "default", "FILE:LINE" or the environment variable's name."""
-    warnings: list[str] = field(default_factory=list)
 
 
 def load(path: Path | None, environ: Mapping[str, str], cwd: Path) -> LoadedConfig:
@@ -213,9 +212,11 @@ def _read_environment(
         if not separator:
             continue
         if section not in _SETTINGS:
-            # Not ours, or a typing error? Starting is right for the first, a warning for the second.
-            loaded.warnings.append(f"{name} is ignored: there is no section [{section}]")
-            continue
+            # Two underscores make it a setting: nobody else's name, so a typing error in ours.
+            raise ConfigInvalid(
+                f"unknown section [{section}]; {_nearest(section, list(_SETTINGS))}",
+                source=f"environment variable {name}", key=section,
+            )  # fmt: skip
         setting = _SETTINGS[section].get(key)
         if setting is None:
             nearest = _nearest(key, list(_SETTINGS[section]))

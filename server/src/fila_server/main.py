@@ -76,8 +76,6 @@ def main(context: click.Context, config_path: Path | None) -> None:
         return
     loaded = _load_or_exit(config_path)
     logs.setup()
-    for warning in loaded.warnings:
-        log.warning("config.ignored", detail=warning)
     try:
         run(loaded.config)
     except errors.StartError as error:
@@ -100,8 +98,6 @@ def config_check(outer_path: Path | None, config_path: Path | None) -> None:
       fila-server config check --config fila.toml
     """
     loaded = _load_or_exit(config_path or outer_path)
-    for warning in loaded.warnings:
-        click.echo(f"warning: {warning}", err=True)
     for section, settings in config.settings_by_section().items():
         click.echo(f"[{section}]")
         for key, setting in settings.items():
