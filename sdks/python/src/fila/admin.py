@@ -14,6 +14,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from grpc.aio import EOF, AioRpcError
 
 from fila import methods
+from fila.arguments import make, require_text
 from fila.connection import Connection, unavailable_unless_said
 from fila.errors import Unavailable, from_rpc_error
 from fila.messages import StoredMessage, to_timestamp
@@ -99,7 +100,7 @@ def encode_settings(settings: QueueSettings) -> wire.QueueConfig:
             fields[name] = prefix + fields[name].upper()
     if "kind" in fields.get("retry", {}):
         fields["retry"] = {**fields["retry"], "kind": "KIND_" + fields["retry"]["kind"].upper()}
-    return wire.QueueConfig(**fields)
+    return make(wire.QueueConfig, **fields)
 
 
 def mask_of(settings: QueueSettings) -> FieldMask:
@@ -132,26 +133,30 @@ class AdminCalls:
 
     async def create_queue(self, queue: str, **settings: Unpack[QueueSettings]) -> None:
         """Make a queue and its dead-letter queue `<queue>.dlq`. Raises QueueExists, Invalid."""
-        request = wire.CreateQueueRequest(name=queue, config=encode_settings(settings))
+        require_text("queue", queue)
+        request = make(wire.CreateQueueRequest, name=queue, config=encode_settings(settings))
         await self._admin(methods.CREATE_QUEUE, request, queue=queue)
 
     async def get_queue(self, queue: str) -> wire.GetQueueResponse:
         """Return a queue's settings, defaults filled in. Raises QueueNotFound."""
-        return await self._admin(methods.GET_QUEUE, wire.GetQueueRequest(queue=queue), queue=queue)
+        return await self._admin(methods.GET_QUEUE, make(wire.GetQueueRequest, queue=queue), queue=queue)
 
     async def update_queue(self, queue: str, **settings: Unpack[QueueSettings]) -> wire.QueueConfig:
         """Change the settings given, and no other; they apply at once to what waits. Return them all.
 
         `retry={"base_ms": 500}` changes the base and keeps the kind. Raises QueueNotFound, Invalid.
         """
-        request = wire.UpdateQueueRequest(
-            queue=queue, config=encode_settings(settings), update_mask=mask_of(settings)
+        request = make(
+            wire.UpdateQueueRequest,
+            queue=queue,
+            config=encode_settings(settings),
+            update_mask=mask_of(settings),
         )
         return (await self._admin(methods.UPDATE_QUEUE, request, queue=queue)).config
 
     async def delete_queue(self, queue: str) -> None:
         """Delete a queue, its own dead-letter queue, and everything in them. Raises QueueNotFound."""
-        await self._admin(methods.DELETE_QUEUE, wire.DeleteQueueRequest(queue=queue), queue=queue)
+        await self._admin(methods.DELETE_QUEUE, make(wire.DeleteQueueRequest, queue=queue), queue=queue)
 
     async def list_queues(self) -> list[wire.QueueInfo]:
         """Return every queue with its depth, in flight and consumers, sorted by name."""
@@ -162,7 +167,7 @@ class AdminCalls:
     ) -> wire.GetStatsResponse:
         """Return a queue in numbers: over all channels, or of one. At most `max_keys` keys (0: 1,000).
         Raises QueueNotFound, ChannelNotFound."""
-        request = wire.GetStatsRequest(queue=queue, channel=channel or "", max_keys=max_keys)
+        request = make(wire.GetStatsRequest, queue=queue, channel=channel or "", max_keys=max_keys)
         return await self._admin(methods.GET_STATS, request, queue=queue, channel=channel or "")
 
     async def purge(
@@ -175,7 +180,7 @@ class AdminCalls:
     ) -> int:
         """Drop pending messages: all, or of one key, in every channel or in one. Return how many.
         Raises QueueNotFound, ChannelNotFound."""
-        request = wire.PurgeQueueRequest(queue=queue, fairness_key=fairness_key, channel=channel)
+        request = make(wire.PurgeQueueRequest, queue=queue, fairness_key=fairness_key, channel=channel)
         answer = await self._admin(
             methods.PURGE_QUEUE, request, timeout_s=timeout_s, queue=queue, channel=channel or ""
         )
@@ -192,7 +197,8 @@ class AdminCalls:
     ) -> list[StoredMessage]:
         """Look at pending messages in offset order without leasing them (at most 1,000; `after_offset` turns
         the page). Raises QueueNotFound, ChannelNotFound."""
-        request = wire.PeekMessagesRequest(
+        request = make(
+            wire.PeekMessagesRequest,
             queue=queue,
             channel=channel or "",
             max_messages=max_messages,
@@ -210,7 +216,8 @@ class AdminCalls:
         `count` 0 moves all that are there at the start. A paced redrive takes its time: give `timeout_s`
         (seconds). Raises QueueNotFound, Invalid (no dead-letter queue), SourceQueueGone.
         """
-        request = wire.RedriveRequest(dlq_queue=dlq, count=count, rate_per_second=rate_per_second)
+        require_text("dlq", dlq)
+        request = make(wire.RedriveRequest, dlq_queue=dlq, count=count, rate_per_second=rate_per_second)
         return (await self._admin(methods.REDRIVE, request, timeout_s=timeout_s, queue=dlq)).redriven
 
     # Channels.
@@ -220,7 +227,7 @@ class AdminCalls:
     ) -> int:
         """Add a channel that starts at the head, the oldest retained message, an offset or a moment.
         Return the first offset it will see. Raises QueueNotFound, ChannelExists."""
-        request = wire.CreateChannelRequest(queue=queue, channel=channel)
+        request = make(wire.CreateChannelRequest, queue=queue, channel=channel)
         if start == "head":
             request.head = True
         elif start == "oldest":
@@ -236,18 +243,20 @@ class AdminCalls:
 
     async def delete_channel(self, queue: str, channel: str) -> None:
         """Delete a channel, its leases and what it had pending. Raises QueueNotFound, ChannelNotFound."""
-        request = wire.DeleteChannelRequest(queue=queue, channel=channel)
+        request = make(wire.DeleteChannelRequest, queue=queue, channel=channel)
         await self._admin(methods.DELETE_CHANNEL, request, queue=queue, channel=channel)
 
     async def list_channels(self, queue: str) -> list[wire.ChannelInfo]:
         """Return a queue's channels in numbers, sorted by name. Raises QueueNotFound."""
-        answer = await self._admin(methods.LIST_CHANNELS, wire.ListChannelsRequest(queue=queue), queue=queue)
+        answer = await self._admin(
+            methods.LIST_CHANNELS, make(wire.ListChannelsRequest, queue=queue), queue=queue
+        )
         return list(answer.channels)
 
     async def seek_channel(self, queue: str, channel: str | None, target: int | datetime) -> int:
         """Move a channel to an offset or a moment; its leases end. Return the offset it is at now.
         Raises QueueNotFound, ChannelNotFound."""
-        request = wire.SeekChannelRequest(queue=queue, channel=channel or "")
+        request = make(wire.SeekChannelRequest, queue=queue, channel=channel or "")
         if isinstance(target, datetime):
             request.time.CopyFrom(to_timestamp(target))
         else:
@@ -260,7 +269,9 @@ class AdminCalls:
     ) -> int:
         """Drop what is pending in one channel; others keep theirs. Return how many messages.
         Raises QueueNotFound, ChannelNotFound."""
-        request = wire.PurgeChannelRequest(queue=queue, channel=channel or "", fairness_key=fairness_key)
+        request = make(
+            wire.PurgeChannelRequest, queue=queue, channel=channel or "", fairness_key=fairness_key
+        )
         answer = await self._admin(methods.PURGE_CHANNEL, request, queue=queue, channel=channel or "default")
         return answer.purged
 
@@ -268,15 +279,19 @@ class AdminCalls:
 
     async def set_config(self, key: str, value: str) -> None:
         """Set a runtime config value, visible to hooks when this returns; empty deletes it. Raises Invalid."""
-        await self._admin(methods.SET_CONFIG, wire.SetConfigRequest(key=key, value=value), config_key=key)
+        await self._admin(
+            methods.SET_CONFIG, make(wire.SetConfigRequest, key=key, value=value), config_key=key
+        )
 
     async def get_config(self, key: str) -> str:
         """Return a runtime config value. Raises ConfigKeyNotFound."""
-        return (await self._admin(methods.GET_CONFIG, wire.GetConfigRequest(key=key), config_key=key)).value
+        return (
+            await self._admin(methods.GET_CONFIG, make(wire.GetConfigRequest, key=key), config_key=key)
+        ).value
 
     async def list_config(self, prefix: str = "") -> dict[str, str]:
         """Return the runtime config values whose key starts with `prefix`, sorted by key."""
-        answer = await self._admin(methods.LIST_CONFIG, wire.ListConfigRequest(prefix=prefix))
+        answer = await self._admin(methods.LIST_CONFIG, make(wire.ListConfigRequest, prefix=prefix))
         return {entry.key: entry.value for entry in answer.entries}
 
     # Fairness keys.
@@ -294,8 +309,13 @@ class AdminCalls:
 
         `weight` 0 takes the operator's weight away, `max_in_flight` 0 the cap. Raises QueueNotFound, Invalid.
         """
-        request = wire.SetKeyPolicyRequest(
-            queue=queue, fairness_key=fairness_key, weight=weight, paused=paused, max_in_flight=max_in_flight
+        request = make(
+            wire.SetKeyPolicyRequest,
+            queue=queue,
+            fairness_key=fairness_key,
+            weight=weight,
+            paused=paused,
+            max_in_flight=max_in_flight,
         )
         return await self._admin(methods.SET_KEY_POLICY, request, queue=queue)
 
@@ -304,7 +324,7 @@ class AdminCalls:
     ) -> wire.ExplainKeyResponse:
         """Say what holds a fairness key's next message, and where its last hour of waiting went.
         Raises QueueNotFound, ChannelNotFound."""
-        request = wire.ExplainKeyRequest(queue=queue, channel=channel or "", fairness_key=fairness_key)
+        request = make(wire.ExplainKeyRequest, queue=queue, channel=channel or "", fairness_key=fairness_key)
         return await self._admin(methods.EXPLAIN_KEY, request, queue=queue, channel=channel or "default")
 
     # The log.
@@ -326,7 +346,8 @@ class AdminCalls:
         retained message to the head as of the call. A broken stream is resumed where it was. Raises
         QueueNotFound; Unavailable when the broker stays away for `retry_for_s`.
         """
-        request = wire.ReadLogRequest(
+        request = make(
+            wire.ReadLogRequest,
             queue=queue,
             from_offset=from_offset,
             to_offset=to_offset,

@@ -16,6 +16,7 @@ from weakref import WeakSet
 import grpc
 
 from fila.admin import AdminCalls
+from fila.arguments import make, require_text
 from fila.connection import Connection
 from fila.consumer import Consumer
 from fila.errors import FilaError, SomeFailed
@@ -144,14 +145,15 @@ class FilaClient(AdminCalls):
         AnswerLost when it was sent and the answer did not come. An enqueue whose answer was lost is
         never repeated by the client, unless it has a dedup_key: it could be stored twice.
         """
+        require_text("queue", queue)
         options = encode_options(delay_ms, deliver_at, ttl_ms, dedup_key)
         if not self._options.batching:
-            request = EnqueueRequest(queue=queue, headers=headers, payload=payload, options=options)
+            request = make(EnqueueRequest, queue=queue, headers=headers, payload=payload, options=options)
             answer = await self._connection.call(
                 ENQUEUE, request, {"queue": queue}, repeatable=dedup_key is not None
             )
             return MessageId(answer.message_id, answer.offset)
-        message = EnqueueMessage(headers=headers, payload=payload, options=options)
+        message = make(EnqueueMessage, headers=headers, payload=payload, options=options)
         return await self._get_producer().enqueue(queue, message)
 
     async def enqueue_many(self, queue: str, messages: Iterable[NewMessage | bytes]) -> list[MessageId]:
@@ -161,6 +163,7 @@ class FilaClient(AdminCalls):
         message without headers. Return the ids in order. One bad message does not fail its neighbours:
         if any was refused, SomeFailed tells what became of each one (`results`).
         """
+        require_text("queue", queue)
         outcomes = await self._get_producer().enqueue_many(queue, messages)
         ids = [outcome for outcome in outcomes if not isinstance(outcome, FilaError)]
         if len(ids) != len(outcomes):
@@ -203,6 +206,9 @@ class FilaClient(AdminCalls):
         stop_when_idle_s: float | None,
         make_message: MakeMessage[MessageT],
     ) -> Consumer[MessageT]:
+        require_text("queue", queue)
+        if channel is not None:
+            require_text("channel", channel)
         held_max = self._options.prefetch if prefetch is None else prefetch
         if held_max < 1:
             raise ValueError(f"prefetch must be at least 1, got {held_max}")
@@ -242,7 +248,10 @@ class FilaClient(AdminCalls):
         channel: str | None,
         make_message: MakeMessage[MessageT],
     ) -> list[MessageT]:
-        request = LeaseRequest(queue=queue, channel=channel or "", max_messages=max_messages, wait_ms=wait_ms)
+        require_text("queue", queue)
+        request = make(
+            LeaseRequest, queue=queue, channel=channel or "", max_messages=max_messages, wait_ms=wait_ms
+        )
         known = {"queue": queue, "channel": channel or "default"}
         answer = await self._connection.call(LEASE, request, known, timeout_s=wait_ms / 1000 + LEASE_GRACE_S)
         settler = self._puller(queue, channel)
@@ -296,6 +305,10 @@ class FilaClient(AdminCalls):
 
     def _held(self, queue: str, message_id: str, channel: str | None) -> tuple[Settler, int]:
         """Return the settler and the lease of a delivery; lease 0 when this client does not know it."""
+        require_text("queue", queue)
+        require_text("message_id", message_id)
+        if channel is not None:
+            require_text("channel", channel)
         for settler in self._consuming.get((queue, channel or "default"), ()):
             if lease_id := settler.leases.get(message_id):
                 return settler, lease_id

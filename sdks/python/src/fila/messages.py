@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from fila.arguments import make
 from fila.v1 import messages_pb2 as wire
 from fila.v1.service_pb2 import EnqueueMessage, EnqueueOptions
 
@@ -62,7 +63,8 @@ def encode_options(
     """Return the options' message, or None when nothing was asked for."""
     if delay_ms is None and deliver_at is None and ttl_ms is None and dedup_key is None:
         return None
-    return EnqueueOptions(
+    return make(
+        EnqueueOptions,
         delay_ms=delay_ms or 0,
         deliver_at=None if deliver_at is None else to_timestamp(deliver_at),
         ttl_ms=ttl_ms,
@@ -75,13 +77,19 @@ def encode_into(
 ) -> int:
     """Append one message to a batch, in place: a copy would cost more than the rest. Return its size in bytes."""
     if not isinstance(message, NewMessage):
+        if not isinstance(message, bytes):
+            raise TypeError(f"a message must be NewMessage or bytes, got {type(message).__name__}")
         return messages.add(payload=message).ByteSize()
     encoded = messages.add()
-    encoded.payload = message.payload
-    if message.headers:
-        headers = encoded.headers
-        for key, value in message.headers.items():
-            headers[key] = value
+    try:
+        encoded.payload = message.payload
+        if message.headers:
+            headers = encoded.headers
+            for key, value in message.headers.items():
+                headers[key] = value
+    except (TypeError, ValueError, AttributeError):
+        make(EnqueueMessage, payload=message.payload, headers=message.headers)  # says which it is
+        raise
     options = encode_options(message.delay_ms, message.deliver_at, message.ttl_ms, message.dedup_key)
     if options is not None:
         encoded.options.CopyFrom(options)

@@ -24,6 +24,7 @@ from typing import cast
 
 from grpc.aio import EOF, AioRpcError, StreamStreamCall
 
+from fila.arguments import at_index
 from fila.connection import Connection, raise_if_cancelled, unavailable_unless_said
 from fila.errors import (
     AnswerLost,
@@ -108,14 +109,17 @@ class Producer:
         results: list[Outcome | None] = []
         window: deque[asyncio.Future[None]] = deque()
         slice_: SliceFrame | None = None
-        for message in messages:
-            size = len(message.payload if isinstance(message, NewMessage) else message)
+        for index, message in enumerate(messages):
+            size = payload_size(message)
             if slice_ is not None and slice_.bytes + size > self._options.frame_bytes_max:
                 window.append(self._put_slice(slice_, results))
                 slice_ = None
             if slice_ is None:
                 slice_ = SliceFrame(queue, self._clock.now_s())
-            slice_.bytes += encode_into(slice_.messages, message)
+            try:
+                slice_.bytes += encode_into(slice_.messages, message)
+            except (TypeError, ValueError) as failure:
+                raise at_index(failure, "messages", index) from None
             if self._is_full(slice_):
                 window.append(self._put_slice(slice_, results))
                 slice_ = None
@@ -355,6 +359,11 @@ class Producer:
             self._watchdog = self._loop.call_later(remaining_s, self._check_oldest)
         elif self._stream is not None:
             self._stream.cancel()
+
+
+def payload_size(message: object) -> int:
+    payload = message.payload if isinstance(message, NewMessage) else message
+    return len(payload) if isinstance(payload, bytes) else 0  # what is no bytes is refused a moment later
 
 
 def as_lost(failure: FilaError, queue: str) -> FilaError:

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Generator
 from datetime import datetime
 from typing import Any, Protocol
 
+from fila.arguments import make, require_number, require_text
 from fila.connection import Connection
 from fila.errors import ClientClosed, FilaError, InternalError, MessageNotFound, from_status
 from fila.leases import LeaseMemory
@@ -136,13 +137,16 @@ class Settler:
 
     def nack(self, message_id: str, lease_id: int, error: str, delay_ms: int | None) -> Settlement:
         """The message failed."""
-        if delay_ms is not None and delay_ms < 0:
-            raise ValueError(f"delay_ms must be at least 0, got {delay_ms}")
+        # Here, where one caller learns of it: later it would stop the frames of all.
+        require_text("error", error)
+        if delay_ms is not None:
+            require_number("delay_ms", delay_ms)
         return self._settle(message_id, lease_id, (error, delay_ms))
 
     async def extend(self, message_id: str, lease_id: int, extend_ms: int) -> datetime:
         """Move the lease's end."""
-        request = service_pb2.ExtendLeaseRequest(
+        request = make(
+            service_pb2.ExtendLeaseRequest,
             queue=self.queue,
             channel=self.channel,
             message_id=message_id,
