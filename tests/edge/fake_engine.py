@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from fila.v1 import admin_pb2
 from fila.v1.messages_pb2 import ItemStatus
@@ -34,33 +34,26 @@ class FakeParsed:
     def __init__(self, kind: int, frame: bytes) -> None:
         self.kind = kind
         self.frame = frame
-        self.count = 1
         self.routed: list[tuple[object, ...]] = []
 
     def queues(self) -> set[bytes]:
         return {b"orders"}
 
     def unrefused(self) -> range:
-        return range(self.count)
+        return range(1)
 
     def queue(self, i: int) -> bytes:
         return b"orders"
 
-    def headers(self, i: int) -> list[tuple[bytes, bytes]]:
-        return []
-
     def payload_size(self, i: int) -> int:
         return 0
 
-    def route(
-        self,
-        i: int,
-        fairness_key: bytes | None,
-        weight: int | None,
-        cost: float | None,
-        throttle_keys: tuple[bytes, ...] | None,
-    ) -> None:
-        self.routed.append((i, fairness_key, weight, cost, throttle_keys))
+    def pack(self, indices: Sequence[int], at: int, count_max: int, bytes_max: int) -> tuple[int, bytes]:
+        return 1, self.frame
+
+    def route(self, indices: Sequence[int], at: int, count: int, routings: bytes) -> tuple[int, str | None]:
+        self.routed += [(i, routings) for i in indices[at : at + count]]
+        return count, None
 
 
 class FakeLogReader:

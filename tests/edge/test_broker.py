@@ -9,8 +9,9 @@ import pytest
 
 from fila.v1 import admin_pb2
 from fila_server import commands, errors
-from fila_server.broker import Broker, ParsedFrame
+from fila_server.broker import Broker
 from fila_server.hooks.counters import HookStatus
+from fila_server.hooks.stage import ParsedFrame
 from fila_server.stream import INBOX_FRAMES_MAX
 from tests.edge.fake_engine import FakeAdmin, FakeEngine, ok, refused
 
@@ -244,7 +245,7 @@ class _Hooks:
 
     async def route(self, parsed: ParsedFrame) -> None:
         await self.go_on.wait()
-        parsed.route(0, b"acme", None, None, None)
+        parsed.route([0], 0, 1, b"acme")
 
     def check_scripts(self, on_enqueue_script: str, on_failure_script: str) -> None:
         return None
@@ -266,7 +267,7 @@ async def test_a_frame_of_a_scripted_broker_is_routed_before_it_enters_the_mailb
     hooks.go_on.set()
 
     assert await call == b"stored"
-    assert engine.parsed[0].routed == [(0, b"acme", None, None, None)]
+    assert engine.parsed[0].routed == [(0, b"acme")]
 
 
 async def test_frames_skip_the_stage_while_no_queue_has_a_script(engine: FakeEngine, broker: Broker) -> None:

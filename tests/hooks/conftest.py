@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from fila_server.hooks.on_enqueue import OnEnqueue, Routing
+from fila_server.hooks.on_enqueue import OnEnqueue
 from fila_server.hooks.on_failure import FailedMessage, OnFailure
+from fila_server.hooks.packed import KeyLimits, Routing, pack_messages, unpack_routings
 from fila_server.hooks.sandbox import HookFailure, HookLimits, RuntimeConfig, new_runtime_config
+from fila_server.hooks.stage import HookStage
 
 CPU_SECONDS_MAX = 0.060
 """A cut-off call's own processor time: 10 ms, the overshoot of one slow instruction, and a slow machine."""
@@ -55,7 +57,17 @@ def route(
     payload_size: int = 0,
     queue: bytes = b"orders",
 ) -> Routing | HookFailure:
-    return hook.route(headers, payload_size, queue)
+    routings, failure = route_many(hook, [(headers, payload_size)], queue)
+    return failure or routings[0]
+
+
+def route_many(
+    hook: OnEnqueue, messages: Sequence[tuple[Sequence[tuple[bytes, bytes]], int]], queue: bytes = b"orders"
+) -> tuple[list[Routing], HookFailure | None]:
+    """One crossing: the routings of the first messages, and why the next one has none."""
+    answers = hook.route(queue, len(messages), pack_messages(messages))
+    routings, problem = unpack_routings(answers.routings, answers.answered, KeyLimits())
+    return routings, answers.failure if problem is None else HookFailure("error", problem)
 
 
 def failed(**changes: Any) -> FailedMessage:
@@ -158,6 +170,7 @@ class FakeFrame:
 
     messages: list[tuple[bytes, list[tuple[bytes, bytes]]]]
     routings: dict[int, Routing] = field(default_factory=dict)
+    limits: KeyLimits = field(default_factory=KeyLimits)
     refused: set[int] = field(default_factory=set)
 
     def queues(self) -> set[bytes]:
@@ -169,23 +182,28 @@ class FakeFrame:
     def queue(self, i: int) -> bytes:
         return self.messages[i][0]
 
-    def headers(self, i: int) -> list[tuple[bytes, bytes]]:
-        return self.messages[i][1]
-
     def payload_size(self, i: int) -> int:
         return 100
 
-    def route(
-        self,
-        i: int,
-        fairness_key: bytes | None,
-        weight: int | None,
-        cost: float | None,
-        throttle_keys: tuple[bytes, ...] | None,
-    ) -> None:
-        self.routings[i] = Routing(fairness_key, weight, cost, throttle_keys)
+    def pack(self, indices: Sequence[int], at: int, count_max: int, bytes_max: int) -> tuple[int, bytes]:
+        together: list[tuple[list[tuple[bytes, bytes]], int]] = []
+        for i in indices[at : at + count_max]:
+            if self.queue(i) != self.queue(indices[at]) or len(pack_messages(together)) - 8 > bytes_max:
+                break
+            together.append((self.messages[i][1], self.payload_size(i)))
+        return len(together), pack_messages(together)
+
+    def route(self, indices: Sequence[int], at: int, count: int, routings: bytes) -> tuple[int, str | None]:
+        decided, problem = unpack_routings(routings, count, self.limits)
+        self.routings.update(zip(indices[at:], decided, strict=False))
+        return len(decided), problem
 
 
 @pytest.fixture
 def clock() -> ManualClock:
     return ManualClock()
+
+
+@pytest.fixture
+def stage(clock: ManualClock) -> HookStage:
+    return HookStage(now_ns=clock, seed=1)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fila_server.hooks.on_enqueue import Batch, Routing
 from fila_server.hooks.on_failure import DeadLetter, Retry
+from fila_server.hooks.packed import Routing
 from fila_server.hooks.sandbox import HookFailure
-from tests.hooks.conftest import compile_on_enqueue, compile_on_failure, failed
+from tests.hooks.conftest import compile_on_enqueue, compile_on_failure, failed, route, route_many
 
 texts = st.binary(max_size=300)
 headers = st.lists(st.tuples(texts, texts), max_size=8)
@@ -36,16 +36,10 @@ end""")
 
 @given(messages=st.lists(st.tuples(headers, st.integers(0, 1 << 20)), min_size=1, max_size=40), queue=texts)
 def test_arbitrary_header_bytes_arrive_and_return_as_they_are(messages, queue):
-    batch = Batch()
-    for found, size in messages:
-        batch.add(found, size)
-        if not batch.has_room:
-            break
-
-    answers = ECHO.route_batch(batch, queue)
+    routings, failure = route_many(ECHO, messages, queue)
 
     expected = []
-    for found, size in messages[: batch.count]:
+    for found, size in messages:
         as_map = dict(found)
         key = as_map.get(b"k")
         if len(queue) > 256 or (key is not None and len(key) > 256) or size + 1 > 1_000_000:
@@ -54,8 +48,8 @@ def test_arbitrary_header_bytes_arrive_and_return_as_they_are(messages, queue):
             break
         weight = min(max(len(as_map), 1), 1000)
         expected.append(Routing(key, weight, size + 1.0, (queue,)))
-    assert answers.routings == expected
-    assert (answers.failure is None) == (len(expected) == batch.count)
+    assert routings == expected
+    assert (failure is None) == (len(expected) == len(messages))
 
 
 lua_values = st.recursive(
@@ -86,7 +80,7 @@ results = st.one_of(
 @settings(max_examples=150)
 @given(result=results)
 def test_results_of_any_type_become_a_valid_routing_or_a_failure(result):
-    answer = compile_on_enqueue(f"function on_enqueue(msg) return {result} end").route([], 0, b"orders")
+    answer = route(compile_on_enqueue(f"function on_enqueue(msg) return {result} end"))
 
     if isinstance(answer, HookFailure):
         assert answer.kind == "error"
@@ -149,7 +143,7 @@ end""")
 @settings(max_examples=300)
 @given(subject=st.text("ab1()", max_size=25), pattern=patterns)
 def test_bounded_patterns_match_what_lua_matches(subject, pattern):
-    answer = BOUNDED.route([(b"subject", subject.encode()), (b"pattern", pattern.encode())], 0, b"orders")
+    answer = route(BOUNDED, [(b"subject", subject.encode()), (b"pattern", pattern.encode())])
     try:
         found = UNBOUNDED(subject.encode(), pattern.encode())
     except Exception:  # noqa: BLE001  (whatever Lua says of a bad pattern)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fila_server.hooks.on_enqueue import Routing
 from fila_server.hooks.on_failure import DeadLetter, Retry
+from fila_server.hooks.packed import Routing
 from fila_server.hooks.sandbox import HookFailure
 from tests.hooks.conftest import compile_on_enqueue, compile_on_failure, cut_off, failed, route, value_of
 
@@ -110,7 +110,7 @@ def test_on_enqueue_sees_headers_payload_size_and_queue():
         return { fairness_key = table.concat(names, ' '), throttle_keys = { msg.queue, msg.headers.a },
                  weight = msg.payload_size }
       end""")
-    answer = hook.route([(b"a", b"\xc3\xa9\x00")], 7, b"orders")
+    answer = route(hook, [(b"a", b"\xc3\xa9\x00")], 7)
     assert answer == Routing(b"headers payload_size queue", 7, None, (b"orders", b"\xc3\xa9\x00"))
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fila_server.hooks.on_enqueue import Routing
 from fila_server.hooks.on_failure import DeadLetter, FailedMessage, Retry
+from fila_server.hooks.packed import Routing
 from fila_server.hooks.sandbox import HookFailure, new_runtime_config
-from tests.hooks.conftest import compile_on_enqueue, compile_on_failure
+from tests.hooks.conftest import compile_on_enqueue, compile_on_failure, route
 
 PAGE = (Path(__file__).parents[2] / "docs" / "lua-patterns.md").read_text()
 EXAMPLE = re.compile(
@@ -71,9 +71,8 @@ def test_an_example_does_what_its_table_says(kind, script, given, expected):
     config = new_runtime_config()
     config.replace(about.config)
     if kind == "message":
-        answer = compile_on_enqueue(script, config=config).route(
-            about.headers, int(about.msg.get("payload_size", 0)), b"orders"
-        )
+        hook = compile_on_enqueue(script, config=config)
+        answer = route(hook, about.headers, int(about.msg.get("payload_size", 0)))
         assert answer == read_routing(expected)
         return
     failure = FailedMessage(
@@ -110,5 +109,5 @@ def test_the_page_says_which_patterns_are_refused_at_which_length(length, patter
     hook = compile_on_enqueue(
         f"function on_enqueue(msg) local _ = string.match(msg.headers.subject, '{pattern}') return {{}} end"
     )
-    answer = hook.route([(b"subject", b"a" * length)], 0, b"orders")
+    answer = route(hook, [(b"subject", b"a" * length)])
     assert isinstance(answer, HookFailure if verdict == "refused" else Routing), answer

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fila_server.hooks.on_enqueue import Batch, Routing
-from fila_server.hooks.sandbox import HookFailure, HookLimits
-from tests.hooks.conftest import attack, compile_on_enqueue, cut_off, route
+from fila_server.hooks.packed import KeyLimits, Routing
+from fila_server.hooks.sandbox import HookFailure
+from tests.hooks.conftest import FakeFrame, attack, compile_on_enqueue, cut_off, route_many
 
 
 @pytest.mark.parametrize("value", ["{}", "nil", "true", "function() end", "42", "fila", "msg"])
@@ -85,15 +85,12 @@ def test_a_key_that_is_no_text_is_a_failure_and_its_neighbours_are_routed(result
     hook = compile_on_enqueue(
         f"function on_enqueue(msg) if msg.headers.bad then return {{ {result} }} end return {{ weight = 2 }} end"
     )
-    batch = Batch()
-    for found in ([], [(b"bad", b"1")], []):
-        batch.add(found, 0)
 
-    answers = hook.route_batch(batch, b"orders")
+    routings, failure = route_many(hook, [([], 0), ([(b"bad", b"1")], 0), ([], 0)])
 
-    assert answers.routings == [Routing(None, 2)]
-    assert answers.failure is not None
-    assert "UTF-8" in answers.failure.text
+    assert routings == [Routing(None, 2)]
+    assert failure is not None
+    assert "UTF-8" in failure.text
 
 
 @pytest.mark.parametrize(
@@ -104,11 +101,13 @@ def test_a_key_that_is_no_text_is_a_failure_and_its_neighbours_are_routed(result
         ("throttle_keys = { 'a', 'b', 'c' }", "throttle_keys must be at most 2, got 3"),
     ],
 )
-def test_a_broker_with_tighter_limits_holds_hooks_to_them(result, problem):
-    limits = HookLimits(fairness_key_bytes=3, throttle_key_bytes=3, throttle_keys=2)
-    hook = compile_on_enqueue(f"function on_enqueue(msg) return {{ {result} }} end", limits=limits)
+async def test_a_broker_with_tighter_limits_holds_hooks_to_them(stage, result, problem):
+    stage.set_queue("orders", f"function on_enqueue(msg) return {{ {result} }} end")
+    messages = FakeFrame(
+        [(b"orders", [])], limits=KeyLimits(fairness_key_bytes=3, throttle_key_bytes=3, throttle_keys=2)
+    )
 
-    answer = route(hook)
+    await stage.route(messages)
 
-    assert isinstance(answer, HookFailure)
-    assert answer.text == problem
+    assert messages.routings == {}
+    assert stage.status("orders")[0].counters.last_error == problem

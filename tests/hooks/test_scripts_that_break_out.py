@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fila_server.hooks.on_enqueue import Routing
+from fila_server.hooks.packed import Routing
 from fila_server.hooks.sandbox import HookFailure, ScriptRefused
 from tests.hooks.conftest import attack, compile_on_enqueue, cut_off, route, value_of
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from fila_server.hooks.on_enqueue import Routing
+from fila_server.hooks.packed import Routing
 from fila_server.hooks.sandbox import HookFailure, ScriptRefused
 from tests.hooks.conftest import SteppingClock, compile_on_enqueue, cut_off, route
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import pytest
 
 from fila_server import errors
-from fila_server.hooks.on_enqueue import Batch, Routing
 from fila_server.hooks.on_failure import DeadLetter, Retry
+from fila_server.hooks.packed import Routing
 from fila_server.hooks.sandbox import HookFailure
 from fila_server.hooks.stage import FALLBACK_HOLD, BreakerSettings, HookStage
-from tests.hooks.conftest import FakeFrame, ManualClock, SteppingClock, compile_on_enqueue, failed
+from tests.hooks.conftest import FakeFrame, ManualClock, SteppingClock, compile_on_enqueue, failed, route_many
 
 BY_TENANT = "function on_enqueue(msg) return { fairness_key = msg.headers.tenant, weight = 2 } end"
 BROKEN_ON_DEMAND = """
@@ -20,11 +20,6 @@ function on_enqueue(msg)
   if fila.get("broken") == "yes" or msg.headers.poison then error("broken") end
   return { fairness_key = "fine" }
 end"""
-
-
-@pytest.fixture
-def stage(clock: ManualClock) -> HookStage:
-    return HookStage(now_ns=clock, seed=1)
 
 
 def frame(*tenants: str, queue: bytes = b"orders") -> FakeFrame:
@@ -181,11 +176,11 @@ async def test_a_long_frame_lets_the_loop_run_between_its_slices():
 
     stage = HookStage(now_ns=SteppingClock(step_ns=500_000), seed=1, sleep=sleep)
     stage.set_queue("orders", BY_TENANT)
-    messages = frame(*(f"t{i}" for i in range(1000)))
+    messages = frame(*(f"t{i}" for i in range(2000)))
 
     await stage.route(messages)
 
-    assert len(messages.routings) == 1000
+    assert len(messages.routings) == 2000
     assert slices >= 10
 
 
@@ -194,14 +189,10 @@ def test_a_crossing_ends_when_its_calls_have_taken_long():
         "function on_enqueue(msg) for i = 1, 450 do local _ = i end return {} end",
         now_ns=SteppingClock(step_ns=1_000_000),
     )
-    batch = Batch()
-    for _ in range(10):
-        batch.add([], 0)
+    routings, failure = route_many(hook, [([], 0)] * 10)
 
-    answers = hook.route_batch(batch, b"orders")
-
-    assert answers.failure is None
-    assert 1 <= len(answers.routings) < 5
+    assert failure is None
+    assert 1 <= len(routings) < 5
 
 
 async def test_what_a_crossing_left_goes_with_the_next():

@@ -30,6 +30,7 @@ from fila.v1.admin_pb2 import ReadLogRequest
 from fila.v1.messages_pb2 import ItemStatus
 from fila_server import commands, errors
 from fila_server.hooks.counters import HookStatus
+from fila_server.hooks.stage import ParsedFrame
 from fila_server.queue_mirror import QueueMirror
 from fila_server.stream import Stream
 
@@ -44,26 +45,6 @@ REPOST_DELAY_S = 0.002
 _ENQUEUES = frozenset(
     (commands.ENQUEUE, commands.ENQUEUE_BATCH, commands.ENQUEUE_STREAM, commands.ENQUEUE_ATOMIC)
 )
-
-
-class ParsedFrame(Protocol):
-    """A frame the core has parsed and checked, waiting for its routing."""
-
-    @property
-    def count(self) -> int: ...
-    def queues(self) -> set[bytes]: ...
-    def unrefused(self) -> Sequence[int]: ...
-    def queue(self, i: int) -> bytes: ...
-    def headers(self, i: int) -> list[tuple[bytes, bytes]]: ...
-    def payload_size(self, i: int) -> int: ...
-    def route(
-        self,
-        i: int,
-        fairness_key: bytes | None,
-        weight: int | None,
-        cost: float | None,
-        throttle_keys: tuple[bytes, ...] | None,
-    ) -> None: ...
 
 
 class LogReader(Protocol):

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from fila.v1 import admin_pb2
 from fila.v1.messages_pb2 import Message
 from fila_server import commands, errors, seam_frames
 from fila_server.broker import Broker, shutting_down
+from fila_server.hooks.packed import KeyLimits, pack_messages, unpack_routings
 from fila_server.queue_mirror import DLQ_SUFFIX
 
 PAGE_MESSAGES_MAX = 256
@@ -30,8 +32,9 @@ PAGES_A_SECOND = 10
 class Redrive:
     """One redrive. `run` returns how many messages it moved."""
 
-    def __init__(self, broker: Broker, request: admin_pb2.RedriveRequest) -> None:
+    def __init__(self, broker: Broker, request: admin_pb2.RedriveRequest, key_limits: KeyLimits) -> None:
         self._broker = broker
+        self._key_limits = key_limits
         self._dlq = request.dlq_queue
         self._left = request.count
         self._rate = request.rate_per_second
@@ -111,7 +114,7 @@ class Redrive:
             for message in admin_pb2.PeekMessagesResponse.FromString(reply).messages
             if message.metadata.offset <= frame.up_to_offset
         ]
-        page = _DeadLetters(messages, frame)
+        page = _DeadLetters(messages, frame, self._key_limits)
         if messages and self._broker.hooks.concerns(page):
             frame.up_to_offset = messages[-1].metadata.offset
             frame.only_routed = True
@@ -121,45 +124,44 @@ class Redrive:
 class _DeadLetters:
     """A page of dead letters as the hooks stage sees a frame: routings go into the page that moves them."""
 
-    def __init__(self, messages: list[Message], frame: Any) -> None:
+    def __init__(self, messages: list[Message], frame: Any, key_limits: KeyLimits) -> None:
         self._messages = messages
+        self._key_limits = key_limits
         # Each is named, routed or not: what nobody asked about is not moved with this page.
         self._routings = [frame.routings.add(offset=message.metadata.offset) for message in messages]
-        self.count = len(messages)
 
     def queues(self) -> set[bytes]:
-        return {self.queue(i) for i in range(self.count)}
+        return {self.queue(i) for i in self.unrefused()}
 
     def unrefused(self) -> range:
-        return range(self.count)
+        return range(len(self._messages))
 
     def queue(self, i: int) -> bytes:
         return self._messages[i].metadata.dead_letter.source_queue.encode()
 
-    def headers(self, i: int) -> list[tuple[bytes, bytes]]:
-        return [(name.encode(), value.encode()) for name, value in self._messages[i].headers.items()]
-
     def payload_size(self, i: int) -> int:
         return len(self._messages[i].payload)
 
-    def route(
-        self,
-        i: int,
-        fairness_key: bytes | None,
-        weight: int | None,
-        cost: float | None,
-        throttle_keys: tuple[bytes, ...] | None,
-    ) -> None:
-        routing = self._routings[i]
-        if fairness_key is not None:
-            routing.fairness_key = fairness_key
-        if weight is not None:
-            routing.weight = weight
-        if cost is not None:
-            routing.cost = cost
-        if throttle_keys is not None:
-            routing.throttle_keys.extend(throttle_keys)
-            routing.has_throttle_keys = True
+    def pack(self, indices: Sequence[int], at: int, _count_max: int, _bytes_max: int) -> tuple[int, bytes]:
+        # One at a time: a page is not a hot path, and its messages may be as long as they like.
+        i = indices[at]
+        headers = [(name.encode(), value.encode()) for name, value in self._messages[i].headers.items()]
+        return 1, pack_messages([(headers, self.payload_size(i))])
+
+    def route(self, indices: Sequence[int], at: int, count: int, routings: bytes) -> tuple[int, str | None]:
+        decided, problem = unpack_routings(routings, count, self._key_limits)
+        for i, (fairness_key, weight, cost, throttle_keys) in zip(indices[at:], decided, strict=False):
+            routing = self._routings[i]
+            if fairness_key is not None:
+                routing.fairness_key = fairness_key
+            if weight is not None:
+                routing.weight = weight
+            if cost is not None:
+                routing.cost = cost
+            if throttle_keys is not None:
+                routing.throttle_keys.extend(throttle_keys)
+                routing.has_throttle_keys = True
+        return len(decided), problem
 
 
 async def _sleep_until(due_s: float, draining: asyncio.Event) -> None:

@@ -34,9 +34,6 @@ async def start_with_hooks(broker: Broker, config: Config) -> HookStage:
             timeout_ms=settings.default_timeout_ms,
             memory_bytes=settings.default_memory_limit_bytes,
             script_bytes=config.limits.script_bytes_max,
-            fairness_key_bytes=config.limits.fairness_key_bytes_max,
-            throttle_key_bytes=config.limits.throttle_key_bytes_max,
-            throttle_keys=config.limits.throttle_keys_max,
         ),
         breaker=BreakerSettings(
             threshold=settings.circuit_breaker_threshold, cooldown_ms=settings.circuit_breaker_cooldown_ms

@@ -5,10 +5,6 @@ from libc.stdint cimport int64_t, uint64_t
 from fila_server.core.mailbox cimport Command
 from fila_server.core.state cimport Core
 
-cdef class ParsedFrame:
-    cdef Command* command
-    cdef _check(self, int i)
-
 cdef class CoreEngine:
     cdef Core* core
     cdef bint is_open

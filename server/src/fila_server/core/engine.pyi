@@ -1,26 +1,8 @@
 # The compiled core without threads or clock: who has it tells it the time and runs its passes.
 
-from collections.abc import Sequence
 from typing import final
 
-@final
-class ParsedFrame:
-    @property
-    def count(self) -> int: ...
-    def queues(self) -> set[bytes]: ...
-    def unrefused(self) -> Sequence[int]: ...
-    def refused(self, i: int) -> bool: ...
-    def queue(self, i: int) -> bytes: ...
-    def headers(self, i: int) -> list[tuple[bytes, bytes]]: ...
-    def payload_size(self, i: int) -> int: ...
-    def route(
-        self,
-        i: int,
-        fairness_key: bytes | None,
-        weight: int | None,
-        cost: float | None,
-        throttle_keys: tuple[bytes, ...] | None,
-    ) -> None: ...
+from fila_server.core.parsed_frame import ParsedFrame
 
 @final
 class LogReader:

@@ -9,15 +9,15 @@ import threading
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 from fila_server import errors
-from fila_server.core.buffer cimport Cursor, Slice, buffer_free, buffer_init, must_malloc
+from fila_server.core.buffer cimport Slice, must_malloc
 from fila_server.core.commands cimport CANCEL, CONSUMER_CLOSE, ENQUEUE, ENQUEUE_ATOMIC, WRITTEN
 from fila_server.core.disk cimport DISK_CRITICAL, disk_check, disk_open
-from fila_server.core.engine cimport CoreEngine, ParsedFrame
+from fila_server.core.engine cimport CoreEngine
 from fila_server.core.flows cimport channel_activate
 from fila_server.core.loader cimport loader_free, loader_new, loader_serve
 from fila_server.core.loop cimport commit, pass_
@@ -25,6 +25,7 @@ from fila_server.core.mailbox cimport (
     Command, Out, command_free, mailbox_free, mailbox_new, mailbox_post, outbox_free, outbox_new, outbox_take,
 )
 from fila_server.core.maps cimport map64_init, maps_seed, textmap_init, textmap_next
+from fila_server.core.parsed_frame cimport ParsedFrame
 from fila_server.core.queues cimport forget_all
 from fila_server.core.records cimport meta_record_put, queue_record_put
 from fila_server.core.recover cimport recover
@@ -36,7 +37,6 @@ from fila_server.core.store cimport (
 )
 from fila_server.core.submit cimport Problem, command_parse
 from fila_server.core.timers cimport timer_set, timers_init
-from fila_server.core.wire cimport Options, next_header
 
 cdef enum:
     LEASE_IDS_RESERVED = 1000000
@@ -58,125 +58,6 @@ def _store_error(int status, str text, str data_dir):
     Exception.__init__(error, text)
     error.data_dir = data_dir
     return error
-
-
-cdef class ParsedFrame:
-    """A frame between its one parse and the mailbox: what a hook may look at and decide."""
-
-    def __cinit__(self):
-        self.command = NULL
-
-    def __dealloc__(self):
-        if self.command != NULL:
-            command_free(self.command)
-
-    @property
-    def count(self):
-        """Messages in the frame, refused ones included."""
-        return self.command.count if self.command != NULL else 0
-
-    cdef _check(self, int i):
-        if self.command == NULL or i < 0 or <uint32_t> i >= self.command.count:
-            raise IndexError(i)
-
-    def refused(self, int i):
-        """Whether message i is refused already; its headers must not be looked at then."""
-        self._check(i)
-        return self.command.items[i].refused != 0
-
-    def queue(self, int i):
-        """The name of the queue message i goes to."""
-        self._check(i)
-        return (<const char*> self.command.items[i].queue.at)[:self.command.items[i].queue.length]
-
-    def unrefused(self):
-        """The indices of the messages that are not refused already."""
-        cdef uint32_t i
-        cdef uint32_t count = self.command.count if self.command != NULL else 0
-        for i in range(count):
-            if self.command.items[i].refused:
-                return [i for i in range(count) if not self.command.items[i].refused]
-        return range(count)
-
-    def queues(self):
-        """The names of all queues the frame's messages go to; without those refused already."""
-        cdef set found = set()
-        cdef Slice last
-        cdef uint32_t i
-        last.at, last.length = NULL, 0
-        for i in range(self.command.count if self.command != NULL else 0):
-            if self.command.items[i].refused:
-                continue
-            # A batch names its queue once: the same bytes, not just equal ones.
-            if self.command.items[i].queue.at != last.at or self.command.items[i].queue.length != last.length:
-                last = self.command.items[i].queue
-                found.add((<const char*> last.at)[:last.length])
-        return found
-
-    def headers(self, int i):
-        """The headers of message i, as sent."""
-        cdef Cursor c
-        cdef Slice name
-        cdef Slice value
-        cdef list found = []
-        self._check(i)
-        if self.command.items[i].refused:
-            return found
-        c.at = self.command.bytes + self.command.items[i].at
-        c.end = c.at + self.command.items[i].length
-        c.bad = False
-        while next_header(&c, &name, &value):
-            found.append((name.at[:name.length], value.at[:value.length]))
-        return found
-
-    def payload_size(self, int i):
-        """Bytes of the payload of message i."""
-        self._check(i)
-        return self.command.items[i].payload_length
-
-    def route(self, int i, bytes fairness_key, weight, cost, throttle_keys):
-        """A hook's decision for message i; None leaves a field to the declarative policy."""
-        cdef Options* o
-        cdef size_t total = 0
-        cdef char* to
-        cdef bytes text
-        self._check(i)
-        o = self.command.items[i].options
-        if o == NULL:
-            o = <Options*> must_malloc(sizeof(Options))
-            memset(o, 0, sizeof(Options))
-            o.delay_ms = o.deliver_at_ms = o.ttl_ms = -1
-            self.command.items[i].options = o
-        if throttle_keys is not None and len(throttle_keys) > 16:
-            raise ValueError("at most 16 throttle keys")
-        if fairness_key is not None:
-            total += len(fairness_key)
-        for text in throttle_keys or ():
-            total += len(text)
-        free(o.owned)
-        o.owned = to = <char*> must_malloc(total)
-        o.routed = True
-        if fairness_key is not None:
-            o.has_key = True
-            o.fairness_key.at = to
-            o.fairness_key.length = <uint32_t> len(fairness_key)
-            memcpy(to, PyBytes_AS_STRING(fairness_key), len(fairness_key))
-            to += len(fairness_key)
-        if weight is not None:
-            o.has_weight = True
-            o.weight = weight
-        if cost is not None:
-            o.has_cost = True
-            o.cost = cost
-        if throttle_keys is not None:
-            o.has_throttle = True
-            o.throttle_count = 0
-            for text in throttle_keys:
-                o.throttle[o.throttle_count].at = to
-                o.throttle[o.throttle_count].length = <uint32_t> len(text)
-                memcpy(to, PyBytes_AS_STRING(text), len(text))
-                to += len(text)
-                o.throttle_count += 1
 
 
 cdef class CoreEngine:
@@ -362,6 +243,7 @@ cdef class CoreEngine:
     def parse(self, int kind, bytes frame):
         """The first half of submit, for frames that pass through hooks."""
         cdef ParsedFrame parsed = ParsedFrame.__new__(ParsedFrame)
+        parsed.limits = self.core.limits
         parsed.command = self._parse(kind, 0, frame)
         return parsed
 

@@ -19,6 +19,10 @@ cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_cond_t:
         pass
 
+cdef struct Decided:                # packed routings, as a hook returned them
+    Decided* next
+    char     bytes[1]
+
 cdef struct Command:
     int32_t  kind
     uint64_t token
@@ -30,7 +34,7 @@ cdef struct Command:
     uint64_t sequence
     Slice    queue                  # the frame's
     bint     durable                # its answer waits for the disk
-    bint     plain                  # one queue, no options: a run of equals
+    Decided* decided                # behind the items' routings
     Command* next
 
 cdef struct Mailbox:

@@ -62,11 +62,14 @@ cdef Command* command_new(int32_t kind, uint64_t token, const char* bytes, size_
 
 cdef void command_free(Command* command) noexcept nogil:
     cdef uint32_t i
+    cdef Decided* decided
     for i in range(command.count):
-        if command.items[i].options != NULL:
-            free(command.items[i].options.owned)
-            free(command.items[i].options)
+        free(command.items[i].options)
     free(command.items)
+    while command.decided != NULL:
+        decided = command.decided
+        command.decided = decided.next
+        free(decided)
     free(command.bytes)
     free(command)
 

@@ -13,7 +13,9 @@ from fila_server.core.frames cimport (
     directory_after, directory_at, frame_enqueued_ms, frame_id, frame_of, frame_offset, key_intern, share_find,
 )
 from fila_server.core.mailbox cimport command_free, command_new
-from fila_server.core.routing cimport route
+from fila_server.core.routing cimport (
+    GIVEN_COST, GIVEN_FAIRNESS_KEY, GIVEN_THROTTLE_KEYS, GIVEN_WEIGHT, ROUTING_THROTTLE_KEYS_MAX, Routing, route_as,
+)
 from fila_server.core.queues cimport channel_find, channel_need
 from fila_server.core.ending cimport slot_done
 from fila_server.core.failure cimport keep_until_written
@@ -21,7 +23,7 @@ from fila_server.core.state cimport Building, Channel, DELAYED, Entry, Frame, Qu
 from fila_server.core.waiting cimport Page
 from fila_server.core.view cimport message_bytes, message_view
 from fila_server.core.wire cimport (
-    Fields, Item, Options, View, fields_parse, next_field, put_message, put_number_field,
+    Fields, Item, View, fields_parse, next_field, put_message, put_number_field,
 )
 
 cdef enum:
@@ -184,7 +186,7 @@ cdef bint _origin(const char* body, uint32_t length, Origin* origin) noexcept no
 
 
 cdef Slice _override(Command* command, uint64_t offset) noexcept nogil:
-    """What a hook decided for this dead letter: field 15, repeated (see _apply_override); nothing when it is not named."""
+    """What a hook decided for this dead letter: field 15, repeated (see _read_override); nothing when it is not named."""
     cdef Cursor c
     cdef uint32_t field, kind
     cdef Slice text
@@ -199,31 +201,30 @@ cdef Slice _override(Command* command, uint64_t offset) noexcept nogil:
     return nothing
 
 
-cdef void _apply_override(Item* item, Slice text) noexcept nogil:
+cdef void _read_override(Routing* hooked, Slice text) noexcept nogil:
     """{1 offset, 2 fairness key, 3 weight, 4 cost (double), 5 throttle key (repeated), 6 throttle keys were given}."""
     cdef Cursor c
     cdef uint32_t field, kind
     cdef Slice piece
     cdef uint64_t number
-    cdef Options* o = item.options
-    o.routed = True
+    memset(hooked, 0, sizeof(Routing))
     c.at, c.end, c.bad = text.at, text.at + text.length, False
     while next_field(&c, &field, &kind, &piece, &number):
         if field == 2:
-            o.has_key = True
-            o.fairness_key = piece
+            hooked.given |= GIVEN_FAIRNESS_KEY
+            hooked.fairness_key = piece
         elif field == 3:
-            o.has_weight = True
-            o.weight = <uint32_t> number
+            hooked.given |= GIVEN_WEIGHT
+            hooked.weight = <uint32_t> number
         elif field == 4:
-            o.has_cost = True
-            memcpy(&o.cost, &number, 8)
-        elif field == 5 and o.throttle_count < 16:
-            o.has_throttle = True
-            o.throttle[o.throttle_count] = piece
-            o.throttle_count += 1
+            hooked.given |= GIVEN_COST
+            memcpy(&hooked.cost, &number, 8)
+        elif field == 5 and hooked.throttle_count < ROUTING_THROTTLE_KEYS_MAX:
+            hooked.given |= GIVEN_THROTTLE_KEYS
+            hooked.throttle[hooked.throttle_count] = piece
+            hooked.throttle_count += 1
         elif field == 6:
-            o.has_throttle = True
+            hooked.given |= GIVEN_THROTTLE_KEYS
 
 
 cdef bint _move_back(Core* core, Queue* dlq, Slot* slot, Slice routing) noexcept nogil:
@@ -234,7 +235,7 @@ cdef bint _move_back(Core* core, Queue* dlq, Slot* slot, Slice routing) noexcept
     cdef Queue* source
     cdef Channel* only
     cdef Item item
-    cdef Options options
+    cdef Routing hooked
     cdef Command shell
     cdef Building b
     cdef uint64_t high, low
@@ -252,15 +253,13 @@ cdef bint _move_back(Core* core, Queue* dlq, Slot* slot, Slice routing) noexcept
     bytes = <char*> must_malloc(origin.body_length)
     memcpy(bytes, frame.body.bytes + entry.at, origin.body_length)
     memset(&item, 0, sizeof(Item))
-    memset(&options, 0, sizeof(Options))
     memset(&shell, 0, sizeof(Command))
     memset(&b, 0, sizeof(Building))
     shell.bytes = bytes
     item.length = origin.body_length
     if routing.length:
-        item.options = &options
-        _apply_override(&item, routing)
-    if route(core, source, &shell, &item, &b):
+        _read_override(&hooked, routing)
+    if route_as(core, source, &shell, &item, &hooked if routing.length else NULL, &b):
         free(bytes)                     # today's policy can't place it (a key too long): it stays where it is
         return False
     frame_id(frame, slot.index, &high, &low)

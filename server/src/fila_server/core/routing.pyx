@@ -1,10 +1,10 @@
 """See routing.pxd. A hook's word counts first, then the queue's settings, then the defaults."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport strtod
 from libc.string cimport memcpy
 
-from fila_server.core.buffer cimport Slice
+from fila_server.core.buffer cimport Cursor, Slice, read_u64be, take_slice
 from fila_server.core.flows cimport flow_reconsider
 from fila_server.core.frames cimport key_intern
 from fila_server.core.maps cimport textmap_get, textmap_next
@@ -13,10 +13,12 @@ from fila_server.core.settings cimport Policy, WeightRow
 from fila_server.core.state cimport Flow, Key
 from fila_server.core.throttle cimport set_intern
 from fila_server.core.refusals cimport REFUSED_ROUTING_KEY, REFUSED_THROTTLE_KEYS
-from fila_server.core.wire cimport Options, header_find
+from fila_server.core.wire cimport header_find
 
 cdef enum:
     COST_ONE = 1000
+    HEAD_BYTES = 12                     # of a packed routing: before the fairness key
+    PACKED_BYTES_MAX = HEAD_BYTES + 17 * (2 + 0xFFFF)
 
 
 cdef bint _number(Slice text, double* value) noexcept nogil:
@@ -49,11 +51,48 @@ cdef uint32_t _clamp_cost(Queue* queue, double cost) noexcept nogil:
     return 1000000000
 
 
+cdef Slice _take_key(Cursor* c) noexcept nogil:
+    cdef Slice length = take_slice(c, 2)
+    if c.bad:
+        return length
+    return take_slice(c, (<uint64_t> <uint8_t> length.at[0] << 8) | <uint8_t> length.at[1])
+
+
+cdef void take_routing(Cursor* c, Routing* routing) noexcept nogil:
+    cdef Slice head = take_slice(c, HEAD_BYTES)
+    cdef uint64_t cost
+    cdef uint32_t i
+    if c.bad:
+        return
+    routing.given = <uint8_t> head.at[0]
+    routing.throttle_count = <uint8_t> head.at[1]
+    routing.weight = (<uint32_t> <uint8_t> head.at[2] << 8) | <uint8_t> head.at[3]
+    cost = read_u64be(head.at + 4)
+    memcpy(&routing.cost, &cost, 8)
+    routing.fairness_key = _take_key(c)
+    if routing.throttle_count > ROUTING_THROTTLE_KEYS_MAX:
+        c.bad = True
+        return
+    for i in range(routing.throttle_count):
+        routing.throttle[i] = _take_key(c)
+
+
 cdef uint8_t route(Core* core, Queue* queue, Command* command, Item* item, Building* b) noexcept nogil:
+    cdef Routing hooked
+    cdef Cursor c
+    if item.routing == NULL:
+        return route_as(core, queue, command, item, NULL, b)
+    # It was read once before it was kept (ParsedFrame.route), so it ends where it says.
+    c.at, c.end, c.bad = item.routing, item.routing + PACKED_BYTES_MAX, False
+    take_routing(&c, &hooked)
+    return route_as(core, queue, command, item, &hooked, b)
+
+
+cdef uint8_t route_as(
+        Core* core, Queue* queue, Command* command, Item* item, const Routing* hooked, Building* b) noexcept nogil:
     """Fairness key, weight, cost and throttle keys: a hook's word, else the queue's settings, else defaults."""
     cdef Policy* policy = &queue.policy
     cdef const char* body = command.bytes + item.at
-    cdef Options* o = item.options
     cdef Slice key
     cdef Slice value
     cdef Slice names[16]
@@ -74,25 +113,24 @@ cdef uint8_t route(Core* core, Queue* queue, Command* command, Item* item, Build
         else:
             queue.counters.clamped += 1
     for i in range(policy.throttle_header_count):
-        if o != NULL and o.routed and o.has_throttle:
+        if hooked != NULL and hooked.given & GIVEN_THROTTLE_KEYS:
             break                       # the hook's keys, given below, are the only ones
         if header_find(body, item.length, policy.throttle_headers[i], &value) and value.length:
             if value.length > core.limits.throttle_key_bytes_max:
                 return REFUSED_ROUTING_KEY
             names[names_count] = value
             names_count += 1
-    if o != NULL and o.routed:
-        if o.has_key and o.fairness_key.length:     # an empty one is none, as an empty header is
-            key = o.fairness_key
-        if o.has_weight:
-            weight = _clamp_weight(queue, o.weight)
-        if o.has_cost:
-            b.cost = _clamp_cost(queue, o.cost)
-        if o.has_throttle:
-            for i in range(o.throttle_count):
-                if o.throttle[i].length:
-                    names[names_count] = o.throttle[i]
-                    names_count += 1
+    if hooked != NULL:
+        if hooked.fairness_key.length:  # an empty one is none, as an empty header is
+            key = hooked.fairness_key
+        if hooked.given & GIVEN_WEIGHT:
+            weight = _clamp_weight(queue, hooked.weight)
+        if hooked.given & GIVEN_COST:
+            b.cost = _clamp_cost(queue, hooked.cost)
+        for i in range(hooked.throttle_count):
+            if hooked.throttle[i].length:
+                names[names_count] = hooked.throttle[i]
+                names_count += 1
     if names_count > core.limits.throttle_keys_max:
         return REFUSED_THROTTLE_KEYS
     if key.length > core.limits.fairness_key_bytes_max:

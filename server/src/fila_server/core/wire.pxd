@@ -11,22 +11,11 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from fila_server.core.buffer cimport Buffer, Cursor, Slice
 from fila_server.core.refusals cimport Limits
 
-cdef struct Options:                # EnqueueOptions, and what a hook decided; only where given
+cdef struct Options:                # EnqueueOptions; only where given
     int64_t  delay_ms               # -1 = not given
     int64_t  deliver_at_ms          # -1 = not given
     int64_t  ttl_ms                 # -1 = not given
     Slice    dedup_key
-    bint     routed
-    bint     has_key
-    bint     has_weight
-    bint     has_cost
-    bint     has_throttle
-    Slice    fairness_key           # into `owned`
-    uint32_t weight
-    double   cost
-    uint32_t throttle_count
-    Slice    throttle[16]
-    char*    owned                  # bytes behind the hook's slices
 
 cdef struct Item:                   # one message of a frame
     uint32_t at                     # its headers and payload, in the command's bytes
@@ -37,6 +26,7 @@ cdef struct Item:                   # one message of a frame
     uint8_t  answered
     Slice    queue                  # empty = the frame's
     Options* options                # NULL = none
+    const char* routing             # what a hook decided, packed (parsed_frame.pyx), in the command's `decided`; NULL = none
     uint64_t id_high                # the answer
     uint64_t id_low
     uint64_t offset

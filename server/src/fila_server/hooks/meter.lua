@@ -1,5 +1,8 @@
 -- What a script may spend, and how it is stopped. Loaded first; next: libraries.lua.
 --
+-- Script code runs in a thread (a coroutine) of its own, because a hook belongs to one: where one is set, Lua
+-- asks for it at every instruction, which would cost our own code more than the script itself.
+--
 -- Three things end a call: its instructions, its time, its memory. Instructions are counted by a
 -- count hook; C functions whose work depends on their arguments are wrapped (libraries.lua) and
 -- charge what they may take before they start, because no hook runs inside C. Memory is capped by
@@ -9,6 +12,7 @@ local trusted, now_ns, instructions_max, time_max_ns, pause_after_ns = ...
 
 local debug, error, pcall, type, collectgarbage = debug, error, pcall, type, collectgarbage
 local sethook, getlocal, min, max = debug.sethook, debug.getlocal, math.min, math.max
+local create, resume, yield = coroutine.create, coroutine.resume, coroutine.yield
 
 local STEP = 100             -- instructions between two looks: 0.25 us each, so about 5 % of a script
 local TICKS_UNTIMED = 5      -- of a call, before the clock is read at every look: most calls end by then
@@ -29,10 +33,13 @@ local OUT_OF_MEMORY = "the script needs more memory than a hook may use"
 -- The first local of a function that belongs to us and must not be stopped halfway.
 local FRAME = {}
 
+local thread = nil           -- the script's; nil after an error ended it
+
 local budget, step, spent = 0, STEP, nil
 local ticks_to_clock, deadline_ns = 0, nil
 local batch_pause_at_ns, pause_wanted = nil, false
 local heavy_kib, crowded_kib, call_heavy_kib = 1 << 40, 1 << 40, 1 << 40
+local heap_kib = 0           -- at the last look
 
 local tick
 
@@ -54,7 +61,7 @@ end
 local function look_closer()
   if step ~= HEAVY_STEP then
     step = HEAVY_STEP
-    sethook(tick, "", HEAVY_STEP)
+    sethook(thread, tick, "", HEAVY_STEP)
   end
 end
 
@@ -76,14 +83,15 @@ end
 function tick()
   budget = budget - step
   ticks_to_clock = ticks_to_clock - 1
-  if collectgarbage("count") > call_heavy_kib then
+  heap_kib = collectgarbage("count")
+  if heap_kib > call_heavy_kib then
     look_closer()
     read_clock()
   elseif ticks_to_clock < 0 then
     read_clock()
   end
   if budget < 0 then
-    -- Between the end of a script's call and the next `begin`, the hook may fire in our own code.
+    -- After the end of a call the hook may fire in `serve`.
     local _, frame = getlocal(2, 1)
     if frame ~= FRAME then
       stop(OUT_OF_INSTRUCTIONS)
@@ -137,33 +145,53 @@ local function script_pcall(f, ...)
   return after_pcall(pcall(f, ...))
 end
 
--- A batch is one crossing from Python; a call is one run of the script's function in it.
--- Each takes FRAME first, because a hook may still fire in them for the call that just ended.
-local function begin_batch(_frame)
-  batch_pause_at_ns, pause_wanted, step = nil, false, STEP
-  crowded_kib = heavy_kib
-  sethook(tick, "", STEP)
-end
-
-local function end_batch(_frame)
-  sethook()
-end
-
-local function begin_call(_frame)
-  budget, spent, deadline_ns, ticks_to_clock = instructions_max, nil, nil, TICKS_UNTIMED
-  make_room()
-  local kib = collectgarbage("count")
-  call_heavy_kib = min(heavy_kib, kib + HEAVY_GROWTH_KIB)
-  if kib > heavy_kib then
-    look_closer()
-  elseif step ~= STEP then
-    step = STEP
-    sethook(tick, "", STEP)
+local function serve(_frame)
+  local f, argument = yield()
+  while true do
+    f, argument = yield((f(argument)))
   end
 end
 
+-- Calls f(argument) in the script's thread, within the limits: true and its first result, or false and the problem.
+local function limited(f, argument)
+  local ok, outcome = resume(thread, f, argument)
+  if not ok then
+    thread = nil
+  end
+  return ok, outcome
+end
+
+-- A batch is one crossing from Python; a call is one run of the script's function in it.
+local function begin_batch()
+  batch_pause_at_ns, pause_wanted = nil, false
+  crowded_kib, heap_kib = heavy_kib, collectgarbage("count")
+end
+
+-- Returns true when the batch has taken its time, so that no further call should begin in it.
+local function begin_call()
+  budget, spent, deadline_ns, ticks_to_clock = instructions_max, nil, nil, TICKS_UNTIMED
+  if not thread then
+    thread = create(serve)
+    resume(thread, FRAME)
+    step = nil
+  end
+  -- The heap as of the last look, at most STEP instructions ago: asking again would cost each call 5 %.
+  if heap_kib > heavy_kib then
+    make_room()
+    heap_kib = collectgarbage("count")
+  end
+  call_heavy_kib = min(heavy_kib, heap_kib + HEAVY_GROWTH_KIB)
+  if heap_kib > heavy_kib then
+    look_closer()
+  elseif step ~= STEP then
+    step = STEP
+    sethook(thread, tick, "", STEP)
+  end
+  return pause_wanted
+end
+
 -- Says what ended a call: kind, text. Never runs script code: an error object's __tostring is not asked.
-local function explain(_frame, problem)
+local function explain(problem)
   if spent == OUT_OF_MEMORY or problem == MEMORY_ERROR then
     return "memory", OUT_OF_MEMORY
   elseif spent then
@@ -183,15 +211,11 @@ local function set_baseline()
   collectgarbage("incremental", 300, 100)
   collectgarbage("collect")
   heavy_kib = collectgarbage("count") + HEAVY_HEAP_KIB
-  sethook(tick, "", STEP)   -- the first one makes Lua's own table of hooks
-  sethook()
 end
 
-trusted.FRAME = FRAME
 trusted.sub, trusted.format = string.sub, string.format
 trusted.raw_pcall, trusted.pcall = pcall, script_pcall
 trusted.charge, trusted.make_room, trusted.hand_over = charge, make_room, hand_over
 trusted.instructions_max = instructions_max
-trusted.begin_batch, trusted.end_batch, trusted.begin_call = begin_batch, end_batch, begin_call
+trusted.begin_batch, trusted.begin_call, trusted.limited = begin_batch, begin_call, limited
 trusted.explain, trusted.set_baseline = explain, set_baseline
-trusted.pause_wanted = function(_frame) return pause_wanted end

@@ -3,7 +3,8 @@ local trusted = ...
 
 local error, type, format = error, type, string.format
 local floor, tointeger = math.floor, math.tointeger
-local raw_pcall, hook, FRAME = trusted.raw_pcall, trusted.hook, trusted.FRAME
+local raw_pcall, getmetatable = trusted.raw_pcall, debug.getmetatable
+local limited, hook = trusted.limited, trusted.hook
 
 local DELAY_MS_MAX = 366 * 24 * 3600 * 1000
 
@@ -29,31 +30,38 @@ local function take_result(decision)
   end
 end
 
-local function decide_one(msg)
-  take_result(hook(msg))
+-- A metatable may make the reading of a decision the script's own code.
+local function take_limited(decision)
+  if getmetatable(decision) == nil then
+    take_result(decision)
+    return
+  end
+  local ok, problem = limited(take_result, decision)
+  if not ok then
+    error(problem, 0)
+  end
 end
 
-local function decide(frame, version, ceiling, queue, channel, id, attempts, problem, fairness_key, ...)
+local function decide(version, ceiling, queue, channel, id, attempts, problem, fairness_key, ...)
   local headers, arguments = {}, { ... }
   for i = 1, #arguments, 2 do
     headers[arguments[i]] = arguments[i + 1]
   end
-  local msg = {
+  trusted.see_config(version, ceiling)
+  trusted.begin_batch()
+  trusted.begin_call()
+  local ok, outcome = limited(hook, {
     headers = headers, id = id, attempts = attempts, queue = queue, channel = channel, error = problem,
     fairness_key = fairness_key,
-  }
-  trusted.see_config(version, ceiling)
-  trusted.begin_batch(FRAME)
-  trusted.begin_call(FRAME)
-  local ok, raised = raw_pcall(decide_one, msg)
-  trusted.end_batch(FRAME)
+  })
+  if ok then
+    ok, outcome = raw_pcall(take_limited, outcome)
+  end
   if not ok then
-    local kind, text = trusted.explain(FRAME, raised)
+    local kind, text = trusted.explain(outcome)
     return kind, text, false, false
   end
   return false, false, action, delay_ms
 end
 
-return function(...)
-  return decide(FRAME, ...)
-end
+return decide

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from fila_server.hooks.on_enqueue import Headers
 from fila_server.hooks.sandbox import HookFailure, HookLimits, RuntimeConfig, Sandbox
+
+Headers = Sequence[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,9 +51,6 @@ class HookLimits:
     timeout_ms: int = 10
     memory_bytes: int = 1024 * 1024
     script_bytes: int = 64 * 1024
-    fairness_key_bytes: int = 256
-    throttle_key_bytes: int = 256
-    throttle_keys: int = 16
     pause_after_ns: int = 2_000_000
     """A batch of calls ends after about this long, so that a crossing stays below the 5 ms of the I/O thread."""
 

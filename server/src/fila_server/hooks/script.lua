@@ -3,8 +3,6 @@ local trusted, source, name = ...
 
 local load, rawget, type, find = load, rawget, type, string.find
 
-local FRAME = trusted.FRAME
-
 local environment = trusted.new_environment(trusted.fila)
 trusted.environment = environment
 
@@ -22,15 +20,14 @@ trusted.compile = function()
 end
 
 -- Runs the script's top level once, under the limits of a call.
-local function define(frame, ceiling)
+trusted.define = function(ceiling)
   trusted.see_config(0, ceiling)
-  trusted.begin_batch(FRAME)
-  trusted.begin_call(FRAME)
-  local ok, problem = trusted.raw_pcall(trusted.chunk)
-  trusted.end_batch(FRAME)
+  trusted.begin_batch()
+  trusted.begin_call()
+  local ok, problem = trusted.limited(trusted.chunk)
   trusted.chunk = nil
   if not ok then
-    local kind, text = trusted.explain(FRAME, problem)
+    local kind, text = trusted.explain(problem)
     return kind, text
   end
   local hook = rawget(environment, name)
@@ -39,8 +36,4 @@ local function define(frame, ceiling)
   end
   trusted.hook = hook
   return nil
-end
-
-trusted.define = function(ceiling)
-  return define(FRAME, ceiling)
 end

@@ -22,7 +22,7 @@ from typing import Generic, Protocol, TypeVar
 from fila_server import errors
 from fila_server.hooks.breaker import CircuitBreaker
 from fila_server.hooks.counters import HookCounters, HookStatus
-from fila_server.hooks.on_enqueue import MESSAGES_A_CROSSING_MAX, Answers, Batch, OnEnqueue
+from fila_server.hooks.on_enqueue import CROSSING_BYTES_MAX, MESSAGES_A_CROSSING_MAX, OnEnqueue
 from fila_server.hooks.on_failure import DeadLetter, FailedMessage, OnFailure, Retry
 from fila_server.hooks.sandbox import (
     CONFIG_VALUE_BYTES_MAX,
@@ -47,21 +47,16 @@ FALLBACK_HOLD = "hold"
 
 
 class ParsedFrame(Protocol):
-    """A frame of messages the core has parsed, waiting for its routing."""
+    """A frame of messages the core has parsed, waiting for its routing (core/parsed_frame.pyx)."""
 
     def queues(self) -> set[bytes]: ...
     def unrefused(self) -> Sequence[int]: ...
     def queue(self, i: int) -> bytes: ...
-    def headers(self, i: int) -> list[tuple[bytes, bytes]]: ...
     def payload_size(self, i: int) -> int: ...
+    def pack(self, indices: Sequence[int], at: int, count_max: int, bytes_max: int) -> tuple[int, bytes]: ...
     def route(
-        self,
-        i: int,
-        fairness_key: bytes | None,
-        weight: int | None,
-        cost: float | None,
-        throttle_keys: tuple[bytes, ...] | None,
-    ) -> None: ...
+        self, indices: Sequence[int], at: int, count: int, routings: bytes
+    ) -> tuple[int, str | None]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,38 +289,22 @@ class HookStage:
             return 1
         hook = entry.ready()
         if isinstance(hook, HookFailure):
-            answers = Answers([], hook, 0)
+            done = 0
+            failure: HookFailure | None = hook
         else:
-            batch = Batch()
-            for i in indices[at : at + MESSAGES_A_CROSSING_MAX]:
-                if not batch.has_room or parsed.queue(i) != queue:
-                    break
-                batch.add(parsed.headers(i), parsed.payload_size(i))
-            answers = hook.route_batch(batch, queue)
-        for offset, routing in enumerate(answers.routings, at):
-            parsed.route(indices[offset], *routing)
-        return self._account(entry, queue, answers, now_ns, indices, at, held)
-
-    def _account(
-        self,
-        entry: _Guarded[OnEnqueue],
-        queue: bytes,
-        answers: Answers,
-        began_ns: int,
-        indices: Sequence[int],
-        at: int,
-        held: list[int],
-    ) -> int:
+            count, messages = parsed.pack(indices, at, MESSAGES_A_CROSSING_MAX, CROSSING_BYTES_MAX)
+            answers = hook.route(queue, count, messages)
+            done, problem = parsed.route(indices, at, answers.answered, answers.routings)
+            failure = answers.failure if problem is None else HookFailure("error", problem)
+            entry.counters.clamped_weights += answers.clamped_weight_count
         ended_ns = self._now_ns()
-        done = len(answers.routings)
-        entry.counters.clamped_weights += answers.clamped_weight_count
         if done and entry.breaker.record_success():
             self.wake_held()
-        if answers.failure is not None:
-            entry.record_failure(answers.failure, ended_ns)
+        if failure is not None:
+            entry.record_failure(failure, ended_ns)
             self._fall_back(entry, queue, indices[at + done], held)
             done += 1
-        entry.counters.record_runs(done, ended_ns - began_ns)
+        entry.counters.record_runs(done, ended_ns - now_ns)
         return done
 
     def _fall_back(self, entry: _Guarded[OnEnqueue], queue: bytes, i: int, held: list[int]) -> None:

@@ -19,6 +19,7 @@ from fila_server import commands, errors
 from fila_server import queue_rules as rules
 from fila_server.broker import Broker
 from fila_server.hooks.counters import HookStatus
+from fila_server.hooks.packed import KeyLimits
 from fila_server.redrive import Redrive
 from fila_server.rpc.admin_rules import AdminRules
 from fila_server.rpc.service import Context
@@ -118,7 +119,12 @@ class _Queues:
     async def redrive(self, frame: bytes) -> bytes:
         request = parse(pb.RedriveRequest, frame)
         self._check.redrive(request)
-        redriven = await Redrive(self._broker, request).run()
+        limits = KeyLimits(
+            fairness_key_bytes=self._limits.fairness_key_bytes_max,
+            throttle_key_bytes=self._limits.throttle_key_bytes_max,
+            throttle_keys=self._limits.throttle_keys_max,
+        )
+        redriven = await Redrive(self._broker, request, limits).run()
         return pb.RedriveResponse(redriven=redriven).SerializeToString()
 
 
