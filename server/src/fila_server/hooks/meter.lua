@@ -170,15 +170,15 @@ end
 -- Returns true when the batch has taken its time, so that no further call should begin in it.
 local function begin_call()
   budget, spent, deadline_ns, ticks_to_clock = instructions_max, nil, nil, TICKS_UNTIMED
-  if not thread then
-    thread = create(serve)
-    resume(thread, FRAME)
-    step = nil
-  end
   -- The heap as of the last look, at most STEP instructions ago: asking again would cost each call 5 %.
   if heap_kib > heavy_kib then
     make_room()
     heap_kib = collectgarbage("count")
+  end
+  if not thread then
+    thread = create(serve)
+    resume(thread, FRAME)
+    step = nil
   end
   call_heavy_kib = min(heavy_kib, heap_kib + HEAVY_GROWTH_KIB)
   if heap_kib > heavy_kib then
