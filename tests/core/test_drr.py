@@ -17,7 +17,10 @@ flows = st.integers(0, 5)
 costs = st.one_of(st.integers(1, 3_000), st.integers(1, 60_000))  # thousandths of a quantum: the twin walks
 steps = st.one_of(
     *[st.tuples(st.just("send"), st.integers(1, 5), costs)] * 3,
-    *[st.tuples(st.just(name), flows) for name in ("join", "join", "leave", "park", "rejoin", "pass_on")],
+    *[
+        st.tuples(st.just(name), flows)
+        for name in ("join", "join", "leave", "park", "rejoin", "again", "pass_on")
+    ],
     st.tuples(st.just("refund"), flows, costs),
     st.tuples(st.just("reweigh"), flows, st.one_of(st.integers(0, 4), st.integers(0, 1000))),
 )
@@ -337,3 +340,52 @@ def test_a_million_flows_are_served_without_looking_at_them_all():
     # A pick that looked at every flow would take a million times a million steps here, and hours.
     assert ring.spin(flow_count, 5 * MESSAGE, 3) == flow_count
     assert sum(ring.counts) == flow_count
+
+
+@pytest.mark.parametrize("at_turn", [False, True])
+def test_of_a_grant_kept_through_a_throttle_a_lower_weight_leaves_one_of_its_own(at_turn):
+    ring = FairRing(1000, 2)
+    ring.reweigh(0, 1000)
+    ring.join(0)
+    ring.turn()
+    ring.park(0)
+    ring.rejoin(0)
+    if at_turn:
+        ring.turn()
+
+    ring.reweigh(0, 2)
+    ring.turn()
+
+    assert ring.deficit(0) == 2 * 2000  # what was kept, and the grant of this turn
+
+
+def test_what_was_saved_for_a_large_message_stays_when_the_weight_falls():
+    ring = FairRing(1000, 1)
+    ring.reweigh(0, 10)
+    ring.join(0)
+    ring.park(0)
+    ring.rejoin(0)
+    assert not ring.afford(ring.turn(), 11_000)
+    assert not ring.afford(ring.turn(), 1_000_000)
+
+    ring.reweigh(0, 1)
+
+    assert ring.deficit(0) == 20_000
+
+
+def test_a_flow_whose_next_message_changed_is_asked_again_with_all_it_is_owed():
+    ring = FairRing(1000, 2)
+    ring.join(0)
+    ring.join(1)
+    assert not ring.afford(ring.turn(), 1_000_000)
+    for _ in range(3):
+        serve(ring)
+
+    ring.again(0)
+
+    assert ring.deficit(0) == 3000
+    assert ring.turn() == 1
+    ring.charge(1, ring.deficit(1))
+    assert not ring.afford(1, MESSAGE)
+    assert ring.turn() == 0
+    assert ring.round == 4

@@ -31,6 +31,7 @@ cdef struct Turn:        # one flow's place; embedded FIRST in the owner's struc
     uint32_t weight      # 1..1000
     uint32_t waiting_at  # WAITING: index in the heap
     uint8_t  place       # a Place
+    uint8_t  kept        # some of the deficit was kept through a park or a pass, and no turn has ended since
 
 
 cdef struct Ring:
@@ -55,6 +56,9 @@ cdef void ring_join(Ring* ring, Turn* turn) noexcept nogil          # became bac
 cdef void ring_leave(Ring* ring, Turn* turn) noexcept nogil         # became idle: forfeits its deficit
 cdef void ring_park(Ring* ring, Turn* turn) noexcept nogil          # throttled: keeps at most one grant
 cdef void ring_rejoin(Ring* ring, Turn* turn) noexcept nogil        # may go again: tail, deficit kept
+
+# The message that goes next is another one than before, and not because it was sent.
+cdef void ring_again(Ring* ring, Turn* turn) noexcept nogil
 
 # A pick: turn = ring_turn(); while ring_afford(turn, cost): send, ring_charge(turn, cost).
 cdef Turn* ring_turn(Ring* ring) noexcept nogil                     # NULL when nobody is backlogged

@@ -192,6 +192,7 @@ cdef void ring_join(Ring* ring, Turn* turn) noexcept nogil:
     if turn.weight == 0:
         turn.weight = 1                          # a zeroed struct; with a grant of 0 it would be served never
     turn.deficit = 0
+    turn.kept = False
     _link_at_tail(ring, turn)
 
 
@@ -199,6 +200,7 @@ cdef void ring_leave(Ring* ring, Turn* turn) noexcept nogil:
     """Become idle. The deficit is forfeited: credit is not for the idle."""
     _take_off(ring, turn, ring.round)
     turn.deficit = 0
+    turn.kept = False
 
 
 cdef void ring_park(Ring* ring, Turn* turn) noexcept nogil:
@@ -212,7 +214,15 @@ cdef void ring_rejoin(Ring* ring, Turn* turn) noexcept nogil:
         return
     if turn.weight == 0:
         turn.weight = 1
+    turn.kept = turn.deficit > 0
     _link_at_tail(ring, turn)
+
+
+cdef void ring_again(Ring* ring, Turn* turn) noexcept nogil:
+    """What a waiting flow saves for may be gone: what it is owed is written down, and its next turn works it out."""
+    if turn.place == WAITING:
+        _take_off(ring, turn, ring.round)
+        _link_at_tail(ring, turn)
 
 
 # ---- a pick -------------------------------------------------------------------------------------------------
@@ -237,6 +247,7 @@ cdef bint ring_afford(Ring* ring, Turn* turn, int64_t cost) noexcept nogil:
         return True
     grant = _grant(ring, turn)
     grants_needed = (cost - turn.deficit + grant - 1) / grant
+    turn.kept = False
     _to_tail(ring, turn)
     if grants_needed > 1:
         _unlink(ring, turn)
@@ -256,6 +267,7 @@ cdef void ring_yield(Ring* ring, Turn* turn) noexcept nogil:
         return
     if ring.granted == turn:
         turn.deficit = max(turn.deficit - grant, min(turn.deficit, grant))
+        turn.kept = 0 < turn.deficit <= grant
     _to_tail(ring, turn)
 
 
@@ -266,35 +278,35 @@ cdef void ring_refund(Ring* ring, Turn* turn, int64_t cost) noexcept nogil:
     if turn.place == ON_RING:
         turn.deficit += cost
     elif turn.place == WAITING:
-        # It may be able to pay sooner now: its next turn works that out again.
-        _take_off(ring, turn, ring.round)
+        ring_again(ring, turn)                   # it may be able to pay sooner now
         turn.deficit += cost
-        _link_at_tail(ring, turn)
     else:
         # Parked: as if it had been paid back before. Idle: ring_join forfeits it.
         turn.deficit = max(turn.deficit, min(turn.deficit + cost, _grant(ring, turn)))
 
 
 cdef void ring_reweigh(Ring* ring, Turn* turn, uint32_t weight) noexcept nogil:
-    """Change the weight. Grants already earned stay as they were earned, but for the one being spent."""
+    """Change the weight. Grants stay as they were earned, but for the one being spent and the one kept unspent."""
     if weight == 0:
         weight = 1
     if weight == turn.weight:
         return
-    if turn.place == WAITING:
-        _take_off(ring, turn, ring.round)        # at the old weight
-        turn.weight = weight
-        _link_at_tail(ring, turn)                # the rounds it has to wait are worked out again at its turn
-        return
+    ring_again(ring, turn)                       # it is owed grants at the old weight, and waits at the new one
     cdef int64_t grant_before = _grant(ring, turn)
     turn.weight = weight
     cdef int64_t grant = _grant(ring, turn)
     if turn.place == IDLE:
         turn.deficit = min(turn.deficit, grant)
-    elif ring.granted == turn and grant < grant_before:
-        # Of the running grant no more may be spent than the new weight gives. A higher weight counts from the
-        # next grant on: if it were added here, a weight going up and down would earn without end.
+        return
+    if grant >= grant_before:
+        # It counts from the next grant on: if it were added here, a weight going up and down would earn without end.
+        return
+    if ring.granted == turn:
+        # Of the running grant no more may be spent than the new weight gives.
         turn.deficit -= max(<int64_t>0, min(turn.deficit, grant_before) - grant)
+    if turn.kept:
+        # Nor may more be kept than one grant, now that a grant is less: it would be a burst.
+        turn.deficit = min(turn.deficit, 2 * grant if ring.granted == turn else grant)
 
 
 # ---- for tests and benchmarks -------------------------------------------------------------------------------
@@ -353,6 +365,9 @@ cdef class FairRing:
 
     def reweigh(self, uint32_t flow, uint32_t weight):
         ring_reweigh(&self.ring, self._turn(flow), weight)
+
+    def again(self, uint32_t flow):
+        ring_again(&self.ring, self._turn(flow))
 
     def pass_on(self, uint32_t flow):
         ring_yield(&self.ring, self._turn(flow))

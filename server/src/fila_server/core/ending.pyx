@@ -73,7 +73,7 @@ cdef void lease_return(Core* core, Lease* lease) noexcept nogil:
         slot_expire(core, slot)
     else:
         slot_ready(core, slot, True)
-    if flow.joined:
+    if flow.joined or flow.parked:
         ring_refund(&channel.ring, &flow.turn, entry.cost)
     flow.served -= entry.cost
     channel.served -= entry.cost

@@ -8,7 +8,9 @@ from fila_server.core.bucket cimport (
     bucket_configure, bucket_give_back, bucket_has, bucket_init, bucket_refill, bucket_take, bucket_tokens,
 )
 from fila_server.core.buffer cimport must_malloc
-from fila_server.core.drr cimport Turn, ring_join, ring_leave, ring_park, ring_rejoin, ring_reweigh
+from fila_server.core.drr cimport (
+    Turn, WAITING, ring_again, ring_join, ring_leave, ring_park, ring_rejoin, ring_reweigh,
+)
 from fila_server.core.frames cimport entry_of, share_of
 from fila_server.core.heap cimport HeapNode, heap_insert, heap_remove
 from fila_server.core.lines cimport claim_begins, claim_ends, line_drop_if_empty, line_join, line_leave
@@ -357,6 +359,8 @@ cdef void _wake_first(Core* core, Line* line) noexcept nogil:
     subqueue_rank(sub)
     if not flow.joined:
         flow_reconsider(core, flow)
+    elif flow.turn.place == WAITING and flow.subqueues.eligible == &sub.node:
+        ring_again(&flow.channel.ring, &flow.turn)      # it stands before what the flow saves for
 
 
 cdef void _arm(Core* core, ThrottleKey* bucket) noexcept nogil:

@@ -21,6 +21,7 @@ class ReferenceFlow:
     deficit: int = 0
     due_round: int = 0
     place: int = IDLE
+    kept: bool = False  # part of the deficit was kept through a park or a pass, and no turn has ended since
 
 
 class ReferenceRing:
@@ -63,12 +64,13 @@ class ReferenceRing:
     def join(self, number: int) -> None:
         flow = self.flows[number]
         if flow.place == IDLE:
-            flow.deficit = 0
+            flow.deficit, flow.kept = 0, False
             self._append(flow)
 
     def leave(self, number: int) -> None:
-        self._remove(self.flows[number])
-        self.flows[number].deficit = 0
+        flow = self.flows[number]
+        self._remove(flow)
+        flow.deficit, flow.kept = 0, False
 
     def park(self, number: int) -> None:
         flow = self.flows[number]
@@ -76,8 +78,16 @@ class ReferenceRing:
         flow.deficit = min(flow.deficit, self._grant(flow))
 
     def rejoin(self, number: int) -> None:
-        if self.flows[number].place == IDLE:
-            self._append(self.flows[number])
+        flow = self.flows[number]
+        if flow.place == IDLE:
+            flow.kept = flow.deficit > 0
+            self._append(flow)
+
+    def again(self, number: int) -> None:
+        flow = self.flows[number]
+        if flow.place == WAITING:
+            self._remove(flow)
+            self._append(flow)
 
     def turn(self) -> int | None:
         if len(self.line) == 1 and not self.waiting:
@@ -96,6 +106,7 @@ class ReferenceRing:
         if flow.deficit >= cost:
             return True
         self._remove(flow)
+        flow.kept = False
         rounds = 1
         while flow.deficit + rounds * self._grant(flow) < cost:
             rounds += 1
@@ -117,24 +128,24 @@ class ReferenceRing:
             flow.deficit = max(flow.deficit, min(flow.deficit + cost, self._grant(flow)))
             return
         flow.deficit += cost
-        if flow.place == WAITING:
-            self._remove(flow)
-            self._append(flow)
+        self.again(number)
 
     def reweigh(self, number: int, weight: int) -> None:
         flow = self.flows[number]
         grant_before, weight = self._grant(flow), max(weight, 1)
         if weight == flow.weight:
             return
+        self.again(number)
         flow.weight = weight
-        if flow.place == WAITING:
-            self._remove(flow)
-            self._append(flow)
-        elif flow.place == IDLE:
-            flow.deficit = min(flow.deficit, self._grant(flow))
-        elif self.granted is flow:
+        grant = self._grant(flow)
+        if flow.place == IDLE:
+            flow.deficit = min(flow.deficit, grant)
+            return
+        if self.granted is flow:
             unspent = min(flow.deficit, grant_before)
-            flow.deficit -= unspent - min(unspent, self._grant(flow))
+            flow.deficit -= unspent - min(unspent, grant)
+        if flow.kept and grant < grant_before:
+            flow.deficit = min(flow.deficit, grant + grant * (self.granted is flow))
 
     def pass_on(self, number: int) -> None:
         flow = self.flows[number]
@@ -143,6 +154,7 @@ class ReferenceRing:
         if self.granted is flow:
             saved = flow.deficit - self._grant(flow)
             flow.deficit = max(saved, min(flow.deficit, self._grant(flow)))
+            flow.kept = 0 < flow.deficit <= self._grant(flow)
         self._remove(flow)
         self._append(flow)
 

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport uint8_t
 
+from fila_server.core.drr cimport WAITING, ring_again
 from fila_server.core.flows cimport (
     channel_activate, flow_find, flow_of, flow_reconsider, subqueue_free, subqueue_of, subqueue_rank,
 )
@@ -136,6 +137,8 @@ cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
         subqueue_rank(sub)
     flow.backlog += 1
     if flow.joined:
+        if old_place:
+            ring_again(&channel.ring, &flow.turn)       # it stands before what the flow saves for
         channel_activate(core, channel)
     else:
         flow_reconsider(core, flow)
@@ -148,6 +151,8 @@ cdef void slot_unready(Core* core, Slot* slot) noexcept nogil:
     cdef Flow* flow = flow_find(entry.key, share.channel)
     cdef Subqueue* sub = <Subqueue*> slot.owner
     waits_note(core, flow)
+    if flow.turn.place == WAITING and slot.prev == NULL:    # purged or expired, it may be what the flow saves for
+        ring_again(&share.channel.ring, &flow.turn)
     if sub == NULL:
         _fifo_remove(&flow.fifo, slot)
     else:
