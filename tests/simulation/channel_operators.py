@@ -28,7 +28,7 @@ class ChannelOperators:
 
     def _forget_channel(self, channel: ChannelModel) -> None:
         world = self.world
-        world.fair.reset(channel)
+        world.fair.interrupt(channel)
         for note in channel.all_notes():
             if note.state == LEASED:
                 world.end_lease(note)
@@ -141,7 +141,7 @@ class ChannelOperators:
 
     def _forget_notes(self, channel: ChannelModel) -> None:
         world = self.world
-        world.fair.reset(channel)
+        world.fair.interrupt(channel)
         self._undone = [id(n.entry) for n in channel.all_notes() if n.state != DONE and not n.maybe]
         self._forgotten = [n.entry for n in channel.all_notes()]
         for note in channel.all_notes():

@@ -100,12 +100,19 @@ class ChannelModel:
 class KeyModel:
     weight: int = 1
     admin_weight: int = 0
+    changes: int = 0  # of the weight
     paused: bool = False
     cap: int = 0
 
     @property
     def due_weight(self) -> int:
         return self.admin_weight or self.weight
+
+    def weigh(self, weight: int | None = None, admin_weight: int | None = None) -> None:
+        before = self.due_weight
+        self.weight = self.weight if weight is None else weight
+        self.admin_weight = self.admin_weight if admin_weight is None else admin_weight
+        self.changes += self.due_weight != before
 
 
 @dataclass(eq=False)
@@ -114,6 +121,7 @@ class QueueModel:
     config: dict[str, int]
     is_dlq: bool = False
     dlq: "QueueModel | None" = None
+    origin: "QueueModel | None" = None  # a dead-letter queue's
     gone: bool = False
     channels: dict[str, ChannelModel] = field(default_factory=dict)
     keys: dict[str, KeyModel] = field(default_factory=dict)

@@ -88,7 +88,7 @@ class Operators(ChannelOperators):
         # Of its own settings a DLQ takes over two; the rest are defaults.
         dlq.config.update(retry_base_ms=100, retry_cap_ms=60000, retry_fixed=0, jitter=1, ttl_to_dlq=0)
         dlq.channels["default"] = ChannelModel("default", dlq)
-        queue.dlq = dlq
+        queue.dlq, dlq.origin = dlq, queue
         model.queues[name], model.queues[dlq.name] = queue, dlq
 
     def _create_answered(self, asked: Asked, status: int, payload: bytes) -> None:
@@ -196,13 +196,13 @@ class Operators(ChannelOperators):
         self.world.say(f"policy {request}".replace("\n", " "))
         key = queue.key(request.fairness_key)
         if request.HasField("weight"):
-            key.admin_weight = request.weight
+            key.weigh(admin_weight=request.weight)
         if request.HasField("paused"):
             key.paused = request.paused
         if request.HasField("max_in_flight"):
             key.cap = request.max_in_flight
         for channel in queue.channels.values():
-            self.world.fair.reset(channel, request.fairness_key)
+            self.world.fair.interrupt(channel, request.fairness_key)
 
     # --- redrive ------------------------------------------------------------------------------------
 
@@ -217,15 +217,23 @@ class Operators(ChannelOperators):
         if queue is None or queue.dlq is None:
             return
         # A page moves no more than what is hot: have all of it read back first.
+        peeked: list[bytes] = []
         world.ask(
             commands.PEEK_MESSAGES,
             admin.PeekMessagesRequest(queue=queue.dlq.name, max_messages=1000),
-            answered=lambda *_: None,
+            answered=lambda _, __, payload: peeked.append(payload),
         )
         world.quiet()
         pending = list(world.model.pending(queue.dlq))
         if not pending or len(pending) > 256:
             return
+        # The oldest goes first and the newest one's weight stays, and who died first is not always known.
+        oldest_first = [
+            (int(message.payload.split(b"|")[0]), message.metadata.dead_letter.source_channel)
+            for message in admin.PeekMessagesResponse.FromString(peeked[0]).messages
+        ]
+        order = {what: at for at, what in enumerate(oldest_first)}
+        pending.sort(key=lambda note: order.get((note.entry.token, note.entry.source), len(order)))
         request = admin.RedriveRequest(dlq_queue=queue.dlq.name, count=256)
         world.ask(
             commands.REDRIVE_MOVE,
@@ -252,8 +260,7 @@ class Operators(ChannelOperators):
             )
             entry.only = channel
             queue.log.append(entry)
-            queue.key(key).weight = weight
-            world.fair.reset(None, key)
+            queue.key(key).weigh(weight)
             note.state, note.ended_ms = DONE, world.engine.wall_ms
             channel.add(Note(entry, channel, place=None, maybe=note.maybe))
         world.say(f"redrive {asked.notes['moved']} of {queue.name}")

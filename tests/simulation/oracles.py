@@ -3,15 +3,11 @@
 Kept       no answered message is lost, nothing acked or deleted comes back, ids and offsets are never repeated
 OneHolder  one live lease a message and channel, lease ids never repeat, nobody holds more than agreed
 InOrder    within a key, channel and set of throttle keys, positions go out in order
-FairShare  two backlogged, unthrottled keys stay within the bound of docs/fairness.md
 OnCurve    no bucket gives more than its curve
+FairShare, in fair_share.py: two backlogged, unthrottled keys stay within the bound of docs/fairness.md
 """
 
-from itertools import combinations
-
-from tests.simulation.model import LEASED, READY, BucketModel, ChannelModel, Entry, Model, Note
-
-QUANTUM = 1000
+from tests.simulation.model import LEASED, READY, BucketModel, Entry, Model, Note
 
 
 class Broken(AssertionError):
@@ -94,112 +90,6 @@ class InOrder:
                     f"message {note.entry.token} at {note.place} went before {other.entry.token} at {other.place}"
                     f" in {note.entry.queue.name}/{note.channel.name} key {note.entry.key}"
                 )
-
-
-class FairShare:
-    """For each pair of keys of a channel, how far their services a weight have drifted since both were backlogged."""
-
-    def __init__(self) -> None:
-        self.served: dict[tuple[int, str], float] = {}
-        self.windows: dict[tuple[int, str, str], list[float]] = {}  # lowest, highest difference
-        self.largest: dict[tuple[int, str], int] = {}
-        self.reweighed: set[tuple[int, str]] = set()
-        self.weights: dict[tuple[int, str], int] = {}
-        self.blind = False  # what happens now can't be put in order
-        self.owed: dict[tuple[int, str], int] = {}  # given back for what was never written
-        self.shown: list[str] = []
-
-    def reset(self, channel: ChannelModel | None = None, key: str | None = None) -> None:
-        for window in list(self.windows):
-            if (channel is None or window[0] == id(channel)) and (key is None or key in window[1:]):
-                del self.windows[window]
-        for where in list(self.largest):
-            if (channel is None or where[0] == id(channel)) and (key is None or key == where[1]):
-                del self.largest[where]
-
-    @staticmethod
-    def _backlogged(channel: ChannelModel) -> dict[str, int]:
-        """Keys that have a ready message without throttle keys, and the largest cost among their ready ones."""
-        keys: dict[str, int] = {}
-        plain: set[str] = set()
-        for note in channel.all_notes():
-            if note.state == READY and not note.maybe and note.place is not None:
-                key = note.entry.key
-                keys[key] = max(keys.get(key, 0), note.entry.cost)
-                if not note.entry.throttles or note.entry.queue.is_dlq:
-                    plain.add(key)
-        return {
-            key: cost
-            for key, cost in keys.items()
-            if key in plain and not (policy := channel.queue.key(key)).paused and not policy.cap
-        }
-
-    def look(self, channel: ChannelModel) -> None:
-        """Between passes and after each delivery: windows end where a key stops being backlogged."""
-        keys = self._backlogged(channel)
-        shown = f"{channel.queue.name}/{channel.name} {keys}"
-        if not self.shown or self.shown[-1] != shown:
-            self.shown.append(shown)
-        for over in list(self.windows):
-            if over[0] == id(channel) and (over[1] not in keys or over[2] not in keys):
-                del self.windows[over]
-        for key in keys:
-            weight = channel.queue.key(key).due_weight
-            if self.weights.setdefault((id(channel), key), weight) != weight:
-                self.weights[(id(channel), key)] = weight
-                self.reset(channel, key)
-                self.reweighed.add((id(channel), key))  # it may have saved under the old weight
-        ready = {note.entry.key for note in channel.all_notes() if note.state == READY}
-        for where in list(self.owed):
-            if where[0] == id(channel) and where[1] not in ready:
-                del self.owed[where]  # the idle forfeit it
-        self.reweighed = {where for where in self.reweighed if where[0] != id(channel) or where[1] in ready}
-        keys = {key: cost for key, cost in keys.items() if (id(channel), key) not in self.reweighed}
-        for key, cost in keys.items():
-            self.largest[id(channel), key] = max(self.largest.get((id(channel), key), 0), cost)
-        for one, other in combinations(sorted(keys), 2):
-            difference = self._difference(channel, one, other)
-            drift = self.windows.setdefault((id(channel), one, other), [difference, difference])
-            drift[0] = min(drift[0], difference)
-            drift[1] = max(drift[1], difference)
-            self._judge(channel, one, other, drift)
-
-    def _difference(self, channel: ChannelModel, one: str, other: str) -> float:
-        weights = channel.queue.key
-        return (
-            self.served.get((id(channel), one), 0.0) / weights(one).due_weight
-            - self.served.get((id(channel), other), 0.0) / weights(other).due_weight
-        )
-
-    def _judge(self, channel: ChannelModel, one: str, other: str, window: list[float]) -> None:
-        bound = 0.0
-        for key in (one, other):
-            weight = channel.queue.key(key).due_weight
-            grant = QUANTUM * weight
-            where = (id(channel), key)
-            bound += (max(self.largest[where], grant) + grant + self.owed.get(where, 0)) / weight
-        if window[1] - window[0] > bound + 1e-6:
-            raise Broken(
-                f"{channel.queue.name}/{channel.name}: {one} and {other} drifted {window[1] - window[0]:.0f} apart,"
-                f" the bound is {bound:.0f}: {self._shown(channel)}"
-            )
-
-    def given_back(self, note: Note) -> None:
-        where = (id(note.channel), note.entry.key)
-        self.owed[where] = self.owed.get(where, 0) + note.entry.cost
-
-    def _shown(self, channel: ChannelModel) -> list[str]:
-        name = f"{channel.queue.name}/{channel.name} "
-        return [text for text in self.shown if text.startswith(name)][-24:]
-
-    def picked(self, note: Note) -> None:
-        where = (id(note.channel), note.entry.key)
-        self.largest[where] = max(self.largest.get(where, 0), note.entry.cost)
-        self.shown.append(f"{note.channel.queue.name}/{note.channel.name} {note.entry.key} {note.entry.cost}")
-        self.served[where] = self.served.get(where, 0.0) + note.entry.cost
-        if self.blind:
-            return
-        self.look(note.channel)
 
 
 class OnCurve:

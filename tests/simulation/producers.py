@@ -147,7 +147,7 @@ class Producers:
                     entry.first = first[0]
                     continue
                 queue.dedup[entry.dedup_key] = (entry, wall + queue.config["dedup_window_ms"])
-            queue.key(entry.key).weight = entry.weight
+            queue.key(entry.key).weigh(entry.weight)
 
     def _answered(self, asked: Asked, status: int, payload: bytes) -> None:
         queue = asked.notes["queue"]

@@ -114,9 +114,10 @@ class Simulation:
                 request = admin.SetKeyPolicyRequest(
                     queue=queue.name, fairness_key=name, weight=0, paused=False, max_in_flight=0
                 )
-                policy.admin_weight, policy.paused, policy.cap = 0, False, 0
+                policy.weigh(admin_weight=0)
+                policy.paused, policy.cap = False, 0
                 self._sure(commands.SET_KEY_POLICY, request)
-        world.fair.reset()
+        world.fair.interrupt()
         for consumer in list(world.model.consumers.values()):
             self._leave(consumer)
         world.quiet()

@@ -13,6 +13,7 @@ from fila.v1 import service_pb2 as service
 from fila_server import commands
 from tests.core.driven_engine import MS, DrivenEngine, Out
 from tests.simulation.asked import Asked, Snapshot
+from tests.simulation.fair_share import FairShare
 from tests.simulation.model import (
     DELAYED,
     DONE,
@@ -26,7 +27,7 @@ from tests.simulation.model import (
     Place,
     QueueModel,
 )
-from tests.simulation.oracles import Broken, FairShare, InOrder, Kept, OnCurve, OneHolder
+from tests.simulation.oracles import Broken, InOrder, Kept, OnCurve, OneHolder
 
 COMMANDS_PER_PASS = 64
 FRAMES_REBUILT_PER_PASS = 64
@@ -106,18 +107,22 @@ class World:
             elif kind == commands.REPLY and token in self.model.consumers:
                 self._answer(token, status, payload)
         # A pull is served in the middle of a pass, before the weights that later commands bring.
-        pulled = any(a.kind == commands.LEASE for a in executed) and any(a.kind in ENQUEUES for a in executed)
+        self.fair.pulled = any(a.kind == commands.LEASE for a in executed)
         if not loaded:
-            self._take_all(pulled)
+            self._take_all(not (self.fair.pulled and any(a.kind in ENQUEUES for a in executed)))
         for token, kind, status, payload in outs:
             if kind == commands.REPLY and token in new and token in self.unanswered:
                 self._answer(token, status, payload)
         if loaded:  # a second pass may have delivered what the first one took in
-            self._take_all(True)
-        self.fair.blind = False
-        for queue in self.model.queues.values():
+            self._take_all(False)
+        self._look()
+
+    def _look(self) -> None:
+        for queue in self.model.queues.values() if not self.always_cold else ():
             for channel in queue.channels.values():
                 self.fair.look(channel)
+        if self.cold:  # somebody may hold what nobody has seen yet
+            self.fair.interrupt()
 
     def _load_now(self, outs: list[Out]) -> bool:
         """Where bodies are hot, what a restart left cold is read at once: nobody holds what nobody saw."""
@@ -133,13 +138,10 @@ class World:
     def cold(self) -> bool:
         return self.always_cold or self.hazy
 
-    def _take_all(self, unfair: bool) -> None:
+    def _take_all(self, weights_known: bool) -> None:
         """What was delivered, in the order of lease ids: that is the order in which it was picked."""
-        self.fair.blind = unfair
-        if unfair:
-            self.fair.reset()
         for _, consumer, message, notes in sorted(self.taking, key=lambda item: item[0]):
-            notes.append(self._take_one(consumer, message))
+            notes.append(self._take_one(consumer, message, weights_known))
         for _, consumer, _, _ in self.taking:
             if consumer.kind != "pull":
                 held = sum(1 for n in self.model.leases.values() if n.holder == consumer.token)
@@ -295,7 +297,7 @@ class World:
         self.taking += [(message.metadata.lease_id, consumer, message, notes) for message in found]
         return notes
 
-    def _take_one(self, consumer: ConsumerModel, message: messages.Message) -> Note:
+    def _take_one(self, consumer: ConsumerModel, message: messages.Message, weights_known: bool) -> Note:
         meta, times = message.metadata, message.timestamps
         message_token = int(message.payload.split(b"|")[0])
         channel = consumer.queue.channels[consumer.channel]
@@ -349,8 +351,7 @@ class World:
             # What was read back was picked before, perhaps under other limits.
             if bucket is not None and not (self.cold and (leased_ms < wall or leased_ms <= bucket.since_ms)):
                 self.on_curve.taken(bucket, name, wall)
-        if not self.cold:
-            self.fair.picked(note)
+        self.fair.picked(note, in_order=weights_known and not self.cold)
         return note
 
     def find(self, channel: ChannelModel, token: int, source: str, offset: int) -> Note | None:
@@ -453,8 +454,7 @@ class World:
         self.snapshot = None
         self.engine.reopen(away_ms)
         self.pass_number += 1
-        self.fair.reset()
-        self.fair.served.clear()
+        self.fair.forget()
         wall, mono = self.engine.wall_ms, self.engine.mono_ns // MS
         self.model.consumers.clear()  # what was sent stays leased
         for entry in ghosts:

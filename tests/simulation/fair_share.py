@@ -1,0 +1,238 @@
+"""The judge of fairness: any two keys that are backlogged and may go stay within the bound of docs/fairness.md.
+
+The promise, for two keys i and j over an interval in which both are backlogged, not throttled, paused or capped, and
+keep their weights: with S the cost sent, w the weight, g = w * quantum, Q the quantum,
+
+    S_i / w_i - S_j / w_j  =  (N_i - N_j) * Q
+                              +  (D_i start - D_i end + R_i) / w_i  +  (D_j end - D_j start - R_j) / w_j
+
+where N counts grants, D is the deficit with the grants that are owed, and R what the interval gives back for
+deliveries that were never written (they count as sent here, each time). By the proof on that page the grants and the
+turns under way at both ends make at most 2Q. What is left is judged in its parts, each as small as the proof lets it:
+
+- D_i start: what i had saved. Its last turn ended because a message cost more, so it is below that message's cost, be
+  the message there still or gone; or i came back from a park, with one grant at most. So `saved`, the largest cost
+  that came up since the turn before, or one grant, whichever is more; and `unspent`, what was given back since.
+- D_j end: below the cost of the message that ended j's last turn *in the interval*, or that j has waited for since
+  before, which is still the one that is next (the core asks anew when it is not). Either came up in the interval.
+- D_i end, D_j start, R_j: not negative, and against the bound.
+
+What came up is not seen from outside. It is what was sent, and what may have stood first: of the ready messages of a
+key with the same throttle keys the one in front, and each whose place, or whose being there, the model is not sure of.
+Both directions are judged by themselves: a flow that is not served is never excused by what it saved before.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import permutations
+
+from tests.simulation.model import DELAYED, DONE, READY, ChannelModel, Note, Place
+from tests.simulation.oracles import Broken
+
+QUANTUM = 1000
+
+Where = tuple[int, str]  # a channel and a key
+
+
+@dataclass(eq=False)
+class Flow:
+    """One key in one channel, as far as it is seen from outside."""
+
+    served: float = 0.0
+    weight: int = 0
+    weight_changes: int = 0
+    came_up: int = 0  # the largest cost since its last delivery
+    saved: int = 0  # the largest cost that ended a turn it may not have spent yet
+    unspent: int = 0  # given back, and perhaps not spent yet
+
+    def turn_is_over(self) -> None:
+        """Somebody else was served: what its deficit covered is spent, and what is next ended its turn."""
+        self.saved = self.unspent = 0
+
+    def is_idle(self) -> None:
+        self.came_up = self.saved = self.unspent = 0
+
+
+@dataclass(eq=False)
+class Window:
+    """How far one key has got ahead of another since both are backlogged."""
+
+    ahead: float  # of the one, a weight, since ever
+    least: float
+    most_gained: float = 0.0
+    saved: int = 0  # the one's at the start
+    given_back: int = 0  # to the one
+    came_up_one: int = 0
+    came_up_other: int = 0
+
+
+@dataclass(eq=False)
+class ChannelShare:
+    """What is known of one channel's keys."""
+
+    flows: dict[str, Flow] = field(default_factory=dict)
+    windows: dict[tuple[str, str], Window] = field(default_factory=dict)
+    ready: set[Note] = field(default_factory=set)  # at the end of the last pass
+    at_turn: str = ""  # whoever was served last
+    shown: list[str] = field(default_factory=list)
+
+    def flow(self, key: str) -> Flow:
+        return self.flows.setdefault(key, Flow())
+
+
+class FairShare:
+    """For each pair of keys of a channel, how far their services a weight have drifted since both were backlogged."""
+
+    def __init__(self) -> None:
+        self.channels: dict[int, tuple[ChannelModel, ChannelShare]] = {}
+        self.pulled = False  # some of this pass was given out before its timers fired
+        self.judged = 0  # intervals that were looked at, for whoever asks whether this sees anything
+
+    def share(self, channel: ChannelModel) -> ChannelShare:
+        return self.channels.setdefault(id(channel), (channel, ChannelShare()))[1]
+
+    def forget(self) -> None:
+        """A restart: the ring begins anew, and nobody has saved anything."""
+        self.channels.clear()
+
+    def interrupt(self, channel: ChannelModel | None = None, key: str | None = None) -> None:
+        """Something happened that no interval goes over; what was saved before is still there."""
+        for owner, share in self.channels.values():
+            if channel is None or owner is channel:
+                for pair in [pair for pair in share.windows if key is None or key in pair]:
+                    del share.windows[pair]
+
+    # --- what the model says -------------------------------------------------------------------
+
+    def look(self, channel: ChannelModel, pass_is_over: bool = True) -> None:
+        """Between passes and after each delivery: intervals end where a key stops being backlogged."""
+        share = self.share(channel)
+        came_up = self._may_have_come_up(channel, share)
+        backlogged = self._backlogged(channel, share)
+        share.shown.append(f"{sorted(backlogged)}, may be next {came_up}")
+        for key, flow in share.flows.items():
+            if key not in came_up:
+                flow.is_idle()
+        for key, cost in came_up.items():
+            flow = share.flow(key)
+            flow.came_up = max(flow.came_up, cost)
+            policy = channel.queue.key(key)
+            if (flow.weight, flow.weight_changes) != (policy.due_weight, policy.changes):
+                flow.weight, flow.weight_changes = policy.due_weight, policy.changes
+                self.interrupt(channel, key)
+        for pair in [pair for pair in share.windows if not backlogged.issuperset(pair)]:
+            del share.windows[pair]
+        for one, other in permutations(sorted(backlogged), 2):
+            self._judge(channel, share, one, other, came_up)
+        if pass_is_over:
+            share.ready = {note for note in channel.all_notes() if note.state == READY}
+
+    def _backlogged(self, channel: ChannelModel, share: ChannelShare) -> set[str]:
+        """Keys that have, for sure, a ready message which no bucket holds."""
+        keys = {
+            note.entry.key
+            for note in channel.all_notes()
+            if self._surely_ready(note, share) and (not note.entry.throttles or note.entry.queue.is_dlq)
+        }
+        return {key for key in keys if not (policy := channel.queue.key(key)).paused and not policy.cap}
+
+    def _surely_ready(self, note: Note, share: ChannelShare) -> bool:
+        # A pull is served in the middle of a pass: what later commands and timers make ready was not there yet.
+        return (
+            note.state == READY
+            and not note.maybe
+            and note.place is not None
+            and (not self.pulled or note in share.ready)
+        )
+
+    def _may_have_come_up(self, channel: ChannelModel, share: ChannelShare) -> dict[str, int]:
+        """For each key that may have anything ready, the largest cost that may stand first."""
+        found: dict[str, int] = {}
+        first: dict[tuple[str, frozenset[str]], tuple[Place, int]] = {}
+
+        def add(key: str, cost: int) -> None:
+            found[key] = max(found.get(key, 0), cost)
+
+        for note in self._may_be_ready(channel, share):
+            entry = note.entry
+            if note.place is None or not self._surely_ready(note, share):
+                add(entry.key, entry.cost)
+                continue
+            own = (entry.key, frozenset() if entry.queue.is_dlq else entry.throttles)
+            if own not in first or note.place < first[own][0]:
+                first[own] = note.place, entry.cost
+            elif note.place == first[own][0]:  # leases that ended in the same millisecond
+                first[own] = note.place, max(first[own][1], entry.cost)
+        for (key, _), (_, cost) in first.items():
+            add(key, cost)
+        origin = channel.queue.origin
+        for ghost in [*channel.queue.ghosts.values(), *(origin.ghosts.values() if origin else [])]:
+            add(ghost.key, ghost.cost)  # an enqueue whose answer a crash swallowed may be there
+        return found
+
+    def _may_be_ready(self, channel: ChannelModel, share: ChannelShare) -> Iterable[Note]:
+        for note in channel.all_notes():
+            if note.state == READY or (note.state == DELAYED and note.due_ms[0] != note.due_ms[1]):
+                yield note
+            elif self.pulled and note.state == DONE and note in share.ready:
+                yield note  # its time ran out in this pass, after the pulls
+
+    # --- the judgement -------------------------------------------------------------------------
+
+    def _judge(
+        self, channel: ChannelModel, share: ChannelShare, one: str, other: str, came_up: dict[str, int]
+    ) -> None:
+        flow, rival = share.flow(one), share.flow(other)
+        ahead = flow.served / flow.weight - rival.served / rival.weight
+        window = share.windows.get((one, other))
+        if window is None:
+            window = share.windows[one, other] = Window(
+                ahead, ahead, saved=max(flow.saved, flow.came_up), given_back=flow.unspent
+            )
+        self.judged += 1
+        window.came_up_one = max(window.came_up_one, came_up.get(one, 0))
+        window.came_up_other = max(window.came_up_other, came_up.get(other, 0))
+        window.ahead = ahead
+        window.least = min(window.least, ahead)
+        window.most_gained = max(window.most_gained, ahead - window.least)
+        saved = max(window.saved, window.came_up_one, QUANTUM * flow.weight) + window.given_back
+        bound = saved / flow.weight + QUANTUM + window.came_up_other / rival.weight + QUANTUM
+        if window.most_gained > bound + 1e-6:
+            raise Broken(
+                f"{channel.queue.name}/{channel.name}: {one} got {window.most_gained:.0f} ahead of {other},"
+                f" the bound is {bound:.0f}: {flow}, {rival}, {window}: {share.shown[-24:]}"
+            )
+
+    # --- what happened -------------------------------------------------------------------------
+
+    def picked(self, note: Note, in_order: bool) -> None:
+        """Delivered; `in_order` unless the model can't say what was the state of things at that moment."""
+        share, key = self.share(note.channel), note.entry.key
+        share.shown.append(f"{key} {note.entry.cost}")
+        flow = share.flow(key)
+        flow.served += note.entry.cost
+        flow.saved = max(flow.saved, flow.came_up, note.entry.cost)
+        if not in_order:
+            self.interrupt(note.channel)
+            flow.came_up = max(flow.came_up, note.entry.cost)
+            share.at_turn = ""
+            return
+        if share.at_turn not in ("", key):
+            share.flow(share.at_turn).turn_is_over()
+        share.at_turn = key
+        for (one, other), window in share.windows.items():
+            if one == key:
+                window.came_up_one = max(window.came_up_one, note.entry.cost)
+            elif other == key:
+                window.came_up_other = max(window.came_up_other, note.entry.cost)
+        flow.came_up = 0
+        self.look(note.channel, pass_is_over=False)
+
+    def given_back(self, note: Note) -> None:
+        share = self.share(note.channel)
+        share.flow(note.entry.key).unspent += note.entry.cost
+        if share.at_turn == note.entry.key:
+            share.at_turn = ""  # its turn may have been over before
+        for (one, _), window in share.windows.items():
+            if one == note.entry.key:
+                window.given_back += note.entry.cost
