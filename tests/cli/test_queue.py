@@ -134,6 +134,7 @@ def test_peek_at_dead_letters_says_why_they_are_there(fila, broker: FakeBroker):
     dead.metadata.fairness_key = "acme"
     dead.metadata.dead_letter.reason = "max_attempts"
     dead.metadata.dead_letter.last_error = "card declined"
+    dead.metadata.dead_letter.attempts = 5
     broker.answers["PeekMessages"] = admin_pb2.PeekMessagesResponse(messages=[dead])
 
     assert_golden("queue_peek_dlq.txt", fila("queue", "peek", "orders.dlq", "--count", "20").out)
@@ -168,6 +169,7 @@ def test_purge_of_one_key_leaves_the_channel_open(fila, broker: FakeBroker):
         ("--retry", "exponential:1s..60s,jitter=2"),
         ("--max-bytes", "16 parsecs"),
         ("--on-enqueue", "@/no/such/file.lua"),
+        ("--on-enqueue", "route.lua"),
     ],
 )
 def test_a_setting_that_cannot_be_read_is_one_line_with_an_example(fila, broker: FakeBroker, flag, value):

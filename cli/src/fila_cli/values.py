@@ -112,6 +112,8 @@ class Source(click.ParamType[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not value.startswith("@"):
+            if value.endswith(".lua"):
+                self.fail(f"{value!r} is no Lua; for what is in that file write @{value}", param, ctx)
             return str(value)
         try:
             return Path(value[1:]).read_text(encoding="utf-8")

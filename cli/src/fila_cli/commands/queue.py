@@ -298,7 +298,8 @@ def _peeked(messages: list[Message]) -> str:
             about.offset,
             message.id,
             about.fairness_key,
-            about.attempt_count,
+            # A dead letter's own queue has not delivered it yet; what people look for is how often it failed.
+            about.dead_letter.attempts if are_dead else about.attempt_count,
             _preview(message.payload),
         ]
         if are_dead:
