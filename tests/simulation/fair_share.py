@@ -20,6 +20,10 @@ turns under way at both ends make at most 2Q. What is left is judged in its part
 What came up is not seen from outside. It is what was sent, and what may have stood first: of the ready messages of a
 key with the same throttle keys the one in front, and each whose place, or whose being there, the model is not sure of.
 Both directions are judged by themselves: a flow that is not served is never excused by what it saved before.
+
+"Any interval" is too many to look at. Judged are all that begin since both keys are backlogged, with the largest costs
+of all that time, and all that begin lately, with the largest costs of lately: a long interval sees small wrongs add up,
+a short one is not blinded by one dear message long ago.
 """
 
 from collections.abc import Iterable
@@ -30,8 +34,7 @@ from tests.simulation.model import DELAYED, DONE, READY, ChannelModel, Note, Pla
 from tests.simulation.oracles import Broken
 
 QUANTUM = 1000
-
-Where = tuple[int, str]  # a channel and a key
+LATELY = 32  # looks, which is about as many deliveries
 
 
 @dataclass(eq=False)
@@ -64,6 +67,7 @@ class Window:
     given_back: int = 0  # to the one
     came_up_one: int = 0
     came_up_other: int = 0
+    looks: int = 0
 
 
 @dataclass(eq=False)
@@ -71,7 +75,7 @@ class ChannelShare:
     """What is known of one channel's keys."""
 
     flows: dict[str, Flow] = field(default_factory=dict)
-    windows: dict[tuple[str, str], Window] = field(default_factory=dict)
+    windows: dict[tuple[str, str, bool], Window] = field(default_factory=dict)  # one, other, lately
     ready: set[Note] = field(default_factory=set)  # at the end of the last pass
     at_turn: str = ""  # whoever was served last
     shown: list[str] = field(default_factory=list)
@@ -99,7 +103,7 @@ class FairShare:
         """Something happened that no interval goes over; what was saved before is still there."""
         for owner, share in self.channels.values():
             if channel is None or owner is channel:
-                for pair in [pair for pair in share.windows if key is None or key in pair]:
+                for pair in [pair for pair in share.windows if key is None or key in pair[:2]]:
                     del share.windows[pair]
 
     # --- what the model says -------------------------------------------------------------------
@@ -120,10 +124,14 @@ class FairShare:
             if (flow.weight, flow.weight_changes) != (policy.due_weight, policy.changes):
                 flow.weight, flow.weight_changes = policy.due_weight, policy.changes
                 self.interrupt(channel, key)
-        for pair in [pair for pair in share.windows if not backlogged.issuperset(pair)]:
+        for pair in [pair for pair in share.windows if not backlogged.issuperset(pair[:2])]:
             del share.windows[pair]
         for one, other in permutations(sorted(backlogged), 2):
-            self._judge(channel, share, one, other, came_up)
+            for lately in (False, True):
+                window = self._window(share, one, other, lately)
+                window.came_up_one = max(window.came_up_one, came_up[one])
+                window.came_up_other = max(window.came_up_other, came_up[other])
+                self._judge(channel, share, window, one, other)
         if pass_is_over:
             share.ready = {note for note in channel.all_notes() if note.state == READY}
 
@@ -179,22 +187,26 @@ class FairShare:
 
     # --- the judgement -------------------------------------------------------------------------
 
-    def _judge(
-        self, channel: ChannelModel, share: ChannelShare, one: str, other: str, came_up: dict[str, int]
-    ) -> None:
+    @staticmethod
+    def _window(share: ChannelShare, one: str, other: str, lately: bool) -> Window:
         flow, rival = share.flow(one), share.flow(other)
         ahead = flow.served / flow.weight - rival.served / rival.weight
-        window = share.windows.get((one, other))
-        if window is None:
-            window = share.windows[one, other] = Window(
-                ahead, ahead, saved=max(flow.saved, flow.came_up), given_back=flow.unspent
-            )
-        self.judged += 1
-        window.came_up_one = max(window.came_up_one, came_up.get(one, 0))
-        window.came_up_other = max(window.came_up_other, came_up.get(other, 0))
+        window = share.windows.get((one, other, lately))
+        if window is None or (lately and window.looks >= LATELY):
+            saved = max(flow.saved, flow.came_up)
+            window = Window(ahead, ahead, saved=saved, given_back=flow.unspent)
+            share.windows[one, other, lately] = window
+        window.looks += 1
         window.ahead = ahead
         window.least = min(window.least, ahead)
         window.most_gained = max(window.most_gained, ahead - window.least)
+        return window
+
+    def _judge(
+        self, channel: ChannelModel, share: ChannelShare, window: Window, one: str, other: str
+    ) -> None:
+        self.judged += 1
+        flow, rival = share.flow(one), share.flow(other)
         saved = max(window.saved, window.came_up_one, QUANTUM * flow.weight) + window.given_back
         bound = saved / flow.weight + QUANTUM + window.came_up_other / rival.weight + QUANTUM
         if window.most_gained > bound + 1e-6:
@@ -220,7 +232,7 @@ class FairShare:
         if share.at_turn not in ("", key):
             share.flow(share.at_turn).turn_is_over()
         share.at_turn = key
-        for (one, other), window in share.windows.items():
+        for (one, other, _), window in share.windows.items():
             if one == key:
                 window.came_up_one = max(window.came_up_one, note.entry.cost)
             elif other == key:
@@ -233,6 +245,6 @@ class FairShare:
         share.flow(note.entry.key).unspent += note.entry.cost
         if share.at_turn == note.entry.key:
             share.at_turn = ""  # its turn may have been over before
-        for (one, _), window in share.windows.items():
+        for (one, _, _), window in share.windows.items():
             if one == note.entry.key:
                 window.given_back += note.entry.cost
