@@ -92,8 +92,8 @@ async def test_the_weight_table_wins_over_headers_and_an_update_replaces_it(
 
     await fila("queue", "update", queue, "--weight", "globex=2")
 
-    # What waits goes by the new table at once, not with its next enqueue.
-    assert (await _weights(client, queue))["globex"] == 2
+    # What waits goes by the new table at once, not with its next enqueue: also what is in it no more.
+    assert await _weights(client, queue) == {"acme": 9, "globex": 2}
     await client.enqueue(queue, b"", {"t": "acme", "w": "9"})
     assert await _weights(client, queue) == {"acme": 9, "globex": 2}
 

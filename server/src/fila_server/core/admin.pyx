@@ -11,11 +11,10 @@ from fila_server.core.commands cimport (
     SET_KEY_POLICY, UPDATE_QUEUE,
 )
 from fila_server.core.enqueue cimport queue_find
-from fila_server.core.flows cimport flow_reconsider
-from fila_server.core.frames cimport key_drop_if_idle, key_intern
+from fila_server.core.flows cimport key_reconsider
+from fila_server.core.frames cimport key_drop_if_idle, key_has_policy, key_intern
 from fila_server.core.maps cimport textmap_next
 from fila_server.core.policy cimport queue_configure
-from fila_server.core.routing cimport weights_apply
 from fila_server.core.queues cimport (
     channel_drop, channel_find, channel_need, channel_new, channel_purge, channel_seek, number_next, queue_drop, queue_new, queue_offset_at, queue_oldest,
 )
@@ -144,7 +143,6 @@ cdef void _create_queue(Core* core, Command* command, Fields* fields) noexcept n
 cdef void _update_queue(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
     cdef Buffer buffer
     queue_configure(core, queue, fields.text[2])
-    weights_apply(core, queue)
     queue_record_put(core, queue)
     buffer_init(&buffer)
     put_text_field(&buffer, 1, fields.text[2])
@@ -277,19 +275,15 @@ cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* q
         key.paused = fields.number[4] != 0
     if fields.seen & (1 << 5):
         key.cap = <uint32_t> fields.number[5]
-    key.has_policy = key.admin_weight != 0 or key.paused or key.cap != 0
     buffer_init(&buffer)
     put_number_field(&buffer, 1, key.admin_weight)
     put_number_field(&buffer, 2, key.paused)
     put_number_field(&buffer, 3, key.cap)
-    flow = key.flows
-    while flow != NULL:
-        flow_reconsider(core, flow)
-        flow = flow.next_of_key
-    if key.has_policy or key.refs:
+    key_reconsider(core, key)
+    if key_has_policy(key) or key.refs:
         key_record_put(core, key)
     else:
-        if not key.stored_weight:
+        if not key.recorded:
             key_record_delete(core, key)
         key_drop_if_idle(core, key)
     answer(core, command.token, OK, &buffer, True)

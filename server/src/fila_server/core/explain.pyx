@@ -8,7 +8,7 @@ from fila_server.core.buffer cimport Buffer, Slice, buffer_free, buffer_init
 from fila_server.core.commands cimport OK
 from fila_server.core.deliver cimport consumer_room
 from fila_server.core.flows cimport flow_find
-from fila_server.core.frames cimport entry_of, share_of
+from fila_server.core.frames cimport entry_of, key_weight, share_of
 from fila_server.core.maps cimport textmap_get
 from fila_server.core.queues cimport channel_need
 from fila_server.core.state cimport (
@@ -181,7 +181,7 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
         return
     if key != NULL:
         flow = flow_find(key, channel)
-        weight = key.admin_weight if key.admin_weight else key.weight
+        weight = key_weight(key)
     if flow != NULL:
         waits_remember(core, flow)
         waits_account(core, flow)

@@ -24,6 +24,7 @@ cdef void slot_pay(Core* core, Slot* slot) noexcept nogil                       
 cdef void slot_refund(Core* core, Slot* slot) noexcept nogil
 
 cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil                 # after weight, pause or cap changed
+cdef void key_reconsider(Core* core, Key* key) noexcept nogil                    # the same, in every channel
 cdef void bucket_wake(Core* core, ThrottleKey* bucket) noexcept nogil
 cdef void channel_full(Core* core, Channel* channel) noexcept nogil              # nobody has room: its claims on tokens end
 cdef void bucket_set(Core* core, ThrottleKey* bucket) noexcept nogil             # its configuration changed

@@ -11,7 +11,7 @@ from fila_server.core.buffer cimport must_malloc
 from fila_server.core.drr cimport (
     Turn, WAITING, ring_again, ring_join, ring_leave, ring_park, ring_rejoin, ring_reweigh,
 )
-from fila_server.core.frames cimport entry_of, share_of
+from fila_server.core.frames cimport entry_of, key_weight, share_of
 from fila_server.core.heap cimport HeapNode, heap_insert, heap_remove
 from fila_server.core.lines cimport claim_begins, claim_ends, line_drop_if_empty, line_join, line_leave
 from fila_server.core.maps cimport map64_free, map64_get, map64_init, map64_put, map64_remove
@@ -34,10 +34,6 @@ cdef Flow* flow_find(Key* key, Channel* channel) noexcept nogil:
     return flow
 
 
-cdef inline uint32_t _weight(Key* key) noexcept nogil:
-    return key.admin_weight if key.admin_weight else key.weight
-
-
 cdef Flow* flow_of(Core* core, Key* key, Channel* channel) noexcept nogil:
     cdef Flow* flow = flow_find(key, channel)
     if flow == NULL:
@@ -49,7 +45,7 @@ cdef Flow* flow_of(Core* core, Key* key, Channel* channel) noexcept nogil:
         memset(flow, 0, sizeof(Flow))
         flow.key = key
         flow.channel = channel
-        flow.turn.weight = _weight(key)
+        flow.turn.weight = key_weight(key)
         flow.next_of_key = key.flows
         key.flows = flow
         waits_begin(core, flow)
@@ -109,7 +105,7 @@ cdef void _stand_down(Core* core, Flow* flow) noexcept nogil:
 cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil:
     """Pause, cap, weight or backlog changed: put the flow where it belongs now."""
     cdef Key* key = flow.key
-    cdef uint32_t weight = _weight(key)
+    cdef uint32_t weight = key_weight(key)
     waits_note(core, flow)
     if flow.turn.weight != weight:
         if flow.joined:
@@ -133,6 +129,13 @@ cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil:
         _park(flow, PARKED_THROTTLED)
     else:
         _join(core, flow)
+
+
+cdef void key_reconsider(Core* core, Key* key) noexcept nogil:
+    cdef Flow* flow = key.flows
+    while flow != NULL:
+        flow_reconsider(core, flow)
+        flow = flow.next_of_key
 
 
 # --- sub-queues ----------------------------------------------------------------------------

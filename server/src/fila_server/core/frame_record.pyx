@@ -35,7 +35,7 @@ cdef bint _read_routing(Core* core, Queue* queue, Cursor* c, Entry* entry) noexc
     if c.bad or weight < 1 or weight > 1000 or cost < 1 or cost > 1000000000:
         return False
     entry.key = key_intern(core, queue, key)
-    if not entry.key.stored_weight:     # a record of its own is newer than any frame
+    if not entry.key.recorded:          # a record of its own is newer than any frame
         entry.key.weight = <unsigned short> weight
     entry.cost = <uint32_t> cost
     entry.set = set_intern(core, names, count)

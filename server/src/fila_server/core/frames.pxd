@@ -80,3 +80,13 @@ cdef Slot* directory_find_id(Directory* directory, uint64_t high, uint64_t low, 
 cdef Key* key_intern(Core* core, Queue* queue, Slice text) noexcept nogil
 cdef void key_release(Core* core, Key* key) noexcept nogil
 cdef void key_drop_if_idle(Core* core, Key* key) noexcept nogil
+
+cdef inline uint32_t key_weight(Key* key) noexcept nogil:
+    """What it is served by: an operator's word, else the weight table's, else the newest enqueue's."""
+    if key.admin_weight:
+        return key.admin_weight
+    return key.table_weight if key.table_weight else key.weight
+
+cdef inline bint key_has_policy(Key* key) noexcept nogil:
+    """An operator set something: the key outlives its messages."""
+    return key.admin_weight != 0 or key.paused or key.cap != 0

@@ -7,7 +7,7 @@ from fila_server.core.buffer cimport must_malloc, must_realloc
 from fila_server.core.flows cimport flow_free
 from fila_server.core.maps cimport text_hash, textmap_get_hashed, textmap_put, textmap_remove
 from fila_server.core.records cimport key_record_delete
-from fila_server.core.settings cimport Policy
+from fila_server.core.settings cimport Policy, WeightRow
 from fila_server.core.state cimport DONE, DirectoryCell, Flow, LEASED
 from fila_server.core.throttle cimport set_release
 
@@ -380,6 +380,7 @@ cdef Key* key_intern(Core* core, Queue* queue, Slice text) noexcept nogil:
     """The queue's Key of this text, made when new, with one more reference."""
     cdef uint64_t hash = text_hash(text.at, text.length)
     cdef Key* key = <Key*> textmap_get_hashed(&queue.keys, text.at, text.length, hash)
+    cdef WeightRow* row
     cdef char* bytes
     if key == NULL:
         key = <Key*> must_malloc(sizeof(Key) + text.length)
@@ -390,6 +391,9 @@ cdef Key* key_intern(Core* core, Queue* queue, Slice text) noexcept nogil:
         key.text.length = text.length
         key.queue = queue
         key.weight = 1
+        if queue.policy.weights.count:
+            row = <WeightRow*> textmap_get_hashed(&queue.policy.weights, text.at, text.length, hash)
+            key.table_weight = <unsigned short> row.weight if row != NULL else 0
         textmap_put(&queue.keys, &key.text)
         core.index_bytes += sizeof(Key) + text.length + 8
         core.keys_count += 1
@@ -405,13 +409,13 @@ cdef void key_release(Core* core, Key* key) noexcept nogil:
 
 cdef void key_drop_if_idle(Core* core, Key* key) noexcept nogil:
     cdef Flow* flow
-    if key.refs or key.has_policy:
+    if key.refs or key_has_policy(key):
         return
     while key.flows != NULL:
         flow = key.flows
         key.flows = flow.next_of_key
         flow_free(core, flow)
-    if key.stored_weight:
+    if key.recorded:
         key_record_delete(core, key)
     textmap_remove(&key.queue.keys, &key.text)
     core.index_bytes -= sizeof(Key) + key.text.length + 8

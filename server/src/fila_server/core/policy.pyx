@@ -5,8 +5,10 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc, put_slice
-from fila_server.core.maps cimport textmap_free, textmap_init, textmap_next, textmap_put
+from fila_server.core.flows cimport key_reconsider
+from fila_server.core.maps cimport TextMap, textmap_free, textmap_get, textmap_init, textmap_next, textmap_put
 from fila_server.core.settings cimport WeightRow
+from fila_server.core.state cimport Key
 from fila_server.core.wire cimport Fields, fields_parse, next_field
 
 cdef enum:
@@ -18,14 +20,39 @@ cdef enum:
 
 
 cdef void policy_free(Policy* policy) noexcept nogil:
+    _weights_free(&policy.weights)
+
+
+cdef void _weights_free(TextMap* weights) noexcept nogil:
     cdef uint32_t cursor = 0
     cdef void* row
     while True:
-        row = textmap_next(&policy.weights, &cursor)
+        row = textmap_next(weights, &cursor)
         if row == NULL:
             break
         free(row)
-    textmap_free(&policy.weights)
+    textmap_free(weights)
+
+
+cdef void _weights_apply(Core* core, Queue* queue, TextMap* named) noexcept nogil:
+    """The keys that `named` names, an old table or the new one, go by the queue's table from now on: what waits too."""
+    cdef uint32_t cursor = 0
+    cdef WeightRow* row
+    cdef WeightRow* now
+    cdef Key* key
+    cdef uint32_t weight
+    while True:
+        row = <WeightRow*> textmap_next(named, &cursor)
+        if row == NULL:
+            return
+        key = <Key*> textmap_get(&queue.keys, row.text.bytes, row.text.length)
+        if key == NULL:
+            continue
+        now = <WeightRow*> textmap_get(&queue.policy.weights, row.text.bytes, row.text.length)
+        weight = now.weight if now != NULL else 0
+        if key.table_weight != weight:
+            key.table_weight = <unsigned short> weight
+            key_reconsider(core, key)
 
 
 cdef void _policy_nested(Policy* policy, uint32_t field, Slice text) noexcept nogil:
@@ -68,12 +95,10 @@ cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil
     cdef uint32_t field, kind
     cdef Slice text
     cdef uint64_t number
-    cdef Buffer fresh
-    buffer_init(&fresh)
-    put_slice(&fresh, config)
-    policy_free(policy)
-    buffer_free(&queue.config)
-    queue.config = fresh
+    cdef Buffer before = queue.config           # what the old table's texts are part of
+    cdef TextMap weights_before = policy.weights
+    buffer_init(&queue.config)
+    put_slice(&queue.config, config)
     queue.retained_at = 0               # other retention: look through all again
     memset(policy, 0, sizeof(Policy))
     textmap_init(&policy.weights)
@@ -113,3 +138,7 @@ cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil
             policy.dedup_window_ms = number
         elif field == 18:
             policy.ttl_to_dlq = number != 0
+    _weights_apply(core, queue, &weights_before)
+    _weights_apply(core, queue, &policy.weights)
+    _weights_free(&weights_before)
+    buffer_free(&before)

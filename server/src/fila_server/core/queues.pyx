@@ -118,8 +118,7 @@ cdef void queue_drop(Core* core, Queue* queue) noexcept nogil:
         key = <Key*> textmap_next(&queue.keys, &cursor)
         if key == NULL:
             break
-        key.has_policy = False
-        key.refs = 0
+        key.admin_weight = key.paused = key.cap = key.refs = 0
         key_drop_if_idle(core, key)
     cursor = 0
     while True:

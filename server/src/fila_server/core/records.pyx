@@ -4,7 +4,7 @@ from libc.stdint cimport uint8_t
 from libc.string cimport memcpy, memset, strlen
 
 from fila_server.core.buffer cimport put_bytes, put_u8, put_u64be, put_varint, put_zigzag, write_u64be
-from fila_server.core.frames cimport frame_of, frame_offset, share_of
+from fila_server.core.frames cimport frame_of, frame_offset, key_has_policy, share_of
 from fila_server.core.state cimport DONE, Entry
 from fila_server.core.store cimport (
     BUCKETS, DEDUP, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES, batch_delete, batch_delete_range,
@@ -294,19 +294,19 @@ cdef void _text_key(Buffer* b, uint64_t queue, const char* text, uint32_t length
 cdef void key_record_put(Core* core, Key* key) noexcept nogil:
     cdef char value[16]
     value[0] = VERSION
-    value[1] = <char> ((1 if key.paused else 0) | (2 if key.has_policy else 0))
+    value[1] = <char> ((1 if key.paused else 0) | (2 if key_has_policy(key) else 0))
     memcpy(value + 2, &key.weight, 2)
     memcpy(value + 4, &key.admin_weight, 2)
     memcpy(value + 6, &key.cap, 4)
     _text_key(&core.tail, key.queue.number, key.text.bytes, key.text.length)
     batch_put(&core.store, core.settles, KEYS, core.tail.data, core.tail.length, value, 10)
-    key.stored_weight = key.weight
+    key.recorded = True
 
 
 cdef void key_record_delete(Core* core, Key* key) noexcept nogil:
     _text_key(&core.tail, key.queue.number, key.text.bytes, key.text.length)
     batch_delete(&core.store, core.settles, KEYS, core.tail.data, core.tail.length)
-    key.stored_weight = 0
+    key.recorded = False
 
 
 cdef void bucket_record_put(Core* core, ThrottleKey* bucket) noexcept nogil:

@@ -178,8 +178,7 @@ cdef void _key_read(Core* core, const char* at, size_t length, const char* value
     memcpy(&key.admin_weight, value + 4, 2)
     memcpy(&key.cap, value + 6, 4)
     key.paused = value[1] & 1
-    key.has_policy = (value[1] & 2) != 0
-    key.stored_weight = key.weight
+    key.recorded = True
     # The reference taken here keeps it until its messages are in; _keys_release gives it back.
 
 
@@ -462,7 +461,7 @@ cdef void _settle_queue(Core* core, Queue* queue, Map64* dlq_of) noexcept nogil:
         key = <Key*> textmap_next(&queue.keys, &cursor)
         if key == NULL:
             break
-        if key.stored_weight:
+        if key.recorded:
             key.refs -= 1
         flow = key.flows
         while flow != NULL:

@@ -31,6 +31,3 @@ cdef uint8_t route(Core* core, Queue* queue, Command* command, Item* item, Build
 # The same, where what a hook decided (NULL = nothing) doesn't travel with the item.
 cdef uint8_t route_as(
     Core* core, Queue* queue, Command* command, Item* item, const Routing* hooked, Building* b) noexcept nogil
-
-# The queue's weight table is a new one: it counts for the keys that wait already.
-cdef void weights_apply(Core* core, Queue* queue) noexcept nogil

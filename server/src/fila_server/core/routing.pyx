@@ -5,12 +5,11 @@ from libc.stdlib cimport strtod
 from libc.string cimport memcpy
 
 from fila_server.core.buffer cimport Cursor, Slice, read_u64be, take_slice
-from fila_server.core.flows cimport flow_reconsider
+from fila_server.core.flows cimport key_reconsider
 from fila_server.core.frames cimport key_intern
-from fila_server.core.maps cimport textmap_get, textmap_next
 from fila_server.core.records cimport key_record_put
-from fila_server.core.settings cimport Policy, WeightRow
-from fila_server.core.state cimport Flow, Key
+from fila_server.core.settings cimport Policy
+from fila_server.core.state cimport Key
 from fila_server.core.throttle cimport set_intern
 from fila_server.core.refusals cimport REFUSED_ROUTING_KEY, REFUSED_THROTTLE_KEYS
 from fila_server.core.wire cimport header_find
@@ -99,7 +98,6 @@ cdef uint8_t route_as(
     cdef uint32_t i, names_count = 0
     cdef uint32_t weight = 1
     cdef double number
-    cdef WeightRow* row
     key.at, key.length = b"default", 7
     b.cost = COST_ONE
     if policy.fairness_key_header.length and header_find(body, item.length, policy.fairness_key_header, &value):
@@ -135,10 +133,6 @@ cdef uint8_t route_as(
         return REFUSED_THROTTLE_KEYS
     if key.length > core.limits.fairness_key_bytes_max:
         return REFUSED_ROUTING_KEY
-    if policy.weights.count:
-        row = <WeightRow*> textmap_get(&policy.weights, key.at, key.length)
-        if row != NULL:
-            weight = row.weight
     b.key = key_intern(core, queue, key)
     b.set = set_intern(core, names, names_count) if names_count else NULL
     _reweigh(core, b.key, weight)
@@ -147,27 +141,9 @@ cdef uint8_t route_as(
 
 cdef void _reweigh(Core* core, Key* key, uint32_t weight) noexcept nogil:
     """The newest enqueue's weight counts, for what waits already too."""
-    cdef Flow* flow
     if key.weight == weight:
         return
     key.weight = <unsigned short> weight
-    if key.stored_weight != weight:
-        key_record_put(core, key)
-    if not key.admin_weight:
-        flow = key.flows
-        while flow != NULL:
-            flow_reconsider(core, flow)
-            flow = flow.next_of_key
-
-
-cdef void weights_apply(Core* core, Queue* queue) noexcept nogil:
-    cdef uint32_t cursor = 0
-    cdef WeightRow* row
-    cdef Key* key
-    while True:
-        row = <WeightRow*> textmap_next(&queue.policy.weights, &cursor)
-        if row == NULL:
-            return
-        key = <Key*> textmap_get(&queue.keys, row.text.bytes, row.text.length)
-        if key != NULL:
-            _reweigh(core, key, row.weight)
+    key_record_put(core, key)
+    if not key.admin_weight and not key.table_weight:
+        key_reconsider(core, key)

@@ -150,11 +150,11 @@ cdef struct Key:                    # a fairness key of one queue
     Flow*    flows
     uint32_t refs                   # entries that carry it
     uint32_t cap                    # most leases at a time, 0 = no cap
-    uint16_t weight                 # of the newest enqueue
+    uint16_t weight                 # of the newest enqueue, as it came: what counts is frames.key_weight
+    uint16_t table_weight           # of the queue's weight table, 0 = not in it
     uint16_t admin_weight           # 0 = none set
-    uint16_t stored_weight          # in the KEYS family, 0 = no record
     uint8_t  paused
-    uint8_t  has_policy             # an admin set something: the key outlives its messages
+    uint8_t  recorded               # a KEYS record exists, with this weight
     Flow     first                  # of the channel that used it first; further channels' are made apart
 
 cdef struct Subqueue:               # a flow's ready messages that share one set of throttle keys

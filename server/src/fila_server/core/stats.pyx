@@ -10,7 +10,9 @@ from fila_server.core.buffer cimport Buffer, Slice, buffer_free, buffer_init, mu
 from fila_server.core.commands cimport EXPLAIN_KEY, GET_STATS, LIST_CHANNELS, LIST_QUEUES, OK
 from fila_server.core.enqueue cimport queue_find
 from fila_server.core.explain cimport explain_key
-from fila_server.core.frames cimport directory_first, entry_of, frame_enqueued_ms, frame_of, frame_offset, share_find
+from fila_server.core.frames cimport (
+    directory_first, entry_of, frame_enqueued_ms, frame_of, frame_offset, key_has_policy, key_weight, share_find,
+)
 from fila_server.core.maps cimport Map64, map64_free, map64_get, map64_init, map64_put, textmap_next
 from fila_server.core.queues cimport channel_need, queue_oldest
 from fila_server.core.ranking cimport Ranked, keep_largest, largest_first
@@ -102,7 +104,7 @@ cdef void _key_stats(Core* core, Buffer* b, Key* key, Channel* channel, uint64_t
     put_text_field(&inner, 1, _text(key.text.bytes, key.text.length))
     put_number_field(&inner, 2, pending)
     put_number_field(&inner, 3, <uint64_t> deficit)
-    put_number_field(&inner, 4, key.admin_weight if key.admin_weight else key.weight)
+    put_number_field(&inner, 4, key_weight(key))
     put_number_field(&inner, 5, in_flight)
     put_number_field(&inner, 6, age)
     put_number_field(&inner, 7, delivered)
@@ -143,7 +145,7 @@ cdef void _keys(Core* core, Queue* queue, Channel* channel, uint32_t most, Buffe
                     oldest[0] = max(oldest[0], flow_age(core, flow))
                 flow = flow.next_of_key
             keep_largest(rows, &count, most, key, pending)
-        elif key.has_policy or key.refs:
+        elif key_has_policy(key) or key.refs:
             keep_largest(rows, &count, most, key, 0)
     largest_first(rows, count)
     for i in range(count):

@@ -3,7 +3,8 @@
 from libc.stdint cimport uint32_t
 
 from fila_server.core.frames cimport (
-    body_touch, entry_of, frame_appended_ms, frame_enqueued_ms, frame_id, frame_of, frame_offset, share_of,
+    body_touch, entry_of, frame_appended_ms, frame_enqueued_ms, frame_id, frame_of, frame_offset, key_weight,
+    share_of,
 )
 from fila_server.core.state cimport Channel, Entry, Frame, LEASED, Lease, ThrottleSet
 
@@ -24,7 +25,7 @@ cdef void message_view(Core* core, Slot* slot, View* view) noexcept nogil:
     view.body_length = entry.length
     view.fairness_key.at = entry.key.text.bytes
     view.fairness_key.length = entry.key.text.length
-    view.weight = entry.key.admin_weight if entry.key.admin_weight else entry.key.weight
+    view.weight = key_weight(entry.key)
     view.attempts = slot.attempts
     view.queue.at = channel.queue.text.bytes
     view.queue.length = channel.queue.text.length

@@ -1,0 +1,131 @@
+"""A key's weight: an operator's word, else the weight table's, else the newest enqueue's; for what waits, at once."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from fila.v1 import admin_pb2 as admin
+from fila.v1 import service_pb2 as service
+from fila_server import commands
+from tests.core.driven_engine import DrivenEngine
+
+
+@pytest.fixture
+def engine() -> Iterator[DrivenEngine]:
+    engine = DrivenEngine()
+    yield engine
+    engine.remove()
+
+
+def config(**weights: int) -> admin.QueueConfig:
+    return admin.QueueConfig(fairness_key_header="key", weight_header="weight", weights=weights)
+
+
+def create(engine: DrivenEngine, **weights: int) -> None:
+    request = admin.CreateQueueRequest(name="q", config=config(**weights))
+    engine.call(commands.CREATE_QUEUE, request, admin.CreateQueueResponse)
+
+
+def set_table(engine: DrivenEngine, **weights: int) -> None:
+    request = admin.UpdateQueueRequest(queue="q", config=config(**weights))
+    engine.call(commands.UPDATE_QUEUE, request, admin.UpdateQueueResponse)
+
+
+def set_weight(engine: DrivenEngine, key: str, weight: int) -> None:
+    request = admin.SetKeyPolicyRequest(queue="q", fairness_key=key, weight=weight)
+    engine.call(commands.SET_KEY_POLICY, request, admin.SetKeyPolicyResponse)
+
+
+def weights(engine: DrivenEngine) -> dict[str, int]:
+    return {row.key: row.weight for row in engine.stats("q").per_key_stats}
+
+
+def enqueue(engine: DrivenEngine, key: str, count: int, weight: str = "") -> None:
+    batch = service.EnqueueBatchRequest(queue="q")
+    for _ in range(count):
+        batch.messages.add(headers={"key": key} | ({"weight": weight} if weight else {}))
+    engine.call(commands.ENQUEUE_BATCH, batch, service.EnqueueBatchResponse)
+
+
+def shares(engine: DrivenEngine, count: int) -> dict[str, int]:
+    keys = [message.metadata.fairness_key for message in engine.lease("q", count)]
+    return {key: keys.count(key) for key in sorted(set(keys))}
+
+
+def test_a_weight_taken_out_of_the_table_is_felt_by_what_waits(engine: DrivenEngine) -> None:
+    create(engine, a=9)
+    enqueue(engine, "a", 100)
+    enqueue(engine, "b", 100)
+    assert shares(engine, 20) == {"a": 18, "b": 2}
+
+    set_table(engine)
+
+    assert weights(engine) == {"a": 1, "b": 1}
+    # The turn that runs ends first: it was granted nine, and may spend one of them now.
+    after = shares(engine, 40)
+    assert abs(after["a"] - after["b"]) <= 2
+
+
+def test_below_the_table_the_newest_enqueues_weight_comes_back(engine: DrivenEngine) -> None:
+    create(engine, a=9, b=9)
+    enqueue(engine, "a", 2, "3")
+    enqueue(engine, "b", 2)
+    assert weights(engine) == {"a": 9, "b": 9}
+
+    set_table(engine, b=7)
+
+    assert weights(engine) == {"a": 3, "b": 7}
+
+
+@pytest.mark.parametrize("power_cut", [False, True])
+def test_what_the_table_hides_is_kept_over_a_restart(engine: DrivenEngine, power_cut: bool) -> None:
+    create(engine, a=9)
+    enqueue(engine, "a", 1)
+    enqueue(engine, "a", 1, "3")
+    enqueue(engine, "b", 1)
+
+    if power_cut:
+        engine.cut_power()
+    else:
+        engine.kill()
+    engine.reopen()
+
+    assert weights(engine) == {"a": 9, "b": 1}
+    set_table(engine)
+    assert weights(engine) == {"a": 3, "b": 1}
+
+
+def test_a_table_that_was_changed_counts_after_a_restart(engine: DrivenEngine) -> None:
+    create(engine, a=9)
+    enqueue(engine, "a", 1, "3")
+    set_table(engine, b=5)
+    enqueue(engine, "b", 1)
+
+    engine.kill()
+    engine.reopen()
+
+    assert weights(engine) == {"a": 3, "b": 5}
+
+
+def test_an_operators_word_stays_above_every_table(engine: DrivenEngine) -> None:
+    create(engine, a=9)
+    enqueue(engine, "a", 1, "3")
+    set_weight(engine, "a", 4)
+
+    set_table(engine)
+    assert weights(engine) == {"a": 4}
+    set_table(engine, a=8)
+    assert weights(engine) == {"a": 4}
+
+    set_weight(engine, "a", 0)
+    assert weights(engine) == {"a": 8}
+
+
+def test_a_key_that_comes_back_from_idle_finds_the_table(engine: DrivenEngine) -> None:
+    create(engine, a=9)
+    enqueue(engine, "a", 1)
+    engine.ack("q", engine.lease("q"))
+
+    enqueue(engine, "a", 1)
+
+    assert weights(engine) == {"a": 9}
