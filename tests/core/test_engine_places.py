@@ -172,3 +172,53 @@ def test_seeking_a_second_time_while_the_first_seek_is_under_way_leaks_no_frame(
     engine.ack("q", engine.lease("q", 1000, channel="b"), channel="b")
 
     assert engine.stats("q").stored_bytes == 0
+
+
+HOUR_MS = 3_600_000
+
+
+def test_a_delay_is_no_longer_than_it_was_when_the_clock_was_set_back_while_the_broker_was_down(
+    engine: DrivenEngine,
+) -> None:
+    engine.create_queue("q")
+    engine.enqueue("q", b"failed")
+    engine.nack("q", engine.lease("q"), delay_ms=10_000)
+    engine.enqueue("q", b"enqueued", delay_ms=10_000)
+    engine.sleep(4_000)
+    engine.kill()
+    engine.reopen(away_ms=-HOUR_MS)
+
+    # How much of it had passed nobody knows any more: none of it counts, and no more than all of it is waited for.
+    engine.sleep(9_000)
+    assert engine.payloads("q") == []
+    engine.sleep(1_001)
+    assert engine.payloads("q") == [b"failed", b"enqueued"]
+
+
+def test_two_restarts_of_a_clock_set_back_make_no_delay_longer_or_shorter(engine: DrivenEngine) -> None:
+    engine.create_queue("q")
+    for i in range(40):
+        engine.enqueue("q", b"delayed" if i == 7 else b"done", delay_ms=10_000 if i == 7 else 0)
+    engine.kill()
+    engine.reopen(away_ms=-HOUR_MS)
+    engine.ack("q", engine.lease("q"))
+    engine.sleep(5_000)
+    engine.kill()
+    engine.reopen()
+
+    engine.sleep(9_900)
+    assert engine.payloads("q") == []
+    engine.sleep(101)
+    assert engine.payloads("q") == [b"delayed"]
+
+
+def test_a_delay_goes_on_while_the_broker_is_down(engine: DrivenEngine) -> None:
+    engine.create_queue("q")
+    engine.enqueue("q", b"late", delay_ms=10_000)
+    engine.kill()
+    engine.reopen(away_ms=7_000)
+
+    engine.sleep(2_990)
+    assert engine.payloads("q") == []
+    engine.sleep(11)
+    assert engine.payloads("q") == [b"late"]

@@ -24,6 +24,7 @@ class Entry:
     cost: int
     throttles: frozenset[str]
     deliver_at_ms: int = 0
+    delayed_from_ms: int = 0  # the wall clock when it was accepted
     expires_ms: int = 0
     dedup_key: str = ""
     id: str = ""
@@ -58,10 +59,22 @@ class Note:
     due_mono_ms: int = 0  # LEASED: when the lease ends
     due_ms: tuple[int, int] = (0, 0)  # DELAYED: earliest and latest, wall clock
     delayed_at_ms: int = 0  # DELAYED: since when, by the monotonic clock
+    stored_due_ms: tuple[int, int] = (0, 0)  # DELAYED: `due_ms` as it began,
+    delayed_from_ms: int = 0  # and when that was by the wall clock
     ended_ms: int = -1  # DONE other than by an ack: a cold delivery may have leased it before that
     acked: bool = False
     buried: "list[Note]" = field(default_factory=list)  # its dead letters
     holder: int = 0  # LEASED: the stream's token, 0 = a pull
+
+    def delay(self, due_ms: tuple[int, int], wall_ms: int, mono_ms: int) -> None:
+        self.state, self.due_ms, self.stored_due_ms = DELAYED, due_ms, due_ms
+        self.delayed_from_ms, self.delayed_at_ms = wall_ms, mono_ms
+
+    def delay_resumes(self, wall_ms: int, mono_ms: int) -> None:
+        """After a restart: of a clock that was set back, nothing has passed, and no more than all is left."""
+        shift = min(0, wall_ms - self.delayed_from_ms)
+        self.due_ms = (self.stored_due_ms[0] + shift, self.stored_due_ms[1] + shift)
+        self.delayed_at_ms = mono_ms
 
     def __repr__(self) -> str:
         return (

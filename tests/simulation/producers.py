@@ -10,7 +10,6 @@ from fila_server import commands
 from tests.core.driven_engine import MS
 from tests.simulation.asked import Asked
 from tests.simulation.model import (
-    DELAYED,
     Entry,
     Note,
     QueueModel,
@@ -132,7 +131,7 @@ class Producers:
             entry.queue = queue
             entry.executed_pass = world.pass_number
             options = message.options
-            wall = world.engine.wall_ms
+            wall = entry.delayed_from_ms = world.engine.wall_ms
             if options.HasField("deliver_at"):
                 at_ms = options.deliver_at.ToMilliseconds()
                 entry.deliver_at_ms = at_ms if at_ms > wall else 0
@@ -205,8 +204,8 @@ class Producers:
                 continue
             note = Note(entry, channel, maybe=channel.name in entry.fuzzy)
             if entry.deliver_at_ms:
-                note.state, note.due_ms = DELAYED, (entry.deliver_at_ms, entry.deliver_at_ms)
-                note.delayed_at_ms = world.engine.mono_ns // MS
+                due_ms = entry.deliver_at_ms
+                note.delay((due_ms, due_ms), entry.delayed_from_ms, world.engine.mono_ns // MS)
             else:
                 place = (world.pass_number, phase, offset)
                 note.place = None if world.pass_number <= channel.unordered_until or note.maybe else place

@@ -239,8 +239,7 @@ class World:
         else:
             low = high = delay_ms
         if high > 0:
-            note.state, note.due_ms = DELAYED, (wall + low, wall + high)
-            note.delayed_at_ms = self.engine.mono_ns // MS
+            note.delay((wall + low, wall + high), wall, self.engine.mono_ns // MS)
         else:
             note.state, note.place = READY, self._place(note, place)
 
@@ -467,7 +466,7 @@ class World:
                 left = max(0, min(note.expires_ms - wall, note.expires_ms - note.leased_ms))
                 note.due_mono_ms = mono + left
             elif note.state == DELAYED:
-                note.delayed_at_ms = mono
+                note.delay_resumes(wall, mono)
             if self.always_cold and note.state in (READY, DELAYED):
                 # It may have been leased for somebody while its bytes were being read back.
                 note.attempts, note.place = None, None

@@ -94,14 +94,20 @@ cdef int64_t _delay_due_ms(Core* core, Flow* flow) noexcept nogil:
     cdef uint32_t i
     cdef Timer* timer
     cdef Delay* delay
+    cdef int64_t due_ms
     cdef int64_t found = 0
     for i in range(min(core.timers.count, <uint32_t> TIMERS_MAX)):
         timer = core.timers.heap[i]
         if timer.kind != TIMER_DELAY:
             continue
         delay = <Delay*> timer
-        if (found == 0 or delay.due_ms < found) and share_of(delay.slot).channel == flow.channel and entry_of(delay.slot).key == flow.key:
-            found = delay.due_ms
+        if share_of(delay.slot).channel != flow.channel or entry_of(delay.slot).key != flow.key:
+            continue
+        due_ms = delay.due_ms           # the timer is sooner where the wall clock was set back
+        if not delay.far:
+            due_ms = min(due_ms, core.wall_ms + (timer.due_ns - core.mono_ns) // 1000000 + 1)
+        if found == 0 or due_ms < found:
+            found = due_ms
     return found
 
 

@@ -72,8 +72,8 @@ cdef void _retry(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) 
     """Ready again at the back, now or later."""
     cdef Channel* channel = share_of(slot).channel
     if delay_ms > 0:
-        slot_delay(core, slot, core.wall_ms + delay_ms)
-        state_record_delayed(core, slot, core.wall_ms + delay_ms, last_lease)
+        slot_delay(core, slot, core.wall_ms + delay_ms, delay_ms)
+        state_record_delayed(core, slot, delay_ms, last_lease)
     else:
         slot_ready(core, slot, False)
         channel.requeue_seq += 1

@@ -5,7 +5,7 @@
     INDEX    queue | first offset                    count, ids, times, its one channel, routings, then per message: place, routing, times
     SETTLED  queue | channel | first offset          bitmap, one bit a message: done in this channel
     LEASES   queue | channel | first lease id        expiry, then the offsets of one frame sent, ids running on
-    STATES   queue | channel | offset                attempts, and READY (its place) or DELAYED (until when)
+    STATES   queue | channel | offset                attempts, and READY (its place) or DELAYED (until when, how long)
     QUEUES   queue                                   name, created, DLQ, reserved offsets, QueueConfig
              queue | channel                         name, start offset, created, first number
     KEYS     queue | fairness key                    weights, pause, cap
@@ -49,7 +49,7 @@ cdef void lease_extension_put(Core* core, Lease* lease, uint64_t queue, uint64_t
 cdef void lease_record_delete(Core* core, uint64_t queue, uint64_t channel, uint64_t first_lease_id) noexcept nogil
 
 cdef void state_record_ready(Core* core, Slot* slot, uint64_t base, uint64_t seq, uint64_t last_lease) noexcept nogil
-cdef void state_record_delayed(Core* core, Slot* slot, int64_t due_ms, uint64_t last_lease) noexcept nogil
+cdef void state_record_delayed(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil
 cdef void state_record_delete(Core* core, Slot* slot) noexcept nogil
 
 cdef void queue_record_put(Core* core, Queue* queue) noexcept nogil

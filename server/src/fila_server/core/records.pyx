@@ -191,15 +191,15 @@ cdef void state_record_ready(Core* core, Slot* slot, uint64_t base, uint64_t seq
     _state_put(core, slot, b)
 
 
-cdef void state_record_delayed(Core* core, Slot* slot, int64_t due_ms, uint64_t last_lease) noexcept nogil:
+cdef void state_record_delayed(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil:
     cdef Buffer* b = &core.tail
     b.length = 0
     put_u8(b, VERSION)
     put_u8(b, 1)
     put_varint(b, slot.attempts)
     put_varint(b, last_lease)
-    put_varint(b, <uint64_t> due_ms)
-    put_varint(b, 0)
+    put_varint(b, <uint64_t> (core.wall_ms + delay_ms))
+    put_varint(b, <uint64_t> delay_ms)
     _state_put(core, slot, b)
 
 

@@ -9,7 +9,7 @@ one that came back stands behind the offsets that were given when it did, so a m
 two by offset gives every message its old place.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, qsort
 from libc.string cimport memcpy, memset
 
@@ -24,8 +24,8 @@ from fila_server.core.damage cimport (
 from fila_server.core.frame_record cimport frame_record_read
 from fila_server.core.flows cimport flow_of, flow_reconsider
 from fila_server.core.frames cimport (
-    directory_add, directory_after, directory_first, frame_finish, frame_free, frame_new, frame_offset,
-    frame_recount, frame_retained, key_intern, share_new, share_of,
+    directory_add, directory_after, directory_first, frame_enqueued_ms, frame_finish, frame_free, frame_new,
+    frame_offset, frame_recount, frame_retained, key_intern, share_new, share_of,
 )
 from fila_server.core.maps cimport (
     Map64, map64_free, map64_get, map64_init, map64_next, map64_put, map64_remove, textmap_get, textmap_next, textmap_put,
@@ -286,12 +286,12 @@ cdef void _slot_read(Core* core, Notes* notes, Slot* slot, uint64_t offset, int6
             return
         note_unhold(core, held)
     if state != NULL and state.kind == 1:
-        slot_delay(core, slot, <int64_t> state.a)
+        slot_delay(core, slot, <int64_t> state.a, <int64_t> state.b if state.b else INT64_MAX)
     elif state != NULL:
         _returned(notes, slot, state)
         slot.state = RETURNED
-    elif deliver_at_ms and offset >= channel.log_below:
-        slot_delay(core, slot, deliver_at_ms)   # had it been ready, there would be a STATES record
+    elif deliver_at_ms and offset >= channel.log_below:     # had it been ready, there would be a STATES record
+        slot_delay(core, slot, deliver_at_ms, deliver_at_ms - frame_enqueued_ms(share_of(slot).frame, slot.index))
 
 
 cdef void _frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noexcept nogil:

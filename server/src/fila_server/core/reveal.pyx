@@ -27,8 +27,9 @@ cdef int64_t timer_step_ns(int64_t wait_ms, bint* far) noexcept nogil:
     return wait_ms * 1000000 if wait_ms > 0 else 0
 
 
-cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms) noexcept nogil:
-    """Pending, but not ready until `due_ms` on the wall clock."""
+cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t longest_ms) noexcept nogil:
+    """Pending, but not ready until `due_ms` on the wall clock, or until `longest_ms` from now, whichever is sooner:
+    a wall clock that was set back while the broker was down must not make a delay longer than it ever was."""
     cdef Delay* delay = <Delay*> must_malloc(sizeof(Delay))
     cdef Share* share = share_of(slot)
     cdef Flow* flow = flow_of(core, share.frame.entries[slot.index].key, share.channel)
@@ -40,7 +41,7 @@ cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms) noexcept nogil:
     slot.owner = delay
     flow_fills(core, flow)
     flow.delayed += 1
-    timer_set(&core.timers, &delay.timer, core.mono_ns + timer_step_ns(due_ms - core.wall_ms, &delay.far))
+    timer_set(&core.timers, &delay.timer, core.mono_ns + timer_step_ns(min(due_ms - core.wall_ms, longest_ms), &delay.far))
 
 
 cdef void extra_add(Core* core, Queue* queue, uint64_t offset, int64_t expires_ms) noexcept nogil:
@@ -82,7 +83,7 @@ cdef void _reveal_to(Core* core, Frame* frame, Channel* channel) noexcept nogil:
         slot = &share.slots[i]
         share.remaining += 1
         if times != NULL and times[i].deliver_at_ms:
-            slot_delay(core, slot, times[i].deliver_at_ms)
+            slot_delay(core, slot, times[i].deliver_at_ms, times[i].deliver_at_ms - core.wall_ms)
         elif channel.rebuild_at:
             slot.state = UNPLACED       # older ones are still to be placed; the rebuild comes by
         else:
