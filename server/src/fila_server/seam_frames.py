@@ -2,7 +2,7 @@
 
 They are protobuf like everything that crosses the seam, so the core reads and writes them with
 what it has, but they are no part of the wire contract: their fields may change with any
-version. So they are declared here and not in `proto/`; core/failure.pyx and core/pages.pyx
+version. So they are declared here and not in `proto/`; core/failure.pyx and core/redrive.pyx
 name the same numbers.
 """
 

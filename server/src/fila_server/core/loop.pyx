@@ -22,7 +22,7 @@ from fila_server.core.housekeeping cimport housekeeping, message_expired
 from fila_server.core.mailbox cimport Command, command_free, mailbox_take
 from fila_server.core.metrics cimport metrics
 from fila_server.core.maps cimport map64_get, map64_put, textmap_next
-from fila_server.core.pages cimport page, pages_loaded
+from fila_server.core.pages cimport page_begin, pages_turn
 from fila_server.core.queues cimport channel_need, channel_rebuild
 from fila_server.core.records cimport bucket_record_put, meta_record_put, state_record_ready
 from fila_server.core.reveal cimport slot_delay, timer_step_ns
@@ -181,7 +181,8 @@ cdef bint _run(Core* core, Command* command) noexcept nogil:
     elif kind == SESSION or kind == WRITTEN or kind == CONSUMER_CLOSE or kind == CANCEL:
         _consumer_command(core, command)
     elif kind == PEEK_MESSAGES or kind == REDRIVE_MOVE:
-        return page(core, command)
+        page_begin(core, command)       # it has its turn later in this pass
+        return False
     elif kind == DECIDE:
         decide(core, command)
     elif kind == GET_STATS or kind == LIST_QUEUES or kind == LIST_CHANNELS or kind == EXPLAIN_KEY:
@@ -410,8 +411,8 @@ cdef int64_t pass_(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
     deliveries_loaded(core)
     if core.unasked != NULL:
         failures_loaded(core)
-    if core.pages != NULL:
-        pages_loaded(core)
+    if core.pages != NULL and pages_turn(core):
+        more = True
     if core.rebuilding:
         _rebuild(core)
         more = True

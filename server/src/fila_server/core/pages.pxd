@@ -1,13 +1,25 @@
 """Pages of messages read without leasing, and dead letters moved back where they came from.
 
-Both need bytes that may be cold: such a command waits, its frames are asked for, and it is
-run again when something was read. It looks everything up anew each time, so nothing it saw
-before can have gone stale.
+A page is looked for in the log, a bounded piece a pass: what it is to show may stand at the far end of ten
+million messages of others, and no delivery waits for that. Then it may have to wait for bytes that are cold.
+From one pass to the next it keeps offsets, never pointers, so nothing it saw before can have gone stale.
 """
 
-from fila_server.core.mailbox cimport Command
-from fila_server.core.state cimport Core
+from libc.stdint cimport uint32_t, uint64_t
 
-# True: answered. False: it waits for the disk, and the command was kept.
-cdef bint page(Core* core, Command* command) noexcept nogil          # PEEK_MESSAGES, REDRIVE_MOVE
-cdef void pages_loaded(Core* core) noexcept nogil
+from fila_server.core.buffer cimport Slice
+from fila_server.core.mailbox cimport Command
+from fila_server.core.state cimport Channel, Core, Slot
+
+cdef struct Search:                 # what a page is to show; made anew in each pass
+    Channel* channel
+    Slice    key                    # empty = any
+    uint64_t after_offset
+    uint64_t to_offset
+    uint32_t most
+    uint32_t count
+    uint64_t bytes
+    Slot**   slots
+
+cdef void page_begin(Core* core, Command* command) noexcept nogil    # PEEK_MESSAGES, REDRIVE_MOVE; owns the command
+cdef bint pages_turn(Core* core) noexcept nogil     # once a pass; True: some have more to look at

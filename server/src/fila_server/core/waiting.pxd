@@ -28,9 +28,17 @@ cdef struct Decision:               # a failed message set aside: its hook is as
     Owed*    owed
     Slice    error                  # behind the struct
 
-cdef struct Page:                   # a peek or a redrive that waits for bytes
+cdef enum:
+    PAGE_MAX = 1000                 # messages
+
+cdef struct Page:                   # a peek or a redrive that looks for its messages, or waits for their bytes
     Page*    next
     Command* command
+    uint64_t next_offset            # where it looks on; 0 = not begun
+    uint32_t in_vain                # how often it waited for bytes and got no further
+    uint32_t hot                    # how many of its first messages had their bytes by then
+    uint32_t count
+    uint64_t offsets[PAGE_MAX]      # found; they may be pending no more
 
 cdef struct Dedup:
     Text     text                   # first

@@ -1,0 +1,9 @@
+"""Dead letters moved back where they came from, a page at a time (pages.pxd finds them)."""
+
+from fila_server.core.mailbox cimport Command
+from fila_server.core.pages cimport Search
+from fila_server.core.state cimport Core
+from fila_server.core.wire cimport Fields
+
+cdef bint redrive_wants(Core* core, Command* command, Fields* fields, Search* search) noexcept nogil
+cdef void redrive(Core* core, Command* command, Fields* fields, Search* search) noexcept nogil
