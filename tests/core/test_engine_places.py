@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from fila.v1 import admin_pb2 as admin
+from fila.v1 import service_pb2 as service
 from fila_server import commands
 from tests.core.driven_engine import DrivenEngine
 
@@ -222,3 +223,82 @@ def test_a_delay_goes_on_while_the_broker_is_down(engine: DrivenEngine) -> None:
     assert engine.payloads("q") == []
     engine.sleep(11)
     assert engine.payloads("q") == [b"late"]
+
+
+def test_a_channel_that_waits_for_a_sync_keeps_the_scheduler_asleep(engine: DrivenEngine) -> None:
+    engine.create_queue("q", channels=["a"])
+    engine.submit(commands.ENQUEUE, service.EnqueueRequest(queue="q", payload=b"before"))
+    engine.run_pass()
+    engine.submit(commands.CREATE_CHANNEL, admin.CreateChannelRequest(queue="q", channel="b", oldest=True))
+    engine.run_pass()
+
+    again = engine.run_pass()
+
+    assert again is None or again > engine.mono_ns
+    engine.settle_down()
+    assert engine.payloads("q", channel="b") == [b"before"]
+
+
+def test_a_message_on_its_way_when_a_channel_starts_keeps_its_delay(engine: DrivenEngine) -> None:
+    engine.create_queue("q")
+    later = service.EnqueueOptions(delay_ms=5000)
+    engine.submit(commands.ENQUEUE, service.EnqueueRequest(queue="q", payload=b"later", options=later))
+    engine.run_pass()
+    engine.submit(commands.SEEK_CHANNEL, admin.SeekChannelRequest(queue="q", offset=0))
+    engine.settle_down()
+
+    assert engine.payloads("q") == []
+    restarted(engine)
+    assert engine.payloads("q") == []
+    engine.sleep(5000)
+    assert engine.payloads("q") == [b"later"]
+
+
+def test_a_default_that_came_back_has_the_same_messages_ready_after_a_restart(engine: DrivenEngine) -> None:
+    engine.create_queue("q", channels=["a"])
+    engine.enqueue("q", b"x", delay_ms=60_000)  # over for a channel that starts behind it
+    ready = engine.stats("q", "default").depth
+
+    restarted(engine)
+
+    assert ready == 1
+    assert engine.payloads("q") == [b"x"]
+
+
+def test_a_message_whose_time_ends_before_a_long_seek_comes_to_it_is_dead_lettered(
+    engine: DrivenEngine,
+) -> None:
+    engine.create_queue("q", ttl_to_dlq=True, retention=admin.Retention(soft_period_ms=10**9))
+    for i in range(200):  # more frames than a pass takes in
+        engine.enqueue("q", b"%d" % i)
+    engine.enqueue("q", b"short", ttl_ms=100)
+    engine.submit(commands.SEEK_CHANNEL, admin.SeekChannelRequest(queue="q", offset=0))
+    engine.run_pass()
+    engine.advance(200)
+    engine.settle_down()
+
+    assert b"short" not in engine.payloads("q", 1000)
+    assert engine.payloads("q.dlq") == [b"short"]
+    assert engine.stats("q").ttl_dropped_total == 1
+
+
+def test_a_message_whose_time_ends_cold_and_not_yet_placed_reaches_the_dlq() -> None:
+    engine = DrivenEngine({"storage.hot_payload_bytes": 1})
+    engine.create_queue(
+        "q", ttl_to_dlq=True, fairness_key_header="k", retention=admin.Retention(soft_period_ms=10**9)
+    )
+    for i in range(200):
+        engine.enqueue("q", b"%d" % i)
+    short = service.EnqueueRequest(queue="q", payload=b"short", headers={"k": "of its own"})
+    short.options.ttl_ms = 100
+    engine.submit(commands.ENQUEUE, short)
+    engine.run_pass()
+    engine.submit(commands.SEEK_CHANNEL, admin.SeekChannelRequest(queue="q", offset=0))
+    engine.run_pass()
+    engine.commit()
+    engine.run_pass()  # it is visible, and the seek has not come to it
+    engine.advance(200)
+    engine.settle_down()
+
+    assert engine.payloads("q.dlq") == [b"short"]
+    engine.remove()

@@ -329,7 +329,7 @@ cdef class CoreEngine:
             "commands": core.counters.commands, "frames_in": core.counters.frames_in,
             "messages_in": core.counters.messages_in, "refused": core.counters.refused,
             "lost_ranges": core.counters.lost_ranges, "lost_messages": core.counters.lost_messages,
-            "loads": core.counters.loads, "evictions": core.counters.evictions, "stalls": core.counters.stalls,
+            "next_lease_id": core.next_lease_id, "loads": core.counters.loads, "evictions": core.counters.evictions, "stalls": core.counters.stalls,
             "rewrites": core.counters.rewrites, "hot_bytes": core.hot_bytes, "index_bytes": core.index_bytes,
             "keys": core.keys_count, "leases": core.leases.count, "consumers": core.consumers.count,
             "timers": core.timers.count, "mailbox": core.mailbox.count, "epoch": core.epoch, "durable": core.durable,

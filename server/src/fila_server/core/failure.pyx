@@ -10,7 +10,7 @@ from fila_server.core.commands cimport EVENT, OK
 from fila_server.core.sending cimport frame_want
 from fila_server.core.ending cimport lease_end, slot_at, slot_detach, slot_done
 from fila_server.core.enqueue cimport move_in, random_next
-from fila_server.core.flows cimport flow_find, flow_reconsider
+from fila_server.core.flows cimport flow_find, flow_of, flow_reconsider
 from fila_server.core.frames cimport frame_enqueued_ms, frame_id, frame_offset, key_intern, share_of
 from fila_server.core.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.records cimport state_record_delayed, state_record_ready
@@ -131,7 +131,7 @@ cdef void lease_expired(Core* core, Lease* lease) noexcept nogil:
 cdef void _ask(Core* core, Slot* slot, const char* reason, Slice error, int64_t delay_ms, uint64_t last_lease, Owed* owed) noexcept nogil:
     """Set a message aside until its bytes are here (`reason`: a dead letter's) or its hook has spoken (NULL)."""
     cdef Share* share = share_of(slot)
-    cdef Flow* flow = flow_find(share.frame.entries[slot.index].key, share.channel)
+    cdef Flow* flow = flow_of(core, share.frame.entries[slot.index].key, share.channel)     # UNPLACED may have none
     cdef Decision* decision
     if error.length > LAST_ERROR_BYTES_MAX:
         error.length = _utf8_cut(error, LAST_ERROR_BYTES_MAX)

@@ -19,10 +19,12 @@ from fila_server.core.maps cimport (
     map64_free, map64_get, map64_init, map64_next, map64_put, map64_remove, textmap_free, textmap_init, textmap_next,
     textmap_put, textmap_remove, textmap_get,
 )
+from fila_server.core.failure cimport slot_expire
 from fila_server.core.policy cimport policy_free
 from fila_server.core.records cimport (
     channel_record_put, channel_records_delete, meta_record_put, queue_records_delete,
 )
+from fila_server.core.reveal cimport message_is_over
 from fila_server.core.ending cimport settled_flush, share_dirty, slot_done, slot_stop
 from fila_server.core.slots cimport slot_ready
 from fila_server.core.state cimport DELAYED, DONE, Flow, Key, LEASED, Lease, PULL, READY, Share, Slot, UNPLACED, Waiting
@@ -200,8 +202,8 @@ cdef Channel* channel_need(Core* core, Queue* queue, Slice name) noexcept nogil:
         return NULL
     name.at, name.length = b"default", 7
     channel = channel_new(core, queue, name, number_next(core), 1)
-    channel_record_put(core, channel)
     _rebuild_begin(core, channel, 1)
+    channel_record_put(core, channel)
     channel_rebuild(core, channel)
     return channel
 
@@ -328,6 +330,21 @@ cdef uint64_t queue_oldest(Queue* queue) noexcept nogil:
     return frame_offset(frame, 0) if frame != NULL else queue.next_offset
 
 
+cdef uint64_t queue_revealed_below(Queue* queue) noexcept nogil:
+    """The first offset that is on its way, not to be seen yet; the next one to be given when none is."""
+    cdef uint64_t below = queue.next_offset
+    cdef uint32_t i = queue.directory.count
+    cdef Frame* frame
+    while i > queue.directory.start:
+        i -= 1
+        frame = queue.directory.cells[i].frame
+        if frame != NULL:
+            if frame.revealed:
+                break
+            below = frame.first_offset
+    return below
+
+
 cdef uint64_t queue_offset_at(Queue* queue, int64_t time_ms) noexcept nogil:
     """The smallest retained offset appended at or after a moment; the next one to be given when none is."""
     cdef Frame* frame = directory_first(&queue.directory)
@@ -345,8 +362,9 @@ cdef void _rebuild_begin(Core* core, Channel* channel, uint64_t offset) noexcept
     if offset < oldest:
         offset = oldest
     channel.start_offset = offset
-    channel.log_below = channel.queue.next_offset
+    channel.log_below = queue_revealed_below(channel.queue)
     channel.placed_to = offset - 1
+    channel.started_ms = core.wall_ms
     _rebuild_end(core, channel)
     if directory_at(&channel.queue.directory, offset) != NULL:
         channel.rebuild_at = offset
@@ -389,12 +407,25 @@ cdef void _take_in(Core* core, Frame* frame, Channel* channel) noexcept nogil:
         if offset < channel.start_offset:
             continue
         extra = <Extra*> map64_get(&channel.queue.extras, offset) if frame.has_extras else NULL
-        if extra != NULL and extra.expires_ms <= core.wall_ms:
+        if extra != NULL and extra.expires_ms <= channel.started_ms:
             share_dirty(core, share)    # else a restart would take it for pending
             continue
         share.remaining += 1
         slot_ready(core, &share.slots[i], False)
     frame_recount(core, frame)
+    if frame.has_extras:
+        _over_meanwhile(core, share)
+
+
+cdef void _over_meanwhile(Core* core, Share* share) noexcept nogil:
+    """Messages whose time to live ended after the channel had started, and before it came to them."""
+    cdef Slot* slot
+    cdef uint32_t i
+    for i in range(share.frame.count):
+        slot = &share.slots[i]
+        if slot.state == READY and message_is_over(core, slot):
+            share.channel.queue.counters.ttl_dropped += 1
+            slot_expire(core, slot)
 
 
 cdef bint channel_rebuild(Core* core, Channel* channel) noexcept nogil:
@@ -406,7 +437,8 @@ cdef bint channel_rebuild(Core* core, Channel* channel) noexcept nogil:
         if frame == NULL:
             _rebuild_end(core, channel)
             break
-        if not frame.revealed:          # on its way; it is taken in when it is durable
+        if not frame.revealed:          # on its way: it and what follows come by themselves
+            _rebuild_end(core, channel)
             break
         done += 1
         if not frame.dying and (frame.only == 0 or frame.only == channel.birth):

@@ -301,6 +301,7 @@ cdef struct Channel:
     uint64_t in_flight
     uint64_t rebuild_at             # seek: frames from this offset on are still to be taken in; 0 = none
     uint64_t log_below              # what is below was in the log when the channel started: its delays were over then
+    int64_t  started_ms             # when that was; not kept over a restart
     uint64_t delivered
     uint64_t acked
     Line*    woken_lines            # those that count on tokens
