@@ -18,6 +18,7 @@ class Asked:
     notes: dict[str, Any] = field(default_factory=dict)
     executed_pass: int = 0
     index: int = 0
+    marker: int = 0  # LEASE: the token of the command behind it
 
 
 @dataclass(eq=False)
@@ -28,4 +29,5 @@ class Snapshot:
     under_way: list[Entry]  # copies, as the model is
     originals: list[Entry]
     at_pass: int
+    unseen: int  # leases
     synced: dict[str, int]

@@ -9,13 +9,12 @@ from tests.simulation.model import (
     LEASED,
     READY,
     ChannelModel,
-    Entry,
-    Note,
     QueueModel,
 )
 from tests.simulation.oracles import Broken
-from tests.simulation.producers import FAIRNESS_KEYS, LONG_MS, Producers
-from tests.simulation.world import FRAMES_REBUILT_PER_PASS, World
+from tests.simulation.producers import FAIRNESS_KEYS, Producers
+from tests.simulation.starts import needed_channel, start_at
+from tests.simulation.world import World
 
 
 class ChannelOperators:
@@ -54,10 +53,6 @@ class ChannelOperators:
         queues = [q for q in self.world.model.queues.values() if not q.is_dlq]
         return self.random.choice(queues) if queues else None
 
-    def _under_way(self, queue: QueueModel) -> list[Entry]:
-        """Carried out and not answered: offsets given, or about to be."""
-        return [e for e in self.world.under_way() if e.queue is queue] + list(queue.ghosts.values())
-
     def create_channel(self) -> None:
         queue = self._source()
         if queue is None or len(queue.channels) > 3:
@@ -88,67 +83,7 @@ class ChannelOperators:
             return
         self.world.say(f"channel {queue.name}/{name}, oldest {asked.notes['oldest']}")
         channel = queue.channels[name] = ChannelModel(name, queue)
-        self._start_at(channel, 0 if asked.notes["oldest"] else None, asked)
-
-    def _start_at(self, channel: ChannelModel, offset: int | None, asked: Asked) -> None:
-        """The channel starts anew: at an offset, or (None) at the head."""
-        world, queue = self.world, channel.queue
-        now = world.pass_number
-        self._forget_notes(channel)
-        for entry in self._under_way(queue):
-            if offset is None:
-                (
-                    entry.fuzzy
-                    if entry.executed_pass == now or entry.token in queue.ghosts
-                    else entry.excluded
-                ).add(channel.name)
-            else:
-                entry.fuzzy.add(channel.name) if offset else None
-        channel.start = 0 if offset is None else offset
-        if offset is None:
-            channel.start = 1
-            return
-        others = {
-            id(n.entry)
-            for c in queue.channels.values()
-            if c is not channel
-            for n in c.all_notes()
-            if n.state != DONE and not n.maybe
-        } | set(self._undone)
-        known = sorted(
-            (e for e in self._entries(queue) if e.offset >= offset or not e.offset), key=lambda e: e.offset
-        )
-        if len(known) >= FRAMES_REBUILT_PER_PASS or world.cold:
-            channel.unordered_until = now + len(known) // FRAMES_REBUILT_PER_PASS + 3
-        for entry in known:
-            if 0 < entry.expires_ms <= world.engine.wall_ms or entry.only not in (None, channel):
-                continue
-            retained = queue.config["soft"] >= LONG_MS or id(entry) in others
-            place = (now, 1, asked.index, entry.offset) if entry.offset and retained else None
-            if now <= channel.unordered_until:
-                place = None
-            channel.add(Note(entry, channel, place=place, maybe=not retained or not entry.offset))
-
-    def _entries(self, queue: QueueModel) -> list[Entry]:
-        """Everything the log ever had; moved-back ones are known by the notes that they made."""
-        seen = {id(e): e for e in queue.log}
-        for channel in queue.channels.values():
-            for note in channel.all_notes():
-                seen.setdefault(id(note.entry), note.entry)
-        for entry in self._forgotten:
-            seen.setdefault(id(entry), entry)
-        return list(seen.values())
-
-    def _forget_notes(self, channel: ChannelModel) -> None:
-        world = self.world
-        world.fair.interrupt(channel)
-        self._undone = [id(n.entry) for n in channel.all_notes() if n.state != DONE and not n.maybe]
-        self._forgotten = [n.entry for n in channel.all_notes()]
-        for note in channel.all_notes():
-            if note.state == LEASED:
-                world.end_lease(note)
-            note.state = DONE
-        channel.notes.clear()
+        start_at(self.world, channel, 0 if asked.notes["oldest"] else None, asked)
 
     def seek(self) -> None:
         queue = self._source()
@@ -171,13 +106,15 @@ class ChannelOperators:
 
     def _seeked(self, asked: Asked) -> None:
         queue = self.world.model.queues.get(asked.notes["name"])
-        channel = queue.channels.get(asked.notes["channel"]) if queue is not None else None
+        channel = (
+            needed_channel(self.world, queue, asked.notes["channel"], asked) if queue is not None else None
+        )
         asked.notes["expected"] = 0 if channel is not None else 5
         if channel is None:
             return
         to = asked.notes["to"]
         self.world.say(f"seek {channel.queue.name}/{channel.name} to {to}")
-        self._start_at(channel, None if to >= 1 << 59 else to, asked)
+        start_at(self.world, channel, None if to >= 1 << 59 else to, asked)
 
     def delete_channel(self) -> None:
         queue = self._source()
@@ -198,9 +135,6 @@ class ChannelOperators:
     def _channel_deleted(self, asked: Asked) -> None:
         queue = self.world.model.queues.get(asked.notes["name"])
         channel = queue.channels.get(asked.notes["channel"]) if queue is not None else None
-        if channel is None and asked.notes["channel"] == "default" and queue is not None:
-            asked.notes["expected"] = 5
-            return
         asked.notes["expected"] = 0 if channel is not None else 5
         if channel is None:
             return
@@ -232,16 +166,17 @@ class ChannelOperators:
         world, queue = self.world, self.world.model.queues.get(asked.notes["name"])
         channel_name, key = asked.notes["channel"], asked.notes["key"]
         asked.notes["expected"] = 0
-        if queue is None or (channel_name is not None and channel_name not in queue.channels):
+        if queue is None or (channel_name and needed_channel(world, queue, channel_name, asked) is None):
             asked.notes["expected"] = 5
             return
         world.say(f"purge {queue.name}/{channel_name} key {key}")
+        unseen = bool(world.unseen) or world.lost_leases() > 0
         for channel in queue.channels.values():
             if channel_name not in (None, channel.name):
                 continue
             for note in channel.all_notes():
                 if note.state in (READY, DELAYED) and key in (None, note.entry.key):
-                    if note.entry.offset == 0 or note.maybe:
-                        note.maybe = True  # on its way, and perhaps not to be seen by a purge yet
+                    if note.entry.offset == 0 or note.maybe or unseen:
+                        note.maybe = True  # on its way and not to be seen by a purge yet, or leased perhaps
                     else:
                         note.state, note.ended_ms = DONE, world.engine.wall_ms

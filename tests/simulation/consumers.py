@@ -16,6 +16,7 @@ from tests.simulation.model import (
     QueueModel,
 )
 from tests.simulation.oracles import Broken
+from tests.simulation.starts import needed_channel
 from tests.simulation.world import World
 
 
@@ -78,7 +79,7 @@ class Consumers:
     def _opened(self, asked: Asked) -> None:
         consumer = asked.notes["consumer"]
         queue = self.world.model.queues.get(consumer.queue.name)
-        if queue is None or consumer.channel not in queue.channels:
+        if queue is None or needed_channel(self.world, queue, consumer.channel, asked) is None:
             asked.notes["missing"] = True
             return
         consumer.queue = queue
@@ -382,7 +383,7 @@ class Consumers:
         note.state = READY
         for name in note.entry.throttles:
             if name in world.model.buckets and not note.channel.queue.is_dlq:
-                world.on_curve.given_back(world.model.buckets[name])
+                world.on_curve.given_back(world.model.buckets[name], len(world.unseen))
         world.fair.given_back(note)
         if 0 < note.entry.expires_ms <= world.engine.wall_ms:
             if note.channel.queue.config.get("ttl_to_dlq") and not note.channel.queue.is_dlq:

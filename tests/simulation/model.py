@@ -90,7 +90,7 @@ class ChannelModel:
     queue: "QueueModel"
     start: int = 1
     notes: dict[int, list[Note]] = field(default_factory=dict)
-    unordered_until: int = 0  # pass; while a long seek is under way places are anybody's guess
+    unordered_until: int = 0  # pass; while a seek takes the log in, places are anybody's guess
 
     def all_notes(self) -> list[Note]:
         return [note for notes in self.notes.values() for note in notes]
@@ -142,6 +142,8 @@ class QueueModel:
     dedup: dict[str, tuple[Entry, int]] = field(default_factory=dict)
     ghosts: dict[int, Entry] = field(default_factory=dict)  # enqueues a crash left unanswered
     ghost_keys: set[str] = field(default_factory=set)  # dedup keys of these
+    # Dedup keys that were over before the clock was set back: the core may have dropped them by then.
+    over_once: dict[str, tuple[Entry, int]] = field(default_factory=dict)
     number: int = 0  # of the incarnation
 
     def key(self, name: str) -> KeyModel:
@@ -150,7 +152,11 @@ class QueueModel:
 
 @dataclass(eq=False)
 class BucketModel:
-    """The most a bucket can hold: it begins full, and what a late wake earns is allowed for."""
+    """The most a bucket can hold: it begins full, and what a late wake earns is allowed for.
+
+    A lease that is not seen yet has taken its tokens, and may give them back before it ever is: the level here
+    counts them as still there.
+    """
 
     rate: float
     burst: float
@@ -160,11 +166,14 @@ class BucketModel:
 
     LATENESS_S = 0.010
 
-    def refill(self, now_ms: int) -> None:
-        earned = self.rate * max(0, now_ms - self.at_ms) / 1000
+    @property
+    def full(self) -> float:
         # Up to a message of credit is earned by somebody who waits while the level is just below one.
-        cap = max(self.level, self.burst + self.rate * self.LATENESS_S)
-        self.level = min(cap, self.level + earned)
+        return self.burst + self.rate * self.LATENESS_S
+
+    def refill(self, now_ms: int, unseen: int) -> None:
+        earned = self.rate * max(0, now_ms - self.at_ms) / 1000
+        self.level = min(max(self.level, self.full + unseen), self.level + earned)
         self.at_ms = now_ms
 
 

@@ -151,17 +151,18 @@ class Operators(ChannelOperators):
     def _throttled(self, asked: Asked) -> None:
         world, key = self.world, asked.notes["key"]
         world.say(f"throttle {asked.notes}")
+        unseen = len(world.unseen)
         bucket = world.model.buckets.get(key)
         if asked.notes["remove"]:
             world.model.buckets.pop(key, None)
         elif bucket is None:
             burst = asked.notes["burst"]
             wall = world.engine.wall_ms
-            world.model.buckets[key] = BucketModel(asked.notes["rate"], burst, burst, wall, wall)
+            world.model.buckets[key] = BucketModel(asked.notes["rate"], burst, burst + unseen, wall, wall)
         else:
-            bucket.refill(world.engine.wall_ms)
+            bucket.refill(world.engine.wall_ms, unseen)
             bucket.rate, bucket.burst = asked.notes["rate"], asked.notes["burst"]
-            bucket.level = min(bucket.level, bucket.burst)
+            bucket.level = min(bucket.level, bucket.burst + unseen)
             bucket.since_ms = world.engine.wall_ms
 
     def key_policy(self) -> None:
@@ -224,13 +225,17 @@ class Operators(ChannelOperators):
             answered=lambda _, __, payload: peeked.append(payload),
         )
         world.quiet()
+        dead = admin.PeekMessagesResponse.FromString(peeked[0]).messages
+        for message in dead:  # some may have died before anybody saw them: their enqueue was never answered
+            meta, token = message.metadata, int(message.payload.split(b"|")[0])
+            world.find(queue.dlq.channels["default"], token, meta.dead_letter.source_channel, meta.offset)
         pending = list(world.model.pending(queue.dlq))
         if not pending or len(pending) > 256:
             return
         # The oldest goes first and the newest one's weight stays, and who died first is not always known.
         oldest_first = [
             (int(message.payload.split(b"|")[0]), message.metadata.dead_letter.source_channel)
-            for message in admin.PeekMessagesResponse.FromString(peeked[0]).messages
+            for message in dead
         ]
         order = {what: at for at, what in enumerate(oldest_first)}
         pending.sort(key=lambda note: order.get((note.entry.token, note.entry.source), len(order)))

@@ -22,11 +22,14 @@ class Kept:
 
     def stored(self, entry: Entry, newest_before: str) -> None:
         """An enqueue was answered: `newest_before` is the newest id known when it was asked for."""
+        self.seen(entry)
+        if entry.id <= newest_before:
+            raise Broken(f"id {entry.id} is not above {newest_before}, which was known before")
+
+    def seen(self, entry: Entry) -> None:
         owner = self.tokens_by_id.setdefault(entry.id, entry.token)
         if owner != entry.token:
             raise Broken(f"id {entry.id} was given to messages {owner} and {entry.token}")
-        if entry.id <= newest_before:
-            raise Broken(f"id {entry.id} is not above {newest_before}, which was known before")
         self.newest_id = max(self.newest_id, entry.id)
         self.placed(entry)
 
@@ -93,11 +96,13 @@ class InOrder:
 
 
 class OnCurve:
-    def taken(self, bucket: BucketModel, name: str, now_ms: int) -> None:
-        bucket.refill(now_ms)
+    """`unseen` leases hold tokens, as far as the model knows, that may come back to any bucket."""
+
+    def taken(self, bucket: BucketModel, name: str, now_ms: int, unseen: int) -> None:
+        bucket.refill(now_ms, unseen)
         bucket.level -= 1
         if bucket.level < -0.001:
             raise Broken(f"bucket {name} gave a token it cannot have had: level {bucket.level:.4f}")
 
-    def given_back(self, bucket: BucketModel) -> None:
-        bucket.level = max(bucket.level, min(bucket.level + 1, bucket.burst))
+    def given_back(self, bucket: BucketModel, unseen: int) -> None:
+        bucket.level = max(bucket.level, min(bucket.level + 1, bucket.burst + unseen))

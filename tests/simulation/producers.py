@@ -9,6 +9,7 @@ from fila.v1 import service_pb2 as service
 from fila_server import commands
 from tests.core.driven_engine import MS
 from tests.simulation.asked import Asked
+from tests.simulation.ghosts import is_another
 from tests.simulation.model import (
     Entry,
     Note,
@@ -190,9 +191,13 @@ class Producers:
             if first.id and first.id != message_id:
                 raise Broken(f"dedup of {entry.token}: {message_id}, the first one is {first.id}")
             return
-        if entry.dedup_key in queue.ghost_keys and message_id <= asked.notes["newest"]:
+        if is_another(world, queue, entry, offset):
             queue.dedup.pop(entry.dedup_key, None)
-            return  # the first one's answer was lost
+            return
+        if entry.dedup_key in queue.over_once and queue.over_once[entry.dedup_key][0].id == message_id:
+            queue.dedup[entry.dedup_key] = queue.over_once[entry.dedup_key]
+            entry.id = message_id
+            return
         world.check_synced(asked)
         entry.id, entry.offset = message_id, offset
         world.kept.stored(entry, asked.notes["newest"])
@@ -208,7 +213,7 @@ class Producers:
                 note.delay((due_ms, due_ms), entry.delayed_from_ms, world.engine.mono_ns // MS)
             else:
                 place = (world.pass_number, phase, offset)
-                note.place = None if world.pass_number <= channel.unordered_until or note.maybe else place
+                note.place = None if note.maybe else world.place(note, place)
             channel.add(note)
 
 

@@ -80,7 +80,7 @@ class Simulation:
             if rnd.random() < 0.6:
                 world.commit()
             if rnd.random() < 0.6:
-                world.engine.core.load()
+                world.load()
 
     def _crash(self) -> None:
         world, rnd = self.world, self.random

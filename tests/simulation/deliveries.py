@@ -1,0 +1,239 @@
+"""What leaves the core as deliveries, looked at in the order in which it was picked.
+
+A lease id says when a message was picked: ids rise, and the core says after each pass how far they got. So what was
+picked in an earlier pass, and came only now because its bytes had to be read back, is told from what was picked in
+this one; and a pull that was answered before the marker behind it was served in the middle of the pass.
+"""
+
+import copy
+import random
+from typing import Any
+
+from fila.v1 import messages_pb2 as messages
+from fila.v1 import service_pb2 as service
+from tests.core.driven_engine import MS, DrivenEngine
+from tests.simulation.asked import Snapshot
+from tests.simulation.fair_share import FairShare
+from tests.simulation.model import (
+    DELAYED,
+    DONE,
+    LEASED,
+    ChannelModel,
+    ConsumerModel,
+    Model,
+    Note,
+)
+from tests.simulation.oracles import Broken, InOrder, Kept, OnCurve, OneHolder
+
+LONGEST_LEASE_MS = 30_000  # of those that nobody extends
+
+
+class Deliveries:
+    """The model, the judges, and what they are shown of each delivered message."""
+
+    def __init__(self, seed: int, settings: dict[str, int | str], cold: bool) -> None:
+        self.random = random.Random(seed)
+        self.engine = DrivenEngine(settings, seed=seed & 0xFFFF)
+        self.always_cold = cold
+        self.hazy = False  # somebody's messages are being read back while commands wait
+        self.taking: list[tuple[int, ConsumerModel, messages.Message, list[Note]]] = []
+        self.model = Model()
+        self.kept, self.one_holder, self.in_order = Kept(), OneHolder(), InOrder()
+        self.fair, self.on_curve = FairShare(), OnCurve()
+        self.pass_number = 0
+        self.next_lease_id = 0  # when this pass began
+        self.loaded = 0  # since the core was opened
+        self.blurred = False  # nobody knows when in this pass a pull was served
+        self.unseen: set[int] = set()  # leases given since the last quiet moment, and not seen so far
+        self.lost: list[int] = []  # until when (mono) a lease may last that a crash kept from being seen
+        self.snapshot: Snapshot | None = None
+        self.trace: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.trace.append(f"[{self.pass_number} {self.engine.wall_ms % 10_000_000}] {text}")
+
+    @property
+    def cold(self) -> bool:
+        return self.always_cold or self.hazy
+
+    # --- leases given, and seen -----------------------------------------------------------------
+
+    def _leases_given(self) -> None:
+        """After the core's pass: those of its leases that are not seen now are seen when their bytes are here."""
+        hazy = bool(self.unseen) or self._count("loads") > self.loaded
+        self.unseen.update(range(self.next_lease_id, self._count("next_lease_id")))
+        self.hazy = hazy and not self.always_cold
+        for bucket in self.model.buckets.values():
+            bucket.refill(self.engine.wall_ms, len(self.unseen))
+            if not self.unseen:
+                bucket.level = min(bucket.level, bucket.full)
+
+    def _count(self, name: str) -> int:
+        count = self.engine.core.counters()[name]
+        assert isinstance(count, int)
+        return count
+
+    def load(self) -> int:
+        """Reads back what the core asked for; the next pass finds it."""
+        served = self.engine.core.load()
+        self.loaded += served
+        return served
+
+    def lost_leases(self) -> int:
+        """The most leases there may be that a crash kept from being seen."""
+        mono = self.engine.mono_ns // MS
+        self.lost = [until for until in self.lost if until >= mono]
+        return len(self.lost)
+
+    def _take_all(self, weights_known: bool) -> None:
+        """What was delivered, in the order of lease ids: that is the order in which it was picked."""
+        for _, consumer, message, notes in sorted(self.taking, key=lambda item: item[0]):
+            notes.append(self._take_one(consumer, message, weights_known))
+        for _, consumer, _, _ in self.taking:
+            if consumer.kind != "pull":
+                held = sum(1 for n in self.model.leases.values() if n.holder == consumer.token)
+                self.one_holder.holds(consumer.token, held, consumer.max_in_flight)
+        self.taking.clear()
+
+    def _delivery(self, token: int, payload: bytes) -> None:
+        consumer = self.model.consumers.get(token)
+        if consumer is None or consumer.ended:
+            raise Broken(f"a delivery to {token}, which is closed")
+        if consumer.kind == "session":
+            found = list(service.ConsumeSessionResponse.FromString(payload).delivery.messages)
+        else:
+            response = service.ConsumeResponse.FromString(payload)
+            found = [response.message] if response.HasField("message") else list(response.messages)
+        if not found:
+            raise Broken(f"an empty delivery to {token}")
+        consumer.unwritten.append(self.take(consumer, found))
+
+    def take(self, consumer: ConsumerModel, found: Any) -> list[Note]:
+        """Messages that were delivered, to be looked at when all of the pass are known."""
+        notes: list[Note] = []
+        self.taking += [(message.metadata.lease_id, consumer, message, notes) for message in found]
+        return notes
+
+    def _take_one(self, consumer: ConsumerModel, message: messages.Message, weights_known: bool) -> Note:
+        meta, times = message.metadata, message.timestamps
+        message_token = int(message.payload.split(b"|")[0])
+        channel = consumer.queue.channels[consumer.channel]
+        wall, mono = self.engine.wall_ms, self.engine.mono_ns // MS
+        leased_ms = times.leased_at.ToMilliseconds()
+        self.unseen.discard(meta.lease_id)
+        what = (
+            f"message {message_token} ({meta.offset}) to {consumer.token} in {meta.queue_id}/{meta.channel}"
+        )
+        self.say(f"deliver {what} lease {meta.lease_id} attempts {meta.attempt_count}")
+        if (meta.queue_id, meta.channel) != (consumer.queue.name, consumer.channel):
+            raise Broken(f"{what} is not where the consumer is: {consumer.queue.name}/{consumer.channel}")
+        note = self.find(channel, message_token, meta.dead_letter.source_channel, meta.offset)
+        self.kept.delivered(note, what)
+        assert note is not None
+        if (
+            self.snapshot is not None
+            and consumer.queue.config["fsync"]
+            and note.entry.executed_pass > self.snapshot.at_pass
+        ):
+            raise Broken(f"{what} was delivered before its enqueue was durable")
+        # Picked before this pass, or where nobody knows in it, and read back since.
+        early = meta.lease_id < self.next_lease_id or (consumer.kind == "pull" and self.blurred)
+        if note.state == DONE and not (early and note.ended_ms >= leased_ms):
+            raise Broken(f"{what} was delivered although it was done: {note}")
+        if note.state == DONE:
+            for phantom in note.buried:
+                phantom.state = DONE
+        entry = note.entry
+        if entry.id and entry.id != message.id:
+            raise Broken(f"{what} has id {message.id}, it was stored as {entry.id}")
+        entry.id, entry.offset = message.id, meta.offset
+        self.kept.placed(entry)
+        self._check_fields(note, message, what)
+        if not early:  # else what held then can't be judged now
+            self._check_ready(note, what)
+            if not self.cold:
+                self.in_order.picked(note)
+        self.one_holder.leased(note, meta.lease_id, mono)
+        if note.state == LEASED:
+            self.end_lease(note)
+        expires_ms = times.lease_expires_at.ToMilliseconds()
+        note.state, note.maybe, note.lease_id = LEASED, False, meta.lease_id
+        note.leased_ms, note.expires_ms = leased_ms, expires_ms
+        note.due_mono_ms = mono - (wall - leased_ms) + (expires_ms - leased_ms)
+        note.attempts = meta.attempt_count
+        note.holder = consumer.token if consumer.kind != "pull" else 0
+        self.model.leases[meta.lease_id] = note
+        for name in entry.throttles if not consumer.queue.is_dlq else ():
+            bucket = self.model.buckets.get(name)
+            # What was picked in an earlier pass may have paid under other limits.
+            if bucket is not None and not (early and leased_ms <= bucket.since_ms):
+                self.on_curve.taken(bucket, name, wall, len(self.unseen))
+        self.fair.picked(note, in_order=weights_known and not self.cold)
+        return note
+
+    def find(self, channel: ChannelModel, token: int, source: str, offset: int) -> Note | None:
+        note = channel.find(token, source, offset)
+        ghost = channel.queue.ghosts.get(token)
+        if note is None and ghost is not None:  # an enqueue whose answer a crash swallowed
+            del channel.queue.ghosts[token]
+            ghost.offset = offset
+            channel.queue.log.append(ghost)
+            for each in channel.queue.channels.values():
+                if each.name not in ghost.excluded:
+                    each.add(Note(ghost, each, place=None, maybe=each.name in ghost.fuzzy))
+            note = channel.find(token, source, offset)
+        origin = self.model.queues.get(channel.queue.name.removesuffix(".dlq"))
+        if note is None and channel.queue.is_dlq and origin is not None and token in origin.ghosts:
+            entry = copy.copy(origin.ghosts[token])  # it died before anybody saw it
+            entry.queue, entry.offset, entry.source = channel.queue, offset, source
+            entry.expires_ms = entry.deliver_at_ms = 0
+            origin.ghosts[token].fuzzy.update(origin.channels)
+            note = Note(entry, channel, attempts=None)
+            channel.add(note)
+        return note
+
+    def _check_fields(self, note: Note, message: messages.Message, what: str) -> None:
+        entry, meta = note.entry, message.metadata
+        if dict(message.headers) != entry.headers:
+            raise Broken(f"{what} has headers {dict(message.headers)}, sent were {entry.headers}")
+        got = (meta.fairness_key, frozenset(meta.throttle_keys), round(meta.cost * 1000))
+        if got != (entry.key, entry.throttles, entry.cost):
+            raise Broken(f"{what} is routed as {got}, not {(entry.key, entry.throttles, entry.cost)}")
+        hidden = self.cold and note.attempts is not None and meta.attempt_count > note.attempts
+        if note.attempts is not None and meta.attempt_count != note.attempts and not hidden:
+            raise Broken(f"{what} says {meta.attempt_count} attempts, it had {note.attempts}")
+
+    def _check_ready(self, note: Note, what: str) -> None:
+        key = note.channel.queue.key(note.entry.key)
+        if note.state == DELAYED and note.due_ms[0] > self.engine.wall_ms + 1:
+            raise Broken(f"{what} was to wait {note.due_ms[0] - self.engine.wall_ms} ms more")
+        if key.paused:
+            raise Broken(f"{what} although its key {note.entry.key} is paused")
+        if key.cap:
+            held = sum(
+                1
+                for n in note.channel.all_notes()
+                if n is not note and n.state == LEASED and n.entry.key == note.entry.key
+            )
+            if held >= key.cap:
+                raise Broken(
+                    f"{what} although {held} of key {note.entry.key} are leased and the cap is {key.cap}"
+                )
+
+    # --- ends of leases, and of messages --------------------------------------------------------
+
+    def end_lease(self, note: Note) -> None:
+        self.model.leases.pop(note.lease_id, None)
+
+    def dead_letter(self, note: Note) -> None:
+        queue = note.channel.queue
+        note.state, note.ended_ms = DONE, self.engine.wall_ms
+        self.say(f"dead letter {note.entry.token} of {queue.name}/{note.channel.name}")
+        if queue.dlq is None:
+            return
+        entry = copy.copy(note.entry)
+        entry.queue, entry.offset, entry.source = queue.dlq, 0, note.channel.name
+        entry.expires_ms = entry.deliver_at_ms = 0
+        for channel in queue.dlq.channels.values():
+            note.buried.append(Note(entry, channel, place=None, maybe=note.maybe))
+            channel.add(note.buried[-1])
