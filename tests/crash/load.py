@@ -51,7 +51,7 @@ class Load:
         """Queues that come and go: None where there is none; a name is missing while nobody knows."""
         self.doubtful: dict[str, list[QueueBook | None]] = {}
         self.generation = 0
-        self.sequences = itertools.count(1)  # of acks; no two of a session may be one
+        self.sequences = itertools.count(1)  # of acks and nacks; no two of a session may be one
         self.service: Any = None
         self.admin: Any = None
 
@@ -201,26 +201,32 @@ class Load:
             ends_after = self.random.randrange(200, 2_000)
             held: dict[int, Copy] = {}
             asked: dict[int, list[Copy]] = {}
+            nacked: dict[int, list[Copy]] = {}
             while ends_after > 0:
                 response = await call.read()
                 if response is aio.EOF:
                     return
                 if response.HasField("settled"):
+                    nacked.pop(response.settled.sequence, None)
                     self._settled(asked.pop(response.settled.sequence, []), response.settled, held)
                 for message in response.delivery.messages:
                     ends_after -= 1
                     copy = self.witness.delivered(self.work, "default", message)
                     if copy is not None:
                         held[message.metadata.lease_id] = copy
-                await self._settle_some(call, held, asked)
-            for copy in held.values():
+                await self._settle_some(call, held, asked, nacked)
+            # What it received a moment ago the server may not have reported written yet, and then puts back as if
+            # it had never been sent; a nack that nobody read changes nothing about that.
+            for copy in itertools.chain(held.values(), *nacked.values()):
                 copy.may_repeat = True
             self.witness.interruptions += 2
             if self.random.random() < 0.5:
                 await call.write(Session(close={"release": True}))
             call.cancel()
 
-    async def _settle_some(self, call: Any, held: dict[int, Copy], asked: dict[int, list[Copy]]) -> None:
+    async def _settle_some(
+        self, call: Any, held: dict[int, Copy], asked: dict[int, list[Copy]], nacked: dict[int, list[Copy]]
+    ) -> None:
         leases = list(held)
         self.random.shuffle(leases)
         acks, nacks = leases[: len(leases) * 3 // 4], leases[len(leases) * 3 // 4 :: 2]
@@ -231,9 +237,9 @@ class Load:
                 copy.asked = True
             await call.write(Session(ack={"sequence": sequence, "lease_ids": acks}))
         if nacks:
-            for lease in nacks:
-                held.pop(lease)
-            await call.write(Session(nack={"sequence": 0, "lease_ids": nacks, "error": "not today"}))
+            sequence = next(self.sequences)
+            nacked[sequence] = [held.pop(lease) for lease in nacks]
+            await call.write(Session(nack={"sequence": sequence, "lease_ids": nacks, "error": "not today"}))
 
     def _settled(self, copies: list[Copy], settled: Any, held: dict[int, Copy]) -> None:
         # A lease lost meanwhile (expired, gone to the dead letters) leaves it open what became of it.
