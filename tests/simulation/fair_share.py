@@ -90,6 +90,7 @@ class FairShare:
     def __init__(self) -> None:
         self.channels: dict[int, tuple[ChannelModel, ChannelShare]] = {}
         self.pulled = False  # some of this pass was given out before its timers fired
+        self.limited: set[str] = set()  # throttle keys that had a bucket at some time of this pass
         self.judged = 0  # intervals that were looked at, for whoever asks whether this sees anything
 
     def share(self, channel: ChannelModel) -> ChannelShare:
@@ -140,7 +141,8 @@ class FairShare:
         keys = {
             note.entry.key
             for note in channel.all_notes()
-            if self._surely_ready(note, share) and (not note.entry.throttles or note.entry.queue.is_dlq)
+            if self._surely_ready(note, share)
+            and (self.limited.isdisjoint(note.entry.throttles) or note.entry.queue.is_dlq)
         }
         return {key for key in keys if not (policy := channel.queue.key(key)).paused and not policy.cap}
 

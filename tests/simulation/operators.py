@@ -138,7 +138,7 @@ class Operators(ChannelOperators):
         world.ask(
             commands.SET_CONFIG,
             request,
-            self._throttled,
+            self.throttled,
             self._expect,
             key=key,
             rate=rate,
@@ -148,7 +148,7 @@ class Operators(ChannelOperators):
             fsync=1,
         )
 
-    def _throttled(self, asked: Asked) -> None:
+    def throttled(self, asked: Asked) -> None:
         world, key = self.world, asked.notes["key"]
         world.say(f"throttle {asked.notes}")
         unseen = len(world.unseen)

@@ -78,7 +78,7 @@ class Simulation:
         for _ in range(rnd.choice([1, 1, 2])):
             world.run_pass()
             if rnd.random() < 0.6:
-                world.commit()
+                world.engine.commit()
             if rnd.random() < 0.6:
                 world.load()
 
@@ -106,9 +106,11 @@ class Simulation:
         """Lift every limit, let everybody leave, and take what is there until nothing comes any more."""
         world = self.world
         world.quiet()
-        world.model.buckets.clear()
         for key in THROTTLE_KEYS:
-            self._sure(commands.SET_CONFIG, admin.SetConfigRequest(key=f"throttle.{key}", value=""))
+            removal = admin.SetConfigRequest(key=f"throttle.{key}", value="")
+            gone = self.operators.throttled
+            world.ask(commands.SET_CONFIG, removal, gone, self._fine, key=key, remove=True)
+        world.quiet()
         for queue in world.model.queues.values():
             for name, policy in queue.keys.items():
                 request = admin.SetKeyPolicyRequest(

@@ -72,6 +72,7 @@ class World(Deliveries):
         for index, asked in enumerate(executed):
             asked.executed_pass, asked.index = self.pass_number, index
         self.next_lease_id = self._count("next_lease_id")
+        self.fair.limited = set(self.model.buckets)
         self.next_pass_ns = self.engine.run_pass()
         outs = self.engine.core.drain()
         loaded = self._load_now(outs)
@@ -252,9 +253,6 @@ class World(Deliveries):
             self._answer(response.settled.sequence, 0, payload)
 
     # --- commits, crashes, quiet ----------------------------------------------------------------
-
-    def commit(self) -> None:
-        self.engine.commit()
 
     def plan_power_cut(self) -> bool:
         """Sync now and remember this moment: the next crash goes back to it."""
