@@ -239,6 +239,8 @@ class Operators(ChannelOperators):
         ]
         order = {what: at for at, what in enumerate(oldest_first)}
         pending.sort(key=lambda note: order.get((note.entry.token, note.entry.source), len(order)))
+        # What only may be there, and is not, moves nowhere and gives no key its weight.
+        pending = [n for n in pending if not n.maybe or (n.entry.token, n.entry.source) in order]
         request = admin.RedriveRequest(dlq_queue=queue.dlq.name, count=256)
         world.ask(
             commands.REDRIVE_MOVE,
