@@ -69,6 +69,7 @@ class Note:
     def delay(self, due_ms: tuple[int, int], wall_ms: int, mono_ms: int) -> None:
         self.state, self.due_ms, self.stored_due_ms = DELAYED, due_ms, due_ms
         self.delayed_from_ms, self.delayed_at_ms = wall_ms, mono_ms
+        self.place = None  # it takes a new one; with jitter nobody sees when
 
     def delay_resumes(self, wall_ms: int, mono_ms: int) -> None:
         """After a restart: of a clock that was set back, nothing has passed, and no more than all is left."""
