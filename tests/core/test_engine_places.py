@@ -302,3 +302,22 @@ def test_a_message_whose_time_ends_cold_and_not_yet_placed_reaches_the_dlq() -> 
 
     assert engine.payloads("q.dlq") == [b"short"]
     engine.remove()
+
+
+@pytest.mark.parametrize("to", [0, 1 << 60])
+def test_a_message_whose_time_is_over_is_dead_lettered_though_a_seek_comes_before_its_bytes_do(
+    to: int,
+) -> None:
+    engine = DrivenEngine({"storage.hot_payload_bytes": 1})
+    engine.create_queue("q", ttl_to_dlq=True)
+    engine.enqueue("q", b"short" * 400, ttl_ms=100)
+    engine.advance(200)
+    engine.run_pass()  # its bytes are asked for
+    engine.submit(commands.SEEK_CHANNEL, admin.SeekChannelRequest(queue="q", offset=to))
+    engine.settle_down()
+
+    assert engine.payloads("q") == []
+    assert engine.payloads("q.dlq") == [b"short" * 400]
+    engine.sleep(2_000)  # housekeeping comes by
+    assert engine.stats("q").stored_bytes == 0
+    engine.remove()

@@ -19,6 +19,8 @@ from fila_server.core.waiting cimport Owed
 cdef void slot_fail(Core* core, Slot* slot, Slice error, int64_t delay_ms, uint64_t last_lease, Owed* owed) noexcept nogil
 cdef void slot_expire(Core* core, Slot* slot) noexcept nogil              # its time to live is over
 cdef void slot_dead_letter(Core* core, Slot* slot, const char* reason, Slice error) noexcept nogil
+# A seek takes the slot away: what was dead before is buried all the same.
+cdef void slot_outlived(Core* core, Slot* slot) noexcept nogil
 cdef void lease_expired(Core* core, Lease* lease) noexcept nogil
 cdef void decide(Core* core, Command* command) noexcept nogil            # DECIDE
 cdef void failures_loaded(Core* core) noexcept nogil                     # bytes some failure waited for may be here

@@ -11,7 +11,9 @@ from fila_server.core.sending cimport frame_want
 from fila_server.core.ending cimport lease_end, slot_at, slot_detach, slot_done
 from fila_server.core.enqueue cimport move_in, random_next
 from fila_server.core.flows cimport flow_find, flow_of, flow_reconsider
-from fila_server.core.frames cimport frame_enqueued_ms, frame_id, frame_offset, key_intern, share_of
+from fila_server.core.frames cimport (
+    directory_at, frame_enqueued_ms, frame_finish, frame_id, frame_offset, frame_retained, key_intern, share_of,
+)
 from fila_server.core.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.records cimport state_record_delayed, state_record_ready
 from fila_server.core.reveal cimport message_is_over, slot_delay
@@ -253,6 +255,15 @@ cdef void failures_loaded(Core* core) noexcept nogil:
     core.unasked = NULL
     while decision != NULL:
         following = decision.next
+        if decision.birth:
+            if _buried_apart(core, decision):
+                map64_remove(&core.decisions, decision.number)
+                _decision_free(core, decision)
+            else:
+                decision.next = core.unasked
+                core.unasked = decision
+            decision = following
+            continue
         slot = slot_at(core, decision.queue_number, decision.channel_number, decision.offset)
         if slot == NULL or slot.state != DECIDING or slot.owner != decision:
             map64_remove(&core.decisions, decision.number)
@@ -266,6 +277,40 @@ cdef void failures_loaded(Core* core) noexcept nogil:
         decision = following
 
 
+cdef void slot_outlived(Core* core, Slot* slot) noexcept nogil:
+    cdef Decision* decision = <Decision*> slot.owner
+    if slot.state != DECIDING or decision == NULL or decision.reason == NULL:
+        return
+    decision.birth = share_of(slot).channel.birth
+    decision.attempts = slot.attempts
+    share_of(slot).frame.burials += 1
+
+
+cdef bint _buried_apart(Core* core, Decision* decision) noexcept nogil:
+    """False while its bytes are not here yet."""
+    cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, decision.queue_number)
+    cdef Frame* frame = directory_at(&queue.directory, decision.offset) if queue != NULL else NULL
+    cdef Channel* channel = queue.channels if queue != NULL else NULL
+    cdef uint32_t i = 0
+    if frame == NULL or frame.dying:
+        return True                     # deleted, dropped or damaged meanwhile
+    while i < frame.count and frame_offset(frame, i) != decision.offset:
+        i += 1
+    if i == frame.count:
+        return True
+    if frame.body == NULL:
+        frame_want(core, frame)
+        return False
+    frame.burials -= 1
+    while channel != NULL and channel.birth != decision.birth:
+        channel = channel.next
+    if channel != NULL and queue.dlq != NULL:
+        _bury(core, channel, frame, i, decision.attempts, decision.reason, decision.error)
+    if frame.live == 0 and not frame_retained(core, frame):
+        frame_finish(core, frame)
+    return True
+
+
 # --- dead letters ----------------------------------------------------------------------------
 
 cdef void slot_dead_letter(Core* core, Slot* slot, const char* reason, Slice error) noexcept nogil:
@@ -276,27 +321,31 @@ cdef void slot_dead_letter(Core* core, Slot* slot, const char* reason, Slice err
     are not, the message waits in DECIDING and comes back here when they are.
     """
     cdef Share* share = share_of(slot)
-    cdef Frame* frame = share.frame
-    cdef Queue* queue = share.channel.queue
-    cdef Entry* entry = &frame.entries[slot.index]
+    if share.channel.queue.dlq == NULL:
+        _by_policy(core, slot, NO_DELAY, core.next_lease_id - 1)
+        return
+    if share.frame.body == NULL:
+        _ask(core, slot, reason, error, NO_DELAY, 0, NULL)
+        return
+    _bury(core, share.channel, share.frame, slot.index, slot.attempts, reason, error)
+    slot_done(core, slot)
+
+
+cdef void _bury(Core* core, Channel* channel, Frame* frame, uint32_t index, uint32_t attempts, const char* reason, Slice error) noexcept nogil:
+    cdef Queue* queue = channel.queue
+    cdef Entry* entry = &frame.entries[index]
     cdef Queue* dlq = queue.dlq
     cdef Buffer inner
     cdef Buffer dead
     cdef Buffer body
     cdef Slice text
     cdef uint64_t high, low
-    if dlq == NULL:
-        _by_policy(core, slot, NO_DELAY, core.next_lease_id - 1)
-        return
-    if frame.body == NULL:
-        _ask(core, slot, reason, error, NO_DELAY, 0, NULL)
-        return
     buffer_init(&inner)
     buffer_init(&dead)
     buffer_init(&body)
     text.at, text.length = queue.text.bytes, queue.text.length
     put_text_field(&dead, 1, text)
-    text.at, text.length = share.channel.text.bytes, share.channel.text.length
+    text.at, text.length = channel.text.bytes, channel.text.length
     put_text_field(&dead, 2, text)
     text.at, text.length = reason, <uint32_t> strlen(reason)
     put_text_field(&dead, 3, text)
@@ -304,24 +353,23 @@ cdef void slot_dead_letter(Core* core, Slot* slot, const char* reason, Slice err
         error.length = _utf8_cut(error, LAST_ERROR_BYTES_MAX)
     if error.length:
         put_text_field(&dead, 4, error)
-    put_number_field(&dead, 5, slot.attempts)
+    put_number_field(&dead, 5, attempts)
     put_timestamp_field(&dead, 6, core.wall_ms)
     put_nested(&inner, 10, &dead)
     put_bytes(&body, frame.body.bytes + entry.at, entry.length)
     put_nested(&body, 4, &inner)
-    frame_id(frame, slot.index, &high, &low)
+    frame_id(frame, index, &high, &low)
     text.at, text.length = entry.key.text.bytes, entry.key.text.length
     if entry.set != NULL:
         entry.set.refs += 1
     move_in(
         core, dlq, key_intern(core, dlq, text), entry.set, entry.cost, body.data, <uint32_t> body.length,
-        high, low, frame_enqueued_ms(frame, slot.index), NULL)
+        high, low, frame_enqueued_ms(frame, index), NULL)
     # The bytes must outlive the building of the frame; the pass frees them after it.
     keep_until_written(core, body.data)
     buffer_free(&inner)
     buffer_free(&dead)
     queue.counters.dead_lettered += 1
-    slot_done(core, slot)
 
 
 cdef uint32_t _utf8_cut(Slice text, uint32_t most) noexcept nogil:

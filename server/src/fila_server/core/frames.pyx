@@ -193,6 +193,8 @@ cdef void frame_recount(Core* core, Frame* frame) noexcept nogil:
 
 cdef bint frame_retained(Core* core, Frame* frame) noexcept nogil:
     cdef Policy* policy = &frame.queue.policy
+    if frame.burials:
+        return True
     if policy.soft_period_ms and core.wall_ms - frame.appended_ms < <int64_t> policy.soft_period_ms:
         return True
     return policy.soft_bytes > 0 and frame.queue.stored_bytes <= policy.soft_bytes

@@ -19,7 +19,7 @@ from fila_server.core.maps cimport (
     map64_free, map64_get, map64_init, map64_next, map64_put, map64_remove, textmap_free, textmap_init, textmap_next,
     textmap_put, textmap_remove, textmap_get,
 )
-from fila_server.core.failure cimport slot_expire
+from fila_server.core.failure cimport slot_expire, slot_outlived
 from fila_server.core.policy cimport policy_free
 from fila_server.core.records cimport (
     channel_record_put, channel_records_delete, meta_record_put, queue_records_delete,
@@ -270,6 +270,8 @@ cdef void _shares_drop(Core* core, Channel* channel, uint64_t rebuilt_from) noex
         if share != NULL:
             for i in range(frame.count):
                 if share.slots[i].state != DONE:
+                    if rebuilt_from != UINT64_MAX:
+                        slot_outlived(core, &share.slots[i])
                     slot_stop(core, &share.slots[i])
             _share_unlink(frame, share)
             share_free(core, share)
@@ -381,8 +383,7 @@ cdef void channel_seek(Core* core, Channel* channel, uint64_t offset) noexcept n
     """The channel starts anew at `offset`: a new number on disk, so the old state goes in the same batch."""
     settled_flush(core)                 # its last records, before they are deleted
     channel_records_delete(core, channel)
-    if offset < queue_oldest(channel.queue):
-        offset = queue_oldest(channel.queue)
+    offset = min(max(offset, queue_oldest(channel.queue)), channel.queue.next_offset)
     _shares_drop(core, channel, offset)
     channel.number = number_next(core)
     _rebuild_begin(core, channel, offset)

@@ -133,7 +133,7 @@ cdef bint frame_rewrite(Core* core, Frame* old) noexcept nogil:
     cdef uint32_t* kept
     cdef char* bytes
     cdef uint32_t i, count = 0
-    if not old.revealed or old.dying or old.live == 0:
+    if not old.revealed or old.dying or old.burials or old.live == 0:
         return False
     if old.body == NULL:
         frame_want(core, old)

@@ -209,6 +209,7 @@ cdef struct Frame:
     uint8_t  dying                  # goes with this pass
     uint8_t  revealed               # its channels have their shares, or will by a rebuild
     uint8_t  durable                # until it is revealed: not before its epoch is synced
+    uint32_t burials                # dead letters that wait for its bytes, and that no slot stands for any more
     Frame*   next_dying
     void*    times                  # records.Times of its messages, until it is visible; NULL = none have any
     uint64_t only                   # redriven: the `birth` of the one channel it is for; 0 = every channel

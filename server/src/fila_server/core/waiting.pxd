@@ -23,6 +23,8 @@ cdef struct Decision:               # a failed message set aside: its hook is as
     uint64_t channel_number
     uint64_t offset
     const char* reason              # a dead letter's; NULL = the hook decides
+    uint64_t birth                  # of the channel, once a seek has taken the slot away; 0 until then
+    uint32_t attempts               # as they were then
     int64_t  delay_ms               # the nack's own wish, -1 = none
     uint64_t last_lease
     Owed*    owed
