@@ -1,12 +1,12 @@
 """See dedup.pxd."""
 
 from libc.stdint cimport int64_t, uint32_t
-from libc.stdlib cimport free
+from libc.stdlib cimport free, qsort
 from libc.string cimport memcpy, memset
 
-from fila_server.core.buffer cimport must_malloc
+from fila_server.core.buffer cimport must_malloc, read_u64be
 from fila_server.core.frames cimport directory_at
-from fila_server.core.maps cimport textmap_get, textmap_put, textmap_remove
+from fila_server.core.maps cimport map64_get, textmap_get, textmap_put, textmap_remove
 from fila_server.core.records cimport dedup_record_delete, dedup_record_put
 from fila_server.core.state cimport Frame
 from fila_server.core.waiting cimport Dedup
@@ -94,3 +94,57 @@ cdef void dedup_forget(Core* core, Command* command) noexcept nogil:
         frame = directory_at(&queue.directory, row.offset)
         if row.offset == 0 or (frame != NULL and frame.first_offset <= row.offset and not frame.revealed):
             row.expires_ms = 0          # as good as gone from now on; its record was never written
+
+
+# --- recovery ---------------------------------------------------------------------------------
+
+cdef void dedup_read(Core* core, const char* at, size_t length, const char* value) noexcept nogil:
+    cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, read_u64be(at))
+    cdef Dedup* row
+    cdef uint32_t n = <uint32_t> (length - 8)
+    if queue == NULL:
+        return
+    row = <Dedup*> must_malloc(sizeof(Dedup) + n)
+    memset(row, 0, sizeof(Dedup))
+    memcpy(<char*> row + sizeof(Dedup), at + 8, n)
+    row.text.bytes = <char*> row + sizeof(Dedup)
+    row.text.length = n
+    memcpy(&row.id_high, value + 1, 8)
+    memcpy(&row.id_low, value + 9, 8)
+    memcpy(&row.offset, value + 17, 8)
+    memcpy(&row.expires_ms, value + 25, 8)
+    textmap_put(&queue.dedup, &row.text)
+    # Read in the order of keys; dedup_sort puts the list in the order of expiry.
+    row.next = queue.dedup_oldest
+    queue.dedup_oldest = row
+    if queue.dedup_newest == NULL:
+        queue.dedup_newest = row
+    core.dedup_rows += 1
+
+
+cdef int _by_expiry(const void* a, const void* b) noexcept nogil:
+    cdef int64_t x = (<Dedup**> a)[0].expires_ms
+    cdef int64_t y = (<Dedup**> b)[0].expires_ms
+    return -1 if x < y else (1 if x > y else 0)
+
+
+cdef void dedup_sort(Queue* queue) noexcept nogil:
+    cdef uint32_t n = queue.dedup.count
+    cdef Dedup** rows
+    cdef Dedup* row = queue.dedup_oldest
+    cdef uint32_t i = 0
+    if n < 2:
+        return
+    rows = <Dedup**> must_malloc(n * sizeof(void*))
+    while row != NULL and i < n:
+        rows[i] = row
+        i += 1
+        row = row.next
+    qsort(rows, i, sizeof(void*), _by_expiry)
+    queue.dedup_oldest = rows[0]
+    queue.dedup_newest = rows[i - 1]
+    rows[i - 1].next = NULL
+    while i > 1:
+        i -= 1
+        rows[i - 1].next = rows[i]
+    free(rows)

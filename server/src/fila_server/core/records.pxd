@@ -4,6 +4,7 @@
     FRAMES   queue | first offset                    the frame's bytes, as they arrived
     INDEX    queue | first offset                    count, ids, times, its one channel, routings, then per message: place, routing, times
     SETTLED  queue | channel | first offset          bitmap, one bit a message: done in this channel
+             queue, and queue | channel              what QUEUES says of them, once more (see below)
     LEASES   queue | channel | first lease id        expiry, then the offsets of one frame sent, ids running on
     STATES   queue | channel | offset                attempts, and READY (its place) or DELAYED (until when, how long)
     QUEUES   queue                                   name, created, DLQ, reserved offsets, QueueConfig
@@ -15,7 +16,9 @@
     META     "leases", "numbers", "id"               reserved lease ids, reserved numbers, newest id's time
 
 `queue` and `channel` are their numbers (u64), never used twice, so a deleted queue's records
-can't be taken for those of a new one of the same name. Numbers are big-endian: RocksDB's byte
+can't be taken for those of a new one of the same name. A queue's and a channel's own records
+are kept twice, in two files: without them all their messages would be lost with one damaged
+block, or a whole table. Recovery takes whichever it can read, and writes both anew. Numbers are big-endian: RocksDB's byte
 order is our order, and a scan of INDEX yields a queue first in, first out. To change a record
 give it a new version byte, keep reading the old one, and add a database of the old kind to
 tests/store/formats.

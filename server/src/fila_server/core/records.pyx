@@ -213,6 +213,12 @@ cdef void state_record_delete(Core* core, Slot* slot) noexcept nogil:
 
 # --- queues, channels, keys ------------------------------------------------------------------
 
+cdef void _put_twice(Core* core, const char* key, size_t key_bytes, Buffer* b) noexcept nogil:
+    """Families are different files. SETTLED because whatever deletes a queue or channel deletes its range there."""
+    batch_put(&core.store, core.settles, QUEUES, key, key_bytes, b.data, b.length)
+    batch_put(&core.store, core.settles, SETTLED, key, key_bytes, b.data, b.length)
+
+
 cdef void queue_record_put(Core* core, Queue* queue) noexcept nogil:
     cdef char key[8]
     cdef Buffer* b = &core.tail
@@ -228,7 +234,7 @@ cdef void queue_record_put(Core* core, Queue* queue) noexcept nogil:
     put_bytes(b, queue.config.data, queue.config.length)
     put_varint(b, <uint64_t> queue.appended_ms)
     write_u64be(key, queue.number)
-    batch_put(&core.store, core.settles, QUEUES, key, 8, b.data, b.length)
+    _put_twice(core, key, 8, b)
 
 
 cdef void channel_record_put(Core* core, Channel* channel) noexcept nogil:
@@ -243,7 +249,7 @@ cdef void channel_record_put(Core* core, Channel* channel) noexcept nogil:
     put_varint(b, channel.birth)
     put_varint(b, channel.log_below)
     _key16(key, channel.queue.number, channel.number)
-    batch_put(&core.store, core.settles, QUEUES, key, 16, b.data, b.length)
+    _put_twice(core, key, 16, b)
 
 
 cdef void _delete_prefix(Core* core, int family, const char* prefix, size_t length) noexcept nogil:

@@ -1,7 +1,7 @@
 """See recover.pxd. Reads the index, never a payload: a million messages take about a second.
 
     META, QUEUES, KEYS, CONFIG, BUCKETS, DEDUP    whole, small
-    SETTLED, LEASES, STATES                       into notes, one a channel
+    SETTLED, LEASES, STATES                       into notes, one a channel; SETTLED repeats QUEUES
     INDEX                                         frame by frame, in offset order, looking at the notes
 
 Order within a key is by position. A message that never failed stands where its offset says;
@@ -18,6 +18,7 @@ from fila_server.core.bucket cimport bucket_refill
 from fila_server.core.buffer cimport (
     Cursor, Slice, must_malloc, must_realloc, read_u64be, take_slice, take_u64be, take_u8, take_varint, take_zigzag,
 )
+from fila_server.core.dedup cimport dedup_read, dedup_sort
 from fila_server.core.damage cimport (
     DamageScan, damage_scan_begin, damage_scan_end, damage_scan_next, damage_scan_valid,
 )
@@ -34,8 +35,8 @@ from fila_server.core.notes cimport (
     Bits, Held, Notes, Returned, State, note_lease, note_settled, note_state, note_unhold, notes_free,
 )
 from fila_server.core.policy cimport queue_configure
-from fila_server.core.queues cimport channel_new, queue_new
-from fila_server.core.records cimport Times
+from fila_server.core.queues cimport channel_find, channel_new, queue_new
+from fila_server.core.records cimport Times, channel_record_put, queue_record_put
 from fila_server.core.reveal cimport extra_add, slot_delay
 from fila_server.core.slots cimport slot_count, slot_ready
 from fila_server.core.state cimport (
@@ -43,7 +44,6 @@ from fila_server.core.state cimport (
     ThrottleKey, TIMER_LEASE, UNPLACED,
 )
 from fila_server.core.waiting cimport LeaseGroup
-from fila_server.core.waiting cimport Dedup
 from fila_server.core.store cimport (
     BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES, STORE_DAMAGED,
     STORE_OK, batch_delete, scan_key, scan_value, store_get,
@@ -80,6 +80,8 @@ cdef void _queue_read(Core* core, uint64_t number, Cursor* c, Map64* dlq_of) noe
     if c.bad:
         core.counters.lost_ranges += 1
         return
+    if textmap_get(&core.queues, name.at, name.length) != NULL:
+        return                          # a copy that damage kept from being deleted; its name is another's now
     queue = queue_new(core, name, number)
     queue_configure(core, queue, config)
     queue.created_ms = <int64_t> created
@@ -102,9 +104,10 @@ cdef void _channel_read(Core* core, uint64_t queue_number, uint64_t number, Curs
     name = take_slice(c, take_varint(c))
     start = take_varint(c)
     created = take_varint(c)
-    if queue == NULL or c.bad:
+    if c.bad:
         core.counters.lost_ranges += 1
-        return
+    if c.bad or queue == NULL or channel_find(queue, name) != NULL:
+        return                          # its queue may be found in the copy yet, and it, too
     channel = channel_new(core, queue, name, number, start)
     channel.created_ms = <int64_t> created
     if c.at < c.end:
@@ -117,6 +120,26 @@ cdef void _channel_read(Core* core, uint64_t queue_number, uint64_t number, Curs
     map64_init(&notes.by_lease)
     map64_init(&notes.states)
     channel.recovery = notes
+
+
+cdef void _copy_read(Core* core, const char* key, size_t key_length, Cursor* c, Map64* dlq_of) noexcept nogil:
+    """The second record of a queue or channel. It counts where the first is lost; both are written anew then."""
+    cdef uint64_t number = read_u64be(key)
+    cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, number)
+    cdef Channel* channel
+    if key_length == 8 and queue == NULL:
+        _queue_read(core, number, c, dlq_of)
+    elif key_length == 8:
+        queue.copied = True
+    elif queue != NULL:
+        number = read_u64be(key + 8)
+        channel = queue.channels
+        while channel != NULL and channel.number != number:
+            channel = channel.next
+        if channel != NULL:
+            channel.copied = True
+        else:
+            _channel_read(core, queue.number, number, c)
 
 
 cdef void _one(Core* core, int family, const char* key, size_t key_length, const char* value, size_t length, Map64* dlq_of) noexcept nogil:
@@ -138,7 +161,9 @@ cdef void _one(Core* core, int family, const char* key, size_t key_length, const
     elif family == KEYS and key_length > 8 and length == 10:
         _key_read(core, key, key_length, value)
     elif family == DEDUP and key_length > 8 and length == 33:
-        _dedup_read(core, key, key_length, value)
+        dedup_read(core, key, key_length, value)
+    elif family == SETTLED and (key_length == 8 or key_length == 16):
+        _copy_read(core, key, key_length, &c, dlq_of)
     elif family == SETTLED and key_length == 24:
         note_settled(core, key, value, length)
     elif family == STATES and key_length == 24:
@@ -180,59 +205,6 @@ cdef void _key_read(Core* core, const char* at, size_t length, const char* value
     key.paused = value[1] & 1
     key.recorded = True
     # The reference taken here keeps it until its messages are in; _keys_release gives it back.
-
-
-cdef void _dedup_read(Core* core, const char* at, size_t length, const char* value) noexcept nogil:
-    cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, read_u64be(at))
-    cdef Dedup* row
-    cdef Dedup* before
-    cdef uint32_t n = <uint32_t> (length - 8)
-    if queue == NULL:
-        return
-    row = <Dedup*> must_malloc(sizeof(Dedup) + n)
-    memset(row, 0, sizeof(Dedup))
-    memcpy(<char*> row + sizeof(Dedup), at + 8, n)
-    row.text.bytes = <char*> row + sizeof(Dedup)
-    row.text.length = n
-    memcpy(&row.id_high, value + 1, 8)
-    memcpy(&row.id_low, value + 9, 8)
-    memcpy(&row.offset, value + 17, 8)
-    memcpy(&row.expires_ms, value + 25, 8)
-    textmap_put(&queue.dedup, &row.text)
-    # Read in the order of keys; _dedup_sort puts the list in the order of expiry.
-    row.next = queue.dedup_oldest
-    queue.dedup_oldest = row
-    if queue.dedup_newest == NULL:
-        queue.dedup_newest = row
-    core.dedup_rows += 1
-
-
-cdef int _by_expiry(const void* a, const void* b) noexcept nogil:
-    cdef int64_t x = (<Dedup**> a)[0].expires_ms
-    cdef int64_t y = (<Dedup**> b)[0].expires_ms
-    return -1 if x < y else (1 if x > y else 0)
-
-
-cdef void _dedup_sort(Queue* queue) noexcept nogil:
-    cdef uint32_t n = queue.dedup.count
-    cdef Dedup** rows
-    cdef Dedup* row = queue.dedup_oldest
-    cdef uint32_t i = 0
-    if n < 2:
-        return
-    rows = <Dedup**> must_malloc(n * sizeof(void*))
-    while row != NULL and i < n:
-        rows[i] = row
-        i += 1
-        row = row.next
-    qsort(rows, i, sizeof(void*), _by_expiry)
-    queue.dedup_oldest = rows[0]
-    queue.dedup_newest = rows[i - 1]
-    rows[i - 1].next = NULL
-    while i > 1:
-        i -= 1
-        rows[i - 1].next = rows[i]
-    free(rows)
 
 
 # --- messages ----------------------------------------------------------------------------------
@@ -446,7 +418,11 @@ cdef void _settle_queue(Core* core, Queue* queue, Map64* dlq_of) noexcept nogil:
     cdef Flow* flow
     if dlq:
         queue.dlq = <Queue*> map64_get(&core.queues_by_number, dlq)
+    if not queue.copied:
+        queue_record_put(core, queue)
     while channel != NULL:
+        if not channel.copied:
+            channel_record_put(core, channel)
         _place(core, channel)
         notes_free(core, channel)
         channel = channel.next
@@ -456,7 +432,7 @@ cdef void _settle_queue(Core* core, Queue* queue, Map64* dlq_of) noexcept nogil:
         if frame.live == 0 and not frame_retained(core, frame):
             frame_finish(core, frame)
         frame = directory_after(&queue.directory, frame)
-    _dedup_sort(queue)
+    dedup_sort(queue)
     while True:                         # the references that _key_read took
         key = <Key*> textmap_next(&queue.keys, &cursor)
         if key == NULL:
@@ -476,8 +452,9 @@ cdef int recover(Core* core) noexcept nogil:
     cdef Map64 dlq_of
     cdef uint32_t cursor = 0
     cdef Queue* queue
-    families[0], families[1], families[2], families[3] = QUEUES, CONFIG, BUCKETS, KEYS
-    families[4], families[5], families[6], families[7] = DEDUP, SETTLED, STATES, LEASES
+    families[0], families[1] = QUEUES, SETTLED          # all queues and channels, before what belongs to them
+    families[2], families[3], families[4], families[5] = CONFIG, BUCKETS, KEYS, DEDUP
+    families[6], families[7] = STATES, LEASES
     map64_init(&dlq_of)
     core.next_lease_id = _meta(core, b"leases", 6) + 1
     core.next_number = core.number_reserved = _meta(core, b"numbers", 7)

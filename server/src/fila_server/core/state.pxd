@@ -320,6 +320,7 @@ cdef struct Channel:
     Channel* next_active            # circular list of channels that may have work
     Channel* prev_active
     uint8_t  active
+    uint8_t  copied                 # recovery: as the queue's
     void*    recovery               # recover.pyx's notes, while it runs
 
 cdef struct DirectoryCell:
@@ -373,6 +374,7 @@ cdef struct Queue:
     bint     is_dlq
     bint     owns_dlq
     bint     gone
+    bint     copied                 # recovery: its record was found in both families
     TextMap  keys
     Channel* channels
     uint32_t channel_count

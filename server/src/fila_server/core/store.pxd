@@ -36,7 +36,7 @@ cdef enum:                  # families: the numbers index Store.family; on disk 
     META = 0                # one record each: format, reservations, epoch
     FRAMES = 1              # queue | first offset             payload bytes of one frame
     INDEX = 2               # queue | first offset             per message: routing, size, times
-    SETTLED = 3             # queue | channel | first offset   what the channel is done with
+    SETTLED = 3             # queue | channel | first offset   what the channel is done with; QUEUES once more
     LEASES = 4              # queue | channel | frame sent     offset, lease id, expiry
     STATES = 5              # queue | channel | ...            attempts, delays, positions
     QUEUES = 6              # queue                            its configuration
