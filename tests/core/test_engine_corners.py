@@ -122,6 +122,28 @@ def test_a_redriven_message_whose_channel_is_deleted_before_it_is_durable_gives_
     assert engine.stats("q").stored_bytes == 0
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        text_field(1, b"\xff") + text_field(2, b"v") + text_field(1, b"k"),
+        text_field(1, b"k") + text_field(2, b"\xff") + text_field(2, b"v"),
+        text_field(1, b"k") + b"\x10\x07",
+    ],
+    ids=["a name before the last", "a value before the last", "a value that is a number"],
+)
+def test_a_header_that_clients_could_not_read_is_refused_however_well_it_ends(
+    opened: Make, header: bytes
+) -> None:
+    engine = opened()
+    engine.create_queue("q")
+    frame = text_field(1, b"q") + text_field(2, text_field(2, header)) + text_field(2, text_field(3, b"good"))
+
+    answers = engine.call(commands.ENQUEUE_BATCH, frame, service.EnqueueBatchResponse)
+
+    assert [result.error.code != 0 for result in answers.results] == [True, False]
+    assert engine.payloads("q") == [b"good"]
+
+
 # --- clocks ------------------------------------------------------------------------------------
 
 

@@ -107,6 +107,10 @@ MESSAGE_GARBAGE = {
     "the headers as a fixed64": _field(2, b"\x11" + bytes(8)),
     "a header key that is no UTF-8": _field(2, _field(2, _field(1, b"\xff\xfe") + _field(2, b"v"))),
     "a header value that is no UTF-8": _field(2, _field(2, _field(1, b"k") + _field(2, b"\xc3\x28"))),
+    "a header key that is no UTF-8, and a good one after it": _field(
+        2, _field(2, _field(1, b"\xff") + _field(2, b"v") + _field(1, b"k"))
+    ),
+    "a header value as a number": _field(2, _field(2, _field(1, b"k") + b"\x10\x07")),
     "options that are garbage": _field(2, _field(4, b"\xff" * 5)),
     "a queue name that is no UTF-8": _field(1, b"\xff"),
 }

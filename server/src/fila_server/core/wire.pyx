@@ -202,19 +202,24 @@ cdef bint header_find(const char* body, uint32_t length, Slice name, Slice* valu
 
 
 cdef uint8_t _header_check(Slice entry, const Limits* limits) noexcept nogil:
-    cdef Fields fields
-    # The shape every generated client writes: key, then value, nothing else.
-    if not fields_parse(&fields, entry.at, entry.length):
-        return REFUSED_MALFORMED
-    if fields.text[1].length > limits.header_key_bytes_max:
-        return REFUSED_HEADER_KEY
-    if fields.text[2].length > limits.header_value_bytes_max:
-        return REFUSED_HEADER_VALUE
-    if not utf8_valid(fields.text[1].at, fields.text[1].length):
-        return REFUSED_HEADER_TEXT
-    if not utf8_valid(fields.text[2].at, fields.text[2].length):
-        return REFUSED_HEADER_TEXT
-    return TAKEN
+    """Whether a header may be stored. Of a repeated name or value the last counts, but clients read them all."""
+    cdef Cursor c
+    cdef uint32_t field, kind
+    cdef Slice text
+    cdef uint64_t number
+    c.at, c.end, c.bad = entry.at, entry.at + entry.length, False
+    while next_field(&c, &field, &kind, &text, &number):
+        if field > 2:
+            continue
+        if kind != TEXT:
+            return REFUSED_MALFORMED
+        if field == 1 and text.length > limits.header_key_bytes_max:
+            return REFUSED_HEADER_KEY
+        if field == 2 and text.length > limits.header_value_bytes_max:
+            return REFUSED_HEADER_VALUE
+        if not utf8_valid(text.at, text.length):
+            return REFUSED_HEADER_TEXT
+    return REFUSED_MALFORMED if c.bad else TAKEN
 
 
 cdef uint8_t _options_parse(Item* item, Slice text, const Limits* limits) noexcept nogil:
