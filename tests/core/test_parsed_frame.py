@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import struct
 from collections.abc import Iterator, Sequence
 
@@ -122,8 +123,12 @@ def test_what_a_hook_decides_is_what_the_message_is_shared_and_limited_by(engine
     while at < len(decided):  # several crossings for one frame
         count = data.draw(st.integers(1, len(decided) - at))
         packed = pack_routings(decided[at : at + count])
-        assert unpack_routings(packed, count, KeyLimits()) == (decided[at : at + count], None)
-        assert parsed.route(range(len(decided)), at, count, packed) == (count, None)
+        assert unpack_routings(packed, 0, count, KeyLimits()) == (
+            decided[at : at + count],
+            None,
+            len(packed),
+        )
+        assert parsed.route(range(len(decided)), at, count, packed, 0) == (count, None, len(packed))
         at += count
 
     answers = enqueue(engine, parsed)
@@ -145,7 +150,7 @@ def test_what_a_hook_decides_is_what_the_message_is_shared_and_limited_by(engine
 def test_a_message_nobody_routes_keeps_its_queues_own_policy(engine):
     engine.create_queue("by-tenant", fairness_key_header="tenant")
     parsed = frame_of(engine, [message("by-tenant", {"tenant": name}) for name in ("a", "b", "c")])
-    parsed.route([1], 0, 1, pack_routings([Routing(b"hooked")]))
+    parsed.route([1], 0, 1, pack_routings([Routing(b"hooked")]), 0)
 
     enqueue(engine, parsed)
 
@@ -156,7 +161,7 @@ def test_a_message_nobody_routes_keeps_its_queues_own_policy(engine):
 def test_the_newest_of_two_routings_counts(engine):
     parsed = frame_of(engine, [message("mail")])
     for key in (b"first", b"second"):
-        parsed.route([0], 0, 1, pack_routings([Routing(key)]))
+        parsed.route([0], 0, 1, pack_routings([Routing(key)]), 0)
 
     enqueue(engine, parsed)
 
@@ -173,19 +178,32 @@ def test_the_newest_of_two_routings_counts(engine):
         (Routing(None, None, None, (b"fine", b"\xc3")), "throttle_keys must be valid UTF-8"),
     ],
 )
-def test_a_key_the_core_cannot_take_is_named_and_its_neighbours_before_it_are_routed(
-    engine, routing, problem
-):
+def test_a_key_the_core_cannot_take_is_named_and_its_neighbours_are_routed(engine, routing, problem):
     parsed = frame_of(engine, [message(), message(), message()])
     packed = pack_routings([Routing(b"before"), routing, Routing(b"after")])
+    behind = len(pack_routings([Routing(b"before"), routing]))
 
-    assert parsed.route(range(3), 0, 3, packed) == (1, problem)
+    assert parsed.route(range(3), 0, 3, packed, 0) == (1, problem, behind)
+    assert parsed.route(range(3), 2, 1, packed, behind) == (1, None, len(packed))
 
-    assert unpack_routings(packed, 3, KeyLimits()) == ([Routing(b"before")], problem)
+    assert unpack_routings(packed, 0, 3, KeyLimits()) == ([Routing(b"before")], problem, behind)
+    assert unpack_routings(packed, behind, 1, KeyLimits()) == ([Routing(b"after")], None, len(packed))
     enqueue(engine, parsed)
     leased = engine.lease("orders")
-    assert sorted(found.metadata.fairness_key for found in leased) == ["before", "default", "default"]
+    assert sorted(found.metadata.fairness_key for found in leased) == ["after", "before", "default"]
     engine.ack("orders", leased)
+
+
+def test_a_frame_that_waits_does_not_grow_with_every_answer_it_cannot_take(engine):
+    parsed = frame_of(engine, [message()])
+    packed = pack_routings([Routing(b"x" * 4096)])
+    peak_kib_before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    for _ in range(20_000):
+        parsed.route([0], 0, 1, packed, 0)
+
+    # Kept, these are 80 MiB.
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak_kib_before < 20_000
 
 
 def test_a_tighter_limit_on_throttle_keys_holds_for_hooks_too():
@@ -193,9 +211,11 @@ def test_a_tighter_limit_on_throttle_keys_holds_for_hooks_too():
     driven.create_queue("orders")
     parsed = frame_of(driven, [message()])
 
-    decided = parsed.route([0], 0, 1, pack_routings([Routing(None, None, None, (b"a", b"b"))]))
+    packed = pack_routings([Routing(None, None, None, (b"a", b"b"))])
 
-    assert decided == (0, "throttle_keys must be at most 1, got 2")
+    decided = parsed.route([0], 0, 1, packed, 0)
+
+    assert decided == (0, "throttle_keys must be at most 1, got 2", len(packed))
     driven.remove()
 
 
@@ -204,7 +224,7 @@ def test_routings_that_are_cut_short_are_never_read_past_their_end(engine):
     for length in range(len(packed)):
         parsed = frame_of(engine, [message()])
         with pytest.raises(ValueError, match="cut short"):
-            parsed.route([0], 0, 1, packed[:length])
+            parsed.route([0], 0, 1, packed[:length], 0)
 
 
 def test_a_message_outside_the_frame_or_refused_already_is_not_packed(engine):
@@ -217,4 +237,4 @@ def test_a_message_outside_the_frame_or_refused_already_is_not_packed(engine):
         with pytest.raises(IndexError):
             parsed.pack([i], 0, 1, ALL_BYTES)
         with pytest.raises(IndexError):
-            parsed.route([i], 0, 1, pack_routings([Routing()]))
+            parsed.route([i], 0, 1, pack_routings([Routing()]), 0)

@@ -51,9 +51,11 @@ class FakeParsed:
     def pack(self, indices: Sequence[int], at: int, count_max: int, bytes_max: int) -> tuple[int, bytes]:
         return 1, self.frame
 
-    def route(self, indices: Sequence[int], at: int, count: int, routings: bytes) -> tuple[int, str | None]:
-        self.routed += [(i, routings) for i in indices[at : at + count]]
-        return count, None
+    def route(
+        self, indices: Sequence[int], at: int, count: int, routings: bytes, start: int
+    ) -> tuple[int, str | None, int]:
+        self.routed += [(i, routings[start:]) for i in indices[at : at + count]]
+        return count, None, len(routings)
 
 
 class FakeLogReader:

@@ -245,7 +245,7 @@ class _Hooks:
 
     async def route(self, parsed: ParsedFrame) -> None:
         await self.go_on.wait()
-        parsed.route([0], 0, 1, b"acme")
+        parsed.route([0], 0, 1, b"acme", 0)
 
     def check_scripts(self, on_enqueue_script: str, on_failure_script: str) -> None:
         return None

@@ -66,7 +66,7 @@ def route_many(
 ) -> tuple[list[Routing], HookFailure | None]:
     """One crossing: the routings of the first messages, and why the next one has none."""
     answers = hook.route(queue, len(messages), pack_messages(messages))
-    routings, problem = unpack_routings(answers.routings, answers.answered, KeyLimits())
+    routings, problem, _ = unpack_routings(answers.routings, 0, answers.answered, KeyLimits())
     return routings, answers.failure if problem is None else HookFailure("error", problem)
 
 
@@ -193,10 +193,12 @@ class FakeFrame:
             together.append((self.messages[i][1], self.payload_size(i)))
         return len(together), pack_messages(together)
 
-    def route(self, indices: Sequence[int], at: int, count: int, routings: bytes) -> tuple[int, str | None]:
-        decided, problem = unpack_routings(routings, count, self.limits)
+    def route(
+        self, indices: Sequence[int], at: int, count: int, routings: bytes, start: int
+    ) -> tuple[int, str | None, int]:
+        decided, problem, end = unpack_routings(routings, start, count, self.limits)
         self.routings.update(zip(indices[at:], decided, strict=False))
-        return len(decided), problem
+        return len(decided), problem, end
 
 
 @pytest.fixture

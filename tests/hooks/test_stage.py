@@ -73,6 +73,31 @@ async def test_a_message_whose_script_fails_keeps_the_declarative_policy_and_its
     assert "broken" in status.counters.last_error
 
 
+async def test_a_key_that_the_core_cannot_take_costs_its_neighbours_no_second_call(stage):
+    stage.set_queue(
+        "orders",
+        "n = 0 function on_enqueue(msg) n = n + 1 return { fairness_key = msg.headers.tenant, weight = n } end",
+    )
+    messages = frame("ok", "x" * 257, "ok", "ok", "x" * 257, "x" * 257, "ok", "x" * 257)
+
+    await stage.route(messages)
+
+    assert messages.routings == {i: Routing(b"ok", i + 1) for i in (0, 2, 3, 6)}
+    (status,) = stage.status("orders")
+    assert (status.breaker, status.counters.errors, status.counters.fallbacks) == ("closed", 4, 4)
+
+
+async def test_three_keys_in_a_row_that_the_core_cannot_take_open_the_circuit(stage):
+    stage.set_queue("orders", BY_TENANT)
+    messages = frame("ok", *["x" * 257] * 3, "ok")
+
+    await stage.route(messages)
+
+    assert set(messages.routings) == {0}
+    (status,) = stage.status("orders")
+    assert (status.breaker, status.counters.errors, status.counters.fallbacks) == ("open", 3, 4)
+
+
 async def test_a_queue_is_scripted_until_its_script_is_taken_away(stage):
     assert not stage.scripted
     stage.set_queue("orders", BY_TENANT)

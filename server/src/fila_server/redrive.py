@@ -148,8 +148,10 @@ class _DeadLetters:
         headers = [(name.encode(), value.encode()) for name, value in self._messages[i].headers.items()]
         return 1, pack_messages([(headers, self.payload_size(i))])
 
-    def route(self, indices: Sequence[int], at: int, count: int, routings: bytes) -> tuple[int, str | None]:
-        decided, problem = unpack_routings(routings, count, self._key_limits)
+    def route(
+        self, indices: Sequence[int], at: int, count: int, routings: bytes, start: int
+    ) -> tuple[int, str | None, int]:
+        decided, problem, end = unpack_routings(routings, start, count, self._key_limits)
         for i, (fairness_key, weight, cost, throttle_keys) in zip(indices[at:], decided, strict=False):
             routing = self._routings[i]
             if fairness_key is not None:
@@ -161,7 +163,7 @@ class _DeadLetters:
             if throttle_keys is not None:
                 routing.throttle_keys.extend(throttle_keys)
                 routing.has_throttle_keys = True
-        return len(decided), problem
+        return len(decided), problem, end
 
 
 async def _sleep_until(due_s: float, draining: asyncio.Event) -> None:

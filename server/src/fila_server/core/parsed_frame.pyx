@@ -149,30 +149,39 @@ cdef class ParsedFrame:
         finally:
             buffer_free(&b)
 
-    def route(self, indices, Py_ssize_t at, Py_ssize_t count, bytes routings):
-        """A hook's decisions for messages indices[at] to indices[at + count - 1], packed.
+    def route(self, indices, Py_ssize_t at, Py_ssize_t count, bytes routings, Py_ssize_t start):
+        """A hook's decisions for messages indices[at] to indices[at + count - 1], packed, from byte `start` on.
 
-        Returns how many were taken, and what is wrong with the next one, or None.
+        Returns how many were taken, what is wrong with the next one, or None, and the byte behind them and it.
         """
+        cdef const char* given = PyBytes_AS_STRING(routings)
+        cdef Py_ssize_t taken_end = start
+        cdef Py_ssize_t seen_end = start
         cdef Cursor c
         cdef Routing routing
         cdef Py_ssize_t done, i
-        cdef const char* at_routing
-        if count == 0:
-            return 0, None
-        self._check(indices[at])
-        c.at = _kept(self.command, PyBytes_AS_STRING(routings), PyBytes_GET_SIZE(routings))
-        c.end = c.at + PyBytes_GET_SIZE(routings)
-        c.bad = False
+        cdef object problem = None
+        if not 0 <= start <= PyBytes_GET_SIZE(routings):
+            raise ValueError(f"byte {start} is outside of routings of {PyBytes_GET_SIZE(routings)} bytes")
+        c.at, c.end, c.bad = given + start, given + PyBytes_GET_SIZE(routings), False
         for done in range(count):
-            i = indices[at + done]
-            self._check(i)
-            at_routing = c.at
+            self._check(indices[at + done])
             take_routing(&c, &routing)
             if c.bad:
                 raise ValueError(f"routing {done} of {count} is cut short")
+            seen_end = c.at - given
             problem = _problem_of(&routing, &self.limits)
             if problem is not None:
-                return done, problem
-            self.command.items[i].routing = at_routing
-        return count, None
+                count = done
+                break
+            taken_end = seen_end
+        if taken_end > start:
+            # Nothing more: a frame may wait for hours, and its script is asked again every few seconds.
+            c.at = _kept(self.command, given + start, taken_end - start)
+            c.end = c.at + (taken_end - start)
+            for done in range(count):
+                i = indices[at + done]
+                self._check(i)
+                self.command.items[i].routing = c.at
+                take_routing(&c, &routing)
+        return count, problem, seen_end

@@ -43,10 +43,15 @@ def pack_messages(messages: Iterable[tuple[Sequence[tuple[bytes, bytes]], int]])
     return b"".join((*parts, bytes(8)))
 
 
-def unpack_routings(packed: bytes, count: int, limits: KeyLimits) -> tuple[list[Routing], str | None]:
-    """Unpack `count` routings; fewer, and what is wrong with the next one, when the core could not take it."""
+def unpack_routings(
+    packed: bytes, start: int, count: int, limits: KeyLimits
+) -> tuple[list[Routing], str | None, int]:
+    """Unpack `count` routings from byte `start` on; fewer when the core could not take one.
+
+    Returns them, what is wrong with the next one, or None, and the byte behind them and it.
+    """
     routings: list[Routing] = []
-    at = 0
+    at = start
     for _ in range(count):
         given, key_count, weight, cost = _HEAD.unpack_from(packed, at)
         at += _HEAD.size
@@ -57,7 +62,7 @@ def unpack_routings(packed: bytes, count: int, limits: KeyLimits) -> tuple[list[
             at += 2 + length
         problem = _problem_of(keys[0], keys[1:], limits)
         if problem is not None:
-            return routings, problem
+            return routings, problem, at
         routings.append(
             Routing(
                 keys[0] if given & _GIVEN_FAIRNESS_KEY else None,
@@ -66,7 +71,7 @@ def unpack_routings(packed: bytes, count: int, limits: KeyLimits) -> tuple[list[
                 tuple(keys[1:]) if given & _GIVEN_THROTTLE_KEYS else None,
             )
         )
-    return routings, None
+    return routings, None, at
 
 
 def _problem_of(fairness_key: bytes, throttle_keys: Sequence[bytes], limits: KeyLimits) -> str | None:

@@ -22,7 +22,7 @@ from typing import Generic, Protocol, TypeVar
 from fila_server import errors
 from fila_server.hooks.breaker import CircuitBreaker
 from fila_server.hooks.counters import HookCounters, HookStatus
-from fila_server.hooks.on_enqueue import CROSSING_BYTES_MAX, MESSAGES_A_CROSSING_MAX, OnEnqueue
+from fila_server.hooks.on_enqueue import CROSSING_BYTES_MAX, MESSAGES_A_CROSSING_MAX, Answers, OnEnqueue
 from fila_server.hooks.on_failure import DeadLetter, FailedMessage, OnFailure, Retry
 from fila_server.hooks.sandbox import (
     CONFIG_VALUE_BYTES_MAX,
@@ -55,8 +55,8 @@ class ParsedFrame(Protocol):
     def payload_size(self, i: int) -> int: ...
     def pack(self, indices: Sequence[int], at: int, count_max: int, bytes_max: int) -> tuple[int, bytes]: ...
     def route(
-        self, indices: Sequence[int], at: int, count: int, routings: bytes
-    ) -> tuple[int, str | None]: ...
+        self, indices: Sequence[int], at: int, count: int, routings: bytes, start: int
+    ) -> tuple[int, str | None, int]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,23 +289,29 @@ class HookStage:
             return 1
         hook = entry.ready()
         if isinstance(hook, HookFailure):
-            done = 0
-            failure: HookFailure | None = hook
+            answers = Answers(0, b"", hook, 0)
         else:
             count, messages = parsed.pack(indices, at, MESSAGES_A_CROSSING_MAX, CROSSING_BYTES_MAX)
             answers = hook.route(queue, count, messages)
-            done, problem = parsed.route(indices, at, answers.answered, answers.routings)
-            failure = answers.failure if problem is None else HookFailure("error", problem)
-            entry.counters.clamped_weights += answers.clamped_weight_count
+        entry.counters.clamped_weights += answers.clamped_weight_count
         ended_ns = self._now_ns()
-        if done and entry.breaker.record_success():
-            self.wake_held()
-        if failure is not None:
-            entry.record_failure(failure, ended_ns)
-            self._fall_back(entry, queue, indices[at + done], held)
-            done += 1
-        entry.counters.record_runs(done, ended_ns - now_ns)
-        return done
+        done = read = 0
+        while True:
+            taken, problem, read = parsed.route(
+                indices, at + done, answers.answered - done, answers.routings, read
+            )
+            done += taken
+            if taken and entry.breaker.record_success():
+                self.wake_held()
+            failure = answers.failure if problem is None else HookFailure("error", problem)
+            if failure is not None:
+                entry.record_failure(failure, ended_ns)
+                self._fall_back(entry, queue, indices[at + done], held)
+                done += 1
+            # A key that the core cannot take is its message's alone: the others' answers are still good.
+            if problem is None or not entry.breaker.admits_calls(ended_ns):
+                entry.counters.record_runs(done, ended_ns - now_ns)
+                return done
 
     def _fall_back(self, entry: _Guarded[OnEnqueue], queue: bytes, i: int, held: list[int]) -> None:
         if queue in self._holding:
