@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from fila_server.hooks.packed import Routing
 from fila_server.hooks.sandbox import HookFailure, new_runtime_config
-from tests.hooks.conftest import attack, compile_on_enqueue, cut_off, route
+from tests.hooks.conftest import SteppingClock, attack, compile_on_enqueue, cut_off, route, route_many
 
 LARGEST = [(b"%04d" % i + b"k" * 4092, b"v" * 4096) for i in range(64)]
 """As many and as long headers as a message may have."""
@@ -201,3 +203,83 @@ def test_the_largest_message_leaves_the_next_one_no_more_memory_than_usual():
     answer = route(hook, [(b"attack", b"1")])
     assert isinstance(answer, HookFailure)
     assert answer.kind == "memory"
+
+
+@pytest.mark.parametrize("kept_kib", range(1150, 1350, 5))
+def test_a_message_that_leaves_no_room_fails_itself_and_not_the_one_after_it(kept_kib):
+    hook = compile_on_enqueue(f"""
+      function on_enqueue(msg)
+        if msg.headers.attack then
+          kept = {{}}
+          for i = 1, {kept_kib} do kept[i] = ('x'):rep(960) .. i end
+        end
+        return {{ fairness_key = ('x'):rep(200) }}
+      end""")
+    long = ([(b"%d" % i, b"v" * 1000) for i in range(15)], 0)
+
+    routings, failure = route_many(hook, [long, ([(b"attack", b"1")], 0), long, long])
+
+    if failure is None:
+        assert len(routings) == 4
+    else:
+        assert (len(routings), failure.kind) == (1, "memory")
+        assert "memory" in failure.text
+
+
+KEEPS_400_KIB = """
+  local state, collected = {}, 0
+  local gone = setmetatable({}, { __mode = "v" })
+  function on_enqueue(msg)
+    for i = #state + 1, math.min(#state + 200, 4000) do state[i] = msg.headers.fill .. i end
+    if gone[1] == nil then gone[1], collected = {}, collected + 1 end
+    return { weight = collected }
+  end"""
+
+
+def test_a_script_that_keeps_much_is_not_searched_for_garbage_at_every_call():
+    hook = compile_on_enqueue(KEEPS_400_KIB)
+    collections = []
+    for _ in range(520):
+        answer = route(hook, [(b"fill", b"x" * 70)])
+        assert isinstance(answer, Routing)
+        collections.append(answer.weight or 0)
+
+    assert collections[-1] - collections[20] in range(1, 6)
+
+
+class ClockThatCollects:
+    """Stands still, but for a second whenever the hook's heap got smaller: a collection that takes long."""
+
+    def __init__(self) -> None:
+        self.ns = 0
+        self.used_bytes = lambda: 0
+        self.last_bytes = 0
+
+    def __call__(self) -> int:
+        used_bytes = self.used_bytes()
+        if used_bytes < self.last_bytes - 65536:
+            self.ns += 1_000_000_000
+        self.last_bytes = used_bytes
+        return self.ns
+
+
+def test_the_time_that_searching_for_garbage_takes_is_the_scripts():
+    clock = ClockThatCollects()
+    hook = compile_on_enqueue(KEEPS_400_KIB, now_ns=clock)
+    runtime = hook._sandbox._runtime
+    clock.used_bytes = lambda: runtime.get_memory_used(total=True)
+
+    answers = [route(hook, [(b"fill", b"x" * 70)]) for _ in range(520)]
+
+    failures = [answer for answer in answers if isinstance(answer, HookFailure)]
+    assert 1 <= len(failures) <= 6
+    assert {failure.kind for failure in failures} == {"time"}
+
+
+def test_a_crossing_that_begins_with_a_long_search_for_garbage_still_answers_a_message():
+    # 3 ms a look: more than a crossing should take, less than a call may.
+    hook = compile_on_enqueue(KEEPS_400_KIB, now_ns=SteppingClock(step_ns=3_000_000))
+
+    for _ in range(520):
+        routings, failure = route_many(hook, [([(b"fill", b"x" * 70)], 0)] * 2)
+        assert routings or failure

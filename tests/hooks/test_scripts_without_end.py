@@ -204,6 +204,33 @@ def test_once_a_long_string_was_made_the_clock_is_read_every_few_instructions(ma
     assert answer.weight < 30
 
 
+@pytest.mark.parametrize("calls_before", range(6))  # so that one call or another meets the next look
+def test_once_a_long_string_may_have_been_kept_every_later_call_is_timed_from_its_beginning(calls_before):
+    hook = compile_on_enqueue(
+        """
+        function on_enqueue(msg)
+          if msg.headers.keep then kept = (kept or '') .. msg.headers.keep .. msg.headers.keep end
+          if msg.headers.attack then
+            count = 0
+            while true do count = count + 1 end
+          end
+          return { weight = count }
+        end""",
+        now_ns=SteppingClock(step_ns=5_000_000),
+    )
+    for _ in range(calls_before):
+        route(hook)
+    for _ in range(2):
+        route(hook, [(b"keep", b"x" * 10_000)])
+
+    assert isinstance(route(hook, [(b"attack", b"1")]), HookFailure)
+
+    answer = route(hook)
+    assert isinstance(answer, Routing)
+    assert answer.weight is not None
+    assert answer.weight < 120
+
+
 def test_a_call_that_only_takes_long_is_cut_off_by_the_clock():
     failure = cut_off("for i = 1, 1000 do local _ = i end", now_ns=SteppingClock(step_ns=2_000_000))
     assert failure == HookFailure("time", "the script took more than 10 ms")

@@ -21,8 +21,11 @@ local TICKS_UNTIMED = 5      -- of a call, before the clock is read at every loo
 local HEAVY_STEP = 10
 local HEAVY_STRING_BYTES = 16 * 1024
 local HEAVY_HEAP_KIB = 256   -- above the heap the environment itself takes; garbage stays below that
-local HEAVY_GROWTH_KIB = 64  -- within one call
-local CROWDED_AGAIN_KIB = 128
+local HEAVY_GROWTH_KIB = 32  -- within one call
+-- Between two collections of a heap that is full of what a script keeps: 40 to 80 us each, so that
+-- they must be rarer than one call in a hundred, and a call makes about 1 KiB of garbage.
+local CROWDED_AGAIN_KIB = 160
+local OWN_ROOM_KIB = 128     -- below the ceiling, for our own code between two calls; see _CROSSING_ROOM_BYTES
 
 local MEMORY_ERROR = "not enough memory"   -- Lua's own text, always this very string
 local OUT_OF_INSTRUCTIONS = "the script took more than " .. instructions_max .. " instructions"
@@ -37,9 +40,14 @@ local thread = nil           -- the script's; nil after an error ended it
 
 local budget, step, spent = 0, STEP, nil
 local ticks_to_clock, deadline_ns = 0, nil
+local ticks_untimed = TICKS_UNTIMED   -- 0 for good once the script had a long string: it may have kept it
 local batch_pause_at_ns, pause_wanted = nil, false
 local heavy_kib, crowded_kib, call_heavy_kib = 1 << 40, 1 << 40, 1 << 40
-local heap_kib = 0           -- at the last look
+-- What crowded_kib is when a call begins. A script that keeps much between calls would pay for a whole
+-- collection at each of them, if it were not for what the last one found to be kept.
+local crowded_between_kib = 1 << 40
+local heap_kib, began_kib = 0, 0   -- at the last look, and when the call began
+local full_kib = 1 << 40
 
 local tick
 
@@ -65,6 +73,12 @@ local function look_closer()
   end
 end
 
+local function look_for_growth(before_kib)
+  if heap_kib > before_kib + HEAVY_GROWTH_KIB then
+    ticks_untimed = 0
+  end
+end
+
 local function read_clock()
   local now = now_ns()
   if not batch_pause_at_ns then
@@ -85,6 +99,7 @@ function tick()
   ticks_to_clock = ticks_to_clock - 1
   heap_kib = collectgarbage("count")
   if heap_kib > call_heavy_kib then
+    look_for_growth(began_kib)
     look_closer()
     read_clock()
   elseif ticks_to_clock < 0 then
@@ -112,6 +127,7 @@ local function hand_over(text)
   local bytes = #text
   charge(bytes >> 4)
   if bytes > HEAVY_STRING_BYTES then
+    heap_kib, ticks_untimed = heap_kib + (bytes >> 10), 0
     look_closer()
   end
   return text
@@ -148,7 +164,9 @@ end
 local function serve(_frame)
   local f, argument = yield()
   while true do
-    f, argument = yield((f(argument)))
+    local result = f(argument)
+    f, argument = nil, nil   -- so that a message is garbage once it is answered
+    f, argument = yield(result)
   end
 end
 
@@ -161,26 +179,45 @@ local function limited(f, argument)
   return ok, outcome
 end
 
--- A batch is one crossing from Python; a call is one run of the script's function in it.
-local function begin_batch()
+-- Fails the call that left no room for what we do after it, or the next message would fail in its place.
+-- Not counting `own_bytes`, which we keep.
+local function check_room(own_bytes)
+  if heap_kib > full_kib then
+    collectgarbage("collect")
+    heap_kib = collectgarbage("count")
+    if heap_kib - (own_bytes >> 10) > full_kib then
+      error(MEMORY_ERROR, 0)
+    end
+  end
+end
+
+-- A batch is one crossing from Python, with so many bytes; a call is one run of the script's function in it.
+local function begin_batch(ceiling_kib, given_bytes)
   batch_pause_at_ns, pause_wanted = nil, false
-  crowded_kib, heap_kib = heavy_kib, collectgarbage("count")
+  local last_kib = heap_kib
+  heap_kib, full_kib = collectgarbage("count"), ceiling_kib - OWN_ROOM_KIB
+  look_for_growth(last_kib + (given_bytes >> 10))
+  crowded_between_kib = max(heavy_kib, min(crowded_between_kib, heap_kib + CROWDED_AGAIN_KIB))
 end
 
 -- Returns true when the batch has taken its time, so that no further call should begin in it.
 local function begin_call()
-  budget, spent, deadline_ns, ticks_to_clock = instructions_max, nil, nil, TICKS_UNTIMED
+  budget, spent, deadline_ns, ticks_to_clock = instructions_max, nil, nil, ticks_untimed
   -- The heap as of the last look, at most STEP instructions ago: asking again would cost each call 5 %.
-  if heap_kib > heavy_kib then
+  crowded_kib = crowded_between_kib
+  if heap_kib > crowded_kib then
+    -- Weak keys can make a collection take a hundred times as long: that is the script's time too.
+    read_clock()
     make_room()
-    heap_kib = collectgarbage("count")
+    read_clock()
+    crowded_between_kib, heap_kib = crowded_kib, collectgarbage("count")
   end
   if not thread then
     thread = create(serve)
     resume(thread, FRAME)
     step = nil
   end
-  call_heavy_kib = min(heavy_kib, heap_kib + HEAVY_GROWTH_KIB)
+  began_kib, call_heavy_kib = heap_kib, min(heavy_kib, heap_kib + HEAVY_GROWTH_KIB)
   if heap_kib > heavy_kib then
     look_closer()
   elseif step ~= STEP then
@@ -210,12 +247,14 @@ local function set_baseline()
   -- of them makes that rarer than one call in a hundred.
   collectgarbage("incremental", 300, 100)
   collectgarbage("collect")
-  heavy_kib = collectgarbage("count") + HEAVY_HEAP_KIB
+  heap_kib = collectgarbage("count")
+  heavy_kib = heap_kib + HEAVY_HEAP_KIB
 end
 
 trusted.sub, trusted.format = string.sub, string.format
 trusted.raw_pcall, trusted.pcall = pcall, script_pcall
 trusted.charge, trusted.make_room, trusted.hand_over = charge, make_room, hand_over
 trusted.instructions_max = instructions_max
-trusted.begin_batch, trusted.begin_call, trusted.limited = begin_batch, begin_call, limited
+trusted.begin_batch, trusted.begin_call = begin_batch, begin_call
+trusted.limited, trusted.check_room = limited, check_room
 trusted.explain, trusted.set_baseline = explain, set_baseline

@@ -14,13 +14,14 @@ local math_type, floor, tointeger, format = math.type, math.floor, math.tointege
 local pack_bytes, unpack_bytes, rep = string.pack, string.unpack, string.rep
 local getmetatable = debug.getmetatable
 local raw_pcall, make_room = trusted.raw_pcall, trusted.make_room
-local begin_call, limited, explain, hook = trusted.begin_call, trusted.limited, trusted.explain, trusted.hook
+local begin_call, limited, check_room = trusted.begin_call, trusted.limited, trusted.check_room
+local explain = trusted.explain
 
 local KEY_BYTES_MAX = 4096   -- the highest a setting allows; the frame knows what this broker does
 local THROTTLE_KEYS_MAX = 16
 local WEIGHT_MIN, WEIGHT_MAX = 1, 1000
 local COST_MIN, COST_MAX = 0.001, 1000000
-local ROUTINGS_BYTES_MAX = 16 * 1024   -- of keys, after which a crossing is over; see _ROOM_BYTES
+local ROUTINGS_BYTES_MAX = 16 * 1024   -- of keys, after which a crossing is over; see _CROSSING_ROOM_BYTES
 
 local GIVEN_FAIRNESS_KEY, GIVEN_WEIGHT, GIVEN_COST, GIVEN_THROTTLE_KEYS = 1, 2, 4, 8
 
@@ -185,11 +186,13 @@ local function new_header_reader(count)
   return load(source, "=fila", "t")(unpack_bytes, ">" .. rep("s4s4", count) .. "I4I4")
 end
 
+local hook   -- the script's function
+
 -- Routes until `count` messages are answered, one fails (returns why: kind, text), or the batch must end.
 local function route_all(queue, count, messages)
   local payload_size, header_count, at = unpack_bytes(">I4I4", messages)
   while answered < count and routings_bytes < ROUTINGS_BYTES_MAX do
-    if begin_call() then
+    if begin_call() and answered > 0 then   -- a crossing without an answer would be made for ever
       break
     end
     local message = { headers = false, payload_size = payload_size, queue = queue }   -- with room for all three
@@ -203,19 +206,23 @@ local function route_all(queue, count, messages)
     if not ok then
       return explain(result)
     end
+    message = nil
+    check_room(routings_bytes)
     take_plain_or_limited(result)
   end
   return false, false
 end
 
 return function(version, ceiling, queue, count, messages)
-  answered, clamped, pieces_count, routings_bytes = 0, 0, 0, 0
+  answered, clamped, pieces_count, routings_bytes, hook = 0, 0, 0, 0, trusted.hook
   trusted.see_config(version, ceiling)
-  trusted.begin_batch()
+  trusted.begin_batch(ceiling, #messages)
   local ok, kind, text = raw_pcall(route_all, queue, count, messages)
   if not ok then   -- a result that is none, or too little memory to hand a message over
     kind, text = explain(kind)
   end
-  make_room()
+  if kind then
+    make_room()   -- nobody has looked at what the failed call left
+  end
   return answered, clamped, kind, text, concat(pieces, "", 1, pieces_count)
 end

@@ -4,7 +4,7 @@ local trusted = ...
 local error, type, format = error, type, string.format
 local floor, tointeger = math.floor, math.tointeger
 local raw_pcall, getmetatable = trusted.raw_pcall, debug.getmetatable
-local limited, hook = trusted.limited, trusted.hook
+local limited = trusted.limited
 
 local DELAY_MS_MAX = 366 * 24 * 3600 * 1000
 
@@ -48,9 +48,9 @@ local function decide(version, ceiling, queue, channel, id, attempts, problem, f
     headers[arguments[i]] = arguments[i + 1]
   end
   trusted.see_config(version, ceiling)
-  trusted.begin_batch()
+  trusted.begin_batch(ceiling, 0)
   trusted.begin_call()
-  local ok, outcome = limited(hook, {
+  local ok, outcome = limited(trusted.hook, {
     headers = headers, id = id, attempts = attempts, queue = queue, channel = channel, error = problem,
     fairness_key = fairness_key,
   })

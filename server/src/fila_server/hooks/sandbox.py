@@ -8,12 +8,12 @@ a script, made when the script is first called.
 
 The time and instruction limits live on the Lua side (meter.lua); memory is this side's:
 
-    base | script's own: 1 MiB | room for the arguments of a crossing and the config mirror
-                                                                                  ^ ceiling
+    base | script's own: 1 MiB | config mirror | room for the arguments of a crossing, and its answers
+                                                                                             ^ ceiling
 
 Handing arguments in happens outside any protected call: if Lua ran out of memory there, it
-would abort the process. So no crossing starts without room for its arguments below the
-ceiling, and a script that keeps too much is reset instead of called.
+would abort the process. So no crossing starts without that room below the ceiling, which is
+raised for a message that needs more, and a script that keeps too much is reset instead of called.
 """
 
 from __future__ import annotations
@@ -31,8 +31,11 @@ _COMPILE_BYTES_MAX = 16 * 1024 * 1024
 _COMPILE_BYTES_PER_SCRIPT_BYTE = 64
 """What compiling may take; sources stay far below, so this only bounds surprises."""
 
-_ROOM_BYTES = 288 * 1024
-"""Below the ceiling for what is not the script's own: arguments (64 KiB and their tables), config mirror."""
+_CROSSING_ROOM_BYTES = 144 * 1024
+"""For what crosses: arguments (64 KiB and their tables), then the routings. meter.lua sees to it between calls."""
+
+_MIRROR_ROOM_BYTES = 208 * 1024
+"""For the config a script has asked for (fila.lua)."""
 
 _INSTRUCTIONS_PER_MS = 200_000
 """About what Lua does in a millisecond; the clock decides, this is for work no clock is read in."""
@@ -149,9 +152,9 @@ class Sandbox:
         load = runtime.execute(b"return load")
         for name in _LIBRARY_FILES:
             load(_SOURCES[name], b"=fila", b"t")(trusted, *arguments.get(name, ()))
+        call = load(_SOURCES[f"{self._function_name}.lua"], b"=fila", b"t")(trusted)
         self._define(runtime, trusted)
-        self._call = load(_SOURCES[f"{self._function_name}.lua"], b"=fila", b"t")(trusted)
-        self._runtime = runtime
+        self._runtime, self._call = runtime, call
 
     def _define(self, runtime: Any, trusted: Any) -> None:
         compile_bytes = _COMPILE_BYTES_MAX + _COMPILE_BYTES_PER_SCRIPT_BYTE * len(self._script)
@@ -161,7 +164,9 @@ class Sandbox:
             raise ScriptRefused(_text(problem))
         trusted[b"set_baseline"]()
         self._base_bytes = runtime.get_memory_used(total=True)
-        self._ceiling = self._base_bytes + self._limits.memory_bytes + _ROOM_BYTES
+        self._ceiling = (
+            self._base_bytes + self._limits.memory_bytes + _MIRROR_ROOM_BYTES + _CROSSING_ROOM_BYTES
+        )
         runtime.set_max_memory(self._ceiling, total=True)
         refusal = trusted[b"define"](self._ceiling / 1024)
         if refusal is not None:
@@ -173,18 +178,23 @@ class Sandbox:
         # A string costs its bytes and about 24 more, a slot 16 on the stack and 16 in a table, up to
         # twice that while either grows; headers go into a table of their own.
         room = arguments_bytes + 128 * len(arguments) + 4096
-        if runtime.get_memory_used(total=True) + room > self._ceiling or room > _ROOM_BYTES // 2:
-            failure = self._make_room(room)
+        if runtime.get_memory_used(total=True) > self._ceiling - _CROSSING_ROOM_BYTES:
+            failure = self._make_room()
             if failure is not None:
                 return failure
+        ceiling = self._ceiling
+        if room > _CROSSING_ROOM_BYTES:
+            ceiling += room
+            runtime.set_max_memory(ceiling, total=True)
         try:
-            results: tuple[Any, ...] = self._call(self._config.version[0], self._ceiling / 1024, *arguments)
+            results: tuple[Any, ...] = self._call(self._config.version[0], ceiling / 1024, *arguments)
         except lua54.LuaError as error:
             # Our own code was hit by a limit, in one of the few instructions nobody guards: start afresh.
-            kind = "memory" if isinstance(error, lua54.LuaMemoryError) else "error"
-            return self._reset_after(HookFailure(kind, _text(str(error))))
+            if isinstance(error, lua54.LuaMemoryError):  # whose text is empty
+                return self._reset_after(HookFailure("memory", "the script left no memory for its answer"))
+            return self._reset_after(HookFailure("error", _text(str(error))))
         finally:
-            if room > _ROOM_BYTES // 2:
+            if room > _CROSSING_ROOM_BYTES:
                 runtime.set_max_memory(self._ceiling, total=True)
         return results
 
@@ -198,15 +208,13 @@ class Sandbox:
                 return self._reset_after(failure)
         return failure
 
-    def _make_room(self, room: int) -> HookFailure | None:
+    def _make_room(self) -> HookFailure | None:
         runtime = self._runtime
         runtime.gccollect()
-        if runtime.get_memory_used(total=True) > self._ceiling - _ROOM_BYTES // 2:
+        if runtime.get_memory_used(total=True) > self._ceiling - _CROSSING_ROOM_BYTES:
             return self._reset_after(
                 HookFailure("memory", "the script keeps more memory between calls than a hook may use")
             )
-        if room > _ROOM_BYTES // 2:
-            runtime.set_max_memory(self._ceiling + room, total=True)
         return None
 
     def _reset_after(self, failure: HookFailure) -> HookFailure:

@@ -22,7 +22,7 @@ end
 -- Runs the script's top level once, under the limits of a call.
 trusted.define = function(ceiling)
   trusted.see_config(0, ceiling)
-  trusted.begin_batch()
+  trusted.begin_batch(ceiling, 0)
   trusted.begin_call()
   local ok, problem = trusted.limited(trusted.chunk)
   trusted.chunk = nil
