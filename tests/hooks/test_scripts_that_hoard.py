@@ -205,6 +205,14 @@ def test_the_largest_message_leaves_the_next_one_no_more_memory_than_usual():
     assert answer.kind == "memory"
 
 
+def test_a_queue_does_not_go_on_holding_its_largest_message():
+    hook = compile_on_enqueue("function on_enqueue(msg) return {} end")
+
+    assert route(hook, [(name + b"k" * 60_000, value * 16) for name, value in LARGEST]) == Routing()
+
+    assert hook._sandbox._runtime.get_memory_used(total=True) < 1 << 20
+
+
 @pytest.mark.parametrize("kept_kib", range(1150, 1350, 5))
 def test_a_message_that_leaves_no_room_fails_itself_and_not_the_one_after_it(kept_kib):
     hook = compile_on_enqueue(f"""

@@ -88,10 +88,8 @@ local repetitions_by_pattern, factor_by_pattern, kept = {}, {}, 0
 local KEPT_MAX = 64
 
 local function charge_match(name, subject, pattern, anchors)
-  local repetitions, factor = repetitions_by_pattern[pattern], nil
-  if repetitions then
-    factor = factor_by_pattern[pattern]
-  else
+  local repetitions, factor = repetitions_by_pattern[pattern], factor_by_pattern[pattern]
+  if not (repetitions and factor) then   -- a call may be cut off between the two
     if #pattern > PATTERN_BYTES_MAX then
       error(name .. ": the pattern has more than " .. PATTERN_BYTES_MAX .. " bytes", 3)
     end

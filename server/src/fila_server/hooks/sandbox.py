@@ -196,6 +196,9 @@ class Sandbox:
         finally:
             if room > _CROSSING_ROOM_BYTES:
                 runtime.set_max_memory(self._ceiling, total=True)
+                if runtime.get_memory_used(total=True) > self._ceiling:
+                    # A queue may not get another message for long, and there may be a thousand of them.
+                    runtime.gccollect()
         return results
 
     def failure(self, kind: bytes, text: bytes) -> HookFailure:
