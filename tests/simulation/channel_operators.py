@@ -139,6 +139,12 @@ class ChannelOperators:
         if channel is None:
             return
         self.world.say(f"delete channel {channel.queue.name}/{channel.name}")
+        if (
+            self.world.was_cold
+        ):  # what died, and had yet to be read back for its dead letter, goes with the channel
+            for note in channel.all_notes():
+                for dead in note.buried:
+                    dead.maybe = dead.maybe or not dead.entry.offset
         self._forget_channel(channel)
         del channel.queue.channels[channel.name]
 

@@ -36,6 +36,7 @@ class Deliveries:
         self.engine = DrivenEngine(settings, seed=seed & 0xFFFF)
         self.always_cold = cold
         self.hazy = False  # somebody's messages are being read back while commands wait
+        self.was_cold = False  # as this pass began
         self.taking: list[tuple[int, ConsumerModel, messages.Message, list[Note]]] = []
         self.model = Model()
         self.kept, self.one_holder, self.in_order = Kept(), OneHolder(), InOrder()

@@ -72,6 +72,7 @@ class World(Deliveries):
         for index, asked in enumerate(executed):
             asked.executed_pass, asked.index = self.pass_number, index
         self.next_lease_id = self._count("next_lease_id")
+        self.was_cold = self.cold or self._count("loads") > self.loaded
         self.fair.limited = set(self.model.buckets)
         self.next_pass_ns = self.engine.run_pass()
         outs = self.engine.core.drain()
