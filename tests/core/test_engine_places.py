@@ -321,3 +321,22 @@ def test_a_message_whose_time_is_over_is_dead_lettered_though_a_seek_comes_befor
     engine.sleep(2_000)  # housekeeping comes by
     assert engine.stats("q").stored_bytes == 0
     engine.remove()
+
+
+def test_a_nack_is_answered_when_the_dead_letter_it_makes_is_written_and_not_before(
+    engine: DrivenEngine,
+) -> None:
+    engine.create_queue("q", max_attempts=1)
+    engine.enqueue("q", b"x")
+    leased = engine.lease("q")[0]
+    restarted(engine)  # its bytes are not in memory any more
+    request = service.NackRequest(queue="q", message_id=leased.id, lease_id=leased.metadata.lease_id)
+    token = engine.submit(commands.NACK, request)
+    for _ in range(3):  # everything but the reads
+        engine.run_pass()
+        engine.commit()
+
+    assert token not in {owner for owner, _, _, _ in engine.core.drain()}
+    engine.others += engine.settle_down()
+    assert engine.answer_of(token)[0] == 0
+    assert engine.payloads("q.dlq") == [b"x"]

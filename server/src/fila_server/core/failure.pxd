@@ -18,7 +18,7 @@ from fila_server.core.waiting cimport Owed
 # `owed` may be NULL (nobody waits); where the decision is asked for, it is counted in.
 cdef void slot_fail(Core* core, Slot* slot, Slice error, int64_t delay_ms, uint64_t last_lease, Owed* owed) noexcept nogil
 cdef void slot_expire(Core* core, Slot* slot) noexcept nogil              # its time to live is over
-cdef void slot_dead_letter(Core* core, Slot* slot, const char* reason, Slice error) noexcept nogil
+cdef void slot_dead_letter(Core* core, Slot* slot, const char* reason, Slice error, Owed* owed) noexcept nogil
 # A seek takes the slot away: what was dead before is buried all the same.
 cdef void slot_outlived(Core* core, Slot* slot) noexcept nogil
 cdef void lease_expired(Core* core, Lease* lease) noexcept nogil

@@ -90,7 +90,7 @@ cdef void slot_fail(Core* core, Slot* slot, Slice error, int64_t delay_ms, uint6
     if slot.attempts < ATTEMPTS_MAX:
         slot.attempts += 1
     if policy.max_attempts and slot.attempts >= policy.max_attempts and not queue.is_dlq:
-        slot_dead_letter(core, slot, b"max_attempts", error)
+        slot_dead_letter(core, slot, b"max_attempts", error, owed)
     elif message_is_over(core, slot):   # while it was leased: it is not waited for again
         queue.counters.ttl_dropped += 1
         slot_expire(core, slot)
@@ -109,7 +109,7 @@ cdef void slot_expire(Core* core, Slot* slot) noexcept nogil:
     slot_detach(core, slot)             # its bytes may have to be read back first
     slot_count(core, slot, DECIDING)
     error.at, error.length = b"time to live is over", 20
-    slot_dead_letter(core, slot, b"ttl", error)
+    slot_dead_letter(core, slot, b"ttl", error, NULL)
 
 
 cdef void _by_policy(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil:
@@ -180,7 +180,7 @@ cdef void _tell(Core* core, Slot* slot, Decision* decision) noexcept nogil:
     cdef Buffer header
     if decision.reason != NULL:
         _decided(core, decision)
-        slot_dead_letter(core, slot, decision.reason, decision.error)
+        slot_dead_letter(core, slot, decision.reason, decision.error, decision.owed)
         _decision_free(core, decision)
         return
     buffer_init(&event)
@@ -240,7 +240,7 @@ cdef void decide(Core* core, Command* command) noexcept nogil:
     _decided(core, decision)
     if slot != NULL:
         if fields.number[1] == DEAD_LETTER and not share_of(slot).channel.queue.is_dlq:
-            slot_dead_letter(core, slot, b"on_failure", decision.error)
+            slot_dead_letter(core, slot, b"on_failure", decision.error, decision.owed)
         elif fields.number[1] == RETRY and fields.seen & (1 << 2):
             _retry(core, slot, <int64_t> min(fields.number[2], <uint64_t> 1 << 50), decision.last_lease)
         else:
@@ -313,7 +313,7 @@ cdef bint _buried_apart(Core* core, Decision* decision) noexcept nogil:
 
 # --- dead letters ----------------------------------------------------------------------------
 
-cdef void slot_dead_letter(Core* core, Slot* slot, const char* reason, Slice error) noexcept nogil:
+cdef void slot_dead_letter(Core* core, Slot* slot, const char* reason, Slice error, Owed* owed) noexcept nogil:
     """Move a message to its DLQ and settle it here, in one batch.
 
     Its stored bytes go along with a piece of metadata that says where it came from; the rest
@@ -325,7 +325,7 @@ cdef void slot_dead_letter(Core* core, Slot* slot, const char* reason, Slice err
         _by_policy(core, slot, NO_DELAY, core.next_lease_id - 1)
         return
     if share.frame.body == NULL:
-        _ask(core, slot, reason, error, NO_DELAY, 0, NULL)
+        _ask(core, slot, reason, error, NO_DELAY, 0, owed)
         return
     _bury(core, share.channel, share.frame, slot.index, slot.attempts, reason, error)
     slot_done(core, slot)
