@@ -79,7 +79,8 @@ class World(Deliveries):
         loaded = self._load_now(outs)
         self._leases_given()
         at_once = self._served_at_once(executed, outs)
-        self.blurred = loaded or any(a.marker and a.marker not in self._replies(outs) for a in executed)
+        unmarked = any(a.marker and a.marker not in self._replies(outs) for a in executed)
+        self.blurred = loaded or self.cold or unmarked
         self.fair.pulled = self.blurred and any(a.kind == commands.LEASE for a in executed)
         new = {asked.token for asked in executed if asked.answered is not None}
         # Durable answers of earlier passes left before this pass's commands were looked at.
@@ -91,7 +92,9 @@ class World(Deliveries):
                 asked.carried_out(asked)
             if asked.token in at_once:
                 self._answer(asked.token, *at_once[asked.token])
+                self.midway = True
                 self._take_all(True)
+                self.midway = False
         self._timers()
         for token, kind, status, payload in outs:
             if kind == commands.DELIVERY:
