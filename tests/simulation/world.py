@@ -313,6 +313,7 @@ class World(Deliveries):
         self.fair.forget()
         wall, mono = self.engine.wall_ms, self.engine.mono_ns // MS
         self.lost = [mono + LONGEST_LEASE_MS] * (len(self.lost) + unseen)
+        self.missed = self.missed or unseen > 0
         self.unseen.clear()
         self.loaded = 0
         self.model.consumers.clear()  # what was sent stays leased
@@ -338,6 +339,7 @@ class World(Deliveries):
             busy = self.engine.commit() | bool(self.load())
             again = self.next_pass_ns is not None and self.next_pass_ns <= self.engine.mono_ns
             if not (busy or again or self.mailbox or self.taken):
+                self.missed = self.missed or bool(self.unseen)
                 self.unseen.clear()  # whatever was not sent by now has ended
                 return
         raise Broken("the core is still busy after 400 passes of a clock that stands still")
