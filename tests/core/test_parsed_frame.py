@@ -227,6 +227,15 @@ def test_routings_that_are_cut_short_are_never_read_past_their_end(engine):
             parsed.route([0], 0, 1, packed[:length], 0)
 
 
+def test_what_a_waiting_frame_keeps_in_memory_is_all_of_it(engine):
+    request = service.EnqueueBatchRequest(
+        messages=[message(headers={"a": "x" * 4096}), message("no such name!", payload=b"x" * 1000)]
+    )
+    parsed = frame_of(engine, request.messages)
+
+    assert parsed.frame_bytes() == request.ByteSize()
+
+
 def test_a_message_outside_the_frame_or_refused_already_is_not_packed(engine):
     parsed = frame_of(engine, [message(), message("no such name!"), message()])
 

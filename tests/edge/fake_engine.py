@@ -45,8 +45,8 @@ class FakeParsed:
     def queue(self, i: int) -> bytes:
         return b"orders"
 
-    def payload_size(self, i: int) -> int:
-        return 0
+    def frame_bytes(self) -> int:
+        return len(self.frame)
 
     def pack(self, indices: Sequence[int], at: int, count_max: int, bytes_max: int) -> tuple[int, bytes]:
         return 1, self.frame

@@ -182,15 +182,15 @@ class FakeFrame:
     def queue(self, i: int) -> bytes:
         return self.messages[i][0]
 
-    def payload_size(self, i: int) -> int:
-        return 100
+    def frame_bytes(self) -> int:
+        return 100 * len(self.messages)
 
     def pack(self, indices: Sequence[int], at: int, count_max: int, bytes_max: int) -> tuple[int, bytes]:
         together: list[tuple[list[tuple[bytes, bytes]], int]] = []
         for i in indices[at : at + count_max]:
             if self.queue(i) != self.queue(indices[at]) or len(pack_messages(together)) - 8 > bytes_max:
                 break
-            together.append((self.messages[i][1], self.payload_size(i)))
+            together.append((self.messages[i][1], 100))
         return len(together), pack_messages(together)
 
     def route(

@@ -139,14 +139,14 @@ class _DeadLetters:
     def queue(self, i: int) -> bytes:
         return self._messages[i].metadata.dead_letter.source_queue.encode()
 
-    def payload_size(self, i: int) -> int:
-        return len(self._messages[i].payload)
+    def frame_bytes(self) -> int:
+        return sum(message.ByteSize() for message in self._messages)
 
     def pack(self, indices: Sequence[int], at: int, _count_max: int, _bytes_max: int) -> tuple[int, bytes]:
         # One at a time: a page is not a hot path, and its messages may be as long as they like.
         i = indices[at]
         headers = [(name.encode(), value.encode()) for name, value in self._messages[i].headers.items()]
-        return 1, pack_messages([(headers, self.payload_size(i))])
+        return 1, pack_messages([(headers, len(self._messages[i].payload))])
 
     def route(
         self, indices: Sequence[int], at: int, count: int, routings: bytes, start: int

@@ -116,10 +116,9 @@ cdef class ParsedFrame:
                 found.add((<const char*> last.at)[:last.length])
         return found
 
-    def payload_size(self, Py_ssize_t i):
-        """Bytes of the payload of message i."""
-        self._check(i)
-        return self.command.items[i].payload_length
+    def frame_bytes(self):
+        """Bytes of the whole frame, which stay in memory for as long as it is not submitted."""
+        return self.command.length if self.command != NULL else 0
 
     def pack(self, indices, Py_ssize_t at, Py_ssize_t count_max, size_t bytes_max):
         """Messages indices[at], indices[at + 1], ... as long as they go to the same queue: how many, and their bytes.

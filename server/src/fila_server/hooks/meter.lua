@@ -68,8 +68,8 @@ end
 
 local function look_closer()
   if step ~= HEAVY_STEP then
-    step = HEAVY_STEP
     sethook(thread, tick, "", HEAVY_STEP)
+    step = HEAVY_STEP
   end
 end
 
@@ -221,8 +221,8 @@ local function begin_call()
   if heap_kib > heavy_kib then
     look_closer()
   elseif step ~= STEP then
+    sethook(thread, tick, "", STEP)   -- first, for it may lack the memory
     step = STEP
-    sethook(thread, tick, "", STEP)
   end
   return pause_wanted
 end

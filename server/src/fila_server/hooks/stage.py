@@ -40,7 +40,7 @@ takes longer, which its own limit allows."""
 
 HELD_MESSAGES_MAX = 10_000
 HELD_BYTES_MAX = 64 * 1024 * 1024
-"""Messages, and bytes of payload, that may wait for a circuit to close, over all queues."""
+"""Messages, and bytes of the frames they came in, that may wait for a circuit to close, over all queues."""
 
 FALLBACK_POLICY = "policy"
 FALLBACK_HOLD = "hold"
@@ -52,7 +52,7 @@ class ParsedFrame(Protocol):
     def queues(self) -> set[bytes]: ...
     def unrefused(self) -> Sequence[int]: ...
     def queue(self, i: int) -> bytes: ...
-    def payload_size(self, i: int) -> int: ...
+    def frame_bytes(self) -> int: ...
     def pack(self, indices: Sequence[int], at: int, count_max: int, bytes_max: int) -> tuple[int, bytes]: ...
     def route(
         self, indices: Sequence[int], at: int, count: int, routings: bytes, start: int
@@ -205,7 +205,7 @@ class HookStage:
             return
         waiting = len(held)
         # The whole frame stays in memory for as long as one of its messages waits.
-        waiting_bytes = sum(map(parsed.payload_size, parsed.unrefused()))
+        waiting_bytes = parsed.frame_bytes()
         self._check_room(waiting, waiting_bytes)
         self._held_count += waiting
         self._held_bytes += waiting_bytes
@@ -221,10 +221,10 @@ class HookStage:
             self._held_count -= waiting
             self._held_bytes -= waiting_bytes
 
-    def _check_room(self, count: int, payload_bytes: int) -> None:
+    def _check_room(self, count: int, frame_bytes: int) -> None:
         if self._held_count + count > self._held_messages_max:
             full = f"{self._held_count} messages"
-        elif self._held_bytes + payload_bytes > HELD_BYTES_MAX:
+        elif self._held_bytes + frame_bytes > HELD_BYTES_MAX:
             full = f"{self._held_bytes} bytes of messages"
         else:
             return
