@@ -234,6 +234,13 @@ def test_a_message_that_leaves_no_room_fails_itself_and_not_the_one_after_it(kep
         assert "memory" in failure.text
 
 
+@pytest.mark.parametrize("kept_kib", range(1150, 1400, 5))
+def test_what_a_failed_call_keeps_does_not_fail_the_next_message(kept_kib):
+    # Whether it fails for its memory or just so; `attack` looks at the message after it.
+    outcome = attack(f"kept = {{}} for i = 1, {kept_kib} do kept[i] = ('x'):rep(960) .. i end error('x')")
+    assert outcome.failure is not None
+
+
 KEEPS_400_KIB = """
   local state, collected = {}, 0
   local gone = setmetatable({}, { __mode = "v" })

@@ -25,7 +25,6 @@ local HEAVY_GROWTH_KIB = 32  -- within one call
 -- Between two collections of a heap that is full of what a script keeps: 40 to 80 us each, so that
 -- they must be rarer than one call in a hundred, and a call makes about 1 KiB of garbage.
 local CROWDED_AGAIN_KIB = 160
-local OWN_ROOM_KIB = 128     -- below the ceiling, for our own code between two calls; see _CROSSING_ROOM_BYTES
 
 local MEMORY_ERROR = "not enough memory"   -- Lua's own text, always this very string
 local OUT_OF_INSTRUCTIONS = "the script took more than " .. instructions_max .. " instructions"
@@ -47,7 +46,7 @@ local heavy_kib, crowded_kib, call_heavy_kib = 1 << 40, 1 << 40, 1 << 40
 -- collection at each of them, if it were not for what the last one found to be kept.
 local crowded_between_kib = 1 << 40
 local heap_kib, began_kib = 0, 0   -- at the last look, and when the call began
-local full_kib = 1 << 40
+local full_kib, given_kib = 1 << 40, 0   -- what a script may keep, and what this crossing brought
 
 local tick
 
@@ -179,24 +178,24 @@ local function limited(f, argument)
   return ok, outcome
 end
 
--- Fails the call that left no room for what we do after it, or the next message would fail in its place.
+-- Fails the call that keeps too much for what we do after it, or the next message would fail in its place.
 -- Not counting `own_bytes`, which we keep.
 local function check_room(own_bytes)
   if heap_kib > full_kib then
     collectgarbage("collect")
     heap_kib = collectgarbage("count")
-    if heap_kib - (own_bytes >> 10) > full_kib then
+    if heap_kib - given_kib - (own_bytes >> 10) > full_kib then
       error(MEMORY_ERROR, 0)
     end
   end
 end
 
 -- A batch is one crossing from Python, with so many bytes; a call is one run of the script's function in it.
-local function begin_batch(ceiling_kib, given_bytes)
+local function begin_batch(given_bytes)
   batch_pause_at_ns, pause_wanted = nil, false
   local last_kib = heap_kib
-  heap_kib, full_kib = collectgarbage("count"), ceiling_kib - OWN_ROOM_KIB
-  look_for_growth(last_kib + (given_bytes >> 10))
+  heap_kib, given_kib = collectgarbage("count"), given_bytes >> 10
+  look_for_growth(last_kib + given_kib)
   crowded_between_kib = max(heavy_kib, min(crowded_between_kib, heap_kib + CROWDED_AGAIN_KIB))
 end
 
@@ -241,6 +240,10 @@ local function explain(problem)
   return "error", "the script raised an error object of type " .. type(problem)
 end
 
+local function set_kept_max(kib)
+  full_kib = kib
+end
+
 -- Called once, when everything that is ours has been loaded.
 local function set_baseline()
   -- The last part of a collection is not incremental: 20 us. Three times the live heap between two
@@ -257,4 +260,4 @@ trusted.charge, trusted.make_room, trusted.hand_over = charge, make_room, hand_o
 trusted.instructions_max = instructions_max
 trusted.begin_batch, trusted.begin_call = begin_batch, begin_call
 trusted.limited, trusted.check_room = limited, check_room
-trusted.explain, trusted.set_baseline = explain, set_baseline
+trusted.explain, trusted.set_baseline, trusted.set_kept_max = explain, set_baseline, set_kept_max

@@ -216,7 +216,7 @@ end
 return function(version, ceiling, queue, count, messages)
   answered, clamped, pieces_count, routings_bytes, hook = 0, 0, 0, 0, trusted.hook
   trusted.see_config(version, ceiling)
-  trusted.begin_batch(ceiling, #messages)
+  trusted.begin_batch(#messages)
   local ok, kind, text = raw_pcall(route_all, queue, count, messages)
   if not ok then   -- a result that is none, or too little memory to hand a message over
     kind, text = explain(kind)

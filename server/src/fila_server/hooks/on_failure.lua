@@ -48,7 +48,7 @@ local function decide(version, ceiling, queue, channel, id, attempts, problem, f
     headers[arguments[i]] = arguments[i + 1]
   end
   trusted.see_config(version, ceiling)
-  trusted.begin_batch(ceiling, 0)
+  trusted.begin_batch(0)
   trusted.begin_call()
   local ok, outcome = limited(trusted.hook, {
     headers = headers, id = id, attempts = attempts, queue = queue, channel = channel, error = problem,

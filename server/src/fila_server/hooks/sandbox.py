@@ -118,6 +118,7 @@ class Sandbox:
         self._now_ns = now_ns
         self._seed = seed
         self._base_bytes = 0
+        self._kept_max = 0
         self._ceiling = 0
         self._runtime: Any = None
         self._call: Any = None
@@ -167,8 +168,9 @@ class Sandbox:
         self._ceiling = (
             self._base_bytes + self._limits.memory_bytes + _MIRROR_ROOM_BYTES + _CROSSING_ROOM_BYTES
         )
+        self._kept_max = self._ceiling - _CROSSING_ROOM_BYTES
         runtime.set_max_memory(self._ceiling, total=True)
-        refusal = trusted[b"define"](self._ceiling / 1024)
+        refusal = trusted[b"define"](self._ceiling / 1024, self._kept_max / 1024)
         if refusal is not None:
             raise ScriptRefused(_text(refusal[1]))
 
@@ -178,7 +180,7 @@ class Sandbox:
         # A string costs its bytes and about 24 more, a slot 16 on the stack and 16 in a table, up to
         # twice that while either grows; headers go into a table of their own.
         room = arguments_bytes + 128 * len(arguments) + 4096
-        if runtime.get_memory_used(total=True) > self._ceiling - _CROSSING_ROOM_BYTES:
+        if runtime.get_memory_used(total=True) > self._kept_max:
             failure = self._make_room()
             if failure is not None:
                 return failure
@@ -202,19 +204,21 @@ class Sandbox:
         return results
 
     def failure(self, kind: bytes, text: bytes) -> HookFailure:
-        """What the Lua side reported. A script whose own hoard left it no memory starts afresh."""
+        """What the Lua side reported. A script whose own hoard leaves no memory starts afresh."""
         failure = HookFailure(kind.decode(), _text(text))
+        kept_max = self._kept_max
         if kind == b"memory":
+            kept_max = self._base_bytes + self._limits.memory_bytes // 2
+        if self._runtime.get_memory_used(total=True) > kept_max:
             self._runtime.gccollect()
-            kept_bytes = self._runtime.get_memory_used(total=True) - self._base_bytes
-            if kept_bytes > self._limits.memory_bytes // 2:
+            if self._runtime.get_memory_used(total=True) > kept_max:
                 return self._reset_after(failure)
         return failure
 
     def _make_room(self) -> HookFailure | None:
         runtime = self._runtime
         runtime.gccollect()
-        if runtime.get_memory_used(total=True) > self._ceiling - _CROSSING_ROOM_BYTES:
+        if runtime.get_memory_used(total=True) > self._kept_max:
             return self._reset_after(
                 HookFailure("memory", "the script keeps more memory between calls than a hook may use")
             )

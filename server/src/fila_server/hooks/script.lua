@@ -20,9 +20,10 @@ trusted.compile = function()
 end
 
 -- Runs the script's top level once, under the limits of a call.
-trusted.define = function(ceiling)
+trusted.define = function(ceiling, kept_max)
+  trusted.set_kept_max(kept_max)
   trusted.see_config(0, ceiling)
-  trusted.begin_batch(ceiling, 0)
+  trusted.begin_batch(0)
   trusted.begin_call()
   local ok, problem = trusted.limited(trusted.chunk)
   trusted.chunk = nil
