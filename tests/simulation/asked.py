@@ -31,3 +31,4 @@ class Snapshot:
     at_pass: int
     unseen: int  # leases
     synced: dict[str, int]
+    newest_id: str  # what came after it may go; under fsync nothing is answered that does

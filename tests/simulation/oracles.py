@@ -1,6 +1,7 @@
 """The judges. Each looks at what left the core and knows one promise; none knows how the core works.
 
-Kept       no answered message is lost, nothing acked or deleted comes back, ids and offsets are never repeated
+Kept       no answered message is lost, nothing acked or deleted comes back, ids and offsets are never repeated, and a
+           new id is above all that the store still has, or that were answered under fsync
 OneHolder  one live lease a message and channel, lease ids never repeat, nobody holds more than agreed
 InOrder    within a key, channel and set of throttle keys, positions go out in order
 OnCurve    no bucket gives more than its curve
@@ -21,7 +22,10 @@ class Kept:
         self.newest_id = ""
 
     def stored(self, entry: Entry, newest_before: str) -> None:
-        """An enqueue was answered: `newest_before` is the newest id known when it was asked for."""
+        """An enqueue was answered: `newest_before` is the newest id known when it was asked for.
+
+        Known is what was ever answered, but for what a power cut lost under `os` (its id is still never repeated).
+        """
         self.seen(entry)
         if entry.id <= newest_before:
             raise Broken(f"id {entry.id} is not above {newest_before}, which was known before")

@@ -9,9 +9,7 @@ from tests.simulation.simulate import simulate
 SEEDS_EVERY_TIME = 30
 SEEDS_SOAK = 3000
 # Reproduced, not settled: the core or the model is wrong there. Each is to be shrunk and struck off.
-# 205, 261, 1610, 1634, 1730, 1760: a power cut takes messages of an `os` queue that were answered, the wall clock comes
-# back behind, and the ids of what is enqueued then lie below those of the lost ones (their time was not synced).
-UNEXPLAINED = frozenset({205, 261, 1610, 1634, 1730, 1760})
+UNEXPLAINED: frozenset[int] = frozenset()
 
 
 def seeds() -> list[int]:

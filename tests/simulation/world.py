@@ -265,7 +265,13 @@ class World(Deliveries):
         originals = self.under_way()
         model, under_way = copy.deepcopy((self.model, originals))
         self.snapshot = Snapshot(
-            model, under_way, originals, self.pass_number, len(self.unseen), dict(self.engine.synced)
+            model,
+            under_way,
+            originals,
+            self.pass_number,
+            len(self.unseen),
+            dict(self.engine.synced),
+            self.kept.newest_id,
         )
         return True
 
@@ -289,6 +295,7 @@ class World(Deliveries):
             for ghost, original in zip(ghosts, self.snapshot.originals, strict=True):
                 ghost.id, ghost.offset = original.id, original.offset
             self.engine.synced = self.snapshot.synced
+            self.kept.newest_id = self.snapshot.newest_id
             self.engine.cut_power()
         self.say(f"{'power cut' if power_cut else 'kill'}, back after {away_ms} ms")
         self._restart(ghosts, away_ms, unseen)

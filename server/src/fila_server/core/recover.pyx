@@ -26,7 +26,7 @@ from fila_server.core.frame_record cimport frame_record_read
 from fila_server.core.flows cimport flow_of, flow_reconsider
 from fila_server.core.frames cimport (
     directory_add, directory_after, directory_first, frame_enqueued_ms, frame_finish, frame_free, frame_new,
-    frame_offset, frame_recount, frame_retained, key_intern, share_new, share_of,
+    frame_id, frame_offset, frame_recount, frame_retained, key_intern, share_new, share_of,
 )
 from fila_server.core.maps cimport (
     Map64, map64_free, map64_get, map64_init, map64_next, map64_put, map64_remove, textmap_get, textmap_next, textmap_put,
@@ -273,7 +273,7 @@ cdef void _frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noex
     cdef Notes* notes
     cdef Bits* bits
     cdef uint32_t i
-    cdef uint64_t offset
+    cdef uint64_t offset, id_high, id_low
     frame.revealed = True
     directory_add(&queue.directory, frame)
     queue.stored_bytes += frame.body_bytes
@@ -282,6 +282,9 @@ cdef void _frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noex
     offset = frame_offset(frame, frame.count - 1)
     if offset >= queue.next_offset:
         queue.next_offset = offset + 1
+    for i in range(frame.count if frame.explicit != NULL else 1):       # where damage took the record of the newest id
+        frame_id(frame, i, &id_high, &id_low)
+        core.id_ms = max(core.id_ms, id_high >> 16)
     if times != NULL:
         for i in range(frame.count):
             if times[i].expires_ms:
