@@ -101,10 +101,10 @@ class ChannelModel:
         for note in found:
             if note.entry.offset == offset:
                 return note
-        for note in found:
-            if note.entry.offset == 0 and note.state != DONE:
-                return note
-        return None
+        unplaced = [n for n in found if n.entry.offset == 0 and n.state != DONE]
+        return min(
+            unplaced, key=lambda n: n.maybe, default=None
+        )  # of two alike, the one that is there for sure
 
     def add(self, note: Note) -> None:
         self.notes.setdefault(note.entry.token, []).append(note)
