@@ -36,6 +36,11 @@ def start_at(world: World, channel: ChannelModel, offset: int | None, asked: Ask
     if offset is None:
         channel.start = 1
         return
+    for entry in (
+        e for e in world.under_way() if e.queue is queue
+    ):  # its offset alone says now whether this channel gets it
+        entry.excluded.discard(channel.name)
+        entry.fuzzy.discard(channel.name)
     others = {
         id(n.entry)
         for c in queue.channels.values()
