@@ -144,6 +144,8 @@ class Deliveries:
         early = meta.lease_id < self.next_lease_id or (
             consumer.kind == "pull" and self.blurred and not self.midway
         )
+        # What was picked just before it is known, and not being read back for an answer that comes later.
+        clear = not self.cold and all(lease > meta.lease_id for lease in self.unseen)
         if note.state == DONE and not (early and note.ended_ms >= leased_ms):
             raise Broken(f"{what} was delivered although it was done: {note}")
         if note.state == DONE:
@@ -157,7 +159,7 @@ class Deliveries:
         self._check_fields(note, message, what)
         if not early:  # else what held then can't be judged now
             self._check_ready(note, what)
-            if not self.cold:
+            if clear:
                 self.in_order.picked(note)
         self.one_holder.leased(note, meta.lease_id, mono)
         if note.state == LEASED:
@@ -174,7 +176,7 @@ class Deliveries:
             # What was picked in an earlier pass may have paid under other limits.
             if bucket is not None and not (early and leased_ms <= bucket.since_ms):
                 self.on_curve.taken(bucket, name, wall, len(self.unseen))
-        self.fair.picked(note, in_order=weights_known and not self.cold)
+        self.fair.picked(note, in_order=weights_known and clear)
         return note
 
     def find(self, channel: ChannelModel, token: int, source: str, offset: int) -> Note | None:
