@@ -13,6 +13,11 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from hypothesis import settings
+
+# Property tests count examples, not milliseconds: on a busy machine a deadline fails what is right.
+settings.register_profile("fila", deadline=None)
+settings.load_profile("fila")
 
 
 def _is_missing(need: str) -> bool:

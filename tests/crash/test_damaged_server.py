@@ -110,8 +110,14 @@ def test_a_flipped_byte_costs_a_few_frames_and_is_reported(
     shutil.copytree(sound, tmp_path / "data")
     flipped = _flip(tmp_path / "data", pattern, seed)
 
-    servers = [start_server(**SMALL_FILES)]
+    servers: list[RunningServer] = []
     try:
+        servers.append(start_server(**SMALL_FILES))
+        held, again = _use(servers[-1])
+    except pytest.fail.Exception as failed:  # the same as below, met before the first answer
+        if "a damaged table stopped the storage engine; restart" not in str(failed):
+            raise
+        servers.append(start_server(**SMALL_FILES))
         held, again = _use(servers[-1])
     except grpc.RpcError as error:
         # A compaction met the damage and the engine writes no more: the server ends, the next start salvages.
