@@ -122,12 +122,15 @@ class Books:
                 unseen = self._leased_unseen(queue, channel) if self.world.always_cold else set()
                 for note in channel.all_notes():
                     key = queue.key(note.entry.key)
+                    held = self._held(channel, note.entry.key)
+                    # Those that are leased for somebody whom a crash kept from seeing them are held as well.
+                    held += sum(1 for other in unseen if other.entry.key == note.entry.key)
                     if (
                         note.state == READY
                         and not note.maybe
                         and note not in unseen
                         and not key.paused
-                        and not (key.cap and self._held(channel, note.entry.key) >= key.cap)
+                        and not (key.cap and held >= key.cap)
                         and (queue.is_dlq or all(levels.get(t, 9) >= 1 for t in note.entry.throttles))
                     ):
                         raise Broken(f"{note} could go, somebody has room, and it does not; levels {levels}")
