@@ -18,10 +18,12 @@ from tests.simulation.model import (
     DELAYED,
     DONE,
     LEASED,
+    READY,
     ChannelModel,
     ConsumerModel,
     Model,
     Note,
+    QueueModel,
 )
 from tests.simulation.oracles import Broken, InOrder, Kept, OnCurve, OneHolder
 
@@ -48,6 +50,7 @@ class Deliveries:
         self.midway = False  # but for those that were at once
         self.unseen: set[int] = set()  # leases given since the last quiet moment, and not seen so far
         self.missed = False  # some of those ended unseen
+        self.failed_unseen = 0  # the most failures of such that no message showed so far
         self.lost: list[int] = []  # until when (mono) a lease may last that a crash kept from being seen
         self.snapshot: Snapshot | None = None
         self.trace: list[str] = []
@@ -198,7 +201,20 @@ class Deliveries:
             origin.ghosts[token].fuzzy.update(origin.channels)
             note = Note(entry, channel, attempts=None)
             channel.add(note)
+        if note is None and origin is not None and channel.queue.is_dlq:
+            note = self._died_unseen(origin, channel, token, source)
         return note
+
+    def _died_unseen(self, origin: QueueModel, dlq: ChannelModel, token: int, source: str) -> Note | None:
+        """Its leases ran out while its bytes were being read back, and a crash came before anybody saw them."""
+        cap = origin.config["max_attempts"]
+        for note in origin.channels[source].notes.get(token, []) if source in origin.channels else ():
+            failed = cap - (note.attempts or 0)
+            if note.state in (READY, DELAYED) and 0 < failed <= self.failed_unseen:
+                self.failed_unseen -= failed
+                self.dead_letter(note)
+                return next(dead for dead in note.buried if dead.channel is dlq)
+        return None
 
     def _check_fields(self, note: Note, message: messages.Message, what: str) -> None:
         entry, meta = note.entry, message.metadata

@@ -321,6 +321,7 @@ class World(Deliveries):
         wall, mono = self.engine.wall_ms, self.engine.mono_ns // MS
         self.lost = [mono + LONGEST_LEASE_MS] * (len(self.lost) + unseen)
         self.missed = self.missed or unseen > 0
+        self.failed_unseen += unseen
         self.unseen.clear()
         self.loaded = 0
         self.model.consumers.clear()  # what was sent stays leased
