@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import statistics
 import time
 from collections.abc import Iterator
 
@@ -33,28 +34,44 @@ def fill(server: Server, *, message_count: int, payload_bytes: int, keys: int) -
         return message_count / load.wait_for(Counter.PRODUCED, message_count, timeout_s=_FILL_TIMEOUT_S)
 
 
-@benchmark("drain", "64 B messages waiting under 1,000,000 keys against 10: deliveries a second")
+_DRAIN_ROUNDS = 5
+"""A drain lasts half a second, so one by itself says little."""
+
+
+@benchmark(
+    "drain", "64 B messages waiting under 1,000,000 keys against 10: deliveries a second, runs alternating"
+)
 def drain(budget: Budget) -> Iterator[Finding]:
-    rate_by_keys: dict[int, float] = {}
-    for keys in (10, budget.message_count):
-        with Server() as server:
-            with Admin(server.address) as admin:
-                admin.create(_QUEUE, fairness_key_header="tenant")
-            fill(server, message_count=budget.message_count, payload_bytes=64, keys=keys)
-            with Load(consumers=[ConsumerPlan(address=server.address, queue=_QUEUE)]) as load:
-                # The first tenth warms up, the last is left out: what counts is the steady middle.
-                load.wait_for(Counter.ACKED, budget.message_count // 10, timeout_s=_FILL_TIMEOUT_S)
-                began, first = time.monotonic(), load.total(Counter.ACKED)
-                load.wait_for(Counter.ACKED, budget.message_count * 8 // 10, timeout_s=_FILL_TIMEOUT_S)
-                rate_by_keys[keys] = (load.total(Counter.ACKED) - first) / (time.monotonic() - began)
-        yield Finding(benchmark="drain", case=f"{keys:,} keys", value=rate_by_keys[keys], unit="msg/s")
+    many = budget.message_count
+    rates: dict[int, list[float]] = {10: [], many: []}
+    for _ in range(_DRAIN_ROUNDS):
+        for keys, found in rates.items():
+            found.append(_drain_rate(budget.message_count, keys))
+    medians = {keys: statistics.median(found) for keys, found in rates.items()}
+    for keys, rate in medians.items():
+        yield Finding(
+            benchmark="drain", case=f"{keys:,} keys, median of {_DRAIN_ROUNDS}", value=rate, unit="msg/s"
+        )
     yield Finding(
         benchmark="drain",
-        case=f"{budget.message_count:,} keys / 10 keys",
-        value=rate_by_keys[budget.message_count] / rate_by_keys[10],
+        case=f"{many:,} keys / 10 keys",
+        value=medians[many] / medians[10],
         unit="",
         reach=0.85,
     )
+
+
+def _drain_rate(message_count: int, keys: int) -> float:
+    with Server() as server:
+        with Admin(server.address) as admin:
+            admin.create(_QUEUE, fairness_key_header="tenant")
+        fill(server, message_count=message_count, payload_bytes=64, keys=keys)
+        with Load(consumers=[ConsumerPlan(address=server.address, queue=_QUEUE)]) as load:
+            # The first tenth warms up, the last is left out: what counts is the steady middle.
+            load.wait_for(Counter.ACKED, message_count // 10, timeout_s=_FILL_TIMEOUT_S)
+            began, first = time.monotonic(), load.total(Counter.ACKED)
+            load.wait_for(Counter.ACKED, message_count * 8 // 10, timeout_s=_FILL_TIMEOUT_S)
+            return (load.total(Counter.ACKED) - first) / (time.monotonic() - began)
 
 
 @benchmark("memory", "resident memory and index bytes with 1,000,000 pending messages")
