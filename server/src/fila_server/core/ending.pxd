@@ -3,8 +3,12 @@
 from libc.stdint cimport uint32_t, uint64_t
 
 from fila_server.core.state cimport Core, Frame, Lease, Share, Slot
+from fila_server.core.waiting cimport KeptLease
 
 cdef void lease_end(Core* core, Lease* lease) noexcept nogil             # forget it; the slot's next state is the caller's
+# The same in two halves: what is in memory goes, and what is on disk stays until lease_forget.
+cdef KeptLease lease_let_go(Core* core, Lease* lease) noexcept nogil
+cdef void lease_forget(Core* core, KeptLease* kept) noexcept nogil
 cdef void lease_return(Core* core, Lease* lease) noexcept nogil          # as if it had never been given
 cdef void slot_detach(Core* core, Slot* slot) noexcept nogil           # out of fifo, delay, lease or decision
 cdef void slot_stop(Core* core, Slot* slot) noexcept nogil               # DONE from any state, without a record of it

@@ -21,17 +21,36 @@ from fila_server.core.slots cimport slot_count, slot_ready, slot_unready
 from fila_server.core.state cimport (
     Channel, Consumer, DECIDING, DELAYED, DONE, Delay, Entry, Flow, LEASED, Queue, READY, Share,
 )
-from fila_server.core.waiting cimport LeaseGroup
+from fila_server.core.waiting cimport KeptLease, LeaseGroup
 from fila_server.core.timers cimport timer_cancel
 from fila_server.core.wire cimport put_number_field, put_text_field
 from fila_server.core.waits cimport HOUR_SERVED, channel_room, flow_emptied, waits_note
 
 
 cdef void lease_end(Core* core, Lease* lease) noexcept nogil:
+    cdef KeptLease kept = lease_let_go(core, lease)
+    lease_forget(core, &kept)
+
+
+cdef void lease_forget(Core* core, KeptLease* kept) noexcept nogil:
+    cdef LeaseGroup* group = kept.group
+    if group == NULL:
+        return
+    kept.group = NULL
+    if kept.extended:
+        lease_record_delete(core, group.queue_number | (<uint64_t> 1 << 63), group.channel_number, kept.lease_id)
+    group.live -= 1
+    if group.live == 0:
+        lease_record_delete(core, group.queue_number, group.channel_number, group.first_lease_id)
+        free(group)
+
+
+cdef KeptLease lease_let_go(Core* core, Lease* lease) noexcept nogil:
     cdef Slot* slot = lease.slot
-    cdef LeaseGroup* group = lease.group
+    cdef KeptLease kept
     cdef Consumer* consumer = lease.consumer
     cdef Flow* flow = flow_find(entry_of(slot).key, share_of(slot).channel)
+    kept.group, kept.lease_id, kept.extended = lease.group, lease.lease_id, lease.extended
     timer_cancel(&core.timers, &lease.timer)
     if consumer != NULL:
         if lease.prev != NULL:
@@ -46,18 +65,13 @@ cdef void lease_end(Core* core, Lease* lease) noexcept nogil:
             channel_activate(core, consumer.channel)
     if lease.delivery != NULL:
         lease.delivery.leases[lease.at] = NULL
-    if lease.extended:
-        lease_record_delete(core, group.queue_number | (<uint64_t> 1 << 63), group.channel_number, lease.lease_id)
-    group.live -= 1
-    if group.live == 0:
-        lease_record_delete(core, group.queue_number, group.channel_number, group.first_lease_id)
-        free(group)
     map64_remove(&core.leases, lease.lease_id)
     slot.owner = NULL
     flow.in_flight -= 1
     if flow.key.cap:
         flow_reconsider(core, flow)
     free(lease)
+    return kept
 
 
 cdef void lease_return(Core* core, Lease* lease) noexcept nogil:

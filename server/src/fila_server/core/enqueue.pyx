@@ -294,8 +294,10 @@ cdef void _builder_finish(Core* core, Builder* builder) noexcept nogil:
     frame = frame_new(core, queue, builder.count)
     frame.first_offset = _next_offsets(core, queue, builder.count)
     durable = queue.policy.durable or builder.moves or queue.next_offset > queue.offset_reserved_durable
-    if core.wall_ms > queue.appended_ms:
-        queue.appended_ms = core.wall_ms
+    durable = durable or queue.arriving_durable > 0     # seen in the order of offsets, as after a restart; then answered
+    for i in range(builder.count):      # accepted under fsync, and the setting changed since
+        durable = durable or (builder.items[i].command != NULL and builder.items[i].command.durable)
+    queue.appended_ms = max(queue.appended_ms, core.wall_ms)
     frame.appended_ms = queue.appended_ms
     frame.body_bytes = length
     if not builder.moves:
@@ -342,16 +344,14 @@ cdef void _builder_finish(Core* core, Builder* builder) noexcept nogil:
     queue.arriving += frame.count
     if not builder.moves:
         queue.counters.enqueued += frame.count
-    # Seen in the order of offsets, or positions would not be the same after a restart.
-    frame.durable = durable or queue.arriving_durable > 0
+    frame.durable = durable
     queue.arriving_durable += frame.durable
     if core.stored == NULL:             # until it is written: should the disk refuse the batch, it is forgotten
         core.stored = frame
     else:
         core.stored_last.next_dying = frame
     core.stored_last = frame
-    builder.count = 0
-    builder.bytes = 0
+    builder.count, builder.bytes = 0, 0
 
 
 cdef void frames_build(Core* core) noexcept nogil:

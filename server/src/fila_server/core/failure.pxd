@@ -5,7 +5,8 @@
                  ──► declarative or default backoff ────────────► READY or DELAYED
 
 A decision that is asked for outside (an EVENT to the edge) comes back as a DECIDE command.
-Whoever nacked is answered when all its decisions are made, and durable.
+Whoever nacked is answered when all its decisions are made, and durable. Until then the record of the lease stays: a
+crash in between finds the lease as it was, and the failure happens anew.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
@@ -16,9 +17,8 @@ from fila_server.core.state cimport Core, Lease, Slot
 from fila_server.core.waiting cimport Owed
 
 # `owed` may be NULL (nobody waits); where the decision is asked for, it is counted in.
-cdef void slot_fail(Core* core, Slot* slot, Slice error, int64_t delay_ms, uint64_t last_lease, Owed* owed) noexcept nogil
+cdef void lease_fail(Core* core, Lease* lease, Slice error, int64_t delay_ms, Owed* owed) noexcept nogil
 cdef void slot_expire(Core* core, Slot* slot) noexcept nogil              # its time to live is over
-cdef void slot_dead_letter(Core* core, Slot* slot, const char* reason, Slice error, Owed* owed) noexcept nogil
 # A seek takes the slot away: what was dead before is buried all the same.
 cdef void slot_outlived(Core* core, Slot* slot) noexcept nogil
 cdef void lease_expired(Core* core, Lease* lease) noexcept nogil

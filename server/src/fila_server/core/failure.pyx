@@ -8,7 +8,7 @@ from fila_server.core.answers cimport emit
 from fila_server.core.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc, must_realloc, put_bytes
 from fila_server.core.commands cimport EVENT, OK
 from fila_server.core.sending cimport frame_want
-from fila_server.core.ending cimport lease_end, slot_at, slot_detach, slot_done
+from fila_server.core.ending cimport lease_forget, lease_let_go, slot_at, slot_detach, slot_done
 from fila_server.core.enqueue cimport move_in, random_next
 from fila_server.core.flows cimport flow_find, flow_of, flow_reconsider
 from fila_server.core.frames cimport (
@@ -20,7 +20,7 @@ from fila_server.core.reveal cimport message_is_over, slot_delay
 from fila_server.core.slots cimport slot_count, slot_ready
 from fila_server.core.settings cimport Policy
 from fila_server.core.state cimport Channel, DECIDING, Entry, Flow, Frame, Queue, Share
-from fila_server.core.waiting cimport Decision
+from fila_server.core.waiting cimport Decision, KeptLease
 from fila_server.core.wire cimport (
     Fields, fields_parse, next_header, put_nested, put_number_field, put_text_field, put_timestamp_field, put_uuid,
 )
@@ -82,22 +82,25 @@ cdef void _retry(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) 
         state_record_ready(core, slot, channel.placed_to, channel.requeue_seq, last_lease)
 
 
-cdef void slot_fail(Core* core, Slot* slot, Slice error, int64_t delay_ms, uint64_t last_lease, Owed* owed) noexcept nogil:
-    """The lease ended by failure and is gone; count the attempt and find out what comes next."""
+cdef void lease_fail(Core* core, Lease* lease, Slice error, int64_t delay_ms, Owed* owed) noexcept nogil:
+    """The lease ends by failure; count the attempt and find out what comes next."""
+    cdef Slot* slot = lease.slot
+    cdef KeptLease kept = lease_let_go(core, lease)
     cdef Share* share = share_of(slot)
     cdef Queue* queue = share.channel.queue
     cdef Policy* policy = &queue.policy
     if slot.attempts < ATTEMPTS_MAX:
         slot.attempts += 1
     if policy.max_attempts and slot.attempts >= policy.max_attempts and not queue.is_dlq:
-        slot_dead_letter(core, slot, b"max_attempts", error, owed)
+        _dead_letter(core, slot, b"max_attempts", error, &kept, owed)
     elif message_is_over(core, slot):   # while it was leased: it is not waited for again
         queue.counters.ttl_dropped += 1
         slot_expire(core, slot)
     elif policy.has_on_failure:
-        _ask(core, slot, NULL, error, delay_ms, last_lease, owed)
+        _ask(core, slot, NULL, error, delay_ms, &kept, owed)
     else:
-        _by_policy(core, slot, delay_ms, last_lease)
+        _by_policy(core, slot, delay_ms, kept.lease_id)
+    lease_forget(core, &kept)
 
 
 cdef void slot_expire(Core* core, Slot* slot) noexcept nogil:
@@ -109,7 +112,7 @@ cdef void slot_expire(Core* core, Slot* slot) noexcept nogil:
     slot_detach(core, slot)             # its bytes may have to be read back first
     slot_count(core, slot, DECIDING)
     error.at, error.length = b"time to live is over", 20
-    slot_dead_letter(core, slot, b"ttl", error, NULL)
+    _dead_letter(core, slot, b"ttl", error, NULL, NULL)
 
 
 cdef void _by_policy(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil:
@@ -119,18 +122,15 @@ cdef void _by_policy(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lea
 
 
 cdef void lease_expired(Core* core, Lease* lease) noexcept nogil:
-    cdef Slot* slot = lease.slot
-    cdef uint64_t lease_id = lease.lease_id
     cdef Slice error
     error.at, error.length = b"visibility timeout expired", 26
-    share_of(slot).channel.queue.counters.expired += 1
-    lease_end(core, lease)
-    slot_fail(core, slot, error, NO_DELAY, lease_id, NULL)
+    share_of(lease.slot).channel.queue.counters.expired += 1
+    lease_fail(core, lease, error, NO_DELAY, NULL)
 
 
 # --- decisions -------------------------------------------------------------------------------
 
-cdef void _ask(Core* core, Slot* slot, const char* reason, Slice error, int64_t delay_ms, uint64_t last_lease, Owed* owed) noexcept nogil:
+cdef void _ask(Core* core, Slot* slot, const char* reason, Slice error, int64_t delay_ms, KeptLease* kept, Owed* owed) noexcept nogil:
     """Set a message aside until its bytes are here (`reason`: a dead letter's) or its hook has spoken (NULL)."""
     cdef Share* share = share_of(slot)
     cdef Flow* flow = flow_of(core, share.frame.entries[slot.index].key, share.channel)     # UNPLACED may have none
@@ -146,7 +146,9 @@ cdef void _ask(Core* core, Slot* slot, const char* reason, Slice error, int64_t 
     decision.offset = frame_offset(share.frame, slot.index)
     decision.reason = reason
     decision.delay_ms = delay_ms
-    decision.last_lease = last_lease
+    if kept != NULL:                    # it goes with the decision
+        decision.kept = kept[0]
+        kept.group = NULL
     decision.owed = owed
     decision.error.at = <char*> decision + sizeof(Decision)
     decision.error.length = error.length
@@ -180,7 +182,7 @@ cdef void _tell(Core* core, Slot* slot, Decision* decision) noexcept nogil:
     cdef Buffer header
     if decision.reason != NULL:
         _decided(core, decision)
-        slot_dead_letter(core, slot, decision.reason, decision.error, decision.owed)
+        _dead_letter(core, slot, decision.reason, decision.error, &decision.kept, decision.owed)
         _decision_free(core, decision)
         return
     buffer_init(&event)
@@ -221,6 +223,7 @@ cdef void _decided(Core* core, Decision* decision) noexcept nogil:
 
 
 cdef void _decision_free(Core* core, Decision* decision) noexcept nogil:
+    lease_forget(core, &decision.kept)
     if decision.owed != NULL:
         owed_close(core, decision.owed)
     free(decision)
@@ -240,11 +243,14 @@ cdef void decide(Core* core, Command* command) noexcept nogil:
     _decided(core, decision)
     if slot != NULL:
         if fields.number[1] == DEAD_LETTER and not share_of(slot).channel.queue.is_dlq:
-            slot_dead_letter(core, slot, b"on_failure", decision.error, decision.owed)
+            _dead_letter(core, slot, b"on_failure", decision.error, &decision.kept, decision.owed)
+        elif message_is_over(core, slot):   # while it was being decided, as if its lease had ended now
+            share_of(slot).channel.queue.counters.ttl_dropped += 1
+            slot_expire(core, slot)
         elif fields.number[1] == RETRY and fields.seen & (1 << 2):
-            _retry(core, slot, <int64_t> min(fields.number[2], <uint64_t> 1 << 50), decision.last_lease)
+            _retry(core, slot, <int64_t> min(fields.number[2], <uint64_t> 1 << 50), decision.kept.lease_id)
         else:
-            _by_policy(core, slot, decision.delay_ms, decision.last_lease)
+            _by_policy(core, slot, decision.delay_ms, decision.kept.lease_id)
     _decision_free(core, decision)
 
 
@@ -313,7 +319,7 @@ cdef bint _buried_apart(Core* core, Decision* decision) noexcept nogil:
 
 # --- dead letters ----------------------------------------------------------------------------
 
-cdef void slot_dead_letter(Core* core, Slot* slot, const char* reason, Slice error, Owed* owed) noexcept nogil:
+cdef void _dead_letter(Core* core, Slot* slot, const char* reason, Slice error, KeptLease* kept, Owed* owed) noexcept nogil:
     """Move a message to its DLQ and settle it here, in one batch.
 
     Its stored bytes go along with a piece of metadata that says where it came from; the rest
@@ -325,7 +331,7 @@ cdef void slot_dead_letter(Core* core, Slot* slot, const char* reason, Slice err
         _by_policy(core, slot, NO_DELAY, core.next_lease_id - 1)
         return
     if share.frame.body == NULL:
-        _ask(core, slot, reason, error, NO_DELAY, 0, owed)
+        _ask(core, slot, reason, error, NO_DELAY, kept, owed)
         return
     _bury(core, share.channel, share.frame, slot.index, slot.attempts, reason, error)
     slot_done(core, slot)

@@ -11,7 +11,7 @@ from fila_server.core.commands cimport (
 from fila_server.core.sending cimport consumer_free
 from fila_server.core.ending cimport lease_end, lease_return, slot_done
 from fila_server.core.enqueue cimport queue_find
-from fila_server.core.failure cimport owed_close, owed_open, slot_fail
+from fila_server.core.failure cimport lease_fail, owed_close, owed_open
 from fila_server.core.flows cimport channel_activate
 from fila_server.core.frames cimport directory_find_id, frame_id, frame_of, share_find, share_of
 from fila_server.core.maps cimport map64_get
@@ -104,11 +104,8 @@ cdef void _ack(Core* core, Lease* lease) noexcept nogil:
 
 
 cdef void _nack(Core* core, Lease* lease, Slice error, int64_t delay_ms, Owed* owed) noexcept nogil:
-    cdef Slot* slot = lease.slot
-    cdef uint64_t lease_id = lease.lease_id
-    share_of(slot).channel.queue.counters.nacked += 1
-    lease_end(core, lease)
-    slot_fail(core, slot, error, delay_ms, lease_id, owed)
+    share_of(lease.slot).channel.queue.counters.nacked += 1
+    lease_fail(core, lease, error, delay_ms, owed)
 
 
 cdef void _extend(Core* core, Lease* lease, int64_t extend_ms) noexcept nogil:

@@ -16,6 +16,17 @@ cdef struct Owed:                   # an answer that may wait for decisions
     bint     nack
     Buffer   payload
 
+cdef struct LeaseGroup:             # one LEASES record: what one frame to a consumer held
+    uint64_t channel_number
+    uint64_t queue_number
+    uint64_t first_lease_id
+    uint32_t live
+
+cdef struct KeptLease:              # the record of a lease that ended by failure, until what follows is on its way too
+    LeaseGroup* group               # NULL = none is kept
+    uint64_t lease_id
+    bint     extended               # it has a record of its own
+
 cdef struct Decision:               # a failed message set aside: its hook is asked, or its bytes are on their way
     Decision* next                  # of those whose bytes are not here yet
     uint64_t number
@@ -26,7 +37,7 @@ cdef struct Decision:               # a failed message set aside: its hook is as
     uint64_t birth                  # of the channel, once a seek has taken the slot away; 0 until then
     uint32_t attempts               # as they were then
     int64_t  delay_ms               # the nack's own wish, -1 = none
-    uint64_t last_lease
+    KeptLease kept                  # so that a crash finds the failure undone, or done
     Owed*    owed
     Slice    error                  # behind the struct
 
@@ -55,12 +66,6 @@ cdef struct ConfigRow:
     Text     text                   # first
     uint32_t length
     char*    value
-
-cdef struct LeaseGroup:             # one LEASES record: what one frame to a consumer held
-    uint64_t channel_number
-    uint64_t queue_number
-    uint64_t first_lease_id
-    uint32_t live
 
 cdef struct Extra:                  # of a message with a time to live
     Timer    timer                  # first
