@@ -7,6 +7,7 @@ from fila.v1 import messages_pb2 as messages
 from fila_server import commands
 from tests.simulation.asked import Asked
 from tests.simulation.model import (
+    DECIDING,
     DELAYED,
     LEASED,
     READY,
@@ -52,8 +53,8 @@ class Books:
         notes = [n for c in queue.channels.values() if channel in (None, c) for n in c.all_notes()]
         sure_pending = {id(n.entry) for n in notes if n.state in (READY, DELAYED) and not n.maybe}
         may_pending = {id(n.entry) for n in notes if n.state in (READY, DELAYED)}
-        leased = {id(n.entry) for n in notes if n.state == LEASED and not n.maybe}
-        may_leased = {id(n.entry) for n in notes if n.state == LEASED}
+        leased = {id(n.entry) for n in notes if n.state in (LEASED, DECIDING) and not n.maybe}
+        may_leased = {id(n.entry) for n in notes if n.state in (LEASED, DECIDING)}
         source = self.world.model.queues.get(queue.name.removesuffix(".dlq"))
         ghosts = len(queue.ghosts)
         if queue.is_dlq and source is not None:  # some may have died unseen
@@ -68,12 +69,24 @@ class Books:
             )
         if not len(leased) <= stats.in_flight <= len(may_leased) + unseen:
             raise Broken(f"in_flight of {name} is {stats.in_flight}, not {len(leased)}..{len(may_leased)}")
+        self._check_weights(queue, stats)
         sure_keys = {n.entry.key for n in notes if n.state in (READY, DELAYED) and not n.maybe}
         may_keys = {n.entry.key for n in notes if n.state in (READY, DELAYED)}
         if not unseen and not ghosts and not len(sure_keys) <= stats.active_fairness_keys <= len(may_keys):
             raise Broken(
                 f"{name} has {stats.active_fairness_keys} active keys, not {len(sure_keys)}..{len(may_keys)}"
             )
+
+    @staticmethod
+    def _check_weights(queue: QueueModel, stats: admin.GetStatsResponse) -> None:
+        """Page 1, section 4: set by an admin, else by the weight table, else by the newest enqueue or redrive.
+
+        The last one is kept while the key has pending or leased messages.
+        """
+        for row in stats.per_key_stats:
+            is_known = (row.pending_count or row.in_flight) and not queue.key(row.key).unsure
+            if is_known and row.weight != queue.key(row.key).due_weight:
+                raise Broken(f"{queue.name} weighs {row.key} {row.weight}, not {queue.key(row.key)}")
 
     def _peeked(self, queue: QueueModel, channel: ChannelModel | None) -> str:
         """What is pending for the core and not for the model, and the other way round."""
@@ -137,7 +150,7 @@ class Books:
 
     @staticmethod
     def _held(channel: ChannelModel, key: str) -> int:
-        return sum(1 for n in channel.all_notes() if n.state == LEASED and n.entry.key == key)
+        return sum(1 for n in channel.all_notes() if n.state in (LEASED, DECIDING) and n.entry.key == key)
 
     def _has_room(self, queue: QueueModel, channel: ChannelModel) -> bool:
         for consumer in self.world.model.consumers.values():

@@ -24,6 +24,7 @@ class ChannelOperators:
         self.world = world
         self.random = world.random
         self.producers = producers
+        self.one_channel = False  # a queue: then an id names one dead letter, and a DLQ may have a script
 
     def _forget_channel(self, channel: ChannelModel) -> None:
         world = self.world
@@ -45,7 +46,7 @@ class ChannelOperators:
         if status != asked.notes["expected"]:
             raise Broken(f"command {asked.kind} {asked.notes} was answered {status}")
 
-    def _nobody_pulls(self) -> bool:
+    def nobody_pulls(self) -> bool:
         """No pull in the mailbox: it would be served in the middle of a pass, between this and that."""
         return not any(asked.kind == commands.LEASE for asked in [*self.world.taken, *self.world.mailbox])
 
@@ -55,7 +56,7 @@ class ChannelOperators:
 
     def create_channel(self) -> None:
         queue = self._source()
-        if queue is None or len(queue.channels) > 3:
+        if queue is None or len(queue.channels) > 3 or self.one_channel:
             return
         name = self.random.choice(["a", "b", "c"])
         oldest = self.random.random() < 0.5
@@ -87,7 +88,7 @@ class ChannelOperators:
 
     def seek(self) -> None:
         queue = self._source()
-        if queue is None or not queue.channels or not self._nobody_pulls():
+        if queue is None or not queue.channels or not self.nobody_pulls():
             return
         channel = self.random.choice(list(queue.channels))
         offsets = [e.offset for e in queue.log if e.offset]
@@ -118,7 +119,7 @@ class ChannelOperators:
 
     def delete_channel(self) -> None:
         queue = self._source()
-        if queue is None or len(queue.channels) < 2 or not self._nobody_pulls():
+        if queue is None or len(queue.channels) < 2 or not self.nobody_pulls():
             return
         channel = self.random.choice(list(queue.channels))
         request = admin.DeleteChannelRequest(queue=queue.name, channel=channel)
@@ -151,7 +152,7 @@ class ChannelOperators:
     def purge(self) -> None:
         world, rnd = self.world, self.random
         queues = [q for q in world.model.queues.values() if q.channels]
-        if not queues or not self._nobody_pulls():
+        if not queues or not self.nobody_pulls():
             return
         queue = rnd.choice(queues)
         channel = rnd.choice([None, *queue.channels])

@@ -212,6 +212,12 @@ class Consumers:
         if session is not None and (session.ended or session.token not in world.model.consumers):
             world.unanswered.pop(asked.notes["sequence"], None)
             return
+        where = world.model.queues.get(asked.notes["where"][0])
+        asked.notes["fsync"] = where.config["fsync"] if where is not None else 0
+        nack = asked.notes.get("sequence", asked.token)
+        if not asked.notes["ack"]:
+            asked.notes["open"] = []  # failures that are being decided
+            world.nacks[nack] = asked
         for position, (note, lease_id, message_id) in enumerate(asked.notes["items"]):
             if lease_id == 0:
                 current = next(
@@ -236,7 +242,7 @@ class Consumers:
                 current.state, current.acked = DONE, True
             else:
                 place = (world.pass_number, 1, asked.index, position)
-                world.fail(current, asked.notes["delay"], place)
+                world.fail(current, asked.notes["delay"], place, "no", nack)
         results = [(item[1], code) for item, code in zip(asked.notes["items"], expected, strict=True)]
         world.say(f"{'ack' if asked.notes['ack'] else 'nack'} {results}")
 
@@ -254,6 +260,8 @@ class Consumers:
         self._compare(asked, [lease_id not in failures for _, lease_id, _ in asked.notes["items"]])
 
     def _compare(self, asked: Asked, codes: list[bool]) -> None:
+        if self.world.still_open(asked):
+            raise Broken(f"a nack was answered while its failures were being decided: {asked.notes['open']}")
         if any(codes):
             self.world.check_synced(asked)
         if codes != asked.notes["expected"] and not any(n.maybe for n, _, _ in asked.notes["items"]):

@@ -15,6 +15,7 @@ from tests.core.driven_engine import MS, DrivenEngine
 from tests.simulation.asked import Snapshot
 from tests.simulation.fair_share import FairShare
 from tests.simulation.model import (
+    DECIDING,
     DELAYED,
     DONE,
     LEASED,
@@ -24,6 +25,7 @@ from tests.simulation.model import (
     Model,
     Note,
     QueueModel,
+    Routed,
 )
 from tests.simulation.oracles import Broken, InOrder, Kept, OnCurve, OneHolder
 
@@ -134,12 +136,13 @@ class Deliveries:
         self.say(f"deliver {what} lease {meta.lease_id} attempts {meta.attempt_count}")
         if (meta.queue_id, meta.channel) != (consumer.queue.name, consumer.channel):
             raise Broken(f"{what} is not where the consumer is: {consumer.queue.name}/{consumer.channel}")
-        note = self.find(channel, message_token, meta.dead_letter.source_channel, meta.offset)
+        routed = (meta.fairness_key, frozenset(meta.throttle_keys), round(meta.cost * 1000))
+        note = self.find(channel, message_token, meta.dead_letter.source_channel, meta.offset, routed)
         self.kept.delivered(note, what)
         assert note is not None
         if (
             self.snapshot is not None
-            and consumer.queue.config["fsync"]
+            and note.entry.fsync
             and note.entry.executed_pass > self.snapshot.at_pass
         ):
             raise Broken(f"{what} was delivered before its enqueue was durable")
@@ -168,6 +171,9 @@ class Deliveries:
         if note.state == LEASED:
             self.end_lease(note)
         expires_ms = times.lease_expires_at.ToMilliseconds()
+        # Page 1, section 6: leased for the queue's visibility timeout, as it is now.
+        if not early and expires_ms - leased_ms != consumer.queue.config["visibility_ms"]:
+            raise Broken(f"{what} is leased for {expires_ms - leased_ms} ms, not {consumer.queue.config}")
         note.state, note.maybe, note.lease_id = LEASED, False, meta.lease_id
         note.leased_ms, note.expires_ms = leased_ms, expires_ms
         note.due_mono_ms = mono - (wall - leased_ms) + (expires_ms - leased_ms)
@@ -182,8 +188,10 @@ class Deliveries:
         self.fair.picked(note, in_order=weights_known and clear)
         return note
 
-    def find(self, channel: ChannelModel, token: int, source: str, offset: int) -> Note | None:
-        note = channel.find(token, source, offset)
+    def find(
+        self, channel: ChannelModel, token: int, source: str, offset: int, routed: Routed | None = None
+    ) -> Note | None:
+        note = channel.find(token, source, offset, routed)
         ghost = channel.queue.ghosts.get(token)
         if note is None and ghost is not None:  # an enqueue whose answer a crash swallowed
             del channel.queue.ghosts[token]
@@ -221,8 +229,8 @@ class Deliveries:
         if dict(message.headers) != entry.headers:
             raise Broken(f"{what} has headers {dict(message.headers)}, sent were {entry.headers}")
         got = (meta.fairness_key, frozenset(meta.throttle_keys), round(meta.cost * 1000))
-        if got != (entry.key, entry.throttles, entry.cost):
-            raise Broken(f"{what} is routed as {got}, not {(entry.key, entry.throttles, entry.cost)}")
+        if got != entry.routed:
+            raise Broken(f"{what} is routed as {got}, not {entry.routed}")
         unseen = self.cold or self.missed
         hidden = unseen and note.attempts is not None and meta.attempt_count > note.attempts
         if note.attempts is not None and meta.attempt_count != note.attempts and not hidden:
@@ -230,6 +238,8 @@ class Deliveries:
 
     def _check_ready(self, note: Note, what: str) -> None:
         key = note.channel.queue.key(note.entry.key)
+        if note.state == DECIDING:
+            raise Broken(f"{what} while its failure is being decided")
         if note.state == DELAYED and note.due_ms[0] > self.engine.wall_ms + 1:
             raise Broken(f"{what} was to wait {note.due_ms[0] - self.engine.wall_ms} ms more")
         if key.paused:
@@ -238,7 +248,7 @@ class Deliveries:
             held = sum(
                 1
                 for n in note.channel.all_notes()
-                if n is not note and n.state == LEASED and n.entry.key == note.entry.key
+                if n is not note and n.state in (LEASED, DECIDING) and n.entry.key == note.entry.key
             )
             if held >= key.cap:
                 raise Broken(

@@ -7,9 +7,14 @@ A note that may or may not be there (its frame may have been reclaimed, its enqu
 
 from dataclasses import dataclass, field
 
+from fila_server.hooks.packed import Routing
+
 Place = tuple[int, ...]
 
+Routed = tuple[str, frozenset[str], int]  # fairness key, throttle keys, cost
+
 READY, DELAYED, LEASED, DONE = "ready", "delayed", "leased", "done"
+DECIDING = "deciding"  # failed, and on_failure is being asked
 
 
 @dataclass(eq=False)
@@ -23,6 +28,8 @@ class Entry:
     weight: int
     cost: int
     throttles: frozenset[str]
+    hooked: Routing | None = None  # what on_enqueue said
+    fsync: int = 0  # how its enqueue was to be durable
     deliver_at_ms: int = 0
     delayed_from_ms: int = 0  # the wall clock when it was accepted
     expires_ms: int = 0
@@ -35,6 +42,10 @@ class Entry:
     executed_pass: int = 0
     only: "ChannelModel | None" = None  # redriven: seen by this channel alone
     first: "Entry | None" = None  # the message its dedup key was seen with
+
+    @property
+    def routed(self) -> Routed:
+        return self.key, self.throttles, self.cost
 
     def __repr__(self) -> str:
         times = f" at {self.deliver_at_ms % 10**7}" * bool(self.deliver_at_ms)
@@ -65,6 +76,7 @@ class Note:
     acked: bool = False
     buried: "list[Note]" = field(default_factory=list)  # its dead letters
     holder: int = 0  # LEASED: the stream's token, 0 = a pull
+    decision: "Decision | None" = None  # DECIDING
 
     def delay(self, due_ms: tuple[int, int], wall_ms: int, mono_ms: int) -> None:
         self.state, self.due_ms, self.stored_due_ms = DELAYED, due_ms, due_ms
@@ -86,6 +98,16 @@ class Note:
 
 
 @dataclass(eq=False)
+class Decision:
+    """What on_failure is asked about one message, and who waits for it."""
+
+    delay_ms: int | None  # the nack's own wish
+    error: str
+    twins: "list[Decision]" = field(default_factory=list)  # asked about in one breath, under one id
+    nack: int = 0  # token or sequence of the call that is answered once all of its decisions are in
+
+
+@dataclass(eq=False)
 class ChannelModel:
     name: str
     queue: "QueueModel"
@@ -96,15 +118,14 @@ class ChannelModel:
     def all_notes(self) -> list[Note]:
         return [note for notes in self.notes.values() for note in notes]
 
-    def find(self, token: int, source: str, offset: int) -> Note | None:
+    def find(self, token: int, source: str, offset: int, routing: Routed | None = None) -> Note | None:
+        """The note of a message that was seen; of those without an offset, one that is sure and routed like it."""
         found = [n for n in self.notes.get(token, []) if n.entry.source == source]
         for note in found:
             if note.entry.offset == offset:
                 return note
-        unplaced = [n for n in found if n.entry.offset == 0 and n.state != DONE]
-        return min(
-            unplaced, key=lambda n: n.maybe, default=None
-        )  # of two alike, the one that is there for sure
+        new = [n for n in found if n.entry.offset == 0 and n.state != DONE]
+        return min(new, key=lambda n: (routing not in (None, n.entry.routed), n.maybe), default=None)
 
     def add(self, note: Note) -> None:
         self.notes.setdefault(note.entry.token, []).append(note)
@@ -112,27 +133,46 @@ class ChannelModel:
 
 @dataclass(eq=False)
 class KeyModel:
-    weight: int = 1
+    weight: int = 1  # the newest enqueue's or redrive's
+    table_weight: int = 0
     admin_weight: int = 0
     changes: int = 0  # of the weight
+    unsure: bool = False  # what seemed to be the newest enqueue was none
     paused: bool = False
     cap: int = 0
 
     @property
     def due_weight(self) -> int:
-        return self.admin_weight or self.weight
+        return self.admin_weight or self.table_weight or self.weight
 
-    def weigh(self, weight: int | None = None, admin_weight: int | None = None) -> None:
+    def weigh(
+        self, weight: int | None = None, admin_weight: int | None = None, table_weight: int | None = None
+    ) -> None:
         before = self.due_weight
+        self.unsure = self.unsure and weight is None
         self.weight = self.weight if weight is None else weight
         self.admin_weight = self.admin_weight if admin_weight is None else admin_weight
+        self.table_weight = self.table_weight if table_weight is None else table_weight
         self.changes += self.due_weight != before
+
+
+@dataclass(frozen=True)
+class Headers:
+    """Which headers the declarative policy reads; an empty name reads none."""
+
+    key: str = "k"
+    weight: str = "w"
+    cost: str = "c"
+    throttles: tuple[str, ...] = ("t1", "t2")
 
 
 @dataclass(eq=False)
 class QueueModel:
     name: str
     config: dict[str, int]
+    headers: Headers = Headers()
+    weights: dict[str, int] = field(default_factory=dict)
+    retention_changed: bool = False  # what is done may be kept, or not any more
     is_dlq: bool = False
     dlq: "QueueModel | None" = None
     origin: "QueueModel | None" = None  # a dead-letter queue's
@@ -148,7 +188,7 @@ class QueueModel:
     number: int = 0  # of the incarnation
 
     def key(self, name: str) -> KeyModel:
-        return self.keys.setdefault(name, KeyModel())
+        return self.keys.setdefault(name, KeyModel(table_weight=self.weights.get(name, 0)))
 
 
 @dataclass(eq=False)

@@ -11,6 +11,7 @@ from tests.simulation.model import (
     BucketModel,
     ChannelModel,
     Entry,
+    Headers,
     Note,
     QueueModel,
 )
@@ -37,8 +38,12 @@ class Operators(ChannelOperators):
             "jitter": int(rnd.random() < 0.3),
             "soft": rnd.choice([0, 0, LONG_MS]),
         }
-        channels = rnd.choice([[], [], ["a"], ["a", "b"]])
-        request = admin.CreateQueueRequest(name=name, config=self._config(config, channels))
+        if world.policy:
+            config["on_failure"] = int(rnd.random() < 0.5)
+        channels = rnd.choice([[], [], ["a"], ["a", "b"]])[: 1 if self.one_channel else None]
+        request = admin.CreateQueueRequest(
+            name=name, config=self.complete_config(config, Headers(), {}, channels)
+        )
         world.ask(
             commands.CREATE_QUEUE,
             request,
@@ -51,17 +56,21 @@ class Operators(ChannelOperators):
         )
 
     @staticmethod
-    def _config(config: dict[str, int], channels: list[str]) -> admin.QueueConfig:
+    def complete_config(
+        config: dict[str, int], headers: Headers, weights: dict[str, int], channels: list[str]
+    ) -> admin.QueueConfig:
         kinds = admin.RetryPolicy
         return admin.QueueConfig(
+            on_failure_script="function on_failure(msg) end" if config.get("on_failure") else "",
             visibility_timeout_ms=config["visibility_ms"],
             max_attempts=config["max_attempts"],
             durability=admin.DURABILITY_FSYNC if config["fsync"] else admin.DURABILITY_OS,
             max_depth=config["max_depth"],
-            fairness_key_header="k",
-            weight_header="w",
-            cost_header="c",
-            throttle_key_headers=["t1", "t2"],
+            fairness_key_header=headers.key,
+            weight_header=headers.weight,
+            weights=weights,
+            cost_header=headers.cost,
+            throttle_key_headers=headers.throttles,
             retry=admin.RetryPolicy(
                 kind=kinds.KIND_FIXED if config["retry_fixed"] else kinds.KIND_EXPONENTIAL,
                 base_ms=config["retry_base_ms"],
@@ -87,6 +96,8 @@ class Operators(ChannelOperators):
         dlq.number = queue.number + 1
         # Of its own settings a DLQ takes over two; the rest are defaults.
         dlq.config.update(retry_base_ms=100, retry_cap_ms=60000, retry_fixed=0, jitter=1, ttl_to_dlq=0)
+        dlq.config.update(on_failure=0, dedup_window_ms=300000)
+        dlq.headers = Headers("", "", "", ())
         dlq.channels["default"] = ChannelModel("default", dlq)
         queue.dlq, dlq.origin = dlq, queue
         model.queues[name], model.queues[dlq.name] = queue, dlq
@@ -97,7 +108,7 @@ class Operators(ChannelOperators):
 
     def delete_queue(self) -> None:
         queues = [q for q in self.world.model.queues.values() if not q.is_dlq]
-        if not queues or not self._nobody_pulls():
+        if not queues or not self.nobody_pulls():
             return
         name = self.random.choice(queues).name
         self.world.ask(
@@ -126,7 +137,7 @@ class Operators(ChannelOperators):
 
     def throttle(self) -> None:
         rnd, world = self.random, self.world
-        if not self._nobody_pulls():
+        if not self.nobody_pulls():
             return
         key = rnd.choice(THROTTLE_KEYS)
         rate, burst = rnd.choice(
@@ -168,7 +179,7 @@ class Operators(ChannelOperators):
     def key_policy(self) -> None:
         rnd, world = self.random, self.world
         queue = self._source()
-        if queue is None or not self._nobody_pulls():
+        if queue is None or not self.nobody_pulls():
             return
         key = rnd.choice(FAIRNESS_KEYS)
         request = admin.SetKeyPolicyRequest(queue=queue.name, fairness_key=key)

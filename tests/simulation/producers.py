@@ -7,6 +7,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from fila.v1 import messages_pb2 as messages
 from fila.v1 import service_pb2 as service
 from fila_server import commands
+from fila_server.core.parsed_frame import ParsedFrame
+from fila_server.hooks.packed import Routing
 from tests.core.driven_engine import MS
 from tests.simulation.asked import Asked
 from tests.simulation.ghosts import is_another
@@ -16,11 +18,14 @@ from tests.simulation.model import (
     QueueModel,
 )
 from tests.simulation.oracles import Broken
+from tests.simulation.room import room_of
 from tests.simulation.world import World
 
 FAIRNESS_KEYS = ["ant", "bee", "cat", "dog", "elk"]
 THROTTLE_KEYS = ["mail", "sms", "push"]
 LONG_MS = 10**9
+BOUNDED = {"q2"}  # where policies change: the queues whose capacity does,
+SHIFTING = {"q3"}  # and those whose durability does
 
 
 def number(text: str) -> float | None:
@@ -37,20 +42,35 @@ class Producers:
         self.world = world
         self.random = world.random
 
-    def routed(self, queue: QueueModel, headers: dict[str, str]) -> tuple[str, int, int, frozenset[str]]:
-        weight = number(headers.get("w", "1"))
-        cost = number(headers.get("c", "1"))
+    def routed(
+        self, queue: QueueModel, headers: dict[str, str], hooked: Routing | None = None
+    ) -> tuple[str, int, int, frozenset[str]]:
+        """Page 1, section 7: what the hook gives overrides the declarative policy, which stays for the rest."""
+        read = queue.headers
+        weight = number(headers.get(read.weight, "1"))
+        cost = number(headers.get(read.cost, "1"))
+        key = headers.get(read.key) or "default"
+        throttles = frozenset(v for name in read.throttles if (v := headers.get(name)))
+        if hooked is not None:
+            key = (hooked.fairness_key or b"").decode() or key
+            weight = hooked.weight if hooked.weight is not None else weight
+            cost = hooked.cost if hooked.cost is not None else cost
+            if hooked.throttle_keys is not None:
+                throttles = frozenset(name.decode() for name in hooked.throttle_keys if name)
         return (
-            headers.get("k") or "default",
+            key,
             min(1000, max(1, int(weight if weight is not None else 0))),
             min(10**9, max(1, int(cost * 1000 + 0.5))) if cost is not None else 1000,
-            frozenset(v for name in ("t1", "t2") if (v := headers.get(name))),
+            throttles,
         )
+
+    def may_refuse(self, queue: QueueModel) -> bool:
+        return bool(queue.config["max_depth"]) or (self.world.policy and queue.name in BOUNDED)
 
     def _headers(self, queue: QueueModel) -> dict[str, str]:
         rnd = self.random
         headers = {"k": rnd.choice(FAIRNESS_KEYS)} if rnd.random() < 0.9 else {}
-        if rnd.random() < 0.2 and not queue.config["max_depth"]:  # refused messages change no weight
+        if rnd.random() < 0.2 and not self.may_refuse(queue):  # refused messages change no weight
             headers["w"] = rnd.choice(["1", "2", "3", "7", "0", "x", "5000"])
         if rnd.random() < 0.3:
             headers["c"] = rnd.choice(["0.5", "1", "2", "3.25", "40", "-1", "huge"])
@@ -77,15 +97,22 @@ class Producers:
         if rnd.random() < 0.06:
             message.options.ttl_ms = rnd.choice([5, 400, 5000])
         # Under `os` a batch that meets a duplicate is answered later than its other messages are seen.
-        if rnd.random() < 0.06 and queue.config["fsync"] and not queue.config["max_depth"]:
+        may_wait = not queue.config["fsync"] or (self.world.policy and queue.name in SHIFTING)
+        if rnd.random() < 0.06 and not may_wait and not self.may_refuse(queue):
             message.options.dedup_key = rnd.choice("abcd")
         return message, entry
 
     def enqueue(self) -> None:
+        made = self.frame()
+        if made is not None:
+            self.ask(*made)
+
+    def frame(self) -> tuple[int, Any, QueueModel, list[tuple[service.EnqueueMessage, Entry | None]]] | None:
+        """A frame for some queue: its shape, its request, and what is in it."""
         world, rnd = self.world, self.random
         sources = [q for q in world.model.queues.values() if not q.is_dlq]
         if not sources:
-            return
+            return None
         queue = rnd.choice(sources)
         shape = rnd.choice([commands.ENQUEUE, commands.ENQUEUE_BATCH, commands.ENQUEUE_STREAM])
         count = 1 if shape == commands.ENQUEUE else rnd.choice([1, 2, 5, 20])
@@ -106,16 +133,26 @@ class Producers:
             request = service.EnqueueBatchRequest(queue=queue.name, messages=items)
             if shape == commands.ENQUEUE_STREAM:
                 request = service.EnqueueStreamRequest(sequence=world.messages, batch=request)
-        world.ask(
+        return shape, request, queue, list(zip(items, entries, strict=True))
+
+    def ask(
+        self,
+        shape: int,
+        request: Any,
+        queue: QueueModel,
+        items: list[tuple[service.EnqueueMessage, Entry | None]],
+        parsed: ParsedFrame | None = None,
+    ) -> None:
+        self.world.ask(
             shape,
             request,
             self._enqueued,
             self._answered,
+            parsed=parsed,
             name=queue.name,
-            entries=[entry for entry in entries if entry is not None],
-            items=list(zip(items, entries, strict=True)),
-            newest=world.kept.newest_id,
-            fsync=queue.config["fsync"],
+            entries=[entry for _, entry in items if entry is not None],
+            items=items,
+            newest=self.world.kept.newest_id,
         )
 
     def _enqueued(self, asked: Asked) -> None:
@@ -126,10 +163,15 @@ class Producers:
         world.say(f"enqueue {[e.token for e in asked.notes['entries']]} to {asked.notes['name']}")
         if queue is None:
             return
+        asked.notes["fsync"] = queue.config["fsync"]
+        asked.notes["room"] = room_of(world, queue)
         for message, entry in asked.notes["items"]:
             if entry is None:
                 continue
-            entry.queue = queue
+            entry.queue, entry.fsync = queue, queue.config["fsync"]
+            entry.key, entry.weight, entry.cost, entry.throttles = self.routed(
+                queue, entry.headers, entry.hooked
+            )
             entry.executed_pass = world.pass_number
             options = message.options
             wall = entry.delayed_from_ms = world.engine.wall_ms
@@ -166,15 +208,18 @@ class Producers:
             results = [(r.error.code, r.message_id, r.offset) for r in kind.FromString(payload).results]
         if len(results) != len(asked.notes["items"]):
             raise Broken(f"{len(results)} results for {len(asked.notes['items'])} messages")
+        pairs = list(zip(asked.notes["items"], results, strict=True))
         phase = 9 if asked.executed_pass == self.world.pass_number else 0
-        for (message, entry), (code, message_id, offset) in zip(asked.notes["items"], results, strict=True):
+        if queue is not None:
+            asked.notes["room"].check([code for (_, entry), (code, _, _) in pairs if entry is not None])
+        for (message, entry), (code, message_id, offset) in pairs:
             if entry is None:
                 if code != 5:
                     raise Broken(f"a message to a queue that is not there was answered {code}")
             elif code == 0:
                 self._stored(entry, queue, message_id, offset, asked, phase)
             elif not (code == 5 and (queue is None or queue.gone)) and not (
-                code == 8 and queue.config["max_depth"]
+                code == 8 and asked.notes["room"].bound
             ):
                 raise Broken(f"message {entry.token} was refused: {code}, {message.options}")
             elif queue is not None and queue.dedup.get(entry.dedup_key, (None, 0))[0] is entry:
@@ -192,9 +237,11 @@ class Producers:
                 raise Broken(f"dedup of {entry.token}: {message_id}, the first one is {first.id}")
             return
         if is_another(world, queue, entry, offset):
+            queue.key(entry.key).unsure = True
             queue.dedup.pop(entry.dedup_key, None)
             return
         if entry.dedup_key in queue.over_once and queue.over_once[entry.dedup_key][0].id == message_id:
+            queue.key(entry.key).unsure = True
             queue.dedup[entry.dedup_key] = queue.over_once[entry.dedup_key]
             entry.id = message_id
             return

@@ -1,4 +1,7 @@
-"""One seed, one run: `python -m tests.simulation.simulate SEED [COUNT]` runs it, FILA_SIM_TRACE=1 shows every step."""
+"""One seed, one run: `python -m tests.simulation.simulate [--policy] SEED [COUNT]` runs it.
+
+With `--policy` settings change meanwhile and hooks decide; FILA_SIM_TRACE=1 shows every step.
+"""
 
 import os
 import random
@@ -9,23 +12,26 @@ from fila.v1 import admin_pb2 as admin
 from fila_server import commands
 from tests.simulation.books import Books
 from tests.simulation.consumers import Consumers
+from tests.simulation.hooks import Hooks
 from tests.simulation.model import DONE, ConsumerModel
 from tests.simulation.operators import Operators
 from tests.simulation.oracles import Broken
+from tests.simulation.policies import PolicyOperators
 from tests.simulation.producers import THROTTLE_KEYS, Producers
 from tests.simulation.world import World
 
 STEPS = 220
+POLICY = "--policy"
 TRACE_LINES = 60
 
 
 class Simulation:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, policy: bool = False) -> None:
         self.seed = seed
         rnd = random.Random(seed * 7919 + 1)
         cold = rnd.random() < 0.25
         settings: dict[str, int | str] = {"storage.hot_payload_bytes": rnd.choice([1, 3000])} if cold else {}
-        self.world = World(seed, settings, cold)
+        self.world = World(seed, settings, cold, policy)
         self.random = self.world.random
         self.world.throttled_share = rnd.choice([0.0, 0.2, 0.8])
         self.producers = Producers(self.world)
@@ -52,6 +58,18 @@ class Simulation:
             (self.operators.key_policy, 1),
             (self.operators.redrive, 0.5),
         ]
+        self.hooks = Hooks(self.world, self.producers)
+        self.actions_near_a_crash = [self.producers.enqueue, self.consumers.settle, self.consumers.open]
+        if policy:
+            self.operators.one_channel = rnd.random() < 0.3
+            policies = PolicyOperators(self.world, self.operators)
+            self.actions += [
+                (policies.update, 2),
+                (self.hooks.route, rnd.choice([2, 10])),
+                (self.hooks.submit, rnd.choice([3, 10])),
+                (self.hooks.decide, rnd.choice([1, 10])),
+            ]
+            self.actions_near_a_crash += [policies.update, self.hooks.submit, self.hooks.decide]
 
     def run(self) -> None:
         world, rnd = self.world, self.random
@@ -87,17 +105,17 @@ class Simulation:
         away_ms = rnd.choice([0, 10, 3000, -2000])
         how = rnd.choice(["kill", "power", "clean"])
         if how == "clean":
+            self.hooks.forget()
             world.clean_restart(away_ms)
             return
         if how == "power" and not world.plan_power_cut():
             return
         for _ in range(rnd.choice([0, 1, 4])):  # nothing of this is synced any more
-            for action in rnd.choices(
-                [self.producers.enqueue, self.consumers.settle, self.consumers.open], k=3
-            ):
+            for action in rnd.choices(self.actions_near_a_crash, k=3):
                 action()
             world.engine.advance(1)
             world.run_pass()
+        self.hooks.forget()
         world.crash(how == "power", away_ms)
 
     # --- the end --------------------------------------------------------------------------------
@@ -124,6 +142,7 @@ class Simulation:
             self._leave(consumer)
         world.quiet()
         for _ in range(60):
+            self.hooks.decide_all()
             for queue in world.model.queues.values():
                 for channel in queue.channels:
                     self._take_all(queue.name, channel)
@@ -136,6 +155,9 @@ class Simulation:
             world.engine.advance(1000)
         for _ in range(3):  # what only may be there, and what was leased for somebody who never saw it
             world.engine.advance(70_000)
+            if self.world.policy:
+                world.quiet()  # what failed meanwhile is told
+                self.hooks.decide_all()
             for queue in world.model.queues.values():
                 for channel in queue.channels:
                     self._take_all(queue.name, channel)
@@ -144,6 +166,8 @@ class Simulation:
                 self.consumers._settle_many([note], note.channel.queue.name, note.channel.name, True, None)
             world.quiet()
         world.kept.drained(world.model)
+        if world.unanswered:
+            raise Broken(f"never answered: {list(world.unanswered.values())}")
 
     def _leave(self, consumer: ConsumerModel) -> None:
         if not consumer.closing:
@@ -196,9 +220,9 @@ class Simulation:
             raise Broken("the core says it lost something, and nothing was damaged")
 
 
-def simulate(seed: int) -> int:
+def simulate(seed: int, policy: bool = False) -> int:
     """Run one seed; returns the number of messages. A failure says how to see it again."""
-    simulation = Simulation(seed)
+    simulation = Simulation(seed, policy)
     try:
         simulation.run()
     except Exception as error:
@@ -209,8 +233,8 @@ def simulate(seed: int) -> int:
         )
         raise Broken(
             f"seed {seed}: {type(error).__name__}: {error}\n"
-            f"again: python -m tests.simulation.simulate {seed}   (FILA_SIM_TRACE=1 shows every step)\n"
-            + "\n".join(shown)
+            f"again: python -m tests.simulation.simulate {'--policy ' * policy}{seed}"
+            "   (FILA_SIM_TRACE=1 shows every step)\n" + "\n".join(shown)
         ) from error
     finally:
         simulation.world.engine.remove()
@@ -218,12 +242,14 @@ def simulate(seed: int) -> int:
 
 
 def main() -> None:
-    first = int(sys.argv[1])
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    arguments = [argument for argument in sys.argv[1:] if argument != POLICY]
+    policy = len(arguments) < len(sys.argv) - 1
+    first = int(arguments[0])
+    count = int(arguments[1]) if len(arguments) > 1 else 1
     bad = 0
     for seed in range(first, first + count):
         try:
-            simulate(seed)
+            simulate(seed, policy)
         except Broken as error:
             bad += 1
             if count == 1:

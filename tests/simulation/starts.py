@@ -56,7 +56,8 @@ def start_at(world: World, channel: ChannelModel, offset: int | None, asked: Ask
     for entry in known:
         if 0 < entry.expires_ms <= world.engine.wall_ms or entry.only not in (None, channel):
             continue
-        retained = queue.config["soft"] >= LONG_MS or id(entry) in others
+        kept = queue.config["soft"] >= LONG_MS and not queue.retention_changed
+        retained = kept or id(entry) in others
         note = Note(entry, channel, maybe=not retained or not entry.offset)
         note.place = None if note.maybe else world.place(note, (now, 1, asked.index, entry.offset))
         channel.add(note)

@@ -10,9 +10,11 @@ from google.protobuf.message import Message as Proto
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server import commands
+from fila_server.core.parsed_frame import ParsedFrame
 from tests.core.driven_engine import MS, Out
 from tests.simulation.asked import Asked, Snapshot
-from tests.simulation.deliveries import LONGEST_LEASE_MS, Deliveries
+from tests.simulation.deliveries import LONGEST_LEASE_MS
+from tests.simulation.failures import Failures
 from tests.simulation.ghosts import haunt
 from tests.simulation.model import (
     DELAYED,
@@ -22,7 +24,6 @@ from tests.simulation.model import (
     Entry,
     Note,
     Place,
-    QueueModel,
 )
 from tests.simulation.oracles import Broken
 
@@ -31,9 +32,10 @@ FRAMES_REBUILT_PER_PASS = 64
 DELETIONS = (commands.DELETE_QUEUE, commands.DELETE_CHANNEL)
 
 
-class World(Deliveries):
-    def __init__(self, seed: int, settings: dict[str, int | str], cold: bool) -> None:
+class World(Failures):
+    def __init__(self, seed: int, settings: dict[str, int | str], cold: bool, policy: bool = False) -> None:
         super().__init__(seed, settings, cold)
+        self.policy = policy  # settings change, and hooks decide
         self.mailbox: deque[Asked] = deque()
         self.taken: list[Asked] = []
         self.unanswered: dict[int, Asked] = {}
@@ -52,9 +54,15 @@ class World(Deliveries):
         carried_out: Callable[[Asked], None] | None = None,
         answered: Callable[[Asked, int, bytes], None] | None = None,
         token: int | None = None,
+        parsed: ParsedFrame | None = None,
         **notes: Any,
     ) -> Asked:
-        token = self.engine.submit(kind, request, token)
+        if parsed is not None:  # it has been through the hooks
+            self.engine.tokens += 1
+            token = self.engine.tokens
+            self.engine.core.submit_parsed(token, parsed)
+        else:
+            token = self.engine.submit(kind, request, token)
         asked = Asked(kind, token, carried_out, answered, notes)
         self.mailbox.append(asked)
         if answered is not None:
@@ -83,6 +91,7 @@ class World(Deliveries):
         self.blurred = loaded or self.cold or unmarked
         self.fair.pulled = self.blurred and any(a.kind == commands.LEASE for a in executed)
         new = {asked.token for asked in executed if asked.answered is not None}
+        new |= self.undecided()
         # Durable answers of earlier passes left before this pass's commands were looked at.
         for token, kind, status, payload in outs:
             if kind == commands.REPLY and token not in new and token not in self.model.consumers:
@@ -90,7 +99,7 @@ class World(Deliveries):
         for asked in executed:
             if asked.carried_out is not None:
                 asked.carried_out(asked)
-            if asked.token in at_once:
+            if asked.marker and asked.token in at_once:
                 self._answer(asked.token, *at_once[asked.token])
                 self.midway = True
                 self._take_all(True)
@@ -112,6 +121,9 @@ class World(Deliveries):
                 self._answer(token, status, payload)
         if loaded:  # a second pass may have delivered what the first one took in
             self._take_all(False)
+        for token, kind, _, payload in outs:
+            if kind == commands.EVENT:
+                self.failure_told(token, payload)
         self._look()
 
     def _look(self) -> None:
@@ -200,50 +212,10 @@ class World(Deliveries):
     def _ready(self, note: Note) -> None:
         note.state, note.place = READY, self.place(note, self._due_place)
 
-    def place(self, note: Note, place: Place) -> Place | None:
-        return None if self.pass_number <= note.channel.unordered_until else place
-
     def _expire(self, note: Note) -> None:
         self.say(f"lease {note.lease_id} of {note.entry.token} expired")
         self.end_lease(note)
         self.fail(note, None, self._due_place)
-
-    # --- effects that commands and timers share -----------------------------------------------
-
-    def fail(self, note: Note, delay_ms: int | None, place: Place) -> None:
-        queue = note.channel.queue
-        policy = queue.config
-        if note.attempts is not None:
-            note.attempts += 1
-        cap = policy.get("max_attempts", 20)
-        if cap and not queue.is_dlq and note.attempts is not None and note.attempts >= cap:
-            self.dead_letter(note)
-            return
-        if 0 < note.entry.expires_ms <= self.engine.wall_ms:
-            if policy.get("ttl_to_dlq") and not queue.is_dlq:
-                self.dead_letter(note)
-            else:
-                note.state, note.ended_ms = DONE, self.engine.wall_ms
-            return
-        wall = self.engine.wall_ms
-        if delay_ms is None:
-            low, high = self._backoff(queue, note.attempts)
-        else:
-            low = high = delay_ms
-        if high > 0:
-            note.delay((wall + low, wall + high), wall, self.engine.mono_ns // MS)
-        else:
-            note.state, note.place = READY, self.place(note, place)
-
-    @staticmethod
-    def _backoff(queue: QueueModel, attempts: int | None) -> tuple[int, int]:
-        base = queue.config.get("retry_base_ms", 100)
-        if queue.config.get("retry_fixed"):
-            return base, base
-        if attempts is None:
-            return 0, 60000
-        wait = min(base * 2 ** (attempts - 1), queue.config.get("retry_cap_ms", 60000))
-        return (int(wait * 0.5) - 1, wait) if queue.config.get("jitter") else (wait, wait)
 
     # --- what leaves ------------------------------------------------------------------------
 
@@ -325,6 +297,7 @@ class World(Deliveries):
         self.unseen.clear()
         self.loaded = 0
         self.model.consumers.clear()  # what was sent stays leased
+        self.forget_decisions()
         haunt(self, ghosts)
         for bucket in self.model.buckets.values():
             bucket.level = min(bucket.burst, bucket.level + bucket.rate * max(0, wall - bucket.at_ms) / 1000)
