@@ -11,8 +11,8 @@ POLICY_SEEDS_EVERY_TIME = 20
 SEEDS_SOAK = 3000
 # Reproduced, not settled: the core or the model is wrong there. Each is to be shrunk and struck off.
 UNEXPLAINED: frozenset[int] = frozenset()
-# The same, of the runs in which settings change and hooks decide.
-UNEXPLAINED_POLICY: frozenset[int] = frozenset()
+# The same, of the runs in which settings change and hooks decide. 678: a dead letter that the model does not know of.
+UNEXPLAINED_POLICY = frozenset({678})
 
 
 def seeds(every_time: int, unexplained: frozenset[int]) -> list[int]:
