@@ -26,9 +26,10 @@ cdef struct Text:              # embedded FIRST in whatever is found by text
 
 
 cdef struct TextMap:           # text -> Text*
-    uint64_t* cells            # address and a piece of the hash; 0 = empty
+    uint64_t* cells            # address and two pieces of the hash; 0 = empty
     uint32_t count
     uint32_t capacity
+    uint32_t reach             # no text stands farther than this behind the cell its hash names
 
 
 cdef void map64_init(Map64* map) noexcept nogil
