@@ -103,6 +103,28 @@ def test_a_redriven_message_is_acked_by_its_id_while_its_first_entry_is_still_st
     assert engine.ack("q", again, channel="a") == [0]
 
 
+def test_an_ack_by_id_finds_the_copy_that_is_leased_when_a_seek_brought_the_first_one_back(
+    engine: DrivenEngine,
+) -> None:
+    engine.create_queue("q", max_attempts=2, retention=admin.Retention(soft_period_ms=10**9))
+    engine.enqueue("q", b"x")
+    for _ in range(2):
+        engine.nack("q", engine.lease("q"))
+    moved = engine.call(
+        commands.REDRIVE_MOVE, admin.RedriveRequest(dlq_queue="q.dlq", count=256), admin.RedriveResponse
+    )
+    assert moved.redriven == 1
+    engine.call(
+        commands.SEEK_CHANNEL, admin.SeekChannelRequest(queue="q", offset=1), admin.SeekChannelResponse
+    )
+    first, copy = engine.lease("q")
+    assert (first.id, first.metadata.offset) == (copy.id, 1)
+    engine.nack("q", [first], delay_ms=60_000)
+    copy.metadata.lease_id = 0
+
+    assert engine.ack("q", [copy]) == [0]
+
+
 Change = Callable[[DrivenEngine], None]
 
 

@@ -74,7 +74,8 @@ cdef Frame* directory_at(Directory* directory, uint64_t offset) noexcept nogil
 cdef Frame* directory_first(Directory* directory) noexcept nogil
 cdef Frame* directory_after(Directory* directory, Frame* frame) noexcept nogil
 # Finds a message by id; index in `index`.
-cdef Slot* directory_find_id(Directory* directory, uint64_t high, uint64_t low, Channel* channel) noexcept nogil
+cdef Slot* directory_find_id(
+    Directory* directory, uint64_t high, uint64_t low, Channel* channel, bint any_will_do) noexcept nogil
 
 # --- interned texts
 cdef Key* key_intern(Core* core, Queue* queue, Slice text) noexcept nogil

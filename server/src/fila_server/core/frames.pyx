@@ -338,11 +338,13 @@ cdef Slot* _undone(Frame* frame, uint32_t index, Channel* channel) noexcept nogi
     return &share.slots[index]
 
 
-cdef Slot* directory_find_id(Directory* directory, uint64_t high, uint64_t low, Channel* channel) noexcept nogil:
+cdef Slot* directory_find_id(
+        Directory* directory, uint64_t high, uint64_t low, Channel* channel, bint any_will_do) noexcept nogil:
     """By binary search where ids run on with the offsets; entries moved from elsewhere are looked through.
 
     A message that was redriven is in the log twice under one id, a dead letter of two channels
-    twice in their DLQ: the one that is leased is meant, or else one that is not done.
+    twice in their DLQ: the one that is leased is meant, or else one that is not done. `any_will_do` where only the
+    message matters and not which: it spares the walk past all entries from elsewhere.
     """
     cdef uint32_t i, index = 0
     cdef uint32_t from_ = directory.start
@@ -363,7 +365,9 @@ cdef Slot* directory_find_id(Directory* directory, uint64_t high, uint64_t low, 
         if frame != NULL and _holds_id(frame, high, low, &index):
             slot = _undone(frame, index, channel)
             if slot != NULL:
-                return slot
+                if slot.state == LEASED or any_will_do:
+                    return slot
+                found = slot
         i += 1
     for i in range(directory.start, directory.count):
         frame = directory.cells[i].frame

@@ -77,7 +77,7 @@ cdef Lease* _find(Core* core, Channel* channel, bint has_id, uint64_t high, uint
             if not has_id or (h == high and l == low):
                 return lease
     if has_id:
-        slot = directory_find_id(&channel.queue.directory, high, low, channel)
+        slot = directory_find_id(&channel.queue.directory, high, low, channel, lease_id != 0)
         stored = slot != NULL or channel.rebuild_at != 0    # not taken in again yet; its lease is over either way
         if slot != NULL and lease_id == 0 and slot.state == LEASED:
             return <Lease*> slot.owner
