@@ -7,7 +7,7 @@ from fila_server.core.buffer cimport must_malloc
 from fila_server.core.drr cimport Turn, ring_afford, ring_charge, ring_turn
 from fila_server.core.flows cimport channel_deactivate, channel_full, flow_next, flow_reconsider, slot_pay
 from fila_server.core.frames cimport entry_of, frame_enqueued_ms, frame_of, share_of
-from fila_server.core.maps cimport map64_put
+from fila_server.core.maps cimport TextMap, map64_put
 from fila_server.core.records cimport lease_record_put, meta_record_put
 from fila_server.core.sending cimport frame_want, send_what_is_ready
 from fila_server.core.slots cimport slot_count, slot_unready
@@ -30,6 +30,7 @@ cdef extern from *:
     }
     """
     void fila_prefetch_flow(const void* turn) noexcept nogil
+    void fila_prefetch_cell "__builtin_prefetch" (const void* cell, int to_write) noexcept nogil
 
 cdef enum:
     MESSAGES_PER_PASS_MAX = 2048    # over all channels
@@ -61,6 +62,7 @@ cdef Slot* _pick(Core* core, Channel* channel, uint64_t room_bytes, bint first) 
     cdef Flow* flow
     cdef Slot* slot
     cdef Entry* entry
+    cdef TextMap* keys
     while True:
         turn = ring_turn(&channel.ring)
         if turn == NULL:
@@ -78,6 +80,10 @@ cdef Slot* _pick(Core* core, Channel* channel, uint64_t room_bytes, bint first) 
         if not first and message_bytes(slot) > room_bytes:
             return NULL
         slot_pay(core, slot)
+        if flow.key.refs == 1:
+            # Its ack takes the key out of the table: the cell, a miss of all caches too, is on its way till then.
+            keys = &channel.queue.keys
+            fila_prefetch_cell(&keys.cells[flow.key.text.hash & (keys.capacity - 1)], 1)
         ring_charge(&channel.ring, turn, entry.cost)
         flow.served += entry.cost
         channel.served += entry.cost
