@@ -19,6 +19,8 @@ from tests.simulation.oracles import Broken
 from tests.simulation.starts import needed_channel
 from tests.simulation.world import World
 
+ANYWHERE = 1 << 63  # the offset of an entry that was not seen yet
+
 
 class Consumers:
     """Streams, sessions and pulls; acks, nacks, extensions; those who leave without a word."""
@@ -220,9 +222,11 @@ class Consumers:
             world.nacks[nack] = asked
         for position, (note, lease_id, message_id) in enumerate(asked.notes["items"]):
             if lease_id == 0:
-                current = next(
+                # Of two entries of one message, redriven and sought back, the older is taken while both are leased.
+                current = min(
                     (n for n in note.channel.all_notes() if n.entry.id == message_id and n.state == LEASED),
-                    None,
+                    key=lambda n: n.entry.offset or ANYWHERE,
+                    default=None,
                 )
             else:
                 current = world.model.leases.get(lease_id)

@@ -110,7 +110,10 @@ class Failures(Deliveries):
         error = event.error.decode()
         meant = [(n, d) for n, d in asked_about if n.attempts in (None, event.attempts) and d.error == error]
         if meant:
-            note, decision = meant[0]
+            # Two entries of one message, redriven and sought back, may expire at once; routing tells them apart.
+            note, decision = next(
+                (row for row in meant if row[0].entry.key == event.fairness_key.decode()), meant[0]
+            )
             rest = [row for row in asked_about if row[1] is not decision]
             if rest:
                 self.asked_about[name, channel, message_id] = rest
