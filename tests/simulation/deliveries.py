@@ -214,12 +214,12 @@ class Deliveries:
         return note
 
     def _died_unseen(self, origin: QueueModel, dlq: ChannelModel, token: int, source: str) -> Note | None:
-        """Its leases ran out while its bytes were being read back; or a crash came before anybody saw them."""
+        """Its leases ran out while its bytes were being read back, and a crash came before anybody saw them."""
         cap = origin.config["max_attempts"]
         for note in origin.channels[source].notes.get(token, []) if source in origin.channels else ():
             failed = cap - (note.attempts or 0)
-            if note.state in (READY, DELAYED) and 0 < failed <= self.failed_unseen + len(self.unseen):
-                self.failed_unseen -= min(failed, self.failed_unseen)
+            if note.state in (READY, DELAYED) and 0 < failed <= self.failed_unseen:
+                self.failed_unseen -= failed
                 self.dead_letter(note)
                 return next(dead for dead in note.buried if dead.channel is dlq)
         return None
