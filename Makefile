@@ -21,22 +21,34 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-h
 PYTEST ?= pytest
 PYTEST_ARGS ?=
 
-.PHONY: help setup build run test check bench soak gen gen-check fmt lock clean
+# What each part adds to the words below. A part in another language has a `rules.mk` in its own folder, which
+# appends its targets here, so that nobody has to change this file to add one.
+SETUP :=
+TEST :=
+CHECK :=
+GENERATED := sdks/python/src/fila/v1 docs/api-reference.md
+include $(wildcard sdks/*/rules.mk pipeline/rules.mk bench/*/rules.mk)
+
+.PHONY: help setup build run test test-python check check-python bench soak gen gen-check fmt lock clean
 
 help: ## Show these words
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.system-dev $(VENV)/.dev $(BUF) build ## Install everything that developing takes
+setup: $(VENV)/.system-dev $(VENV)/.dev $(BUF) build $(SETUP) ## Install everything that developing takes
 
 build: $(VENV)/.core ## Build the server and the CLI into .venv/bin
 
 run: build ## Build, then start fila-server on port 5555 with its data in ./data
 	@exec $(BIN)/fila-server
 
-test: build $(VENV)/.dev ## Build, then run every test
+test: test-python $(TEST) ## Build, then run every test in every language
+
+test-python: build $(VENV)/.dev ## Build, then run the tests of the broker, the Python SDK and the CLI
 	$(PYTEST) $(PYTEST_ARGS)
 
-check: $(VENV)/.dev $(BUF) ## Formats, lint, types, import layers, contract, generated code: under a minute
+check: check-python $(CHECK) ## Formats, lint, types, import layers, contract, generated code, in every language
+
+check-python: $(VENV)/.dev $(BUF) ## The same for Python and proto files: under a minute
 	ruff format --check .
 	ruff check .
 	mypy
@@ -59,9 +71,10 @@ gen: $(VENV)/.dev $(BUF) ## Generate code from proto/
 gen-check: $(VENV)/.dev $(BUF) ## Fail if generating again would change anything
 	@rm -rf build/gen-check && mkdir -p build/gen-check
 	@$(BUF) generate --output build/gen-check
-	@diff -r --exclude=__init__.py --exclude=__pycache__ build/gen-check/sdks/python/src/fila/v1 \
-		sdks/python/src/fila/v1 && diff build/gen-check/docs/api-reference.md docs/api-reference.md \
-		|| { echo "The generated code is not current: run make gen." >&2; exit 1; }
+	@for made in $(GENERATED); do \
+		diff -r --exclude=__init__.py --exclude=__pycache__ build/gen-check/$$made $$made \
+		|| { echo "The generated code is not current: run make gen." >&2; exit 1; }; \
+	done
 
 fmt: $(VENV)/.dev $(BUF) ## Format Python and proto files
 	ruff format .

@@ -57,7 +57,7 @@ class CreateQueueResponse(_message.Message):
     def __init__(self, queue_id: _Optional[str] = ...) -> None: ...
 
 class QueueConfig(_message.Message):
-    __slots__ = ("on_enqueue_script", "on_failure_script", "visibility_timeout_ms", "max_attempts", "durability", "max_depth", "max_bytes", "fairness_key_header", "weight_header", "weights", "cost_header", "throttle_key_headers", "retry", "hook_fallback", "retention", "channels", "dedup_window_ms", "ttl_to_dlq")
+    __slots__ = ("on_enqueue_script", "on_failure_script", "visibility_timeout_ms", "max_attempts", "durability", "max_depth", "max_bytes", "fairness_key_header", "weight_header", "weights", "cost_header", "throttle_key_headers", "retry", "hook_fallback", "retention", "channels", "dedup_window_ms", "ttl_to_dlq", "disconnect_grace_ms", "expires_after_idle_ms")
     class WeightsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -83,6 +83,8 @@ class QueueConfig(_message.Message):
     CHANNELS_FIELD_NUMBER: _ClassVar[int]
     DEDUP_WINDOW_MS_FIELD_NUMBER: _ClassVar[int]
     TTL_TO_DLQ_FIELD_NUMBER: _ClassVar[int]
+    DISCONNECT_GRACE_MS_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AFTER_IDLE_MS_FIELD_NUMBER: _ClassVar[int]
     on_enqueue_script: str
     on_failure_script: str
     visibility_timeout_ms: int
@@ -101,7 +103,9 @@ class QueueConfig(_message.Message):
     channels: _containers.RepeatedScalarFieldContainer[str]
     dedup_window_ms: int
     ttl_to_dlq: bool
-    def __init__(self, on_enqueue_script: _Optional[str] = ..., on_failure_script: _Optional[str] = ..., visibility_timeout_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., fairness_key_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., weights: _Optional[_Mapping[str, int]] = ..., cost_header: _Optional[str] = ..., throttle_key_headers: _Optional[_Iterable[str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., hook_fallback: _Optional[_Union[HookFallback, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., channels: _Optional[_Iterable[str]] = ..., dedup_window_ms: _Optional[int] = ..., ttl_to_dlq: _Optional[bool] = ...) -> None: ...
+    disconnect_grace_ms: int
+    expires_after_idle_ms: int
+    def __init__(self, on_enqueue_script: _Optional[str] = ..., on_failure_script: _Optional[str] = ..., visibility_timeout_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., fairness_key_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., weights: _Optional[_Mapping[str, int]] = ..., cost_header: _Optional[str] = ..., throttle_key_headers: _Optional[_Iterable[str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., hook_fallback: _Optional[_Union[HookFallback, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., channels: _Optional[_Iterable[str]] = ..., dedup_window_ms: _Optional[int] = ..., ttl_to_dlq: _Optional[bool] = ..., disconnect_grace_ms: _Optional[int] = ..., expires_after_idle_ms: _Optional[int] = ...) -> None: ...
 
 class RetryPolicy(_message.Message):
     __slots__ = ("kind", "base_ms", "cap_ms", "jitter")
@@ -270,7 +274,7 @@ class GetStatsRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., max_keys: _Optional[int] = ...) -> None: ...
 
 class GetStatsResponse(_message.Message):
-    __slots__ = ("depth", "in_flight", "active_fairness_keys", "active_consumers", "quantum", "per_key_stats", "per_throttle_stats", "leader_node_id", "replication_count", "oldest_age_ms", "hook_fallbacks", "hard_dropped", "dead_lettered_total", "enqueued_total", "delivered_total", "acked_total", "nacked_total", "expired_total", "ttl_dropped_total", "head_offset", "tail_offset", "stored_bytes", "stale_acks_total", "channels", "hook_errors", "breaker_state", "weights_clamped_total")
+    __slots__ = ("depth", "in_flight", "active_fairness_keys", "active_consumers", "quantum", "per_key_stats", "per_throttle_stats", "leader_node_id", "replication_count", "oldest_age_ms", "hook_fallbacks", "hard_dropped", "dead_lettered_total", "enqueued_total", "delivered_total", "acked_total", "nacked_total", "expired_total", "ttl_dropped_total", "head_offset", "tail_offset", "stored_bytes", "stale_acks_total", "channels", "hook_errors", "breaker_state", "weights_clamped_total", "unbegun", "returned_total")
     DEPTH_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_FAIRNESS_KEYS_FIELD_NUMBER: _ClassVar[int]
@@ -298,6 +302,8 @@ class GetStatsResponse(_message.Message):
     HOOK_ERRORS_FIELD_NUMBER: _ClassVar[int]
     BREAKER_STATE_FIELD_NUMBER: _ClassVar[int]
     WEIGHTS_CLAMPED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    UNBEGUN_FIELD_NUMBER: _ClassVar[int]
+    RETURNED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     depth: int
     in_flight: int
     active_fairness_keys: int
@@ -325,7 +331,9 @@ class GetStatsResponse(_message.Message):
     hook_errors: int
     breaker_state: BreakerState
     weights_clamped_total: int
-    def __init__(self, depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_fairness_keys: _Optional[int] = ..., active_consumers: _Optional[int] = ..., quantum: _Optional[int] = ..., per_key_stats: _Optional[_Iterable[_Union[PerFairnessKeyStats, _Mapping]]] = ..., per_throttle_stats: _Optional[_Iterable[_Union[PerThrottleKeyStats, _Mapping]]] = ..., leader_node_id: _Optional[int] = ..., replication_count: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., hook_fallbacks: _Optional[int] = ..., hard_dropped: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., nacked_total: _Optional[int] = ..., expired_total: _Optional[int] = ..., ttl_dropped_total: _Optional[int] = ..., head_offset: _Optional[int] = ..., tail_offset: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., stale_acks_total: _Optional[int] = ..., channels: _Optional[_Iterable[_Union[ChannelInfo, _Mapping]]] = ..., hook_errors: _Optional[int] = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., weights_clamped_total: _Optional[int] = ...) -> None: ...
+    unbegun: int
+    returned_total: int
+    def __init__(self, depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_fairness_keys: _Optional[int] = ..., active_consumers: _Optional[int] = ..., quantum: _Optional[int] = ..., per_key_stats: _Optional[_Iterable[_Union[PerFairnessKeyStats, _Mapping]]] = ..., per_throttle_stats: _Optional[_Iterable[_Union[PerThrottleKeyStats, _Mapping]]] = ..., leader_node_id: _Optional[int] = ..., replication_count: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., hook_fallbacks: _Optional[int] = ..., hard_dropped: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., nacked_total: _Optional[int] = ..., expired_total: _Optional[int] = ..., ttl_dropped_total: _Optional[int] = ..., head_offset: _Optional[int] = ..., tail_offset: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., stale_acks_total: _Optional[int] = ..., channels: _Optional[_Iterable[_Union[ChannelInfo, _Mapping]]] = ..., hook_errors: _Optional[int] = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., weights_clamped_total: _Optional[int] = ..., unbegun: _Optional[int] = ..., returned_total: _Optional[int] = ...) -> None: ...
 
 class PerFairnessKeyStats(_message.Message):
     __slots__ = ("key", "pending_count", "current_deficit", "weight", "in_flight", "oldest_age_ms", "delivered_total", "served_cost_total", "paused")
@@ -406,20 +414,22 @@ class QueueInfo(_message.Message):
     def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_consumers: _Optional[int] = ..., leader_node_id: _Optional[int] = ...) -> None: ...
 
 class CreateChannelRequest(_message.Message):
-    __slots__ = ("queue", "channel", "head", "oldest", "offset", "time")
+    __slots__ = ("queue", "channel", "head", "oldest", "offset", "time", "expires_after_idle_ms")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
     OLDEST_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AFTER_IDLE_MS_FIELD_NUMBER: _ClassVar[int]
     queue: str
     channel: str
     head: bool
     oldest: bool
     offset: int
     time: _timestamp_pb2.Timestamp
-    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., head: _Optional[bool] = ..., oldest: _Optional[bool] = ..., offset: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    expires_after_idle_ms: int
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., head: _Optional[bool] = ..., oldest: _Optional[bool] = ..., offset: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_after_idle_ms: _Optional[int] = ...) -> None: ...
 
 class CreateChannelResponse(_message.Message):
     __slots__ = ("start_offset",)
@@ -618,3 +628,45 @@ class WaitCauses(_message.Message):
     throttle_ms: int
     delay_ms: int
     def __init__(self, no_consumer_ms: _Optional[int] = ..., share_ms: _Optional[int] = ..., throttle_ms: _Optional[int] = ..., delay_ms: _Optional[int] = ...) -> None: ...
+
+class ListConsumersRequest(_message.Message):
+    __slots__ = ("queue", "channel")
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    channel: str
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ...) -> None: ...
+
+class ListConsumersResponse(_message.Message):
+    __slots__ = ("consumers",)
+    CONSUMERS_FIELD_NUMBER: _ClassVar[int]
+    consumers: _containers.RepeatedCompositeFieldContainer[ConsumerInfo]
+    def __init__(self, consumers: _Optional[_Iterable[_Union[ConsumerInfo, _Mapping]]] = ...) -> None: ...
+
+class ConsumerInfo(_message.Message):
+    __slots__ = ("consumer_id", "name", "peer", "channel", "held", "begun", "returned_total", "handling_time_us", "window", "tracks_begun", "connected_at", "away")
+    CONSUMER_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PEER_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_FIELD_NUMBER: _ClassVar[int]
+    RETURNED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    HANDLING_TIME_US_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    TRACKS_BEGUN_FIELD_NUMBER: _ClassVar[int]
+    CONNECTED_AT_FIELD_NUMBER: _ClassVar[int]
+    AWAY_FIELD_NUMBER: _ClassVar[int]
+    consumer_id: int
+    name: str
+    peer: str
+    channel: str
+    held: int
+    begun: int
+    returned_total: int
+    handling_time_us: int
+    window: int
+    tracks_begun: bool
+    connected_at: _timestamp_pb2.Timestamp
+    away: bool
+    def __init__(self, consumer_id: _Optional[int] = ..., name: _Optional[str] = ..., peer: _Optional[str] = ..., channel: _Optional[str] = ..., held: _Optional[int] = ..., begun: _Optional[int] = ..., returned_total: _Optional[int] = ..., handling_time_us: _Optional[int] = ..., window: _Optional[int] = ..., tracks_begun: _Optional[bool] = ..., connected_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., away: _Optional[bool] = ...) -> None: ...

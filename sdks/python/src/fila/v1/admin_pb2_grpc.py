@@ -137,6 +137,11 @@ class FilaAdminStub:
                 request_serializer=fila_dot_v1_dot_admin__pb2.ExplainKeyRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_admin__pb2.ExplainKeyResponse.FromString,
                 _registered_method=True)
+        self.ListConsumers = channel.unary_unary(
+                '/fila.v1.FilaAdmin/ListConsumers',
+                request_serializer=fila_dot_v1_dot_admin__pb2.ListConsumersRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_admin__pb2.ListConsumersResponse.FromString,
+                _registered_method=True)
 
 
 class FilaAdminServicer:
@@ -284,6 +289,13 @@ class FilaAdminServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListConsumers(self, request, context):
+        """List who consumes a queue, and what each consumer holds.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FilaAdminServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -386,6 +398,11 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.ExplainKey,
                     request_deserializer=fila_dot_v1_dot_admin__pb2.ExplainKeyRequest.FromString,
                     response_serializer=fila_dot_v1_dot_admin__pb2.ExplainKeyResponse.SerializeToString,
+            ),
+            'ListConsumers': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListConsumers,
+                    request_deserializer=fila_dot_v1_dot_admin__pb2.ListConsumersRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_admin__pb2.ListConsumersResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -930,6 +947,33 @@ class FilaAdmin:
             '/fila.v1.FilaAdmin/ExplainKey',
             fila_dot_v1_dot_admin__pb2.ExplainKeyRequest.SerializeToString,
             fila_dot_v1_dot_admin__pb2.ExplainKeyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListConsumers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fila.v1.FilaAdmin/ListConsumers',
+            fila_dot_v1_dot_admin__pb2.ListConsumersRequest.SerializeToString,
+            fila_dot_v1_dot_admin__pb2.ListConsumersResponse.FromString,
             options,
             channel_credentials,
             insecure,

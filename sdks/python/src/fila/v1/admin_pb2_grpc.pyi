@@ -79,6 +79,8 @@ class FilaAdminStub:
     """Pause, resume, weigh or cap one fairness key; effective at once and kept over a restart."""
     ExplainKey: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ExplainKeyRequest, _admin_pb2.ExplainKeyResponse]
     """Say why a fairness key is or is not being served."""
+    ListConsumers: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListConsumersRequest, _admin_pb2.ListConsumersResponse]
+    """List who consumes a queue, and what each consumer holds."""
 
 @_typing.type_check_only
 class FilaAdminAsyncStub(FilaAdminStub):
@@ -127,6 +129,8 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """Pause, resume, weigh or cap one fairness key; effective at once and kept over a restart."""
     ExplainKey: _aio.UnaryUnaryMultiCallable[_admin_pb2.ExplainKeyRequest, _admin_pb2.ExplainKeyResponse]  # type: ignore[assignment]
     """Say why a fairness key is or is not being served."""
+    ListConsumers: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListConsumersRequest, _admin_pb2.ListConsumersResponse]  # type: ignore[assignment]
+    """List who consumes a queue, and what each consumer holds."""
 
 class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
     """Make, watch, change and clean up.
@@ -292,5 +296,13 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ExplainKeyResponse, _abc.Awaitable[_admin_pb2.ExplainKeyResponse]]:
         """Say why a fairness key is or is not being served."""
+
+    @_abc_1.abstractmethod
+    def ListConsumers(
+        self,
+        request: _admin_pb2.ListConsumersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListConsumersResponse, _abc.Awaitable[_admin_pb2.ListConsumersResponse]]:
+        """List who consumes a queue, and what each consumer holds."""
 
 def add_FilaAdminServicer_to_server(servicer: FilaAdminServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -32,7 +32,7 @@ class Message(_message.Message):
     def __init__(self, id: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., payload: _Optional[bytes] = ..., metadata: _Optional[_Union[MessageMetadata, _Mapping]] = ..., timestamps: _Optional[_Union[MessageTimestamps, _Mapping]] = ...) -> None: ...
 
 class MessageMetadata(_message.Message):
-    __slots__ = ("fairness_key", "weight", "throttle_keys", "attempt_count", "queue_id", "offset", "lease_id", "cost", "channel", "dead_letter")
+    __slots__ = ("fairness_key", "weight", "throttle_keys", "attempt_count", "queue_id", "offset", "lease_id", "cost", "channel", "dead_letter", "redelivered")
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     THROTTLE_KEYS_FIELD_NUMBER: _ClassVar[int]
@@ -43,6 +43,7 @@ class MessageMetadata(_message.Message):
     COST_FIELD_NUMBER: _ClassVar[int]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
     DEAD_LETTER_FIELD_NUMBER: _ClassVar[int]
+    REDELIVERED_FIELD_NUMBER: _ClassVar[int]
     fairness_key: str
     weight: int
     throttle_keys: _containers.RepeatedScalarFieldContainer[str]
@@ -53,7 +54,8 @@ class MessageMetadata(_message.Message):
     cost: float
     channel: str
     dead_letter: DeadLetter
-    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., throttle_keys: _Optional[_Iterable[str]] = ..., attempt_count: _Optional[int] = ..., queue_id: _Optional[str] = ..., offset: _Optional[int] = ..., lease_id: _Optional[int] = ..., cost: _Optional[float] = ..., channel: _Optional[str] = ..., dead_letter: _Optional[_Union[DeadLetter, _Mapping]] = ...) -> None: ...
+    redelivered: bool
+    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., throttle_keys: _Optional[_Iterable[str]] = ..., attempt_count: _Optional[int] = ..., queue_id: _Optional[str] = ..., offset: _Optional[int] = ..., lease_id: _Optional[int] = ..., cost: _Optional[float] = ..., channel: _Optional[str] = ..., dead_letter: _Optional[_Union[DeadLetter, _Mapping]] = ..., redelivered: _Optional[bool] = ...) -> None: ...
 
 class MessageTimestamps(_message.Message):
     __slots__ = ("enqueued_at", "leased_at", "lease_expires_at", "appended_at")

@@ -164,36 +164,44 @@ class AckResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class NackRequest(_message.Message):
-    __slots__ = ("queue", "message_id", "error", "channel", "lease_id", "delay_ms")
+    __slots__ = ("queue", "message_id", "error", "channel", "lease_id", "delay_ms", "dead_letter", "release")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     DELAY_MS_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTER_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
     queue: str
     message_id: str
     error: str
     channel: str
     lease_id: int
     delay_ms: int
-    def __init__(self, queue: _Optional[str] = ..., message_id: _Optional[str] = ..., error: _Optional[str] = ..., channel: _Optional[str] = ..., lease_id: _Optional[int] = ..., delay_ms: _Optional[int] = ...) -> None: ...
+    dead_letter: bool
+    release: bool
+    def __init__(self, queue: _Optional[str] = ..., message_id: _Optional[str] = ..., error: _Optional[str] = ..., channel: _Optional[str] = ..., lease_id: _Optional[int] = ..., delay_ms: _Optional[int] = ..., dead_letter: _Optional[bool] = ..., release: _Optional[bool] = ...) -> None: ...
 
 class NackResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class SettleItem(_message.Message):
-    __slots__ = ("message_id", "lease_id", "error", "delay_ms")
+    __slots__ = ("message_id", "lease_id", "error", "delay_ms", "dead_letter", "release")
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     DELAY_MS_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTER_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
     message_id: str
     lease_id: int
     error: str
     delay_ms: int
-    def __init__(self, message_id: _Optional[str] = ..., lease_id: _Optional[int] = ..., error: _Optional[str] = ..., delay_ms: _Optional[int] = ...) -> None: ...
+    dead_letter: bool
+    release: bool
+    def __init__(self, message_id: _Optional[str] = ..., lease_id: _Optional[int] = ..., error: _Optional[str] = ..., delay_ms: _Optional[int] = ..., dead_letter: _Optional[bool] = ..., release: _Optional[bool] = ...) -> None: ...
 
 class AckBatchRequest(_message.Message):
     __slots__ = ("queue", "channel", "items")
@@ -242,18 +250,33 @@ class ExtendLeaseResponse(_message.Message):
     def __init__(self, lease_expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ConsumeSessionRequest(_message.Message):
-    __slots__ = ("open", "credit", "ack", "nack", "extend", "close")
+    __slots__ = ("open", "credit", "ack", "nack", "extend", "close", "begun", "window", "alive")
     class Open(_message.Message):
-        __slots__ = ("queue", "channel", "max_in_flight", "initial_credit")
+        __slots__ = ("queue", "channel", "max_in_flight", "initial_credit", "tracks_begun", "name", "max_lease_renewal_ms", "resume")
         QUEUE_FIELD_NUMBER: _ClassVar[int]
         CHANNEL_FIELD_NUMBER: _ClassVar[int]
         MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
         INITIAL_CREDIT_FIELD_NUMBER: _ClassVar[int]
+        TRACKS_BEGUN_FIELD_NUMBER: _ClassVar[int]
+        NAME_FIELD_NUMBER: _ClassVar[int]
+        MAX_LEASE_RENEWAL_MS_FIELD_NUMBER: _ClassVar[int]
+        RESUME_FIELD_NUMBER: _ClassVar[int]
         queue: str
         channel: str
         max_in_flight: int
         initial_credit: int
-        def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., max_in_flight: _Optional[int] = ..., initial_credit: _Optional[int] = ...) -> None: ...
+        tracks_begun: bool
+        name: str
+        max_lease_renewal_ms: int
+        resume: ConsumeSessionRequest.Resume
+        def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., max_in_flight: _Optional[int] = ..., initial_credit: _Optional[int] = ..., tracks_begun: _Optional[bool] = ..., name: _Optional[str] = ..., max_lease_renewal_ms: _Optional[int] = ..., resume: _Optional[_Union[ConsumeSessionRequest.Resume, _Mapping]] = ...) -> None: ...
+    class Resume(_message.Message):
+        __slots__ = ("consumer_id", "lease_ids")
+        CONSUMER_ID_FIELD_NUMBER: _ClassVar[int]
+        LEASE_IDS_FIELD_NUMBER: _ClassVar[int]
+        consumer_id: int
+        lease_ids: _containers.RepeatedScalarFieldContainer[int]
+        def __init__(self, consumer_id: _Optional[int] = ..., lease_ids: _Optional[_Iterable[int]] = ...) -> None: ...
     class Extend(_message.Message):
         __slots__ = ("lease_ids", "extend_ms")
         LEASE_IDS_FIELD_NUMBER: _ClassVar[int]
@@ -266,39 +289,76 @@ class ConsumeSessionRequest(_message.Message):
         RELEASE_FIELD_NUMBER: _ClassVar[int]
         release: bool
         def __init__(self, release: _Optional[bool] = ...) -> None: ...
+    class Begun(_message.Message):
+        __slots__ = ("lease_ids",)
+        LEASE_IDS_FIELD_NUMBER: _ClassVar[int]
+        lease_ids: _containers.RepeatedScalarFieldContainer[int]
+        def __init__(self, lease_ids: _Optional[_Iterable[int]] = ...) -> None: ...
+    class Window(_message.Message):
+        __slots__ = ("size", "give_back")
+        SIZE_FIELD_NUMBER: _ClassVar[int]
+        GIVE_BACK_FIELD_NUMBER: _ClassVar[int]
+        size: int
+        give_back: _containers.RepeatedScalarFieldContainer[int]
+        def __init__(self, size: _Optional[int] = ..., give_back: _Optional[_Iterable[int]] = ...) -> None: ...
+    class Alive(_message.Message):
+        __slots__ = ("sequence", "handling_time_us")
+        SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+        HANDLING_TIME_US_FIELD_NUMBER: _ClassVar[int]
+        sequence: int
+        handling_time_us: int
+        def __init__(self, sequence: _Optional[int] = ..., handling_time_us: _Optional[int] = ...) -> None: ...
     OPEN_FIELD_NUMBER: _ClassVar[int]
     CREDIT_FIELD_NUMBER: _ClassVar[int]
     ACK_FIELD_NUMBER: _ClassVar[int]
     NACK_FIELD_NUMBER: _ClassVar[int]
     EXTEND_FIELD_NUMBER: _ClassVar[int]
     CLOSE_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    ALIVE_FIELD_NUMBER: _ClassVar[int]
     open: ConsumeSessionRequest.Open
     credit: int
     ack: Settle
     nack: Settle
     extend: ConsumeSessionRequest.Extend
     close: ConsumeSessionRequest.Close
-    def __init__(self, open: _Optional[_Union[ConsumeSessionRequest.Open, _Mapping]] = ..., credit: _Optional[int] = ..., ack: _Optional[_Union[Settle, _Mapping]] = ..., nack: _Optional[_Union[Settle, _Mapping]] = ..., extend: _Optional[_Union[ConsumeSessionRequest.Extend, _Mapping]] = ..., close: _Optional[_Union[ConsumeSessionRequest.Close, _Mapping]] = ...) -> None: ...
+    begun: ConsumeSessionRequest.Begun
+    window: ConsumeSessionRequest.Window
+    alive: ConsumeSessionRequest.Alive
+    def __init__(self, open: _Optional[_Union[ConsumeSessionRequest.Open, _Mapping]] = ..., credit: _Optional[int] = ..., ack: _Optional[_Union[Settle, _Mapping]] = ..., nack: _Optional[_Union[Settle, _Mapping]] = ..., extend: _Optional[_Union[ConsumeSessionRequest.Extend, _Mapping]] = ..., close: _Optional[_Union[ConsumeSessionRequest.Close, _Mapping]] = ..., begun: _Optional[_Union[ConsumeSessionRequest.Begun, _Mapping]] = ..., window: _Optional[_Union[ConsumeSessionRequest.Window, _Mapping]] = ..., alive: _Optional[_Union[ConsumeSessionRequest.Alive, _Mapping]] = ...) -> None: ...
 
 class Settle(_message.Message):
-    __slots__ = ("sequence", "lease_ids", "error", "delay_ms")
+    __slots__ = ("sequence", "lease_ids", "error", "delay_ms", "dead_letter", "release")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     LEASE_IDS_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     DELAY_MS_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTER_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
     sequence: int
     lease_ids: _containers.RepeatedScalarFieldContainer[int]
     error: str
     delay_ms: int
-    def __init__(self, sequence: _Optional[int] = ..., lease_ids: _Optional[_Iterable[int]] = ..., error: _Optional[str] = ..., delay_ms: _Optional[int] = ...) -> None: ...
+    dead_letter: bool
+    release: bool
+    def __init__(self, sequence: _Optional[int] = ..., lease_ids: _Optional[_Iterable[int]] = ..., error: _Optional[str] = ..., delay_ms: _Optional[int] = ..., dead_letter: _Optional[bool] = ..., release: _Optional[bool] = ...) -> None: ...
 
 class ConsumeSessionResponse(_message.Message):
-    __slots__ = ("opened", "delivery", "settled", "extended")
+    __slots__ = ("opened", "delivery", "settled", "extended", "revoked", "alive")
     class Opened(_message.Message):
-        __slots__ = ("consumer_id",)
+        __slots__ = ("consumer_id", "visibility_timeout_ms", "disconnect_grace_ms", "max_lease_renewal_ms", "lost_lease_ids")
         CONSUMER_ID_FIELD_NUMBER: _ClassVar[int]
+        VISIBILITY_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+        DISCONNECT_GRACE_MS_FIELD_NUMBER: _ClassVar[int]
+        MAX_LEASE_RENEWAL_MS_FIELD_NUMBER: _ClassVar[int]
+        LOST_LEASE_IDS_FIELD_NUMBER: _ClassVar[int]
         consumer_id: int
-        def __init__(self, consumer_id: _Optional[int] = ...) -> None: ...
+        visibility_timeout_ms: int
+        disconnect_grace_ms: int
+        max_lease_renewal_ms: int
+        lost_lease_ids: _containers.RepeatedScalarFieldContainer[int]
+        def __init__(self, consumer_id: _Optional[int] = ..., visibility_timeout_ms: _Optional[int] = ..., disconnect_grace_ms: _Optional[int] = ..., max_lease_renewal_ms: _Optional[int] = ..., lost_lease_ids: _Optional[_Iterable[int]] = ...) -> None: ...
     class Delivery(_message.Message):
         __slots__ = ("messages",)
         MESSAGES_FIELD_NUMBER: _ClassVar[int]
@@ -327,12 +387,28 @@ class ConsumeSessionResponse(_message.Message):
         lease_expires_at: _timestamp_pb2.Timestamp
         failures: _containers.RepeatedCompositeFieldContainer[ConsumeSessionResponse.Failure]
         def __init__(self, lease_ids: _Optional[_Iterable[int]] = ..., lease_expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., failures: _Optional[_Iterable[_Union[ConsumeSessionResponse.Failure, _Mapping]]] = ...) -> None: ...
+    class Revoked(_message.Message):
+        __slots__ = ("lease_ids", "reason")
+        LEASE_IDS_FIELD_NUMBER: _ClassVar[int]
+        REASON_FIELD_NUMBER: _ClassVar[int]
+        lease_ids: _containers.RepeatedScalarFieldContainer[int]
+        reason: str
+        def __init__(self, lease_ids: _Optional[_Iterable[int]] = ..., reason: _Optional[str] = ...) -> None: ...
+    class Alive(_message.Message):
+        __slots__ = ("sequence",)
+        SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+        sequence: int
+        def __init__(self, sequence: _Optional[int] = ...) -> None: ...
     OPENED_FIELD_NUMBER: _ClassVar[int]
     DELIVERY_FIELD_NUMBER: _ClassVar[int]
     SETTLED_FIELD_NUMBER: _ClassVar[int]
     EXTENDED_FIELD_NUMBER: _ClassVar[int]
+    REVOKED_FIELD_NUMBER: _ClassVar[int]
+    ALIVE_FIELD_NUMBER: _ClassVar[int]
     opened: ConsumeSessionResponse.Opened
     delivery: ConsumeSessionResponse.Delivery
     settled: ConsumeSessionResponse.Settled
     extended: ConsumeSessionResponse.Extended
-    def __init__(self, opened: _Optional[_Union[ConsumeSessionResponse.Opened, _Mapping]] = ..., delivery: _Optional[_Union[ConsumeSessionResponse.Delivery, _Mapping]] = ..., settled: _Optional[_Union[ConsumeSessionResponse.Settled, _Mapping]] = ..., extended: _Optional[_Union[ConsumeSessionResponse.Extended, _Mapping]] = ...) -> None: ...
+    revoked: ConsumeSessionResponse.Revoked
+    alive: ConsumeSessionResponse.Alive
+    def __init__(self, opened: _Optional[_Union[ConsumeSessionResponse.Opened, _Mapping]] = ..., delivery: _Optional[_Union[ConsumeSessionResponse.Delivery, _Mapping]] = ..., settled: _Optional[_Union[ConsumeSessionResponse.Settled, _Mapping]] = ..., extended: _Optional[_Union[ConsumeSessionResponse.Extended, _Mapping]] = ..., revoked: _Optional[_Union[ConsumeSessionResponse.Revoked, _Mapping]] = ..., alive: _Optional[_Union[ConsumeSessionResponse.Alive, _Mapping]] = ...) -> None: ...
