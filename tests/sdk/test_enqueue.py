@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import pickle
+import warnings
 from collections.abc import Iterator
 
 import grpc
@@ -318,3 +320,35 @@ def test_a_message_id_is_a_string_that_knows_its_offset() -> None:
 
     assert message_id == "0190-abc"
     assert pickle.loads(pickle.dumps(message_id)).offset == 7
+
+
+def test_a_client_that_is_dropped_with_enqueues_under_way_warns_how_many(broker_thread: FakeBroker) -> None:
+    async def leave_early() -> None:
+        client = await FilaClient.connect(broker_thread.address)
+        calls = [asyncio.create_task(client.enqueue("orders", b"%d" % i)) for i in range(500)]
+        await asyncio.sleep(0)
+        assert not any(call.done() for call in calls)
+
+    def drop() -> None:
+        asyncio.run(leave_early())
+        gc.collect()
+
+    with pytest.warns(ResourceWarning, match="dropped with 500 enqueues unanswered"):
+        drop()
+
+
+def test_a_client_that_was_closed_or_had_nothing_under_way_is_dropped_without_a_word(
+    broker_thread: FakeBroker,
+) -> None:
+    async def finish() -> None:
+        client = await FilaClient.connect(broker_thread.address)
+        await client.enqueue("orders", b"answered")
+        async with FilaClient.connect(broker_thread.address) as other:
+            await other.enqueue("orders", b"answered")
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        asyncio.run(finish())
+        gc.collect()
+
+    assert not [warning for warning in warned if "enqueues unanswered" in str(warning.message)]

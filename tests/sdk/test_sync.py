@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -174,3 +177,39 @@ def test_a_client_that_could_not_connect_leaves_no_thread() -> None:
         fila.sync.FilaClient.connect("127.0.0.1:1", connect_timeout_s=0.1)
 
     assert threading.active_count() == before
+
+
+def in_a_forked_child(work: Callable[[], object]) -> int:
+    """Run `work` in a child of this process; return its exit code, -9 when it had to be killed."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        with contextlib.suppress(BaseException):
+            work()
+            code = 0
+        os._exit(code)
+    give_up_at_s = time.monotonic() + SETTLE_TIMEOUT_S
+    while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
+        if time.monotonic() > give_up_at_s:
+            os.kill(child, signal.SIGKILL)
+            ended = os.waitpid(child, 0)
+            break
+        time.sleep(0.001)
+    return os.waitstatus_to_exitcode(ended[1])
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_in_a_forked_child_every_call_says_that_the_connection_did_not_survive_the_fork(
+    broker_thread: FakeBroker, client: fila.sync.FilaClient
+) -> None:
+    def calls() -> None:
+        with pytest.raises(RuntimeError, match="does not survive a fork"):
+            client.enqueue("orders", payload=b"from the child")
+        with pytest.raises(RuntimeError, match="does not survive a fork"):
+            next(iter(client.consume("orders")))
+        with pytest.raises(RuntimeError, match="spawn or forkserver"):
+            fila.sync.FilaClient.connect(broker_thread.address)
+        client.close()
+
+    assert in_a_forked_child(calls) == 0
+    assert client.enqueue("orders", payload=b"from the parent, as before")

@@ -7,6 +7,7 @@ belongs to the event loop it was connected in, and any number of that loop's tas
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
@@ -110,6 +111,19 @@ class FilaClient(AdminCalls):
         await asyncio.gather(*(settler.close() for settler in [*self._settlers]))
         await asyncio.gather(*(session.close() for session in [*self._sessions]))
         await self._connection.close()
+
+    def __del__(self) -> None:
+        producer = getattr(self, "_producer", None)
+        if producer is None or self._connection.closed:
+            return
+        if (count := producer.unanswered_count) > 0:
+            warnings.warn(
+                f"a FilaClient was dropped with {count} enqueues unanswered; they may not be stored. Await "
+                "them, and close the client (async with FilaClient.connect(...) as client)",
+                ResourceWarning,
+                source=self,
+                stacklevel=2,
+            )
 
     async def __aenter__(self) -> Self:
         return self

@@ -13,6 +13,7 @@ To know that nothing was sent, a call starts only on a connection that stands.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
@@ -50,6 +51,8 @@ _CHANNEL_OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),
 )
 
+_pid_of_first_connection: int | None = None
+
 Known = dict[str, Any]
 """What a request is about (queue, channel, message_id, ...), for the error it may end in."""
 
@@ -64,12 +67,27 @@ def parse_target(target: str) -> tuple[str, bool]:
     return parts.netloc, parts.scheme == "https"
 
 
+def check_not_forked(pid: int | None) -> None:
+    """Raise RuntimeError in a child of process `pid`: gRPC's threads stay behind in the parent.
+
+    Without them a call would wait for ever, and a new channel ends the process (grpcio 1.85).
+    """
+    if pid is not None and pid != os.getpid():
+        raise RuntimeError(
+            f"process {pid} used Fila before it forked this one, and gRPC does not survive a fork. Connect "
+            "only after the fork, or start processes with multiprocessing's spawn or forkserver"
+        )
+
+
 class Connection:
     """The only module that talks to gRPC's channel."""
 
     def __init__(
         self, target: str, options: ClientOptions, credentials: grpc.ChannelCredentials | None = None
     ) -> None:
+        global _pid_of_first_connection
+        check_not_forked(_pid_of_first_connection)
+        _pid_of_first_connection = os.getpid()
         self.target, secure = parse_target(target)
         self.options = options
         self.closed = False

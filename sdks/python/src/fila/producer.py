@@ -67,6 +67,8 @@ class Producer:
         self._sequence = 0
         self._waiting_bytes = 0
         self._retries = 0
+        self._dropped = 0
+        """Messages that were in flight when the loop ended under the producer."""
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
@@ -159,7 +161,16 @@ class Producer:
             await self._clock.sleep(CLOSING_POLL_S)
         self._task.cancel()
         await asyncio.wait([self._task])
+        self._dropped = 0
         self._fail_waiting(ClientClosed("the client was closed before the message was sent"))
+
+    @property
+    def unanswered_count(self) -> int:
+        """Messages of enqueues whose callers were told nothing yet, those cut off by the loop's end included."""
+        frames = [*self._full, *self._in_flight.values()]
+        if self._gathering is not None:
+            frames.append(self._gathering)
+        return self._dropped + sum(len(frame.messages) for frame in frames)
 
     def _unanswered(self) -> bool:
         return bool(self._gathering or self._full or self._in_flight or self._delayed)
@@ -209,7 +220,10 @@ class Producer:
             _log.debug("write on a broken stream: %r", error)
         except asyncio.CancelledError:
             failure = ClientClosed("the client was closed before the answer came")
+            in_flight = sum(len(frame.messages) for frame in self._in_flight.values())
+            self._dropped += in_flight
             raise_if_cancelled()
+            self._dropped -= in_flight
             failure = None
         finally:
             self._stream = None

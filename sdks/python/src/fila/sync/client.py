@@ -149,6 +149,8 @@ class FilaClient(AdminCalls):
         """Send what waits, settle what is under way, give back what consumers hold, and disconnect."""
         if not self._closed:
             self._closed = True
+            if self._thread.is_left_behind:
+                return  # the connection is the parent's to close
             self._thread.run(self._client.close())
             self._thread.stop()
 

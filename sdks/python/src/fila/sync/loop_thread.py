@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
+
+from fila.connection import check_not_forked
 
 ResultT = TypeVar("ResultT")
 
@@ -15,6 +18,7 @@ class LoopThread:
     """An event loop that turns until `stop`, whatever the other threads wait for."""
 
     def __init__(self) -> None:
+        self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
         # A daemon: a program that forgets to close its client still ends.
         self._thread = threading.Thread(target=self._turn, name="fila-client", daemon=True)
@@ -28,8 +32,16 @@ class LoopThread:
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
 
+    @property
+    def is_left_behind(self) -> bool:
+        """Whether this is a forked child: the thread is the parent's, and nothing runs here any more."""
+        return os.getpid() != self._pid
+
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        """Run a coroutine there and wait for its result here."""
+        """Run a coroutine there and wait for its result here. Raises RuntimeError in a forked child."""
+        if self.is_left_behind:
+            work.close()
+            check_not_forked(self._pid)
         if threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError("a synchronous client cannot be called from its own loop's thread")
@@ -42,8 +54,8 @@ class LoopThread:
             raise
 
     def do(self, work: Callable[[], object]) -> None:
-        """Call something there, soon, without waiting. On a stopped loop: nothing."""
-        if not self._loop.is_closed():
+        """Call something there, soon, without waiting. On a stopped loop, or in a forked child: nothing."""
+        if not (self.is_left_behind or self._loop.is_closed()):
             self._loop.call_soon_threadsafe(work)
 
     def stop(self) -> None:
