@@ -1,0 +1,3 @@
+# What the Go SDK adds to the words of the Makefile.
+
+GENERATED += sdks/go/v1
