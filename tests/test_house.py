@@ -36,7 +36,10 @@ GENERATED = [
     for line in (ROOT / ".gitattributes").read_text().splitlines()
     if "linguist-generated=true" in line
 ]
-GENERATED_MARK = re.compile(r"^(#|//) (Code |@)?generated (from proto/|by )", re.MULTILINE | re.IGNORECASE)
+GENERATED_MARK = re.compile(
+    r"^((#|//) (Code |@)?generated (from proto/|by )|@io\.grpc\.stub\.annotations\.GrpcGenerated$)",
+    re.MULTILINE | re.IGNORECASE,
+)
 
 LINES_MAX = 500
 BANNED_NAMES = {"common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}

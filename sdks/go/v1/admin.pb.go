@@ -4406,7 +4406,9 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\fSetKeyPolicy\x12\x1c.fila.v1.SetKeyPolicyRequest\x1a\x1d.fila.v1.SetKeyPolicyResponse\x12E\n" +
 	"\n" +
 	"ExplainKey\x12\x1a.fila.v1.ExplainKeyRequest\x1a\x1b.fila.v1.ExplainKeyResponse\x12N\n" +
-	"\rListConsumers\x12\x1d.fila.v1.ListConsumersRequest\x1a\x1e.fila.v1.ListConsumersResponseb\x06proto3"
+	"\rListConsumers\x12\x1d.fila.v1.ListConsumersRequest\x1a\x1e.fila.v1.ListConsumersResponseB\x1b\n" +
+	"\vdev.fila.v1B\n" +
+	"AdminProtoP\x01b\x06proto3"
 
 var (
 	file_fila_v1_admin_proto_rawDescOnce sync.Once

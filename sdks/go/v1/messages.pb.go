@@ -532,7 +532,8 @@ const file_fila_v1_messages_proto_rawDesc = "" +
 	"ItemStatus\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reasonb\x06proto3"
+	"\x06reason\x18\x03 \x01(\tR\x06reasonB\x1e\n" +
+	"\vdev.fila.v1B\rMessagesProtoP\x01b\x06proto3"
 
 var (
 	file_fila_v1_messages_proto_rawDescOnce sync.Once

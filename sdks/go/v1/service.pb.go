@@ -2958,7 +2958,8 @@ const file_fila_v1_service_proto_rawDesc = "" +
 	"\x04Nack\x12\x14.fila.v1.NackRequest\x1a\x15.fila.v1.NackResponse\x12B\n" +
 	"\bAckBatch\x12\x18.fila.v1.AckBatchRequest\x1a\x1c.fila.v1.SettleBatchResponse\x12D\n" +
 	"\tNackBatch\x12\x19.fila.v1.NackBatchRequest\x1a\x1c.fila.v1.SettleBatchResponse\x12H\n" +
-	"\vExtendLease\x12\x1b.fila.v1.ExtendLeaseRequest\x1a\x1c.fila.v1.ExtendLeaseResponseb\x06proto3"
+	"\vExtendLease\x12\x1b.fila.v1.ExtendLeaseRequest\x1a\x1c.fila.v1.ExtendLeaseResponseB\x1d\n" +
+	"\vdev.fila.v1B\fServiceProtoP\x01b\x06proto3"
 
 var (
 	file_fila_v1_service_proto_rawDescOnce sync.Once
