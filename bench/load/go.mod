@@ -1,0 +1,20 @@
+module github.com/fila-mq/fila/bench/load
+
+go 1.26.0
+
+require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0
+	github.com/fila-mq/fila/sdks/go v0.0.0
+	golang.org/x/sys v0.48.0
+	google.golang.org/grpc v1.85.0
+	google.golang.org/protobuf v1.36.12
+)
+
+require (
+	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b // indirect
+)
+
+// The generator measures the SDK of this tree, never a published one.
+replace github.com/fila-mq/fila/sdks/go => ../../sdks/go
