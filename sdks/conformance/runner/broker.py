@@ -1,0 +1,97 @@
+"""A real broker in a process of its own, that scenarios may stop, kill and start again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+START_S_MAX = 60.0
+STOP_S_MAX = 15.0
+
+
+class BrokerFailed(Exception):
+    """The broker did not start, or did not stop as asked."""
+
+
+def free_port() -> int:
+    """Return a port nobody listens on now; a broker that is started again needs the same one."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Broker:
+    """One broker and its data directory."""
+
+    def __init__(self, folder: Path, settings: dict[str, str]) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._port = free_port()
+        self._process: asyncio.subprocess.Process | None = None
+        self._starts = 0
+
+    @property
+    def address(self) -> str:
+        """host:port, the same after a restart."""
+        return f"127.0.0.1:{self._port}"
+
+    async def start(self) -> None:
+        """Start it and wait until it serves."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._starts += 1
+        log = self._folder / f"server-{self._starts}.log"
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("FILA_")},
+            "FILA_SERVER__LISTEN_ADDR": self.address,
+            "FILA_REDIS__ENABLED": "false",
+            "FILA_METRICS__LISTEN_ADDR": "",
+            "FILA_DATA_DIR": str(self._folder / "data"),
+            **self._settings,
+        }
+        with log.open("wb") as stderr:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "fila_server.main"),
+                env=environment,
+                cwd=self._folder,
+                stderr=stderr,
+                stdout=asyncio.subprocess.DEVNULL,
+            )
+        for _ in range(int(START_S_MAX / 0.02)):
+            if _says_started(log):
+                return
+            if self._process.returncode is not None:
+                break
+            await asyncio.sleep(0.02)
+        raise BrokerFailed(f"the broker did not start:\n{log.read_text()}")
+
+    async def stop(self) -> None:
+        """Ask it to go, and wait until it has gone."""
+        await self._end(signal.SIGTERM)
+
+    async def kill(self) -> None:
+        """`kill -9`."""
+        await self._end(signal.SIGKILL)
+
+    async def _end(self, number: signal.Signals) -> None:
+        if self._process is None or self._process.returncode is not None:
+            return
+        self._process.send_signal(number)
+        try:
+            await asyncio.wait_for(self._process.wait(), STOP_S_MAX)
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+            raise BrokerFailed(f"the broker did not stop within {STOP_S_MAX} s") from None
+
+
+def _says_started(log: Path) -> bool:
+    for line in log.read_text().splitlines():
+        if line.startswith("{") and json.loads(line).get("event") == "server.started":
+            return True
+    return False
