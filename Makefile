@@ -60,8 +60,8 @@ check-python: $(VENV)/.dev $(BUF) ## The same for Python and proto files: under 
 bench: build $(VENV)/.dev ## Measure, and print a table (ONLY=a,b QUICK=1 MARKDOWN=docs/benchmarks.md)
 	python bench/run.py $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick) $(if $(MARKDOWN),--markdown $(MARKDOWN))
 
-soak: build $(VENV)/.dev ## Crash, power-cut and simulation tests with nightly counts
-	FILA_SOAK=1 $(PYTEST) --timeout 0 tests/crash tests/simulation
+soak: build $(VENV)/.dev ## Crash, power-cut, simulation and liveness tests with nightly counts and bounds
+	FILA_SOAK=1 $(PYTEST) --timeout 0 tests/crash tests/simulation tests/liveness
 
 gen: $(VENV)/.dev $(BUF) ## Generate code from proto/
 	rm -f sdks/python/src/fila/v1/*_pb2*

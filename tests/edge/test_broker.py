@@ -9,7 +9,7 @@ import pytest
 
 from fila.v1 import admin_pb2
 from fila_server import commands, errors
-from fila_server.broker import Broker
+from fila_server.broker import Broker, NoHooks
 from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.stage import ParsedFrame
 from fila_server.stream import INBOX_FRAMES_MAX
@@ -102,6 +102,26 @@ async def test_a_command_without_an_answer_is_offered_again_until_the_mailbox_ta
     await engine.until(commands.CONSUMER_CLOSE)
 
     assert [kind for kind, _, _ in engine.submitted[-2:]] == [commands.WRITTEN, commands.CONSUMER_CLOSE]
+
+
+async def test_an_answer_that_cannot_be_handed_out_loses_only_itself(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    def fail(_number: int, _payload: bytes) -> None:
+        raise ValueError("a mistake in the handler")
+
+    broker.use_hooks(NoHooks(), fail)
+    before, broken, behind = (broker.call(commands.ACK, b"") for _ in range(3))
+    tokens = [token for token, _ in engine.of(commands.ACK)]
+    engine.say(tokens[0], commands.REPLY, b"before")
+    engine.say(5, commands.EVENT, b"failed")
+    engine.say(tokens[1], commands.REPLY, b"\xff no ItemStatus", errors.INTERNAL)
+    engine.say(tokens[2], commands.REPLY, b"behind")
+
+    assert await before == b"before"
+    assert await behind == b"behind"
+    with pytest.raises(errors.Internal, match="log"):
+        await broken
 
 
 # --- streams ------------------------------------------------------------------------------

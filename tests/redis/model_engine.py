@@ -88,6 +88,7 @@ class ModelEngine:
         self.submitted.append((kind, frame))
         if kind == commands.CANCEL:
             self.waiters = [waiter for waiter in self.waiters if waiter.token != token]
+            self._give_back(frame)
             return
         try:
             if kind == commands.LEASE:
@@ -219,6 +220,14 @@ class ModelEngine:
             metadata = messages_pb2.MessageMetadata(offset=offset, lease_id=self._next_lease)
             response.messages.add(id=f"{offset:036}", payload=queue.log[offset], metadata=metadata)
         return response
+
+    def _give_back(self, frame: bytes) -> None:
+        for lease_id in service_pb2.Settle.FromString(frame).lease_ids:
+            for queue in self.queues.values():
+                for channel in queue.channels.values():
+                    if lease_id in channel.leases:
+                        channel.pending.insert(0, channel.leases.pop(lease_id)[0])
+        self._serve_waiters()
 
     def _serve_waiters(self) -> None:
         for waiter in list(self.waiters):

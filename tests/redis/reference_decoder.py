@@ -148,11 +148,11 @@ def _lease(args: list[bytes]) -> Event:
         return ("reply", "IPA")
     count = _int64(args[3])
     seconds = _seconds(args[4]) if len(args) == 5 else 0.0
-    if count is None or count < 0 or seconds is None:
+    if count is None or count < 0 or seconds is None or seconds > 86_400:
         return ("reply", "IPA")
     if count == 0:
         return ("reply", "*0")
-    wait_ms = 0 if seconds == 0 else max(1, int(min(seconds * 1000, 2**32 - 1)))
+    wait_ms = 0 if seconds == 0 else max(1, int(seconds * 1000))
     return ("lease", args[1], args[2], min(count, 10_000), wait_ms)
 
 

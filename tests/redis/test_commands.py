@@ -137,8 +137,8 @@ async def test_a_ticket_that_is_no_integer_acks_nothing(orders: RawClient, engin
     await orders("RPUSH", "orders", "a")
     ((_, ticket, _),) = await orders("HMGET", "orders", "mail", 1)
 
-    for bad in ("x", "", "1.5", " 1", "1e3", str(MANY), str(-MANY - 1), "9" * 40, "-", "+1"):
-        assert await orders("HDEL", "orders", "mail", ticket, bad) == ErrorReply("IPA Invalid Ticket")
+    for bad in ("x", "", "1.5", " 1", "1e3", str(MANY), str(-MANY - 1), str(2 * MANY), "9" * 40, "-", "+1"):
+        assert_error(await orders("HDEL", "orders", "mail", ticket, bad), "IPA", "Invalid Ticket: must be")
     assert len(engine.queues["orders"].channels["mail"].leases) == 1
     assert await orders("HDEL", "orders", "mail", ticket, MANY - 1, -MANY) == 1
 
@@ -157,8 +157,8 @@ async def test_a_count_must_be_a_number_of_messages(orders: RawClient, count: st
     assert_error(await orders("HMGET", "orders", "mail", count), "IPA", "count")
 
 
-@pytest.mark.parametrize("seconds", ["x", "-1", "nan", "inf", "", "1s", "0x10", "1_0"])
-async def test_a_timeout_must_be_seconds(orders: RawClient, seconds: str):
+@pytest.mark.parametrize("seconds", ["x", "-1", "nan", "inf", "", "1s", "0x10", "1_0", "86401", "1e308"])
+async def test_a_timeout_must_be_seconds_of_at_most_a_day(orders: RawClient, seconds: str):
     assert_error(await orders("HMGET", "orders", "mail", 1, seconds), "IPA", "timeout")
 
 
@@ -171,7 +171,7 @@ async def test_count_zero_reads_nothing_and_timeout_zero_waits_for_nothing(order
 
 
 @pytest.mark.parametrize(
-    ("seconds", "wait_ms"), [("1", 1000), ("0.25", 250), ("1e-9", 1), ("1e999", 2**32 - 1)]
+    ("seconds", "wait_ms"), [("1", 1000), ("0.25", 250), ("1e-9", 1), ("86400", 86_400_000)]
 )
 async def test_a_timeout_may_be_any_fraction(
     orders: RawClient, engine: ModelEngine, seconds: str, wait_ms: int

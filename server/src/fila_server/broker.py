@@ -28,6 +28,7 @@ import structlog
 
 from fila.v1.admin_pb2 import ReadLogRequest
 from fila.v1.messages_pb2 import ItemStatus
+from fila.v1.service_pb2 import LeaseResponse, Settle
 from fila_server import commands, errors
 from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.stage import ParsedFrame
@@ -214,6 +215,11 @@ class Broker:
 
     # --- calls ----------------------------------------------------------------------------
 
+    @property
+    def outstanding_count(self) -> int:
+        """Calls that wait for an answer now, waiting pulls included; at most `outstanding_calls_max`."""
+        return len(self._waiters)
+
     def call(self, kind: int, frame: bytes) -> Awaitable[bytes]:
         """Submit one frame; the awaitable gives the reply's bytes or raises one of errors.py."""
         if kind in _ENQUEUES:
@@ -244,10 +250,23 @@ class Broker:
         try:
             return await waiter
         except asyncio.CancelledError:
-            self.post(commands.CANCEL, token, b"")
+            if self._waiters.pop(token, None) is not None:
+                # Its place is free at once: the core answers a CANCEL with nothing. An answer that is on
+                # its way already finds no waiter and is given back by `_on_wake`.
+                self.post(commands.CANCEL, token, b"")
+            elif waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self.give_back(waiter.result())
             raise
         finally:
             self._pulls.discard(token)
+
+    def give_back(self, response: bytes) -> None:
+        """Return the messages of a LeaseResponse that nobody will read: pending again, no attempt counted."""
+        leased = LeaseResponse.FromString(response).messages
+        if leased:
+            # The last first: each finds its old place, in front of the one that was given before it.
+            settle = Settle(lease_ids=[message.metadata.lease_id for message in reversed(leased)])
+            self.post(commands.CANCEL, next(self._tokens), settle.SerializeToString())
 
     async def open_stream(self, kind: int, frame: bytes) -> Stream:
         """Open a consumer; returns when the core has accepted it."""
@@ -352,23 +371,32 @@ class Broker:
         """Hand out everything the core has finished since the last wake-up."""
         waiters, streams = self._waiters, self._streams
         for token, reply_kind, status, payload in self._engine.drain():
-            if reply_kind == commands.REPLY:
-                waiter = waiters.pop(token, None)
-                # A caller that went away has cancelled its future; the answer is for nobody.
-                if waiter is not None and not waiter.done():
-                    if status == errors.OK:
-                        waiter.set_result(payload)
+            waiter = stream = None
+            try:
+                if reply_kind == commands.REPLY:
+                    waiter = waiters.pop(token, None)
+                    if waiter is None:
+                        # Only a pull leaves before its answer: what it was given is nobody's.
+                        if status == errors.OK and payload:
+                            self.give_back(payload)
+                    elif not waiter.done():
+                        if status == errors.OK:
+                            waiter.set_result(payload)
+                        else:
+                            waiter.set_exception(_error_of(status, payload))
+                elif reply_kind == commands.LOST:
+                    _report_lost(token, payload)
+                elif reply_kind == commands.EVENT:
+                    self._handle_event(token, payload)
+                elif (stream := streams.get(token)) is not None:
+                    if reply_kind == commands.END:
+                        stream.end(None if status == errors.OK else _error_of(status, payload))
                     else:
-                        waiter.set_exception(_error_of(status, payload))
-            elif reply_kind == commands.LOST:
-                _report_lost(token, payload)
-            elif reply_kind == commands.EVENT:
-                self._handle_event(token, payload)
-            elif (stream := streams.get(token)) is not None:
-                if reply_kind == commands.END:
-                    stream.end(None if status == errors.OK else _error_of(status, payload))
-                else:
-                    stream.push(payload, is_delivery=reply_kind == commands.DELIVERY)
+                        stream.push(payload, is_delivery=reply_kind == commands.DELIVERY)
+            except Exception:
+                # The outbox is empty by now: without this, everybody behind would wait for ever.
+                log.exception("broker.answer_failed", token=token, reply_kind=reply_kind)
+                _fail(waiter, stream)
         if self._draining and not waiters:
             self._idle.set()
 
@@ -382,6 +410,14 @@ class Broker:
 def shutting_down() -> errors.Unavailable:
     """Return the error of everyone who comes while the server drains."""
     return errors.Unavailable("the server is shutting down; connect again in a moment")
+
+
+def _fail(waiter: asyncio.Future[bytes] | None, stream: Stream | None) -> None:
+    failure = errors.Internal("the server failed on this answer; its log says how")
+    if waiter is not None and not waiter.done():
+        waiter.set_exception(failure)
+    if stream is not None:
+        stream.end(failure)
 
 
 def _report_lost(messages: int, payload: bytes) -> None:

@@ -18,7 +18,9 @@ ACK_BATCH: Final = 7  # AckBatchRequest -> SettleBatchResponse
 NACK_BATCH: Final = 8  # NackBatchRequest -> SettleBatchResponse
 EXTEND_LEASE: Final = 9  # ExtendLeaseRequest -> ExtendLeaseResponse
 LEASE: Final = 10  # LeaseRequest -> LeaseResponse, after at most wait_ms
-CANCEL: Final = 11  # empty; the caller of the LEASE with this token went away
+CANCEL: Final = (
+    11  # the caller of this LEASE went away: empty, or Settle with the leases of an answer it never saw
+)
 CONSUME_OPEN: Final = 12  # ConsumeRequest; deliveries follow under the same token
 SESSION_OPEN: Final = 13  # ConsumeSessionRequest{open}
 SESSION: Final = 14  # any later ConsumeSessionRequest of the session `token`

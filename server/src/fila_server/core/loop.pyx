@@ -29,7 +29,7 @@ from fila_server.core.reveal cimport slot_delay, timer_step_ns
 from fila_server.core.ending cimport settled_flush
 from fila_server.core.failure cimport decide, failures_loaded, lease_expired
 from fila_server.core.sending cimport consumer_free, deliveries_loaded, delivery_free, pull_answer
-from fila_server.core.settle cimport consumer_close, session_frame, settle
+from fila_server.core.settle cimport consumer_close, leases_return, session_frame, settle
 from fila_server.core.slots cimport slot_ready
 from fila_server.core.state cimport (
     Channel, Consumer, Delay, Delivery, Flow, Lease, PULL, Queue, SESSION_STREAM, STREAM, Slot, ThrottleKey,
@@ -150,6 +150,8 @@ cdef void _consumer_command(Core* core, Command* command) noexcept nogil:
     cdef Consumer* consumer = <Consumer*> map64_get(&core.consumers, command.token)
     cdef Delivery* delivery
     if consumer == NULL:                # it ended meanwhile; the edge has been told
+        if command.kind == CANCEL and command.length:
+            leases_return(core, command)
         return
     if command.kind == SESSION:
         session_frame(core, consumer, command)

@@ -50,6 +50,25 @@ cdef void consumer_close(Core* core, Consumer* consumer, bint release) noexcept 
     consumer_free(core, consumer)
 
 
+cdef void leases_return(Core* core, Command* command) noexcept nogil:
+    """CANCEL that came behind the pull's answer. What was settled or ran out meanwhile is left as it is."""
+    cdef Cursor c
+    cdef Cursor ids
+    cdef uint32_t field, kind
+    cdef Slice piece
+    cdef uint64_t number
+    cdef Lease* lease
+    c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
+    while next_field(&c, &field, &kind, &piece, &number):
+        if field != 2 or kind != 2:
+            continue
+        ids.at, ids.end, ids.bad = piece.at, piece.at + piece.length, False
+        while ids.at < ids.end and not ids.bad:
+            lease = <Lease*> map64_get(&core.leases, take_varint(&ids))
+            if lease != NULL and not ids.bad:
+                lease_return(core, lease)
+
+
 # --- commands --------------------------------------------------------------------------------
 
 cdef struct Verdict:                # of one settle: 0, or why not

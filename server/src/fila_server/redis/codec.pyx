@@ -28,6 +28,8 @@ from fila_server.redis.resp cimport NEEDS_MORE, TOO_LARGE, WHOLE, Found, RespRea
 
 from fila_server.redis.replies import error_reply
 
+TICKET_REFUSED = "Invalid Ticket: must be an integer of 64 bits with its sign, as HMGET gave it"
+
 # What an item of `CommandDecoder.take` is: its first element.
 PUSHES = 0      # (PUSHES, EnqueueBatchRequest, count)       each push on its own, kind ENQUEUE_BATCH
 PUSH_MANY = 1   # (PUSH_MANY, EnqueueBatchRequest, count)    one push of many, all or nothing
@@ -44,6 +46,7 @@ cdef enum:
     RUN_BYTES_MAX = 1048576       # few enough that one pass of the scheduler stays short
     COMMAND_ARGS_KEPT = 64        # a handler sees this many arguments and the true count
     LEASE_MESSAGES_MAX = 10000
+    WAIT_S_MAX = 86400            # what is accepted; the core ends a wait after 300 s
     TAG_1_BYTES = 0x0A            # protobuf: field 1, length-delimited
     TAG_2_BYTES = 0x12
     TAG_3_BYTES = 0x1A
@@ -210,7 +213,7 @@ cdef class CommandDecoder:
             return _invalid("count must be an integer of at least 0")
         wait_ms = _parse_wait_ms(r.arg(4)) if r.argc == 5 else 0
         if wait_ms is None:
-            return _invalid("timeout must be seconds, at least 0; fractions are allowed")
+            return _invalid(f"timeout must be seconds from 0 to {WAIT_S_MAX}; fractions are allowed")
         if count == 0:
             return REPLY, b"*0\r\n", 0
         buffer_init(&b)
@@ -245,7 +248,7 @@ cdef class CommandDecoder:
             names_size = b.length
             for i in range(3, r.argc):
                 if not _parse_int(r.text + r.args[i].at, r.args[i].size, &ticket):
-                    return REPLY, error_reply("IPA", "Invalid Ticket"), 0
+                    return REPLY, error_reply("IPA", TICKET_REFUSED), 0
                 if in_frame == self.batch_messages_max:
                     frames.append(PyBytes_FromStringAndSize(b.data, b.length))
                     total += b.length
@@ -343,10 +346,9 @@ cdef object _parse_wait_ms(bytes text):
         seconds = float(text)
     except ValueError:
         return None
-    if not 0 <= seconds:
+    if not 0 <= seconds <= WAIT_S_MAX:      # nor 1e999, which is infinity
         return None
-    # Python's min also brings 1e999 down; 49 days are for ever enough.
-    return int(min(max(seconds * 1000, 1), 0xFFFFFFFF)) if seconds > 0 else 0
+    return int(max(seconds * 1000, 1)) if seconds > 0 else 0
 
 cdef void _put_text(Buffer* b, uint8_t tag, const char* text, uint32_t size) noexcept:
     put_u8(b, tag)

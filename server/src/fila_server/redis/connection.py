@@ -10,7 +10,8 @@ beside pushes, acks beside acks, reads that do not wait beside their like. The m
 the order within a lane; changing lanes waits for the answers.
 
 Everything is bounded: what is started, by slots and bytes; what is not, by leaving it in the
-decoder and no longer reading from the socket; replies, by the transport's own high-water mark.
+decoder and no longer reading from the socket; replies, by the transport's own high-water mark;
+the time all clients take of one turn of the loop, by turns.py.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ STARTED_BYTES_MAX = 4 * 1024 * 1024
 READS_MAX = 4
 """Pulls side by side: each may answer with 4 MiB."""
 UNSTARTED_BYTES_MAX = 1024 * 1024
-"""Input kept for later. Less than this is always read, so that a client's leaving is noticed."""
+"""Input kept for later. Less than this is always read, so that a client's leaving is noticed; with more behind
+it a read does not wait."""
 WRITE_HIGH_WATER = 1024 * 1024
 FLUSH_BYTES = 64 * 1024
 ITEMS_PER_TAKE = 64
@@ -57,13 +59,17 @@ _NOWHERE = (errors.QueueNotFound.reason, errors.ChannelNotFound.reason)
 class _Slot:
     """A reply that is owed, in its place in the order."""
 
-    __slots__ = ("read", "reply", "size")
+    __slots__ = ("is_over", "leased", "read", "reply", "size")
 
     def __init__(self, size: int = 0, reply: bytes | None = None) -> None:
         self.size = size
         self.reply = reply
         self.read: asyncio.Future[bytes] | None = None
         """A pull in the core, to be taken back when nobody is there for its answer."""
+        self.is_over = False
+        """Its wait was ended by us before its time."""
+        self.leased: bytes | None = None
+        """The LeaseResponse behind `reply`, to be given back when the client leaves before it is written."""
 
 
 class Connection(asyncio.Protocol):
@@ -116,21 +122,25 @@ class Connection(asyncio.Protocol):
             return
         self._decoder.feed(data)
         self._is_dry = False
-        self._pump()
+        self.server.turns.enter(self)
 
     def eof_received(self) -> bool:
         """Answer what was asked for before the client stopped sending, save a wait for messages."""
         if self.blocked or (self._ending and not self._slots):
             return False
         self._saw_eof = True
-        self.server.loop.call_soon(self._pump)
+        self.server.turns.enter(self)
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Take reads back out of the core; pushes and acks that were sent on stand."""
         self.quit()
         self._cancel_reads()
+        for slot in self._slots:
+            if slot.leased is not None:
+                self.broker.give_back(slot.leased)
         self._slots.clear()
+        self.server.turns.leave(self)
         self.server.forget(self)
 
     def pause_writing(self) -> None:
@@ -140,19 +150,25 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """The client has caught up."""
         self._write_paused = False
-        self._pump()
+        self.server.turns.enter(self)
 
     # --- starting items, in order ---------------------------------------------------------
 
-    def _pump(self) -> None:
+    def work(self, until_ns: int) -> bool:
+        """Start what may be started until `until_ns`, and write what is known; True when more could be started."""
+        now_ns = self.server.turns.now_ns
+        out_of_time = False
         while not self._ending and not self._write_paused and (self._items or self._take()):
             if not self._may_start(self._items[0]):
+                break
+            if out_of_time := now_ns() > until_ns:
                 break
             self._start(self._items.popleft())
             if self._ready_bytes >= FLUSH_BYTES:
                 self._flush()
         self._flush()
-        self._steer_reading()
+        self._steer_reading(out_of_time)
+        return out_of_time
 
     def _take(self) -> bool:
         """Decode some more; False when nothing is whole."""
@@ -257,17 +273,25 @@ class Connection(asyncio.Protocol):
         self._waiting -= 1
         self._started_bytes -= slot.size
         self.blocked = False
-        slot.read = None
+        is_read, slot.read = slot.read is not None, None
         try:
-            slot.reply = finish(work.result())
+            response = work.result()
+            slot.reply = finish(response)
+            if is_read and self._transport.is_closing():
+                self.broker.give_back(response)
+            elif is_read:
+                slot.leased = response
         except errors.FilaServerError as error:
             slot.reply = replies.refusal(error) * copies
         except asyncio.CancelledError:
-            slot.reply = replies.refusal(errors.Unavailable("the server is shutting down"))
+            if slot.is_over:
+                slot.reply = replies.null_array(self.session.protocol)
+            else:
+                slot.reply = replies.refusal(errors.Unavailable("the server is shutting down"))
         except Exception:
             log.exception("redis.command_failed")
             slot.reply = replies.INTERNAL * copies
-        self._pump()
+        self.server.turns.enter(self)
 
     def _flush(self) -> None:
         """Write every reply that has no unknown one before it; then close if that was the last."""
@@ -286,10 +310,13 @@ class Connection(asyncio.Protocol):
         elif not slots and self._ending and not self._lingering:
             self._linger()
 
-    def _steer_reading(self) -> None:
-        """Stop reading while enough waits to be started; go on when it does not."""
+    def _steer_reading(self, out_of_time: bool) -> None:
+        """Stop reading while enough waits to be started, or until our next turn; go on when it does not."""
         is_behind = bool(self._items) or not self._is_dry
-        pause = is_behind and not self._ending and self._decoder.kept_bytes >= UNSTARTED_BYTES_MAX
+        is_full = is_behind and self._decoder.kept_bytes >= UNSTARTED_BYTES_MAX
+        if is_full and self.blocked and not self._ending:
+            self._end_wait()
+        pause = (is_full or out_of_time) and not self._ending
         if pause != self._read_paused and not self._transport.is_closing():
             self._read_paused = pause
             if pause:
@@ -313,6 +340,17 @@ class Connection(asyncio.Protocol):
             self._flush()
         else:
             self._transport.close()
+
+    def _end_wait(self) -> None:
+        """Answer the read that waits as if its time were over.
+
+        So much is pipelined behind it that reading has to stop, and a client that leaves is seen by
+        reading only: it would hold its place, and be given messages, for as long as it meant to wait.
+        """
+        for slot in self._slots:
+            if slot.read is not None:
+                slot.is_over = True
+                slot.read.cancel()
 
     def _cancel_reads(self) -> None:
         # Only these: to stop a SET half-way would leave the broker's mirror behind the core.

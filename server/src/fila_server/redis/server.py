@@ -16,6 +16,7 @@ from fila_server import errors
 from fila_server.broker import Broker
 from fila_server.redis.connection import Connection
 from fila_server.redis.overrides import Overrides
+from fila_server.redis.turns import Turns
 from fila_server.settings import Limits, Redis
 
 log = structlog.get_logger("fila_server.redis")
@@ -34,6 +35,7 @@ class Server:
         self.limits = limits
         self.overrides = Overrides(broker, settings)
         self.loop = asyncio.get_running_loop()
+        self.turns = Turns(self.loop.call_soon)
         self.started_at_s = self.now()
         self.commands_total = 0
         self.connections_total = 0

@@ -1,0 +1,137 @@
+"""Pulls that nobody awaits any more: they take no place, and what they were given goes to others."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import grpc
+import pytest
+from grpc import aio
+
+from fila.v1 import messages_pb2, service_pb2
+from fila_server import commands
+from fila_server.broker import Broker
+from fila_server.rpc.service import SERVICE
+from tests.edge.fake_engine import FakeEngine, ok
+
+OUTSTANDING_CALLS_MAX = 100  # of the fixture `broker`
+
+
+async def _turns(count: int = 5) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def _leased(*lease_ids: int) -> bytes:
+    """A LeaseResponse with one message a lease."""
+    response = service_pb2.LeaseResponse()
+    for lease_id in lease_ids:
+        response.messages.add(payload=b"p", metadata=messages_pb2.MessageMetadata(lease_id=lease_id))
+    return response.SerializeToString()
+
+
+def _given_back(engine: FakeEngine) -> list[int]:
+    return [
+        lease_id
+        for _, frame in engine.of(commands.CANCEL)
+        for lease_id in service_pb2.Settle.FromString(frame).lease_ids
+    ]
+
+
+async def _abandon(broker: Broker) -> None:
+    pull = asyncio.ensure_future(broker.lease(b"pull"))
+    await _turns(2)
+    pull.cancel()
+    await _turns(2)
+
+
+async def test_pulls_that_were_abandoned_leave_room_for_as_many_calls_as_before(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    for _ in range(2 * OUTSTANDING_CALLS_MAX):
+        await _abandon(broker)
+    engine.answers[commands.ENQUEUE] = ok(b"stored")
+
+    assert await broker.call(commands.ENQUEUE, b"") == b"stored"
+    waiting = [broker.call(commands.ACK, b"") for _ in range(OUTSTANDING_CALLS_MAX)]
+    for token, _ in engine.of(commands.ACK):
+        engine.say(token, commands.REPLY, b"")
+    await asyncio.gather(*waiting)
+
+
+@pytest.mark.parametrize("how", ["cancelled", "deadline", "connection"])
+async def test_over_grpc_a_pull_that_is_abandoned_leaves_nothing_outstanding(
+    engine: FakeEngine, broker: Broker, channel: aio.Channel, how: str
+) -> None:
+    lease: Any = channel.unary_unary(f"/{SERVICE}/Lease")
+    call = lease(b"pull", timeout=0.1 if how == "deadline" else None)
+    asking = asyncio.ensure_future(call.code())
+    await engine.until(commands.LEASE)
+    if how == "cancelled":
+        call.cancel()
+    elif how == "connection":
+        await channel.close()
+    assert await asking in (grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED)
+
+    await engine.until(commands.CANCEL)
+
+    assert broker.outstanding_count == 0
+
+
+async def test_a_server_that_stops_does_not_wait_for_a_pull_that_was_abandoned(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    await _abandon(broker)
+
+    async with asyncio.timeout(1):
+        await broker.drain(30)
+
+
+async def test_an_answer_that_comes_after_its_pull_was_abandoned_is_given_back(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    await _abandon(broker)
+    [(token, _)] = engine.of(commands.LEASE)
+    engine.say(token, commands.REPLY, _leased(7, 8, 9))
+    await _turns()
+
+    assert _given_back(engine) == [9, 8, 7]  # the last first: each finds the place in front of the one before
+
+
+async def test_an_answer_that_comes_at_the_moment_its_pull_is_abandoned_is_given_back(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    pull = asyncio.ensure_future(broker.lease(b"pull"))
+    await _turns(2)
+    [(token, _)] = engine.of(commands.LEASE)
+    engine.say(token, commands.REPLY, _leased(7))
+    broker._on_wake()  # the future has its answer, and the task has not run yet
+    pull.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await pull
+
+    assert _given_back(engine) == [7]
+
+
+async def test_an_empty_answer_to_nobody_gives_nothing_back(engine: FakeEngine, broker: Broker) -> None:
+    await _abandon(broker)
+    [(token, _)] = engine.of(commands.LEASE)
+    engine.say(token, commands.REPLY, b"")
+    await _turns()
+
+    assert engine.of(commands.CANCEL) == [(token, b"")]
+
+
+async def test_what_a_pull_was_given_while_the_server_began_to_drain_is_given_back(
+    engine: FakeEngine, broker: Broker
+) -> None:
+    pull = asyncio.ensure_future(broker.lease(b"pull"))
+    await _turns(2)
+    await broker.drain(1)
+    [(token, _)] = engine.of(commands.LEASE)
+    engine.say(token, commands.REPLY, _leased(3))
+    await asyncio.wait([pull])
+    await _turns()
+
+    assert _given_back(engine) == [3]

@@ -1,0 +1,154 @@
+"""What impolite clients do, each a function that says when it is under way and goes on until it is killed.
+
+python -m tests.liveness.abuses NAME GRPC_ADDRESS REDIS_ADDRESS
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import grpc
+
+from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2, service_pb2_grpc
+from tests.redis.raw_client import command
+
+MIB = 1024 * 1024
+
+Abuse = Callable[["Victim"], None]
+ABUSES: dict[str, Abuse] = {}
+
+
+def abuse(begin: Abuse) -> Abuse:
+    ABUSES[begin.__name__] = begin
+    return begin
+
+
+class Victim:
+    """The server, as those who attack it see it."""
+
+    def __init__(self, grpc_address: str, redis_address: str) -> None:
+        self.grpc_address = grpc_address
+        host, _, port = redis_address.rpartition(":")
+        self.redis_address = (host, int(port))
+
+    def channel(self, **arguments: Any) -> grpc.Channel:
+        options = [
+            ("grpc.use_local_subchannel_pool", 1),
+            ("grpc.max_receive_message_length", -1),
+            ("grpc.max_send_message_length", -1),
+        ]
+        return grpc.insecure_channel(self.grpc_address, options=options, **arguments)
+
+    def service(self) -> Any:
+        return service_pb2_grpc.FilaServiceStub(self.channel())
+
+    def admin(self) -> Any:
+        return admin_pb2_grpc.FilaAdminStub(self.channel())
+
+    def redis(self) -> socket.socket:
+        return socket.create_connection(self.redis_address)
+
+    def create_queue(self, name: str, **config: Any) -> None:
+        self.admin().CreateQueue(
+            admin_pb2.CreateQueueRequest(name=name, config=admin_pb2.QueueConfig(**config))
+        )
+
+    def fill(self, queue: str, count: int, payload: bytes = b"x", **headers: str) -> None:
+        service, left = self.service(), count
+        most = max(1, min(10_000, 8 * MIB // (len(payload) + 64)))
+        while left > 0:
+            batch = service_pb2.EnqueueBatchRequest(queue=queue)
+            for i in range(min(left, most)):
+                batch.messages.add(payload=payload, headers={k: f"{v}{left - i}" for k, v in headers.items()})
+            service.EnqueueBatch(batch)
+            left -= most
+
+
+def under_way() -> None:
+    print("under way", flush=True)
+
+
+def for_ever(work: Callable[[], object], threads: int = 1) -> NoReturn:
+    """Do it again and again on so many threads, whatever it answers."""
+
+    def again() -> None:
+        while True:
+            try:
+                work()
+            except (grpc.RpcError, OSError):
+                time.sleep(0.01)
+
+    for _ in range(threads):
+        threading.Thread(target=again, daemon=True).start()
+    under_way()
+    while True:
+        time.sleep(60)
+
+
+def _pipeline(victim: Victim, commands: bytes, connections: int = 1) -> NoReturn:
+    """Write one piece after the other, while another thread reads the replies."""
+    socks = [victim.redis() for _ in range(connections)]
+    own = threading.local()
+
+    def read(sock: socket.socket) -> None:
+        while sock.recv(MIB):
+            pass
+
+    def write() -> None:
+        if not hasattr(own, "sock"):
+            own.sock = socks.pop()
+            threading.Thread(target=read, args=(own.sock,), daemon=True).start()
+        own.sock.sendall(commands)
+
+    for_ever(write, threads=connections)
+
+
+@abuse
+def redis_pings(victim: Victim) -> None:
+    _pipeline(victim, command("PING") * 20_000)
+
+
+@abuse
+def redis_unknown_commands(victim: Victim) -> None:
+    _pipeline(victim, command("NO-SUCH-COMMAND", "x") * 20_000)
+
+
+@abuse
+def redis_inline_commands(victim: Victim) -> None:
+    _pipeline(victim, b"PING\r\n" * 20_000)
+
+
+@abuse
+def redis_command_docs(victim: Victim) -> None:
+    _pipeline(victim, command("COMMAND", "DOCS") * 2_000)
+
+
+@abuse
+def redis_pings_of_many(victim: Victim) -> None:
+    _pipeline(victim, command("PING") * 20_000, connections=20)
+
+
+@abuse
+def abandoned_pulls(victim: Victim) -> None:
+    """A hundred that are cancelled, and a hundred whose reader leaves."""
+    victim.create_queue("empty")
+    service = victim.service()
+    pull = service_pb2.LeaseRequest(queue="empty", max_messages=1, wait_ms=300_000)
+    read = command("HMGET", "empty", "default", 1, 300)
+    for _ in range(100):
+        call, reader = service.Lease.future(pull), victim.redis()
+        reader.sendall(read)
+        time.sleep(0.003)
+        call.cancel()
+        reader.close()
+    under_way()
+    time.sleep(600)
+
+
+if __name__ == "__main__":
+    ABUSES[sys.argv[1]](Victim(*sys.argv[2:]))

@@ -1,0 +1,54 @@
+"""Whatever one client does, a polite one is served: beside each abuse, more than once a second.
+
+This fails on a hang. How much slower the probe may become, and how much memory an abuse may take, is measured in
+`make soak`: speed is never asserted on a machine that does other work as well.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.conftest import StartServer
+from tests.liveness.conftest import StartAbuse, StartProbe
+
+WATCHED_S = 3.0
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "redis_pings",
+        "redis_unknown_commands",
+        "redis_inline_commands",
+        "redis_command_docs",
+        "redis_pings_of_many",
+    ],
+)
+def test_a_polite_client_is_served_beside(
+    start_server: StartServer, start_probe: StartProbe, start_abuse: StartAbuse, name: str
+) -> None:
+    server = start_server()
+    probe = start_probe(server)
+    start_abuse(name, server)
+
+    served = probe.served_in(WATCHED_S)
+
+    assert served >= WATCHED_S, f"{served} messages in {WATCHED_S} s; {probe.failures[-3:]}"
+    assert server.process.poll() is None
+
+
+def test_pulls_that_were_abandoned_take_no_place_and_hold_up_no_stop(
+    start_server: StartServer, start_probe: StartProbe, start_abuse: StartAbuse
+) -> None:
+    server = start_server(FILA_SCHEDULER__OUTSTANDING_CALLS_MAX="50")
+    probe = start_probe(server)
+    start_abuse("abandoned_pulls", server)
+
+    served = probe.served_in(1.0)
+    probe.stop()
+
+    assert served >= 1, probe.failures[-3:]
+    assert server.stop() == 0
+    assert server.event("broker.drain_timed_out") is None
