@@ -191,24 +191,6 @@ async def test_the_duration_histogram_holds_every_call(stage):
 # --- letting others run -----------------------------------------------------------------------
 
 
-async def test_a_long_frame_lets_the_loop_run_between_its_slices():
-    slices = 0
-
-    async def sleep(seconds: float) -> None:
-        nonlocal slices
-        slices += 1
-        await asyncio.sleep(seconds)
-
-    stage = HookStage(now_ns=SteppingClock(step_ns=500_000), seed=1, sleep=sleep)
-    stage.set_queue("orders", BY_TENANT)
-    messages = frame(*(f"t{i}" for i in range(2000)))
-
-    await stage.route(messages)
-
-    assert len(messages.routings) == 2000
-    assert slices >= 10
-
-
 def test_a_crossing_ends_when_its_calls_have_taken_long():
     hook = compile_on_enqueue(
         "function on_enqueue(msg) for i = 1, 450 do local _ = i end return {} end",

@@ -150,5 +150,42 @@ def abandoned_pulls(victim: Victim) -> None:
     time.sleep(600)
 
 
+_SLOW_SCRIPT = """
+function on_enqueue(msg)
+  local sum = 0
+  for i = 1, 60000 do sum = sum + i end
+  return { fairness_key = "k" }
+end
+"""
+
+
+@abuse
+def slow_script(victim: Victim) -> None:
+    victim.create_queue("slow", on_enqueue_script=_SLOW_SCRIPT)
+    batch = service_pb2.EnqueueBatchRequest(queue="slow")
+    for _ in range(200):
+        batch.messages.add(payload=b"x")
+    service = victim.service()
+    for_ever(lambda: service.EnqueueBatch(batch), threads=50)
+
+
+@abuse
+def slow_scripts_of_many_queues(victim: Victim) -> None:
+    services = []
+    for number in range(20):
+        victim.create_queue(f"slow-{number}", on_enqueue_script=_SLOW_SCRIPT)
+        batch = service_pb2.EnqueueBatchRequest(queue=f"slow-{number}")
+        for _ in range(200):
+            batch.messages.add(payload=b"x")
+        services.append((victim.service(), batch))
+
+    def enqueue() -> None:
+        services.append(services.pop(0))
+        service, batch = services[-1]
+        service.EnqueueBatch(batch)
+
+    for_ever(enqueue, threads=40)
+
+
 if __name__ == "__main__":
     ABUSES[sys.argv[1]](Victim(*sys.argv[2:]))

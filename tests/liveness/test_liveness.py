@@ -24,6 +24,8 @@ pytestmark = pytest.mark.e2e
         "redis_inline_commands",
         "redis_command_docs",
         "redis_pings_of_many",
+        "slow_script",
+        "slow_scripts_of_many_queues",
     ],
 )
 def test_a_polite_client_is_served_beside(

@@ -3,6 +3,7 @@
     stage.py        all queues' scripts; what the broker talks to
       on_enqueue.py   many messages, one crossing into Lua, one Routing each
       on_failure.py   one failed message, one decision
+      slices.py       when a queue's script may run
       breaker.py      stops asking a script that keeps failing
         sandbox.py      one Lua runtime a script, and its limits
           *.lua           the side of the fence the script lives on; meter.lua first

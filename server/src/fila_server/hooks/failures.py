@@ -17,9 +17,12 @@ import structlog
 
 from fila_server import seam_frames
 from fila_server.hooks.on_failure import DeadLetter, FailedMessage, Retry
-from fila_server.hooks.stage import SLICE_NS, HookStage
+from fila_server.hooks.stage import HookStage
 
 log = structlog.get_logger("fila_server.hooks")
+
+SLICE_NS = 2_500_000
+"""After this long in one turn of the loop the desk lets the other work run."""
 
 _BY_POLICY: bytes = seam_frames.Decision(action=seam_frames.BY_POLICY).SerializeToString()
 _DEAD_LETTER: bytes = seam_frames.Decision(action=seam_frames.DEAD_LETTER).SerializeToString()

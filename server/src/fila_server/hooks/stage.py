@@ -7,8 +7,8 @@
                              ▼
     core ──failed message──► decide_failure ──► Retry | DeadLetter | None: the policy decides
 
-It runs on the I/O loop's thread and lets others run after 5 ms. A script never fails an
-enqueue; only a stage whose waiting room is full refuses one.
+It runs on the I/O loop's thread and lets others run after 5 ms, however many frames wait (slices.py).
+A script never fails an enqueue; only a stage whose waiting room is full refuses one.
 """
 
 from __future__ import annotations
@@ -32,11 +32,7 @@ from fila_server.hooks.sandbox import (
     ScriptRefused,
     new_runtime_config,
 )
-
-SLICE_NS = 2_500_000
-"""After this long the stage lets the other work of the loop run. One crossing more may start just before, and
-that ends after `HookLimits.pause_after_ns`: together they stay below the promised 5 ms, unless a single call
-takes longer, which its own limit allows."""
+from fila_server.hooks.slices import Slices
 
 HELD_MESSAGES_MAX = 10_000
 HELD_BYTES_MAX = 64 * 1024 * 1024
@@ -117,6 +113,7 @@ class HookStage:
         self._holding: set[bytes] = set()
         self._held_count = 0
         self._held_bytes = 0
+        self._slices = Slices()
         self._is_closing = False
         self._retry_held = asyncio.Event()
 
@@ -259,18 +256,19 @@ class HookStage:
     async def _route_some(self, parsed: ParsedFrame, indices: Sequence[int]) -> list[int]:
         held: list[int] = []
         at = 0
-        slice_ends_ns = self._now_ns() + SLICE_NS
         while at < len(indices):
             queue = parsed.queue(indices[at])
-            entry = self._on_enqueue.get(queue)
-            if entry is None:
+            if queue not in self._on_enqueue:
                 at += 1
                 continue
-            at += self._route_crossing(entry, queue, parsed, indices, at, held)
-            # One more crossing may take up to a call's own limit, so this cannot be exact.
-            if self._now_ns() > slice_ends_ns:
-                await self._sleep(0)
-                slice_ends_ns = self._now_ns() + SLICE_NS
+            await self._slices.may_begin(queue)
+            began_ns = self._now_ns()
+            try:
+                # Looked up again: its script may have been taken away while it waited.
+                entry = self._on_enqueue.get(queue)
+                at += self._route_crossing(entry, queue, parsed, indices, at, held) if entry else 1
+            finally:
+                self._slices.ended(self._now_ns() - began_ns)
         return held
 
     def _route_crossing(
