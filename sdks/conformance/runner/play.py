@@ -15,6 +15,7 @@ from typing import Any
 from .broker import Broker
 from .drivers import Driver
 from .expectations import differences
+from .meddler import Fault, Meddler
 from .proxy import Proxy
 from .scenarios import Scenario, Step
 from .values import for_driver, from_driver, resolve
@@ -53,6 +54,8 @@ class Play:
     driver: Driver
     broker: Broker
     proxy: Proxy
+    address: str
+    """Where clients connect to: the broker, or what stands in front of it."""
     known: dict[str, Any] = field(default_factory=dict)
     clients: set[str] = field(default_factory=set)
     under_way: dict[str, tuple[int, asyncio.Future[dict[str, Any]], Step]] = field(default_factory=dict)
@@ -61,7 +64,7 @@ class Play:
     def __post_init__(self) -> None:
         slug = re.sub(r"[^a-z0-9]+", "-", self.scenario.name.lower())[:60].strip("-")
         self.known |= {
-            "broker": self.broker.address,
+            "broker": self.address,
             "proxy": self.proxy.address,
             **{name: f"{self.prefix}-{slug}-{name}" for name in ("q", "q2", "q3")},
             "dlq": f"{self.prefix}-{slug}-q.dlq",
@@ -245,6 +248,8 @@ class Stage:
     driver: Driver
     shared: Broker
     folder: Path
+    fault: Fault | None = None
+    """Planted between driver and broker."""
 
     async def play(self, scenario: Scenario) -> str | None:
         """Return what went wrong, or None."""
@@ -253,15 +258,21 @@ class Stage:
         if own is not None:
             broker = Broker(self.folder / f"own-{next(_PLAYED)}", own)
             await broker.start()
-        proxy = Proxy(broker.address)
+        meddler = None if self.fault is None else Meddler(broker.address, self.fault)
+        if meddler is not None:
+            await meddler.start()
+        address = broker.address if meddler is None else meddler.address
+        proxy = Proxy(address)
         await proxy.start()
         try:
-            await Play(scenario, self.driver, broker, proxy).run()
+            await Play(scenario, self.driver, broker, proxy, address).run()
         except Exception as failed:  # noqa: BLE001 - whatever it is, it belongs to this scenario alone
             return f"{type(failed).__name__}: {failed}"
         else:
             return None
         finally:
             await proxy.stop()
+            if meddler is not None:
+                await meddler.stop()
             if own is not None:
                 await broker.kill()

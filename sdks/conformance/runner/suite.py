@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from runner.broker import Broker
 from runner.drivers import Driver, Language, languages
+from runner.meddler import Fault
 from runner.play import Stage
 from runner.scenarios import Scenario, load
 
@@ -29,6 +31,7 @@ LANGUAGES = [
 ]
 
 Outcomes = dict[str, str | None]
+ENDS_BY_ITSELF = "the driver ends by itself"
 
 
 def scenarios_of(language: Language) -> list[Scenario]:
@@ -36,29 +39,39 @@ def scenarios_of(language: Language) -> list[Scenario]:
     return [scenario for scenario in SCENARIOS if not scenario.needs & language.lacks]
 
 
-async def play_all(language: Language, scenarios: list[Scenario], folder: Path) -> Outcomes:
-    """Return what went wrong in each scenario; None where nothing did."""
+@dataclass(frozen=True)
+class Part:
+    """Scenarios to play with one fault planted, or with none."""
+
+    scenarios: list[Scenario]
+    fault: Fault | None = None
+
+
+async def play_all(language: Language, parts: list[Part], folder: Path) -> list[Outcomes]:
+    """Return, part by part, what went wrong in each scenario; None where nothing did."""
     driver = await Driver.start(language, REPOSITORY, folder / "driver.log")
     shared = Broker(folder / "shared", {})
     await shared.start()
-    stage = Stage(driver, shared, folder)
     places = asyncio.Semaphore(AT_ONCE)
-    outcomes: Outcomes = {}
+    outcomes: list[Outcomes] = [{} for _ in parts]
 
-    async def one(scenario: Scenario) -> None:
+    async def one(number: int, scenario: Scenario) -> None:
         async with places:
-            outcomes[scenario.name] = await stage.play(scenario)
+            stage = Stage(driver, shared, folder, parts[number].fault)
+            outcomes[number][scenario.name] = await stage.play(scenario)
 
     try:
-        await asyncio.gather(*(one(scenario) for scenario in scenarios))
+        await asyncio.gather(
+            *(one(number, scenario) for number, part in enumerate(parts) for scenario in part.scenarios)
+        )
         exit_code = await driver.stop()
-        outcomes["the driver ends by itself"] = None if exit_code == 0 else f"exit code {exit_code}"
+        outcomes[0][ENDS_BY_ITSELF] = None if exit_code == 0 else f"exit code {exit_code}"
     finally:
         await shared.kill()
     return outcomes
 
 
-def play(language: Language, folder: Path) -> Outcomes:
-    """Play what was chosen through a language's driver, which has been built."""
+def play(language: Language, parts: list[Part], folder: Path) -> list[Outcomes]:
+    """Play scenarios through a language's driver, which has been built."""
     command = tuple(sys.executable if word == "python" else word for word in language.command)
-    return asyncio.run(play_all(Language(language.name, (), command), scenarios_of(language), folder))
+    return asyncio.run(play_all(Language(language.name, (), command), parts, folder))
