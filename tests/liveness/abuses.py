@@ -5,6 +5,7 @@ python -m tests.liveness.abuses NAME GRPC_ADDRESS REDIS_ADDRESS
 
 from __future__ import annotations
 
+import itertools
 import socket
 import sys
 import threading
@@ -185,6 +186,68 @@ def slow_scripts_of_many_queues(victim: Victim) -> None:
         service.EnqueueBatch(batch)
 
     for_ever(enqueue, threads=40)
+
+
+@abuse
+def mask_paths_by_the_million(victim: Victim) -> None:
+    victim.create_queue("masked")
+    admin = victim.admin()
+    request = admin_pb2.UpdateQueueRequest(queue="masked", update_mask={"paths": ["max_depth"] * 1_000_000})
+    for_ever(lambda: admin.UpdateQueue(request), threads=2)
+
+
+@abuse
+def weights_by_the_million(victim: Victim) -> None:
+    admin = victim.admin()
+    request = admin_pb2.CreateQueueRequest(
+        name="w", config={"weights": {str(i): 1 for i in range(1_000_000)}}
+    )
+    for_ever(lambda: admin.CreateQueue(request), threads=4)
+
+
+@abuse
+def as_many_weights_as_are_allowed(victim: Victim) -> None:
+    victim.create_queue("weighed")
+    admin = victim.admin()
+    config = admin_pb2.QueueConfig(weights={f"the tenant number {i}": 1 for i in range(10_000)})
+    request = admin_pb2.UpdateQueueRequest(queue="weighed", config=config, update_mask={"paths": ["weights"]})
+    for_ever(lambda: admin.UpdateQueue(request), threads=20)
+
+
+@abuse
+def statistics_of_many_keys(victim: Victim) -> None:
+    victim.create_queue("keys", fairness_key_header="tenant")
+    victim.fill("keys", 100_000, tenant="t")
+    admin = victim.admin()
+    request = admin_pb2.GetStatsRequest(queue="keys", max_keys=10_000)
+    for_ever(lambda: admin.GetStats(request), threads=40)
+
+
+@abuse
+def queues_by_the_thousand(victim: Victim) -> None:
+    admin, number = victim.admin(), itertools.count()
+
+    def create() -> None:
+        calls = [
+            admin.CreateQueue.future(admin_pb2.CreateQueueRequest(name=f"made-{next(number)}"))
+            for _ in range(3000)
+        ]
+        for call in calls:
+            call.exception()
+
+    for_ever(create)
+
+
+@abuse
+def gzip_bombs(victim: Victim) -> None:
+    bomb = service_pb2.EnqueueRequest(queue="probe", payload=bytes(60 * MIB))
+    services = [victim.service() for _ in range(4)]
+
+    def explode() -> None:
+        services.append(services.pop(0))
+        services[-1].Enqueue(bomb, compression=grpc.Compression.Gzip)
+
+    for_ever(explode, threads=4)
 
 
 if __name__ == "__main__":

@@ -1674,7 +1674,8 @@ type GetStatsRequest struct {
 	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
 	// Count in this channel; empty counts distinct messages over all channels.
 	Channel string `protobuf:"bytes,2,opt,name=channel,proto3" json:"channel,omitempty"`
-	// Most fairness keys (largest backlog first) and buckets to list; 0 means 1,000.
+	// Most fairness keys (largest backlog first) and buckets to list; 0 means 1,000;
+	// at most 10,000.
 	MaxKeys       uint32 `protobuf:"varint,3,opt,name=max_keys,json=maxKeys,proto3" json:"max_keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

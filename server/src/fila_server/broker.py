@@ -38,6 +38,8 @@ from fila_server.stream import Stream
 log = structlog.get_logger("fila_server.broker")
 
 OUTSTANDING_CALLS_MAX = 20_000
+OPENING_BYTES_MAX = 64 * 1024
+"""Of a request that is kept for as long as its pull or stream lasts; such a one names a queue and little more."""
 LOG_THREADS = 2
 """Pieces of ReadLog calls that are read at a time: reading old messages is not to crowd out new ones."""
 REPOST_DELAY_S = 0.002
@@ -245,6 +247,7 @@ class Broker:
 
     async def lease(self, frame: bytes) -> bytes:
         """A pull. It may wait in the core, so a caller that goes away is taken back out."""
+        _check_opening(frame)
         token, waiter = self._submit(commands.LEASE, frame)
         self._pulls.add(token)
         try:
@@ -270,6 +273,7 @@ class Broker:
 
     async def open_stream(self, kind: int, frame: bytes) -> Stream:
         """Open a consumer; returns when the core has accepted it."""
+        _check_opening(frame)
         token, waiter = self._submit(kind, frame)
         # Registered before the answer is awaited: the first delivery may be in the same drain().
         stream = self._streams[token] = Stream(self, token)
@@ -405,6 +409,11 @@ class Broker:
             log.error("event.unhandled", number=number)
             return
         self._on_event(number, payload)
+
+
+def _check_opening(frame: bytes) -> None:
+    if len(frame) > OPENING_BYTES_MAX:
+        raise errors.LimitExceeded("request", f"must be at most {OPENING_BYTES_MAX} bytes, got {len(frame)}")
 
 
 def shutting_down() -> errors.Unavailable:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 
 from fila.v1 import admin_pb2
 from fila_server import commands, errors
+from fila_server.gate import Gate
 
 ConfigListener = Callable[[str, "admin_pb2.QueueConfig | None"], None]
 """Gets (queue, config) after each change, config None when the queue is gone."""
@@ -21,6 +22,9 @@ ValueListener = Callable[[str, str], None]
 """Gets (config key, value) after each change, an empty value when the key is gone."""
 
 DLQ_SUFFIX = ".dlq"
+
+CHANGES_AT_ONCE = 8
+"""Each is up to four commands to the core, and enough are under way to share a sync."""
 
 
 class QueueMirror:
@@ -42,6 +46,7 @@ class QueueMirror:
         self._listeners: list[ConfigListener] = []
         self._value_listeners: list[ValueListener] = []
         self._changes: set[asyncio.Task[bytes]] = set()
+        self._gate = Gate("changes of queues, channels and config", at_once=CHANGES_AT_ONCE)
         self.queue_configs: dict[str, admin_pb2.QueueConfig] = {}
         self.runtime_config: dict[str, str] = {}
         self.update_lock = asyncio.Lock()
@@ -72,13 +77,17 @@ class QueueMirror:
             self._take_value(entry.key, entry.value)
 
     async def call(self, kind: int, frame: bytes) -> bytes:
-        """Send one admin command; on success the copy is current before this returns."""
+        """Send one admin command; on success the copy is current before this returns.
+
+        Raises errors.Overloaded when too many wait already.
+        """
         # A caller may hang up between the core's answer and the refresh. The core has
         # changed all the same, so the copy must follow without the caller.
-        change = asyncio.ensure_future(self._apply(kind, frame))
-        self._changes.add(change)
-        change.add_done_callback(self._forget_change)
-        return await asyncio.shield(change)
+        async with self._gate:
+            change = asyncio.ensure_future(self._apply(kind, frame))
+            self._changes.add(change)
+            change.add_done_callback(self._forget_change)
+            return await asyncio.shield(change)
 
     def _forget_change(self, change: asyncio.Task[bytes]) -> None:
         self._changes.discard(change)

@@ -139,7 +139,7 @@ def list_(session: Session) -> None:
 @click.option(
     "--keys",
     "max_keys",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=1, max=10_000),
     default=1000,
     metavar="N",
     show_default=True,

@@ -18,10 +18,12 @@ from fila.v1 import admin_pb2 as pb
 from fila_server import commands, errors
 from fila_server import queue_rules as rules
 from fila_server.broker import Broker
+from fila_server.gate import Gate
 from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.packed import KeyLimits
 from fila_server.redrive import Redrive
 from fila_server.rpc.admin_rules import AdminRules
+from fila_server.rpc.admission import COUNTED_FROM_BYTES, Admission
 from fila_server.rpc.service import Context
 from fila_server.rpc.status import abort
 from fila_server.rpc.wire_fault import explain
@@ -30,11 +32,20 @@ from fila_server.settings import Limits
 SERVICE = "fila.v1.FilaAdmin"
 
 Check = Callable[[Any], None]
+Call = Callable[[bytes], Awaitable[bytes]]
+
+LARGE_REST_S = 0.05
+"""After a request of many entries, before the next one is looked at: such a one takes about as long."""
 
 
 def handlers(broker: Broker, limits: Limits) -> grpc.GenericRpcHandler:
     """Every method of the service, registered on raw bytes."""
     check = AdminRules(limits)
+    admission = Admission(limits)
+
+    def answering(method: str, call: Call) -> grpc.RpcMethodHandler[Any, Any]:
+        return grpc.unary_unary_rpc_method_handler(_answering(method, admission, call))
+
     plain: dict[str, tuple[int, type[Message], Check]] = {
         "GetQueue": (commands.GET_QUEUE, pb.GetQueueRequest, check.queue),
         "DeleteQueue": (commands.DELETE_QUEUE, pb.DeleteQueueRequest, check.changed_queue),
@@ -52,16 +63,16 @@ def handlers(broker: Broker, limits: Limits) -> grpc.GenericRpcHandler:
     }
     queues = _Queues(broker, limits, check)
     methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-        name: grpc.unary_unary_rpc_method_handler(_plain(broker, kind, request_type, row_check))
+        name: answering(name, _plain(broker, kind, request_type, row_check))
         for name, (kind, request_type, row_check) in plain.items()
     }
-    methods["CreateQueue"] = grpc.unary_unary_rpc_method_handler(_answering(queues.create))
-    methods["UpdateQueue"] = grpc.unary_unary_rpc_method_handler(_answering(queues.update))
-    methods["ListQueues"] = grpc.unary_unary_rpc_method_handler(_answering(queues.list_queues))
-    methods["ListChannels"] = grpc.unary_unary_rpc_method_handler(_answering(queues.list_channels))
-    methods["GetStats"] = grpc.unary_unary_rpc_method_handler(_answering(queues.stats))
-    methods["Redrive"] = grpc.unary_unary_rpc_method_handler(_answering(queues.redrive))
-    methods["ReadLog"] = grpc.unary_stream_rpc_method_handler(_reading_log(broker, check))
+    methods["CreateQueue"] = answering("CreateQueue", queues.create)
+    methods["UpdateQueue"] = answering("UpdateQueue", queues.update)
+    methods["ListQueues"] = answering("ListQueues", queues.list_queues)
+    methods["ListChannels"] = answering("ListChannels", queues.list_channels)
+    methods["GetStats"] = answering("GetStats", queues.stats)
+    methods["Redrive"] = answering("Redrive", queues.redrive)
+    methods["ReadLog"] = grpc.unary_stream_rpc_method_handler(_reading_log(broker, admission, check))
     return grpc.method_handlers_generic_handler(SERVICE, methods)
 
 
@@ -72,6 +83,7 @@ class _Queues:
         self._broker = broker
         self._limits = limits
         self._check = check
+        self._looks = Gate("GetStats calls", at_once=1)
 
     async def create(self, frame: bytes) -> bytes:
         request = parse(pb.CreateQueueRequest, frame)
@@ -83,7 +95,7 @@ class _Queues:
 
     async def update(self, frame: bytes) -> bytes:
         request = parse(pb.UpdateQueueRequest, frame)
-        self._check.changed_queue(request)
+        self._check.update(request)
         # Two updates that each read, merge and write must not undo one another.
         async with self._broker.mirror.update_lock:
             current = self._broker.queue_configs.get(request.queue)
@@ -112,7 +124,8 @@ class _Queues:
     async def stats(self, frame: bytes) -> bytes:
         request = parse(pb.GetStatsRequest, frame)
         self._check.stats(request)
-        reply = await self._broker.call(commands.GET_STATS, frame)
+        async with self._looks:
+            reply = await self._broker.call(commands.GET_STATS, frame)
         scripts = self._broker.hooks.status(request.queue)
         return with_hooks(reply, scripts) if scripts else reply
 
@@ -156,29 +169,38 @@ def parse(request_type: type[Any], frame: bytes) -> Any:
         raise explain(frame, request_type.DESCRIPTOR) from None
 
 
-def _plain(
-    broker: Broker, kind: int, request_type: type[Message], check: Check
-) -> Callable[[bytes, Context], Awaitable[bytes]]:
+def _plain(broker: Broker, kind: int, request_type: type[Message], check: Check) -> Call:
     async def call(frame: bytes) -> bytes:
         check(parse(request_type, frame))
         return await broker.call(kind, frame)
 
-    return _answering(call)
+    return call
 
 
-def _answering(call: Callable[[bytes], Awaitable[bytes]]) -> Callable[[bytes, Context], Awaitable[bytes]]:
+def _answering(method: str, admission: Admission, call: Call) -> Callable[[bytes, Context], Awaitable[bytes]]:
+    large = Gate(f"{method} calls of many entries", at_once=1, rest_s=LARGE_REST_S)
+
     async def handle(frame: bytes, context: Context) -> bytes:
         try:
+            admission.check_bytes(method, frame)
+            if len(frame) > COUNTED_FROM_BYTES:
+                async with large:
+                    admission.check_parts(frame)
+                    return await call(frame)
             return await call(frame)
         except Exception as error:
+            frame = b""  # see abort()
             await abort(context, error)
 
     return handle
 
 
-def _reading_log(broker: Broker, check: AdminRules) -> Callable[[bytes, Context], AsyncIterator[bytes]]:
+def _reading_log(
+    broker: Broker, admission: Admission, check: AdminRules
+) -> Callable[[bytes, Context], AsyncIterator[bytes]]:
     async def handle(frame: bytes, context: Context) -> AsyncIterator[bytes]:
         try:
+            admission.check_bytes("ReadLog", frame)
             check.read_log(parse(pb.ReadLogRequest, frame))
             async for piece in broker.read_log(frame):
                 yield piece

@@ -15,7 +15,9 @@ from fila_server.settings import Limits
 
 READ_LOG_BATCH_MAX = 10_000
 PEEK_MESSAGES_MAX = 1_000
-STATS_KEYS_MAX = 100_000
+STATS_KEYS_MAX = 10_000
+MASK_PATHS_MAX = 64
+"""A QueueConfig has half as many fields, those of its parts included."""
 
 _NANOS_MAX = 999_999_999
 _SECONDS_MAX = 253_402_300_799
@@ -39,6 +41,13 @@ class AdminRules:
         self.queue(request)
         if request.queue.startswith(rules.RESERVED_PREFIX):
             raise Invalid("queue", "is the broker's own and is not changed from outside")
+
+    def update(self, request: pb.UpdateQueueRequest) -> None:
+        """A queue that is about to be changed, and which of its settings."""
+        self.changed_queue(request)
+        paths = len(request.update_mask.paths)
+        if paths > MASK_PATHS_MAX:
+            raise LimitExceeded("update_mask", f"must name at most {MASK_PATHS_MAX} fields, got {paths}")
 
     def view(self, request: Any) -> None:
         """A queue and, where they are given, a channel and a fairness key."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Sequence
 
+import grpc
 from grpc import aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
@@ -106,6 +107,8 @@ def _options(config: Config) -> Sequence[tuple[str, int]]:
         ("grpc.so_reuseport", 0),
         ("grpc.max_receive_message_length", largest),
         ("grpc.max_send_message_length", -1),
+        # Only as they are: 61 kB of gzip would become 60 MB before any bound of ours sees them.
+        ("grpc.compression_enabled_algorithms_bitset", 1 << grpc.Compression.NoCompression.value),
         ("grpc.max_concurrent_streams", STREAMS_PER_CONNECTION_MAX),
         ("grpc.keepalive_time_ms", KEEPALIVE_MS),
         ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),

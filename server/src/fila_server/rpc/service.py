@@ -65,6 +65,7 @@ def unary_handler(broker: Broker, kind: int) -> UnaryHandler:
         try:
             return await call(kind, request)
         except Exception as error:
+            request = b""  # see abort()
             await abort(context, error)
 
     return handle
@@ -81,6 +82,7 @@ def enqueue_handler(broker: Broker, headers_max: int) -> UnaryHandler:
                 request = with_trace_context(request, metadata, headers_max)
             return await call(commands.ENQUEUE, request)
         except Exception as error:
+            request = b""  # see abort()
             await abort(context, error)
 
     return handle

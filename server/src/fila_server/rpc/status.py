@@ -38,8 +38,14 @@ def status_of(error: errors.FilaServerError) -> status_pb2.Status:
 
 
 async def abort(context: grpc.aio.ServicerContext[Any, Any], error: Exception) -> NoReturn:
-    """End the call with what `error` means; an error that is not ours is logged and hidden."""
+    """End the call with what `error` means; an error that is not ours is logged and hidden.
+
+    grpc.aio keeps what `context.abort` raises on the context, a cycle that stands until the collector
+    comes by, and it comes by seldom. So nothing large may hang on it: not the frames `error` came
+    through, and not the caller's own request, which the caller lets go of first.
+    """
     refusal = hidden(error)
+    error.__traceback__ = None
     status = status_of(refusal)
     await context.abort(
         CODE_BY_STATUS[refusal.status], status.message, ((DETAILS_KEY, status.SerializeToString()),)

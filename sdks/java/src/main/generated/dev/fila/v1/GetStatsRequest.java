@@ -152,7 +152,8 @@ private static final long serialVersionUID = 0L;
   private int maxKeys_ = 0;
   /**
    * <pre>
-   * Most fairness keys (largest backlog first) and buckets to list; 0 means 1,000.
+   * Most fairness keys (largest backlog first) and buckets to list; 0 means 1,000;
+   * at most 10,000.
    * </pre>
    *
    * <code>uint32 max_keys = 3 [json_name = "maxKeys"];</code>
@@ -697,7 +698,8 @@ private static final long serialVersionUID = 0L;
     private int maxKeys_ ;
     /**
      * <pre>
-     * Most fairness keys (largest backlog first) and buckets to list; 0 means 1,000.
+     * Most fairness keys (largest backlog first) and buckets to list; 0 means 1,000;
+     * at most 10,000.
      * </pre>
      *
      * <code>uint32 max_keys = 3 [json_name = "maxKeys"];</code>
@@ -709,7 +711,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most fairness keys (largest backlog first) and buckets to list; 0 means 1,000.
+     * Most fairness keys (largest backlog first) and buckets to list; 0 means 1,000;
+     * at most 10,000.
      * </pre>
      *
      * <code>uint32 max_keys = 3 [json_name = "maxKeys"];</code>
@@ -725,7 +728,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most fairness keys (largest backlog first) and buckets to list; 0 means 1,000.
+     * Most fairness keys (largest backlog first) and buckets to list; 0 means 1,000;
+     * at most 10,000.
      * </pre>
      *
      * <code>uint32 max_keys = 3 [json_name = "maxKeys"];</code>

@@ -52,7 +52,8 @@ public interface GetStatsRequestOrBuilder extends
 
   /**
    * <pre>
-   * Most fairness keys (largest backlog first) and buckets to list; 0 means 1,000.
+   * Most fairness keys (largest backlog first) and buckets to list; 0 means 1,000;
+   * at most 10,000.
    * </pre>
    *
    * <code>uint32 max_keys = 3 [json_name = "maxKeys"];</code>

@@ -1,0 +1,92 @@
+"""How large an admin request may be, seen before it is parsed.
+
+gRPC lets messages of the largest batch in for every method, and protobuf parses on the loop's thread: a
+million entries take seconds, in which nobody else is served. The bytes are bounded first, then, where
+they could hold very many parts, the parts are counted up to a bound, and only then is anything parsed.
+"""
+
+from __future__ import annotations
+
+from fila_server.errors import LimitExceeded
+from fila_server.queue_rules import CHANNELS_MAX, WEIGHTS_MAX
+from fila_server.settings import KIB, MIB, Limits
+
+PLAIN_BYTES_MAX = 64 * KIB
+"""Of a request that names a queue, a channel and a key, and little more."""
+
+COUNTED_FROM_BYTES = 64 * KIB
+"""Of requests that have parts; fewer bytes hold at most some ten thousand of them."""
+
+PARTS_MAX = WEIGHTS_MAX + CHANNELS_MAX + 1_000
+"""Of a queue's settings: every weight, every channel, and everything else."""
+
+_CONFIG_FIELD, _LEN, _FIXED64, _FIXED32 = 2, 2, 1, 5
+
+
+class Admission:
+    """The bounds, from the limits of the settings."""
+
+    def __init__(self, limits: Limits) -> None:
+        # Twice what is allowed, so that a value a little too long is refused by name.
+        value_bytes = 2 * (limits.config_key_bytes_max + limits.config_value_bytes_max)
+        self._bytes_max_by_method = {
+            "CreateQueue": MIB + 4 * limits.script_bytes_max,
+            "UpdateQueue": MIB + 4 * limits.script_bytes_max,
+            "SetConfig": PLAIN_BYTES_MAX + value_bytes,
+        }
+
+    def check_bytes(self, method: str, frame: bytes) -> None:
+        """Raise LimitExceeded when the request is longer than any that is right."""
+        bytes_max = self._bytes_max_by_method.get(method, PLAIN_BYTES_MAX)
+        if len(frame) > bytes_max:
+            raise LimitExceeded(
+                "request", f"must be at most {bytes_max} bytes for {method}, got {len(frame)}"
+            )
+
+    def check_parts(self, frame: bytes) -> None:
+        """Raise LimitExceeded when the request has more entries than any that is right."""
+        if _has_more_parts_than(PARTS_MAX, frame):
+            raise LimitExceeded("request", f"must have at most {PARTS_MAX} entries of all kinds together")
+
+
+def _has_more_parts_than(most: int, frame: bytes) -> bool:
+    """Count fields, and those of each nested message but texts; broken bytes end the count and fail the parse."""
+    left = most
+    frames = [(frame, True)]
+    try:
+        while frames:
+            piece, is_outermost = frames.pop()
+            at = 0
+            while at < len(piece):
+                left -= 1
+                if left < 0:
+                    return True
+                tag, at = _varint(piece, at)
+                wire_type = tag & 7
+                if wire_type == _LEN:
+                    length, at = _varint(piece, at)
+                    if is_outermost and tag >> 3 >= _CONFIG_FIELD:
+                        frames.append((piece[at : at + length], False))
+                    at += length
+                elif wire_type == _FIXED64:
+                    at += 8
+                elif wire_type == _FIXED32:
+                    at += 4
+                else:
+                    _, at = _varint(piece, at)
+    except IndexError:
+        return False
+    return False
+
+
+def _varint(piece: bytes, at: int) -> tuple[int, int]:
+    byte = piece[at]
+    if byte < 0x80:
+        return byte, at + 1
+    value, shift = byte & 0x7F, 7
+    while byte >= 0x80 and shift < 70:
+        at += 1
+        byte = piece[at]
+        value |= (byte & 0x7F) << shift
+        shift += 7
+    return value, at + 1
