@@ -22,8 +22,9 @@ FAIL\tgithub.com/fila-mq/fila/bench/load\t0.10s
 
 
 def count(log: str, status: int) -> str:
-    command = [sys.executable, SCRIPT, str(status)]
-    return subprocess.run(command, input=log, capture_output=True, text=True, check=True).stdout.strip()
+    command = [sys.executable, str(SCRIPT), str(status)]
+    done = subprocess.run(command, input=log, capture_output=True, text=True, check=True)
+    return str(done.stdout.strip())
 
 
 def test_the_runners_of_all_languages_are_summed():

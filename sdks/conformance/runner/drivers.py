@@ -18,6 +18,15 @@ EXIT_S_MAX = 20.0
 
 
 @dataclass(frozen=True)
+class Program:
+    """How a program of docs/patterns is run in a language."""
+
+    fence: str
+    file: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Language:
     """How a language's driver is built and started; paths are relative to the repository."""
 
@@ -26,16 +35,22 @@ class Language:
     command: tuple[str, ...]
     lacks: frozenset[str] = frozenset()
     """What the language's way of calling does not have, such as a blocking call that can be cancelled."""
+    program: Program | None = None
 
 
 def languages(file: Path) -> list[Language]:
     """Return what drivers.yaml lists."""
     return [
         Language(
-            item["name"],
-            tuple(item.get("build", ())),
-            tuple(item["command"]),
-            frozenset(item.get("lacks", ())),
+            name=item["name"],
+            build=tuple(item.get("build", ())),
+            command=tuple(item["command"]),
+            lacks=frozenset(item.get("lacks", ())),
+            program=None
+            if "program" not in item
+            else Program(
+                item["program"]["fence"], item["program"]["file"], tuple(item["program"]["command"])
+            ),
         )
         for item in yaml.safe_load(file.read_text())
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import sys
 from dataclasses import dataclass
@@ -73,5 +74,10 @@ async def play_all(language: Language, parts: list[Part], folder: Path) -> list[
 
 def play(language: Language, parts: list[Part], folder: Path) -> list[Outcomes]:
     """Play scenarios through a language's driver, which has been built."""
-    command = tuple(sys.executable if word == "python" else word for word in language.command)
-    return asyncio.run(play_all(Language(language.name, (), command), parts, folder))
+    started = dataclasses.replace(language, command=interpreted(language.command))
+    return asyncio.run(play_all(started, parts, folder))
+
+
+def interpreted(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Replace `python` by the interpreter that runs the suite."""
+    return tuple(sys.executable if word == "python" else word for word in command)
