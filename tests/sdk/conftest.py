@@ -6,10 +6,12 @@ import asyncio
 import random
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
-from fila import Backoff, FilaClient
+from fila import Backoff, ConnectionEvent, FilaClient
 from tests.sdk.fake_broker import FakeBroker
 
 QUICK_BACKOFF = Backoff(base_s=0.001, cap_s=0.02, randomness=random.Random(1))
@@ -50,6 +52,39 @@ def broker_thread() -> Iterator[FakeBroker]:
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()
+
+
+async def fill(client: FilaClient, count: int) -> None:
+    """Enqueue b"0", b"1", ..."""
+    await client.enqueue_many("orders", [b"%d" % i for i in range(count)])
+
+
+def said(broker: FakeBroker, kind: str) -> list[Any]:
+    """What came over sessions, of one kind."""
+    return [getattr(frame, kind) for frame in broker.frames if frame.WhichOneof("request") == kind]
+
+
+def begun(broker: FakeBroker) -> set[int]:
+    """Leases that were declared begun."""
+    return {lease for frame in said(broker, "begun") for lease in frame.lease_ids}
+
+
+@dataclass
+class Watched:
+    """A client that resumes quickly, and what it told of its connection."""
+
+    client: FilaClient
+    events: list[ConnectionEvent]
+
+
+@pytest.fixture
+async def watched(broker: FakeBroker) -> AsyncIterator[Watched]:
+    """A client whose connection events are kept."""
+    events: list[ConnectionEvent] = []
+    async with FilaClient.connect(
+        broker.address, backoff=QUICK_BACKOFF, on_connection=events.append, name="worker-1"
+    ) as client:
+        yield Watched(client, events)
 
 
 async def until(holds: Callable[[], object]) -> None:

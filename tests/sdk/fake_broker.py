@@ -19,6 +19,7 @@ from google.protobuf import any_pb2, duration_pb2
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from fila.v1 import admin_pb2, admin_pb2_grpc, messages_pb2, service_pb2, service_pb2_grpc
+from tests.sdk.fake_session import FakeSession
 
 NOT_FOUND, INVALID, CONFLICT, EXHAUSTED = (
     code_pb2.NOT_FOUND,
@@ -53,6 +54,28 @@ class Queue:
     nacks: list[tuple[str, str, int | None]] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     deleted: bool = False
+    attempts: dict[str, int] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
+    came_back: set[str] = field(default_factory=set)
+    dead: list[tuple[str, str]] = field(default_factory=list)
+    returned: list[int] = field(default_factory=list)
+    """Leases that came back uncounted."""
+
+    def put_back(self, message: messages_pb2.Message) -> None:
+        """To its old place: behind what is in front of it, before the rest."""
+        message.metadata.lease_id = 0
+        self.came_back.add(message.id)
+        index = sum(self.places[other.id] < self.places[message.id] for other in self.ready)
+        self.ready.insert(index, message)
+        self.changed.set()
+
+    def put_last(self, message: messages_pb2.Message) -> None:
+        """A new place, behind all others."""
+        message.metadata.lease_id = 0
+        self.came_back.add(message.id)
+        self.places[message.id] = max(self.places.values(), default=0) + 1
+        self.ready.append(message)
+        self.changed.set()
 
 
 class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminServicer):
@@ -70,10 +93,22 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         self.answering = asyncio.Event()
         self.answering.set()
         self.sessions = 0
-        self.released: list[int] = []
+        self.acked: list[str] = []
+        self.old = False
+        """Whether it is older than begun, alive, window, revoked and resume."""
+        self.silent = False
+        """Whether it hears nothing: `alive` is not answered."""
+        self.grace_s = 5.0
+        self.renewal_ms: int | None = None
+        """What sessions get instead of what they asked for."""
+        self.tracked: dict[int, FakeSession] = {}
+        """Sessions that can be resumed, by consumer_id."""
+        self.frames: list[service_pb2.ConsumeSessionRequest] = []
+        """All that came over sessions but settlements."""
         self.port = 0
         self._numbers = itertools.count(1)
         self._lease_ids = itertools.count(100)
+        self._consumer_ids = itertools.count(1)
         self._server: grpc.aio.Server | None = None
         self._wires: set[asyncio.StreamWriter] = set()
 
@@ -146,8 +181,8 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         stored.metadata.fairness_key = message.headers.get("tenant", "default")
         stored.metadata.offset = len(queue.log) + 1
         queue.log.append(stored)
-        queue.ready.append(stored)
-        queue.changed.set()
+        queue.put_last(stored)
+        queue.came_back.discard(stored.id)
         result = service_pb2.EnqueueResult(message_id=stored.id, offset=stored.metadata.offset)
         if message.options.dedup_key:
             queue.dedup[message.options.dedup_key] = result
@@ -159,21 +194,31 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
             message = messages_pb2.Message()
             message.CopyFrom(queue.ready.popleft())
             message.metadata.lease_id = next(self._lease_ids)
+            message.metadata.redelivered = message.id in queue.came_back and not self.old
             message.timestamps.leased_at.FromSeconds(1_000_000)
             seconds = queue.config.visibility_timeout_ms // 1000
             message.timestamps.lease_expires_at.FromSeconds(1_000_000 + seconds)
             queue.leased[message.metadata.lease_id] = message
-            asyncio.get_running_loop().call_later(seconds, self.expire, queue, message.metadata.lease_id)
             delivered.append(message)
         return delivered
 
+    def expire_later(self, queue: Queue, messages: Iterable[messages_pb2.Message]) -> None:
+        """Of leases that no session keeps."""
+        for message in messages:
+            seconds = queue.config.visibility_timeout_ms / 1000
+            asyncio.get_running_loop().call_later(seconds, self.expire, queue, message.metadata.lease_id)
+
     def expire(self, queue: Queue, lease_id: int) -> None:
         if message := queue.leased.pop(lease_id, None):
-            message.metadata.attempt_count += 1
-            self.give_back(queue, message)
+            self.fail(queue, message)
+
+    def fail(self, queue: Queue, message: messages_pb2.Message) -> None:
+        message.metadata.attempt_count += 1
+        queue.attempts[message.id] = message.metadata.attempt_count
+        queue.put_last(message)
 
     def settle(
-        self, queue: Queue, lease_id: int, message_id: str = "", nack: tuple[str, int | None] | None = None
+        self, queue: Queue, lease_id: int, message_id: str = "", nack: service_pb2.SettleItem | None = None
     ) -> messages_pb2.ItemStatus:
         if not lease_id:
             lease_id = next((lease for lease, m in queue.leased.items() if m.id == message_id), 0)
@@ -185,17 +230,18 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
             else:
                 refusal = Refusal(CONFLICT, "LEASE_LOST", f"lease {lease_id} is over")
             return refusal.status()
-        if nack is not None:
-            queue.nacks.append((message.id, *nack))
-            message.metadata.attempt_count += 1
-            self.give_back(queue, message)
+        if nack is None:
+            self.acked.append(message.id)
+        elif nack.release:
+            queue.returned.append(lease_id)
+            queue.put_back(message)
+        elif nack.dead_letter:
+            queue.dead.append((message.id, nack.error))
+        else:
+            queue.nacks.append((message.id, nack.error, nack.delay_ms if nack.HasField("delay_ms") else None))
+            self.fail(queue, message)
         queue.changed.set()
         return messages_pb2.ItemStatus()
-
-    def give_back(self, queue: Queue, message: messages_pb2.Message) -> None:
-        message.metadata.lease_id = 0
-        queue.ready.append(message)
-        queue.changed.set()
 
     async def abort(self, context: Any, refusal: Refusal) -> None:
         details = [
@@ -254,24 +300,26 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
             queue.changed.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(queue.changed.wait(), request.wait_ms / 1000)
-        return service_pb2.LeaseResponse(messages=self.deliver(queue, request.max_messages or 1))
+        messages = self.deliver(queue, request.max_messages or 1)
+        self.expire_later(queue, messages)
+        return service_pb2.LeaseResponse(messages=messages)
 
     async def ConsumeSession(
         self, requests: AsyncIterator[service_pb2.ConsumeSessionRequest], context: Any
     ) -> AsyncIterator[service_pb2.ConsumeSessionResponse]:
         self.calls.append("ConsumeSession")
-        opened = (await anext(aiter(requests))).open
+        frames = aiter(requests)
+        first = await anext(frames)
+        self.frames.append(first)
         try:
-            queue = self.queue(opened.queue)
+            queue = self.queue(first.open.queue)
         except Refusal as refusal:
             await self.abort(context, refusal)
-        session = FakeSession(self, queue, opened.max_in_flight or 256)
+        session = FakeSession(self, queue, first.open, next(self._consumer_ids))
         self.sessions += 1
-        listener = asyncio.create_task(session.listen(requests))
+        listener = asyncio.create_task(session.listen(frames))
         try:
-            yield service_pb2.ConsumeSessionResponse(
-                opened=service_pb2.ConsumeSessionResponse.Opened(consumer_id=1)
-            )
+            yield session.opened()
             while True:
                 if queue.deleted:
                     text = f'queue "{queue.name}" was deleted'
@@ -282,9 +330,8 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
                     yield session.answers.popleft()
                 if session.over:
                     return
-                room = session.max_in_flight - sum(lease in queue.leased for lease in session.leases)
-                if delivered := self.deliver(queue, room):
-                    session.leases |= {m.metadata.lease_id for m in delivered}
+                if delivered := self.deliver(queue, session.room):
+                    session.took(delivered)
                     yield service_pb2.ConsumeSessionResponse(
                         delivery=service_pb2.ConsumeSessionResponse.Delivery(messages=delivered)
                     )
@@ -296,6 +343,7 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         finally:
             listener.cancel()
             self.sessions -= 1
+            session.stream_ended()
 
     async def AckBatch(
         self, request: service_pb2.AckBatchRequest, context: Any
@@ -317,11 +365,9 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
             queue = self.queue(name)
         except Refusal as refusal:
             await self.abort(context, refusal)
-        results = []
-        for item in items:
-            delay_ms = item.delay_ms if item.HasField("delay_ms") else None
-            verdict = (item.error, delay_ms) if nack else None
-            results.append(self.settle(queue, item.lease_id, item.message_id, verdict))
+        results = [
+            self.settle(queue, item.lease_id, item.message_id, item if nack else None) for item in items
+        ]
         return service_pb2.SettleBatchResponse(results=results)
 
     async def ExtendLease(
@@ -433,48 +479,6 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
                 if self.refusals and offset == 3:
                     await self.abort(context, self.refusals.popleft())
                 yield admin_pb2.ReadLogResponse(messages=[message], next_offset=offset + 1)
-
-
-class FakeSession:
-    """What one ConsumeSession has been told so far."""
-
-    def __init__(self, broker: FakeBroker, queue: Queue, max_in_flight: int) -> None:
-        self.broker = broker
-        self.queue = queue
-        self.max_in_flight = max_in_flight
-        self.leases: set[int] = set()
-        self.answers: deque[service_pb2.ConsumeSessionResponse] = deque()
-        self.answered = asyncio.Event()
-        self.over = False
-
-    async def listen(self, requests: AsyncIterator[service_pb2.ConsumeSessionRequest]) -> None:
-        async for request in requests:
-            kind = request.WhichOneof("request")
-            if kind in ("ack", "nack"):
-                settle = request.ack if kind == "ack" else request.nack
-                self.broker.settle_frames.append(len(settle.lease_ids))
-                await self.broker.answering.wait()
-                self.answers.append(self._settled(settle, nack=kind == "nack"))
-            elif kind == "close":
-                self._close(release=request.close.release)
-            self.answered.set()
-
-    def _settled(self, settle: service_pb2.Settle, *, nack: bool) -> service_pb2.ConsumeSessionResponse:
-        answer = service_pb2.ConsumeSessionResponse.Settled(sequence=settle.sequence)
-        delay_ms = settle.delay_ms if settle.HasField("delay_ms") else None
-        for lease_id in settle.lease_ids:
-            status = self.broker.settle(self.queue, lease_id, nack=(settle.error, delay_ms) if nack else None)
-            if status.code:
-                answer.failures.add(lease_id=lease_id, status=status)
-        return service_pb2.ConsumeSessionResponse(settled=answer)
-
-    def _close(self, *, release: bool) -> None:
-        self.over = True
-        for lease_id in sorted(self.leases) if release else ():
-            message = self.queue.leased.pop(lease_id, None)
-            if message is not None:
-                self.broker.released.append(lease_id)
-                self.broker.give_back(self.queue, message)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -115,10 +115,10 @@ async def test_what_is_never_settled_goes_back_when_its_lease_ends(
     orders.config.visibility_timeout_ms = 1000
     await fill(client, 3)
 
-    async for _ in client.consume("orders"):
+    async for _ in client.consume("orders", prefetch=3):
         break
     await asyncio.sleep(0.5)
-    assert len(orders.leased) == 3
+    assert len(orders.leased) == 1, "the others went back at once"
 
     await until(lambda: len(orders.ready) == 3)
 
@@ -230,16 +230,17 @@ async def test_a_consumer_gives_up_when_it_was_told_how_long_to_try(broker: Fake
 
 async def test_a_message_that_waited_past_its_lease_is_not_handed_out(broker: FakeBroker) -> None:
     clock = ManualClock()
+    broker.renewal_ms = 0  # the bare visibility timeout, 30 s
     orders = broker.queues["orders"]
     async with FilaClient.connect(broker.address, clock=clock) as client:
         await fill(client, 3)
         got = []
-        async for msg in client.consume("orders"):
+        async for msg in client.consume("orders", prefetch=3):
             got.append(msg.payload)
             msg.ack()
             if len(got) == 1:
                 await until(lambda: len(orders.leased) == 2)
-                clock.advance(31)  # the fake leases for 30 s; by now the others are somebody else's
+                clock.advance(31)  # by now the others are somebody else's
                 await client.enqueue("orders", b"fresh")
             else:
                 break

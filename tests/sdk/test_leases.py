@@ -28,14 +28,12 @@ def test_settling_an_old_delivery_keeps_the_new_one() -> None:
     assert memory.get("m") == 2
 
 
-def test_what_another_remembers_can_be_taken_over() -> None:
-    ended, kept = LeaseMemory(), LeaseMemory()
-    ended.remember("m", 1)
+def test_the_leases_of_a_consumer_that_is_over_can_be_taken_over() -> None:
+    kept = LeaseMemory()
 
-    kept.take_all(ended)
+    kept.remember_all([("m", 1), ("n", 2)])
 
-    assert kept.get("m") == 1
-    assert not ended
+    assert (kept.get("m"), kept.get("n")) == (1, 2)
 
 
 @given(

@@ -24,7 +24,7 @@ CONFORMANCE = Path(__file__).parents[2] / "sdks/conformance/prefetch.yaml"
 SCENARIOS = yaml.safe_load(CONFORMANCE.read_text())["scenarios"]
 
 
-def play(control: AdaptivePrefetch, step: dict[str, Any]) -> Decision | None:
+def play(control: AdaptivePrefetch, step: dict[str, Any]) -> Any:
     at, event, loop, count = step["at"], step["event"], step.get("loop"), step.get("count")
     match event:
         case "joined":

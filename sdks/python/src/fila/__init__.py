@@ -6,12 +6,13 @@
         await client.ack("orders", msg.id)
 
 Start reading at `client.py`. An enqueue goes through `producer.py` and `frames.py`; a delivery through
-`consumer.py` and `session.py`; an ack through `settle.py`; every call through `connection.py`; every
+`consumer.py`, `session.py` and `holding.py`; an ack through `settle.py`; every call through `connection.py`; every
 error is in `errors.py`; every setting in `options.py`.
 """
 
 from fila.admin import QueueSettings, RetentionSettings, RetrySettings
 from fila.client import FilaClient
+from fila.connection_events import ConnectionEvent
 from fila.consumer import Consumer
 from fila.errors import (
     AnswerLost,
@@ -55,6 +56,7 @@ __all__ = [
     "Clock",
     "ConfigKeyNotFound",
     "Conflict",
+    "ConnectionEvent",
     "Consumer",
     "DeadLetter",
     "DiskFloor",

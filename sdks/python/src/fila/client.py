@@ -11,26 +11,37 @@ import warnings
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, NamedTuple, Self, Unpack
 from weakref import WeakSet
 
 import grpc
 
 from fila.admin import AdminCalls
-from fila.arguments import make, require_text
+from fila.arguments import make, require_number, require_text
 from fila.connection import Connection
 from fila.consumer import Consumer
 from fila.errors import FilaError, SomeFailed
+from fila.holding import MessageT
+from fila.leases import LeaseMemory, LostLeases
 from fila.messages import LeasedMessage, Message, MessageId, NewMessage, encode_options
 from fila.methods import ENQUEUE, LEASE
-from fila.options import ClientOptions, OptionFields
+from fila.nack import Nack
+from fila.options import ClientOptions, OptionFields, check_prefetch
+from fila.prefetch import Prefetch
 from fila.producer import Producer
-from fila.session import MakeMessage, MessageT, Session
+from fila.session import MakeMessage, Session, SessionPlan
 from fila.settle import Settler
 from fila.v1.service_pb2 import EnqueueMessage, EnqueueRequest, LeaseRequest
 
 LEASE_GRACE_S = 10.0
 """How much longer than `wait_ms` a pull may go unanswered."""
+
+
+class Puller(NamedTuple):
+    """What was leased from one queue and channel without a session, and how it is settled."""
+
+    settler: Settler
+    memory: LeaseMemory
 
 
 class Connecting(Awaitable["FilaClient"]):
@@ -51,7 +62,7 @@ class Connecting(Awaitable["FilaClient"]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._client is not None:
-            await self._client.close()
+            await self._client.__aexit__(kind, error, trace)
 
 
 class FilaClient(AdminCalls):
@@ -69,7 +80,7 @@ class FilaClient(AdminCalls):
         self._connection = connection
         self._options = connection.options
         self._producer: Producer | None = None
-        self._pulled: dict[tuple[str, str], Settler] = {}
+        self._pulled: dict[tuple[str, str], Puller] = {}
         """What was leased by pulling, and what outlived its consumer, by queue and channel."""
         self._consuming: dict[tuple[str, str], list[Settler]] = {}
         self._sessions: set[Session[Any]] = set()
@@ -103,13 +114,20 @@ class FilaClient(AdminCalls):
         return Connecting(lambda: open_connection().__await__())
 
     async def close(self) -> None:
-        """Send what waits, settle what is under way, give back what consumers hold, and disconnect."""
+        """Send what waits, settle what is under way, give back what consumers hold, and disconnect.
+
+        What your program has in hand goes back uncounted. Where `async with` closes the client because of an error,
+        it keeps its lease instead: if nobody resumes the work, it failed.
+        """
+        await self._close(release=True)
+
+    async def _close(self, *, release: bool) -> None:
         if self._connection.closed:
             return
         if self._producer is not None:
             await self._producer.close()
         await asyncio.gather(*(settler.close() for settler in [*self._settlers]))
-        await asyncio.gather(*(session.close() for session in [*self._sessions]))
+        await asyncio.gather(*(session.close(release=release) for session in [*self._sessions]))
         await self._connection.close()
 
     def __del__(self) -> None:
@@ -131,7 +149,8 @@ class FilaClient(AdminCalls):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
+        # An error may be a message's doing: were it given back uncounted, it would come back for ever.
+        await self._close(release=not isinstance(error, Exception))
 
     # Producing.
 
@@ -196,56 +215,79 @@ class FilaClient(AdminCalls):
         queue: str,
         *,
         channel: str | None = None,
-        prefetch: int | None = None,
+        prefetch: Prefetch | None = None,
         stop_when_idle_s: float | None = None,
+        name: str | None = None,
+        max_lease_renewal_ms: int | None = None,
     ) -> Consumer[Message]:
         """Return a consumer to loop over: `async for msg in client.consume("orders")`.
 
-        channel           the channel; None means `default`
-        prefetch          messages leased to this consumer at once, those in your hands included
-        stop_when_idle_s  end the loop when nothing arrived for this many seconds; None: never
+        channel               the channel; None means `default`
+        prefetch              how many messages are leased to this consumer at once, those in your hands included;
+                              "auto" follows how fast you work, None takes the client's setting, which is "auto"
+        stop_when_idle_s      end the loop when nothing arrived for this many seconds; None: never
+        name                  the consumer's name for people; None takes the client's
+        max_lease_renewal_ms  how long the broker keeps the lease of a message from when you got it, as long as this
+                              consumer is alive: at most 43,200,000 (12 h); None: 600,000 (10 min); 0: only the
+                              queue's visibility timeout
 
-        A broken stream is reopened with backoff; every other error of the stream is raised by the loop:
+        A broken stream is resumed with backoff; every other error of the stream is raised by the loop:
         QueueNotFound, also when the queue is deleted under it, ChannelNotFound, Invalid, Unavailable
         after `reconnect_for_s`. After the loop, messages you still hold can be settled until their
         leases end.
         """
-        return self._consume(queue, channel, prefetch, stop_when_idle_s, Message)
+        plan = self._plan(queue, channel, prefetch, name, max_lease_renewal_ms)
+        return self._consume(plan, stop_when_idle_s, Message)
 
-    def _consume(
+    def _plan(
         self,
         queue: str,
         channel: str | None,
-        prefetch: int | None,
-        stop_when_idle_s: float | None,
-        make_message: MakeMessage[MessageT],
-    ) -> Consumer[MessageT]:
+        prefetch: Prefetch | None,
+        name: str | None,
+        max_lease_renewal_ms: int | None,
+    ) -> SessionPlan:
         require_text("queue", queue)
         if channel is not None:
             require_text("channel", channel)
-        held_max = self._options.prefetch if prefetch is None else prefetch
-        if held_max < 1:
-            raise ValueError(f"prefetch must be at least 1, got {held_max}")
+        if name is not None:
+            require_text("name", name)
+        if max_lease_renewal_ms is not None:
+            require_number("max_lease_renewal_ms", max_lease_renewal_ms)
+        held = self._options.prefetch if prefetch is None else prefetch
+        check_prefetch(held)
+        return SessionPlan(
+            queue=queue,
+            channel=channel or "",
+            prefetch=held,
+            name=self._options.name if name is None else name,
+            max_lease_renewal_ms=max_lease_renewal_ms,
+        )
 
+    def _consume(
+        self, plan: SessionPlan, stop_when_idle_s: float | None, make_message: MakeMessage[MessageT]
+    ) -> Consumer[MessageT]:
         def open_session() -> Session[MessageT]:
-            settler = self._new_settler(queue, channel)
-            session = Session(self._connection, settler, held_max, make_message)
+            session = Session(self._connection, plan, make_message)
             self._sessions.add(session)
-            self._consuming.setdefault((queue, channel or "default"), []).append(settler)
-            session.task.add_done_callback(lambda _: self._outlive(session, settler))
+            self._settlers.add(session.settler)
+            self._consuming.setdefault((plan.queue, plan.channel or "default"), []).append(session.settler)
+            session.task.add_done_callback(lambda _: self._outlive(session))
             return session
 
         return Consumer(open_session, stop_when_idle_s)
 
-    def _outlive(self, session: Session[MessageT], settler: Settler) -> None:
+    def _outlive(self, session: Session[Any]) -> None:
         """Keep the leases of a consumer that is over: its messages may still be acked by id."""
         self._sessions.discard(session)
+        settler = session.settler
         name = (settler.queue, settler.channel or "default")
         self._consuming[name].remove(settler)
         if not self._consuming[name]:
             del self._consuming[name]
-        if settler.leases:
-            self._puller(settler.queue, settler.channel).leases.take_all(settler.leases)
+        in_hand = [(message.id, message.lease_id) for message in session.holding.in_hand.values()]
+        if in_hand:
+            self._puller(settler.queue, settler.channel).memory.remember_all(in_hand)
 
     async def lease(
         self, queue: str, max_messages: int = 1, *, wait_ms: int = 0, channel: str | None = None
@@ -268,25 +310,23 @@ class FilaClient(AdminCalls):
         )
         known = {"queue": queue, "channel": channel or "default"}
         answer = await self._connection.call(LEASE, request, known, timeout_s=wait_ms / 1000 + LEASE_GRACE_S)
-        settler = self._puller(queue, channel)
+        puller = self._puller(queue, channel)
         pulled: list[MessageT] = []
         for message in answer.messages:
             # Nothing pulled waits in the client, so nobody needs to know here when the lease ends.
-            pulled.append(make_message(message, settler, float("inf")))
-            settler.leases.remember(pulled[-1].id, pulled[-1].lease_id)
+            pulled.append(make_message(message, puller.settler, float("inf")))
+            puller.memory.remember(pulled[-1].id, pulled[-1].lease_id)
         return pulled
 
-    def _puller(self, queue: str, channel: str | None) -> Settler:
+    def _puller(self, queue: str, channel: str | None) -> Puller:
         name = (queue, channel or "default")
-        settler = self._pulled.get(name)
-        if settler is None:
-            settler = self._pulled[name] = self._new_settler(queue, channel)
-        return settler
-
-    def _new_settler(self, queue: str, channel: str | None) -> Settler:
-        settler = Settler(self._connection, queue, channel or "")
-        self._settlers.add(settler)
-        return settler
+        puller = self._pulled.get(name)
+        if puller is None:
+            memory = LeaseMemory()
+            settler = Settler(self._connection, queue, channel or "", memory, LostLeases())
+            puller = self._pulled[name] = Puller(settler, memory)
+            self._settlers.add(settler)
+        return puller
 
     # Settling.
 
@@ -303,11 +343,24 @@ class FilaClient(AdminCalls):
         error: str = "",
         delay_ms: int | None = None,
         *,
+        dead_letter: bool = False,
         channel: str | None = None,
     ) -> Awaitable[None]:
         """The message failed. As `Message.nack`, for when only the id is at hand."""
         settler, lease_id = self._held(queue, message_id, channel)
-        return settler.nack(message_id, lease_id, error, delay_ms)
+        return settler.nack(message_id, lease_id, Nack(error, delay_ms, dead_letter))
+
+    def reject(
+        self, queue: str, message_id: str, error: str = "", *, channel: str | None = None
+    ) -> Awaitable[None]:
+        """Make the message a dead letter now. As `Message.reject`, for when only the id is at hand."""
+        settler, lease_id = self._held(queue, message_id, channel)
+        return settler.nack(message_id, lease_id, Nack(error, dead_letter=True))
+
+    def release(self, queue: str, message_id: str, *, channel: str | None = None) -> Awaitable[None]:
+        """Put the message back uncounted. As `Message.release`, for when only the id is at hand."""
+        settler, lease_id = self._held(queue, message_id, channel)
+        return settler.nack(message_id, lease_id, Nack(release=True))
 
     async def extend(
         self, queue: str, message_id: str, extend_ms: int, *, channel: str | None = None
@@ -327,7 +380,7 @@ class FilaClient(AdminCalls):
             if lease_id := settler.leases.get(message_id):
                 return settler, lease_id
         puller = self._puller(queue, channel)
-        return puller, puller.leases.get(message_id) or 0
+        return puller.settler, puller.memory.get(message_id) or 0
 
     async def ack_many(self, messages: Iterable[LeasedMessage]) -> None:
         """Ack many messages, in few frames. SomeFailed tells which were refused and why."""
@@ -337,9 +390,8 @@ class FilaClient(AdminCalls):
         self, messages: Iterable[LeasedMessage], error: str = "", delay_ms: int | None = None
     ) -> None:
         """Nack many messages for one reason, in few frames. SomeFailed tells which were refused and why."""
-        await settle_all(
-            [message._settler.nack(message.id, message.lease_id, error, delay_ms) for message in messages]
-        )
+        nack = Nack(error, delay_ms)
+        await settle_all([message._settler.nack(message.id, message.lease_id, nack) for message in messages])
 
 
 async def settle_all(settlements: list[Awaitable[None]]) -> None:

@@ -13,6 +13,7 @@ To know that nothing was sent, a call starts only on a connection that stands.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -21,6 +22,7 @@ from urllib.parse import urlsplit
 import grpc
 from grpc.aio import AioRpcError, StreamStreamCall, UnaryStreamCall
 
+from fila.connection_events import ConnectionEvent
 from fila.errors import (
     AnswerLost,
     ClientClosed,
@@ -52,6 +54,8 @@ _CHANNEL_OPTIONS = (
 )
 
 _pid_of_first_connection: int | None = None
+
+_log = logging.getLogger("fila")
 
 Known = dict[str, Any]
 """What a request is about (queue, channel, message_id, ...), for the error it may end in."""
@@ -185,15 +189,16 @@ class Connection:
 
     # The connection itself.
 
-    async def ready(self, give_up_at_s: float | None) -> None:
-        """Return when the connection stands; raise Unavailable at `give_up_at_s` (None: never)."""
+    async def ready(self, give_up_at_s: float | None, wait_s_max: float = float("inf")) -> None:
+        """Return when the connection stands; raise Unavailable at `give_up_at_s` (None: never). Between two tries
+        it waits at most `wait_s_max` seconds."""
         self._check_open()
         if self._channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY:
             return
         clock, backoff = self.options.clock, self.options.backoff
         attempt = 0
         while not await self._connects_within(1.0 if give_up_at_s is None else give_up_at_s - clock.now_s()):
-            wait_s = backoff.wait_s(attempt)
+            wait_s = min(backoff.wait_s(attempt), wait_s_max)
             if give_up_at_s is not None and clock.now_s() + wait_s > give_up_at_s:
                 raise Unavailable(
                     f"no Fila broker answers at {self.target}. Start fila-server there, or connect elsewhere"
@@ -213,6 +218,14 @@ class Connection:
             state = self._channel.get_state(try_to_connect=True)
         self._check_open()
         return state is grpc.ChannelConnectivity.READY
+
+    def tell(self, event: ConnectionEvent) -> None:
+        """Tell the program what happened to its connection. A mistake of its own must not end the stream."""
+        if self.options.on_connection is not None:
+            try:
+                self.options.on_connection(event)
+            except Exception:  # noqa: BLE001 - logged with its trace; it is not ours
+                _log.exception("on_connection failed")
 
     def _check_open(self) -> None:
         if self.closed:

@@ -10,12 +10,13 @@ error, or by cancellation. What was prefetched and not handed out goes back to t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from types import TracebackType
 from typing import Generic, Self
 
 from fila.errors import ClientClosed
-from fila.session import MessageT, Session
+from fila.holding import Loop, MessageT
+from fila.session import Session
 
 BATCH_MESSAGES_MAX = 1_000
 """Most messages of one `batches()` step, unless asked otherwise."""
@@ -35,48 +36,86 @@ class Consumer(Generic[MessageT]):
         return self._each()
 
     async def _each(self) -> AsyncGenerator[MessageT, None]:
-        session = self._join()
+        session, loop = self.join()
         try:
             while True:
-                while (message := session.take()) is not None:
-                    yield message
-                if not await self._more(session):
+                taken = session.take(loop, 1)
+                if taken and taken[0].redelivered:
+                    taken = await session.declare(taken)
+                if taken:
+                    yield taken[0]
+                elif not await self._more(session):
                     return
         finally:
-            self._part(session)
+            self.part(session, loop)
 
-    async def batches(self, max_messages: int = BATCH_MESSAGES_MAX) -> AsyncGenerator[list[MessageT], None]:
-        """Loop over lists of what has arrived: at least one message each, at most `max_messages`."""
-        session = self._join()
+    async def batches(self, max_messages: int | None = None) -> AsyncGenerator[list[MessageT], None]:
+        """Loop over lists of what has arrived: at least one message each, at most `max_messages`.
+
+        A batch is begun whole. Give `max_messages` where a batch costs about the same however large it is (one
+        transaction, one request): then so many are fetched for it. Without it a batch is what has arrived, at most
+        1,000, and how much arrives follows how fast you work.
+        """
+        if max_messages is not None and max_messages < 1:
+            raise ValueError(f"max_messages must be at least 1, got {max_messages}")
+        session, loop = self.join(max_messages or 1)
         try:
             while True:
-                if batch := take_batch(session, max_messages):
+                if batch := await self._take_batch(session, loop, max_messages):
                     yield batch
                 elif not await self._more(session):
                     return
         finally:
-            self._part(session)
+            self.part(session, loop)
 
-    # For callers that loop by themselves, as the synchronous client does: join, next_batch ..., part.
+    # For callers that loop by themselves, as workers and the synchronous client do: join, next ..., part.
 
-    async def join(self) -> Session[MessageT]:
-        """Begin a loop."""
-        return self._join()
+    def join(self, size: int = 1) -> tuple[Session[MessageT], Loop]:
+        """Begin a loop that works on up to `size` messages at once."""
+        if self._closed:
+            raise ClientClosed("this consumer was closed; call consume() for a new one")
+        self._loops += 1
+        if self._session is None:
+            self._session = self._open_session()
+        return self._session, self._session.join(size)
 
-    async def next_batch(self, max_messages: int = BATCH_MESSAGES_MAX) -> list[MessageT]:
+    async def next(self, session: Session[MessageT], loop: Loop) -> MessageT | None:
+        """Return the next message, waiting for it; None when the consumer is over."""
+        while True:
+            taken = session.take(loop, 1)
+            if taken and taken[0].redelivered:
+                taken = await session.declare(taken)
+            if taken:
+                return taken[0]
+            if not await self._more(session):
+                return None
+
+    async def next_batch(
+        self, session: Session[MessageT], loop: Loop, max_messages: int | None = None
+    ) -> list[MessageT]:
         """Return what has arrived, waiting for the first message; empty when the consumer is over."""
-        session = self._session
-        if session is None:
-            return []
-        while not (batch := take_batch(session, max_messages)):
+        while not (batch := await self._take_batch(session, loop, max_messages)):
             if not await self._more(session):
                 break
         return batch
 
-    def part(self, session: Session[MessageT], unseen: Sequence[MessageT] = ()) -> None:
-        """End a loop; `unseen` are messages of the last batch that nobody has looked at."""
-        session.give_back(unseen)
-        self._part(session)
+    async def _take_batch(
+        self, session: Session[MessageT], loop: Loop, max_messages: int | None
+    ) -> list[MessageT]:
+        batch = session.take(loop, max_messages or BATCH_MESSAGES_MAX)
+        came_back = [message for message in batch if message.redelivered]
+        if came_back:
+            lost = {*came_back}.difference(await session.declare(came_back))
+            batch = [message for message in batch if message not in lost]
+        return batch
+
+    def part(self, session: Session[MessageT], loop: Loop) -> None:
+        """End a loop. With the last one the session is left."""
+        session.part(loop)
+        if self._session is session:
+            self._loops -= 1
+            if self._loops == 0:
+                self._leave()
 
     async def _more(self, session: Session[MessageT]) -> bool:
         """Wait for messages; False when there will be none, and the session's failure when that ended it."""
@@ -86,29 +125,16 @@ class Consumer(Generic[MessageT]):
             session.task.result()  # a mistake of ours must not end the loop in silence
         if session.leaving or session.task.done():
             return False
+        arrived = session.holding.arrived
         if self._stop_when_idle_s is None:
-            await session.arrived.wait()
+            await arrived.wait()
             return True
         try:
             async with asyncio.timeout(self._stop_when_idle_s):
-                await session.arrived.wait()
+                await arrived.wait()
         except TimeoutError:
             return False
         return True
-
-    def _join(self) -> Session[MessageT]:
-        if self._closed:
-            raise ClientClosed("this consumer was closed; call consume() for a new one")
-        self._loops += 1
-        if self._session is None:
-            self._session = self._open_session()
-        return self._session
-
-    def _part(self, session: Session[MessageT]) -> None:
-        if self._session is session:
-            self._loops -= 1
-            if self._loops == 0:
-                self._leave()
 
     def _leave(self) -> None:
         if self._session is not None:
@@ -129,11 +155,3 @@ class Consumer(Generic[MessageT]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def take_batch(session: Session[MessageT], max_messages: int) -> list[MessageT]:
-    """Return up to `max_messages` of what a session has ready."""
-    batch: list[MessageT] = []
-    while len(batch) < max_messages and (message := session.take()) is not None:
-        batch.append(message)
-    return batch

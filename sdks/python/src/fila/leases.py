@@ -7,8 +7,29 @@ current, as for a client that remembers nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
 LEASES_PER_GENERATION_MAX = 32_768
-"""Twice this many leases are remembered for each queue, channel and consumer: some 10 MB at worst."""
+"""Twice this many leases are remembered for each queue and channel that is pulled from: some 10 MB at worst."""
+
+LOST_LEASES_MAX = 10_000
+"""Of so many lost leases the reason is kept."""
+
+
+class HeldLeases(Protocol):
+    """Leases by message: a LeaseMemory, or what a consumer's session has in hand."""
+
+    def __len__(self) -> int: ...
+
+    def get(self, message_id: str) -> int | None:
+        """Return the lease under which the message was last delivered here, if it is still known."""
+
+    def forget(self, message_id: str, lease_id: int) -> bool:
+        """Drop a lease that is being settled; say whether it was held. A newer delivery of the same message stays."""
+
+    def answered(self, count: int) -> None:
+        """So many leases that were held are settled, as the broker says."""
 
 
 class LeaseMemory:
@@ -36,16 +57,52 @@ class LeaseMemory:
         """Return the lease under which the message was last delivered here, if it is still known."""
         return self._newer.get(message_id) or self._older.get(message_id)
 
-    def forget(self, message_id: str, lease_id: int) -> None:
-        """Drop a lease that is being settled. A newer delivery of the same message stays."""
+    def forget(self, message_id: str, lease_id: int) -> bool:
+        """Drop a lease that is being settled; say whether it was held. A newer delivery of the same message stays."""
         for generation in (self._newer, self._older):
             if generation.get(message_id) == lease_id:
                 del generation[message_id]
-                return
+                return True
+        return False
 
-    def take_all(self, other: LeaseMemory) -> None:
-        """Move what `other` remembers here."""
-        for generation in (other._older, other._newer):
-            for message_id, lease_id in generation.items():
-                self.remember(message_id, lease_id)
-            generation.clear()
+    def answered(self, count: int) -> None:
+        """Nothing depends on it."""
+
+    def remember_all(self, leases: Iterable[tuple[str, int]]) -> None:
+        """Keep the leases of a consumer that is over."""
+        for message_id, lease_id in leases:
+            self.remember(message_id, lease_id)
+
+
+class LostLeases:
+    """Leases that ended while the program worked on their messages, and who wants to know."""
+
+    __slots__ = ("_callbacks", "_reasons")
+
+    def __init__(self) -> None:
+        self._reasons: dict[int, str] = {}
+        self._callbacks: dict[int, list[Callable[[], object]]] = {}
+
+    def add(self, lease_id: int, reason: str) -> None:
+        """The broker took this lease back."""
+        if len(self._reasons) >= LOST_LEASES_MAX:
+            del self._reasons[next(iter(self._reasons))]
+        self._reasons[lease_id] = reason
+        for callback in self._callbacks.pop(lease_id, ()):
+            callback()
+
+    def reason(self, lease_id: int) -> str:
+        """Return why a lease was lost; empty when it was not."""
+        return self._reasons.get(lease_id, "")
+
+    def call_when_lost(self, lease_id: int, callback: Callable[[], object]) -> None:
+        """Call back once the lease is lost; at once if it is already."""
+        if lease_id in self._reasons:
+            callback()
+        else:
+            self._callbacks.setdefault(lease_id, []).append(callback)
+
+    def settled(self, lease_id: int) -> None:
+        """Nobody needs to know any more."""
+        if self._callbacks:
+            self._callbacks.pop(lease_id, None)

@@ -7,7 +7,7 @@ kept for long keeps its whole frame (at most 4 MiB) in memory; keep its payload 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
@@ -16,6 +16,7 @@ from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from fila.arguments import make
+from fila.nack import Nack
 from fila.v1 import messages_pb2 as wire
 from fila.v1.service_pb2 import EnqueueMessage, EnqueueOptions
 
@@ -117,7 +118,7 @@ class DeadLetter:
     source_queue: str
     source_channel: str
     reason: str
-    """`max_attempts`, `on_failure` or `ttl`."""
+    """`max_attempts`, `on_failure`, `ttl` or `rejected`."""
     last_error: str
     attempts: int
     at: datetime
@@ -186,7 +187,8 @@ class StoredMessage:
 
     @property
     def attempt_count(self) -> int:
-        """Earlier deliveries in this channel that ended without an ack; 0 at the first."""
+        """Earlier deliveries in this channel that were begun and failed; 0 at the first. A delivery that came back
+        before a program saw it does not count."""
         return self._wire.metadata.attempt_count
 
     @property
@@ -218,13 +220,16 @@ class StoredMessage:
 class LeasedMessage(StoredMessage):
     """A delivery: a stored message, and the lease under which this client holds it."""
 
-    __slots__ = ("_settler", "held_until_s", "lease_id")
+    __slots__ = ("_settler", "held_until_s", "lease_id", "redelivered")
 
     def __init__(self, message: wire.Message, settler: Settler, held_until_s: float) -> None:
         self._wire = message
         self.id = message.id
-        self.lease_id: int = message.metadata.lease_id
+        metadata = message.metadata
+        self.lease_id: int = metadata.lease_id
         """This delivery's lease; a new number each time."""
+        self.redelivered: bool = metadata.redelivered
+        """It was delivered in this channel before and came back, for whatever reason."""
         self._settler = settler
         self.held_until_s = held_until_s
         """When the lease ends, on the client's monotonic clock: no two machines' clocks agree."""
@@ -238,6 +243,16 @@ class LeasedMessage(StoredMessage):
     def lease_expires_at(self) -> datetime:
         """When the lease ends as it was delivered, by the broker's clock; `extend` answers the new one."""
         return to_datetime(self._wire.timestamps.lease_expires_at)
+
+    @property
+    def lost(self) -> str:
+        """Why the broker took the lease back while you worked (EXPIRED, SEEK, PURGE, QUEUE_DELETED, LEASE_LOST, ...);
+        empty while the message is yours. An ack of a lost message is refused."""
+        return self._settler.lost.reason(self.lease_id)
+
+    def on_lost(self, callback: Callable[[], object]) -> None:
+        """Call back on the client's thread when the lease is lost, so that you can stop; at once if it is already."""
+        self._settler.lost.call_when_lost(self.lease_id, callback)
 
 
 class Message(LeasedMessage):
@@ -257,10 +272,23 @@ class Message(LeasedMessage):
         the message is gone, Unavailable when the broker is."""
         return self._settler.ack(self.id, self.lease_id)
 
-    def nack(self, error: str = "", delay_ms: int | None = None) -> Awaitable[None]:
-        """The message failed. `error` (text, kept with a dead letter) says why; the queue's policy decides
-        when it comes back, or `delay_ms` (milliseconds) does. Awaiting raises as for `ack`."""
-        return self._settler.nack(self.id, self.lease_id, error, delay_ms)
+    def nack(
+        self, error: str = "", delay_ms: int | None = None, *, dead_letter: bool = False
+    ) -> Awaitable[None]:
+        """The message failed. `error` (text, kept with a dead letter) says why; the queue's policy decides when it
+        comes back, or `delay_ms` (milliseconds) does. With `dead_letter` it never does: see `reject`. Awaiting raises
+        as for `ack`."""
+        return self._settler.nack(self.id, self.lease_id, Nack(error, delay_ms, dead_letter))
+
+    def reject(self, error: str = "") -> Awaitable[None]:
+        """The message can never succeed: make it a dead letter now, with the reason `rejected`, whatever the queue's
+        policy says. Awaiting raises as for `ack`."""
+        return self._settler.nack(self.id, self.lease_id, Nack(error, dead_letter=True))
+
+    def release(self) -> Awaitable[None]:
+        """The message did not fail, but you will not finish it: it goes back to its place, and no attempt counts.
+        Awaiting raises as for `ack`, and NotSupported where the broker is too old to do it."""
+        return self._settler.nack(self.id, self.lease_id, Nack(release=True))
 
     async def extend(self, extend_ms: int) -> datetime:
         """Hold the message for `extend_ms` milliseconds from now (at most 12 h). Return when the lease now

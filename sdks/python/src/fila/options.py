@@ -6,10 +6,16 @@ Time and randomness are handed in, so that a test can say what they are.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TypedDict
+
+from fila.connection_events import ConnectionEvent
+from fila.prefetch import Prefetch
 
 
 class Clock(Protocol):
@@ -60,6 +66,20 @@ class Backoff:
         return ceiling * (0.5 + 0.5 * self.randomness.random())
 
 
+def _name_of_process() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def check_prefetch(prefetch: Prefetch) -> None:
+    """Refuse what is neither "auto" nor a number from 1."""
+    if prefetch == "auto":
+        return
+    if isinstance(prefetch, bool) or not isinstance(prefetch, int):
+        raise TypeError(f'prefetch must be "auto" or an int, got {prefetch!r}')
+    if prefetch < 1:
+        raise ValueError(f"prefetch must be at least 1, got {prefetch}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions:
     """The settings of a FilaClient. `FilaClient.connect(target, **options)` takes the same names."""
@@ -99,9 +119,18 @@ class ClientOptions:
     waiting_bytes_max: int = 64 << 20
     """Bytes of enqueues not yet sent; beyond it `enqueue` waits."""
 
-    prefetch: int = 256
-    """Messages a consumer holds leased at once, those in your hands included, unless `consume` says
-    otherwise. Their leases run: choose it so that they are worked off within the visibility timeout."""
+    prefetch: Prefetch = "auto"
+    """How many messages a consumer holds at once, those in your hands included, unless `consume` says otherwise.
+    "auto" follows how fast your program works. A number is held whatever happens: then nobody else gets them."""
+
+    prefetch_buffer_ms: int = 50
+    """With "auto": how much work may lie in a consumer's buffer, 1 to 1,000."""
+
+    name: str = field(default_factory=_name_of_process)
+    """The consumers' name for people, at most 128 bytes; unless given, the machine and the process."""
+
+    on_connection: Callable[[ConnectionEvent], object] | None = None
+    """Called when a consumer's stream is lost, draining, or back; on the client's thread, so it must not block."""
 
     backoff: Backoff = field(default_factory=Backoff)
 
@@ -118,12 +147,18 @@ class ClientOptions:
             "frame_bytes_max": 1,
             "frames_in_flight_max": 1,
             "waiting_bytes_max": 1,
-            "prefetch": 1,
+            "prefetch_buffer_ms": 1,
         }
         for name, least in at_least.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        at_most = {"linger_ms": 5, "frame_messages_max": 10_000, "frame_bytes_max": 8 << 20}
+        check_prefetch(self.prefetch)
+        at_most = {
+            "prefetch_buffer_ms": 1000,
+            "linger_ms": 5,
+            "frame_messages_max": 10_000,
+            "frame_bytes_max": 8 << 20,
+        }
         for name, most in at_most.items():
             if getattr(self, name) > most:
                 raise ValueError(f"{name} must be at most {most}, got {getattr(self, name)}")
@@ -143,6 +178,9 @@ class OptionFields(TypedDict, total=False):
     frame_bytes_max: int
     frames_in_flight_max: int
     waiting_bytes_max: int
-    prefetch: int
+    prefetch: Prefetch
+    prefetch_buffer_ms: int
+    name: str
+    on_connection: Callable[[ConnectionEvent], object] | None
     backoff: Backoff
     clock: Clock

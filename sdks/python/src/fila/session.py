@@ -1,116 +1,151 @@
-"""One consumer's stream, kept alive: deliveries come down it, settlements go up, and it is reopened when it breaks.
+"""One consumer's stream, kept alive: deliveries come down it, settlements go up, and it is resumed when it breaks.
 
-    connecting ──► open ──► leaving ──► over
-        ▲           │          as soon as nothing you were given is unsettled:
-        └─ backoff ◄┘          close, which gives back what was prefetched and never handed out
+    connecting ──► open ──► leaving ──────────────► over
+        ▲           │          the buffer goes back at once; the stream is closed
+        └─ backoff ◄┘          as soon as nothing that was handed out is unsettled
 
-Messages that were prefetched when a stream broke stay good: their leases run on, and a lease is
-settled by its number, whichever stream it came by.
+What a session holds is in `holding.py`, what it declares in `begun.py`, how long it may hand out in `liveness.py`,
+and how much it asks for in `prefetch.py`. A broker that is older than these rules answers `Opened` without a
+visibility timeout: with it the window is a number, and every delivery is begun.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar, cast
+from dataclasses import dataclass
+from typing import Generic, cast
 
-from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
-from grpc.aio import EOF, AioRpcError, StreamStreamCall, UsageError
+from grpc.aio import EOF, AioRpcError, UsageError
 
+from fila.begun import FRAME_LEASES_MAX, Begun
 from fila.connection import Connection, raise_if_cancelled, unavailable_unless_said
+from fila.connection_events import ConnectionEvent
 from fila.errors import ClientClosed, FilaError, Overloaded, Unavailable, from_rpc_error
-from fila.messages import LeasedMessage
+from fila.holding import Holding, Loop, MessageT
+from fila.liveness import Liveness
 from fila.methods import CONSUME_SESSION
+from fila.nack import Nack
+from fila.prefetch import AdaptivePrefetch, FixedPrefetch, Prefetch, PrefetchControl
 from fila.settle import SettleFrame, Settler
 from fila.v1 import messages_pb2
 from fila.v1.service_pb2 import ConsumeSessionRequest, ConsumeSessionResponse, Settle
+from fila.writer import SessionStream, StreamWriter
 
 CLOSE_TIMEOUT_S = 2.0
 """How long a closing session waits for the broker to end the stream."""
 
-MessageT = TypeVar("MessageT", bound=LeasedMessage)
-SessionStream = StreamStreamCall[ConsumeSessionRequest, ConsumeSessionResponse]
+OLD_BROKER_WINDOW = 256
+"""The window with a broker that can't change it while the stream is open."""
+
+TRIES_PER_GRACE = 8
+"""A session that holds leases waits at most this part of the broker's grace between two tries to come back."""
+
 MakeMessage = Callable[[messages_pb2.Message, Settler, float], MessageT]
 
 _log = logging.getLogger("fila")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionPlan:
+    """What a consumer asked for."""
+
+    queue: str
+    channel: str
+    prefetch: Prefetch
+    name: str = ""
+    """The consumer's name for people."""
+    max_lease_renewal_ms: int | None = None
+    """How long the broker keeps a lease of the living session; None: the broker's default."""
+
+
 class Session(Generic[MessageT]):
-    """Keeps `ready` filled until `leave`; `failure` says why it ended before."""
+    """Keeps its loops in work until `leave`; `failure` says why it ended before. A SettleTransport."""
 
     def __init__(
-        self, connection: Connection, settler: Settler, prefetch: int, make_message: MakeMessage[MessageT]
+        self, connection: Connection, plan: SessionPlan, make_message: Callable[..., MessageT]
     ) -> None:
-        self.ready: deque[MessageT] = deque()
-        self.arrived = asyncio.Event()
+        options = connection.options
+        control: PrefetchControl
+        if plan.prefetch == "auto":
+            control = AdaptivePrefetch(options.prefetch_buffer_ms * 1000)
+        else:
+            control = FixedPrefetch(plan.prefetch)
+        self.plan = plan
         self.failure: FilaError | None = None
-        self._connection = connection
-        self._settler = settler
-        self._prefetch = prefetch
-        self._make_message = make_message
         self.leaving = False
+        self._connection = connection
+        self._clock = options.clock
+        self._writer = StreamWriter()
+        self._liveness = Liveness()
+        self.holding: Holding[MessageT] = Holding(control, options.clock.now_s, self._tell_window)
+        self._begun = Begun(self.holding, self._writer)
+        self.holding.handed_out = self._begun.handed_out
+        self.settler = Settler(connection, plan.queue, plan.channel, self.holding, self.holding.lost)
+        self._make_message = make_message
+        self._tracked = True
+        self._consumer_id = 0
+        self._grace_s = 0.0
+        self._timeout_s = 0.0
+        self._open = False
+        self._lost_at_s: float | None = None
         self._close_sent = False
-        self._opened = False
-        self._stream: SessionStream | None = None
-        self._writing = asyncio.Lock()  # gRPC takes one write of a stream at a time
-        self._held_until_s = 0.0
+        self._closing: asyncio.Task[None] | None = None
+        self._alive_timer: asyncio.TimerHandle | None = None
         self._leave_timer: asyncio.TimerHandle | None = None
-        self.task = asyncio.get_running_loop().create_task(self._run())
+        self._event_loop = asyncio.get_running_loop()
+        self.task = self._event_loop.create_task(self._run())
 
     # Life.
 
     async def _run(self) -> None:
         options = self._connection.options
         attempt = 0
-        outage_began_at_s = options.clock.now_s()
+        outage_began_at_s = self._clock.now_s()
         try:
-            while not self.leaving:
+            while True:
                 give_up_at_s = (
                     None if options.reconnect_for_s is None else outage_began_at_s + options.reconnect_for_s
                 )
                 try:
-                    await self._connection.ready(give_up_at_s)
-                    await self._follow_stream()
-                    return
+                    await self._connection.ready(give_up_at_s, self._wait_s_max())
+                    if await self._follow_stream():
+                        return
                 except (Unavailable, Overloaded) as error:
-                    if self._opened:
-                        self._opened = False
+                    if self._open:
                         attempt = 0
-                        outage_began_at_s = options.clock.now_s()
-                    wait_s = options.backoff.wait_s(attempt)
-                    if give_up_at_s is not None and options.clock.now_s() + wait_s > give_up_at_s:
+                        outage_began_at_s = self._clock.now_s()
+                    self._lose_stream(error)
+                    if self.leaving and not self.holding:
+                        return
+                    wait_s = min(options.backoff.wait_s(attempt), self._wait_s_max())
+                    if give_up_at_s is not None and self._clock.now_s() + wait_s > give_up_at_s:
                         raise
-                    _log.warning(
-                        "consumer of %s lost its stream, reopening it: %s", self._settler.queue, error
-                    )
                     attempt += 1
-                    await options.clock.sleep(wait_s)
+                    await self._clock.sleep(wait_s)
         except FilaError as error:
             self.failure = error
         finally:
-            self._stream = None
-            if self._leave_timer is not None:
-                self._leave_timer.cancel()
-            self._settler.use_calls()
-            self.arrived.set()
+            self._end()
 
-    async def _follow_stream(self) -> None:
-        """Open a stream and take in what comes; return when it ends because we left."""
-        known = {"queue": self._settler.queue, "channel": self._settler.channel}
+    def _wait_s_max(self) -> float:
+        """Who holds leases must be back within the broker's grace, and tries several times."""
+        holds = self.holding or self.holding.ready
+        return self._grace_s / TRIES_PER_GRACE if holds and self._grace_s else float("inf")
+
+    async def _follow_stream(self) -> bool:
+        """Open a stream and take in what comes; True when it ended because we left, False to open another."""
+        known = {"queue": self.plan.queue, "channel": self.plan.channel}
         stream: SessionStream = self._connection.open_stream(CONSUME_SESSION)
-        self._stream = stream
+        self._writer.attach(stream)
+        sent_at_s = self._clock.now_s()
         try:
-            await stream.write(
-                ConsumeSessionRequest(
-                    open=ConsumeSessionRequest.Open(
-                        queue=self._settler.queue,
-                        channel=self._settler.channel,
-                        max_in_flight=self._prefetch,
-                    )
-                )
-            )
+            await stream.write(ConsumeSessionRequest(open=self._open_request()))
+            response = await stream.read()
+            if response is not EOF and not await self._take_opened(response, sent_at_s, stream):
+                return False
             while (response := await stream.read()) is not EOF:
                 self._take_in(cast("ConsumeSessionResponse", response))
             if not self._close_sent:
@@ -125,118 +160,304 @@ class Session(Generic[MessageT]):
             raise_if_cancelled()
             raise Unavailable("the consumer's stream was cancelled") from None
         finally:
-            self._stream = None
+            self._writer.detach()
+            self._liveness.lost()
             stream.cancel()
-            self._settler.use_calls()
+            self.settler.use_calls()
+        return True
+
+    def _open_request(self) -> ConsumeSessionRequest.Open:
+        plan = self.plan
+        request = ConsumeSessionRequest.Open(
+            queue=plan.queue, channel=plan.channel, max_in_flight=self.holding.control.window
+        )
+        if self.leaving:
+            request.max_in_flight = max(1, len(self.holding))  # 0 would mean 256
+        if self._tracked:
+            request.tracks_begun = True
+            request.name = plan.name
+            if plan.max_lease_renewal_ms is not None:
+                request.max_lease_renewal_ms = plan.max_lease_renewal_ms
+            if self._consumer_id:
+                request.resume.consumer_id = self._consumer_id
+                request.resume.lease_ids.extend(self._leases_held())
+        return request
+
+    def _leases_held(self) -> list[int]:
+        """All that the broker must not return on a resume: also what is being settled, as it may not know of that."""
+        self.holding.account()
+        held = [message.lease_id for message in self.holding.ready]
+        held += [message.lease_id for message in self.holding.in_hand.values()]
+        return held + self.settler.unanswered_leases()
+
+    async def _take_opened(self, response: object, sent_at_s: float, stream: SessionStream) -> bool:
+        """Begin by the broker's word; False when it is older than an adapting window, so that it needs a fixed one."""
+        opened = cast("ConsumeSessionResponse", response).opened
+        self._tracked = opened.visibility_timeout_ms > 0
+        self.settler.knows_release = self._tracked
+        if not self._tracked:
+            self._liveness.opened_without_rules()
+            if isinstance(self.holding.control, AdaptivePrefetch):
+                self.holding.control = FixedPrefetch(OLD_BROKER_WINDOW)
+                await self._leave_stream(stream)
+                return False
+        else:
+            self._consumer_id = opened.consumer_id
+            self._timeout_s = opened.visibility_timeout_ms / 1000
+            self._grace_s = opened.disconnect_grace_ms / 1000
+            self.holding.renewal_s = opened.max_lease_renewal_ms / 1000
+            self.holding.lose(opened.lost_lease_ids, "LEASE_LOST")
+            self._liveness.opened(sent_at_s, self._timeout_s)
+            self._say_alive_later()
+        self._open = True
+        self.settler.use_session(self)
+        if self._tracked:
+            self._begun.declare_anew()
+        self._tell_back(len(opened.lost_lease_ids))
+        if self.leaving:
+            self._give_back_buffer()
+            self._close_when_settled()
+        self.holding.arrived.set()
+        return True
+
+    async def _leave_stream(self, stream: SessionStream) -> None:
+        """Leave a stream without losing what the broker has sent on it meanwhile."""
+        await stream.write(ConsumeSessionRequest(close=ConsumeSessionRequest.Close(release=True)))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                while await stream.read() is not EOF:
+                    pass
+
+    def _lose_stream(self, error: FilaError) -> None:
+        self._cancel_alive()
+        if not self._open:
+            return
+        self._open = False
+        self._lost_at_s = self._clock.now_s()
+        _log.warning("consumer of %s lost its stream, reopening it: %s", self.plan.queue, error)
+        self._connection.tell(
+            ConnectionEvent(
+                kind="draining" if error.reason == "SHUTTING_DOWN" else "lost",
+                queue=self.plan.queue,
+                channel=self.plan.channel,
+                error=error,
+            )
+        )
+
+    def _tell_back(self, leases_lost: int) -> None:
+        if self._lost_at_s is None:
+            return
+        outage_s = self._clock.now_s() - self._lost_at_s
+        self._lost_at_s = None
+        _log.warning(
+            "consumer of %s has its stream back after %.1f s, %d leases lost",
+            self.plan.queue, outage_s, leases_lost,
+        )  # fmt: skip
+        self._connection.tell(
+            ConnectionEvent(
+                kind="back",
+                queue=self.plan.queue,
+                channel=self.plan.channel,
+                outage_s=outage_s,
+                leases_lost=leases_lost,
+            )
+        )
+
+    def _end(self) -> None:
+        self._open = False
+        self._cancel_alive()
+        if self._leave_timer is not None:
+            self._leave_timer.cancel()
+        self._begun.close()
+        self.holding.close()
+        self.settler.use_calls()
+        self.holding.arrived.set()
+
+    # What comes down.
 
     def _take_in(self, response: ConsumeSessionResponse) -> None:
         kind = response.WhichOneof("response")
         if kind == "delivery":
             self._deliver(response.delivery.messages)
         elif kind == "settled":
-            self._settler.settled(response.settled)
-            if self.leaving:
-                self._close_when_settled()
-        elif kind == "opened":
-            self._opened = True
-            self._settler.use_session(self)
+            self.settler.settled(response.settled)
+            self._close_when_settled()
+        elif kind == "alive":
+            self._hear(response.alive.sequence)
+        elif kind == "revoked":
+            self.holding.lose(response.revoked.lease_ids, response.revoked.reason)
+            self._close_when_settled()
 
-    def _deliver(self, messages: RepeatedCompositeFieldContainer[messages_pb2.Message]) -> None:
-        if self.leaving or not messages:
-            return  # given back with the close
-        first = messages[0].timestamps
-        # The broker's clock tells how long the lease is; ours, from when it runs.
-        lease_s = (first.lease_expires_at.ToNanoseconds() - first.leased_at.ToNanoseconds()) / 1e9
-        held_until_s = self._settler.now_s() + lease_s if lease_s > 0 else float("inf")
-        make, settler = self._make_message, self._settler
-        self.ready.extend([make(message, settler, held_until_s) for message in messages])
-        self.arrived.set()
+    def _deliver(self, messages: Sequence[messages_pb2.Message]) -> None:
+        if not messages:
+            return
+        if self.leaving:
+            if self._tracked and not self._close_sent:
+                self._post_window(0, [message.metadata.lease_id for message in messages])
+            return  # else given back with the close
+        lease_s = self.holding.renewal_s
+        if not lease_s:
+            # The broker's clock tells how long the lease is; ours, from when it runs.
+            first = messages[0].timestamps
+            lease_s = (first.lease_expires_at.ToNanoseconds() - first.leased_at.ToNanoseconds()) / 1e9
+        held_until_s = self._clock.now_s() + lease_s if lease_s > 0 else float("inf")
+        make, settler = self._make_message, self.settler
+        self.holding.deliver([make(message, settler, held_until_s) for message in messages])
+
+    # Staying alive.
+
+    def _say_alive_later(self) -> None:
+        self._cancel_alive()
+        self._alive_timer = self._event_loop.call_later(self._liveness.interval_s, self._say_alive)
+
+    def _say_alive(self) -> None:
+        sequence = self._liveness.say_alive(self._clock.now_s())
+        if sequence is not None:
+            alive = ConsumeSessionRequest.Alive(
+                sequence=sequence, handling_time_us=self.holding.control.times.median_us
+            )
+            self._writer.post(ConsumeSessionRequest(alive=alive))
+        self._say_alive_later()
+
+    def _cancel_alive(self) -> None:
+        if self._alive_timer is not None:
+            self._alive_timer.cancel()
+            self._alive_timer = None
+
+    def _hear(self, sequence: int) -> None:
+        was_silent = self._clock.now_s() >= self._liveness.hand_out_until_s
+        self._liveness.answered(sequence)
+        if was_silent:
+            if self._clock.now_s() >= self._liveness.hand_out_until_s:
+                self._say_alive()  # an answer to an old one: ask anew, as the broker is back
+            self.holding.arrived.set()
 
     # Handing out.
 
-    def take(self) -> MessageT | None:
-        """Return the next message whose lease still runs, or None. It is yours to settle now."""
-        ready, now_s = self.ready, self._settler.now_s()
-        while ready:
-            message = ready.popleft()
-            # One that waited here past its lease is, or will be, delivered to somebody else.
-            if message.held_until_s > now_s:
-                self._settler.leases.remember(message.id, message.lease_id)
-                self._held_until_s = message.held_until_s
-                return message
-        self.arrived.clear()
-        return None
+    def join(self, size: int) -> Loop:
+        """A loop that works on up to `size` messages at once begins."""
+        return self.holding.join(size)
 
-    def give_back(self, messages: Sequence[MessageT]) -> None:
-        """Undo `take` for messages that were not looked at."""
-        for message in messages:
-            self._settler.leases.forget(message.id, message.lease_id)
-        if not self.leaving:
-            self.ready.extendleft(reversed(messages))
-            self.arrived.set()
+    def part(self, loop: Loop) -> None:
+        """A loop ends."""
+        self.holding.part(loop)
+
+    def take(self, loop: Loop, count_max: int) -> list[MessageT]:
+        """Return messages whose leases run, empty when there are none now. They are yours to settle; of those that
+        are `redelivered` the program must see nothing before `declare`."""
+        taken = self.holding.take(loop, count_max, self._liveness.hand_out_until_s)
+        if not taken and self._liveness.should_ask(self._clock.now_s()):
+            self._say_alive()
+        return taken
+
+    def take_by_thread(self, loop: Loop) -> MessageT | None:
+        """As `take` of one message, for a thread that is not the client's."""
+        return self.holding.take_by_thread(loop, self._liveness.hand_out_until_s)
+
+    async def declare(self, taken: Sequence[MessageT]) -> list[MessageT]:
+        """Write the broker the word that these are begun, and return those that are still ours then. Where the stream
+        broke meanwhile that is none: they are handed out anew when it is back."""
+        self.holding.account()
+        if not self._tracked:
+            return [*taken]
+        try:
+            written = await self._begun.declare(taken)
+        except BaseException:
+            self.undo(taken)
+            raise
+        if not written:
+            self.holding.put_back(taken)
+            return []
+        in_hand = self.holding.in_hand
+        return [message for message in taken if in_hand.get(message.id) is message]
+
+    def undo(self, taken: Sequence[MessageT]) -> None:
+        """Give back messages that were taken and that nobody has seen."""
+        for message in taken:
+            if self.holding.in_hand.get(message.id) is message and self._tracked:
+                self.settler.nack(message.id, message.lease_id, Nack(release=True))
+
+    # Windows.
+
+    def _tell_window(self, size: int, give_back: list[int]) -> None:
+        if self._open and self._tracked and not self.leaving:
+            self._post_window(size, give_back)
+
+    def _post_window(self, size: int, give_back: Sequence[int]) -> None:
+        for first in range(0, max(1, len(give_back)), FRAME_LEASES_MAX):
+            part = give_back[first : first + FRAME_LEASES_MAX]
+            window = ConsumeSessionRequest.Window(size=size, give_back=part)
+            self._writer.post(ConsumeSessionRequest(window=window))
 
     # Settling: this is a SettleTransport.
 
     async def send(self, frame: SettleFrame) -> None:
         """Write a frame of settlements; if the stream is broken, its end sends the frame another way."""
+        settle = Settle(sequence=frame.sequence, lease_ids=frame.lease_ids)
         if frame.verdict is None:
-            ack = Settle(sequence=frame.sequence, lease_ids=frame.lease_ids)
-            await self._write(ConsumeSessionRequest(ack=ack))
-        else:
-            error, delay_ms = frame.verdict
-            nack = Settle(sequence=frame.sequence, lease_ids=frame.lease_ids, error=error, delay_ms=delay_ms)
-            await self._write(ConsumeSessionRequest(nack=nack))
-
-    async def _write(self, request: ConsumeSessionRequest) -> None:
-        async with self._writing:
-            stream = self._stream
-            if stream is None:
-                return
-            try:
-                await stream.write(request)
-            except Exception as failure:  # noqa: BLE001 - whatever grpc.aio says here, the stream is over
-                # The reader meets the same end, and knows what to do about it.
-                _log.debug("write on a broken stream: %r", failure)
-            except asyncio.CancelledError:
-                raise_if_cancelled()
+            await self._writer.write(ConsumeSessionRequest(ack=settle))
+            return
+        nack = frame.verdict
+        settle.error, settle.dead_letter, settle.release = nack.error, nack.dead_letter, nack.release
+        if nack.delay_ms is not None:
+            settle.delay_ms = nack.delay_ms
+        await self._writer.write(ConsumeSessionRequest(nack=settle))
 
     # Leaving.
 
     def leave(self) -> None:
-        """Take nothing more. The stream closes once all that was handed out is settled, or past its lease."""
+        """Take nothing more, and give the buffer back. The stream closes once all that was handed out is settled; at
+        the latest a visibility timeout from now, after which what is in hand has the rest of its lease."""
         if self.leaving:
             return
         self.leaving = True
-        self.ready.clear()
-        self.arrived.set()
-        if self._stream is None or not self._opened:
+        self.holding.arrived.set()
+        wait_s = self._timeout_s if self._tracked else self.holding.held_until_s - self._clock.now_s()
+        if wait_s < float("inf"):
+            self._leave_timer = self._event_loop.call_later(max(0.0, wait_s), self._leave_late)
+        if self._open:
+            self._give_back_buffer()
+            self._close_when_settled()
+        else:
+            self.holding.ready.clear()  # a resume does not name them, which gives them back
+            if not self.holding:
+                self.task.cancel()
+
+    def _leave_late(self) -> None:
+        if self._open:
+            self._close_now(release=False)
+        else:
             self.task.cancel()
-            return
-        remaining_s = self._held_until_s - self._settler.now_s()
-        if remaining_s < float("inf"):
-            self._leave_timer = self.task.get_loop().call_later(max(0.0, remaining_s), self._close_now)
-        self._close_when_settled()
+
+    def _give_back_buffer(self) -> None:
+        leases = self.holding.give_up(len(self.holding.ready))
+        if self._tracked:
+            self._post_window(0, leases)
 
     def _close_when_settled(self) -> None:
-        if not self._settler.leases and not self._settler.has_unanswered:
-            self._close_now()
+        if self.leaving and not self.holding and not self.settler.has_unanswered:
+            self._close_now(release=True)
 
-    def _close_now(self) -> None:
+    def _close_now(self, *, release: bool) -> None:
         if not self._close_sent:
             self._close_sent = True
-            self._closing = asyncio.get_running_loop().create_task(self._write_close())
+            # An old broker knows no other way of giving the buffer back.
+            request = ConsumeSessionRequest.Close(release=release or not self._tracked)
+            self._closing = self._event_loop.create_task(self._write_close(request))
 
-    async def _write_close(self) -> None:
-        await self._write(ConsumeSessionRequest(close=ConsumeSessionRequest.Close(release=True)))
+    async def _write_close(self, request: ConsumeSessionRequest.Close) -> None:
+        await self._writer.posted()
+        await self._writer.write(ConsumeSessionRequest(close=request))
         await asyncio.wait([self.task], timeout=CLOSE_TIMEOUT_S)
         self.task.cancel()
 
-    async def close(self) -> None:
-        """Leave at once, giving back every lease, also of messages in the caller's hands."""
+    async def close(self, *, release: bool) -> None:
+        """Leave at once, also with messages in the caller's hands: `release` gives them back uncounted."""
         self.leave()
-        if not self.task.done() and self._stream is not None:
-            self._close_now()
-            await self._closing
+        if not self.task.done() and self._open:
+            self._close_now(release=release)
+            if self._closing is not None:
+                await self._closing
         self.task.cancel()
         await asyncio.wait([self.task])
         if self.failure is None:

@@ -19,10 +19,11 @@ from typing import Any, Protocol
 
 from fila.arguments import make, require_number, require_text
 from fila.connection import Connection
-from fila.errors import ClientClosed, FilaError, InternalError, MessageNotFound, from_status
-from fila.leases import LeaseMemory
+from fila.errors import ClientClosed, FilaError, InternalError, MessageNotFound, NotSupported, from_status
+from fila.leases import HeldLeases, LostLeases
 from fila.messages import to_datetime
 from fila.methods import ACK_BATCH, EXTEND_LEASE, NACK_BATCH
+from fila.nack import Nack
 from fila.v1 import messages_pb2, service_pb2
 
 FRAME_LEASES_MAX = 10_000
@@ -36,16 +37,16 @@ FLUSH_TIMEOUT_S = 5.0
 
 _log = logging.getLogger("fila")
 
-Verdict = tuple[str, int | None] | None
-"""None acks; (error, delay_ms) nacks."""
+Verdict = Nack | None
+"""None acks."""
 
 
 class SettleFrame:
     """Leases that are settled alike and together."""
 
     __slots__ = (
-        "answered", "failure", "failure_by_index", "lease_ids", "message_ids", "repeated", "sequence", "verdict",
-        "waiters",
+        "answered", "failure", "failure_by_index", "held", "lease_ids", "message_ids", "repeated", "sequence",
+        "verdict", "waiters",
     )  # fmt: skip
 
     def __init__(self, sequence: int, verdict: Verdict) -> None:
@@ -53,6 +54,8 @@ class SettleFrame:
         self.verdict = verdict
         self.message_ids: list[str] = []
         self.lease_ids: list[int] = []
+        self.held = 0
+        """How many of the leases were held when they were settled: not lost, not settled before."""
         self.answered = False
         self.repeated = False
         """It was sent before and the answer was lost."""
@@ -112,10 +115,15 @@ class SettleTransport(Protocol):
 class Settler:
     """Settles the deliveries of one consumer, or those pulled from one queue and channel."""
 
-    def __init__(self, connection: Connection, queue: str, channel: str) -> None:
+    def __init__(
+        self, connection: Connection, queue: str, channel: str, leases: HeldLeases, lost: LostLeases
+    ) -> None:
         self.queue = queue
         self.channel = channel
-        self.leases = LeaseMemory()
+        self.leases = leases
+        self.lost = lost
+        self.knows_release = True
+        """Whether the broker, as far as is known, does more with a nack than count it."""
         self._connection = connection
         self._loop = asyncio.get_running_loop()
         self._by_calls = _BatchCalls(connection, self)
@@ -135,13 +143,17 @@ class Settler:
         """The message is done."""
         return self._settle(message_id, lease_id, None)
 
-    def nack(self, message_id: str, lease_id: int, error: str, delay_ms: int | None) -> Settlement:
-        """The message failed."""
+    def nack(self, message_id: str, lease_id: int, nack: Nack) -> Settlement:
+        """The message failed, or is released."""
         # Here, where one caller learns of it: later it would stop the frames of all.
-        require_text("error", error)
-        if delay_ms is not None:
-            require_number("delay_ms", delay_ms)
-        return self._settle(message_id, lease_id, (error, delay_ms))
+        require_text("error", nack.error)
+        if nack.delay_ms is not None:
+            require_number("delay_ms", nack.delay_ms)
+        if (nack.release or nack.dead_letter) and not self.knows_release:
+            raise NotSupported(
+                "this broker is older than release and dead_letter: it would count a failed attempt; upgrade it"
+            )
+        return self._settle(message_id, lease_id, nack)
 
     async def extend(self, message_id: str, lease_id: int, extend_ms: int) -> datetime:
         """Move the lease's end."""
@@ -161,7 +173,8 @@ class Settler:
         frame = self._open.get(verdict)
         if frame is None or len(frame.lease_ids) >= FRAME_LEASES_MAX:
             frame = self._open_frame(verdict)
-        self.leases.forget(message_id, lease_id)
+        if self.leases.forget(message_id, lease_id):
+            frame.held += 1
         index = len(frame.lease_ids)
         frame.message_ids.append(message_id)
         frame.lease_ids.append(lease_id)
@@ -214,6 +227,7 @@ class Settler:
             error = frame.failure_of(status, index)
             if error is not None:
                 frame.failure_by_index[index] = error
+        self.leases.answered(frame.held)
         frame.answer()
         self._room.set()
 
@@ -236,6 +250,7 @@ class Settler:
         """A frame could not be settled at all."""
         frame = self._in_flight.pop(sequence, None)
         if frame is not None:
+            self.leases.answered(frame.held)
             frame.answer(failure)
             self._room.set()
 
@@ -245,6 +260,11 @@ class Settler:
     def has_unanswered(self) -> bool:
         """Whether anything was settled that the broker has not answered."""
         return bool(self._open or self._repeat or self._in_flight)
+
+    def unanswered_leases(self) -> list[int]:
+        """Return the leases that are being settled: the broker may hold them still."""
+        frames = [*self._open.values(), *self._repeat, *self._in_flight.values()]
+        return [lease_id for frame in frames for lease_id in frame.lease_ids]
 
     def use_session(self, transport: SettleTransport) -> None:
         """From now on frames go over a session."""
@@ -298,9 +318,9 @@ class _BatchCalls:
 
     async def _settle(self, frame: SettleFrame) -> None:
         settler = self._settler
-        error, delay_ms = frame.verdict or ("", None)
+        wishes = (frame.verdict or Nack())._asdict()
         items = [
-            service_pb2.SettleItem(message_id=message_id, lease_id=lease_id, error=error, delay_ms=delay_ms)
+            service_pb2.SettleItem(message_id=message_id, lease_id=lease_id, **wishes)
             for message_id, lease_id in zip(frame.message_ids, frame.lease_ids, strict=True)
         ]
         known = {"queue": settler.queue, "channel": settler.channel}

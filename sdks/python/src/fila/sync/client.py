@@ -10,17 +10,17 @@ from typing import Self, Unpack
 import grpc
 
 from fila import client as asynchronous
-from fila.consumer import BATCH_MESSAGES_MAX
 from fila.consumer import Consumer as AsyncConsumer
+from fila.holding import Loop
 from fila.messages import LeasedMessage, MessageId, NewMessage
+from fila.nack import Nack
 from fila.options import OptionFields
+from fila.prefetch import Prefetch
+from fila.session import Session
 from fila.settle import Settler
 from fila.sync.admin import AdminCalls
 from fila.sync.loop_thread import LoopThread
 from fila.v1 import messages_pb2
-
-READ_AHEAD_MESSAGES_MAX = 100
-"""Messages fetched from the loop's thread in one go; a crossing costs more than a message."""
 
 
 class Message(LeasedMessage):
@@ -44,14 +44,24 @@ class Message(LeasedMessage):
 
         self._thread.run(ack())
 
-    def nack(self, error: str = "", delay_ms: int | None = None) -> None:
-        """The message failed. `error` (text, kept with a dead letter) says why; the queue's policy decides
-        when it comes back, or `delay_ms` (milliseconds) does. Raises as `ack` does."""
+    def nack(self, error: str = "", delay_ms: int | None = None, *, dead_letter: bool = False) -> None:
+        """The message failed. `error` (text, kept with a dead letter) says why; the queue's policy decides when it
+        comes back, or `delay_ms` (milliseconds) does. With `dead_letter` it never does. Raises as `ack` does."""
+        self._nack(Nack(error, delay_ms, dead_letter))
 
-        async def nack() -> None:
-            await self._settler.nack(self.id, self.lease_id, error, delay_ms)
+    def reject(self, error: str = "") -> None:
+        """The message can never succeed: make it a dead letter now, whatever the queue's policy says."""
+        self._nack(Nack(error, dead_letter=True))
 
-        self._thread.run(nack())
+    def release(self) -> None:
+        """The message did not fail, but you will not finish it: it goes back to its place, and no attempt counts."""
+        self._nack(Nack(release=True))
+
+    def _nack(self, nack: Nack) -> None:
+        async def send() -> None:
+            await self._settler.nack(self.id, self.lease_id, nack)
+
+        self._thread.run(send())
 
     def extend(self, extend_ms: int) -> datetime:
         """Hold the message for `extend_ms` milliseconds from now (at most 12 h). Return when the lease now
@@ -69,27 +79,41 @@ class Consumer:
         self._thread = thread
 
     def __iter__(self) -> Iterator[Message]:
-        joined = self._thread.run(self._consumer.join())
-        batch: list[Message] = []
+        session, loop = self._join(1)
         try:
-            while batch := self._thread.run(self._consumer.next_batch(READ_AHEAD_MESSAGES_MAX)):
-                batch.reverse()
-                while batch:
-                    message = batch.pop()
-                    # Others of the batch may have taken you longer than this one's lease.
-                    if message.held_until_s > message._settler.now_s():
-                        yield message
+            while True:
+                # What waits in the buffer is taken here, without crossing to the client's thread.
+                message = session.take_by_thread(loop)
+                if message is not None and message.redelivered:
+                    message = self._declared(session, message)
+                elif message is None:
+                    message = self._thread.run(self._consumer.next(session, loop))
+                    if message is None:
+                        return
+                if message is not None:
+                    yield message
         finally:
-            self._thread.do(lambda: self._consumer.part(joined, batch[::-1]))
+            self._thread.do(lambda: self._consumer.part(session, loop))
 
-    def batches(self, max_messages: int = BATCH_MESSAGES_MAX) -> Iterator[list[Message]]:
-        """Loop over lists of what has arrived: at least one message each, at most `max_messages`."""
-        joined = self._thread.run(self._consumer.join())
+    def _declared(self, session: Session[Message], message: Message) -> Message | None:
+        taken = self._thread.run(session.declare([message]))
+        return taken[0] if taken else None
+
+    def batches(self, max_messages: int | None = None) -> Iterator[list[Message]]:
+        """Loop over lists of what has arrived: at least one message each, at most `max_messages`. As
+        `fila.Consumer.batches`."""
+        session, loop = self._join(max_messages or 1)
         try:
-            while batch := self._thread.run(self._consumer.next_batch(max_messages)):
+            while batch := self._thread.run(self._consumer.next_batch(session, loop, max_messages)):
                 yield batch
         finally:
-            self._thread.do(lambda: self._consumer.part(joined))
+            self._thread.do(lambda: self._consumer.part(session, loop))
+
+    def _join(self, size: int) -> tuple[Session[Message], Loop]:
+        async def join() -> tuple[Session[Message], Loop]:
+            return self._consumer.join(size)
+
+        return self._thread.run(join())
 
     def close(self) -> None:
         """Leave for good: the loops over this consumer end. What you still hold can be settled until its
@@ -147,11 +171,14 @@ class FilaClient(AdminCalls):
 
     def close(self) -> None:
         """Send what waits, settle what is under way, give back what consumers hold, and disconnect."""
+        self._close(release=True)
+
+    def _close(self, *, release: bool) -> None:
         if not self._closed:
             self._closed = True
             if self._thread.is_left_behind:
                 return  # the connection is the parent's to close
-            self._thread.run(self._client.close())
+            self._thread.run(self._client._close(release=release))
             self._thread.stop()
 
     def __enter__(self) -> Self:
@@ -160,7 +187,8 @@ class FilaClient(AdminCalls):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        # As in the asynchronous client: an error may be the doing of the message in hand.
+        self._close(release=not isinstance(error, Exception))
 
     # Producing.
 
@@ -206,14 +234,17 @@ class FilaClient(AdminCalls):
         queue: str,
         *,
         channel: str | None = None,
-        prefetch: int | None = None,
+        prefetch: Prefetch | None = None,
         stop_when_idle_s: float | None = None,
+        name: str | None = None,
+        max_lease_renewal_ms: int | None = None,
     ) -> Consumer:
         """Return a consumer to loop over: `for msg in client.consume("orders")`.
 
         The options and errors are those of `fila.FilaClient.consume`.
         """
-        consumer = self._client._consume(queue, channel, prefetch, stop_when_idle_s, self._make_message)
+        plan = self._client._plan(queue, channel, prefetch, name, max_lease_renewal_ms)
+        consumer = self._client._consume(plan, stop_when_idle_s, self._make_message)
         return Consumer(consumer, self._thread)
 
     def lease(
@@ -244,14 +275,33 @@ class FilaClient(AdminCalls):
         error: str = "",
         delay_ms: int | None = None,
         *,
+        dead_letter: bool = False,
         channel: str | None = None,
     ) -> None:
         """The message failed. As `Message.nack`, for when only the id is at hand."""
 
         async def nack() -> None:
-            await self._client.nack(queue, message_id, error, delay_ms, channel=channel)
+            await self._client.nack(
+                queue, message_id, error, delay_ms, dead_letter=dead_letter, channel=channel
+            )
 
         self._run(nack())
+
+    def reject(self, queue: str, message_id: str, error: str = "", *, channel: str | None = None) -> None:
+        """Make the message a dead letter now. As `Message.reject`, for when only the id is at hand."""
+
+        async def reject() -> None:
+            await self._client.reject(queue, message_id, error, channel=channel)
+
+        self._run(reject())
+
+    def release(self, queue: str, message_id: str, *, channel: str | None = None) -> None:
+        """Put the message back uncounted. As `Message.release`, for when only the id is at hand."""
+
+        async def release() -> None:
+            await self._client.release(queue, message_id, channel=channel)
+
+        self._run(release())
 
     def extend(self, queue: str, message_id: str, extend_ms: int, *, channel: str | None = None) -> datetime:
         """Hold the message for `extend_ms` milliseconds from now. Return when the lease ends, by the

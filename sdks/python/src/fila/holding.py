@@ -1,0 +1,297 @@
+"""What one consumer holds: messages that wait in its buffer, and those its program has in hand.
+
+    delivered ──► ready ──► in hand ──► settled            began: a loop took it
+                    │           └─────► lost               the broker took the lease back
+                    └─► given back, revoked, past its lease
+
+Each step is told to the prefetch controller, whose decisions go to the session as windows. `ready` may be taken
+from by the threads of a synchronous client too: taking from a deque is atomic, and the accounts are done on the
+client's own thread soon after.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, TypeVar
+
+from fila.leases import LostLeases
+from fila.messages import LeasedMessage
+from fila.prefetch import SAMPLE_EVERY_US, Decision, PrefetchControl
+
+MessageT = TypeVar("MessageT", bound=LeasedMessage)
+
+TICK_S_MAX = 0.05
+"""How late at most a timer is looked at again: a loop may take a message after the timer was set."""
+
+
+class Sample:
+    """One measurement of how long messages take."""
+
+    __slots__ = ("asked", "began_s", "count", "unsettled")
+
+    def __init__(self, began_s: float, count: int) -> None:
+        self.began_s = began_s
+        self.count = count
+        self.unsettled = count
+        self.asked = False
+
+
+class Loop:
+    """One loop over a consumer, as its session knows it."""
+
+    __slots__ = ("number", "sample")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.sample: Sample | None = None
+        """Of what it works on, if that is a sample."""
+
+
+class Holding(Generic[MessageT]):
+    """Ready and in-hand messages of one session. The HeldLeases of its settler are those in hand."""
+
+    def __init__(
+        self,
+        control: PrefetchControl,
+        now_s: Callable[[], float],
+        tell: Callable[[int, list[int]], None],
+    ) -> None:
+        self.control = control
+        self.ready: deque[MessageT] = deque()
+        self.arrived = asyncio.Event()
+        """Set when a waiting loop should look again."""
+        self.in_hand: dict[str, MessageT] = {}
+        self.lost = LostLeases()
+        self.renewal_s = 0.0
+        """How long the broker keeps a lease from when it begins; 0 when that does not count from then."""
+        self.held_until_s = float("-inf")
+        """When the last lease in hand ends, on the client's clock."""
+        self.handed_out: Callable[[], object] = lambda: None
+        """Called after messages were handed out."""
+        self._now_s = now_s
+        self._tell = tell
+        self._event_loop = asyncio.get_running_loop()
+        self._loops = 0
+        self._sampled: dict[int, Sample] = {}
+        self._next_sample_s = float("-inf")
+        self._timer: asyncio.TimerHandle | None = None
+        self._taken_by_threads: deque[tuple[MessageT, Loop, float]] = deque()
+        self._accounting = False
+
+    # Loops.
+
+    def join(self, size: int) -> Loop:
+        """A loop that works on up to `size` messages at once begins."""
+        self._loops += 1
+        loop = Loop(self._loops)
+        self._obey(self.control.joined(self._now_us(), loop.number, size))
+        return loop
+
+    def part(self, loop: Loop) -> None:
+        """A loop ends."""
+        self.account()
+        self._obey(self.control.left(self._now_us(), loop.number))
+
+    # Handing out.
+
+    def deliver(self, messages: list[MessageT]) -> None:
+        """Messages arrived."""
+        self.ready.extend(messages)
+        self._obey(self.control.delivered(self._now_us(), len(messages)))
+        self.arrived.set()
+        self._watch()
+
+    def take(self, loop: Loop, count_max: int, until_s: float) -> list[MessageT]:
+        """Hand out up to `count_max` messages whose leases run; none from `until_s` on."""
+        now_s = self._now_s()
+        now_us = int(now_s * 1e6)
+        if loop.sample is not None:
+            self._asked(loop, now_s, now_us)
+        taken: list[MessageT] = []
+        ready = self.ready
+        if now_s < until_s:
+            while ready and len(taken) < count_max:
+                message = ready.popleft()
+                if message.held_until_s > now_s:
+                    taken.append(message)
+                else:
+                    # It waited here past its lease: it is, or will be, delivered to somebody else.
+                    self.control.dropped(1)
+        if taken:
+            self._begin(taken, loop, now_s, now_us)
+        else:
+            self._obey(self.control.idle(now_us, loop.number))
+            self.arrived.clear()
+        return taken
+
+    def take_by_thread(self, loop: Loop, until_s: float) -> MessageT | None:
+        """Hand out one message to a thread that is not the client's; None when it has to wait."""
+        now_s = self._now_s()
+        while now_s < until_s:
+            try:
+                message = self.ready.popleft()
+            except IndexError:
+                return None
+            self._taken_by_threads.append((message, loop, now_s))
+            if not self._accounting:
+                self._accounting = True
+                try:
+                    self._event_loop.call_soon_threadsafe(self.account)
+                except RuntimeError:  # the client was closed meanwhile, and gave everything back
+                    return None
+            if message.held_until_s > now_s:
+                return message
+        return None
+
+    def account(self) -> None:
+        """Do the accounts of what threads took."""
+        self._accounting = False
+        while self._taken_by_threads:
+            message, loop, now_s = self._taken_by_threads.popleft()
+            now_us = int(now_s * 1e6)
+            if loop.sample is not None:
+                self._asked(loop, now_s, now_us)
+            if message.held_until_s > now_s:
+                self._begin([message], loop, now_s, now_us)
+            else:
+                self.control.dropped(1)
+
+    def _begin(self, taken: list[MessageT], loop: Loop, now_s: float, now_us: int) -> None:
+        in_hand, until_s = self.in_hand, now_s + self.renewal_s
+        for message in taken:
+            if message.id in in_hand:
+                self._lose(in_hand[message.id], "LEASE_LOST")  # delivered again, so the former lease is over
+            in_hand[message.id] = message
+            message.held_until_s = max(message.held_until_s, until_s)
+        self.held_until_s = max(self.held_until_s, taken[-1].held_until_s)
+        self.control.began(now_us, loop.number, len(taken))
+        if now_s >= self._next_sample_s:
+            self._next_sample_s = now_s + SAMPLE_EVERY_US / 1e6
+            loop.sample = Sample(now_s, len(taken))
+            for message in taken:
+                self._sampled[message.lease_id] = loop.sample
+        self.handed_out()
+
+    def put_back(self, taken: Sequence[MessageT]) -> None:
+        """Undo `take` of messages that nobody has seen: they wait in front, as if they had just come."""
+        ours = [message for message in taken if self.in_hand.get(message.id) is message]
+        for message in ours:
+            self._drop(message)
+        self.answered(len(ours))
+        self.ready.extendleft(reversed(ours))
+        self._obey(self.control.delivered(self._now_us(), len(ours)))
+        self._watch()
+
+    def give_up(self, count: int) -> list[int]:
+        """Take out of the buffer what came last, and return its leases."""
+        leases: list[int] = []
+        while len(leases) < count:
+            try:
+                leases.append(self.ready.pop().lease_id)
+            except IndexError:  # a thread was quicker
+                break
+        return leases
+
+    # Settling: these are HeldLeases.
+
+    def __len__(self) -> int:
+        return len(self.in_hand)
+
+    def get(self, message_id: str) -> int | None:
+        """Return the lease under which a message is in hand."""
+        message = self.in_hand.get(message_id)
+        return None if message is None else message.lease_id
+
+    def forget(self, message_id: str, lease_id: int) -> bool:
+        """A message that is in hand is being settled; say whether it was."""
+        if self._taken_by_threads:
+            self.account()
+        message = self.in_hand.get(message_id)
+        if message is None or message.lease_id != lease_id:
+            return False
+        self._drop(message)
+        self.lost.settled(lease_id)
+        return True
+
+    def answered(self, count: int) -> None:
+        """The broker holds so many leases less."""
+        self._obey(self.control.settled(self._now_us(), count))
+
+    def _drop(self, message: MessageT) -> None:
+        del self.in_hand[message.id]
+        if self._sampled:
+            sample = self._sampled.pop(message.lease_id, None)
+            if sample is not None:
+                sample.unsettled -= 1
+                if sample.asked and not sample.unsettled:
+                    now_s = self._now_s()
+                    self._handled(sample, now_s, int(now_s * 1e6), None)
+
+    def lose(self, lease_ids: Iterable[int], reason: str) -> None:
+        """The broker took these leases back: drop what waits, tell the program of what it has in hand."""
+        self.account()
+        lost = set(lease_ids)
+        # In place, once around: a thread may be taking from it.
+        for _ in range(len(self.ready)):
+            try:
+                waiting = self.ready.popleft()
+            except IndexError:
+                break
+            if waiting.lease_id in lost:
+                self.control.dropped(1)
+            else:
+                self.ready.append(waiting)
+        for message in [message for message in self.in_hand.values() if message.lease_id in lost]:
+            self._lose(message, reason)
+
+    def _lose(self, message: MessageT, reason: str) -> None:
+        self._drop(message)
+        self.answered(1)
+        self.lost.add(message.lease_id, reason)
+
+    # Measuring.
+
+    def _asked(self, loop: Loop, now_s: float, now_us: int) -> None:
+        """A loop came back for more; its sample is over as soon as its messages are settled too."""
+        sample, loop.sample = loop.sample, None
+        if sample is not None:
+            sample.asked = True
+            if not sample.unsettled:
+                self._handled(sample, now_s, now_us, loop.number)
+
+    def _handled(self, sample: Sample, now_s: float, now_us: int, asking: int | None) -> None:
+        handling_us = int((now_s - sample.began_s) * 1e6) // sample.count
+        self._obey(self.control.handled(now_us, handling_us, asking))
+
+    # What the controller decides.
+
+    def _now_us(self) -> int:
+        return int(self._now_s() * 1e6)
+
+    def _obey(self, decision: Decision | None) -> None:
+        if decision is not None:
+            self._tell(decision.window, self.give_up(decision.give_back))
+
+    def _watch(self) -> None:
+        """See to it that the controller is asked when time alone changes something."""
+        if self._timer is None and self.ready:
+            check_at_us = self.control.check_at_us
+            if check_at_us is not None:
+                wait_s = min(max(0.0, check_at_us / 1e6 - self._now_s()), TICK_S_MAX)
+                self._timer = self._event_loop.call_later(wait_s, self._look_again)
+
+    def _look_again(self) -> None:
+        self._timer = None
+        self.account()
+        check_at_us, now_us = self.control.check_at_us, self._now_us()
+        if check_at_us is not None and check_at_us <= now_us:
+            self._obey(self.control.tick(now_us))
+        self._watch()
+
+    def close(self) -> None:
+        """Nothing comes any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

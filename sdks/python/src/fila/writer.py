@@ -1,0 +1,72 @@
+"""Writes of one session's stream: gRPC takes one at a time, and several parts of a session have something to say."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+
+from grpc.aio import StreamStreamCall
+
+from fila.connection import raise_if_cancelled
+from fila.v1.service_pb2 import ConsumeSessionRequest, ConsumeSessionResponse
+
+SessionStream = StreamStreamCall[ConsumeSessionRequest, ConsumeSessionResponse]
+
+_log = logging.getLogger("fila")
+
+
+class StreamWriter:
+    """Writes to the stream that is open now. Without one, and on a broken one, a write is dropped: its reader meets
+    the same end, and says anew on the next stream what is still true."""
+
+    def __init__(self) -> None:
+        self._stream: SessionStream | None = None
+        self._writing = asyncio.Lock()
+        self._posted: deque[ConsumeSessionRequest] = deque()
+        self._post_task: asyncio.Task[None] | None = None
+
+    def attach(self, stream: SessionStream) -> None:
+        """From now on write here."""
+        self._stream = stream
+
+    def detach(self) -> None:
+        """The stream is over; what was posted for it is worth nothing on another."""
+        self._stream = None
+        self._posted.clear()
+
+    async def write(self, request: ConsumeSessionRequest) -> bool:
+        """Return when the frame is written, True, or lost with its stream, False."""
+        async with self._writing:
+            stream = self._stream
+            if stream is None:
+                return False
+            try:
+                await stream.write(request)
+            except Exception as failure:  # noqa: BLE001 - whatever grpc.aio says here, the stream is over
+                _log.debug("write on a broken stream: %r", failure)
+            except asyncio.CancelledError:
+                raise_if_cancelled()
+            else:
+                return self._stream is stream
+            return False
+
+    def post(self, request: ConsumeSessionRequest) -> None:
+        """Write soon, in the order of posting."""
+        if self._stream is None:
+            return
+        self._posted.append(request)
+        if self._post_task is None:
+            self._post_task = asyncio.get_running_loop().create_task(self._write_posted())
+
+    async def _write_posted(self) -> None:
+        try:
+            while self._posted:
+                await self.write(self._posted.popleft())
+        finally:
+            self._post_task = None
+
+    async def posted(self) -> None:
+        """Return when all that was posted is written."""
+        if self._post_task is not None:
+            await asyncio.wait([self._post_task])

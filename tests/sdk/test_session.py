@@ -1,0 +1,316 @@
+"""A consumer's session: what it says is begun, when it hands out nothing, what it gives back, and how it resumes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from typing import Any
+
+import pytest
+
+from fila import ConnectionEvent, FilaClient
+from tests.sdk.conftest import QUICK_BACKOFF, ManualClock, Watched, begun, fill, said, until
+from tests.sdk.fake_broker import FakeBroker
+from tests.sdk.fake_session import FakeSession
+
+
+def session(broker: FakeBroker) -> FakeSession:
+    (only,) = broker.tracked.values()
+    return only
+
+
+# Begun.
+
+
+async def test_a_slow_first_delivery_is_declared_and_a_quick_one_is_not(
+    broker: FakeBroker, client: FilaClient
+) -> None:
+    await fill(client, 30)
+
+    count = 0
+    async for msg in client.consume("orders"):
+        count += 1
+        if count == 30:
+            await until(lambda: msg.lease_id in begun(broker))  # noqa: B023 - awaited at once
+            await msg.ack()
+            break
+        await msg.ack()
+
+    assert len(begun(broker)) < 15, "settling says it"
+
+
+DIES_AT_ONCE = """
+import asyncio, os, sys
+from fila import FilaClient
+
+async def main():
+    client = await FilaClient.connect(sys.argv[1])
+    async for msg in client.consume("orders"):
+        os._exit(9)
+
+asyncio.run(main())
+"""
+
+DIES_AT_ONCE_IN_A_THREAD = """
+import os, sys
+from fila.sync import FilaClient
+
+for msg in FilaClient.connect(sys.argv[1]).consume("orders"):
+    os._exit(9)
+"""
+
+
+@pytest.mark.parametrize("program", [DIES_AT_ONCE, DIES_AT_ONCE_IN_A_THREAD])
+async def test_a_message_that_came_back_and_kills_its_worker_in_the_first_statement_counts(
+    broker: FakeBroker, client: FilaClient, program: str
+) -> None:
+    broker.grace_s = 0.0
+    orders = broker.queues["orders"]
+    await fill(client, 1)
+    (msg,) = await client.lease("orders")
+    await msg.release()
+
+    dying = await asyncio.create_subprocess_exec(sys.executable, "-c", program, broker.address)
+
+    assert await dying.wait() == 9
+    await until(lambda: orders.attempts)
+    assert [*orders.attempts.values()] == [1]
+
+
+async def test_only_what_came_back_of_a_batch_is_declared_first(
+    broker: FakeBroker, client: FilaClient
+) -> None:
+    await fill(client, 4)
+    pulled = await client.lease("orders", 2)
+    await asyncio.gather(*(msg.release() for msg in pulled))
+
+    async for batch in client.consume("orders", prefetch=4).batches():
+        came_back = {msg.lease_id for msg in batch if msg.redelivered}
+        await until(lambda: begun(broker))
+        assert (len(batch), begun(broker)) == (4, came_back)
+        await client.ack_many(batch)
+        break
+
+
+# The window.
+
+
+async def test_behind_a_slow_handler_nothing_lies_buffered_and_what_did_counts_no_attempt(
+    broker: FakeBroker, client: FilaClient
+) -> None:
+    await fill(client, 5)
+    orders = broker.queues["orders"]
+    got = []
+
+    async for msg in client.consume("orders", stop_when_idle_s=0.2):
+        got.append(msg.payload)
+        await until(lambda: len(orders.leased) == 1)
+        await asyncio.sleep(0.06)
+        await msg.ack()
+
+    assert got == [b"%d" % i for i in range(5)], "what went back kept its place"
+    assert not orders.attempts
+    first = said(broker, "window")[0]
+    assert (first.size, len(first.give_back)) == (1, 1)
+
+
+async def test_a_fixed_prefetch_never_speaks_of_windows(broker: FakeBroker, client: FilaClient) -> None:
+    await fill(client, 10)
+
+    async for msg in client.consume("orders", prefetch=4):
+        await asyncio.sleep(0.06)
+        assert len(broker.queues["orders"].leased) == 4
+        await msg.ack()
+        break
+
+    assert said(broker, "open")[0].max_in_flight == 4
+    await until(lambda: said(broker, "close"))
+    assert {frame.size for frame in said(broker, "window")} == {0}, "only when it leaves"
+
+
+async def test_two_consumers_share_slow_work(broker: FakeBroker, client: FilaClient) -> None:
+    await fill(client, 20)
+    counts = [0, 0]
+
+    async def work(worker: int) -> None:
+        async for msg in client.consume("orders", stop_when_idle_s=0.3):
+            counts[worker] += 1
+            await asyncio.sleep(0.051)
+            await msg.ack()
+
+    first = asyncio.create_task(work(0))
+    await asyncio.sleep(0.03)
+    await asyncio.gather(first, work(1))
+
+    assert sum(counts) == 20
+    assert min(counts) >= 8
+
+
+async def test_a_loop_that_starts_tasks_is_not_held_up(broker: FakeBroker, client: FilaClient) -> None:
+    await fill(client, 40)
+    running: set[asyncio.Task[None]] = set()
+    most = 0
+
+    async def handle(msg: Any) -> None:
+        await asyncio.sleep(0.3)
+        await msg.ack()
+
+    async for msg in client.consume("orders", stop_when_idle_s=0.15):
+        running.add(asyncio.create_task(handle(msg)))
+        most = max(most, len(running))
+        if most == 40:
+            break
+    await asyncio.gather(*running)
+
+    assert most == 40
+
+
+# Alive.
+
+
+async def test_nothing_is_handed_out_while_the_broker_does_not_answer(broker: FakeBroker) -> None:
+    clock = ManualClock()
+    orders = broker.queues["orders"]
+    orders.config.visibility_timeout_ms = 1000
+    async with FilaClient.connect(broker.address, clock=clock) as client:
+        await fill(client, 3)
+        messages = aiter(client.consume("orders", prefetch=3))
+        await (await anext(messages)).ack()
+        await until(lambda: len(orders.leased) == 2)
+        broker.silent = True
+        clock.advance(1.0)
+
+        waiting = asyncio.ensure_future(anext(messages))
+        await asyncio.sleep(0.35)
+        assert said(broker, "alive"), "it asks"
+        assert not waiting.done()
+
+        broker.silent = False
+        assert (await waiting).payload == b"1"
+
+
+async def test_alive_reports_how_long_messages_take(broker: FakeBroker, client: FilaClient) -> None:
+    broker.queues["orders"].config.visibility_timeout_ms = 1000
+    await fill(client, 3)
+
+    async for msg in client.consume("orders", stop_when_idle_s=0.6):
+        await asyncio.sleep(0.02)
+        await msg.ack()
+
+    assert [frame.sequence for frame in said(broker, "alive")][:2] == [1, 2]
+    assert 20_000 <= said(broker, "alive")[-1].handling_time_us < 200_000
+
+
+# Revoked.
+
+
+async def test_revoked_messages_are_dropped_and_the_program_is_told_of_those_it_has(
+    broker: FakeBroker, client: FilaClient
+) -> None:
+    await fill(client, 3)
+    orders = broker.queues["orders"]
+    told: list[str] = []
+
+    async for msg in client.consume("orders", prefetch=3, stop_when_idle_s=0.05):
+        assert msg.lost == ""
+        msg.on_lost(lambda: told.append("lost"))
+        await until(lambda: len(orders.leased) == 3)
+        mine = session(broker)
+        orders.leased.clear()
+        mine.revoke(mine.leases, "SEEK")
+        await until(lambda: told)
+        assert msg.lost == "SEEK"
+        msg.on_lost(lambda: told.append("asked late"))
+
+    assert told == ["lost", "asked late"]
+
+
+# A broken connection.
+
+
+async def test_a_short_break_costs_nothing(broker: FakeBroker, watched: Watched) -> None:
+    await fill(watched.client, 4)
+    orders = broker.queues["orders"]
+    got = []
+
+    async for msg in watched.client.consume("orders", prefetch=3, stop_when_idle_s=0.2):
+        got.append(msg.payload)
+        if msg.payload == b"0":
+            await until(lambda: len(orders.leased) == 3)
+            held = {*orders.leased}
+            broker.break_connections()
+            await until(lambda: len(said(broker, "open")) == 2)
+            resume = said(broker, "open")[1].resume
+            assert (resume.consumer_id, set(resume.lease_ids)) == (1, held)
+        await msg.ack()
+
+    assert got == [b"0", b"1", b"2", b"3"]
+    assert not orders.attempts
+    assert not orders.returned
+    assert len(broker.acked) == 4
+
+
+async def test_a_resume_names_what_is_being_settled(broker: FakeBroker, watched: Watched) -> None:
+    await fill(watched.client, 1)
+    async for msg in watched.client.consume("orders"):
+        broker.answering.clear()
+        ack = msg.ack()
+        await until(lambda: broker.settle_frames)
+        broker.break_connections()
+        await until(lambda: len(said(broker, "open")) == 2)
+        broker.answering.set()
+        await ack
+        break
+
+    assert said(broker, "open")[1].resume.lease_ids == [msg.lease_id]
+    assert len(broker.acked) == 1
+    assert not broker.queues["orders"].returned
+
+
+async def test_what_a_resume_did_not_save_is_told(broker: FakeBroker, watched: Watched) -> None:
+    await fill(watched.client, 2)
+    orders = broker.queues["orders"]
+    async for msg in watched.client.consume("orders", prefetch=2):
+        await until(lambda: len(orders.leased) == 2)
+        broker.tracked.clear()  # as if the grace had passed
+        orders.leased.clear()
+        broker.break_connections()
+        await until(lambda: msg.lost)  # noqa: B023 - awaited at once
+        break
+
+    assert msg.lost == "LEASE_LOST"
+    assert [event.kind for event in watched.events] == ["lost", "back"]
+    assert watched.events[1].leases_lost == 2
+
+
+async def test_a_break_is_told_both_ways(
+    broker: FakeBroker, watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "fila")
+    await fill(watched.client, 1)
+
+    async for msg in watched.client.consume("orders"):
+        broker.break_connections()
+        await until(lambda: len(watched.events) == 2)
+        await msg.ack()
+        break
+
+    lost, back = watched.events
+    assert (lost.kind, lost.queue, back.kind) == ("lost", "orders", "back")
+    assert back.outage_s < 2
+    assert "lost its stream" in caplog.text
+    assert "has its stream back" in caplog.text
+
+
+async def test_a_program_that_fails_to_listen_does_not_end_the_stream(broker: FakeBroker) -> None:
+    def fail(event: ConnectionEvent) -> None:
+        raise RuntimeError(event.kind)
+
+    async with FilaClient.connect(broker.address, backoff=QUICK_BACKOFF, on_connection=fail) as client:
+        await fill(client, 1)
+        async for msg in client.consume("orders"):
+            broker.break_connections()
+            await until(lambda: len(said(broker, "open")) == 2)
+            await msg.ack()
+            break
