@@ -100,6 +100,14 @@ class DrivenEngine:
             self.advance(min(step_ms or ms, (end_ns - self.mono_ns) // MS))
             self.others += self.settle_down()
 
+    def listen(self, ms: int, step_ms: int = 100) -> None:
+        """Let time go by as `sleep`, the edge saying at each step that it reads its sockets."""
+        self.submit(commands.LISTENED)
+        for _ in range(ms // step_ms):
+            self.sleep(step_ms)
+            self.submit(commands.LISTENED)
+        self.others += self.settle_down()
+
     # --- calls ------------------------------------------------------------------------------
 
     def submit(self, kind: int, request: Proto | bytes = b"", token: int | None = None) -> int:

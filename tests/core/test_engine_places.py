@@ -276,9 +276,13 @@ def test_a_message_on_its_way_when_a_channel_starts_keeps_its_delay(engine: Driv
     assert engine.payloads("q") == [b"later"]
 
 
-def test_a_default_that_came_back_has_the_same_messages_ready_after_a_restart(engine: DrivenEngine) -> None:
+def test_a_channel_made_at_the_oldest_has_the_same_messages_ready_after_a_restart(
+    engine: DrivenEngine,
+) -> None:
     engine.create_queue("q", channels=["a"])
     engine.enqueue("q", b"x", delay_ms=60_000)  # over for a channel that starts behind it
+    made = admin.CreateChannelRequest(queue="q", channel="default", oldest=True)
+    engine.call(commands.CREATE_CHANNEL, made, admin.CreateChannelResponse)
     ready = engine.stats("q", "default").depth
 
     restarted(engine)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import grpc
 import pytest
 import redis
 
@@ -74,14 +75,15 @@ def test_a_ticket_is_the_lease_id(server: RunningServer, client: Any):
     assert client.hdel("orders", "mail", by_grpc, by_redis) == 1
 
 
-def test_the_default_channel_appears_when_grpc_needs_it(server: RunningServer, client: Any):
+def test_a_grpc_call_makes_no_channel_and_is_told_which_there_are(server: RunningServer, client: Any):
     client.setnx("orders", "mail")
     client.rpush("orders", "a", "b")
+
+    with pytest.raises(grpc.RpcError, match='no channel "default"; it has "mail"'):
+        server.service.Lease(service_pb2.LeaseRequest(queue="orders", max_messages=10))
+
     listed = server.admin.ListChannels(admin_pb2.ListChannelsRequest(queue="orders"))
     assert [channel.name for channel in listed.channels] == ["mail"]
-
-    leased = server.service.Lease(service_pb2.LeaseRequest(queue="orders", max_messages=10))
-    assert [message.payload for message in leased.messages] == [b"a", b"b"]
     assert len(client.hmget("orders", ["mail", 10])) == 2
 
 

@@ -193,12 +193,13 @@ async def test_a_session_that_half_closes_gets_the_answers_still_due(engine: Fak
     await call.write(service_pb2.ConsumeSessionRequest(open={"queue": "orders"}))
     await call.write(service_pb2.ConsumeSessionRequest(ack={"sequence": 4, "lease_ids": [1]}))
     await call.done_writing()
-    [_, (token, last)] = await engine.until(commands.SESSION, 2)
+    await engine.until(commands.SESSION)
+    [(token, word)] = await engine.until(commands.CONSUMER_CLOSE)
     settled = service_pb2.ConsumeSessionResponse(settled={"sequence": 4})
     engine.say(token, commands.FRAME, settled.SerializeToString())
     engine.say(token, commands.END)
 
-    assert service_pb2.ConsumeSessionRequest.FromString(last).WhichOneof("request") == "close"
+    assert word == b"half-closed"
     assert [response.WhichOneof("response") async for response in call] == ["opened", "settled"]
     assert await call.code() is grpc.StatusCode.OK
 

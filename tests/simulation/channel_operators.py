@@ -13,7 +13,7 @@ from tests.simulation.model import (
 )
 from tests.simulation.oracles import Broken
 from tests.simulation.producers import FAIRNESS_KEYS, Producers
-from tests.simulation.starts import needed_channel, start_at
+from tests.simulation.starts import start_at
 from tests.simulation.world import World
 
 
@@ -107,9 +107,7 @@ class ChannelOperators:
 
     def _seeked(self, asked: Asked) -> None:
         queue = self.world.model.queues.get(asked.notes["name"])
-        channel = (
-            needed_channel(self.world, queue, asked.notes["channel"], asked) if queue is not None else None
-        )
+        channel = queue.channels.get(asked.notes["channel"]) if queue is not None else None
         asked.notes["expected"] = 0 if channel is not None else 5
         if channel is None:
             return
@@ -173,7 +171,7 @@ class ChannelOperators:
         world, queue = self.world, self.world.model.queues.get(asked.notes["name"])
         channel_name, key = asked.notes["channel"], asked.notes["key"]
         asked.notes["expected"] = 0
-        if queue is None or (channel_name and needed_channel(world, queue, channel_name, asked) is None):
+        if queue is None or (channel_name and channel_name not in queue.channels):
             asked.notes["expected"] = 5
             return
         world.say(f"purge {queue.name}/{channel_name} key {key}")

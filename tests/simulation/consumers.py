@@ -16,7 +16,6 @@ from tests.simulation.model import (
     QueueModel,
 )
 from tests.simulation.oracles import Broken
-from tests.simulation.starts import needed_channel
 from tests.simulation.world import World
 
 ANYWHERE = 1 << 63  # the offset of an entry that was not seen yet
@@ -81,7 +80,7 @@ class Consumers:
     def _opened(self, asked: Asked) -> None:
         consumer = asked.notes["consumer"]
         queue = self.world.model.queues.get(consumer.queue.name)
-        if queue is None or needed_channel(self.world, queue, consumer.channel, asked) is None:
+        if queue is None or consumer.channel not in queue.channels:
             asked.notes["missing"] = True
             return
         consumer.queue = queue

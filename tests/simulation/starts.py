@@ -1,4 +1,4 @@
-"""A channel that starts anew, at an offset of the log or at its head; and the one that appears because it is needed."""
+"""A channel that starts anew, at an offset of the log or at its head."""
 
 from tests.simulation.asked import Asked
 from tests.simulation.model import (
@@ -11,16 +11,6 @@ from tests.simulation.model import (
 )
 from tests.simulation.producers import LONG_MS
 from tests.simulation.world import FRAMES_REBUILT_PER_PASS, World
-
-
-def needed_channel(world: World, queue: QueueModel, name: str, asked: Asked) -> ChannelModel | None:
-    """A deleted `default` comes back, at the oldest message, with the first call that needs it."""
-    channel = queue.channels.get(name)
-    if channel is None and name == "default":
-        world.say(f"{queue.name}/default appears again")
-        channel = queue.channels[name] = ChannelModel(name, queue)
-        start_at(world, channel, 0, asked)
-    return channel
 
 
 def start_at(world: World, channel: ChannelModel, offset: int | None, asked: Asked) -> None:

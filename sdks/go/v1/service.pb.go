@@ -583,7 +583,8 @@ type ConsumeRequest struct {
 	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
 	// The channel; empty means `default`.
 	Channel string `protobuf:"bytes,2,opt,name=channel,proto3" json:"channel,omitempty"`
-	// Most messages leased to this stream at once; 0 means 256.
+	// Most messages leased to this stream at once; 0 means 32. When the stream ends, the oldest of them counts an attempt
+	// after `disconnect_grace_ms`, the others return as if they had never been delivered.
 	MaxInFlight uint32 `protobuf:"varint,3,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
 	// Most messages in one response; 0 and 1 mean one, in `message`.
 	MaxBatch      uint32 `protobuf:"varint,4,opt,name=max_batch,json=maxBatch,proto3" json:"max_batch,omitempty"`
@@ -1943,7 +1944,8 @@ type ConsumeSessionRequest_Open struct {
 	// The consumer's name for people, at most 128 bytes; shown by ListConsumers.
 	Name string `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`
 	// How long the broker itself keeps a lease of a living session, counted from `begun`, or from the delivery while
-	// it is not begun. Leave out for 600,000 (10 min); 0 leaves the bare visibility timeout; at most 43,200,000 (12 h).
+	// it is not begun; never less than the visibility timeout. Leave out for 600,000 (10 min); 0 leaves the bare
+	// visibility timeout; at most 43,200,000 (12 h). Only with `tracks_begun`.
 	MaxLeaseRenewalMs *uint64 `protobuf:"varint,7,opt,name=max_lease_renewal_ms,json=maxLeaseRenewalMs,proto3,oneof" json:"max_lease_renewal_ms,omitempty"`
 	// Go on after a broken connection with what the consumer still holds.
 	Resume        *ConsumeSessionRequest_Resume `protobuf:"bytes,8,opt,name=resume,proto3" json:"resume,omitempty"`
@@ -2243,7 +2245,8 @@ func (x *ConsumeSessionRequest_Begun) GetLeaseIds() []uint64 {
 // How many messages the session may hold, and what it gives back to hold no more.
 type ConsumeSessionRequest_Window struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Sets, not adds to, how many unsettled leases the session may hold; 0 stops deliveries. At most 10,000.
+	// Sets, not adds to, how many unsettled leases the session may hold, in place of `max_in_flight` and credit; 0 stops
+	// deliveries. At most 10,000.
 	Size uint32 `protobuf:"varint,1,opt,name=size,proto3" json:"size,omitempty"`
 	// Leases to return in the same step, uncounted, at most 10,000.
 	GiveBack      []uint64 `protobuf:"varint,2,rep,packed,name=give_back,json=giveBack,proto3" json:"give_back,omitempty"`
@@ -2353,7 +2356,8 @@ func (x *ConsumeSessionRequest_Alive) GetHandlingTimeUs() uint64 {
 // The session is open; always the first frame.
 type ConsumeSessionResponse_Opened struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Names this consumer in logs and statistics, and in a later `Resume`. Never given twice.
+	// Names this consumer in logs and statistics, and in a later `Resume`; a session that resumes keeps its number, and
+	// no other consumer ever gets it.
 	ConsumerId uint64 `protobuf:"varint,1,opt,name=consumer_id,json=consumerId,proto3" json:"consumer_id,omitempty"`
 	// The queue's visibility timeout in force.
 	VisibilityTimeoutMs uint64 `protobuf:"varint,2,opt,name=visibility_timeout_ms,json=visibilityTimeoutMs,proto3" json:"visibility_timeout_ms,omitempty"`

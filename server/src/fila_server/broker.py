@@ -18,6 +18,7 @@ is refused at once; only what must not be lost (`post`) is kept and offered agai
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -42,6 +43,8 @@ OPENING_BYTES_MAX = 64 * 1024
 """Of a request that is kept for as long as its pull or stream lasts; such a one names a queue and little more."""
 LOG_THREADS = 2
 """Pieces of ReadLog calls that are read at a time: reading old messages is not to crowd out new ones."""
+LISTENED_EVERY_S = 0.1
+"""How often the core is told that sockets are read; it counts a consumer's silence only while it is told."""
 REPOST_DELAY_S = 0.002
 """How long to leave a full mailbox alone before offering again what it must take."""
 
@@ -143,6 +146,7 @@ class Broker:
         self._draining = False
         self._log_threads = ThreadPoolExecutor(LOG_THREADS, thread_name_prefix="read-log")
         self._closers: set[Callable[[], object]] = set()
+        self._listening: asyncio.Task[None] | None = None
         self._idle: asyncio.Event = asyncio.Event()
         self.mirror = QueueMirror(self._call)
         self.queue_configs = self.mirror.queue_configs
@@ -156,6 +160,19 @@ class Broker:
         self._loop.add_reader(self._engine.wake_fd, self._on_wake)
         self._engine.start()
         await self.mirror.load()
+
+    def listen(self) -> None:
+        """Tell the core from now on that sockets are read. Call once clients can connect: until then, and while this
+        loop or the mailbox is stuck, no consumer is taken for silent and no broken session for lost."""
+        self._listening = self._loop.create_task(self._say_listened())
+
+    async def _say_listened(self) -> None:
+        while not self._draining:
+            # What lay in the sockets is read in the turns of the loop that follow a pause, and the core adds no more
+            # than a moment for it.
+            with contextlib.suppress(errors.Overloaded):
+                self._engine.submit(commands.LISTENED, 0, b"")
+            await asyncio.sleep(LISTENED_EVERY_S)
 
     def use_hooks(self, hooks: EnqueueHooks, on_event: EventHandler | None = None) -> None:
         """Put the hooks stage in. Call before start(); without it scripts are refused."""
@@ -201,6 +218,8 @@ class Broker:
     async def stop(self) -> None:
         """Close the core: it finishes, syncs and joins its threads. Safe to call once."""
         self._draining = True
+        if self._listening is not None:
+            self._listening.cancel()
         self._loop.remove_reader(self._engine.wake_fd)
         # Joining threads blocks; a loop that stands still could not answer health checks.
         await self._loop.run_in_executor(None, self._close)

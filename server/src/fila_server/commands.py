@@ -25,7 +25,10 @@ CONSUME_OPEN: Final = 12  # ConsumeRequest; deliveries follow under the same tok
 SESSION_OPEN: Final = 13  # ConsumeSessionRequest{open}
 SESSION: Final = 14  # any later ConsumeSessionRequest of the session `token`
 WRITTEN: Final = 15  # empty; the oldest unreported delivery of consumer `token` was written
-CONSUMER_CLOSE: Final = 16  # empty, or b"release" to give every lease back
+CONSUMER_CLOSE: Final = (
+    16  # empty: the stream broke; or b"release", b"half-closed", b"drain": see core/consumers.pyx
+)
+LISTENED: Final = 17  # empty; the edge runs and has read its sockets
 
 # FilaAdmin.
 CREATE_QUEUE: Final = 32  # CreateQueueRequest, validated and complete -> CreateQueueResponse
@@ -50,6 +53,7 @@ REDRIVE_PAGE: Final = 50  # kept free: redrive.py looks at a page with PEEK_MESS
 REDRIVE_MOVE: Final = 51  # seam_frames.RedrivePage -> seam_frames.RedrivenPage
 DECIDE: Final = 52  # seam_frames.Decision, the answer to the failure event of the same number
 METRICS: Final = 53  # empty -> a snapshot for telemetry
+LIST_CONSUMERS: Final = 54  # ListConsumersRequest -> ListConsumersResponse, oldest first
 
 # What drain() returns.
 REPLY: Final = 0  # final answer to a unary command

@@ -192,6 +192,7 @@ async def serve(engine: Engine, settings: Config, on_signal: Callable[[], object
         await broker.stop()
         raise
     await rpc.serve()
+    broker.listen()
     telemetry.start_export(
         endpoint=settings.telemetry.otlp_endpoint,
         service_name=settings.telemetry.service_name,

@@ -32,6 +32,10 @@ RETRY_MS_MAX = 7 * 24 * 3600 * 1000
 RETRY_JITTER_DEFAULT = 1.0
 DEDUP_WINDOW_MS_DEFAULT = 300_000
 DEDUP_WINDOW_MS_MAX = 24 * 3600 * 1000
+DISCONNECT_GRACE_MS_DEFAULT = 5_000
+DISCONNECT_GRACE_MS_MAX = 12 * 3600 * 1000
+EXPIRES_AFTER_IDLE_MS_MIN = 1_000
+EXPIRES_AFTER_IDLE_MS_MAX = 365 * 24 * 3600 * 1000
 WEIGHT_MAX = 1000
 WEIGHTS_MAX = 10_000
 CHANNELS_MAX = 1_000
@@ -74,10 +78,20 @@ def complete(config: _Config, limits: Limits, *, default_channel: bool = True) -
     if not full.dedup_window_ms:
         full.dedup_window_ms = DEDUP_WINDOW_MS_DEFAULT
     _check_between("config.dedup_window_ms", full.dedup_window_ms, 1, DEDUP_WINDOW_MS_MAX)
+    if not full.HasField("disconnect_grace_ms"):
+        full.disconnect_grace_ms = DISCONNECT_GRACE_MS_DEFAULT
+    _check_between("config.disconnect_grace_ms", full.disconnect_grace_ms, 0, DISCONNECT_GRACE_MS_MAX)
+    check_idle("config.expires_after_idle_ms", full.expires_after_idle_ms)
     _complete_retry(full)
     if default_channel and not full.channels:
         full.channels.append("default")
     return full
+
+
+def check_idle(field: str, after_ms: int) -> None:
+    """Refuse a time without use that is no time: 0 is never."""
+    if after_ms:
+        _check_between(field, after_ms, EXPIRES_AFTER_IDLE_MS_MIN, EXPIRES_AFTER_IDLE_MS_MAX)
 
 
 def merge(current: _Config, update: admin_pb2.UpdateQueueRequest) -> _Config:

@@ -74,10 +74,17 @@ class Stream:
             except errors.Overloaded:
                 await asyncio.sleep(SEND_RETRY_S)
 
+    def half_close(self) -> None:
+        """The peer has no more to say and did not say Close: the core answers what is due, then ends the stream."""
+        if not self._ended:
+            self._broker.post(commands.CONSUMER_CLOSE, self._token, b"half-closed")
+
     async def close(self, release: bool = False) -> None:
         """The consumer is gone. With `release`, what it holds is pending again at once."""
         if self._broker.forget_stream(self._token):
-            self._broker.post(commands.CONSUMER_CLOSE, self._token, b"release" if release else b"")
+            # A broker that stops is not its consumers' failure: what they hold waits for them over the restart.
+            word = b"release" if release else b"drain" if self._broker.is_draining else b""
+            self._broker.post(commands.CONSUMER_CLOSE, self._token, word)
         self.end(None)
 
     # --- for the broker -------------------------------------------------------------------

@@ -16,7 +16,7 @@ from fila_server.core.frames cimport key_drop_if_idle, key_has_policy, key_inter
 from fila_server.core.maps cimport textmap_next
 from fila_server.core.policy cimport queue_configure
 from fila_server.core.queues cimport (
-    channel_drop, channel_find, channel_need, channel_new, channel_purge, channel_seek, number_next, queue_drop, queue_new, queue_offset_at, queue_oldest,
+    channel_drop, channel_find, channel_new, channel_purge, channel_seek, number_next, queue_drop, queue_new, queue_offset_at, queue_oldest,
 )
 from fila_server.core.records cimport (
     channel_record_put, key_record_delete, key_record_put, queue_record_put,
@@ -193,7 +193,7 @@ cdef void _purge(Core* core, Command* command, Fields* fields, Queue* queue, Sli
             purged = here if here > purged else purged
             channel = channel.next
     else:
-        channel = channel_need(core, queue, channel_name)
+        channel = channel_find(queue, channel_name)
         if channel == NULL:
             _no_channel(core, command)
             return
@@ -239,10 +239,7 @@ cdef void _channel_command(Core* core, Command* command, Fields* fields, Queue* 
     cdef Channel* channel
     cdef Buffer buffer
     cdef bint bad = False
-    if command.kind == DELETE_CHANNEL:
-        channel = channel_find(queue, fields.text[2])
-    else:
-        channel = channel_need(core, queue, fields.text[2])
+    channel = channel_find(queue, fields.text[2])
     if channel == NULL:
         _no_channel(core, command)
         return

@@ -10,7 +10,7 @@ from fila_server.core.state cimport Core, Frame
 cdef void answer(Core* core, uint64_t token, int32_t status, Buffer* payload, bint durable) noexcept nogil
 cdef void answer_status(Core* core, uint64_t token, int32_t status, const char* message, const char* reason) noexcept nogil
 cdef void answer_no_queue(Core* core, Command* command) noexcept nogil         # NOT_FOUND, by name
-cdef void answer_no_channel(Core* core, Command* command) noexcept nogil
+cdef void answer_no_channel(Core* core, Command* command) noexcept nogil       # and names those there are
 cdef void emit(Core* core, uint64_t token, int32_t kind, int32_t status, Buffer* payload, bint durable) noexcept nogil
 cdef void reveal_later(Core* core, Frame* frame, bint durable) noexcept nogil
 # The pass is written: what waits for that leaves, what waits for the disk lines up behind its epoch.

@@ -1,15 +1,21 @@
 """See answers.pxd."""
 
+from libc.stdint cimport uint32_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free
-from libc.string cimport memset
+from libc.string cimport memset, strlen
 
-from fila_server.core.buffer cimport Slice, buffer_init, must_malloc
+from fila_server.core.buffer cimport Slice, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, put_u8
 from fila_server.core.commands cimport ACK, NACK, NOT_FOUND, PURGE_QUEUE, REPLY, SESSION_OPEN
 from fila_server.core.mailbox cimport outbox_add, outbox_lock, outbox_unlock
+from fila_server.core.maps cimport textmap_get
 from fila_server.core.reveal cimport frame_reveal
-from fila_server.core.state cimport Waiting
+from fila_server.core.state cimport Channel, Queue, Waiting
 from fila_server.core.wire cimport Fields, fields_parse, put_status
+
+
+cdef enum:
+    CHANNELS_NAMED_MAX = 8
 
 
 cdef Waiting* _add(Core* core, bint durable) noexcept nogil:
@@ -70,12 +76,46 @@ cdef void answer_no_queue(Core* core, Command* command) noexcept nogil:
 cdef void answer_no_channel(Core* core, Command* command) noexcept nogil:
     cdef Slice queue
     cdef Slice channel
-    cdef char text[640]
+    cdef Queue* found
+    cdef Buffer text
     _names(command, &queue, &channel)
-    snprintf(
-        text, sizeof(text), b"queue \"%.*s\" has no channel \"%.*s\"; create it first",
-        <int> queue.length, queue.at, <int> channel.length, channel.at)
-    answer_status(core, command.token, NOT_FOUND, text, b"CHANNEL_NOT_FOUND")
+    if channel.length == 0:
+        channel.at, channel.length = b"default", 7
+    found = <Queue*> textmap_get(&core.queues, queue.at, queue.length)
+    buffer_init(&text)
+    _put(&text, b"queue \"")
+    put_slice(&text, queue)
+    _put(&text, b"\" has no channel \"")
+    put_slice(&text, channel)
+    _put(&text, b"\"")
+    _put_channels(&text, found.channels if found != NULL else NULL)
+    put_u8(&text, 0)
+    answer_status(core, command.token, NOT_FOUND, text.data, b"CHANNEL_NOT_FOUND")
+    buffer_free(&text)
+
+
+cdef inline void _put(Buffer* text, const char* words) noexcept nogil:
+    put_bytes(text, words, strlen(words))
+
+
+cdef void _put_channels(Buffer* text, Channel* channel) noexcept nogil:
+    """The next step: name one of those there are, or make the missing one."""
+    cdef uint32_t named = 0
+    if channel == NULL:
+        _put(text, b"; it has none: CreateChannel makes one")
+        return
+    _put(text, b"; it has ")
+    while channel != NULL and named < CHANNELS_NAMED_MAX:
+        if named:
+            _put(text, b", ")
+        _put(text, b"\"")
+        put_bytes(text, channel.text.bytes, channel.text.length)
+        _put(text, b"\"")
+        named += 1
+        channel = channel.next
+    if channel != NULL:
+        _put(text, b" and more")
+    _put(text, b": name one of them, or make this one with CreateChannel")
 
 
 cdef void reveal_later(Core* core, Frame* frame, bint durable) noexcept nogil:

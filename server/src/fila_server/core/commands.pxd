@@ -17,6 +17,7 @@ cdef enum CommandKind:
     SESSION = 14
     WRITTEN = 15
     CONSUMER_CLOSE = 16
+    LISTENED = 17
     CREATE_QUEUE = 32
     UPDATE_QUEUE = 33
     DELETE_QUEUE = 34
@@ -39,6 +40,7 @@ cdef enum CommandKind:
     REDRIVE_MOVE = 51
     DECIDE = 52
     METRICS = 53
+    LIST_CONSUMERS = 54
 
 cdef enum ReplyKind:
     REPLY = 0

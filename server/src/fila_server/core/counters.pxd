@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 cdef struct QueueCounters:
     uint64_t enqueued, delivered, acked, nacked, expired, dead_lettered, redriven
-    uint64_t stale_acks, ttl_dropped, hard_dropped, clamped, refused, released
+    uint64_t stale_acks, ttl_dropped, hard_dropped, clamped, refused, returned, dead_dropped
     uint64_t latency[32]            # enqueue to delivery, by the bit length of the milliseconds
     uint64_t latency_ms
 

@@ -12,4 +12,5 @@ from fila_server.core.state cimport Consumer, Core
 
 cdef void deliver(Core* core) noexcept nogil                              # every channel with work, in turn, bounded
 cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noexcept nogil
+cdef bint leases_reserve(Core* core, uint32_t count) noexcept nogil         # False: so many ids are not promised on disk yet
 cdef uint32_t consumer_room(Consumer* consumer) noexcept nogil

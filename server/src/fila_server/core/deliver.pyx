@@ -7,6 +7,7 @@ from fila_server.core.buffer cimport must_malloc
 from fila_server.core.drr cimport Turn, ring_afford, ring_charge, ring_turn
 from fila_server.core.flows cimport channel_deactivate, channel_full, flow_next, flow_reconsider, slot_pay
 from fila_server.core.frames cimport entry_of, frame_enqueued_ms, frame_of, share_of
+from fila_server.core.groups cimport group_new
 from fila_server.core.maps cimport TextMap, map64_put
 from fila_server.core.records cimport lease_record_put, meta_record_put
 from fila_server.core.sending cimport frame_want, send_what_is_ready
@@ -92,7 +93,7 @@ cdef Slot* _pick(Core* core, Channel* channel, uint64_t room_bytes, bint first) 
         return slot
 
 
-cdef bint _reserve_leases(Core* core, uint32_t count) noexcept nogil:
+cdef bint leases_reserve(Core* core, uint32_t count) noexcept nogil:
     """Lease ids promised on disk before they are given out, so that no power cut repeats one."""
     if core.next_lease_id + LEASE_IDS_RESERVED // 2 > core.lease_id_reserved:
         core.lease_id_reserved = core.next_lease_id + LEASE_IDS_RESERVED
@@ -106,6 +107,7 @@ cdef bint _reserve_leases(Core* core, uint32_t count) noexcept nogil:
 
 cdef Lease* _lease(Core* core, Slot* slot, Consumer* consumer, LeaseGroup* group, int64_t timeout_ms) noexcept nogil:
     cdef Lease* lease = <Lease*> must_malloc(sizeof(Lease))
+    cdef Channel* channel = consumer.channel
     cdef Flow* flow
     memset(lease, 0, sizeof(Lease))
     lease.timer.kind = TIMER_LEASE
@@ -116,10 +118,13 @@ cdef Lease* _lease(Core* core, Slot* slot, Consumer* consumer, LeaseGroup* group
     group.live += 1
     lease.leased_ms = core.wall_ms
     lease.expires_ms = core.wall_ms + timeout_ms
+    lease.due_ns = core.mono_ns + timeout_ms * 1000000
+    lease.begun = not consumer.tracks_begun
+    channel.unbegun += consumer.tracks_begun
     slot_count(core, slot, LEASED)
     slot.owner = lease
     map64_put(&core.leases, lease.lease_id, lease)
-    timer_set(&core.timers, &lease.timer, core.mono_ns + timeout_ms * 1000000)
+    timer_set(&core.timers, &lease.timer, lease.due_ns)
     if consumer.kind != PULL:
         lease.consumer = consumer
         lease.next = consumer.leases
@@ -127,6 +132,7 @@ cdef Lease* _lease(Core* core, Slot* slot, Consumer* consumer, LeaseGroup* group
             lease.next.prev = lease
         consumer.leases = lease
         consumer.in_flight += 1
+        consumer.begun += lease.begun
     flow = _flow(slot)
     flow.in_flight += 1
     if flow.key.cap:
@@ -165,7 +171,7 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
     cdef Slot* slot
     cdef Lease* lease
     cdef Frame* frame
-    cdef int64_t timeout_ms = <int64_t> queue.policy.visibility_ms
+    cdef int64_t timeout_ms = consumer.lease_ms if consumer.lease_ms else <int64_t> queue.policy.visibility_ms
     cdef uint64_t served = channel.served
     cdef uint64_t weight = channel.weight
     cdef uint64_t taken
@@ -178,7 +184,7 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
             wanted = consumer.max_batch
     if wanted > channel.ready:
         wanted = <uint32_t> channel.ready
-    if wanted == 0 or not _reserve_leases(core, wanted):
+    if wanted == 0 or not leases_reserve(core, wanted):
         return 0
     delivery = NULL
     while count < wanted:
@@ -189,11 +195,8 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
             delivery = <Delivery*> must_malloc(sizeof(Delivery))
             memset(delivery, 0, sizeof(Delivery))
             delivery.leases = <Lease**> must_malloc(wanted * sizeof(void*))
-            group = <LeaseGroup*> must_malloc(sizeof(LeaseGroup))
-            group.channel_number = channel.number
-            group.queue_number = queue.number
-            group.first_lease_id = core.next_lease_id
-            group.live = 0
+            group = group_new(
+                queue.number, channel.number, core.next_lease_id, consumer.number if consumer.tracks_begun else 0)
         lease = _lease(core, slot, consumer, group, timeout_ms)
         lease.delivery = delivery
         lease.at = count
@@ -209,7 +212,7 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
         bytes_left -= taken
     if delivery == NULL:
         return 0
-    delivery.count = count
+    delivery.count = group.count = count
     delivery.consumer = consumer
     delivery.group = group
     channel_served(core, channel, channel.served - served, weight)

@@ -66,5 +66,5 @@ cdef bint ring_afford(Ring* ring, Turn* turn, int64_t cost) noexcept nogil  # 0:
 cdef void ring_charge(Ring* ring, Turn* turn, int64_t cost) noexcept nogil  # after a send
 cdef void ring_yield(Ring* ring, Turn* turn) noexcept nogil         # passes its turn unused, to the tail
 
-cdef void ring_refund(Ring* ring, Turn* turn, int64_t cost) noexcept nogil  # a charged delivery was never written
+cdef void ring_refund(Ring* ring, Turn* turn, int64_t cost) noexcept nogil  # a charged delivery came back; up to one grant
 cdef void ring_reweigh(Ring* ring, Turn* turn, uint32_t weight) noexcept nogil

@@ -274,15 +274,14 @@ cdef void ring_yield(Ring* ring, Turn* turn) noexcept nogil:
 # ---- corrections --------------------------------------------------------------------------------------------
 
 cdef void ring_refund(Ring* ring, Turn* turn, int64_t cost) noexcept nogil:
-    """Give back what a delivery cost that was never written."""
-    if turn.place == ON_RING:
-        turn.deficit += cost
-    elif turn.place == WAITING:
+    """Give back what a delivery cost that came to nothing, up to one grant.
+
+    Uncapped, a consumer that returns 250 messages at once would let them all go again in one turn, before
+    anybody else's. A flow that is idle gets nothing: ring_join forfeits it.
+    """
+    if turn.place == WAITING:
         ring_again(ring, turn)                   # it may be able to pay sooner now
-        turn.deficit += cost
-    else:
-        # Parked: as if it had been paid back before. Idle: ring_join forfeits it.
-        turn.deficit = max(turn.deficit, min(turn.deficit + cost, _grant(ring, turn)))
+    turn.deficit = max(turn.deficit, min(turn.deficit + cost, _grant(ring, turn)))
 
 
 cdef void ring_reweigh(Ring* ring, Turn* turn, uint32_t weight) noexcept nogil:

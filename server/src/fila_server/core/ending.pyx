@@ -12,19 +12,21 @@ from fila_server.core.frames cimport (
     directory_at, directory_remove, entry_of, frame_awaited, frame_finish, frame_free, frame_offset, frame_retained,
     share_find, share_of,
 )
+from fila_server.core.groups cimport MARK_RETURNED, group_leave, group_mark
 from fila_server.core.maps cimport map64_get, map64_remove
 from fila_server.core.records cimport (
-    frame_record_delete, lease_record_delete, settled_record_delete, settled_record_put, state_record_delete,
+    frame_record_delete, lease_extension_delete, settled_record_delete, settled_record_put, state_record_delete,
 )
 from fila_server.core.reveal cimport extra_drop, message_is_over
+from fila_server.core.revoked cimport lease_revoke
 from fila_server.core.slots cimport slot_count, slot_ready, slot_unready
 from fila_server.core.state cimport (
-    Channel, Consumer, DECIDING, DELAYED, DONE, Delay, Entry, Flow, LEASED, Queue, READY, Share,
+    Channel, Consumer, DECIDING, DELAYED, DONE, Delay, Entry, Flow, LEASED, Queue, READY, RECORDED, RETURNED_ONCE, Share,
 )
 from fila_server.core.waiting cimport KeptLease, LeaseGroup
 from fila_server.core.timers cimport timer_cancel
 from fila_server.core.wire cimport put_number_field, put_text_field
-from fila_server.core.waits cimport HOUR_SERVED, channel_room, flow_emptied, waits_note
+from fila_server.core.waits cimport channel_room, flow_emptied, waits_note
 
 
 cdef void lease_end(Core* core, Lease* lease) noexcept nogil:
@@ -38,11 +40,8 @@ cdef void lease_forget(Core* core, KeptLease* kept) noexcept nogil:
         return
     kept.group = NULL
     if kept.extended:
-        lease_record_delete(core, group.queue_number | (<uint64_t> 1 << 63), group.channel_number, kept.lease_id)
-    group.live -= 1
-    if group.live == 0:
-        lease_record_delete(core, group.queue_number, group.channel_number, group.first_lease_id)
-        free(group)
+        lease_extension_delete(core, group, kept.lease_id)
+    group_leave(core, group)
 
 
 cdef KeptLease lease_let_go(Core* core, Lease* lease) noexcept nogil:
@@ -60,9 +59,13 @@ cdef KeptLease lease_let_go(Core* core, Lease* lease) noexcept nogil:
         if lease.next != NULL:
             lease.next.prev = lease.prev
         consumer.in_flight -= 1
+        if lease.begun:
+            consumer.begun -= 1
         channel_room(core, consumer.channel, True)
         if consumer.channel.ready:
             channel_activate(core, consumer.channel)
+    if not lease.begun:
+        share_of(slot).channel.unbegun -= 1
     if lease.delivery != NULL:
         lease.delivery.leases[lease.at] = NULL
     map64_remove(&core.leases, lease.lease_id)
@@ -74,14 +77,22 @@ cdef KeptLease lease_let_go(Core* core, Lease* lease) noexcept nogil:
     return kept
 
 
-cdef void lease_return(Core* core, Lease* lease) noexcept nogil:
-    """Undo a delivery that was never written: place, tokens, deficit and attempts as before."""
+cdef void lease_return(Core* core, Lease* lease, int how) noexcept nogil:
+    """Back to its old place, with the attempts it had. What it cost comes back up to one grant, its tokens only
+    where nobody can have used them: what was not written, and what the consumer says it has not looked at."""
     cdef Slot* slot = lease.slot
     cdef Entry* entry = entry_of(slot)
     cdef Channel* channel = share_of(slot).channel
     cdef Flow* flow = flow_find(entry.key, channel)
+    if lease.consumer != NULL:
+        lease.consumer.returned += 1
+    if how != UNWRITTEN and slot.marks < 0xFF - RETURNED_ONCE:
+        slot.marks += RETURNED_ONCE
+    # Others of its record may live on, and it must not come back with them.
+    group_mark(core, lease.group, lease.lease_id, MARK_RETURNED)
     lease_end(core, lease)
-    slot_refund(core, slot)
+    if how != HELD:
+        slot_refund(core, slot)
     if message_is_over(core, slot):
         channel.queue.counters.ttl_dropped += 1
         slot_expire(core, slot)
@@ -89,11 +100,8 @@ cdef void lease_return(Core* core, Lease* lease) noexcept nogil:
         slot_ready(core, slot, True)
     if flow.joined or flow.parked:
         ring_refund(&channel.ring, &flow.turn, entry.cost)
-    flow.served -= entry.cost
-    channel.served -= entry.cost
-    channel.hour.now[HOUR_SERVED] -= entry.cost
-    flow.delivered -= 1
-    channel.queue.counters.released += 1
+    channel.returned += 1
+    channel.queue.counters.returned += 1
 
 
 cdef void share_dirty(Core* core, Share* share) noexcept nogil:
@@ -119,6 +127,7 @@ cdef void slot_detach(Core* core, Slot* slot) noexcept nogil:
         flow.delayed -= 1
         flow_emptied(flow)
     elif slot.state == LEASED and slot.owner != NULL:
+        lease_revoke(core, <Lease*> slot.owner)
         lease_end(core, <Lease*> slot.owner)
     elif slot.state == DECIDING and slot.owner != NULL:
         slot.owner = NULL               # the decision finds nobody to decide for
@@ -139,7 +148,7 @@ cdef void slot_done(Core* core, Slot* slot) noexcept nogil:
     cdef Share* share = share_of(slot)
     cdef Frame* frame = share.frame
     slot_stop(core, slot)
-    if slot.recorded:
+    if slot.marks & RECORDED:
         state_record_delete(core, slot)
     share.remaining -= 1
     share_dirty(core, share)

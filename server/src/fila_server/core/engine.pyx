@@ -26,6 +26,7 @@ from fila_server.core.mailbox cimport (
 )
 from fila_server.core.maps cimport map64_init, maps_seed, textmap_init, textmap_next
 from fila_server.core.parsed_frame cimport ParsedFrame
+from fila_server.core.groups cimport groups_flush
 from fila_server.core.queues cimport forget_all
 from fila_server.core.records cimport meta_record_put, queue_record_put
 from fila_server.core.recover cimport recover
@@ -158,6 +159,7 @@ cdef class CoreEngine:
         map64_init(&core.queues_by_number)
         map64_init(&core.leases)
         map64_init(&core.consumers)
+        map64_init(&core.streams)
         map64_init(&core.decisions)
         timers_init(&core.timers)
         core.settles = batch_new()
@@ -192,6 +194,7 @@ cdef class CoreEngine:
                 self.readers_changed.wait()
         # The tables first: letting go of them fills a batch, which nobody writes.
         forget_all(core)
+        groups_flush(core)
         batch_clear(core.settles)
         with nogil:
             store_close(&core.store)

@@ -10,7 +10,7 @@ from fila_server.core.deliver cimport consumer_room
 from fila_server.core.flows cimport flow_find
 from fila_server.core.frames cimport entry_of, key_weight, share_of
 from fila_server.core.maps cimport textmap_get
-from fila_server.core.queues cimport channel_need
+from fila_server.core.queues cimport channel_find
 from fila_server.core.state cimport (
     Channel, Consumer, Delay, Flow, Key, Line, PARKED_THROTTLED, Subqueue, ThrottleKey, TIMER_DELAY, Waits,
 )
@@ -174,7 +174,7 @@ cdef double _due_share(Channel* channel, Flow* flow, uint32_t weight) noexcept n
 
 cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
     cdef Slice text = fields.text[3]
-    cdef Channel* channel = channel_need(core, queue, fields.text[2])
+    cdef Channel* channel = channel_find(queue, fields.text[2])
     cdef Key* key = <Key*> textmap_get(&queue.keys, text.at, text.length)
     cdef Flow* flow = NULL
     cdef Waits* row

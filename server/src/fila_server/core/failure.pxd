@@ -16,8 +16,12 @@ from fila_server.core.mailbox cimport Command
 from fila_server.core.state cimport Core, Lease, Slot
 from fila_server.core.waiting cimport Owed
 
+cdef enum:
+    NO_DELAY = -1                   # the policy's
+
 # `owed` may be NULL (nobody waits); where the decision is asked for, it is counted in.
 cdef void lease_fail(Core* core, Lease* lease, Slice error, int64_t delay_ms, Owed* owed) noexcept nogil
+cdef void lease_reject(Core* core, Lease* lease, Slice error, Owed* owed) noexcept nogil    # a dead letter, at once
 cdef void slot_expire(Core* core, Slot* slot) noexcept nogil              # its time to live is over
 # A seek takes the slot away: what was dead before is buried all the same.
 cdef void slot_outlived(Core* core, Slot* slot) noexcept nogil

@@ -27,7 +27,6 @@ from fila_server.core.wire cimport (
 
 cdef enum:
     LAST_ERROR_BYTES_MAX = 1024
-    NO_DELAY = -1
     ATTEMPTS_MAX = 0xFFFF
 
 cdef enum Action:                   # of a DECIDE, field 1
@@ -100,6 +99,16 @@ cdef void lease_fail(Core* core, Lease* lease, Slice error, int64_t delay_ms, Ow
         _ask(core, slot, NULL, error, delay_ms, &kept, owed)
     else:
         _by_policy(core, slot, delay_ms, kept.lease_id)
+    lease_forget(core, &kept)
+
+
+cdef void lease_reject(Core* core, Lease* lease, Slice error, Owed* owed) noexcept nogil:
+    """Its consumer says that no retry will help. A dead-letter queue's own messages have nowhere else to go."""
+    cdef Slot* slot = lease.slot
+    cdef KeptLease kept = lease_let_go(core, lease)
+    if slot.attempts < ATTEMPTS_MAX:
+        slot.attempts += 1
+    _dead_letter(core, slot, b"rejected", error, &kept, owed)
     lease_forget(core, &kept)
 
 
@@ -327,6 +336,10 @@ cdef void _dead_letter(Core* core, Slot* slot, const char* reason, Slice error, 
     are not, the message waits in DECIDING and comes back here when they are.
     """
     cdef Share* share = share_of(slot)
+    if share.channel.queue.dlq == NULL and share.channel.queue.policy.idle_ms:
+        share.channel.queue.counters.dead_dropped += 1      # a queue that expires has no place for them; the edge is told
+        slot_done(core, slot)
+        return
     if share.channel.queue.dlq == NULL:
         _by_policy(core, slot, NO_DELAY, core.next_lease_id - 1)
         return

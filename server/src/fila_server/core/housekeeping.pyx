@@ -55,11 +55,13 @@ cdef void _drop_hard(Core* core, Queue* queue, Frame* frame) noexcept nogil:
     cdef Share* share = frame.shares
     cdef uint32_t i
     queue.counters.hard_dropped += frame.live
+    core.revoking = b"RETENTION"
     while share != NULL:
         for i in range(frame.count):
             if share.slots[i].state != DONE:
                 slot_done(core, &share.slots[i])
         share = share.next_of_frame
+    core.revoking = NULL
     frame_finish(core, frame)
 
 

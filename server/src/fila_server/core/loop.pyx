@@ -2,38 +2,39 @@
 
 from libc.stdint cimport INT64_MAX, uint32_t, uint8_t
 from libc.stdlib cimport free
-from libc.string cimport memset
 
 from fila_server.core.admin cimport admin
-from fila_server.core.answers cimport (
-    answer, answer_no_channel, answer_no_queue, answers_durable, answers_written,
-)
-from fila_server.core.buffer cimport Buffer, Slice, buffer_init, must_malloc
+from fila_server.core.answers cimport answers_durable, answers_written
 from fila_server.core.commands cimport (
     ACK, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, DELETE_CHANNEL, DELETE_QUEUE, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, GET_STATS, LEASE,
-    LIST_CHANNELS, LIST_QUEUES, METRICS, OK, PEEK_MESSAGES, REDRIVE_MOVE, SESSION, SESSION_OPEN, WRITTEN,
+    LIST_CHANNELS, LIST_QUEUES, LISTENED, METRICS, OK, PEEK_MESSAGES, REDRIVE_MOVE, SESSION, SESSION_OPEN, WRITTEN,
 )
-from fila_server.core.deliver cimport consumer_fill, deliver
+from fila_server.core.consumers cimport (
+    consumer_command, consumer_due, consumer_open, consumers_leave, lease_due, listened,
+)
+from fila_server.core.deliver cimport deliver
 from fila_server.core.disk cimport DISK_CRITICAL
-from fila_server.core.enqueue cimport enqueue, enqueue_written, frames_build, queue_find
-from fila_server.core.flows cimport bucket_wake, channel_activate, flow_find
+from fila_server.core.enqueue cimport enqueue, enqueue_written, frames_build
+from fila_server.core.flows cimport bucket_wake, flow_find
 from fila_server.core.frames cimport bodies_evict, entry_of, share_of
 from fila_server.core.housekeeping cimport housekeeping, message_expired
 from fila_server.core.mailbox cimport Command, command_free, mailbox_take
 from fila_server.core.metrics cimport metrics
-from fila_server.core.maps cimport map64_get, map64_put, textmap_next
+from fila_server.core.maps cimport textmap_next
 from fila_server.core.pages cimport page_begin, pages_turn
-from fila_server.core.queues cimport channel_need, channel_rebuild
+from fila_server.core.groups cimport groups_flush
+from fila_server.core.queues cimport channel_rebuild
 from fila_server.core.records cimport bucket_record_put, meta_record_put, state_record_ready
 from fila_server.core.reveal cimport slot_delay, timer_step_ns
 from fila_server.core.ending cimport settled_flush
-from fila_server.core.failure cimport decide, failures_loaded, lease_expired
-from fila_server.core.sending cimport consumer_free, deliveries_loaded, delivery_free, pull_answer
-from fila_server.core.settle cimport consumer_close, leases_return, session_frame, settle
+from fila_server.core.failure cimport decide, failures_loaded
+from fila_server.core.revoked cimport revoked_flush
+from fila_server.core.sending cimport deliveries_loaded, pull_answer
+from fila_server.core.settle cimport settle
 from fila_server.core.slots cimport slot_ready
 from fila_server.core.state cimport (
-    Channel, Consumer, Delay, Delivery, Flow, Lease, PULL, Queue, SESSION_STREAM, STREAM, Slot, ThrottleKey,
-    TIMER_BUCKET, TIMER_DELAY, TIMER_EXPIRY, TIMER_HOUSEKEEPING, TIMER_LEASE, TIMER_PULL,
+    Channel, Consumer, Delay, Flow, Lease, Queue, Slot, ThrottleKey, TIMER_BUCKET, TIMER_DELAY, TIMER_EXPIRY,
+    TIMER_HOUSEKEEPING, TIMER_LEASE, TIMER_PULL, TIMER_SESSION,
 )
 from fila_server.core.waiting cimport Extra
 from fila_server.core.stats cimport stats
@@ -43,8 +44,7 @@ from fila_server.core.store cimport (
 from fila_server.core.throttle cimport throttle_key_drop_if_idle
 from fila_server.core.timers cimport Timer, timer_cancel, timer_set, timers_next, timers_pop_due
 from fila_server.core.refusals cimport REFUSED_DISK_FULL, REFUSED_STALLED
-from fila_server.core.waits cimport channel_room, flow_emptied, waits_note
-from fila_server.core.wire cimport Fields, fields_parse, put_nested, put_number_field
+from fila_server.core.waits cimport flow_emptied, waits_note
 
 cdef extern from *:
     """
@@ -60,115 +60,9 @@ cdef enum:
     TIMERS_PER_PASS_MAX = 4096
     HELD_RETRY_NS = 2000000
     STALL_NS_MAX = 1000000000       # a flush takes tens of milliseconds; longer is trouble, and told so
-    MAX_IN_FLIGHT = 256
-    WAIT_MS_MAX = 300000
 
 
 # --- commands --------------------------------------------------------------------------------
-
-cdef void _open_consumer(Core* core, Command* command) noexcept nogil:
-    """CONSUME_OPEN, SESSION_OPEN and LEASE: a consumer of a channel, for long or for one reply."""
-    cdef Fields fields
-    cdef Fields inner
-    cdef Queue* queue
-    cdef Channel* channel
-    cdef Consumer* consumer
-    fields_parse(&fields, command.bytes, command.length)
-    if command.kind == SESSION_OPEN:
-        fields_parse(&inner, fields.text[1].at, fields.text[1].length)
-        fields = inner
-    queue = queue_find(core, fields.text[1])
-    if queue == NULL:
-        answer_no_queue(core, command)
-        return
-    channel = channel_need(core, queue, fields.text[2])
-    if channel == NULL:
-        answer_no_channel(core, command)
-        return
-    consumer = <Consumer*> must_malloc(sizeof(Consumer))
-    memset(consumer, 0, sizeof(Consumer))
-    consumer.token = command.token
-    consumer.channel = channel
-    consumer.timer.kind = TIMER_PULL
-    map64_put(&core.consumers, command.token, consumer)
-    if channel.turn == NULL:
-        channel.turn = consumer.next = consumer.prev = consumer
-    else:
-        consumer.next = channel.turn
-        consumer.prev = channel.turn.prev
-        channel.turn.prev.next = consumer
-        channel.turn.prev = consumer
-    channel.touched_ms = core.wall_ms
-    channel_room(core, channel, True)
-    channel_activate(core, channel)
-    if command.kind == LEASE:
-        _open_pull(core, consumer, &fields)
-    else:
-        _open_stream(core, consumer, command, &fields)
-
-
-cdef void _open_pull(Core* core, Consumer* consumer, Fields* fields) noexcept nogil:
-    cdef uint64_t wait_ms = fields.number[4]
-    cdef Channel* channel = consumer.channel
-    consumer.kind = PULL
-    consumer.max_batch = <uint32_t> fields.number[3] if fields.number[3] else 1
-    channel.waiting_pulls += 1
-    if wait_ms > WAIT_MS_MAX:
-        wait_ms = WAIT_MS_MAX
-    # What is ready is taken at once, so that a call that doesn't wait never misses it.
-    if channel.ready and consumer_fill(core, consumer, consumer.max_batch):
-        return
-    if wait_ms == 0:
-        pull_answer(core, consumer)
-        return
-    timer_set(&core.timers, &consumer.timer, core.mono_ns + <int64_t> wait_ms * 1000000)
-
-
-cdef void _open_stream(Core* core, Consumer* consumer, Command* command, Fields* fields) noexcept nogil:
-    cdef Buffer payload
-    cdef Buffer opened
-    consumer.max_in_flight = <uint32_t> fields.number[3] if fields.number[3] else MAX_IN_FLIGHT
-    consumer.limit = consumer.max_in_flight
-    consumer.channel.consumers += 1
-    buffer_init(&payload)
-    if command.kind == CONSUME_OPEN:
-        consumer.kind = STREAM
-        consumer.max_batch = <uint32_t> fields.number[4] if fields.number[4] else 1
-        consumer.batched = consumer.max_batch > 1
-    else:
-        consumer.kind = SESSION_STREAM
-        if fields.number[4] and fields.number[4] < consumer.max_in_flight:
-            consumer.limit = <uint32_t> fields.number[4]
-        buffer_init(&opened)
-        put_number_field(&opened, 1, consumer.token)
-        put_nested(&payload, 1, &opened)
-        free(opened.data)
-    answer(core, command.token, OK, &payload, False)
-
-
-cdef void _consumer_command(Core* core, Command* command) noexcept nogil:
-    cdef Consumer* consumer = <Consumer*> map64_get(&core.consumers, command.token)
-    cdef Delivery* delivery
-    if consumer == NULL:                # it ended meanwhile; the edge has been told
-        if command.kind == CANCEL and command.length:
-            leases_return(core, command)
-        return
-    if command.kind == SESSION:
-        session_frame(core, consumer, command)
-    elif command.kind == WRITTEN:
-        delivery = consumer.first
-        if delivery != NULL and delivery.sent:
-            consumer.first = delivery.next
-            if consumer.first == NULL:
-                consumer.last = NULL
-            consumer.unwritten -= 1
-            delivery_free(core, delivery)
-            channel_room(core, consumer.channel, True)
-            if consumer.channel.ready:
-                channel_activate(core, consumer.channel)
-    else:                               # CONSUMER_CLOSE, CANCEL
-        consumer_close(core, consumer, command.length > 0)
-
 
 cdef bint _run(Core* core, Command* command) noexcept nogil:
     """Carry one command out; False when it was kept for later."""
@@ -179,9 +73,11 @@ cdef bint _run(Core* core, Command* command) noexcept nogil:
     if ACK <= kind <= EXTEND_LEASE:
         settle(core, command)
     elif kind == LEASE or kind == CONSUME_OPEN or kind == SESSION_OPEN:
-        _open_consumer(core, command)
+        consumer_open(core, command)
     elif kind == SESSION or kind == WRITTEN or kind == CONSUMER_CLOSE or kind == CANCEL:
-        _consumer_command(core, command)
+        consumer_command(core, command)
+    elif kind == LISTENED:
+        listened(core)
     elif kind == PEEK_MESSAGES or kind == REDRIVE_MOVE:
         page_begin(core, command)       # it has its turn later in this pass
         return False
@@ -251,13 +147,15 @@ cdef void _fire(Core* core) noexcept nogil:
             return
         fired += 1
         if timer.kind == TIMER_LEASE:
-            lease_expired(core, <Lease*> timer)
+            lease_due(core, <Lease*> timer)
         elif timer.kind == TIMER_DELAY:
             _delay_over(core, <Delay*> timer)
         elif timer.kind == TIMER_BUCKET:
             bucket_wake(core, <ThrottleKey*> (<char*> timer - <size_t> &(<ThrottleKey*> NULL).timer))
         elif timer.kind == TIMER_PULL:
             pull_answer(core, <Consumer*> timer)
+        elif timer.kind == TIMER_SESSION:
+            consumer_due(core, <Consumer*> timer)
         elif timer.kind == TIMER_EXPIRY:
             message_expired(core, <Extra*> timer)
         elif timer.kind == TIMER_HOUSEKEEPING:
@@ -341,6 +239,7 @@ cdef void _finish(Core* core) noexcept nogil:
     frames_build(core)
     _kept_free(core)
     settled_flush(core)
+    groups_flush(core)
     _buckets_flush(core)
     if core.stored != NULL and not core.held:
         if core.wall_ms > <int64_t> core.id_ms:     # moved messages bring their ids along, and move time on too
@@ -418,7 +317,11 @@ cdef int64_t pass_(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
     if core.rebuilding:
         _rebuild(core)
         more = True
+    if core.leaving != NULL:
+        consumers_leave(core)
+        more = True
     deliver(core)
+    revoked_flush(core)
     _finish(core)
     if core.held:                       # what is not on disk yet can't be read back from there
         return core.mono_ns + HELD_RETRY_NS

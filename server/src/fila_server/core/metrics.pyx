@@ -156,7 +156,7 @@ cdef void _queue(Core* core, Buffer* b, Queue* queue) noexcept nogil:
         age = core.wall_ms - oldest.appended_ms
     counts[:] = [
         c.enqueued, c.delivered, c.acked, c.nacked, c.expired, c.dead_lettered, c.redriven, c.stale_acks,
-        c.ttl_dropped, c.hard_dropped, c.clamped, c.refused, c.released,
+        c.ttl_dropped, c.hard_dropped, c.clamped, c.refused, c.returned,
     ]
     _array(b, 10)
     _text(b, &queue.text)

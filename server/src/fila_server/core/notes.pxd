@@ -17,6 +17,7 @@ cdef struct Held:                   # one message of a LEASES record
     int64_t leased_ms
     LeaseGroup* group
     bint extended                   # it has a record of its own
+    uint8_t marks                   # LeaseMark
 
 cdef struct State:                  # a STATES record
     uint8_t kind

@@ -4,8 +4,11 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from fila_server.core.buffer cimport must_malloc, read_u64be, take_u8, take_varint
+from fila_server.core.groups cimport MARK_BEGUN, group_leave, group_new, mark_at
 from fila_server.core.maps cimport map64_free, map64_get, map64_next, map64_put
-from fila_server.core.records cimport lease_record_delete
+from fila_server.core.records cimport (
+    EXTENSION_OF, MARKS_OF, VERSION_TRACKED, lease_extension_delete, lease_marks_delete, lease_record_delete,
+)
 from fila_server.core.state cimport Queue
 
 
@@ -63,7 +66,7 @@ cdef void _sort_by_lease(Notes* notes) noexcept nogil:
 
 
 cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
-    """A frame sent; or, with the top bit of the queue's number set, one lease's extension."""
+    """A frame sent; or, with the top bits of the queue's number set, one lease's extension or the frame's marks."""
     cdef uint64_t queue_number = read_u64be(key)
     cdef uint64_t first = read_u64be(key + 16)
     cdef bint extension = (queue_number >> 63) != 0
@@ -73,10 +76,15 @@ cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
     cdef Held* older
     cdef uint64_t count, offset, i
     cdef int64_t expires_ms, leased_ms
-    notes = notes_of(core, queue_number & ~(<uint64_t> 1 << 63), read_u64be(key + 8))
+    cdef uint64_t consumer = 0
+    notes = notes_of(core, queue_number & ~MARKS_OF, read_u64be(key + 8))
     if notes == NULL:
         return
-    take_u8(c)
+    if queue_number & MARKS_OF == MARKS_OF:
+        _note_marks(core, notes, key, c)
+        return
+    if take_u8(c) == VERSION_TRACKED:
+        consumer = take_varint(c)
     expires_ms = <int64_t> take_varint(c)
     if extension:                       # they sort behind all frames, so the lease is known by now
         if notes.by_lease.count == 0:
@@ -90,11 +98,11 @@ cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
         return
     leased_ms = <int64_t> take_varint(c)
     count = take_varint(c)
-    group = <LeaseGroup*> must_malloc(sizeof(LeaseGroup))
-    group.queue_number = queue_number
-    group.channel_number = read_u64be(key + 8)
-    group.first_lease_id = first
-    group.live = 0
+    if c.bad or count > <uint64_t> (c.end - c.at):      # an offset takes a byte at least
+        core.counters.lost_ranges += 1
+        return
+    group = group_new(queue_number, read_u64be(key + 8), first, consumer)
+    group.count = <uint32_t> count
     for i in range(count):
         offset = take_varint(c)
         if c.bad:
@@ -106,6 +114,7 @@ cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
         held.leased_ms = leased_ms
         held.group = group
         held.extended = False
+        held.marks = 0
         group.live += 1                 # counted down again for those that turn out not to be held
         older = <Held*> map64_get(&notes.held, offset)
         if older != NULL:               # ascending lease ids: the later one counts
@@ -113,14 +122,42 @@ cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
         map64_put(&notes.held, offset, held)
 
 
+cdef void _note_marks(Core* core, Notes* notes, const char* key, Cursor* c) noexcept nogil:
+    """They sort behind all frames and extensions, too."""
+    cdef uint64_t first = read_u64be(key + 16)
+    cdef LeaseGroup* group = NULL
+    cdef Held* held
+    cdef uint64_t count, i
+    cdef int64_t begun_until_ms
+    take_u8(c)
+    begun_until_ms = <int64_t> take_varint(c)
+    count = take_varint(c)
+    if c.bad or c.end - c.at < <ptrdiff_t> ((count + 3) >> 2):
+        core.counters.lost_ranges += 1
+        return
+    if notes.by_lease.count == 0:
+        _sort_by_lease(notes)
+    for i in range(count):
+        held = <Held*> map64_get(&notes.by_lease, first + i)
+        if held == NULL:
+            continue
+        group = held.group
+        held.marks = mark_at(<const uint8_t*> c.at, i)
+        if held.marks & MARK_BEGUN and not held.extended:
+            held.expires_ms = max(held.expires_ms, begun_until_ms)
+    if group == NULL or group.count != count:
+        lease_marks_delete(core, read_u64be(key) & ~MARKS_OF, read_u64be(key + 8), first)
+        return
+    group.begun_until_ms = begun_until_ms
+    group.marks = <uint8_t*> must_malloc((count + 3) >> 2)
+    memcpy(group.marks, c.at, (count + 3) >> 2)
+    group.recorded = True
+
+
 cdef void note_unhold(Core* core, Held* held) noexcept nogil:
-    held.group.live -= 1
     if held.extended:
-        lease_record_delete(
-            core, held.group.queue_number | (<uint64_t> 1 << 63), held.group.channel_number, held.lease_id)
-    if held.group.live == 0:
-        lease_record_delete(core, held.group.queue_number, held.group.channel_number, held.group.first_lease_id)
-        free(held.group)
+        lease_extension_delete(core, held.group, held.lease_id)
+    group_leave(core, held.group)
     free(held)
 
 

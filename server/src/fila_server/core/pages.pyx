@@ -14,7 +14,7 @@ from fila_server.core.frames cimport (
 )
 from fila_server.core.mailbox cimport command_free
 from fila_server.core.maps cimport textmap_get
-from fila_server.core.queues cimport channel_need
+from fila_server.core.queues cimport channel_find
 from fila_server.core.redrive cimport redrive, redrive_wants
 from fila_server.core.sending cimport frame_want
 from fila_server.core.state cimport DELAYED, Directory, Flow, Frame, Key, Queue, READY, Share
@@ -233,7 +233,7 @@ cdef bint _peek_wants(Core* core, Command* command, Fields* fields, Search* sear
     if queue == NULL:
         answer_no_queue(core, command)
         return False
-    search.channel = channel_need(core, queue, fields.text[2])
+    search.channel = channel_find(queue, fields.text[2])
     if search.channel == NULL:
         answer_no_channel(core, command)
         return False

@@ -17,6 +17,7 @@ cdef enum:
     RETRY_BASE_MS = 100
     RETRY_CAP_MS = 60000
     DEDUP_WINDOW_MS = 300000
+    GRACE_MS = 5000
 
 
 cdef void policy_free(Policy* policy) noexcept nogil:
@@ -109,6 +110,7 @@ cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil
     policy.retry_cap_ms = RETRY_CAP_MS
     policy.retry_jitter = 0.5
     policy.dedup_window_ms = DEDUP_WINDOW_MS
+    policy.grace_ms = GRACE_MS
     c.at, c.end, c.bad = queue.config.data, queue.config.data + queue.config.length, False
     while next_field(&c, &field, &kind, &text, &number):
         if field == 2:
@@ -138,6 +140,10 @@ cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil
             policy.dedup_window_ms = number
         elif field == 18:
             policy.ttl_to_dlq = number != 0
+        elif field == 19:
+            policy.grace_ms = number
+        elif field == 20:
+            policy.idle_ms = number
     _weights_apply(core, queue, &weights_before)
     _weights_apply(core, queue, &policy.weights)
     _weights_free(&weights_before)

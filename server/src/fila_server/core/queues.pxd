@@ -9,9 +9,8 @@ cdef Queue* queue_new(Core* core, Slice name, uint64_t number) noexcept nogil
 cdef void queue_drop(Core* core, Queue* queue) noexcept nogil
 cdef Channel* channel_new(Core* core, Queue* queue, Slice name, uint64_t number, uint64_t start_offset) noexcept nogil
 cdef void channel_drop(Core* core, Channel* channel) noexcept nogil
+# The channel a call means, an empty name `default`; NULL: there is none. Asking never makes one.
 cdef Channel* channel_find(Queue* queue, Slice name) noexcept nogil
-# The channel a call means; `default` is made where a queue has none yet. NULL: no such channel.
-cdef Channel* channel_need(Core* core, Queue* queue, Slice name) noexcept nogil
 cdef uint64_t number_next(Core* core) noexcept nogil
 cdef uint64_t queue_oldest(Queue* queue) noexcept nogil
 cdef uint64_t channel_purge(Core* core, Channel* channel, Slice fairness_key, bint all_keys) noexcept nogil

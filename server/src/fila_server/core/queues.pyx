@@ -5,10 +5,8 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
-from fila_server.core.answers cimport emit
-from fila_server.core.buffer cimport Buffer, buffer_free, buffer_init, must_malloc
-from fila_server.core.commands cimport END, NOT_FOUND, REPLY
-from fila_server.core.sending cimport consumer_free
+from fila_server.core.buffer cimport buffer_free, must_malloc
+from fila_server.core.consumers cimport channel_consumers_end
 from fila_server.core.drr cimport ring_free, ring_init
 from fila_server.core.flows cimport channel_deactivate, flow_free
 from fila_server.core.frames cimport (
@@ -27,12 +25,11 @@ from fila_server.core.records cimport (
 from fila_server.core.reveal cimport message_is_over
 from fila_server.core.ending cimport settled_flush, share_dirty, slot_done, slot_stop
 from fila_server.core.slots cimport slot_ready
-from fila_server.core.state cimport DELAYED, DONE, Flow, Key, LEASED, Lease, PULL, READY, Share, Slot, UNPLACED, Waiting
+from fila_server.core.state cimport DELAYED, DONE, Flow, Key, LEASED, Lease, READY, Share, Slot, UNPLACED, Waiting
 from fila_server.core.waiting cimport Extra
 from fila_server.core.waiting cimport Dedup
 from fila_server.core.waits cimport waits_forget
 from fila_server.core.timers cimport timer_cancel
-from fila_server.core.wire cimport put_status
 
 cdef enum:
     NUMBERS_RESERVED = 1000
@@ -60,6 +57,7 @@ cdef Queue* queue_new(Core* core, Slice name, uint64_t number) noexcept nogil:
     queue.text.length = name.length
     queue.number = number
     queue.created_ms = core.wall_ms
+    queue.used_ms = core.heard_ms
     queue.next_offset = 1
     textmap_init(&queue.keys)
     textmap_init(&queue.dedup)
@@ -71,17 +69,6 @@ cdef Queue* queue_new(Core* core, Slice name, uint64_t number) noexcept nogil:
     textmap_put(&core.queues, &queue.text)
     map64_put(&core.queues_by_number, number, queue)
     return queue
-
-
-cdef void _consumers_end(Core* core, Channel* channel, const char* message, const char* reason) noexcept nogil:
-    cdef Buffer payload
-    cdef Consumer* consumer
-    while channel.turn != NULL:
-        consumer = channel.turn
-        buffer_init(&payload)
-        put_status(&payload, NOT_FOUND, message, reason)
-        emit(core, consumer.token, REPLY if consumer.kind == PULL else END, NOT_FOUND, &payload, False)
-        consumer_free(core, consumer)
 
 
 cdef void _forget_waiting(Waiting* waiting, Queue* queue) noexcept nogil:
@@ -105,7 +92,7 @@ cdef void queue_drop(Core* core, Queue* queue) noexcept nogil:
     _forget_waiting(core.waiting, queue)
     _forget_waiting(core.passing, queue)
     while queue.channels != NULL:
-        _channel_forget(core, queue.channels, b"queue \"%.*s\" was deleted while its channel \"%.*s\" was consumed", b"QUEUE_NOT_FOUND")
+        _channel_forget(core, queue.channels, b"queue \"%.*s\" was deleted while its channel \"%.*s\" was consumed", b"QUEUE_NOT_FOUND", b"QUEUE_DELETED")
     settled_flush(core)
     while True:
         frame = directory_first(&queue.directory)
@@ -174,6 +161,7 @@ cdef Channel* channel_new(Core* core, Queue* queue, Slice name, uint64_t number,
     channel.number = channel.birth = number
     channel.start_offset = start_offset
     channel.created_ms = channel.touched_ms = core.wall_ms
+    channel.used_ms = core.heard_ms
     channel.next_position = 1
     channel.placed_to = queue.next_offset - 1
     ring_init(&channel.ring, core.quantum)
@@ -194,21 +182,7 @@ cdef Channel* channel_find(Queue* queue, Slice name) noexcept nogil:
     return NULL
 
 
-cdef Channel* channel_need(Core* core, Queue* queue, Slice name) noexcept nogil:
-    cdef Channel* channel = channel_find(queue, name)
-    if channel != NULL:
-        return channel
-    if name.length and not (name.length == 7 and memcmp(name.at, b"default", 7) == 0):
-        return NULL
-    name.at, name.length = b"default", 7
-    channel = channel_new(core, queue, name, number_next(core), 1)
-    _rebuild_begin(core, channel, 1)
-    channel_record_put(core, channel)
-    channel_rebuild(core, channel)
-    return channel
-
-
-cdef void _channel_forget(Core* core, Channel* channel, const char* message, const char* reason) noexcept nogil:
+cdef void _channel_forget(Core* core, Channel* channel, const char* message, const char* reason, const char* revoked) noexcept nogil:
     """A channel's consumers, leases and shares, and the channel itself; its records are the caller's."""
     cdef Queue* queue = channel.queue
     cdef Channel* before = queue.channels
@@ -216,7 +190,7 @@ cdef void _channel_forget(Core* core, Channel* channel, const char* message, con
     snprintf(
         text, sizeof(text), message, <int> queue.text.length, queue.text.bytes,
         <int> channel.text.length, channel.text.bytes)
-    _consumers_end(core, channel, text, reason)
+    channel_consumers_end(core, channel, text, reason, revoked)
     _shares_drop(core, channel, UINT64_MAX)
     channel_deactivate(core, channel)
     if before == channel:
@@ -295,13 +269,20 @@ cdef void _share_unlink(Frame* frame, Share* share) noexcept nogil:
 cdef void channel_drop(Core* core, Channel* channel) noexcept nogil:
     settled_flush(core)                 # its last records, before they are deleted
     channel_records_delete(core, channel)
-    _channel_forget(core, channel, b"queue \"%.*s\": channel \"%.*s\" was deleted while it was consumed", b"CHANNEL_NOT_FOUND")
+    _channel_forget(core, channel, b"queue \"%.*s\": channel \"%.*s\" was deleted while it was consumed", b"CHANNEL_NOT_FOUND", b"CHANNEL_DELETED")
 
 
 # --- purge and seek --------------------------------------------------------------------------
 
+cdef bint _is_idle(Slot* slot) noexcept nogil:
+    if slot.state == LEASED:
+        return slot.owner != NULL and not (<Lease*> slot.owner).begun
+    return slot.state == READY or slot.state == DELAYED
+
+
 cdef uint64_t channel_purge(Core* core, Channel* channel, Slice fairness_key, bint all_keys) noexcept nogil:
-    """Drop what is pending, of one key or of all; leased messages stay with their holders."""
+    """Drop what is pending, of one key or of all, and what lies unbegun with consumers; a message that somebody works
+    on stays with its holder."""
     cdef Frame* frame = directory_first(&channel.queue.directory)
     cdef Share* share
     cdef Slot* slot
@@ -314,15 +295,17 @@ cdef uint64_t channel_purge(Core* core, Channel* channel, Slice fairness_key, bi
             return 0
     while channel_rebuild(core, channel):
         pass
+    core.revoking = b"PURGE"
     while frame != NULL:
         share = share_find(frame, channel)
         if share != NULL and share.remaining:
             for i in range(frame.count):
                 slot = &share.slots[i]
-                if (slot.state == READY or slot.state == DELAYED) and (key == NULL or frame.entries[i].key == key):
+                if _is_idle(slot) and (key == NULL or frame.entries[i].key == key):
                     slot_done(core, slot)
                     purged += 1
         frame = directory_after(&channel.queue.directory, frame)
+    core.revoking = NULL
     return purged
 
 
@@ -384,7 +367,9 @@ cdef void channel_seek(Core* core, Channel* channel, uint64_t offset) noexcept n
     settled_flush(core)                 # its last records, before they are deleted
     channel_records_delete(core, channel)
     offset = min(max(offset, queue_oldest(channel.queue)), channel.queue.next_offset)
+    core.revoking = b"SEEK"
     _shares_drop(core, channel, offset)
+    core.revoking = NULL
     channel.number = number_next(core)
     _rebuild_begin(core, channel, offset)
     channel_record_put(core, channel)

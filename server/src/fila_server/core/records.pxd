@@ -5,7 +5,10 @@
     INDEX    queue | first offset                    count, ids, times, its one channel, routings, then per message: place, routing, times
     SETTLED  queue | channel | first offset          bitmap, one bit a message: done in this channel
              queue, and queue | channel              what QUEUES says of them, once more (see below)
-    LEASES   queue | channel | first lease id        expiry, then the offsets of one frame sent, ids running on
+    LEASES   queue | channel | first lease id        the consumer that tracks them (version 2), expiry, then the offsets
+                                                     of one frame sent, ids running on
+             queue + 2^63 | channel | lease id       the expiry of a lease that was extended
+             queue + 2^63 + 2^62 | channel | first lease id     which of the frame's leases were begun, or came back
     STATES   queue | channel | offset                attempts, and READY (its place) or DELAYED (until when, how long)
     QUEUES   queue                                   name, created, DLQ, reserved offsets, QueueConfig
              queue | channel                         name, start offset, created, first number
@@ -29,13 +32,23 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from fila_server.core.buffer cimport Buffer, Slice
 from fila_server.core.rocksdb cimport rocksdb_writebatch_t
 from fila_server.core.state cimport Channel, Core, Frame, Key, Lease, Queue, Share, Slot, ThrottleKey
-from fila_server.core.waiting cimport Dedup
+from fila_server.core.waiting cimport Dedup, LeaseGroup
 
 cdef enum:
     VERSION = 1
+    VERSION_TRACKED = 2             # LEASES: a consumer's, that says what it has begun
     WITH_EXPLICIT = 1
     WITH_TIMES = 2
     WITH_ONLY = 4
+
+# What the keys of extensions and marks add to the queue's number: they sort behind all frames.
+cdef extern from *:
+    """
+    #define FILA_EXTENSION_OF ((uint64_t)1 << 63)
+    #define FILA_MARKS_OF ((uint64_t)3 << 62)
+    """
+    uint64_t EXTENSION_OF "FILA_EXTENSION_OF"
+    uint64_t MARKS_OF "FILA_MARKS_OF"
 
 cdef struct Times:                  # per message, only while a frame is built or recovered
     int64_t deliver_at_ms           # 0 = at once
@@ -47,8 +60,10 @@ cdef void settled_record_put(Core* core, Share* share) noexcept nogil
 cdef void settled_record_delete(Core* core, uint64_t queue, uint64_t channel, uint64_t first_offset) noexcept nogil
 
 cdef void lease_record_put(Core* core, Queue* queue, Channel* channel, Lease** leases, uint32_t count) noexcept nogil
-# Under the queue's number with the top bit set, so that a frame's record and an extension can't be taken for each other.
-cdef void lease_extension_put(Core* core, Lease* lease, uint64_t queue, uint64_t channel) noexcept nogil
+cdef void lease_extension_put(Core* core, Lease* lease) noexcept nogil
+cdef void lease_extension_delete(Core* core, LeaseGroup* group, uint64_t lease_id) noexcept nogil
+cdef void lease_marks_put(Core* core, LeaseGroup* group) noexcept nogil
+cdef void lease_marks_delete(Core* core, uint64_t queue, uint64_t channel, uint64_t first_lease_id) noexcept nogil
 cdef void lease_record_delete(Core* core, uint64_t queue, uint64_t channel, uint64_t first_lease_id) noexcept nogil
 
 cdef void state_record_ready(Core* core, Slot* slot, uint64_t base, uint64_t seq, uint64_t last_lease) noexcept nogil

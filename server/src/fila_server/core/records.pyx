@@ -5,7 +5,7 @@ from libc.string cimport memcpy, memset, strlen
 
 from fila_server.core.buffer cimport put_bytes, put_u8, put_u64be, put_varint, put_zigzag, write_u64be
 from fila_server.core.frames cimport frame_of, frame_offset, key_has_policy, share_of
-from fila_server.core.state cimport DONE, Entry
+from fila_server.core.state cimport DONE, Entry, RECORDED
 from fila_server.core.store cimport (
     BUCKETS, DEDUP, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES, batch_delete, batch_delete_range,
     batch_put, batch_put_parts,
@@ -135,13 +135,17 @@ cdef void settled_record_delete(Core* core, uint64_t queue, uint64_t channel, ui
 # --- leases --------------------------------------------------------------------------------
 
 cdef void lease_record_put(Core* core, Queue* queue, Channel* channel, Lease** leases, uint32_t count) noexcept nogil:
-    """One record a frame sent: lease ids run on from the first, expiry is the same for all."""
+    """One record a frame sent: lease ids run on from the first, expiry is the same for all. The second version names
+    the consumer whose session says what it has begun; of the first, all leases begin on delivery."""
     cdef char key[24]
     cdef Buffer* b = &core.tail
     cdef uint32_t i
     cdef uint64_t offset
+    cdef uint64_t consumer = leases[0].group.consumer
     b.length = 0
-    put_u8(b, VERSION)
+    put_u8(b, VERSION_TRACKED if consumer else VERSION)
+    if consumer:
+        put_varint(b, consumer)
     put_varint(b, <uint64_t> leases[0].expires_ms)
     put_varint(b, <uint64_t> leases[0].leased_ms)
     put_varint(b, count)
@@ -152,13 +156,33 @@ cdef void lease_record_put(Core* core, Queue* queue, Channel* channel, Lease** l
     batch_put(&core.store, core.settles, LEASES, key, 24, b.data, b.length)
 
 
-cdef void lease_extension_put(Core* core, Lease* lease, uint64_t queue, uint64_t channel) noexcept nogil:
+cdef void lease_marks_put(Core* core, LeaseGroup* group) noexcept nogil:
+    cdef char key[24]
+    cdef Buffer* b = &core.tail
+    b.length = 0
+    put_u8(b, VERSION)
+    put_varint(b, <uint64_t> group.begun_until_ms)
+    put_varint(b, group.count)
+    put_bytes(b, group.marks, (group.count + 3) >> 2)
+    _key24(key, group.queue_number | MARKS_OF, group.channel_number, group.first_lease_id)
+    batch_put(&core.store, core.settles, LEASES, key, 24, b.data, b.length)
+
+
+cdef void lease_marks_delete(Core* core, uint64_t queue, uint64_t channel, uint64_t first_lease_id) noexcept nogil:
+    lease_record_delete(core, queue | MARKS_OF, channel, first_lease_id)
+
+
+cdef void lease_extension_delete(Core* core, LeaseGroup* group, uint64_t lease_id) noexcept nogil:
+    lease_record_delete(core, group.queue_number | EXTENSION_OF, group.channel_number, lease_id)
+
+
+cdef void lease_extension_put(Core* core, Lease* lease) noexcept nogil:
     cdef char key[24]
     cdef Buffer* b = &core.tail
     b.length = 0
     put_u8(b, VERSION)
     put_varint(b, <uint64_t> lease.expires_ms)
-    _key24(key, queue, channel, lease.lease_id)
+    _key24(key, lease.group.queue_number | EXTENSION_OF, lease.group.channel_number, lease.lease_id)
     batch_put(&core.store, core.settles, LEASES, key, 24, b.data, b.length)
 
 
@@ -175,7 +199,7 @@ cdef void _state_put(Core* core, Slot* slot, Buffer* b) noexcept nogil:
     cdef Share* share = share_of(slot)
     _key24(key, share.frame.queue.number, share.channel.number, frame_offset(share.frame, slot.index))
     batch_put(&core.store, core.settles, STATES, key, 24, b.data, b.length)
-    slot.recorded = True
+    slot.marks |= RECORDED
 
 
 cdef void state_record_ready(Core* core, Slot* slot, uint64_t base, uint64_t seq, uint64_t last_lease) noexcept nogil:
@@ -208,7 +232,7 @@ cdef void state_record_delete(Core* core, Slot* slot) noexcept nogil:
     cdef Share* share = share_of(slot)
     _key24(key, share.frame.queue.number, share.channel.number, frame_offset(share.frame, slot.index))
     batch_delete(&core.store, core.settles, STATES, key, 24)
-    slot.recorded = False
+    slot.marks &= ~<uint8_t> RECORDED
 
 
 # --- queues, channels, keys ------------------------------------------------------------------
@@ -272,7 +296,9 @@ cdef void channel_records_delete(Core* core, Channel* channel) noexcept nogil:
     _delete_prefix(core, SETTLED, key, 16)
     _delete_prefix(core, LEASES, key, 16)
     _delete_prefix(core, STATES, key, 16)
-    _key16(key, channel.queue.number | (<uint64_t> 1 << 63), channel.number)
+    _key16(key, channel.queue.number | EXTENSION_OF, channel.number)
+    _delete_prefix(core, LEASES, key, 16)
+    _key16(key, channel.queue.number | MARKS_OF, channel.number)
     _delete_prefix(core, LEASES, key, 16)
 
 
@@ -287,7 +313,9 @@ cdef void queue_records_delete(Core* core, Queue* queue) noexcept nogil:
     _delete_prefix(core, STATES, key, 8)
     _delete_prefix(core, KEYS, key, 8)
     _delete_prefix(core, DEDUP, key, 8)
-    write_u64be(key, queue.number | (<uint64_t> 1 << 63))
+    write_u64be(key, queue.number | EXTENSION_OF)
+    _delete_prefix(core, LEASES, key, 8)
+    write_u64be(key, queue.number | MARKS_OF)
     _delete_prefix(core, LEASES, key, 8)
 
 

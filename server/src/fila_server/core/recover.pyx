@@ -23,11 +23,13 @@ from fila_server.core.damage cimport (
     DamageScan, damage_scan_begin, damage_scan_end, damage_scan_next, damage_scan_valid,
 )
 from fila_server.core.frame_record cimport frame_record_read
+from fila_server.core.consumers cimport consumer_recovered, lease_link
 from fila_server.core.flows cimport flow_of, flow_reconsider
 from fila_server.core.frames cimport (
     directory_add, directory_after, directory_first, frame_enqueued_ms, frame_finish, frame_free, frame_new,
     frame_id, frame_offset, frame_recount, frame_retained, key_intern, share_new, share_of,
 )
+from fila_server.core.groups cimport MARK_BEGUN, MARK_RETURNED
 from fila_server.core.maps cimport (
     Map64, map64_free, map64_get, map64_init, map64_next, map64_put, map64_remove, textmap_get, textmap_next, textmap_put,
 )
@@ -40,7 +42,7 @@ from fila_server.core.records cimport Times, channel_record_put, queue_record_pu
 from fila_server.core.reveal cimport extra_add, slot_delay
 from fila_server.core.slots cimport slot_count, slot_ready
 from fila_server.core.state cimport (
-    Channel, DELAYED, DONE, Entry, Explicit, Flow, Frame, Key, LEASED, Lease, Queue, RETURNED, Share, Slot,
+    Channel, DELAYED, DONE, Entry, Explicit, Flow, Frame, Key, LEASED, Lease, Queue, RECORDED, RETURNED, RETURNED_ONCE, Share, Slot,
     ThrottleKey, TIMER_LEASE, UNPLACED,
 )
 from fila_server.core.waiting cimport LeaseGroup
@@ -211,6 +213,7 @@ cdef void _key_read(Core* core, const char* at, size_t length, const char* value
 
 cdef void _hold(Core* core, Slot* slot, Held* held) noexcept nogil:
     cdef Lease* lease = <Lease*> must_malloc(sizeof(Lease))
+    cdef Channel* channel = share_of(slot).channel
     cdef int64_t left_ms = held.expires_ms - core.wall_ms
     memset(lease, 0, sizeof(Lease))
     # A wall clock that was set back must not make a lease longer than it ever was.
@@ -223,11 +226,16 @@ cdef void _hold(Core* core, Slot* slot, Held* held) noexcept nogil:
     lease.slot = slot
     lease.group = held.group
     lease.leased_ms, lease.expires_ms, lease.extended = held.leased_ms, held.expires_ms, held.extended
+    lease.due_ns = core.mono_ns + left_ms * 1000000
+    lease.begun = held.group.consumer == 0 or held.marks & MARK_BEGUN
+    channel.unbegun += not lease.begun
+    if held.group.consumer:
+        lease_link(consumer_recovered(core, channel, held.group.consumer), lease)
     slot_count(core, slot, LEASED)
     slot.owner = lease
     map64_put(&core.leases, lease.lease_id, lease)
-    timer_set(&core.timers, &lease.timer, core.mono_ns + left_ms * 1000000)
-    flow_of(core, share_of(slot).frame.entries[slot.index].key, share_of(slot).channel).in_flight += 1
+    timer_set(&core.timers, &lease.timer, lease.due_ns)
+    flow_of(core, share_of(slot).frame.entries[slot.index].key, channel).in_flight += 1
     free(held)
 
 
@@ -248,12 +256,14 @@ cdef void _slot_read(Core* core, Notes* notes, Slot* slot, uint64_t offset, int6
     cdef Channel* channel = share_of(slot).channel
     if state != NULL:
         slot.attempts = state.attempts
-        slot.recorded = True
+        slot.marks |= RECORDED
         if state.kind == 0 and state.b > channel.requeue_seq:
             channel.requeue_seq = state.b
     if held != NULL:
         map64_remove(&notes.held, offset)
-        if state == NULL or held.lease_id > state.last_lease:
+        if held.marks & MARK_RETURNED:
+            slot.marks |= RETURNED_ONCE
+        elif state == NULL or held.lease_id > state.last_lease:
             _hold(core, slot, held)
             return
         note_unhold(core, held)

@@ -4,14 +4,14 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.answers cimport answer, answer_no_queue, answer_status
+from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.buffer cimport Buffer, Cursor, Slice, buffer_init, must_malloc
 from fila_server.core.commands cimport INVALID_ARGUMENT, OK
 from fila_server.core.ending cimport slot_done
 from fila_server.core.enqueue cimport move_in, queue_find
 from fila_server.core.failure cimport keep_until_written
 from fila_server.core.frames cimport frame_enqueued_ms, frame_id, frame_of, frame_offset
-from fila_server.core.queues cimport channel_find, channel_need
+from fila_server.core.queues cimport channel_find
 from fila_server.core.routing cimport (
     GIVEN_COST, GIVEN_FAIRNESS_KEY, GIVEN_THROTTLE_KEYS, GIVEN_WEIGHT, ROUTING_THROTTLE_KEYS_MAX, Routing, route_as,
 )
@@ -150,7 +150,12 @@ cdef bint redrive_wants(Core* core, Command* command, Fields* fields, Search* se
     if not dlq.is_dlq:
         answer_status(core, command.token, INVALID_ARGUMENT, b"dlq_queue: not a dead-letter queue; those are named <queue>.dlq", b"NOT_A_DLQ")
         return False
-    search.channel = channel_need(core, dlq, nameless)
+    search.channel = channel_find(dlq, nameless)
+    if search.channel == NULL:          # made by hand, with other channels: its first one will do
+        search.channel = dlq.channels
+    if search.channel == NULL:
+        answer_no_channel(core, command)
+        return False
     search.most = <uint32_t> fields.number[2] if 0 < fields.number[2] < REDRIVE_MAX else REDRIVE_MAX
     search.after_offset = fields.number[5]
     search.to_offset = fields.number[4] if fields.number[4] else <uint64_t> -1

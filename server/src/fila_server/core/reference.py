@@ -124,11 +124,9 @@ class ReferenceRing:
 
     def refund(self, number: int, cost: int) -> None:
         flow = self.flows[number]
-        if flow.place == IDLE:
-            flow.deficit = max(flow.deficit, min(flow.deficit + cost, self._grant(flow)))
-            return
-        flow.deficit += cost
-        self.again(number)
+        if flow.place == WAITING:
+            self.again(number)
+        flow.deficit = max(flow.deficit, min(flow.deficit + cost, self._grant(flow)))
 
     def reweigh(self, number: int, weight: int) -> None:
         flow = self.flows[number]

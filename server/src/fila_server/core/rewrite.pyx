@@ -24,7 +24,7 @@ from fila_server.core.records cimport (
     Times, frame_record_delete, frame_record_put, settled_record_delete, settled_record_put,
 )
 from fila_server.core.state cimport (
-    Channel, DELAYED, DONE, Delay, Entry, Explicit, Fifo, LEASED, Lease, READY, Share, Slot, Subqueue,
+    Channel, DELAYED, DONE, Delay, Entry, Explicit, Fifo, LEASED, Lease, READY, RECORDED, Share, Slot, Subqueue,
 )
 from fila_server.core.waiting cimport Extra
 
@@ -54,6 +54,8 @@ cdef void _slot_move(Slot* from_, Slot* to, Frame* frame, Share* share) noexcept
             fifo = &(<Subqueue*> to.owner).fifo
         else:
             fifo = &flow_find(frame.entries[index].key, share.channel).fifo
+        if fifo.hint == from_:
+            fifo.hint = to
         if to.prev != NULL:
             to.prev.next = to
         else:
@@ -81,7 +83,7 @@ cdef Times* _times(Core* core, Frame* old, Frame* frame, const uint32_t* kept) n
         share = old.shares
         while share != NULL:
             slot = &share.slots[kept[i]]
-            if slot.state == DELAYED and not slot.recorded:
+            if slot.state == DELAYED and not slot.marks & RECORDED:
                 times[i].deliver_at_ms = (<Delay*> slot.owner).due_ms
                 any_ = True
             share = share.next_of_frame

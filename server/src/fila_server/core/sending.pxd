@@ -11,4 +11,5 @@ cdef void deliveries_loaded(Core* core) noexcept nogil                    # what
 cdef void send_what_is_ready(Core* core, Consumer* consumer) noexcept nogil      # frees the consumer of a pull
 cdef void pull_answer(Core* core, Consumer* consumer) noexcept nogil      # a pull whose time is over: nothing
 cdef void delivery_free(Core* core, Delivery* delivery) noexcept nogil
-cdef void consumer_free(Core* core, Consumer* consumer) noexcept nogil
+cdef void consumer_unlink(Core* core, Consumer* consumer) noexcept nogil  # nothing is given to it any more
+cdef void consumer_forget(Core* core, Consumer* consumer) noexcept nogil

@@ -5,13 +5,14 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.answers cimport answer, emit
-from fila_server.core.buffer cimport Buffer, buffer_init, buffer_reserve, must_malloc
+from fila_server.core.buffer cimport Buffer, buffer_free, buffer_init, buffer_reserve, must_malloc
 from fila_server.core.commands cimport DELIVERY, OK
 from fila_server.core.ending cimport frame_lost
 from fila_server.core.flows cimport channel_activate, channel_full
 from fila_server.core.frames cimport body_new, body_release, directory_at, frame_of
 from fila_server.core.loader cimport Load, loader_answers, loader_ask
 from fila_server.core.maps cimport map64_get, map64_next, map64_remove
+from fila_server.core.revoked cimport revoked_forget
 from fila_server.core.state cimport Body, Channel, Lease, PULL, Queue, STREAM
 from fila_server.core.store cimport STORE_DAMAGED, STORE_NOT_FOUND, FRAMES, STORE_OK
 from fila_server.core.timers cimport timer_cancel
@@ -161,7 +162,7 @@ cdef void _send_pull(Core* core, Consumer* consumer, Delivery* delivery) noexcep
     buffer_init(&payload)
     _encode(core, delivery, 1, &payload)
     answer(core, consumer.token, OK, &payload, False)
-    consumer_free(core, consumer)
+    consumer_forget(core, consumer)
 
 
 cdef void pull_answer(Core* core, Consumer* consumer) noexcept nogil:
@@ -170,7 +171,7 @@ cdef void pull_answer(Core* core, Consumer* consumer) noexcept nogil:
         return
     buffer_init(&payload)
     answer(core, consumer.token, OK, &payload, False)
-    consumer_free(core, consumer)
+    consumer_forget(core, consumer)
 
 
 cdef void deliveries_loaded(Core* core) noexcept nogil:
@@ -241,9 +242,41 @@ cdef void delivery_free(Core* core, Delivery* delivery) noexcept nogil:
     free(delivery)
 
 
-cdef void consumer_free(Core* core, Consumer* consumer) noexcept nogil:
-    """Unlink a consumer and forget it; its leases live on without it."""
+cdef void consumer_unlink(Core* core, Consumer* consumer) noexcept nogil:
+    """Out of its channel's circle, the one of those that are here or the one of those that are away."""
     cdef Channel* channel = consumer.channel
+    cdef Consumer** list = &channel.away if consumer.away else &channel.turn
+    if consumer.next == consumer:
+        list[0] = NULL
+    else:
+        consumer.prev.next = consumer.next
+        consumer.next.prev = consumer.prev
+        if list[0] == consumer:
+            list[0] = consumer.next
+    channel.used_ms = core.heard_ms
+    if consumer.away:
+        return
+    map64_remove(&core.consumers, consumer.token)
+    if consumer.kind == PULL:
+        channel.waiting_pulls -= 1
+    else:
+        channel.consumers -= 1
+    if channel.turn == NULL:
+        channel_full(core, channel)
+
+
+cdef void _leave_no_trace(Core* core, Consumer* consumer) noexcept nogil:
+    cdef Consumer** link = &core.leaving
+    if consumer.fate:
+        while link[0] != consumer:
+            link = &link[0].next_leaving
+        link[0] = consumer.next_leaving
+    if consumer.number:
+        map64_remove(&core.streams, consumer.number)
+
+
+cdef void consumer_forget(Core* core, Consumer* consumer) noexcept nogil:
+    """Its leases live on without it."""
     cdef Delivery* delivery = consumer.first
     cdef Delivery* following
     cdef Lease* lease = consumer.leases
@@ -255,17 +288,9 @@ cdef void consumer_free(Core* core, Consumer* consumer) noexcept nogil:
     while lease != NULL:
         lease.consumer = NULL
         lease = lease.next
-    if consumer.kind == PULL:
-        channel.waiting_pulls -= 1
-    else:
-        channel.consumers -= 1
-    if consumer.next == consumer:
-        channel.turn = NULL
-        channel_full(core, channel)
-    else:
-        consumer.prev.next = consumer.next
-        consumer.next.prev = consumer.prev
-        if channel.turn == consumer:
-            channel.turn = consumer.next
-    map64_remove(&core.consumers, consumer.token)
+    consumer_unlink(core, consumer)
+    _leave_no_trace(core, consumer)
+    revoked_forget(core, consumer)
+    buffer_free(&consumer.name)
+    buffer_free(&consumer.peer)
     free(consumer)

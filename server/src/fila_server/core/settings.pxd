@@ -32,3 +32,5 @@ cdef struct Policy:                 # a queue's settings, parsed
     uint64_t hard_period_ms
     uint64_t hard_bytes
     uint64_t dedup_window_ms
+    uint64_t grace_ms               # how long a broken session may be resumed
+    uint64_t idle_ms                # the queue is deleted after so long without use; 0 = never

@@ -1,18 +1,38 @@
-"""Stage 3: consumers' answers. Before: deliver.pyx. What a failure leads to: failure.pyx.
+"""Stage 3: consumers' answers. Before: deliver.pyx. What a failure leads to: failure.pyx; what a session says besides:
+sessions.pyx; what becomes of a stream that ended: consumers.pyx.
 
     ack                        -> DONE
     nack, expired lease        -> attempts + 1, then the policy: READY, DELAYED, or a dead letter
-    stream ended, not written, or a pull's answer that nobody awaited
-                               -> READY at the old place; tokens, deficit and attempts as before
+    nack with dead_letter      -> attempts + 1, and a dead letter whatever the policy says
+    nack with release          -> READY at the old place, with the attempts it had
 """
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from fila_server.core.buffer cimport Slice
 from fila_server.core.mailbox cimport Command
-from fila_server.core.state cimport Consumer, Core
+from fila_server.core.state cimport Channel, Consumer, Core, Lease
+from fila_server.core.waiting cimport Owed
+from fila_server.core.wire cimport Fields
+
+cdef struct Verdict:                # of one settle: 0, or why not
+    int32_t code
+    const char* reason
+    const char* text
+
+cdef struct Wishes:                 # what a nack says besides its leases
+    Slice    error
+    int64_t  delay_ms               # NO_DELAY: as the policy has it
+    bint     dead_letter
+    bint     release
 
 cdef void settle(Core* core, Command* command) noexcept nogil            # ACK, NACK, their batches, EXTEND_LEASE
-cdef void session_frame(Core* core, Consumer* consumer, Command* command) noexcept nogil
-cdef void consumer_close(Core* core, Consumer* consumer, bint release) noexcept nogil
-cdef void leases_return(Core* core, Command* command) noexcept nogil      # CANCEL with a Settle that names leases
+
+# For sessions, where a lease id alone names the message.
+cdef Verdict verdict(int32_t code, const char* reason, const char* text) noexcept nogil
+cdef Lease* lease_find(Core* core, Channel* channel, bint has_id, uint64_t high, uint64_t low, uint64_t lease_id, Verdict* v) noexcept nogil
+cdef Wishes wishes_of(const Fields* fields, uint32_t error, uint32_t delay, uint32_t dead_letter, uint32_t release) noexcept nogil
+cdef void lease_ack(Core* core, Lease* lease) noexcept nogil
+cdef void lease_nack(Core* core, Lease* lease, Wishes* wishes, Owed* owed) noexcept nogil
+cdef void lease_begin(Core* core, Lease* lease) noexcept nogil           # its consumer works on it
+cdef void lease_extend(Core* core, Lease* lease, int64_t extend_ms) noexcept nogil

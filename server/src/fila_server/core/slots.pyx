@@ -26,10 +26,16 @@ cdef void _fifo_append(Fifo* fifo, Slot* slot) noexcept nogil:
 
 
 cdef void _fifo_insert(Fifo* fifo, Slot* slot) noexcept nogil:
-    """By position, from the front: what comes back to its old place was at the front before."""
-    cdef Slot* after = fifo.head
+    """By position. What comes back to its old place was near the front, and near what came back before it, in
+    either order: the search begins where the last one ended, or at the front where that is nearer to the place."""
+    cdef Slot* after = fifo.hint if fifo.hint != NULL else fifo.head
+    if fifo.head != NULL and slot.position < fifo.head.position:
+        after = fifo.head
     while after != NULL and after.position < slot.position:
         after = after.next
+    while after != NULL and after.prev != NULL and after.prev.position > slot.position:
+        after = after.prev
+    fifo.hint = slot
     if after == NULL:
         _fifo_append(fifo, slot)
         return
@@ -43,6 +49,8 @@ cdef void _fifo_insert(Fifo* fifo, Slot* slot) noexcept nogil:
 
 
 cdef void _fifo_remove(Fifo* fifo, Slot* slot) noexcept nogil:
+    if fifo.hint == slot:
+        fifo.hint = slot.next if slot.next != NULL else slot.prev
     if slot.prev != NULL:
         slot.prev.next = slot.next
     else:

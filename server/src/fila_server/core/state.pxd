@@ -25,6 +25,7 @@ from fila_server.core.counters cimport CoreCounters, Hour, QueueCounters
 from fila_server.core.disk cimport Disk
 from fila_server.core.drr cimport Ring, Turn
 from fila_server.core.heap cimport HeapNode
+from fila_server.core.kinds cimport *
 from fila_server.core.loader cimport Loader
 from fila_server.core.maps cimport Map64, Text, TextMap
 from fila_server.core.mailbox cimport Command, Mailbox, Outbox
@@ -35,36 +36,7 @@ from fila_server.core.storestatus cimport StoreError
 from fila_server.core.timers cimport Timer, Timers
 from fila_server.core.upkeep cimport Upkeep
 from fila_server.core.refusals cimport Limits
-from fila_server.core.waiting cimport ConfigRow, Decision, Dedup, Extra, LeaseGroup, Owed, Page
-
-cdef enum SlotState:
-    DONE = 0            # acked, dropped, dead, or never this channel's
-    READY = 1
-    DELAYED = 2
-    LEASED = 3
-    DECIDING = 4        # failed; its policy is being asked, or its bytes are on their way to the DLQ
-    UNPLACED = 5        # recovery and seek: pending, in no fifo yet
-    RETURNED = 6        # recovery only: the same, with a recorded place
-
-cdef enum TimerKind:
-    TIMER_LEASE = 1
-    TIMER_DELAY = 2
-    TIMER_EXPIRY = 3
-    TIMER_BUCKET = 4
-    TIMER_PULL = 5
-    TIMER_RETENTION = 6
-    TIMER_HOUSEKEEPING = 7
-
-cdef enum ConsumerKind:
-    STREAM = 1          # Consume
-    SESSION_STREAM = 2  # ConsumeSession
-    PULL = 3            # one Lease call
-
-cdef enum Parked:       # why a flow with a backlog is not on the ring
-    NOT_PARKED = 0
-    PARKED_THROTTLED = 1
-    PARKED_PAUSED = 2
-    PARKED_CAPPED = 3
+from fila_server.core.waiting cimport ConfigRow, Decision, Dedup, Explicit, Extra, LeaseGroup, Owed, Page
 
 cdef struct Body:                   # the bytes of a frame while they are hot
     uint32_t refs                   # the frame's own, and one for each delivery that waits to be encoded
@@ -111,6 +83,7 @@ cdef struct ThrottleSet:            # a distinct set of throttle keys, sorted
 cdef struct Fifo:
     Slot* head
     Slot* tail
+    Slot* hint                      # where a message last came back to its old place; NULL = nowhere
 
 cdef struct Waits:                  # what is kept of a key in one channel, also while it is idle
     Text     text                   # first: the key's; the bytes follow the struct
@@ -183,13 +156,6 @@ cdef struct Entry:                  # what all channels share of one message
     uint32_t cost                   # thousandths
     int32_t  enqueued_delta_ms      # enqueued_at - frame.appended_ms
 
-cdef struct Explicit:               # of an entry that came from another frame: dead-lettered, redriven, rewritten
-    uint64_t id_high
-    uint64_t id_low
-    uint64_t offset
-    int64_t  enqueued_ms
-    int64_t  appended_ms
-
 cdef struct Frame:
     uint64_t first_offset           # its key on disk, under the queue's number
     uint64_t id_high                # id of entry 0; entry i has id_low + i
@@ -223,7 +189,7 @@ cdef struct Slot:                   # one message in one channel
     uint32_t index                  # of its entry in the frame
     uint16_t attempts
     uint8_t  state
-    uint8_t  recorded               # a STATES record exists
+    uint8_t  marks                  # SlotMark
 
 cdef struct Share:                  # one channel's view of one frame
     Share*   next_of_frame
@@ -245,15 +211,17 @@ cdef struct Lease:
     Timer    timer                  # first
     uint64_t lease_id
     Slot*    slot
-    Consumer* consumer              # NULL for pulls, and after its stream ended
+    Consumer* consumer              # NULL for pulls, and once its consumer is forgotten
     Lease*   next                   # of the consumer
     Lease*   prev
     LeaseGroup* group
     Delivery* delivery              # until it was written
     uint32_t at                     # its place in the delivery
     uint8_t  extended               # has a record of its own
+    uint8_t  begun                  # its consumer works on it; from the delivery on where nobody tracks that
     int64_t  leased_ms
     int64_t  expires_ms
+    int64_t  due_ns                 # when it ends; the timer may fire sooner, and is then set again
 
 cdef struct Delivery:               # messages picked together for one consumer
     Delivery* next                  # of the consumer, oldest first
@@ -265,12 +233,15 @@ cdef struct Delivery:               # messages picked together for one consumer
     uint8_t  sent
 
 cdef struct Consumer:
-    Timer    timer                  # first; PULL: when to answer without messages
-    uint64_t token
+    Timer    timer                  # first; PULL: when to answer without messages; else when to look at `deadline_ms`
+    uint64_t token                  # of its stream; 0 once that is gone
+    uint64_t number                 # its consumer_id, never used twice; 0 = PULL
     Channel* channel
-    Consumer* next                  # circular, of the channel
+    Consumer* next                  # circular, of the channel: of those that are here, or of those that are not
     Consumer* prev
-    Lease*   leases
+    Consumer* next_leaving
+    Consumer* next_told             # of those that are told of leases with this pass
+    Lease*   leases                 # newest first
     Delivery* first                 # not written yet
     Delivery* last
     uint32_t unwritten
@@ -280,6 +251,21 @@ cdef struct Consumer:
     uint32_t max_batch              # messages a frame; PULL: messages it asked for
     uint8_t  kind
     uint8_t  batched                # STREAM: ConsumeResponse.messages instead of .message
+    uint8_t  tracks_begun
+    uint8_t  away                   # its stream is gone; a session may resume until `deadline_ms`
+    uint8_t  fate                   # it leaves: a Fate; 0 = not
+    uint8_t  told                   # stands on Core.told
+    uint32_t begun                  # of `in_flight`
+    int64_t  lease_ms               # how long its leases last; 0 = the queue's visibility timeout
+    int64_t  silence_ms             # longest between two signs of life; 0 = not judged
+    int64_t  deadline_ms            # on Core.heard_ms: silent, or away, for too long then
+    int64_t  opened_ms
+    uint64_t returned
+    uint64_t handling_us            # as it reports it
+    Buffer   revoked                # lease ids, for this pass's Revoked
+    const char* revoked_why
+    Buffer   name
+    Buffer   peer
 
 cdef struct Channel:
     Text     text                   # first
@@ -292,6 +278,7 @@ cdef struct Channel:
     int64_t  touched_ms
     Ring     ring
     Consumer* turn                  # whose turn among the consumers
+    Consumer* away                  # consumers whose stream is gone and that still hold leases
     uint32_t consumers              # streams; pulls are not counted
     uint32_t waiting_pulls
     int64_t  next_position
@@ -300,11 +287,15 @@ cdef struct Channel:
     uint64_t ready
     uint64_t delayed
     uint64_t in_flight
+    uint64_t unbegun                # of these, delivered and not begun
     uint64_t rebuild_at             # seek: frames from this offset on are still to be taken in; 0 = none
     uint64_t log_below              # what is below was in the log when the channel started: its delays were over then
     int64_t  started_ms             # when that was; not kept over a restart
     uint64_t delivered
     uint64_t acked
+    uint64_t returned               # deliveries that came back uncounted
+    uint64_t idle_after_ms          # it is deleted after so long without use; 0 = never
+    int64_t  used_ms                # on Core.heard_ms
     Line*    woken_lines            # those that count on tokens
     bint     has_room               # some consumer may take more; false only once deliver has looked
     uint32_t no_room_since_ms       # while has_room is false
@@ -370,6 +361,8 @@ cdef struct Queue:
     uint64_t offset_reserved_durable
     uint64_t offset_reserved_epoch
     int64_t  appended_ms            # of the newest entry
+    int64_t  used_ms                # last enqueue, on Core.heard_ms
+    uint64_t dead_told              # of counters.dead_dropped, as the edge was told
     Queue*   dlq                    # NULL for a DLQ
     bint     is_dlq
     bint     owns_dlq
@@ -426,6 +419,8 @@ cdef struct Core:
     int64_t  mono_ns
     uint32_t mono_ms                # the same; it wraps after 49 days, so only differences count
     int64_t  wall_ms
+    int64_t  heard_ms               # goes on only while the edge reads its sockets: silence is judged by it
+    int64_t  listened_ns            # when the edge last said so; 0 = never yet
     uint64_t random[2]
     uint64_t id_ms
     uint64_t id_sequence
@@ -436,7 +431,12 @@ cdef struct Core:
     TextMap  throttle_sets
     TextMap  config
     Map64    leases
-    Map64    consumers
+    Map64    consumers              # by token
+    Map64    streams                # the same but for pulls, and those that are away or leave: by number
+    Consumer* leaving
+    Consumer* told
+    const char* revoking            # why leases end just now, for those who hold them; NULL = LEASE_LOST
+    LeaseGroup* marked              # their marks are to be written with this pass
     Timers   timers
     Channel* active                 # circular
     uint64_t next_number            # for queues and channels

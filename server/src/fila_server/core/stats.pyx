@@ -14,7 +14,7 @@ from fila_server.core.frames cimport (
     directory_first, entry_of, frame_enqueued_ms, frame_of, frame_offset, key_has_policy, key_weight, share_find,
 )
 from fila_server.core.maps cimport Map64, map64_free, map64_get, map64_init, map64_put, textmap_next
-from fila_server.core.queues cimport channel_need, queue_oldest
+from fila_server.core.queues cimport channel_find, queue_oldest
 from fila_server.core.ranking cimport Ranked, keep_largest, largest_first
 from fila_server.core.state cimport Channel, Flow, Frame, Key, Queue, Share, Slot, Subqueue, ThrottleKey, DONE
 from fila_server.core.wire cimport (
@@ -223,7 +223,7 @@ cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue)
     cdef uint64_t consumers = 0
     cdef Buffer b
     if fields.text[2].length:
-        channel = channel_need(core, queue, fields.text[2])
+        channel = channel_find(queue, fields.text[2])
         if channel == NULL:
             answer_no_channel(core, command)
             return

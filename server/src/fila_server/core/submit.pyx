@@ -19,6 +19,14 @@ from fila_server.core.wire cimport (
 )
 
 
+cdef enum:
+    CONSUMER_NAME_BYTES_MAX = 128
+    LEASE_MS_MAX = 43200000
+    LEASE_IDS_MAX = 10000
+
+cdef const char* RELEASE_ALONE = b"release: not together with dead_letter or delay_ms; a message that did not fail goes back as it was"
+
+
 cdef void _problem(Problem* p, const char* reason, const char* text, unsigned long long bound) noexcept nogil:
     p.code = INVALID_ARGUMENT
     snprintf(p.reason, sizeof(p.reason), b"%s", reason)
@@ -166,6 +174,9 @@ cdef bint _check_settle(Command* command, const Limits* limits, Problem* problem
         if command.kind == NACK and not utf8_valid(fields.text[3].at, fields.text[3].length):
             _problem(problem, b"INVALID_FIELD", b"error: must be valid UTF-8", 0)
             return False
+        if command.kind == NACK and fields.number[8] and (fields.number[7] or fields.seen & (1 << 6)):
+            _problem(problem, b"INVALID_FIELD", RELEASE_ALONE, 0)
+            return False
     elif command.kind == EXTEND_LEASE:
         if fields.text[3].length and not uuid_parse(fields.text[3], &high, &low):
             _problem(problem, b"INVALID_FIELD", b"message_id: must be a UUID of 36 characters", 0)
@@ -200,7 +211,28 @@ cdef bint _check_consumer(Command* command, Problem* problem) noexcept nogil:
     if command.kind == LEASE and fields.number[3] > 10000:
         _problem(problem, b"LIMIT_EXCEEDED", b"max_messages: at most 10000", 0)
         return False
-    return True
+    return command.kind != SESSION_OPEN or _check_open(&fields, problem)
+
+
+cdef bint _check_open(const Fields* fields, Problem* problem) noexcept nogil:
+    """What a session's Open says of itself."""
+    cdef uint64_t lease_ids = 0
+    cdef bint is_text = True
+    if fields.text[6].length > CONSUMER_NAME_BYTES_MAX:
+        _problem(problem, b"LIMIT_EXCEEDED", b"name: at most %llu bytes", CONSUMER_NAME_BYTES_MAX)
+    elif not utf8_valid(fields.text[6].at, fields.text[6].length):
+        _problem(problem, b"INVALID_FIELD", b"name: must be UTF-8 text", 0)
+    elif fields.number[7] > LEASE_MS_MAX:
+        _problem(problem, b"INVALID_FIELD", b"max_lease_renewal_ms: at most %llu (12 h)", LEASE_MS_MAX)
+    elif fields.number[7] and not fields.number[5]:
+        _problem(problem, b"INVALID_FIELD", b"max_lease_renewal_ms: only with tracks_begun; leases of other sessions last the visibility timeout", 0)
+    elif not _session_part_valid(8, fields.text[8], &lease_ids, &is_text):
+        _problem(problem, b"INVALID_FIELD", b"resume: the bytes are no valid message of its kind; check the client's encoder", 0)
+    elif lease_ids > LEASE_IDS_MAX:
+        _problem(problem, b"LIMIT_EXCEEDED", b"resume.lease_ids: at most %llu", LEASE_IDS_MAX)
+    else:
+        return True
+    return False
 
 
 cdef bint _lease_ids_valid(Slice packed, uint64_t* count) noexcept nogil:
@@ -213,19 +245,34 @@ cdef bint _lease_ids_valid(Slice packed, uint64_t* count) noexcept nogil:
 
 
 cdef bint _session_part_valid(uint32_t field, Slice part, uint64_t* lease_ids, bint* is_text) noexcept nogil:
-    """A Settle (3, 4), Extend (5) or Close (6); `is_text` turns false where an error's text is none."""
+    """One of a session's messages by its number there, or an Open's Resume (8, as Window has its ids at 2, too);
+    `is_text` turns false where an error's text is none."""
     cdef Cursor c
     cdef uint32_t inner, kind
     cdef Slice text
     cdef uint64_t number
-    cdef uint32_t ids = 2 if field < 5 else 1
+    cdef uint32_t ids = 2 if field in (3, 4, 8) else (1 if field in (5, 7) else 0)
     c.at, c.end, c.bad = part.at, part.at + part.length, False
     while next_field(&c, &inner, &kind, &text, &number):
-        if field < 6 and inner == ids and kind == 2 and not _lease_ids_valid(text, lease_ids):
+        if inner == ids and kind == 2 and not _lease_ids_valid(text, lease_ids):
             return False
+        if inner == ids and kind == 0:
+            lease_ids[0] += 1
         if field < 5 and inner == 3 and kind == 2 and not utf8_valid(text.at, text.length):
             is_text[0] = False
     return not c.bad
+
+
+cdef const char* _session_part_wrong(uint32_t field, Slice part) noexcept nogil:
+    """Wishes that can't be met, or NULL."""
+    cdef Fields fields
+    if not fields_parse(&fields, part.at, part.length):
+        return NULL
+    if field == 4 and fields.number[6] and (fields.number[5] or fields.seen & (1 << 4)):
+        return RELEASE_ALONE
+    if field == 8 and fields.number[1] > LEASE_IDS_MAX:
+        return b"window.size: at most %llu"
+    return NULL
 
 
 cdef bint _check_session(Command* command, const Limits* limits, Problem* problem) noexcept nogil:
@@ -237,17 +284,22 @@ cdef bint _check_session(Command* command, const Limits* limits, Problem* proble
     cdef uint64_t lease_ids = 0
     cdef bint is_text = True
     cdef bint good = True
+    cdef const char* wrong = NULL
     c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
     while good and next_field(&c, &field, &kind, &text, &number):
         if field == 1:
             _problem(problem, b"INVALID_FIELD", b"open: a session is opened once, by its first frame", 0)
             return False
-        if 3 <= field <= 6:
+        if 3 <= field <= 9:
             good = kind == 2 and _session_part_valid(field, text, &lease_ids, &is_text)
+            if good and wrong == NULL:
+                wrong = _session_part_wrong(field, text)
     if not good or c.bad:
         _problem(problem, b"INVALID_FIELD", b"request: the bytes are no valid message of its kind; check the client's encoder", 0)
     elif not is_text:
         _problem(problem, b"INVALID_FIELD", b"error: must be UTF-8 text", 0)
+    elif wrong != NULL:
+        _problem(problem, b"INVALID_FIELD", wrong, LEASE_IDS_MAX)
     elif lease_ids > limits.batch_messages_max:
         _problem(problem, b"LIMIT_EXCEEDED", b"lease_ids: at most %llu a frame", limits.batch_messages_max)
     else:

@@ -6,7 +6,7 @@ from fila_server.core.frames cimport (
     body_touch, entry_of, frame_appended_ms, frame_enqueued_ms, frame_id, frame_of, frame_offset, key_weight,
     share_of,
 )
-from fila_server.core.state cimport Channel, Entry, Frame, LEASED, Lease, ThrottleSet
+from fila_server.core.state cimport Channel, Entry, Frame, LEASED, Lease, RETURNED_ONCE, ThrottleSet
 
 cdef enum:
     FIXED_BYTES = 192       # id, numbers, moments, and what stands before each text
@@ -27,6 +27,7 @@ cdef void message_view(Core* core, Slot* slot, View* view) noexcept nogil:
     view.fairness_key.length = entry.key.text.length
     view.weight = key_weight(entry.key)
     view.attempts = slot.attempts
+    view.redelivered = slot.attempts or slot.marks >= RETURNED_ONCE
     view.queue.at = channel.queue.text.bytes
     view.queue.length = channel.queue.text.length
     view.channel.at = channel.text.bytes

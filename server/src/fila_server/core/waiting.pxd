@@ -1,7 +1,7 @@
 """What waits for something: an answer for decisions, a failed message for its hook, a page for the disk; and
-the rows of two small tables."""
+the rows of two small tables, and what an entry says of itself where its frame can't."""
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from fila_server.core.buffer cimport Buffer, Slice
 from fila_server.core.mailbox cimport Command
@@ -17,10 +17,17 @@ cdef struct Owed:                   # an answer that may wait for decisions
     Buffer   payload
 
 cdef struct LeaseGroup:             # one LEASES record: what one frame to a consumer held
+    LeaseGroup* next_marked
     uint64_t channel_number
     uint64_t queue_number
     uint64_t first_lease_id
+    uint64_t consumer               # whose session says which it has begun; 0 = all begin on delivery
+    int64_t  begun_until_ms         # when the last of those that were begun ends
     uint32_t live
+    uint32_t count
+    uint8_t* marks                  # LeaseMark, two bits a lease; NULL = none
+    uint8_t  is_marked              # stands on Core.marked
+    uint8_t  recorded               # a record of its marks exists
 
 cdef struct KeptLease:              # the record of a lease that ended by failure, until what follows is on its way too
     LeaseGroup* group               # NULL = none is kept
@@ -73,3 +80,10 @@ cdef struct Extra:                  # of a message with a time to live
     uint64_t offset
     int64_t  expires_ms
     bint     far                    # farther off than a timer reaches: it goes there in steps
+
+cdef struct Explicit:               # of an entry that came from another frame: dead-lettered, redriven, rewritten
+    uint64_t id_high
+    uint64_t id_low
+    uint64_t offset
+    int64_t  enqueued_ms
+    int64_t  appended_ms

@@ -44,6 +44,7 @@ cdef struct View:                   # what a delivered Message says
     Slice    fairness_key
     uint32_t weight
     uint32_t attempts
+    bint     redelivered
     Slice    queue
     Slice    channel
     uint64_t offset

@@ -418,6 +418,7 @@ cdef void put_message(Buffer* b, uint32_t field, const View* view, Buffer* tail)
     put_number_field(tail, 7, view.lease_id)
     put_double_field(tail, 8, view.cost / 1000.0)
     put_text_field(tail, 9, view.channel)
+    put_number_field(tail, 11, view.redelivered)
     metadata_at = tail.length
     put_timestamp_field(tail, 1, view.enqueued_ms)
     put_timestamp_field(tail, 2, view.leased_ms)

@@ -27,8 +27,10 @@ ENQUEUE_STREAM_FRAMES_MAX = 32
 
 FULL_MAILBOX_RETRY_S = 0.002
 
-# ConsumeSessionRequest{close {}}: what a client means when it half-closes without saying so.
-_CLOSE_FRAME = b"\x32\x00"
+# Field 15 of ConsumeRequest and of a session's first frame is ours: the peer's address, for ListConsumers. Behind what
+# the client sent, so that what it may have put there does not count.
+_PEER_TAG = b"\x7a"
+_PEER_BYTES_MAX = 127
 
 # What is read is bytes, or aio.EOF.
 Context = aio.ServicerContext[Any, bytes]
@@ -102,7 +104,7 @@ class _Service:
 
     async def consume(self, request: bytes, context: Context) -> None:
         try:
-            stream = await self._broker.open_stream(commands.CONSUME_OPEN, request)
+            stream = await self._broker.open_stream(commands.CONSUME_OPEN, _from_peer(request, context))
         except Exception as error:
             await abort(context, error)
         try:
@@ -121,7 +123,7 @@ class _Service:
             first = await context.read()
             if first is aio.EOF:
                 raise errors.Invalid("open", "must be the first frame of a session")
-            stream = await self._broker.open_stream(commands.SESSION_OPEN, first)
+            stream = await self._broker.open_stream(commands.SESSION_OPEN, _from_peer(first, context))
         except aio.InternalError:
             return
         except Exception as error:
@@ -164,12 +166,17 @@ class _Service:
                     left.cancel()
 
 
+def _from_peer(request: bytes, context: Context) -> bytes:
+    peer = (context.peer() or "").encode()[:_PEER_BYTES_MAX]
+    return request + _PEER_TAG + bytes((len(peer),)) + peer
+
+
 async def _read_session(context: Context, stream: Stream) -> None:
     """Pass a session's later frames on, in order, until the client has no more to say."""
     try:
         while (frame := await context.read()) is not aio.EOF:
             await stream.send(frame)
-        await stream.send(_CLOSE_FRAME)
+        stream.half_close()
     except (aio.InternalError, aio.AbortError):
         # The client went away, or its session has just been ended by us.
         pass

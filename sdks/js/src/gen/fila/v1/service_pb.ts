@@ -336,7 +336,8 @@ export type ConsumeRequest = Message<"fila.v1.ConsumeRequest"> & {
   channel: string;
 
   /**
-   * Most messages leased to this stream at once; 0 means 256.
+   * Most messages leased to this stream at once; 0 means 32. When the stream ends, the oldest of them counts an attempt
+   * after `disconnect_grace_ms`, the others return as if they had never been delivered.
    *
    * @generated from field: uint32 max_in_flight = 3;
    */
@@ -953,7 +954,8 @@ export type ConsumeSessionRequest_Open = Message<"fila.v1.ConsumeSessionRequest.
 
   /**
    * How long the broker itself keeps a lease of a living session, counted from `begun`, or from the delivery while
-   * it is not begun. Leave out for 600,000 (10 min); 0 leaves the bare visibility timeout; at most 43,200,000 (12 h).
+   * it is not begun; never less than the visibility timeout. Leave out for 600,000 (10 min); 0 leaves the bare
+   * visibility timeout; at most 43,200,000 (12 h). Only with `tracks_begun`.
    *
    * @generated from field: optional uint64 max_lease_renewal_ms = 7;
    */
@@ -1080,7 +1082,8 @@ export const ConsumeSessionRequest_BegunSchema: GenMessage<ConsumeSessionRequest
  */
 export type ConsumeSessionRequest_Window = Message<"fila.v1.ConsumeSessionRequest.Window"> & {
   /**
-   * Sets, not adds to, how many unsettled leases the session may hold; 0 stops deliveries. At most 10,000.
+   * Sets, not adds to, how many unsettled leases the session may hold, in place of `max_in_flight` and credit; 0 stops
+   * deliveries. At most 10,000.
    *
    * @generated from field: uint32 size = 1;
    */
@@ -1261,7 +1264,8 @@ export const ConsumeSessionResponseSchema: GenMessage<ConsumeSessionResponse> = 
  */
 export type ConsumeSessionResponse_Opened = Message<"fila.v1.ConsumeSessionResponse.Opened"> & {
   /**
-   * Names this consumer in logs and statistics, and in a later `Resume`. Never given twice.
+   * Names this consumer in logs and statistics, and in a later `Resume`; a session that resumes keeps its number, and
+   * no other consumer ever gets it.
    *
    * @generated from field: uint64 consumer_id = 1;
    */

@@ -152,7 +152,8 @@ private static final long serialVersionUID = 0L;
   private int maxInFlight_ = 0;
   /**
    * <pre>
-   * Most messages leased to this stream at once; 0 means 256.
+   * Most messages leased to this stream at once; 0 means 32. When the stream ends, the oldest of them counts an attempt
+   * after `disconnect_grace_ms`, the others return as if they had never been delivered.
    * </pre>
    *
    * <code>uint32 max_in_flight = 3 [json_name = "maxInFlight"];</code>
@@ -735,7 +736,8 @@ private static final long serialVersionUID = 0L;
     private int maxInFlight_ ;
     /**
      * <pre>
-     * Most messages leased to this stream at once; 0 means 256.
+     * Most messages leased to this stream at once; 0 means 32. When the stream ends, the oldest of them counts an attempt
+     * after `disconnect_grace_ms`, the others return as if they had never been delivered.
      * </pre>
      *
      * <code>uint32 max_in_flight = 3 [json_name = "maxInFlight"];</code>
@@ -747,7 +749,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most messages leased to this stream at once; 0 means 256.
+     * Most messages leased to this stream at once; 0 means 32. When the stream ends, the oldest of them counts an attempt
+     * after `disconnect_grace_ms`, the others return as if they had never been delivered.
      * </pre>
      *
      * <code>uint32 max_in_flight = 3 [json_name = "maxInFlight"];</code>
@@ -763,7 +766,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most messages leased to this stream at once; 0 means 256.
+     * Most messages leased to this stream at once; 0 means 32. When the stream ends, the oldest of them counts an attempt
+     * after `disconnect_grace_ms`, the others return as if they had never been delivered.
      * </pre>
      *
      * <code>uint32 max_in_flight = 3 [json_name = "maxInFlight"];</code>

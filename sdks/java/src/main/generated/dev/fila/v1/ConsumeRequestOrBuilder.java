@@ -52,7 +52,8 @@ public interface ConsumeRequestOrBuilder extends
 
   /**
    * <pre>
-   * Most messages leased to this stream at once; 0 means 256.
+   * Most messages leased to this stream at once; 0 means 32. When the stream ends, the oldest of them counts an attempt
+   * after `disconnect_grace_ms`, the others return as if they had never been delivered.
    * </pre>
    *
    * <code>uint32 max_in_flight = 3 [json_name = "maxInFlight"];</code>

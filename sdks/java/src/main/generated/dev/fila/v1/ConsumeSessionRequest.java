@@ -151,7 +151,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * How long the broker itself keeps a lease of a living session, counted from `begun`, or from the delivery while
-     * it is not begun. Leave out for 600,000 (10 min); 0 leaves the bare visibility timeout; at most 43,200,000 (12 h).
+     * it is not begun; never less than the visibility timeout. Leave out for 600,000 (10 min); 0 leaves the bare
+     * visibility timeout; at most 43,200,000 (12 h). Only with `tracks_begun`.
      * </pre>
      *
      * <code>optional uint64 max_lease_renewal_ms = 7 [json_name = "maxLeaseRenewalMs"];</code>
@@ -161,7 +162,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * How long the broker itself keeps a lease of a living session, counted from `begun`, or from the delivery while
-     * it is not begun. Leave out for 600,000 (10 min); 0 leaves the bare visibility timeout; at most 43,200,000 (12 h).
+     * it is not begun; never less than the visibility timeout. Leave out for 600,000 (10 min); 0 leaves the bare
+     * visibility timeout; at most 43,200,000 (12 h). Only with `tracks_begun`.
      * </pre>
      *
      * <code>optional uint64 max_lease_renewal_ms = 7 [json_name = "maxLeaseRenewalMs"];</code>
@@ -439,7 +441,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * How long the broker itself keeps a lease of a living session, counted from `begun`, or from the delivery while
-     * it is not begun. Leave out for 600,000 (10 min); 0 leaves the bare visibility timeout; at most 43,200,000 (12 h).
+     * it is not begun; never less than the visibility timeout. Leave out for 600,000 (10 min); 0 leaves the bare
+     * visibility timeout; at most 43,200,000 (12 h). Only with `tracks_begun`.
      * </pre>
      *
      * <code>optional uint64 max_lease_renewal_ms = 7 [json_name = "maxLeaseRenewalMs"];</code>
@@ -452,7 +455,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * How long the broker itself keeps a lease of a living session, counted from `begun`, or from the delivery while
-     * it is not begun. Leave out for 600,000 (10 min); 0 leaves the bare visibility timeout; at most 43,200,000 (12 h).
+     * it is not begun; never less than the visibility timeout. Leave out for 600,000 (10 min); 0 leaves the bare
+     * visibility timeout; at most 43,200,000 (12 h). Only with `tracks_begun`.
      * </pre>
      *
      * <code>optional uint64 max_lease_renewal_ms = 7 [json_name = "maxLeaseRenewalMs"];</code>
@@ -1412,7 +1416,8 @@ private static final long serialVersionUID = 0L;
       /**
        * <pre>
        * How long the broker itself keeps a lease of a living session, counted from `begun`, or from the delivery while
-       * it is not begun. Leave out for 600,000 (10 min); 0 leaves the bare visibility timeout; at most 43,200,000 (12 h).
+       * it is not begun; never less than the visibility timeout. Leave out for 600,000 (10 min); 0 leaves the bare
+       * visibility timeout; at most 43,200,000 (12 h). Only with `tracks_begun`.
        * </pre>
        *
        * <code>optional uint64 max_lease_renewal_ms = 7 [json_name = "maxLeaseRenewalMs"];</code>
@@ -1425,7 +1430,8 @@ private static final long serialVersionUID = 0L;
       /**
        * <pre>
        * How long the broker itself keeps a lease of a living session, counted from `begun`, or from the delivery while
-       * it is not begun. Leave out for 600,000 (10 min); 0 leaves the bare visibility timeout; at most 43,200,000 (12 h).
+       * it is not begun; never less than the visibility timeout. Leave out for 600,000 (10 min); 0 leaves the bare
+       * visibility timeout; at most 43,200,000 (12 h). Only with `tracks_begun`.
        * </pre>
        *
        * <code>optional uint64 max_lease_renewal_ms = 7 [json_name = "maxLeaseRenewalMs"];</code>
@@ -1438,7 +1444,8 @@ private static final long serialVersionUID = 0L;
       /**
        * <pre>
        * How long the broker itself keeps a lease of a living session, counted from `begun`, or from the delivery while
-       * it is not begun. Leave out for 600,000 (10 min); 0 leaves the bare visibility timeout; at most 43,200,000 (12 h).
+       * it is not begun; never less than the visibility timeout. Leave out for 600,000 (10 min); 0 leaves the bare
+       * visibility timeout; at most 43,200,000 (12 h). Only with `tracks_begun`.
        * </pre>
        *
        * <code>optional uint64 max_lease_renewal_ms = 7 [json_name = "maxLeaseRenewalMs"];</code>
@@ -1455,7 +1462,8 @@ private static final long serialVersionUID = 0L;
       /**
        * <pre>
        * How long the broker itself keeps a lease of a living session, counted from `begun`, or from the delivery while
-       * it is not begun. Leave out for 600,000 (10 min); 0 leaves the bare visibility timeout; at most 43,200,000 (12 h).
+       * it is not begun; never less than the visibility timeout. Leave out for 600,000 (10 min); 0 leaves the bare
+       * visibility timeout; at most 43,200,000 (12 h). Only with `tracks_begun`.
        * </pre>
        *
        * <code>optional uint64 max_lease_renewal_ms = 7 [json_name = "maxLeaseRenewalMs"];</code>
@@ -4201,7 +4209,8 @@ private static final long serialVersionUID = 0L;
 
     /**
      * <pre>
-     * Sets, not adds to, how many unsettled leases the session may hold; 0 stops deliveries. At most 10,000.
+     * Sets, not adds to, how many unsettled leases the session may hold, in place of `max_in_flight` and credit; 0 stops
+     * deliveries. At most 10,000.
      * </pre>
      *
      * <code>uint32 size = 1 [json_name = "size"];</code>
@@ -4289,7 +4298,8 @@ private static final long serialVersionUID = 0L;
     private int size_ = 0;
     /**
      * <pre>
-     * Sets, not adds to, how many unsettled leases the session may hold; 0 stops deliveries. At most 10,000.
+     * Sets, not adds to, how many unsettled leases the session may hold, in place of `max_in_flight` and credit; 0 stops
+     * deliveries. At most 10,000.
      * </pre>
      *
      * <code>uint32 size = 1 [json_name = "size"];</code>
@@ -4704,7 +4714,8 @@ private static final long serialVersionUID = 0L;
       private int size_ ;
       /**
        * <pre>
-       * Sets, not adds to, how many unsettled leases the session may hold; 0 stops deliveries. At most 10,000.
+       * Sets, not adds to, how many unsettled leases the session may hold, in place of `max_in_flight` and credit; 0 stops
+       * deliveries. At most 10,000.
        * </pre>
        *
        * <code>uint32 size = 1 [json_name = "size"];</code>
@@ -4716,7 +4727,8 @@ private static final long serialVersionUID = 0L;
       }
       /**
        * <pre>
-       * Sets, not adds to, how many unsettled leases the session may hold; 0 stops deliveries. At most 10,000.
+       * Sets, not adds to, how many unsettled leases the session may hold, in place of `max_in_flight` and credit; 0 stops
+       * deliveries. At most 10,000.
        * </pre>
        *
        * <code>uint32 size = 1 [json_name = "size"];</code>
@@ -4732,7 +4744,8 @@ private static final long serialVersionUID = 0L;
       }
       /**
        * <pre>
-       * Sets, not adds to, how many unsettled leases the session may hold; 0 stops deliveries. At most 10,000.
+       * Sets, not adds to, how many unsettled leases the session may hold, in place of `max_in_flight` and credit; 0 stops
+       * deliveries. At most 10,000.
        * </pre>
        *
        * <code>uint32 size = 1 [json_name = "size"];</code>

@@ -58,7 +58,8 @@ private static final long serialVersionUID = 0L;
 
     /**
      * <pre>
-     * Names this consumer in logs and statistics, and in a later `Resume`. Never given twice.
+     * Names this consumer in logs and statistics, and in a later `Resume`; a session that resumes keeps its number, and
+     * no other consumer ever gets it.
      * </pre>
      *
      * <code>uint64 consumer_id = 1 [json_name = "consumerId"];</code>
@@ -176,7 +177,8 @@ private static final long serialVersionUID = 0L;
     private long consumerId_ = 0L;
     /**
      * <pre>
-     * Names this consumer in logs and statistics, and in a later `Resume`. Never given twice.
+     * Names this consumer in logs and statistics, and in a later `Resume`; a session that resumes keeps its number, and
+     * no other consumer ever gets it.
      * </pre>
      *
      * <code>uint64 consumer_id = 1 [json_name = "consumerId"];</code>
@@ -709,7 +711,8 @@ private static final long serialVersionUID = 0L;
       private long consumerId_ ;
       /**
        * <pre>
-       * Names this consumer in logs and statistics, and in a later `Resume`. Never given twice.
+       * Names this consumer in logs and statistics, and in a later `Resume`; a session that resumes keeps its number, and
+       * no other consumer ever gets it.
        * </pre>
        *
        * <code>uint64 consumer_id = 1 [json_name = "consumerId"];</code>
@@ -721,7 +724,8 @@ private static final long serialVersionUID = 0L;
       }
       /**
        * <pre>
-       * Names this consumer in logs and statistics, and in a later `Resume`. Never given twice.
+       * Names this consumer in logs and statistics, and in a later `Resume`; a session that resumes keeps its number, and
+       * no other consumer ever gets it.
        * </pre>
        *
        * <code>uint64 consumer_id = 1 [json_name = "consumerId"];</code>
@@ -737,7 +741,8 @@ private static final long serialVersionUID = 0L;
       }
       /**
        * <pre>
-       * Names this consumer in logs and statistics, and in a later `Resume`. Never given twice.
+       * Names this consumer in logs and statistics, and in a later `Resume`; a session that resumes keeps its number, and
+       * no other consumer ever gets it.
        * </pre>
        *
        * <code>uint64 consumer_id = 1 [json_name = "consumerId"];</code>

@@ -1,0 +1,41 @@
+"""The small words that structs of state.pxd carry: what a message, a timer, a consumer, a flow is just now."""
+
+cdef enum SlotState:
+    DONE = 0            # acked, dropped, dead, or never this channel's
+    READY = 1
+    DELAYED = 2
+    LEASED = 3
+    DECIDING = 4        # failed; its policy is being asked, or its bytes are on their way to the DLQ
+    UNPLACED = 5        # recovery and seek: pending, in no fifo yet
+    RETURNED = 6        # recovery only: the same, with a recorded place
+
+cdef enum TimerKind:
+    TIMER_LEASE = 1
+    TIMER_DELAY = 2
+    TIMER_EXPIRY = 3
+    TIMER_BUCKET = 4
+    TIMER_PULL = 5
+    TIMER_RETENTION = 6
+    TIMER_HOUSEKEEPING = 7
+    TIMER_SESSION = 8   # a consumer that was silent, or away, long enough
+
+cdef enum ConsumerKind:
+    STREAM = 1          # Consume
+    SESSION_STREAM = 2  # ConsumeSession
+    PULL = 3            # one Lease call
+
+cdef enum Parked:       # why a flow with a backlog is not on the ring
+    NOT_PARKED = 0
+    PARKED_THROTTLED = 1
+    PARKED_PAUSED = 2
+    PARKED_CAPPED = 3
+
+cdef enum SlotMark:     # Slot.marks: a bit, and above it how often a delivery came back uncounted, up to 127
+    RECORDED = 1        # a STATES record exists
+    RETURNED_ONCE = 2
+
+cdef enum Fate:         # what becomes of the leases of a consumer that leaves
+    RETURN_ALL = 1      # it let go of them
+    RETURN_UNBEGUN = 2  # and keeps the others until these end
+    FAIL_BEGUN = 3      # it is gone
+    FAIL_OLDEST = 4     # so is this one, which never said what it had begun

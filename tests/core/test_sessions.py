@@ -1,0 +1,255 @@
+"""Sessions that say what they have begun: only what was begun and failed counts an attempt."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from fila.v1 import service_pb2 as service
+from fila_server import commands, errors
+from tests.core.driven_engine import DrivenEngine
+from tests.core.driven_session import DrivenSession
+
+
+@pytest.fixture
+def engine() -> Iterator[DrivenEngine]:
+    driven = DrivenEngine()
+    driven.create_queue("q", visibility_timeout_ms=2_000)
+    yield driven
+    driven.remove()
+
+
+def filled(engine: DrivenEngine, count: int) -> list[bytes]:
+    for i in range(count):
+        engine.enqueue("q", b"%d" % i)
+    return [b"%d" % i for i in range(count)]
+
+
+def waiting(engine: DrivenEngine) -> list[tuple[bytes, int]]:
+    """What is pending, in order of delivery, with its attempts; after it every backoff is over."""
+    engine.sleep(1_000)
+    return [(m.payload, m.metadata.attempt_count) for m in engine.lease("q")]
+
+
+def settle(engine: DrivenEngine, session: DrivenSession, *places: int, **wishes: object) -> None:
+    session.say(nack={"lease_ids": session.lease_ids(*places), **wishes})
+
+
+# --- what opening says ---------------------------------------------------------------------------
+
+
+def test_a_session_is_told_what_holds_for_it(engine: DrivenEngine) -> None:
+    opened = DrivenSession(engine).opened
+
+    assert opened.consumer_id > 0
+    assert opened.visibility_timeout_ms == 2_000
+    assert opened.disconnect_grace_ms == 5_000
+    assert opened.max_lease_renewal_ms == 600_000
+
+
+def test_a_session_that_tracks_nothing_has_nothing_renewed(engine: DrivenEngine) -> None:
+    assert DrivenSession(engine, tracks_begun=False).opened.max_lease_renewal_ms == 0
+
+
+def test_two_consumers_never_have_one_number_not_even_over_a_restart(engine: DrivenEngine) -> None:
+    first, second = DrivenSession(engine).opened, DrivenSession(engine).opened
+    engine.kill()
+    engine.reopen()
+    third = DrivenSession(engine).opened
+
+    assert len({first.consumer_id, second.consumer_id, third.consumer_id}) == 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"name": "x" * 129}, "name"),
+        ({"max_lease_renewal_ms": 43_200_001}, "max_lease_renewal_ms"),
+        ({"tracks_begun": False, "max_lease_renewal_ms": 1}, "max_lease_renewal_ms"),
+        ({"resume": {"consumer_id": 1, "lease_ids": range(1, 10_002)}}, "resume.lease_ids"),
+    ],
+)
+def test_an_open_that_asks_for_the_impossible_is_refused(
+    wrong: dict[str, object], named: str, engine: DrivenEngine
+) -> None:
+    with pytest.raises(errors.FilaServerError, match=named):
+        DrivenSession(engine, **wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("frame", "named"),
+    [
+        ({"window": {"size": 10_001}}, "window.size"),
+        ({"nack": {"lease_ids": [1], "release": True, "dead_letter": True}}, "release"),
+        ({"nack": {"lease_ids": [1], "release": True, "delay_ms": 0}}, "release"),
+        ({"begun": {"lease_ids": range(1, 10_002)}}, "lease_ids"),
+    ],
+)
+def test_a_frame_that_asks_for_the_impossible_is_refused(
+    frame: dict[str, object], named: str, engine: DrivenEngine
+) -> None:
+    session = DrivenSession(engine)
+
+    with pytest.raises(errors.FilaServerError, match=named):
+        session.say(**frame)
+
+
+# --- what a lease's end counts -------------------------------------------------------------------
+
+
+def test_a_consumer_that_is_gone_fails_what_it_had_begun_and_nothing_else(engine: DrivenEngine) -> None:
+    filled(engine, 5)
+    session = DrivenSession(engine)
+    session.begin(1)
+
+    session.breaks()
+    engine.listen(5_500)
+
+    assert waiting(engine) == [(b"0", 0), (b"2", 0), (b"3", 0), (b"4", 0), (b"1", 1)]
+
+
+def test_what_was_not_begun_keeps_its_place_before_what_came_later(engine: DrivenEngine) -> None:
+    filled(engine, 3)
+    session = DrivenSession(engine)
+    engine.enqueue("q", b"later")
+
+    session.say(close={})
+
+    assert waiting(engine) == [(b"0", 0), (b"1", 0), (b"2", 0), (b"later", 0)]
+
+
+def test_nothing_comes_back_before_the_grace_is_over(engine: DrivenEngine) -> None:
+    filled(engine, 3)
+    session = DrivenSession(engine)
+    session.begin(0)
+
+    session.breaks()
+    engine.listen(4_800)
+
+    assert engine.stats("q").in_flight == 3
+    assert engine.stats("q").depth == 0
+
+
+def test_without_a_grace_everything_comes_back_at_once(engine: DrivenEngine) -> None:
+    engine.create_queue("now", disconnect_grace_ms=0)
+    engine.enqueue("now", b"x")
+    session = DrivenSession(engine, "now")
+
+    session.breaks()
+
+    assert engine.stats("now").depth == 1
+
+
+def test_a_nack_of_a_message_that_was_never_begun_counts(engine: DrivenEngine) -> None:
+    filled(engine, 1)
+    session = DrivenSession(engine)
+
+    settle(engine, session, 0, delay_ms=0)
+    again = session.read()
+
+    assert [m.metadata.attempt_count for m in session.messages] == [0, 1]
+    assert again == []
+
+
+def test_a_session_that_tracks_nothing_fails_all_it_held(engine: DrivenEngine) -> None:
+    engine.create_queue("long")  # whose leases outlast the grace
+    engine.enqueue("long")
+    engine.enqueue("long")
+    session = DrivenSession(engine, "long", tracks_begun=False)
+
+    session.breaks()
+    engine.listen(6_500)
+
+    assert [m.metadata.attempt_count for m in engine.lease("long")] == [1, 1]
+
+
+def test_of_a_plain_stream_that_ends_the_oldest_delivery_counts_and_the_others_return(
+    engine: DrivenEngine,
+) -> None:
+    engine.create_queue("long")
+    for i in range(40):
+        engine.enqueue("long", b"%d" % i)
+    token = engine.submit(commands.CONSUME_OPEN, service.ConsumeRequest(queue="long", max_batch=40))
+    for _ in range(5):
+        engine.settle_down()
+        engine.submit(commands.WRITTEN, b"", token)
+    held = engine.stats("long").in_flight
+    engine.submit(commands.CONSUMER_CLOSE, b"", token)
+    engine.listen(6_500)
+
+    found = [(m.payload, m.metadata.attempt_count) for m in engine.lease("long")]
+
+    assert held == 32
+    assert found == [*((b"%d" % i, 0) for i in range(1, 40)), (b"0", 1)]
+
+
+def test_closing_with_release_returns_what_was_begun_too(engine: DrivenEngine) -> None:
+    filled(engine, 2)
+    session = DrivenSession(engine)
+    session.begin(0)
+
+    session.say(close={"release": True})
+
+    assert session.ended == (0, "")
+    assert waiting(engine) == [(b"0", 0), (b"1", 0)]
+
+
+def test_closing_without_release_leaves_what_was_begun_the_visibility_timeout(engine: DrivenEngine) -> None:
+    filled(engine, 2)
+    session = DrivenSession(engine)
+    session.begin(0)
+
+    session.say(close={})
+
+    assert engine.stats("q").in_flight == 1
+    assert engine.stats("q").depth == 1
+    engine.sleep(1_900)
+    assert engine.stats("q").in_flight == 1
+    engine.sleep(200)
+    assert engine.stats("q").in_flight == 0
+    assert engine.stats("q").expired_total == 1
+
+
+def test_a_peer_that_half_closes_without_a_close_may_come_back(engine: DrivenEngine) -> None:
+    filled(engine, 1)
+    session = DrivenSession(engine)
+    session.begin(0)
+    engine.submit(commands.CONSUMER_CLOSE, b"half-closed", session.token)
+    session.read()
+
+    resumed = session.resumed(0)
+
+    assert session.ended == (0, "")
+    assert resumed.opened.consumer_id == session.opened.consumer_id
+    assert not resumed.opened.lost_lease_ids
+
+
+# --- redelivered ---------------------------------------------------------------------------------
+
+
+def test_what_comes_back_for_whatever_reason_says_so(engine: DrivenEngine) -> None:
+    filled(engine, 3)
+    session = DrivenSession(engine)
+    assert not any(m.metadata.redelivered for m in session.messages)
+
+    session.say(window={"size": 3, "give_back": session.lease_ids(0)})
+    settle(engine, session, 1, release=True)
+    settle(engine, session, 2, delay_ms=0)
+
+    assert sorted(session.payloads[3:]) == [b"0", b"1", b"2"]
+    assert all(m.metadata.redelivered for m in session.messages[3:])
+    assert [m.metadata.attempt_count for m in sorted(session.messages[3:], key=lambda m: m.payload)] == [
+        0,
+        0,
+        1,
+    ]
+
+
+def test_a_delivery_that_nobody_ever_wrote_was_none(engine: DrivenEngine) -> None:
+    filled(engine, 1)
+    token = engine.submit(commands.CONSUME_OPEN, service.ConsumeRequest(queue="q"))
+    engine.settle_down()
+    engine.submit(commands.CONSUMER_CLOSE, b"", token)
+
+    [message] = engine.lease("q")
+
+    assert not message.metadata.redelivered
