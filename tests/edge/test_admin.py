@@ -274,6 +274,10 @@ BAD_REQUESTS = [
         admin_pb2.SetConfigRequest(key="k", value="é" * 32_769),
         "value must be at most 65536 bytes",
     ),
+    *(
+        ("SetConfig", admin_pb2.SetConfigRequest(key=key, value="1,1"), f'throttle:<key>:burst, got "{key}"')
+        for key in ("throttle", "Throttle.x", "THROTTLE:x:rate", "throttles.x", "Throttles")
+    ),
     ("GetConfig", admin_pb2.GetConfigRequest(), "key must not be empty"),
     ("ListConfig", admin_pb2.ListConfigRequest(prefix="k" * 301), "prefix must be at most 300 bytes"),
     ("CreateChannel", admin_pb2.CreateChannelRequest(queue="q"), "channel must be 1 to 251 bytes"),
@@ -357,3 +361,17 @@ def test_a_frame_whose_fault_cannot_be_found_still_names_the_message() -> None:
 @given(st.binary(max_size=64))
 def test_whatever_the_bytes_the_fault_is_named_and_nothing_else_is_raised(frame: bytes) -> None:
     assert isinstance(explain(frame, admin_pb2.CreateQueueRequest.DESCRIPTOR), errors.Invalid)
+
+
+async def test_keys_that_only_resemble_a_throttle_are_set_and_what_there_is_can_be_deleted(
+    stub: Any, engine: FakeEngine
+) -> None:
+    for key, value in (
+        ("throttled", "1"),
+        ("throttle_default", "1"),
+        ("throttle.x", "1,1"),
+        ("Throttle.x", ""),
+    ):
+        await stub.SetConfig(admin_pb2.SetConfigRequest(key=key, value=value))
+
+    assert len(engine.of(commands.SET_CONFIG)) == 4

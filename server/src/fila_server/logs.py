@@ -43,7 +43,20 @@ def setup(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=[
         structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer,
     ], foreign_pre_chain=shared))  # fmt: skip
+    handler.addFilter(_is_about_us)
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+
+
+_CLIENTS_DOING = frozenset({"ExecuteBatchError", "InternalError", "DecodeError"})
+"""What gRPC's server logs as an error of ours, with a traceback: that an answer could not be sent because its client
+went away, and that a request to health or reflection is no protobuf."""
+
+
+def _is_about_us(record: logging.LogRecord) -> bool:
+    """Whether an operator should see it: anybody can break off calls, and would fill the log and wake people."""
+    if not record.name.startswith("grpc") or not record.exc_info or record.exc_info[0] is None:
+        return True
+    return record.exc_info[0].__name__ not in _CLIENTS_DOING
 
 
 def _to_json(event: object, **_: object) -> str:

@@ -10,6 +10,7 @@ local error, getmetatable, ipairs, next, pairs, rawequal = error, getmetatable, 
 local rawget, rawlen, rawset, select, setmetatable = rawget, rawlen, rawset, select, setmetatable
 local tonumber, tostring, type = tonumber, tostring, type
 local string, table, math, utf8 = string, table, math, utf8
+local unpack = table.unpack
 local charge, make_room, hand_over = trusted.charge, trusted.make_room, trusted.hand_over
 
 local UNPACKED_MAX = 4096
@@ -17,8 +18,25 @@ local REPEATED_BYTES_MAX = 256 * 1024
 
 local is_read_only = {}
 
+local find, sub = string.find, string.sub
+
+-- tostring without addresses: "table" instead of "table: 0x55d0c8a3e2f0". They would tell where the broker's
+-- memory lies, and could be put into a key, which is stored and shown to everybody.
+local function safe_tostring(...)
+  local value = ...
+  local text = tostring(...)
+  local kind = type(value)
+  if kind ~= "string" and kind ~= "number" then
+    local address = find(text, ": 0x%x+$", -40)   -- at its end, however long what __tostring made of it
+    if address then
+      return sub(text, 1, address - 1)   -- a name that its metatable gives stays
+    end
+  end
+  return text
+end
+
 local function refuse_write(_, key)
-  error("libraries are read-only, so " .. tostring(key) .. " cannot be set", 2)
+  error("libraries are read-only, so " .. safe_tostring(key) .. " cannot be set", 2)
 end
 
 local function read_only(library)
@@ -108,7 +126,26 @@ end
 function safe_string.format(template, ...)
   charge(bytes_of(template) * 20)   -- "%.99f" of a huge number is the dearest item
   make_room()
-  return hand_over(string.format(template, ...))
+  local given, count = { ... }, select("#", ...)
+  charge(count)
+  for i = 1, count do
+    local kind = type(given[i])
+    if kind == "table" or kind == "function" or kind == "userdata" or kind == "thread" then
+      given[i] = safe_tostring(given[i])
+    end
+  end
+  if type(template) == "string" and find(template, "p", 1, true) then
+    local at, conversion = 1, nil
+    repeat
+      local _, last
+      _, last, conversion = find(template, "%%[-+ #0]*%d*%.?%d*(.)", at)
+      if conversion == "p" then
+        error("string.format: %p is not available to hooks", 2)
+      end
+      at = last and last + 1
+    until not at
+  end
+  return hand_over(string.format(template, unpack(given, 1, count)))
 end
 
 function safe_string.pack(template, ...)
@@ -270,7 +307,7 @@ trusted.new_environment = function(fila)
   return {
     assert = assert, error = error, getmetatable = getmetatable, ipairs = ipairs, next = next, pairs = pairs,
     pcall = trusted.pcall, rawequal = rawequal, rawget = rawget, rawlen = rawlen, rawset = safe_rawset,
-    select = select, setmetatable = safe_setmetatable, tonumber = tonumber, tostring = tostring, type = type,
+    select = select, setmetatable = safe_setmetatable, tonumber = tonumber, tostring = safe_tostring, type = type,
     math = read_only(math), string = read_only(safe_string), table = read_only(safe_table),
     utf8 = read_only(safe_utf8), fila = fila,
   }

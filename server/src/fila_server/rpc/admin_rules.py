@@ -6,6 +6,7 @@ Queue configs have rules of their own, in queue_rules.py.
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from fila.v1 import admin_pb2 as pb
@@ -18,6 +19,9 @@ PEEK_MESSAGES_MAX = 1_000
 STATS_KEYS_MAX = 10_000
 MASK_PATHS_MAX = 64
 """A QueueConfig has half as many fields, those of its parts included."""
+
+_MEANT_AS_THROTTLE = re.compile(r"throttles?([.:].*)?", re.IGNORECASE | re.DOTALL)
+_IS_THROTTLE = re.compile(r"throttle[.:]")
 
 _NANOS_MAX = 999_999_999
 _SECONDS_MAX = 253_402_300_799
@@ -88,6 +92,17 @@ class AdminRules:
     def set_config(self, request: pb.SetConfigRequest) -> None:
         self.config_key(request)
         self._bytes("value", request.value, self._limits.config_value_bytes_max)
+        # What starts with "throttle." or "throttle:" is the core's to judge; an empty value deletes what there is.
+        if (
+            request.value
+            and _MEANT_AS_THROTTLE.fullmatch(request.key)
+            and not _IS_THROTTLE.match(request.key)
+        ):
+            raise Invalid(
+                "key",
+                "looks like a throttle and would limit nothing: a throttle is throttle.<key>, or "
+                f'throttle:<key>:rate and throttle:<key>:burst, got "{request.key}"',
+            )
 
     def prefix(self, request: pb.ListConfigRequest) -> None:
         self._bytes("prefix", request.prefix, self._limits.config_key_bytes_max)
