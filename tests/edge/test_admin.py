@@ -374,4 +374,4 @@ async def test_keys_that_only_resemble_a_throttle_are_set_and_what_there_is_can_
     ):
         await stub.SetConfig(admin_pb2.SetConfigRequest(key=key, value=value))
 
-    assert len(engine.of(commands.SET_CONFIG)) == 4
+    assert len(engine.of(commands.SET_CONFIG)) == 3
