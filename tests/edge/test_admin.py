@@ -369,7 +369,6 @@ async def test_keys_that_only_resemble_a_throttle_are_set_and_what_there_is_can_
     for key, value in (
         ("throttled", "1"),
         ("throttle_default", "1"),
-        ("throttle.x", "1,1"),
         ("Throttle.x", ""),
     ):
         await stub.SetConfig(admin_pb2.SetConfigRequest(key=key, value=value))
