@@ -113,6 +113,7 @@ async def test_what_is_never_settled_goes_back_when_its_lease_ends(
 ) -> None:
     orders = broker.queues["orders"]
     orders.config.visibility_timeout_ms = 1000
+    broker.grace_s = 0.1
     await fill(client, 3)
 
     async for _ in client.consume("orders", prefetch=3):

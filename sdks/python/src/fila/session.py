@@ -406,15 +406,15 @@ class Session(Generic[MessageT]):
     # Leaving.
 
     def leave(self) -> None:
-        """Take nothing more, and give the buffer back. The stream closes once all that was handed out is settled; at
-        the latest a visibility timeout from now, after which what is in hand has the rest of its lease."""
+        """Take nothing more, and give the buffer back. The stream is closed once all that was handed out is settled. A
+        visibility timeout from now it breaks off with what is still in hand, which has failed a grace later."""
         if self.leaving:
             return
         self.leaving = True
         self.holding.arrived.set()
         wait_s = self._timeout_s if self._tracked else self.holding.held_until_s - self._clock.now_s()
         if wait_s < float("inf"):
-            self._leave_timer = self._event_loop.call_later(max(0.0, wait_s), self._leave_late)
+            self._leave_timer = self._event_loop.call_later(max(0.0, wait_s), self._break_off)
         if self._open:
             self._give_back_buffer()
             self._close_when_settled()
@@ -423,12 +423,6 @@ class Session(Generic[MessageT]):
             if not self.holding:
                 self.task.cancel()
 
-    def _leave_late(self) -> None:
-        if self._open:
-            self._close_now(release=False)
-        else:
-            self.task.cancel()
-
     def _give_back_buffer(self) -> None:
         leases = self.holding.give_up(len(self.holding.ready))
         if self._tracked:
@@ -436,26 +430,35 @@ class Session(Generic[MessageT]):
 
     def _close_when_settled(self) -> None:
         if self.leaving and not self.holding and not self.settler.has_unanswered:
-            self._close_now(release=True)
+            self._close_stream()
 
-    def _close_now(self, *, release: bool) -> None:
+    def _break_off(self) -> None:
+        """Go without a word, as if the process had ended: so that what is in hand counts as failed soon."""
+        if self._open and not self._tracked:
+            self._close_stream()  # an old broker knows no other way of giving the buffer back
+        else:
+            self.task.cancel()
+
+    def _close_stream(self) -> None:
         if not self._close_sent:
             self._close_sent = True
-            # An old broker knows no other way of giving the buffer back.
-            request = ConsumeSessionRequest.Close(release=release or not self._tracked)
-            self._closing = self._event_loop.create_task(self._write_close(request))
+            self._closing = self._event_loop.create_task(self._write_close())
 
-    async def _write_close(self, request: ConsumeSessionRequest.Close) -> None:
+    async def _write_close(self) -> None:
         await self._writer.posted()
-        await self._writer.write(ConsumeSessionRequest(close=request))
+        await self._writer.write(ConsumeSessionRequest(close=ConsumeSessionRequest.Close(release=True)))
         await asyncio.wait([self.task], timeout=CLOSE_TIMEOUT_S)
         self.task.cancel()
 
     async def close(self, *, release: bool) -> None:
-        """Leave at once, also with messages in the caller's hands: `release` gives them back uncounted."""
+        """Leave at once, also with messages in the caller's hands: `release` gives them back uncounted, else they have
+        failed when the broker's grace is over."""
         self.leave()
         if not self.task.done() and self._open:
-            self._close_now(release=release)
+            if release or not self._tracked:
+                self._close_stream()
+            else:
+                await self._writer.posted()
             if self._closing is not None:
                 await self._closing
         self.task.cancel()
