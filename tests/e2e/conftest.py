@@ -66,8 +66,9 @@ class RunningServer:
 StartServer = Callable[..., RunningServer]
 
 
-def launch(data_dir: Path, log_file: Path, **environ: str) -> RunningServer:
-    """Start a server without waiting for it."""
+def launch(data_dir: Path, log_file: Path, *, open_files: str = "", **environ: str) -> RunningServer:
+    """Start a server without waiting for it; `open_files` are options of ulimit."""
+    limited = ["sh", "-c", f'ulimit {open_files} && exec "$@"', "sh"] if open_files else []
     given = {
         "FILA_SERVER__LISTEN_ADDR": "127.0.0.1:0",
         "FILA_REDIS__BIND_ADDRESS": "127.0.0.1:0",
@@ -78,7 +79,7 @@ def launch(data_dir: Path, log_file: Path, **environ: str) -> RunningServer:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("FILA_")}
     with log_file.open("wb") as stderr:
         process = subprocess.Popen(
-            [sys.executable, "-m", "fila_server.main"],
+            [*limited, sys.executable, "-m", "fila_server.main"],
             env=inherited | given,
             cwd=log_file.parent,
             stderr=stderr,
@@ -106,9 +107,9 @@ def start_server(tmp_path: Path) -> Iterator[StartServer]:
     """Start servers that end with the test. `data_dir` to use one again, settings as FILA_ names."""
     servers: list[RunningServer] = []
 
-    def start(data_dir: Path | None = None, **environ: str) -> RunningServer:
+    def start(data_dir: Path | None = None, open_files: str = "", **environ: str) -> RunningServer:
         log_file = tmp_path / f"server-{len(servers)}.log"
-        servers.append(launch(data_dir or tmp_path / "data", log_file, **environ))
+        servers.append(launch(data_dir or tmp_path / "data", log_file, open_files=open_files, **environ))
         return wait_until_started(servers[-1])
 
     yield start

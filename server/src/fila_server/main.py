@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import resource
 import signal
 import sys
 import threading
@@ -28,6 +29,7 @@ import uvloop
 from fila_server import commands, config, errors, logs
 from fila_server.broker import Broker, Engine
 from fila_server.config import LoadedConfig
+from fila_server.descriptors import Descriptors, raise_limit
 from fila_server.hooks.stage import HookStage
 from fila_server.redis import server as redis_server
 from fila_server.rpc.server import RpcServer
@@ -108,8 +110,9 @@ def config_check(outer_path: Path | None, config_path: Path | None) -> None:
 
 def run(settings: Config) -> None:
     """Open the store and serve until a signal."""
+    limit = raise_limit()
     engine = open_engine(settings)
-    uvloop.run(serve(engine, settings, on_signal=_leave_in_time))
+    uvloop.run(serve(engine, settings, on_signal=_leave_in_time, descriptors=Descriptors(limit)))
 
 
 def open_engine(settings: Config) -> Engine:
@@ -171,8 +174,14 @@ def _report_losses(report: dict[str, int], data_dir: str) -> None:
         log.error("store.damage_found", data_dir=data_dir, **damage)
 
 
-async def serve(engine: Engine, settings: Config, on_signal: Callable[[], object] = lambda: None) -> None:
+async def serve(
+    engine: Engine,
+    settings: Config,
+    on_signal: Callable[[], object] = lambda: None,
+    descriptors: Descriptors | None = None,
+) -> None:
     """Bind every port, answer on all of them, and drain when told to stop; `on_signal` is called first then."""
+    descriptors = descriptors or Descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     stopping = asyncio.Event()
     _listen_for_signals(stopping)
     broker = Broker(engine, outstanding_calls_max=settings.scheduler.outstanding_calls_max)
@@ -186,12 +195,14 @@ async def serve(engine: Engine, settings: Config, on_signal: Callable[[], object
         if settings.redis.enabled:
             # The last port to be bound, and it answers at once: by then every port is held.
             redis = await redis_server.start(
-                broker, settings.redis, settings.limits, settings.server.data_dir
+                broker, settings.redis, settings.limits, settings.server.data_dir, descriptors.may_be_kept
             )
     except errors.PortTaken:
         await broker.stop()
         raise
     await rpc.serve()
+    descriptors.guard({rpc.port, metrics_port, redis.address[1] if redis is not None else 0} - {0})
+    descriptors.start()
     broker.listen()
     telemetry.start_export(
         endpoint=settings.telemetry.otlp_endpoint,
@@ -202,6 +213,7 @@ async def serve(engine: Engine, settings: Config, on_signal: Callable[[], object
     _calm_the_collector()
     await stopping.wait()
     on_signal()
+    descriptors.stop()
     await _drain(broker, rpc, redis, telemetry)
 
 

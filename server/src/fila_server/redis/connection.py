@@ -111,7 +111,12 @@ class Connection(asyncio.Protocol):
             # A reader may be blocked for hours; this finds out that its machine is gone.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self.session = Session(transport.get_extra_info("peername"), self.server.now())
-        if not self.server.admit(self):
+        if sock is not None and not self.server.may_be_kept(sock.fileno()):
+            # Closed at once: to linger would keep the descriptor, of which there are too few.
+            self._ending = True
+            self._transport.write(replies.error_reply("ERR", "max number of clients reached"))
+            self._transport.close()
+        elif not self.server.admit(self):
             self._answer(replies.error_reply("ERR", "max number of clients reached"))
             self.quit()
             self._flush()

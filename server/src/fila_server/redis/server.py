@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import structlog
 
@@ -29,7 +29,14 @@ CLOSE_TIMEOUT_S = 5.0
 class Server:
     """Everything the Redis edge shares between its connections."""
 
-    def __init__(self, broker: Broker, settings: Redis, limits: Limits, data_dir: str) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        settings: Redis,
+        limits: Limits,
+        data_dir: str,
+        may_be_kept: Callable[[int], bool],
+    ) -> None:
         self.broker = broker
         self.data_dir = data_dir
         self.limits = limits
@@ -39,6 +46,7 @@ class Server:
         self.started_at_s = self.now()
         self.commands_total = 0
         self.connections_total = 0
+        self.may_be_kept = may_be_kept
         self._connections: set[Connection] = set()
         self._none_left = asyncio.Event()
 
@@ -108,8 +116,17 @@ class Server:
         await self._listener.wait_closed()
 
 
-async def start(broker: Broker, settings: Redis, limits: Limits, data_dir: str = "") -> Server:
-    """Listen on `redis.bind_address`; raises PortTaken. `data_dir` is only shown, by CONFIG GET."""
-    server = Server(broker, settings, limits, data_dir)
+async def start(
+    broker: Broker,
+    settings: Redis,
+    limits: Limits,
+    data_dir: str = "",
+    may_be_kept: Callable[[int], bool] = lambda _descriptor: True,
+) -> Server:
+    """Listen on `redis.bind_address`; raises PortTaken. `data_dir` is only shown, by CONFIG GET.
+
+    `may_be_kept` says of a new connection's descriptor whether there are enough besides it.
+    """
+    server = Server(broker, settings, limits, data_dir, may_be_kept)
     await server.listen()
     return server
