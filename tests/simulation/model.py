@@ -32,7 +32,9 @@ class Entry:
     fsync: int = 0  # how its enqueue was to be durable
     deliver_at_ms: int = 0
     delayed_from_ms: int = 0  # the wall clock when it was accepted
-    expires_ms: int = 0
+    expires_ms: int = 0  # on the wall clock of now
+    stored_expires_ms: int = 0  # on the one of then; so is the next
+    window_ends_ms: int = 0
     dedup_key: str = ""
     id: str = ""
     offset: int = 0
@@ -42,6 +44,15 @@ class Entry:
     executed_pass: int = 0
     only: "ChannelModel | None" = None  # redriven: seen by this channel alone
     first: "Entry | None" = None  # the message its dedup key was seen with
+
+    def clock_restarts(self, wall_ms: int) -> None:
+        """Its time to live goes on where it stood; where the clock was set back, it is not longer than it was."""
+        if self.expires_ms:
+            self.expires_ms = self.at_most(self.stored_expires_ms, wall_ms)
+
+    def at_most(self, end_ms: int, wall_ms: int) -> int:
+        """When something ends that was to end then, and was accepted with this message."""
+        return min(end_ms, wall_ms + end_ms - self.delayed_from_ms)
 
     @property
     def routed(self) -> Routed:

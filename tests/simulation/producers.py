@@ -181,14 +181,15 @@ class Producers:
             elif options.delay_ms:
                 entry.deliver_at_ms = wall + options.delay_ms
             if options.HasField("ttl_ms"):
-                entry.expires_ms = wall + options.ttl_ms
+                entry.expires_ms = entry.stored_expires_ms = wall + options.ttl_ms
             entry.dedup_key = options.dedup_key
             if entry.dedup_key:
                 first = queue.dedup.get(entry.dedup_key)
                 if first is not None and first[1] > wall:
                     entry.first = first[0]
                     continue
-                queue.dedup[entry.dedup_key] = (entry, wall + queue.config["dedup_window_ms"])
+                entry.window_ends_ms = wall + queue.config["dedup_window_ms"]
+                queue.dedup[entry.dedup_key] = (entry, entry.window_ends_ms)
             queue.key(entry.key).weigh(entry.weight)
 
     def _answered(self, asked: Asked, status: int, payload: bytes) -> None:

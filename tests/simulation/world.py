@@ -288,6 +288,7 @@ class World(Failures):
             queue.over_once.update(over)
             queue.dedup = {key: row for key, row in queue.dedup.items() if key not in over}
         self.engine.reopen(away_ms)
+        self._clock_restarts(ghosts)
         self.pass_number += 1
         self.fair.forget()
         wall, mono = self.engine.wall_ms, self.engine.mono_ns // MS
@@ -312,6 +313,17 @@ class World(Failures):
                 # It may have been leased for somebody while its bytes were being read back.
                 note.place = None
         self._timers()  # opening runs a pass of its own
+
+    def _clock_restarts(self, ghosts: list[Entry]) -> None:
+        wall = self.engine.wall_ms
+        entries = {id(note.entry): note.entry for note in self.model.all_notes()}
+        for queue in self.model.queues.values():
+            entries |= {id(entry): entry for entry in [*queue.log, *queue.ghosts.values()]}
+            for rows in (queue.dedup, queue.over_once):
+                for key, (entry, _) in rows.items():
+                    rows[key] = (entry, entry.at_most(entry.window_ends_ms, wall))
+        for entry in [*entries.values(), *ghosts]:
+            entry.clock_restarts(wall)
 
     def quiet(self) -> None:
         """Passes, commits and loads until nothing is left to do at this moment."""

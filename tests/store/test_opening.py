@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fila_server import errors
+from fila_server.core.engine import CoreEngine
 from fila_server.core.storeprobe import StoreProbe, StoreRefused
 
 CONFIG = 8
@@ -114,3 +116,16 @@ def test_records_survive_a_restart(tmp_path: Path) -> None:
 
     assert store.scan(CONFIG) == [(b"b", b"2")]
     store.close()
+
+
+def test_an_open_that_fails_leaves_no_descriptor_behind(tmp_path: Path) -> None:
+    owner = StoreProbe(str(tmp_path))
+    descriptors = Path("/proc/self/fd")
+    before = len(list(descriptors.iterdir()))
+
+    for _ in range(5):
+        with pytest.raises(errors.DataDirInUse):
+            CoreEngine(str(tmp_path), {}, mono_ns=1, wall_ns=1, seed=1)
+
+    assert len(list(descriptors.iterdir())) == before
+    owner.close()

@@ -16,7 +16,10 @@ from fila_server.core.engine cimport CoreEngine
 from fila_server.core.loader cimport loader_serve, loader_stop
 from fila_server.core.loop cimport commit, pass_, sync_took
 from fila_server.core.mailbox cimport mailbox_park, mailbox_poke
+from fila_server.core.shared cimport shared_load
+from fila_server.core.store cimport STORE_GONE, failure_is_told
 from fila_server.core.upkeep cimport upkeep_start, upkeep_stop
+from fila_server.core.watch cimport watch_start, watch_stop
 
 cdef extern from *:
     """
@@ -64,9 +67,12 @@ cdef enum:
     SYNC_SPACING_NS = 1000000           # ... wait until the last began so long ago
 
 
-def _give_up(str why):
-    """The store takes no more: what was written may be gone, and a second try could lie. Stop as a crash would."""
-    line = f"fila-server: the disk refused to write or sync ({why}). Check the disk, then start again: what was answered before is recovered\n"
+def _give_up(int status, str why):
+    """Nothing can be promised any more: what was written may be gone, and a second try could lie. Stop as a crash would."""
+    if status == STORE_GONE:
+        line = f"fila-server: {why}\n"
+    else:
+        line = f"fila-server: the disk refused to write or sync ({why}). Check the disk, then start again: what was answered before is recovered\n"
     os.write(2, line.encode())
     os._exit(1)
 
@@ -91,7 +97,9 @@ cdef class Engine(CoreEngine):
             thread = threading.Thread(target=target, name=name, daemon=True)
             thread.start()
             self.threads.append(thread)
-        self.upkeep_running = upkeep_start(&self.core.upkeep, &self.core.store, &self.core.disk) == 0
+        self.upkeep_running = upkeep_start(
+            &self.core.shared.upkeep, &self.core.store, &self.core.shared.watch.disk) == 0
+        watch_start(&self.core.shared.watch)
 
     def _schedule(self):
         cdef int64_t next_ns, now_ns, wait_ns
@@ -101,8 +109,8 @@ cdef class Engine(CoreEngine):
             while not fila_seq_load(&self.stopping_threads):
                 now_ns = fila_now(CLOCK_MONOTONIC)
                 next_ns = pass_(self.core, now_ns, fila_now(CLOCK_REALTIME) // 1000000)
-                if self.core.wanted != wanted:
-                    wanted = self.core.wanted
+                if shared_load(&self.core.shared.wanted) != wanted:
+                    wanted = shared_load(&self.core.shared.wanted)
                     fila_seq_store(&self.commit_word, 1)
                     fila_futex_wake(&self.commit_word)
                 if next_ns <= now_ns:
@@ -129,15 +137,15 @@ cdef class Engine(CoreEngine):
                     # More than a few thousand syncs a second: a little patience lets each serve more callers.
                     fila_sleep(SYNC_SPACING_NS - (now_ns - began_ns))
                     now_ns = fila_now(CLOCK_MONOTONIC)
+                if failure_is_told(&self.core.shared.failure):
+                    with gil:
+                        _give_up(self.core.shared.failure.error.status, self.failure())
                 if commit(self.core):
                     gap_ns = (gap_ns * 15 + min(now_ns - began_ns, <int64_t> 10 * SYNC_SPACING_NS)) // 16
                     began_ns = now_ns
                     sync_took(self.core, fila_now(CLOCK_MONOTONIC) - began_ns)
                     mailbox_poke(self.core.mailbox)
-                elif self.core.sync_failed:
-                    with gil:
-                        _give_up(self.core.error.text.decode("utf-8", "replace"))
-                else:
+                elif not failure_is_told(&self.core.shared.failure):
                     fila_futex_wait(&self.commit_word, 0, COMMIT_PARK_NS)
 
     def _read(self):
@@ -149,7 +157,7 @@ cdef class Engine(CoreEngine):
         """Finish what is in hand, sync, end the threads, close. May take as long as the disk does, without the GIL."""
         if not self.is_open:
             return
-        self.core.stopping = True
+        self.core.shared.stopping = True
         fila_seq_store(&self.stopping_threads, 1)
         mailbox_poke(self.core.mailbox)
         loader_stop(self.core.loader)
@@ -157,8 +165,9 @@ cdef class Engine(CoreEngine):
         fila_futex_wake(&self.commit_word)
         for thread in self.threads:
             thread.join()           # no deadline: with a thread still in it the core could not be closed
-        if self.upkeep_running:
-            with nogil:
-                upkeep_stop(&self.core.upkeep)
+        with nogil:
+            watch_stop(&self.core.shared.watch)
+            if self.upkeep_running:
+                upkeep_stop(&self.core.shared.upkeep)
         self.stop_cleanly(fila_now(CLOCK_MONOTONIC), fila_now(CLOCK_REALTIME))
         self.close()

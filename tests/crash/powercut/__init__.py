@@ -53,6 +53,12 @@ def environment(data_dir: str | Path, seed: int = 0) -> dict[str, str]:
     }
 
 
+def fail_syncs(data_dir: str | Path) -> None:
+    """From now on each sync below `data_dir` is refused with an input/output error."""
+    data_dir = Path(data_dir).resolve()
+    (data_dir.parent / f".{data_dir.name}.powercut" / "syncs-fail").touch()
+
+
 def cut(pid: int, timeout_s: float = 10.0) -> None:
     """Cut the power of the process and return when it is dead (the caller still reaps it)."""
     os.kill(pid, CUT_SIGNAL)

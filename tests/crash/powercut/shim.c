@@ -278,8 +278,19 @@ int ftruncate(int fd, off_t length) {
 }
 int ftruncate64(int fd, off_t length) { return ftruncate(fd, length); }
 
+/* Told to refuse: a disk whose syncs fail, for as long as the shadow directory holds a file of that name. */
+static int syncs_fail(void) {
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/syncs-fail", shadows);
+    return access(path, F_OK) == 0;
+}
+
 static int sync_any(int fd, int (*real)(int)) {
     if (fd < 0 || fd >= FD_MAX || (!file_by_fd[fd] && !directory_by_fd[fd])) return real(fd);
+    if (syncs_fail()) {
+        errno = EIO;
+        return -1;
+    }
     pthread_mutex_lock(&lock);
     /* What is written while the disk is at work may miss this sync. */
     int64_t length = file_by_fd[fd] ? file_by_fd[fd]->written : 0;

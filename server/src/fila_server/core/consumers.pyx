@@ -118,7 +118,7 @@ cdef void _open_pull(Core* core, Consumer* consumer, Fields* fields) noexcept no
     if wait_ms > WAIT_MS_MAX:
         wait_ms = WAIT_MS_MAX
     # What is ready is taken at once, so that a call that doesn't wait never misses it.
-    if channel.ready and consumer_fill(core, consumer, consumer.max_batch):
+    if channel.ready and not core.shared.stopping and consumer_fill(core, consumer, consumer.max_batch):
         return
     if wait_ms == 0:
         pull_answer(core, consumer)

@@ -15,12 +15,9 @@ cdef struct Hour:                   # the last hour in twelve parts, see waits.p
     double   before[6]              # all parts that are over, since the beginning
 
 cdef struct CoreCounters:
-    uint64_t passes, epochs, syncs, commands, frames_in, messages_in, refused
+    uint64_t passes, epochs, commands, frames_in, messages_in, refused
     uint64_t lost_ranges, damaged_blocks, lost_messages, loads, loads_bytes, evictions, rewrites, stalls
     uint64_t latency[32]            # enqueue to delivery, by the bit length of the milliseconds
     uint64_t refused_by[32]         # by wire.Refused
-    uint64_t malformed              # frames refused whole at the door; counted there, under the GIL
     uint64_t batch[32]              # messages of a pass that wrote some, by bit length
     uint64_t batch_messages
-    uint64_t sync_us[32]            # how long a sync took, by the bit length; by the commit thread
-    uint64_t sync_us_sum

@@ -36,7 +36,7 @@ cdef int database_open(
     if message != NULL:
         store.db = NULL
         database_close(store)
-        return _open_failed(error, message)
+        return _open_failed(error, message, lenient)
     store.write_options = rocksdb_writeoptions_create()
     rocksdb_writeoptions_set_sync(store.write_options, 0)
     rocksdb_writeoptions_set_no_slowdown(store.write_options, 1)
@@ -52,6 +52,11 @@ cdef void _make_lenient(rocksdb_options_t* options) noexcept nogil:
     rocksdb_get_options_from_string(options, "verify_sst_unique_id_in_manifest=false", options, &message)
     if message != NULL:
         rocksdb_free(message)       # an engine that does not know the option does not check either
+        message = NULL
+    # A table of contents that was made up from the tables found may name one twice, before and after a compaction.
+    rocksdb_get_options_from_string(options, "force_consistency_checks=false", options, &message)
+    if message != NULL:
+        rocksdb_free(message)
     rocksdb_options_set_paranoid_checks(options, 0)
     rocksdb_options_set_disable_auto_compactions(options, 1)
 
@@ -62,9 +67,13 @@ cdef void set_scan_options(rocksdb_readoptions_t* options) noexcept nogil:
     rocksdb_readoptions_set_readahead_size(options, 1 << 20)
 
 
-cdef int _open_failed(StoreError* error, char* message) noexcept nogil:
+cdef int _open_failed(StoreError* error, char* message, bint lenient) noexcept nogil:
     cdef int status
-    if strstr(message, "Corruption") != NULL or strstr(message, "No such file") != NULL:
+    if lenient and (strstr(message, "Corruption") != NULL or strstr(message, "No such file") != NULL):
+        status = store_failed(error, STORE_DAMAGED,
+                              "the data directory is damaged beyond what can be read around; restore it from a copy, or "
+                              "move it away to start with an empty one (%.300s)", message)
+    elif strstr(message, "Corruption") != NULL or strstr(message, "No such file") != NULL:
         status = store_failed(error, STORE_DAMAGED,
                               "the data directory is damaged; restore it from a copy, or start with "
                               "storage.on_damage = \"start\" to go on with what can be read (%.300s)", message)
@@ -84,7 +93,7 @@ cdef int database_rebuild(const char* path, const StoreOptions* options, StoreEr
     cdef char* message = NULL
     rocksdb_repair_db(tuned, path, &message)
     rocksdb_options_destroy(tuned)
-    return STORE_OK if message == NULL else _open_failed(error, message)
+    return STORE_OK if message == NULL else _open_failed(error, message, True)
 
 
 cdef int database_check_families(const char* path, StoreError* error) noexcept nogil:

@@ -12,5 +12,5 @@ cdef void dedup_add(Core* core, Queue* queue, Slice text) noexcept nogil        
 cdef void dedup_fill(Core* core, Queue* queue, Command* command, Item* item) noexcept nogil
 cdef void dedup_forget(Core* core, Command* command) noexcept nogil             # the disk refused this pass's messages
 
-cdef void dedup_read(Core* core, const char* at, size_t length, const char* value) noexcept nogil   # one record
+cdef void dedup_read(Core* core, const char* at, size_t length, const char* value, size_t value_length) noexcept nogil   # one record
 cdef void dedup_sort(Queue* queue) noexcept nogil                               # once all are read

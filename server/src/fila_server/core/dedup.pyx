@@ -6,8 +6,9 @@ from libc.string cimport memcpy, memset
 
 from fila_server.core.buffer cimport must_malloc, read_u64be
 from fila_server.core.frames cimport directory_at
+from fila_server.core.notes cimport note_offset
 from fila_server.core.maps cimport map64_get, textmap_get, textmap_put, textmap_remove
-from fila_server.core.records cimport dedup_record_delete, dedup_record_put
+from fila_server.core.records cimport DEDUP_BYTES, dedup_record_delete, dedup_record_put
 from fila_server.core.state cimport Frame
 from fila_server.core.waiting cimport Dedup
 
@@ -18,7 +19,7 @@ cdef enum:
 cdef void dedup_expire(Core* core, Queue* queue) noexcept nogil:
     cdef Dedup* row
     cdef uint32_t dropped = 0
-    while queue.dedup_oldest != NULL and queue.dedup_oldest.expires_ms <= core.wall_ms and dropped < EXPIRED_AT_ONCE_MAX:
+    while queue.dedup_oldest != NULL and queue.dedup_oldest.due_ns <= core.mono_ns and dropped < EXPIRED_AT_ONCE_MAX:
         row = queue.dedup_oldest
         dropped += 1
         queue.dedup_oldest = row.next
@@ -35,7 +36,13 @@ cdef Dedup* dedup_find(Core* core, Queue* queue, Slice text) noexcept nogil:
     dedup_expire(core, queue)
     row = <Dedup*> textmap_get(&queue.dedup, text.at, text.length)
     # A row may be over before it is at the front: the window was made shorter, or the disk refused its message.
-    return row if row != NULL and row.expires_ms > core.wall_ms else NULL
+    return row if row != NULL and row.due_ns > core.mono_ns else NULL
+
+
+cdef void _begin_window(Core* core, Queue* queue, Dedup* row) noexcept nogil:
+    row.began_ms = core.wall_ms
+    row.expires_ms = core.wall_ms + <int64_t> queue.policy.dedup_window_ms
+    row.due_ns = core.mono_ns + <int64_t> queue.policy.dedup_window_ms * 1000000
 
 
 cdef void dedup_add(Core* core, Queue* queue, Slice text) noexcept nogil:
@@ -44,7 +51,7 @@ cdef void dedup_add(Core* core, Queue* queue, Slice text) noexcept nogil:
     cdef char* bytes
     if row != NULL:                     # over, but not yet at the front of the list: it serves once more
         row.id_high = row.id_low = row.offset = 0
-        row.expires_ms = core.wall_ms + <int64_t> queue.policy.dedup_window_ms
+        _begin_window(core, queue, row)
         row.epoch = core.epoch
         return
     row = <Dedup*> must_malloc(sizeof(Dedup) + text.length)
@@ -53,7 +60,7 @@ cdef void dedup_add(Core* core, Queue* queue, Slice text) noexcept nogil:
     memcpy(bytes, text.at, text.length)
     row.text.bytes = bytes
     row.text.length = text.length
-    row.expires_ms = core.wall_ms + <int64_t> queue.policy.dedup_window_ms
+    _begin_window(core, queue, row)
     row.epoch = core.epoch
     textmap_put(&queue.dedup, &row.text)
     if queue.dedup_newest == NULL:
@@ -93,15 +100,16 @@ cdef void dedup_forget(Core* core, Command* command) noexcept nogil:
         # Under `os` an epoch lasts: a row whose message was stored in an earlier pass stays.
         frame = directory_at(&queue.directory, row.offset)
         if row.offset == 0 or (frame != NULL and frame.first_offset <= row.offset and not frame.revealed):
-            row.expires_ms = 0          # as good as gone from now on; its record was never written
+            row.due_ns = 0              # as good as gone from now on; its record was never written
 
 
 # --- recovery ---------------------------------------------------------------------------------
 
-cdef void dedup_read(Core* core, const char* at, size_t length, const char* value) noexcept nogil:
+cdef void dedup_read(Core* core, const char* at, size_t length, const char* value, size_t value_length) noexcept nogil:
     cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, read_u64be(at))
     cdef Dedup* row
     cdef uint32_t n = <uint32_t> (length - 8)
+    cdef int64_t left_ms, longest_ms
     if queue == NULL:
         return
     row = <Dedup*> must_malloc(sizeof(Dedup) + n)
@@ -113,6 +121,15 @@ cdef void dedup_read(Core* core, const char* at, size_t length, const char* valu
     memcpy(&row.id_low, value + 9, 8)
     memcpy(&row.offset, value + 17, 8)
     memcpy(&row.expires_ms, value + 25, 8)
+    if value_length == DEDUP_BYTES:
+        memcpy(&row.began_ms, value + 33, 8)
+    # The window goes on by the wall clock over a restart; where that was set back, nothing of it counts as passed, and it is
+    # not longer than it was. A record of before does not tell its beginning: the queue's setting stands for it.
+    longest_ms = row.expires_ms - row.began_ms if row.began_ms else <int64_t> queue.policy.dedup_window_ms
+    left_ms = min(row.expires_ms - core.wall_ms, longest_ms)
+    row.due_ns = core.mono_ns + left_ms * 1000000 if left_ms > 0 else 0
+    note_offset(core, queue.number, row.offset)
+    core.id_ms = max(core.id_ms, row.id_high >> 16)
     textmap_put(&queue.dedup, &row.text)
     # Read in the order of keys; dedup_sort puts the list in the order of expiry.
     row.next = queue.dedup_oldest
@@ -123,8 +140,8 @@ cdef void dedup_read(Core* core, const char* at, size_t length, const char* valu
 
 
 cdef int _by_expiry(const void* a, const void* b) noexcept nogil:
-    cdef int64_t x = (<Dedup**> a)[0].expires_ms
-    cdef int64_t y = (<Dedup**> b)[0].expires_ms
+    cdef int64_t x = (<Dedup**> a)[0].due_ns
+    cdef int64_t y = (<Dedup**> b)[0].due_ns
     return -1 if x < y else (1 if x > y else 0)
 
 

@@ -9,7 +9,7 @@ from fila_server.core.flows cimport channel_deactivate, channel_full, flow_next,
 from fila_server.core.frames cimport entry_of, frame_enqueued_ms, frame_of, share_of
 from fila_server.core.groups cimport group_new
 from fila_server.core.maps cimport TextMap, map64_put
-from fila_server.core.records cimport lease_record_put, meta_record_put
+from fila_server.core.records cimport lease_record_put, reservation_record_put
 from fila_server.core.sending cimport frame_want, send_what_is_ready
 from fila_server.core.slots cimport slot_count, slot_unready
 from fila_server.core.state cimport (
@@ -98,9 +98,9 @@ cdef bint leases_reserve(Core* core, uint32_t count) noexcept nogil:
     if core.next_lease_id + LEASE_IDS_RESERVED // 2 > core.lease_id_reserved:
         core.lease_id_reserved = core.next_lease_id + LEASE_IDS_RESERVED
         core.lease_id_epoch = core.epoch
-        meta_record_put(core, b"leases", core.lease_id_reserved)
+        reservation_record_put(core, b"leases", core.lease_id_reserved)
         core.sync_wanted = True
-    elif core.durable >= core.lease_id_epoch:
+    elif core.shared.durable >= core.lease_id_epoch:
         core.lease_id_durable = core.lease_id_reserved
     return core.next_lease_id + count <= core.lease_id_durable
 

@@ -10,7 +10,7 @@ its log meets a full disk, and fails every write for a while when a table does:
     -- an eighth of it, 16 to 32 MiB -------------------------------------------------------
     DISK_CRITICAL  |  every write is refused
 
-disk_check is one statvfs call, cheap enough for each 100 ms on the scheduler thread.
+watch.pyx looks each 100 ms.
 """
 
 from libc.stdint cimport int64_t
@@ -38,10 +38,9 @@ cdef struct Disk:
 # Call after store_open (the directory exists then, and what a start needs is not taken). Takes the ballast if there is room for it and the floor.
 cdef int disk_open(
     Disk* disk, const char* directory, int64_t min_free_bytes, int64_t ballast_bytes, StoreError* error) noexcept nogil
-# Answers the level; gives the ballast up when it must. Scheduler thread, each 100 ms.
+# Answers the level; gives the ballast up when it must, which may take a while: not for the scheduler thread.
 cdef int disk_check(Disk* disk) noexcept nogil
-# Takes the ballast again when there is room for it and the floor. May take milliseconds: not for the
-# scheduler thread. True when it is held afterwards.
+# Takes the ballast again when there is room for it and the floor. True when it is held afterwards.
 cdef bint disk_restore_ballast(Disk* disk) noexcept nogil
 
 # Whether a start, which may write all of the WAL to tables, has the room for it; gives the ballast up if it must.
@@ -53,7 +52,15 @@ cdef int directory_lock(const char* directory, StoreError* error) noexcept nogil
 cdef void directory_unlock(int lock_fd) noexcept nogil
 # Bytes taken on disk by the files directly in the directory whose name ends so ("" = all).
 cdef int64_t directory_bytes(const char* directory, const char* suffix) noexcept nogil
-cdef int64_t format_read(const char* directory) noexcept nogil      # 0: no file, or not readable as a number
+cdef enum:
+    FORMAT_MISSING = 0
+    FORMAT_UNREADABLE = -1
+cdef int64_t format_read(const char* directory) noexcept nogil      # the number, or one of these
+# The highest and the lowest number of a log file there, 0 when there is none, -1 when the directory cannot be listed.
+cdef int64_t directory_newest_log(const char* path, int64_t* oldest) noexcept nogil
+# The name of what a running server must find there and does not, or NULL: the directory under its own name, with the very
+# lock file that this process holds, and RocksDB's CURRENT. An error that says nothing about that counts as found.
+cdef const char* directory_is_gone(const char* directory, int lock_fd) noexcept nogil
 cdef int format_write(const char* directory, int64_t format, StoreError* error) noexcept nogil
 # The note that the next start has to copy the store without what is damaged (salvage.pyx); `path` is .../rocksdb.
 cdef void salvage_ask(const char* path) noexcept nogil

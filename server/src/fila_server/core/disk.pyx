@@ -4,7 +4,7 @@ The ballast is a file of real blocks that holds nothing. While the disk fills up
 one thing we can give back at once, and it buys the time in which acks empty the store.
 """
 
-from libc.errno cimport EAGAIN, EEXIST, errno
+from libc.errno cimport EEXIST, ENOENT, ENOTDIR, ESTALE, errno
 from libc.stdint cimport int64_t
 from libc.stdio cimport rename, snprintf
 from libc.stdlib cimport atoll
@@ -30,8 +30,10 @@ cdef extern from "sys/statvfs.h" nogil:
 
 cdef extern from "sys/stat.h" nogil:
     cdef struct stat_t "stat":
-        int64_t st_size
+        unsigned long st_dev
+        unsigned long st_ino
         int64_t st_blocks
+    int fstat(int fd, stat_t* buffer)
     int fstatat(int directory_fd, const char* name, stat_t* buffer, int flags)
     int mkdir(const char* path, unsigned int mode)
 
@@ -267,21 +269,58 @@ cdef int64_t directory_bytes(const char* directory, const char* suffix) noexcept
     return total
 
 
+cdef int64_t directory_newest_log(const char* path, int64_t* oldest) noexcept nogil:
+    cdef int64_t newest = 0, number
+    cdef dirent_t* entry
+    cdef size_t length
+    cdef DIR* listing = opendir(path)
+    oldest[0] = 0
+    if listing == NULL:
+        return 0 if errno == ENOENT or errno == ENOTDIR else -1
+    while True:
+        entry = readdir(listing)
+        if entry == NULL:
+            break
+        length = strlen(entry.d_name)
+        if length > 4 and strncmp(entry.d_name + length - 4, ".log", 4) == 0:
+            number = atoll(entry.d_name)
+            newest = max(newest, number)
+            oldest[0] = min(oldest[0], number) if oldest[0] else number
+    closedir(listing)
+    return newest
+
+
+cdef const char* directory_is_gone(const char* directory, int lock_fd) noexcept nogil:
+    cdef char path[4200]
+    cdef stat_t named
+    cdef stat_t ours
+    snprintf(path, sizeof(path), "%s/fila.lock", directory)
+    if fstatat(AT_FDCWD, path, &named, 0) != 0:
+        if errno == ENOENT or errno == ENOTDIR or errno == ESTALE:
+            return "fila.lock"
+    elif fstat(lock_fd, &ours) == 0 and (named.st_ino != ours.st_ino or named.st_dev != ours.st_dev):
+        return "fila.lock"              # another directory has taken the name
+    snprintf(path, sizeof(path), "%s/rocksdb/CURRENT", directory)
+    if fstatat(AT_FDCWD, path, &named, 0) != 0 and (errno == ENOENT or errno == ENOTDIR or errno == ESTALE):
+        return "rocksdb/CURRENT"
+    return NULL
+
+
 cdef int64_t format_read(const char* directory) noexcept nogil:
     cdef char path[4096]
     cdef char text[64]
     cdef ssize_t got
+    cdef int64_t format
     cdef int fd
     snprintf(path, sizeof(path), "%s/format", directory)
     fd = c_open(path, O_RDONLY | O_CLOEXEC)
     if fd < 0:
-        return 0
+        return FORMAT_MISSING if errno == ENOENT else FORMAT_UNREADABLE
     got = c_read(fd, text, sizeof(text) - 1)
     c_close(fd)
     text[got if got > 0 else 0] = 0
-    if strncmp(text, "fila ", 5) != 0:
-        return 0
-    return atoll(text + 5)
+    format = atoll(text + 5) if strncmp(text, "fila ", 5) == 0 else 0
+    return format if format > 0 else FORMAT_UNREADABLE
 
 
 cdef int format_write(const char* directory, int64_t format, StoreError* error) noexcept nogil:

@@ -5,8 +5,10 @@ Tests and the simulation do so under their own clock; `scheduler_thread.Engine` 
 the real one.
 """
 
+import os
 import threading
 
+from libc.errno cimport errno
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
@@ -16,7 +18,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from fila_server import errors
 from fila_server.core.buffer cimport Slice, must_malloc
 from fila_server.core.commands cimport CANCEL, CONSUMER_CLOSE, ENQUEUE, ENQUEUE_ATOMIC, WRITTEN
-from fila_server.core.disk cimport DISK_CRITICAL, disk_check, disk_open
+from fila_server.core.disk cimport DISK_CRITICAL, disk_open
 from fila_server.core.engine cimport CoreEngine
 from fila_server.core.flows cimport channel_activate
 from fila_server.core.loader cimport loader_free, loader_new, loader_serve
@@ -28,19 +30,22 @@ from fila_server.core.maps cimport map64_init, maps_seed, textmap_init, textmap_
 from fila_server.core.parsed_frame cimport ParsedFrame
 from fila_server.core.groups cimport groups_flush
 from fila_server.core.queues cimport forget_all
-from fila_server.core.records cimport meta_record_put, queue_record_put
+from fila_server.core.records cimport meta_record_put, queue_record_put, reservation_record_put
 from fila_server.core.recover cimport recover
 from fila_server.core.rocksdb cimport rocksdb_writebatch_t
 from fila_server.core.state cimport Core, Queue, TIMER_HOUSEKEEPING, Waiting
 from fila_server.core.store cimport (
     STORE_DAMAGED, STORE_IN_USE, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, StoreOptions, batch_clear, batch_free,
-    batch_new, store_close, store_default_options, store_open, store_sync, store_disk_bytes,
+    batch_new, failure_is_told, store_close, store_default_options, store_open, store_sync, store_disk_bytes,
 )
 from fila_server.core.submit cimport Problem, command_parse
 from fila_server.core.timers cimport timer_set, timers_init
+from fila_server.core.upkeep cimport upkeep_round
+from fila_server.core.watch cimport watch_begin, watch_look
 
 cdef enum:
     LEASE_IDS_RESERVED = 1000000
+    COMMANDS_MARGIN = 1000      # of a pass and postponed ones, beside those in the mailbox
 
 _seeded = False
 
@@ -100,16 +105,17 @@ cdef class CoreEngine:
         with nogil:
             status = store_open(&core.store, path_bytes, &options, &core.error)
         if status != STORE_OK:
+            self._release()
             raise _store_error(status, core.error.text.decode("utf-8", "replace"), data_dir)
         self._begin(mono_ns, wall_ns, seed)
         self.is_open = True
         disk_open(
-            &core.disk, path_bytes, settings.get("storage.min_free_bytes", 268435456),
+            &core.shared.watch.disk, path_bytes, settings.get("storage.min_free_bytes", 268435456),
             settings.get("storage.ballast_bytes", options.ballast_bytes), &core.error)
-        core.disk_level = disk_check(&core.disk)
-        core.disk_low = core.disk_level != 0
+        watch_begin(&core.shared.watch, &core.store, &core.shared.failure)
+        core.shared.upkeep.store = &core.store
         core.counters.lost_ranges = (
-            core.store.wal.damaged_regions + core.store.salvage.gaps + core.store.salvage.tables_lost)
+            core.store.wal.damaged_regions + core.store.wal.logs_missing + core.store.salvage.gaps + core.store.salvage.tables_lost)
         with nogil:
             status = recover(core)
         if status != STORE_OK:
@@ -138,6 +144,10 @@ cdef class CoreEngine:
         core.limits.dedup_key_bytes_max = settings.get("limits.dedup_key_bytes_max", 128)
         core.mailbox = mailbox_new(settings.get("scheduler.command_channel_capacity", 10000))
         core.outbox = outbox_new()
+        if core.outbox.wake_fd < 0:
+            number = errno
+            self._release()
+            raise OSError(number, f"no eventfd for the answers: {os.strerror(number)}")
         core.loader = loader_new()
 
     cdef _begin(self, int64_t mono_ns, int64_t wall_ns, uint64_t seed):
@@ -163,6 +173,7 @@ cdef class CoreEngine:
         map64_init(&core.decisions)
         timers_init(&core.timers)
         core.settles = batch_new()
+        core.apart = batch_new()
         core.enqueues = batch_new()
         core.epoch = 1
         core.housekeeping.kind = TIMER_HOUSEKEEPING
@@ -171,7 +182,9 @@ cdef class CoreEngine:
         """Write what recovery found out, and the first reservations, before anybody is served."""
         cdef Core* core = self.core
         core.lease_id_reserved = core.next_lease_id + LEASE_IDS_RESERVED
-        meta_record_put(core, b"leases", core.lease_id_reserved)
+        reservation_record_put(core, b"leases", core.lease_id_reserved)
+        reservation_record_put(core, b"numbers", core.number_reserved)
+        meta_record_put(core, b"id", core.id_ms)
         core.sync_wanted = True
         core.lease_id_epoch = core.epoch
         timer_set(&core.timers, &core.housekeeping, mono_ns + 100000000)
@@ -181,6 +194,7 @@ cdef class CoreEngine:
 
     def __dealloc__(self):
         self.close()
+        self._release()
         free(self.core)
 
     def close(self):
@@ -195,21 +209,30 @@ cdef class CoreEngine:
         # The tables first: letting go of them fills a batch, which nobody writes.
         forget_all(core)
         groups_flush(core)
-        batch_clear(core.settles)
         with nogil:
             store_close(&core.store)
-        mailbox_free(core.mailbox)
-        outbox_free(core.outbox)
-        loader_free(core.loader)
         batch_free(core.settles)
+        batch_free(core.apart)
         batch_free(core.enqueues)
+        self._release()
+
+    cdef _release(self):
+        """Give back what is there without a store, too."""
+        cdef Core* core = self.core
+        if core.mailbox != NULL:
+            mailbox_free(core.mailbox)
+        if core.outbox != NULL:
+            outbox_free(core.outbox)
+        if core.loader != NULL:
+            loader_free(core.loader)
+        core.mailbox, core.outbox, core.loader = NULL, NULL, NULL
 
     # --- the edge's side ------------------------------------------------------------------
 
     @property
     def wake_fd(self):
         """An eventfd, readable when drain() has something."""
-        return self.core.outbox.wake_fd
+        return self.core.outbox.wake_fd if self.is_open else -1
 
     cdef Command* _parse(self, int kind, uint64_t token, bytes frame) except NULL:
         cdef Problem problem
@@ -222,7 +245,7 @@ cdef class CoreEngine:
         else:                           # shorter than handing the GIL over and back
             command = command_parse(kind, token, at, length, &self.core.limits, &problem)
         if command == NULL:
-            self.core.counters.malformed += 1
+            self.core.shared.malformed += 1
             raise errors.from_reply(
                 problem.code, problem.text.decode("utf-8", "replace"), problem.reason.decode())
         return command
@@ -231,7 +254,7 @@ cdef class CoreEngine:
         if not self.is_open:
             command_free(command)
             raise errors.Unavailable("the server has stopped")
-        if self.core.held and self.core.disk_level == DISK_CRITICAL and ENQUEUE <= command.kind <= ENQUEUE_ATOMIC:
+        if self.core.shared.held and self.core.disk_level == DISK_CRITICAL and ENQUEUE <= command.kind <= ENQUEUE_ATOMIC:
             command_free(command)       # the scheduler waits for room itself and would let it wait unseen
             raise errors.DiskFloor("the disk is full; nothing is stored until there is room again")
         if not mailbox_post(self.core.mailbox, command):
@@ -298,9 +321,23 @@ cdef class CoreEngine:
             served = loader_serve(self.core.loader, &self.core.store, self.core.mailbox, False)
         return served
 
-    def begin_drain(self):
-        """Refuse new messages from now on."""
-        self.core.stopping = True
+    def watch(self):
+        """Look at the disk and the directory, as a thread does ten times a second; why the server has to stop, or None."""
+        cdef Core* core = self.core
+        with nogil:
+            watch_look(&core.shared.watch)
+        return self.failure()
+
+    def upkeep(self):
+        """One round of what a thread does each second (core/upkeep.pyx)."""
+        with nogil:
+            upkeep_round(&self.core.shared.upkeep)
+
+    def failure(self):
+        """Why nothing can be promised any more, as one sentence, or None."""
+        if not failure_is_told(&self.core.shared.failure):
+            return None
+        return self.core.shared.failure.error.text.decode("utf-8", "replace")
 
     def stop_cleanly(self, int64_t mono_ns, int64_t wall_ns):
         """Last pass and sync of a clean stop: exact offsets are kept instead of their reservations."""
@@ -308,7 +345,7 @@ cdef class CoreEngine:
         cdef uint32_t cursor = 0
         cdef Queue* queue
         cdef int64_t wall_ms = wall_ns // 1000000
-        core.stopping = True
+        core.shared.stopping = True
         # Without the GIL: syncs may take as long as the disk likes, and main.py's deadline must still fire.
         with nogil:
             pass_(core, mono_ns, wall_ms)
@@ -318,7 +355,8 @@ cdef class CoreEngine:
                     break
                 queue.offset_reserved = queue.next_offset
                 queue_record_put(core, queue)
-            meta_record_put(core, b"leases", core.next_lease_id)
+            # No lease is given out any more (see pass_); a stream that is still to be opened takes one id for itself.
+            reservation_record_put(core, b"leases", core.next_lease_id + core.mailbox.capacity + COMMANDS_MARGIN)
             core.sync_wanted = True
             pass_(core, mono_ns, wall_ms)
             commit(core)
@@ -328,14 +366,14 @@ cdef class CoreEngine:
         """The core's own counts, for tests and telemetry."""
         cdef Core* core = self.core
         return {
-            "passes": core.counters.passes, "epochs": core.counters.epochs, "syncs": core.counters.syncs,
+            "passes": core.counters.passes, "epochs": core.counters.epochs, "syncs": core.shared.syncs,
             "commands": core.counters.commands, "frames_in": core.counters.frames_in,
             "messages_in": core.counters.messages_in, "refused": core.counters.refused,
             "lost_ranges": core.counters.lost_ranges, "lost_messages": core.counters.lost_messages,
             "next_lease_id": core.next_lease_id, "loads": core.counters.loads, "evictions": core.counters.evictions, "stalls": core.counters.stalls,
             "rewrites": core.counters.rewrites, "hot_bytes": core.hot_bytes, "index_bytes": core.index_bytes,
             "keys": core.keys_count, "leases": core.leases.count, "consumers": core.consumers.count,
-            "timers": core.timers.count, "mailbox": core.mailbox.count, "epoch": core.epoch, "durable": core.durable,
+            "timers": core.timers.count, "mailbox": core.mailbox.count, "epoch": core.epoch, "durable": core.shared.durable,
             "latency": [core.counters.latency[i] for i in range(32)],
         }
 
@@ -349,11 +387,11 @@ cdef class CoreEngine:
         """What opening found; all zero after a clean stop of a sound store."""
         cdef Core* core = self.core
         return {
-            "records_lost": core.store.wal.records_lost, "lost_ranges": core.counters.lost_ranges,
+            "records_lost": core.store.wal.records_lost, "logs_missing": core.store.wal.logs_missing, "lost_ranges": core.counters.lost_ranges,
             "damaged_blocks": core.counters.damaged_blocks,
             "salvaged_records": core.store.salvage.records, "salvage_gaps": core.store.salvage.gaps,
             "salvage_tables_lost": core.store.salvage.tables_lost, "contents_healed_bytes": core.store.healed_bytes,
-            "contents_rebuilt": int(core.store.rebuilt),
+            "contents_rebuilt": int(core.store.rebuilt), "format_rewritten": int(core.store.format_rewritten),
             "tail_bytes_dropped": core.store.wal.tail_bytes_dropped, "records_unsynced": core.store.wal.records_unsynced,
         }
 

@@ -78,7 +78,7 @@ cdef bint _dedup_hit(Core* core, Queue* queue, Command* command, Item* item) noe
 cdef uint8_t _admit(Core* core, Queue* queue, Item* item) noexcept nogil:
     """Capacity, before anything is made for this message."""
     cdef Builder* builder = &queue.building
-    if core.stopping:
+    if core.shared.stopping:
         return REFUSED_STOPPING
     if core.disk_low:
         return REFUSED_DISK_FLOOR
@@ -233,7 +233,7 @@ cdef uint64_t _next_offsets(Core* core, Queue* queue, uint32_t count) noexcept n
         queue.offset_reserved_epoch = core.epoch
         queue_record_put(core, queue)
         core.sync_wanted = True
-    elif core.durable >= queue.offset_reserved_epoch:
+    elif core.shared.durable >= queue.offset_reserved_epoch:
         queue.offset_reserved_durable = queue.offset_reserved
     return first
 

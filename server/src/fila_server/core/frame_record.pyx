@@ -55,7 +55,7 @@ cdef Frame* frame_record_read(Core* core, Queue* queue, uint64_t first_offset, c
     cdef Entry* entry
     cdef Entry* routed
     cdef uint32_t* routing_of           # routing number -> entry that brought it
-    cdef uint64_t count, number, at = 0
+    cdef uint64_t count, number, length_of, at = 0
     cdef uint32_t i, routings = 0
     cdef uint8_t flags
     cdef bint good = True
@@ -101,10 +101,14 @@ cdef Frame* frame_record_read(Core* core, Queue* queue, uint64_t first_offset, c
             if entry.set != NULL:
                 entry.set.refs += 1
             entry.cost = routed.cost
-        at += take_varint(&c)
-        entry.at = <uint32_t> at
-        entry.length = <uint32_t> take_varint(&c)
-        at += entry.length
+        number = take_varint(&c)
+        length_of = take_varint(&c)
+        if number > frame.body_bytes - at or length_of > frame.body_bytes - at - number:
+            good = False                # each on its own: a sum of the three may wrap around and look small
+            break
+        entry.at = <uint32_t> (at + number)
+        entry.length = <uint32_t> length_of
+        at = entry.at + length_of
         entry.enqueued_delta_ms = <int> take_zigzag(&c)
         if flags & WITH_TIMES:
             times[0][i].deliver_at_ms = <int64_t> take_varint(&c)
@@ -115,7 +119,7 @@ cdef Frame* frame_record_read(Core* core, Queue* queue, uint64_t first_offset, c
             frame.explicit[i].offset = first_offset + take_varint(&c)
             frame.explicit[i].enqueued_ms = <int64_t> take_varint(&c)
             frame.explicit[i].appended_ms = <int64_t> take_varint(&c)
-        if c.bad or at > frame.body_bytes:
+        if c.bad:
             good = False
             break
         frame.live_bytes += entry.length

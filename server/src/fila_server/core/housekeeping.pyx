@@ -4,7 +4,6 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
 
 from fila_server.core.buffer cimport Slice
 from fila_server.core.dedup cimport dedup_expire
-from fila_server.core.disk cimport DISK_ROOMY, disk_check
 from fila_server.core.frames cimport (
     directory_after, directory_at, directory_first, frame_finish, frame_offset, frame_retained,
 )
@@ -30,7 +29,7 @@ cdef void message_expired(Core* core, Extra* extra) noexcept nogil:
     cdef Slot* slot
     cdef uint32_t i
     cdef bint dropped = False
-    cdef int64_t left_ms = extra.expires_ms - core.wall_ms
+    cdef int64_t left_ms = (extra.due_ns - core.mono_ns) // 1000000
     if extra.far and left_ms > 1:
         timer_set(&core.timers, &extra.timer, core.mono_ns + timer_step_ns(left_ms, &extra.far))
         return
@@ -116,8 +115,6 @@ cdef void housekeeping(Core* core) noexcept nogil:
     cdef uint32_t cursor = 0
     cdef Queue* queue
     cdef uint64_t live_bytes = 0
-    core.disk_level = disk_check(&core.disk)
-    core.disk_low = core.disk_level != DISK_ROOMY
     while True:
         queue = <Queue*> textmap_next(&core.queues, &cursor)
         if queue == NULL:
@@ -127,5 +124,5 @@ cdef void housekeeping(Core* core) noexcept nogil:
         queue_rewrite(core, queue)
         dedup_expire(core, queue)       # here too: the table is one for all queues, and this one may see no more keys
         live_bytes += queue.stored_bytes + 16 * queue.directory.live
-    core.upkeep.live_frame_bytes = <int64_t> live_bytes
+    core.shared.upkeep.live_frame_bytes = <int64_t> live_bytes
     timer_set(&core.timers, &core.housekeeping, core.mono_ns + <int64_t> EVERY_MS * 1000000)

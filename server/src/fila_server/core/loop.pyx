@@ -13,7 +13,7 @@ from fila_server.core.consumers cimport (
     consumer_command, consumer_due, consumer_open, consumers_leave, lease_due, listened,
 )
 from fila_server.core.deliver cimport deliver
-from fila_server.core.disk cimport DISK_CRITICAL
+from fila_server.core.disk cimport DISK_CRITICAL, DISK_ROOMY
 from fila_server.core.enqueue cimport enqueue, enqueue_written, frames_build
 from fila_server.core.flows cimport bucket_wake, flow_find
 from fila_server.core.frames cimport bodies_evict, entry_of, share_of
@@ -33,26 +33,21 @@ from fila_server.core.sending cimport deliveries_loaded, pull_answer
 from fila_server.core.settle cimport settle
 from fila_server.core.slots cimport slot_ready
 from fila_server.core.state cimport (
-    Channel, Consumer, Delay, Flow, Lease, Queue, Slot, ThrottleKey, TIMER_BUCKET, TIMER_DELAY, TIMER_EXPIRY,
+    Channel, Consumer, Delay, Flow, Frame, Lease, Queue, Slot, ThrottleKey, TIMER_BUCKET, TIMER_DELAY, TIMER_EXPIRY,
     TIMER_HOUSEKEEPING, TIMER_LEASE, TIMER_PULL, TIMER_SESSION,
 )
 from fila_server.core.waiting cimport Extra
 from fila_server.core.stats cimport stats
+from fila_server.core.shared cimport shared_load, shared_store
 from fila_server.core.store cimport (
-    STORE_DAMAGED, STORE_FAILED, STORE_FULL, STORE_OK, STORE_STALLED, batch_bytes, batch_clear, batch_count, batch_put, store_sync, store_write, StoreError,
+    STORE_DAMAGED, STORE_FAILED, STORE_FULL, STORE_OK, STORE_STALLED, batch_clear, batch_count, failure_tell,
+    store_part_log, store_sync, store_write, StoreError,
 )
 from fila_server.core.throttle cimport throttle_key_drop_if_idle
-from fila_server.core.timers cimport Timer, timer_cancel, timer_set, timers_next, timers_pop_due
+from fila_server.core.timers cimport Timer, timer_set, timers_next, timers_pop_due
 from fila_server.core.refusals cimport REFUSED_DISK_FULL, REFUSED_STALLED
+from fila_server.core.watch cimport watch_level
 from fila_server.core.waits cimport flow_emptied, waits_note
-
-cdef extern from *:
-    """
-    #define fila_load(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
-    #define fila_store(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
-    """
-    uint64_t fila_load(uint64_t* p) nogil
-    void fila_store(uint64_t* p, uint64_t v) nogil
 
 cdef enum:
     COMMANDS_PER_PASS_MAX = 64
@@ -162,13 +157,6 @@ cdef void _fire(Core* core) noexcept nogil:
             housekeeping(core)
 
 
-cdef void _fire_housekeeping(Core* core) noexcept nogil:
-    """While writes are held nothing else runs, but the disk is looked at, or it would never end."""
-    if core.housekeeping.due_ns <= core.mono_ns:
-        timer_cancel(&core.timers, &core.housekeeping)
-        housekeeping(core)
-
-
 cdef void _rebuild(Core* core) noexcept nogil:
     cdef uint32_t cursor = 0
     cdef Queue* queue
@@ -207,7 +195,7 @@ cdef void _kept_free(Core* core) noexcept nogil:
 
 
 cdef uint8_t _write(Core* core) noexcept nogil:
-    """Write the pass: the settles, then the frames. 0, or why not."""
+    """Write the pass: the settles, what is kept apart, then the frames. 0, or why not."""
     cdef int status = STORE_OK
     if core.disk_level == DISK_CRITICAL:
         # One more append could meet a full disk, and RocksDB aborts on that.
@@ -216,6 +204,12 @@ cdef uint8_t _write(Core* core) noexcept nogil:
         status = store_write(&core.store, core.settles, &core.error)
         if status == STORE_OK:
             batch_clear(core.settles)
+    if status == STORE_OK and batch_count(core.apart):
+        status = store_part_log(&core.store, &core.error)
+        if status == STORE_OK:
+            status = store_write(&core.store, core.apart, &core.error)
+        if status == STORE_OK:
+            batch_clear(core.apart)
     if status == STORE_OK and batch_count(core.enqueues):
         status = store_write(&core.store, core.enqueues, &core.error)
         if status == STORE_OK:
@@ -223,9 +217,17 @@ cdef uint8_t _write(Core* core) noexcept nogil:
     if status == STORE_OK:
         return 0
     if status == STORE_DAMAGED or status == STORE_FAILED:
-        core.sync_failed = True         # the engine writes no more until it is opened anew; see commit
+        failure_tell(&core.shared.failure, &core.error)     # the engine writes no more until it is opened anew
     core.counters.stalls += 1
     return REFUSED_STALLED if status == STORE_STALLED else REFUSED_DISK_FULL
+
+
+cdef bint _needs_sync(Core* core) noexcept nogil:
+    """Whether what is about to be written may have to wait for its epoch before anybody sees it."""
+    cdef Frame* frame = core.stored
+    while frame != NULL and not frame.durable:
+        frame = frame.next_dying
+    return core.sync_wanted or frame != NULL
 
 
 cdef void _finish(Core* core) noexcept nogil:
@@ -241,57 +243,61 @@ cdef void _finish(Core* core) noexcept nogil:
     settled_flush(core)
     groups_flush(core)
     _buckets_flush(core)
-    if core.stored != NULL and not core.held:
+    if core.stored != NULL and not core.shared.held:
         if core.wall_ms > <int64_t> core.id_ms:     # moved messages bring their ids along, and move time on too
             core.id_ms, core.id_sequence = <uint64_t> core.wall_ms, 0
         meta_record_put(core, b"id", core.id_ms)
+    if _needs_sync(core):
+        shared_store(&core.shared.coming, core.epoch)
     refused = _write(core)
     if refused == REFUSED_STALLED:
-        if not core.held:
+        if not core.shared.held:
             core.held_since_ns = core.mono_ns
         if core.mono_ns - core.held_since_ns < STALL_NS_MAX:
-            core.held = True
+            core.shared.held = True
             return
     enqueue_written(core, refused)
     if refused:
         batch_clear(core.enqueues)
-    core.held = refused != 0 and batch_count(core.settles) > 0
-    if core.held:
+    core.shared.held = refused != 0 and batch_count(core.settles) + batch_count(core.apart) > 0
+    if core.shared.held:
         return                          # answers wait until the batch is written
     answers_written(core)
     if core.sync_wanted:
         core.sync_wanted = False
-        fila_store(&core.wanted, core.epoch)
+        shared_store(&core.shared.wanted, core.epoch)
         core.epoch += 1
         core.counters.epochs += 1
+    else:
+        shared_store(&core.shared.coming, core.shared.wanted)   # the disk refused what was coming
 
 
 cdef bint commit(Core* core) noexcept nogil:
     """Runs on the commit thread. What was written before `wanted` was read is on disk when it returns."""
     cdef StoreError error
-    cdef uint64_t wanted = fila_load(&core.wanted)
+    cdef uint64_t wanted = shared_load(&core.shared.wanted)
     cdef int status
-    if wanted <= fila_load(&core.durable):
+    if wanted <= shared_load(&core.shared.durable):
         return False
     status = store_sync(&core.store, &error)
     if status == STORE_FULL:
         return False                    # the engine has stopped writing and resumes by itself when there is room
     if status != STORE_OK:
-        core.sync_failed = True         # nothing can be promised any more; the thread's owner stops the server
+        failure_tell(&core.shared.failure, &error)      # nothing can be promised any more; see StoreFailure
         return False
-    fila_store(&core.durable, wanted)
-    core.counters.syncs += 1
+    shared_store(&core.shared.durable, wanted)
+    core.shared.syncs += 1
     return True
 
 
 cdef void sync_took(Core* core, int64_t ns) noexcept nogil:
     cdef uint64_t us = <uint64_t> ns // 1000
     cdef int bits = 0
-    core.counters.sync_us_sum += us
+    core.shared.sync_us_sum += us
     while us and bits < 31:
         us >>= 1
         bits += 1
-    core.counters.sync_us[bits] += 1
+    core.shared.sync_us[bits] += 1
 
 
 cdef int64_t pass_(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
@@ -301,11 +307,12 @@ cdef int64_t pass_(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
     core.mono_ms = <uint32_t> (core.mono_ns // 1000000)
     core.wall_ms = wall_ms
     core.counters.passes += 1
-    answers_durable(core, fila_load(&core.durable))
-    if core.held:
-        _fire_housekeeping(core)
+    core.disk_level = watch_level(&core.shared.watch)
+    core.disk_low = core.disk_level != DISK_ROOMY
+    answers_durable(core, shared_load(&core.shared.durable))
+    if core.shared.held:                # nothing else runs: what is in the batches must stay the newest that there is
         _finish(core)
-        if core.held:
+        if core.shared.held:
             return core.mono_ns + HELD_RETRY_NS
     more = _drain(core)
     _fire(core)
@@ -320,10 +327,11 @@ cdef int64_t pass_(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
     if core.leaving != NULL:
         consumers_leave(core)
         more = True
-    deliver(core)
+    if not core.shared.stopping:        # who is left is gone at once, and the last record of lease ids must hold
+        deliver(core)
     revoked_flush(core)
     _finish(core)
-    if core.held:                       # what is not on disk yet can't be read back from there
+    if core.shared.held:                       # what is not on disk yet can't be read back from there
         return core.mono_ns + HELD_RETRY_NS
     bodies_evict(core)
     if more or core.active != NULL:

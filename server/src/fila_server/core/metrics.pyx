@@ -77,11 +77,11 @@ cdef void _totals(Core* core, Buffer* b) noexcept nogil:
     totals[0] = core.counters.passes
     totals[1] = core.counters.commands
     totals[2] = core.counters.epochs
-    totals[3] = core.counters.syncs
+    totals[3] = core.shared.syncs
     totals[4] = core.counters.frames_in
     totals[5] = core.counters.messages_in
     totals[6] = core.mailbox.refused
-    totals[7] = core.counters.malformed
+    totals[7] = core.shared.malformed
     totals[8] = core.counters.loads
     totals[9] = core.counters.loads_bytes
     totals[10] = core.counters.evictions
@@ -92,9 +92,9 @@ cdef void _totals(Core* core, Buffer* b) noexcept nogil:
     totals[15] = core.hot_bytes
     totals[16] = core.hot_bytes_max
     totals[17] = <uint64_t> core.index_bytes
-    totals[18] = core.upkeep.memtable_bytes
+    totals[18] = core.shared.upkeep.memtable_bytes
     totals[19] = <uint64_t> core.disk_level
-    totals[20] = <uint64_t> core.disk.free_bytes
+    totals[20] = <uint64_t> core.shared.watch.disk.free_bytes
     totals[21] = core.keys_count
     totals[22] = core.leases.count
     totals[23] = core.consumers.count
@@ -279,8 +279,8 @@ cdef void metrics(Core* core, Command* command) noexcept nogil:
     _number(&b, SNAPSHOT_VERSION)
     _totals(core, &b)
     _refused(core, &b)
-    _numbers(&b, core.counters.sync_us, 32)
-    _number(&b, core.counters.sync_us_sum)
+    _numbers(&b, core.shared.sync_us, 32)
+    _number(&b, core.shared.sync_us_sum)
     _numbers(&b, core.counters.batch, 32)
     _number(&b, core.counters.batch_messages)
     _queues(core, &b)                   # two places: how many there are, and those that are told

@@ -35,6 +35,7 @@ cdef extern from "unistd.h" nogil:
     ssize_t pwrite(int fd, const void* buffer, size_t count, int64_t offset)
     int64_t lseek(int fd, int64_t offset, int whence)
     int fsync(int fd)
+    int access(const char* path, int mode)
 
 cdef enum:
     NAME_BYTES = 64
@@ -150,6 +151,20 @@ cdef int64_t _heal_current(const char* directory, const char* name) noexcept nog
     return length
 
 
+cdef int64_t _write_anew(const char* path, const uint8_t* copy, int64_t copy_bytes) noexcept nogil:
+    """The MANIFEST that CURRENT names is gone: all of it comes from the copy."""
+    cdef bint done
+    cdef int fd
+    if access(path, 0) == 0 or errno != ENOENT:
+        return 0                        # it is there and cannot be read just now
+    fd = c_open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
+    if fd < 0:
+        return 0
+    done = pwrite(fd, copy, copy_bytes, 0) == copy_bytes and fsync(fd) == 0
+    c_close(fd)
+    return copy_bytes if done else 0
+
+
 cdef int64_t _heal_manifest(
         const char* directory, const char* name, const uint8_t* copy, int64_t copy_bytes) noexcept nogil:
     cdef char path[PATH_BYTES]
@@ -162,7 +177,7 @@ cdef int64_t _heal_manifest(
     snprintf(path, sizeof(path), "%s/%s", directory, name)
     manifest = _read(path, &size)
     if manifest == NULL:
-        return 0
+        return _write_anew(path, copy, copy_bytes)
     size = min(size, copy_bytes)
     for i in range(size):
         healed += manifest[i] != copy[i]

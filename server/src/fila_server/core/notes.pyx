@@ -25,6 +25,17 @@ cdef Notes* notes_of(Core* core, uint64_t queue_number, uint64_t channel_number)
     return NULL
 
 
+cdef void note_offset(Core* core, uint64_t queue_number, uint64_t offset) noexcept nogil:
+    cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, queue_number)
+    if queue != NULL and offset >= queue.next_offset:
+        queue.next_offset = offset + 1
+
+
+cdef void _lease_ids_met(Core* core, uint64_t first, uint64_t count) noexcept nogil:
+    if first + count > core.next_lease_id:
+        core.next_lease_id = first + count
+
+
 cdef void note_settled(Core* core, const char* key, const char* value, size_t length) noexcept nogil:
     cdef Notes* notes = notes_of(core, read_u64be(key), read_u64be(key + 8))
     cdef Bits* bits
@@ -33,14 +44,13 @@ cdef void note_settled(Core* core, const char* key, const char* value, size_t le
     bits = <Bits*> must_malloc(sizeof(Bits) + length)
     bits.length = <uint32_t> (length - 1)
     memcpy(bits.bytes, value + 1, length - 1)
+    note_offset(core, read_u64be(key), read_u64be(key + 16))
     map64_put(&notes.settled, read_u64be(key + 16), bits)
 
 
 cdef void note_state(Core* core, const char* key, Cursor* c) noexcept nogil:
     cdef Notes* notes = notes_of(core, read_u64be(key), read_u64be(key + 8))
     cdef State* state
-    if notes == NULL:
-        return
     state = <State*> must_malloc(sizeof(State))
     take_u8(c)
     state.kind = take_u8(c)
@@ -48,9 +58,12 @@ cdef void note_state(Core* core, const char* key, Cursor* c) noexcept nogil:
     state.last_lease = take_varint(c)
     state.a = take_varint(c)
     state.b = take_varint(c)
-    if c.bad:
+    if not c.bad:
+        _lease_ids_met(core, state.last_lease, 1)
+        note_offset(core, read_u64be(key), read_u64be(key + 16))
+    if c.bad or notes == NULL:
+        core.counters.lost_ranges += c.bad
         free(state)
-        core.counters.lost_ranges += 1
         return
     map64_put(&notes.states, read_u64be(key + 16), state)
 
@@ -78,14 +91,23 @@ cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
     cdef int64_t expires_ms, leased_ms
     cdef uint64_t consumer = 0
     notes = notes_of(core, queue_number & ~MARKS_OF, read_u64be(key + 8))
-    if notes == NULL:
-        return
+    _lease_ids_met(core, first, 1)
     if queue_number & MARKS_OF == MARKS_OF:
-        _note_marks(core, notes, key, c)
+        if notes != NULL:
+            _note_marks(core, notes, key, c)
         return
     if take_u8(c) == VERSION_TRACKED:
         consumer = take_varint(c)
+        if not c.bad:
+            _lease_ids_met(core, consumer, 1)       # of the same series
     expires_ms = <int64_t> take_varint(c)
+    if notes == NULL:
+        if not extension:
+            take_varint(c)
+            count = take_varint(c)
+            if not c.bad:
+                _lease_ids_met(core, first, count)
+        return
     if extension:                       # they sort behind all frames, so the lease is known by now
         if notes.by_lease.count == 0:
             _sort_by_lease(notes)
@@ -108,6 +130,8 @@ cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
         if c.bad:
             core.counters.lost_ranges += 1
             break
+        _lease_ids_met(core, first + i, 1)
+        note_offset(core, queue_number, offset)
         held = <Held*> must_malloc(sizeof(Held))
         held.lease_id = first + i
         held.expires_ms = expires_ms

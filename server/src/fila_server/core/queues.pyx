@@ -20,7 +20,7 @@ from fila_server.core.maps cimport (
 from fila_server.core.failure cimport slot_expire, slot_outlived
 from fila_server.core.policy cimport policy_free
 from fila_server.core.records cimport (
-    channel_record_put, channel_records_delete, meta_record_put, queue_records_delete,
+    channel_record_put, channel_records_delete, reservation_record_put, queue_records_delete,
 )
 from fila_server.core.reveal cimport message_is_over
 from fila_server.core.ending cimport settled_flush, share_dirty, slot_done, slot_stop
@@ -41,7 +41,7 @@ cdef uint64_t number_next(Core* core) noexcept nogil:
     core.next_number += 1
     if core.next_number > core.number_reserved:
         core.number_reserved = core.next_number + NUMBERS_RESERVED
-        meta_record_put(core, b"numbers", core.number_reserved)
+        reservation_record_put(core, b"numbers", core.number_reserved)
         core.sync_wanted = True
     return core.next_number
 

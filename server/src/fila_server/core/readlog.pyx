@@ -20,16 +20,23 @@ from fila_server.core.buffer cimport (
 from fila_server.core.engine cimport CoreEngine
 from fila_server.core.records cimport VERSION, WITH_EXPLICIT, WITH_ONLY, WITH_TIMES
 from fila_server.core.rocksdb cimport rocksdb_iter_seek_for_prev, rocksdb_iterator_t, rocksdb_snapshot_t
+from fila_server.core.shared cimport shared_load
+from fila_server.core.state cimport Core
 from fila_server.core.store cimport (
     FRAMES, INDEX, QUEUES, STORE_OK, Store, StoreError, scan_free, scan_key, scan_next, scan_seek, scan_seek_first,
     scan_valid, scan_value, store_get_many, store_iterate, store_snapshot, store_snapshot_release,
 )
 from fila_server.core.wire cimport Fields, View, fields_parse, put_message, put_number_field, timestamp_ms
 
+cdef extern from "<unistd.h>" nogil:
+    int usleep(unsigned int)
+
 cdef enum:
     BATCH_DEFAULT = 100
     BATCH_MAX = 10000
     PIECE_BYTES_MAX = 2097152           # of messages; under 4 MiB with the largest frame's rest
+    DURABLE_LOOK_US = 500
+    DURABLE_WAIT_US_MAX = 5000000       # a sync takes milliseconds; longer is trouble, and told so
     FRAMES_PER_PIECE_MAX = 4096         # a filter that matches little answers empty pieces now and then
 
 cdef struct Routing:
@@ -205,6 +212,18 @@ cdef bint _piece(Store* store, Range* range_, Buffer* out, Buffer* tail) noexcep
     return more
 
 
+cdef bint _await_durable(Core* core) noexcept nogil:
+    """Wait until all that a snapshot of a moment ago may hold is synced: what a power cut can take back is shown to nobody."""
+    cdef uint64_t coming = shared_load(&core.shared.coming)
+    cdef uint32_t waited_us = 0
+    while shared_load(&core.shared.durable) < coming and shared_load(&core.shared.coming) >= coming:
+        if waited_us >= DURABLE_WAIT_US_MAX:
+            return False
+        usleep(DURABLE_LOOK_US)
+        waited_us += DURABLE_LOOK_US
+    return True
+
+
 cdef class LogReader:
     """One ReadLog call: `read()` gives ReadLogResponse after ReadLogResponse, then None."""
 
@@ -214,9 +233,9 @@ cdef class LogReader:
     cdef bint ended
 
     def __init__(self, CoreEngine engine, bytes request):
-        """Find the queue and fix the end of the range.
+        """Take the request apart; nothing is read from the disk yet.
 
-        Raises errors.QueueNotFound, errors.Invalid for a time that is none.
+        Raises errors.Invalid for a time that is none.
         """
         cdef Fields fields
         cdef bint bad = False
@@ -236,9 +255,6 @@ cdef class LogReader:
         r.batch = min(fields.number[7], <uint64_t> BATCH_MAX) if fields.number[7] else BATCH_DEFAULT
         if not engine.is_open:
             raise errors.Unavailable("the broker is shutting down; connect again")
-        self._find()
-        if r.queue_number == 0:
-            raise errors.QueueNotFound(r.queue.at[:r.queue.length].decode("utf-8", "replace"))
 
     cdef void _find(self) noexcept nogil:
         """The queue's number, and the head as of now."""
@@ -287,10 +303,16 @@ cdef class LogReader:
         return head
 
     def read(self):
-        """The next response's bytes, or None at the end. Reads the disk: not for the I/O loop's thread."""
+        """The next response's bytes, or None at the end. Reads the disk: not for the I/O loop's thread.
+
+        The first call finds the queue and fixes the end of the range. Raises errors.QueueNotFound, and errors.Unavailable
+        where what was read does not become durable, as on a full disk.
+        """
         cdef Buffer out
         cdef Buffer tail
-        cdef bint more
+        cdef bint more = False
+        cdef bint durable = False
+        cdef Range* r = &self.range
         cdef bytes payload
         if self.ended or not self.engine.is_open:
             return None
@@ -298,11 +320,22 @@ cdef class LogReader:
         buffer_init(&tail)
         self.engine.readers += 1            # under the GIL, as is closing's look at it
         with nogil:
-            more = _piece(&self.engine.core.store, &self.range, &out, &tail)
+            if r.queue_number == 0:
+                self._find()
+            if r.queue_number:
+                more = _piece(&self.engine.core.store, r, &out, &tail)
+                durable = _await_durable(self.engine.core)
         with self.engine.readers_changed:
             self.engine.readers -= 1
             self.engine.readers_changed.notify_all()
         self.ended = not more
+        if not durable:
+            self.ended = True
+            buffer_free(&out)
+            buffer_free(&tail)
+            if r.queue_number == 0:
+                raise errors.QueueNotFound(r.queue.at[:r.queue.length].decode("utf-8", "replace"))
+            raise errors.Unavailable("what was read is not on the disk yet; make room there, or try again shortly")
         if out.length == 0 and self.ended:
             buffer_free(&out)
             buffer_free(&tail)

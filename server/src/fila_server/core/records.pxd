@@ -5,6 +5,7 @@
     INDEX    queue | first offset                    count, ids, times, its one channel, routings, then per message: place, routing, times
     SETTLED  queue | channel | first offset          bitmap, one bit a message: done in this channel
              queue, and queue | channel              what QUEUES says of them, once more (see below)
+             "leases", "numbers", "id"               what META says, once more
     LEASES   queue | channel | first lease id        the consumer that tracks them (version 2), expiry, then the offsets
                                                      of one frame sent, ids running on
              queue + 2^63 | channel | lease id       the expiry of a lease that was extended
@@ -15,13 +16,15 @@
     KEYS     queue | fairness key                    weights, pause, cap
     CONFIG   key                                     value
     BUCKETS  throttle key                            level, wall clock
-    DEDUP    queue | dedup key                       id, offset, expiry
+    DEDUP    queue | dedup key                       id, offset, when its window ends and began
     META     "leases", "numbers", "id"               reserved lease ids, reserved numbers, newest id's time
 
 `queue` and `channel` are their numbers (u64), never used twice, so a deleted queue's records
 can't be taken for those of a new one of the same name. A queue's and a channel's own records
 are kept twice, in two files: without them all their messages would be lost with one damaged
-block, or a whole table. Recovery takes whichever it can read, and writes both anew. Numbers are big-endian: RocksDB's byte
+block, or a whole table. Recovery takes whichever it can read, and writes both anew. While they are in the log only,
+both copies lie side by side, so they are written once more a block behind (Core.apart), as reservations are.
+Numbers are big-endian: RocksDB's byte
 order is our order, and a scan of INDEX yields a queue first in, first out. To change a record
 give it a new version byte, keep reading the old one, and add a database of the old kind to
 tests/store/formats.
@@ -40,6 +43,8 @@ cdef enum:
     WITH_EXPLICIT = 1
     WITH_TIMES = 2
     WITH_ONLY = 4
+    DEDUP_BYTES = 41
+    DEDUP_BYTES_OF_BEFORE = 33      # version 1: without the window's beginning
 
 # What the keys of extensions and marks add to the queue's number: they sort behind all frames.
 cdef extern from *:
@@ -80,3 +85,5 @@ cdef void bucket_record_put(Core* core, ThrottleKey* bucket) noexcept nogil
 cdef void dedup_record_put(Core* core, rocksdb_writebatch_t* batch, Queue* queue, Dedup* row) noexcept nogil
 cdef void dedup_record_delete(Core* core, Queue* queue, Dedup* row) noexcept nogil
 cdef void meta_record_put(Core* core, const char* name, uint64_t value) noexcept nogil
+# The same for what is written seldom and must outlive a damaged block of the log.
+cdef void reservation_record_put(Core* core, const char* name, uint64_t value) noexcept nogil

@@ -13,6 +13,7 @@ from fila_server.core.store cimport (
 
 cdef enum:
     ROUTINGS_REMEMBERED = 64
+    DEDUP_VERSION = 2
 
 
 cdef inline void _key16(char* key, uint64_t a, uint64_t b) noexcept nogil:
@@ -238,9 +239,13 @@ cdef void state_record_delete(Core* core, Slot* slot) noexcept nogil:
 # --- queues, channels, keys ------------------------------------------------------------------
 
 cdef void _put_twice(Core* core, const char* key, size_t key_bytes, Buffer* b) noexcept nogil:
-    """Families are different files. SETTLED because whatever deletes a queue or channel deletes its range there."""
+    """Families are different files. SETTLED because whatever deletes a queue or channel deletes its range there.
+
+    Both copies would lie in one block of the log, so they are written apart once more."""
     batch_put(&core.store, core.settles, QUEUES, key, key_bytes, b.data, b.length)
     batch_put(&core.store, core.settles, SETTLED, key, key_bytes, b.data, b.length)
+    batch_put(&core.store, core.apart, QUEUES, key, key_bytes, b.data, b.length)
+    batch_put(&core.store, core.apart, SETTLED, key, key_bytes, b.data, b.length)
 
 
 cdef void queue_record_put(Core* core, Queue* queue) noexcept nogil:
@@ -277,6 +282,11 @@ cdef void channel_record_put(Core* core, Channel* channel) noexcept nogil:
 
 
 cdef void _delete_prefix(Core* core, int family, const char* prefix, size_t length) noexcept nogil:
+    _delete_prefix_in(core, core.settles, family, prefix, length)
+
+
+cdef void _delete_prefix_in(
+        Core* core, rocksdb_writebatch_t* batch, int family, const char* prefix, size_t length) noexcept nogil:
     """Everything whose key starts with these big-endian numbers: up to the number after."""
     cdef char end[16]
     cdef size_t i = length
@@ -286,7 +296,7 @@ cdef void _delete_prefix(Core* core, int family, const char* prefix, size_t leng
         end[i] = <char> (<uint8_t> end[i] + 1)
         if end[i] != 0:
             break
-    batch_delete_range(&core.store, core.settles, family, prefix, length, end, length)
+    batch_delete_range(&core.store, batch, family, prefix, length, end, length)
 
 
 cdef void channel_records_delete(Core* core, Channel* channel) noexcept nogil:
@@ -296,6 +306,8 @@ cdef void channel_records_delete(Core* core, Channel* channel) noexcept nogil:
     _delete_prefix(core, SETTLED, key, 16)
     _delete_prefix(core, LEASES, key, 16)
     _delete_prefix(core, STATES, key, 16)
+    batch_delete(&core.store, core.apart, QUEUES, key, 16)      # what was written apart in this pass must not bring it back
+    batch_delete(&core.store, core.apart, SETTLED, key, 16)
     _key16(key, channel.queue.number | EXTENSION_OF, channel.number)
     _delete_prefix(core, LEASES, key, 16)
     _key16(key, channel.queue.number | MARKS_OF, channel.number)
@@ -313,6 +325,8 @@ cdef void queue_records_delete(Core* core, Queue* queue) noexcept nogil:
     _delete_prefix(core, STATES, key, 8)
     _delete_prefix(core, KEYS, key, 8)
     _delete_prefix(core, DEDUP, key, 8)
+    _delete_prefix_in(core, core.apart, QUEUES, key, 8)
+    _delete_prefix_in(core, core.apart, SETTLED, key, 8)
     write_u64be(key, queue.number | EXTENSION_OF)
     _delete_prefix(core, LEASES, key, 8)
     write_u64be(key, queue.number | MARKS_OF)
@@ -356,14 +370,15 @@ cdef void bucket_record_put(Core* core, ThrottleKey* bucket) noexcept nogil:
 
 
 cdef void dedup_record_put(Core* core, rocksdb_writebatch_t* batch, Queue* queue, Dedup* row) noexcept nogil:
-    cdef char value[33]
-    value[0] = VERSION
+    cdef char value[DEDUP_BYTES]
+    value[0] = DEDUP_VERSION
     memcpy(value + 1, &row.id_high, 8)
     memcpy(value + 9, &row.id_low, 8)
     memcpy(value + 17, &row.offset, 8)
     memcpy(value + 25, &row.expires_ms, 8)
+    memcpy(value + 33, &row.began_ms, 8)
     _text_key(&core.tail, queue.number, row.text.bytes, row.text.length)
-    batch_put(&core.store, batch, DEDUP, core.tail.data, core.tail.length, value, 33)
+    batch_put(&core.store, batch, DEDUP, core.tail.data, core.tail.length, value, DEDUP_BYTES)
 
 
 cdef void dedup_record_delete(Core* core, Queue* queue, Dedup* row) noexcept nogil:
@@ -372,7 +387,18 @@ cdef void dedup_record_delete(Core* core, Queue* queue, Dedup* row) noexcept nog
 
 
 cdef void meta_record_put(Core* core, const char* name, uint64_t value) noexcept nogil:
+    """Twice, in two files; its name is shorter than any key of SETTLED, and no queue's number begins like it."""
     cdef char bytes[9]
     bytes[0] = VERSION
     write_u64be(bytes + 1, value)
     batch_put(&core.store, core.settles, META, name, strlen(name), bytes, 9)
+    batch_put(&core.store, core.settles, SETTLED, name, strlen(name), bytes, 9)
+
+
+cdef void reservation_record_put(Core* core, const char* name, uint64_t value) noexcept nogil:
+    cdef char bytes[9]
+    meta_record_put(core, name, value)
+    bytes[0] = VERSION
+    write_u64be(bytes + 1, value)
+    batch_put(&core.store, core.apart, META, name, strlen(name), bytes, 9)
+    batch_put(&core.store, core.apart, SETTLED, name, strlen(name), bytes, 9)

@@ -38,7 +38,8 @@ from fila_server.core.notes cimport (
 )
 from fila_server.core.policy cimport queue_configure
 from fila_server.core.queues cimport channel_find, channel_new, queue_new
-from fila_server.core.records cimport Times, channel_record_put, queue_record_put
+from fila_server.core.reservations cimport damage_stops, number_met, numbers_met, reservations_read
+from fila_server.core.records cimport DEDUP_BYTES, DEDUP_BYTES_OF_BEFORE, Times, channel_record_put, queue_record_put
 from fila_server.core.reveal cimport extra_add, slot_delay
 from fila_server.core.slots cimport slot_count, slot_ready
 from fila_server.core.state cimport (
@@ -47,24 +48,12 @@ from fila_server.core.state cimport (
 )
 from fila_server.core.waiting cimport LeaseGroup
 from fila_server.core.store cimport (
-    BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES, STORE_DAMAGED,
-    STORE_OK, batch_delete, scan_key, scan_value, store_get,
+    BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, QUEUES, SETTLED, STATES, STORE_OK, batch_delete, scan_key,
+    scan_value,
 )
-from fila_server.core.storestatus cimport store_failed
 from fila_server.core.timers cimport timer_set
 
 # --- small families --------------------------------------------------------------------------
-
-cdef uint64_t _meta(Core* core, const char* name, size_t length) noexcept nogil:
-    cdef char* value = NULL
-    cdef size_t size = 0
-    cdef uint64_t number = 0
-    if store_get(&core.store, META, name, length, &value, &size, &core.error) == STORE_OK:
-        if size == 9:
-            number = read_u64be(value + 1)
-        free(value)
-    return number
-
 
 cdef void _queue_read(Core* core, uint64_t number, Cursor* c, Map64* dlq_of) noexcept nogil:
     cdef Slice name
@@ -150,6 +139,7 @@ cdef void _one(Core* core, int family, const char* key, size_t key_length, const
     cdef Slice name
     cdef Slice text
     c.at, c.end, c.bad = value, value + length, False
+    numbers_met(core, family, key, key_length)
     name.at, name.length = key, <uint32_t> key_length
     text.at, text.length = value, <uint32_t> length
     if family == QUEUES and key_length == 8:
@@ -162,8 +152,8 @@ cdef void _one(Core* core, int family, const char* key, size_t key_length, const
         _bucket_read(core, name, value)
     elif family == KEYS and key_length > 8 and length == 10:
         _key_read(core, key, key_length, value)
-    elif family == DEDUP and key_length > 8 and length == 33:
-        dedup_read(core, key, key_length, value)
+    elif family == DEDUP and key_length > 8 and (length == DEDUP_BYTES or length == DEDUP_BYTES_OF_BEFORE):
+        dedup_read(core, key, key_length, value, length)
     elif family == SETTLED and (key_length == 8 or key_length == 16):
         _copy_read(core, key, key_length, &c, dlq_of)
     elif family == SETTLED and key_length == 24:
@@ -299,7 +289,9 @@ cdef void _frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noex
         for i in range(frame.count):
             if times[i].expires_ms:
                 frame.has_extras = True
-                extra_add(core, queue, frame_offset(frame, i), times[i].expires_ms)
+                extra_add(
+                    core, queue, frame_offset(frame, i), times[i].expires_ms,
+                    times[i].expires_ms - frame_enqueued_ms(frame, i))
     while channel != NULL:
         if frame.only and frame.only != channel.birth:
             channel = channel.next
@@ -369,10 +361,7 @@ cdef int _gaps(Core* core, DamageScan* scan) noexcept nogil:
     core.counters.damaged_blocks += <uint64_t> scan.gaps
     damage_scan_end(scan)
     if scan.gaps > 0 and core.stop_on_damage:
-        return store_failed(
-            &core.error, STORE_DAMAGED,
-            "the data directory is damaged; restore it from a copy, or start with storage.on_damage = \"start\" to go on with what can be read (%s)",
-            "a table of records fails its checksum")
+        return damage_stops(core)
     return STORE_OK
 
 
@@ -406,6 +395,7 @@ cdef int _scan_index(Core* core) noexcept nogil:
         if key_length == 16:
             if queue == NULL or queue.number != read_u64be(key):
                 queue = <Queue*> map64_get(&core.queues_by_number, read_u64be(key))
+                number_met(core, read_u64be(key))
             if queue == NULL and orphan != read_u64be(key):
                 orphan = read_u64be(key)    # the record that names this queue is lost, and so are its messages
                 core.counters.lost_ranges += 1
@@ -469,14 +459,10 @@ cdef int recover(Core* core) noexcept nogil:
     families[2], families[3], families[4], families[5] = CONFIG, BUCKETS, KEYS, DEDUP
     families[6], families[7] = STATES, LEASES
     map64_init(&dlq_of)
-    core.next_lease_id = _meta(core, b"leases", 6) + 1
-    core.next_number = core.number_reserved = _meta(core, b"numbers", 7)
-    core.id_ms = _meta(core, b"id", 2)
-    core.id_sequence = 4095
+    status = reservations_read(core)
     for i in range(8):
-        status = _scan(core, families[i], &dlq_of)
-        if status != STORE_OK:
-            break
+        if status == STORE_OK:
+            status = _scan(core, families[i], &dlq_of)
     if status == STORE_OK:
         status = _scan_index(core)
     if status == STORE_OK:
@@ -485,5 +471,6 @@ cdef int recover(Core* core) noexcept nogil:
             if queue == NULL:
                 break
             _settle_queue(core, queue, &dlq_of)
+    core.number_reserved = core.next_number
     map64_free(&dlq_of)
     return status

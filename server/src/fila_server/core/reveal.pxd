@@ -10,6 +10,6 @@ cdef int64_t timer_step_ns(int64_t wait_ms, bint* far) noexcept nogil
 
 cdef void frame_reveal(Core* core, Frame* frame) noexcept nogil
 cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t longest_ms) noexcept nogil
-cdef void extra_add(Core* core, Queue* queue, uint64_t offset, int64_t expires_ms) noexcept nogil
+cdef void extra_add(Core* core, Queue* queue, uint64_t offset, int64_t expires_ms, int64_t longest_ms) noexcept nogil
 cdef bint message_is_over(Core* core, Slot* slot) noexcept nogil          # its time to live has passed
 cdef void extra_drop(Core* core, Queue* queue, uint64_t offset) noexcept nogil

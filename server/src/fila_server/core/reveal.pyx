@@ -6,7 +6,7 @@ from libc.string cimport memset
 from fila_server.core.buffer cimport must_malloc
 from fila_server.core.flows cimport flow_of
 from fila_server.core.frames cimport (
-    frame_finish, frame_offset, frame_recount, frame_retained, share_new, share_of,
+    frame_enqueued_ms, frame_finish, frame_offset, frame_recount, frame_retained, share_new, share_of,
 )
 from fila_server.core.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.records cimport Times
@@ -18,6 +18,7 @@ from fila_server.core.waits cimport flow_fills
 
 
 cdef int64_t TIMER_REACH_MS = <int64_t> 30 * 86400000
+cdef int64_t LEFT_MS_MAX = <int64_t> 100 * 365 * 86400000       # in nanoseconds it fits 63 bits
 
 
 cdef int64_t timer_step_ns(int64_t wait_ms, bint* far) noexcept nogil:
@@ -44,15 +45,22 @@ cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t longest_ms)
     timer_set(&core.timers, &delay.timer, core.mono_ns + timer_step_ns(min(due_ms - core.wall_ms, longest_ms), &delay.far))
 
 
-cdef void extra_add(Core* core, Queue* queue, uint64_t offset, int64_t expires_ms) noexcept nogil:
+cdef void extra_add(Core* core, Queue* queue, uint64_t offset, int64_t expires_ms, int64_t longest_ms) noexcept nogil:
+    """A time to live until `expires_ms` on the wall clock, or for `longest_ms` from now, whichever is sooner: it runs on
+    the monotonic clock, and a wall clock that was set back while the broker was down does not make it longer."""
     cdef Extra* extra = <Extra*> must_malloc(sizeof(Extra))
+    cdef int64_t left_ms = expires_ms - core.wall_ms
+    if longest_ms > 0:                  # not where the clock was far off when the message came: its time is not known
+        left_ms = min(left_ms, longest_ms)
+    left_ms = max(<int64_t> 0, min(left_ms, LEFT_MS_MAX))
     memset(extra, 0, sizeof(Extra))
     extra.timer.kind = TIMER_EXPIRY
     extra.queue_number = queue.number
     extra.offset = offset
     extra.expires_ms = expires_ms
     map64_put(&queue.extras, offset, extra)
-    timer_set(&core.timers, &extra.timer, core.mono_ns + timer_step_ns(expires_ms - core.wall_ms, &extra.far))
+    extra.due_ns = core.mono_ns + left_ms * 1000000
+    timer_set(&core.timers, &extra.timer, core.mono_ns + timer_step_ns(left_ms, &extra.far))
 
 
 cdef bint message_is_over(Core* core, Slot* slot) noexcept nogil:
@@ -61,7 +69,7 @@ cdef bint message_is_over(Core* core, Slot* slot) noexcept nogil:
     if not frame.has_extras:
         return False
     extra = <Extra*> map64_get(&frame.queue.extras, frame_offset(frame, slot.index))
-    return extra != NULL and (extra.timer.at == 0 or extra.expires_ms <= core.wall_ms)
+    return extra != NULL and (extra.timer.at == 0 or extra.due_ns <= core.mono_ns)
 
 
 cdef void extra_drop(Core* core, Queue* queue, uint64_t offset) noexcept nogil:
@@ -103,7 +111,9 @@ cdef void frame_reveal(Core* core, Frame* frame) noexcept nogil:
         for i in range(frame.count):
             if times[i].expires_ms:
                 frame.has_extras = True
-                extra_add(core, queue, frame_offset(frame, i), times[i].expires_ms)
+                extra_add(
+                    core, queue, frame_offset(frame, i), times[i].expires_ms,
+                    times[i].expires_ms - frame_enqueued_ms(frame, i))
     while channel != NULL:
         # A channel made meanwhile starts behind this frame; one that was told to start at or before it while
         # it was on its way takes it in with its rebuild.

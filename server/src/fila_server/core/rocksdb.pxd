@@ -76,6 +76,7 @@ cdef extern from "rocksdb/c.h" nogil:
     void rocksdb_writebatch_clear(rocksdb_writebatch_t* batch)
     int rocksdb_writebatch_count(rocksdb_writebatch_t* batch)
     const char* rocksdb_writebatch_data(rocksdb_writebatch_t* batch, size_t* size)
+    void rocksdb_writebatch_put_log_data(rocksdb_writebatch_t* batch, const char* blob, size_t len)
     void rocksdb_writebatch_put_cf(
         rocksdb_writebatch_t* batch, rocksdb_column_family_handle_t* column_family,
         const char* key, size_t klen, const char* value, size_t vlen)

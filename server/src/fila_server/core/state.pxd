@@ -11,7 +11,7 @@
 
 An Entry is what all channels share of a message (where its bytes are, how it is routed); a
 Slot is one channel's view of it (state, position, attempts). A Frame is what arrived together
-and is one record on disk. Nothing here is reachable from another thread.
+and is one record on disk. Nothing here is reachable from another thread, except Core.shared.
 
 Sizes (64 bit): Entry 32, Slot 40, so a pending message costs 72 bytes and its part of a
 frame's overhead; a further channel 40. An active fairness key costs a Key and a Flow.
@@ -22,7 +22,6 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from fila_server.core.bucket cimport Bucket
 from fila_server.core.buffer cimport Buffer, Slice
 from fila_server.core.counters cimport CoreCounters, Hour, QueueCounters
-from fila_server.core.disk cimport Disk
 from fila_server.core.drr cimport Ring, Turn
 from fila_server.core.heap cimport HeapNode
 from fila_server.core.kinds cimport *
@@ -31,10 +30,10 @@ from fila_server.core.maps cimport Map64, Text, TextMap
 from fila_server.core.mailbox cimport Command, Mailbox, Outbox
 from fila_server.core.rocksdb cimport rocksdb_writebatch_t
 from fila_server.core.settings cimport Policy
+from fila_server.core.shared cimport Shared
 from fila_server.core.store cimport Store
 from fila_server.core.storestatus cimport StoreError
 from fila_server.core.timers cimport Timer, Timers
-from fila_server.core.upkeep cimport Upkeep
 from fila_server.core.refusals cimport Limits
 from fila_server.core.waiting cimport ConfigRow, Decision, Dedup, Explicit, Extra, LeaseGroup, Owed, Page
 
@@ -401,7 +400,8 @@ cdef struct Waiting:                # an answer, a stream's frame, or a stored f
 
 cdef struct Core:
     Store    store
-    StoreError error
+    StoreError error                # the scheduler thread's own
+    Shared   shared
     Limits   limits
     Mailbox* mailbox
     Outbox*  outbox
@@ -410,9 +410,6 @@ cdef struct Core:
     int64_t  quantum
     bint     durable_default
     uint64_t hot_bytes_max
-    Disk     disk
-    Upkeep   upkeep
-    int      disk_level
     uint64_t dedup_rows_max
     bint     stop_on_damage
     # --- clocks of this pass
@@ -449,6 +446,7 @@ cdef struct Core:
     # --- this pass
     rocksdb_writebatch_t* settles   # everything but new messages
     rocksdb_writebatch_t* enqueues  # refused as a whole when the disk will not take it
+    rocksdb_writebatch_t* apart     # what must outlive a damaged block of the log: once more, a block behind `settles`
     Share*   dirty_shares
     ThrottleKey* dirty_keys
     Builder* builders
@@ -469,14 +467,9 @@ cdef struct Core:
     Command* enqueued               # enqueue commands of this pass, answered once it is written
     Command* enqueued_last
     bint     sync_wanted
-    bint     held                   # the pass could not be written yet; nothing else runs until it is
     int64_t  held_since_ns
     # --- epochs
     uint64_t epoch                  # being built
-    uint64_t written                # shared with the commit thread
-    uint64_t wanted                 # shared: sync up to here
-    uint64_t durable                # shared: written by the commit thread
-    bint     sync_failed            # the store takes no more writes or syncs; whoever owns the threads stops the server
     Waiting* waiting                # for `durable`
     Waiting* waiting_last
     # --- bytes in memory
@@ -484,9 +477,8 @@ cdef struct Core:
     Body*    newest
     Body*    oldest
     uint32_t rebuilding             # channels that take in retained frames after a seek
+    int      disk_level             # as of this pass
     bint     disk_low
-    bint     stopping
-    bint     recovered
     Timer    housekeeping
     int64_t  index_bytes            # frames, shares, keys, flows
     uint64_t keys_count

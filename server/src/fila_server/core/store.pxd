@@ -21,6 +21,7 @@ from fila_server.core.storestatus cimport (
     STORE_ERROR_BYTES,
     STORE_FAILED,
     STORE_FULL,
+    STORE_GONE,
     STORE_IN_USE,
     STORE_NOT_FOUND,
     STORE_OK,
@@ -28,15 +29,18 @@ from fila_server.core.storestatus cimport (
     STORE_TOO_NEW,
     STORE_UNWRITABLE,
     StoreError,
+    StoreFailure,
     StoreStatus,
+    failure_is_told,
+    failure_tell,
 )
 
 
 cdef enum:                  # families: the numbers index Store.family; on disk the names count
-    META = 0                # one record each: format, reservations, epoch
+    META = 0                # one record each: format, reservations; the reservations once more in SETTLED
     FRAMES = 1              # queue | first offset             payload bytes of one frame
     INDEX = 2               # queue | first offset             per message: routing, size, times
-    SETTLED = 3             # queue | channel | first offset   what the channel is done with; QUEUES once more
+    SETTLED = 3             # queue | channel | first offset   what the channel is done with; QUEUES and META once more
     LEASES = 4              # queue | channel | frame sent     offset, lease id, expiry
     STATES = 5              # queue | channel | ...            attempts, delays, positions
     QUEUES = 6              # queue                            its configuration
@@ -68,6 +72,8 @@ cdef struct WalReport:              # what opening found in the WAL; all zero af
     int64_t records_lost            # puts and deletes in those batches
     int64_t tail_bytes_dropped      # unfinished ends of files: normal after a power cut
     int64_t records_unsynced        # missing between two files without damage: normal after a power cut
+    int64_t first_sequence          # of the oldest batch, 0 when there is none
+    int64_t logs_missing            # files that were deleted although something of them was in no table
     int64_t first_lost_sequence     # of RocksDB's sequence numbers, 0 when nothing was lost
     char first_damaged_file[64]
 
@@ -98,6 +104,12 @@ cdef struct Store:
     int64_t healed_bytes                        # of RocksDB's table of contents, from its mirror; nothing is lost by it
     SalvageReport salvage                       # of this open; all zero unless the store had to be copied
     bint rebuilt                                # the table of contents was lost; payloads in blob files are, too
+    bint format_rewritten                       # the format file could not be read; the record in META could
+    uint64_t synced                             # RocksDB's number of a record that is on the disk for certain
+    uint64_t promised                           # the same, as the last note of the run before says
+    int64_t noted_log                           # the oldest log at the last note, see lognote.pxd
+    int64_t noted_manifest_bytes                # and the MANIFEST's size
+    rocksdb_writebatch_t* parting               # see store_part_log
     bint stopped                                # the last write failed, other than by a stall
     WalReport wal                               # of this open
     StoreCounters counters
@@ -154,6 +166,9 @@ cdef inline void batch_delete_range(
 
 # The batch may be cleared and used again whatever the answer.
 cdef int store_write(Store* store, rocksdb_writebatch_t* batch, StoreError* error) noexcept nogil
+# Fills a block of the WAL with nothing: one damaged block then can't take both what was written before and what is
+# written after. Costs 32 KiB of WAL; for the few records whose two copies must not be lost together.
+cdef int store_part_log(Store* store, StoreError* error) noexcept nogil
 
 # --- sync (commit thread) --------------------------------------------------------------
 cdef int store_sync(Store* store, StoreError* error) noexcept nogil

@@ -11,7 +11,7 @@ META family, in case the file was lost). Each step that fails releases the earli
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdio cimport snprintf
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset, strcmp, strlen, strstr
 
 from fila_server.core.database cimport (
@@ -25,12 +25,15 @@ from fila_server.core.disk cimport (
     directory_bytes,
     directory_lock,
     directory_unlock,
+    FORMAT_MISSING,
+    FORMAT_UNREADABLE,
     disk_check_start,
     format_read,
     format_write,
     salvage_ask,
     salvage_is_asked,
 )
+from fila_server.core.lognote cimport lognote_check_end, lognote_check_files, lognote_write
 from fila_server.core.mirror cimport mirror_heal, mirror_update
 from fila_server.core.rocksdb cimport *
 from fila_server.core.salvage cimport (
@@ -40,12 +43,13 @@ from fila_server.core.salvage cimport (
     salvage_records,
     salvage_replace_table,
 )
-from fila_server.core.storestatus cimport store_classify, store_failed
+from fila_server.core.storestatus cimport store_classify, store_classify_read, store_failed
 from fila_server.core.tuning cimport default_store_options
 from fila_server.core.walscan cimport scan_wal
 
 cdef enum:
     TABLES_LOST_MAX = 1000      # of one salvage; more is not damage but another disk
+    LOG_BLOCK_BYTES = 32768
 
 cdef const char* FORMAT_KEY = "format"
 
@@ -67,7 +71,7 @@ cdef int store_open(Store* store, const char* directory, const StoreOptions* opt
     store.lock_fd = directory_lock(directory, error)
     if store.lock_fd < 0:
         return error.status
-    status = _check_format_file(store, directory, error)
+    status = _check_format_file(store, directory, options, error)
     if status == STORE_OK:
         status = salvage_finish(directory, error)
     if status == STORE_OK:
@@ -79,6 +83,12 @@ cdef int store_open(Store* store, const char* directory, const StoreOptions* opt
         status = database_check_families(store.directory, error)
     if status == STORE_OK:
         status = _open_database(store, directory, options, error)
+    if status == STORE_OK:
+        lognote_check_end(store)
+        if options.stop_on_damage and store.wal.records_lost:
+            status = store_failed(
+                error, STORE_DAMAGED, "the end of the write-ahead log is missing or damaged in the data directory %.200s; restore it "
+                "from a copy, or start with storage.on_damage = \"start\" to go on without it", directory)
     if status == STORE_OK:
         status = _check_format_record(store, directory, error)
     if status != STORE_OK:
@@ -98,22 +108,29 @@ cdef int _too_new(StoreError* error, int64_t format) noexcept nogil:
     return STORE_TOO_NEW
 
 
-cdef int _check_format_file(Store* store, const char* directory, StoreError* error) noexcept nogil:
+cdef int _check_format_file(
+        Store* store, const char* directory, const StoreOptions* options, StoreError* error) noexcept nogil:
     cdef int64_t format = format_read(directory)
     if format > STORE_FORMAT:
         return _too_new(error, format)
+    if format == FORMAT_UNREADABLE and options.stop_on_damage:
+        return store_failed(
+            error, STORE_DAMAGED, "the file \"format\" in the data directory %.200s cannot be read; restore it from a copy, "
+            "or start with storage.on_damage = \"start\" to go by the record in the store", directory)
     return STORE_OK         # a missing or unreadable file is judged by the META record
 
 
 cdef int _check_wal(Store* store, const StoreOptions* options, StoreError* error) noexcept nogil:
     scan_wal(store.directory, &store.wal)
-    if options.stop_on_damage and (store.wal.damaged_regions or store.wal.batches_lost):
+    lognote_check_files(store)
+    if options.stop_on_damage and (store.wal.damaged_regions or store.wal.batches_lost or store.wal.logs_missing):
         if error != NULL:
             error.status = STORE_DAMAGED
             snprintf(error.text, STORE_ERROR_BYTES,
-                     "the write-ahead log %s is damaged: %lld records cannot be read; restore the data directory "
+                     "the write-ahead log %s is %s: %lld records cannot be read; restore the data directory "
                      "from a copy, or start with storage.on_damage = \"start\" to go on without them",
-                     store.wal.first_damaged_file, <long long>store.wal.records_lost)
+                     store.wal.first_damaged_file, <const char*> ("missing" if store.wal.logs_missing else "damaged"),
+                     <long long>store.wal.records_lost)
         return STORE_DAMAGED
     return STORE_OK
 
@@ -184,6 +201,11 @@ cdef int _check_format_record(Store* store, const char* directory, StoreError* e
             return _too_new(error, format)
     elif status == STORE_NOT_FOUND:
         store.created = rocksdb_get_latest_sequence_number(store.db) == 0
+        if not store.created and format_read(directory) == FORMAT_UNREADABLE:
+            return store_failed(
+                error, STORE_DAMAGED, "neither the file \"format\" in the data directory %.200s nor the record of it in the "
+                "store can be read, so this server cannot know whether it may write there; if no newer server has used "
+                "the directory, write the line \"fila 1\" into that file and start again", directory)
         number[0] = <char>STORE_FORMAT
         batch = batch_new()
         batch_put(store, batch, META, FORMAT_KEY, strlen(FORMAT_KEY), number, 1)
@@ -196,6 +218,7 @@ cdef int _check_format_record(Store* store, const char* directory, StoreError* e
     elif status != STORE_DAMAGED:       # a damaged record leaves the file to judge by
         return status
     if format_read(directory) != STORE_FORMAT:
+        store.format_rewritten = format_read(directory) == FORMAT_UNREADABLE
         return format_write(directory, STORE_FORMAT, error)
     return STORE_OK
 
@@ -203,7 +226,11 @@ cdef int _check_format_record(Store* store, const char* directory, StoreError* e
 cdef void store_close(Store* store) noexcept nogil:
     if store.db != NULL:
         mirror_update(store.directory)
+        lognote_write(store)
     database_close(store)
+    if store.parting != NULL:
+        batch_free(store.parting)
+        store.parting = NULL
     if store.lock_fd >= 0:
         directory_unlock(store.lock_fd)
         store.lock_fd = -1
@@ -237,6 +264,18 @@ cdef int store_write(Store* store, rocksdb_writebatch_t* batch, StoreError* erro
     return status
 
 
+cdef int store_part_log(Store* store, StoreError* error) noexcept nogil:
+    cdef char* nothing
+    if store.parting == NULL:
+        store.parting = batch_new()
+        nothing = <char*>calloc(1, LOG_BLOCK_BYTES)
+        if nothing == NULL:
+            return store_failed(error, STORE_FAILED, "out of memory writing the log%s", "")
+        rocksdb_writebatch_put_log_data(store.parting, nothing, LOG_BLOCK_BYTES)     # in the log only, in no table
+        free(nothing)
+    return store_write(store, store.parting, error)
+
+
 cdef void _met_damage(Store* store) noexcept nogil:
     """Count it, and see that the next start copies the store without the damaged block."""
     store.counters.damaged_reads += 1
@@ -245,6 +284,7 @@ cdef void _met_damage(Store* store) noexcept nogil:
 
 cdef int store_sync(Store* store, StoreError* error) noexcept nogil:
     cdef char* message = NULL
+    cdef uint64_t written = rocksdb_get_latest_sequence_number(store.db)
     if store.stopped:
         # After a failed append RocksDB 7.8.3 may abort the process when asked to sync that log. When there is
         # room again it flushes all memory to tables; the next write that succeeds starts a new log.
@@ -252,6 +292,7 @@ cdef int store_sync(Store* store, StoreError* error) noexcept nogil:
     rocksdb_flush_wal(store.db, 1, &message)
     if message == NULL:
         store.counters.syncs += 1
+        store.synced = written
         return STORE_OK
     store.counters.failed += 1
     return store_classify(error, message)
@@ -270,7 +311,7 @@ cdef int _get(
     value[0] = NULL
     value_bytes[0] = 0
     if message != NULL:
-        status = store_classify(error, message)
+        status = store_classify_read(error, message)
         if status == STORE_DAMAGED:
             _met_damage(store)
         return status

@@ -17,6 +17,8 @@ class WalReport(TypedDict):
     bytes: int
     batches: int
     damaged_regions: int
+    first_sequence: int
+    logs_missing: int
     batches_lost: int
     records_lost: int
     tail_bytes_dropped: int

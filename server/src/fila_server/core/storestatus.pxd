@@ -10,8 +10,9 @@ cdef enum StoreStatus:
     STORE_UNWRITABLE = 5    # open only: cannot create or write the directory
     STORE_TOO_NEW = 6       # open only: a newer server wrote it
     STORE_DAMAGED = 7       # open: damage and stop_on_damage, or beyond what can be skipped;
-                            # read: the block this record is in fails its checksum
+                            # read: what this record lies in is gone, or fails its checksum
     STORE_NOT_FOUND = 8     # store_get only
+    STORE_GONE = 9          # the data directory, or a file in use, was removed under the running server
 
 cdef enum:
     STORE_ERROR_BYTES = 512
@@ -20,8 +21,17 @@ cdef struct StoreError:
     int status                      # the last status that was not STORE_OK
     char text[STORE_ERROR_BYTES]    # one line, NUL-terminated
 
+cdef struct StoreFailure:           # after which nothing can be promised any more; any thread tells the first one
+    int state                       # 0, or being told, or told; only the two calls below touch it
+    StoreError error                # not to be read before failure_is_told
+
 
 # Leaves `text`, in which one %s stands for `detail`, and answers with `status`. `error` may be NULL.
 cdef int store_failed(StoreError* error, int status, const char* text, const char* detail) noexcept nogil
 # Turns a text of RocksDB into a status and a sentence, and frees it.
 cdef int store_classify(StoreError* error, char* message) noexcept nogil
+# The same for a read: whatever will not be better at the next try is STORE_DAMAGED, as a file that is gone.
+cdef int store_classify_read(StoreError* error, char* message) noexcept nogil
+# The first failure stands: a later one is usually its consequence, and whoever reads the first must not see it change.
+cdef void failure_tell(StoreFailure* failure, const StoreError* error) noexcept nogil
+cdef bint failure_is_told(StoreFailure* failure) noexcept nogil

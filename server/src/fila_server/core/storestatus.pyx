@@ -1,9 +1,25 @@
 """How the store answers; see storestatus.pxd. RocksDB's C API has texts and no codes, so texts are read here."""
 
 from libc.stdio cimport snprintf
-from libc.string cimport strstr
+from libc.string cimport memcpy, strstr
 
 from fila_server.core.rocksdb cimport rocksdb_free
+
+cdef extern from *:
+    """
+    static int fila_claim(int *p) {
+        int none = 0;
+        return __atomic_compare_exchange_n(p, &none, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    }
+    #define fila_told_store(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+    #define fila_told_load(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+    """
+    bint fila_claim(int* p) nogil
+    void fila_told_store(int* p, int v) nogil
+    int fila_told_load(int* p) nogil
+
+cdef enum:
+    TOLD = 2                # StoreFailure.state; 1 while the sentence is being copied
 
 
 cdef int store_failed(StoreError* error, int status, const char* text, const char* detail) noexcept nogil:
@@ -29,3 +45,32 @@ cdef int store_classify(StoreError* error, char* message) noexcept nogil:
                               "the storage engine failed; check the disk, then restart the server (%s)", message)
     rocksdb_free(message)
     return status
+
+
+cdef int store_classify_read(StoreError* error, char* message) noexcept nogil:
+    cdef int status
+    if strstr(message, "Corruption") == message or _may_pass(message):
+        return store_classify(error, message)
+    status = store_failed(
+        error, STORE_DAMAGED, "a stored block cannot be read, or its file is gone; what is in it is lost (%s)", message)
+    rocksdb_free(message)
+    return status
+
+
+cdef bint _may_pass(const char* message) noexcept nogil:
+    """Whether it is the process that is in trouble just now, and not the disk."""
+    return (
+        strstr(message, "Result incomplete") == message or strstr(message, "Too many open files") != NULL
+        or strstr(message, "Cannot allocate memory") != NULL or strstr(message, "Resource temporarily") != NULL
+        or strstr(message, "Interrupted") != NULL or strstr(message, "Shutdown in progress") == message
+    )
+
+
+cdef void failure_tell(StoreFailure* failure, const StoreError* error) noexcept nogil:
+    if fila_claim(&failure.state):
+        memcpy(&failure.error, error, sizeof(StoreError))
+        fila_told_store(&failure.state, TOLD)
+
+
+cdef bint failure_is_told(StoreFailure* failure) noexcept nogil:
+    return fila_told_load(&failure.state) == TOLD

@@ -13,11 +13,10 @@ copies two thirds of everything that waits, over and over (measured: docs/durabi
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
-from fila_server.core.disk cimport disk_restore_ballast
+from fila_server.core.lognote cimport lognote_write
 from fila_server.core.mirror cimport mirror_update
 from fila_server.core.rocksdb cimport *
 from fila_server.core.store cimport (
-    FAMILY_COUNT,
     FAMILY_COUNT,
     FRAMES,
     STORE_FAILED,
@@ -141,10 +140,9 @@ cdef uint64_t _memtable_bytes(Store* store) noexcept nogil:
 
 
 cdef int upkeep_round(Upkeep* upkeep) noexcept nogil:
-    if upkeep.disk != NULL:
-        disk_restore_ballast(upkeep.disk)
     upkeep.memtable_bytes = _memtable_bytes(upkeep.store)
     mirror_update(upkeep.store.directory)
+    lognote_write(upkeep.store)
     _tidy_when_quiet(upkeep)
     return reclaim_frames(upkeep, upkeep.live_frame_bytes, &upkeep.error)
 

@@ -62,12 +62,14 @@ cdef struct Page:                   # a peek or a redrive that looks for its mes
 
 cdef struct Dedup:
     Text     text                   # first
-    Dedup*   next                   # in order of expiry
+    Dedup*   next                   # in order of due_ns
     uint64_t id_high
     uint64_t id_low
     uint64_t offset
     uint64_t epoch                  # durable once this one is
+    int64_t  began_ms               # on the wall clock, as stored; 0 in a record of before
     int64_t  expires_ms
+    int64_t  due_ns                 # on the monotonic clock, which decides while the server runs; 0 = over
 
 cdef struct ConfigRow:
     Text     text                   # first
@@ -78,7 +80,8 @@ cdef struct Extra:                  # of a message with a time to live
     Timer    timer                  # first
     uint64_t queue_number
     uint64_t offset
-    int64_t  expires_ms
+    int64_t  expires_ms             # on the wall clock, as stored
+    int64_t  due_ns                 # on the monotonic clock, which decides while the server runs
     bint     far                    # farther off than a timer reaches: it goes there in steps
 
 cdef struct Explicit:               # of an entry that came from another frame: dead-lettered, redriven, rewritten

@@ -238,6 +238,8 @@ cdef void _batch(Scan* scan) noexcept nogil:
     memcpy(&sequence, scan.head, 8)
     memcpy(&count, scan.head + 8, 4)
     report.batches += 1
+    if report.first_sequence == 0:
+        report.first_sequence = <int64_t> sequence
     if scan.bad_bytes > 0:
         report.damaged_regions += 1
         _name_damage(scan)

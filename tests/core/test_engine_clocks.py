@@ -1,0 +1,128 @@
+"""Windows and times to live run on the monotonic clock, and the wall clock never makes them longer than they were."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from fila_server.core.storeprobe import StoreProbe
+from tests.core.driven_engine import MS, DrivenEngine
+
+HOUR_MS = 3_600_000
+DEDUP = 10
+
+
+@pytest.fixture
+def engine() -> Iterator[DrivenEngine]:
+    engine = DrivenEngine()
+    yield engine
+    engine.remove()
+
+
+def set_clock(engine: DrivenEngine, by_ms: int) -> None:
+    engine.wall_ns += by_ms * MS
+
+
+def test_a_window_ends_in_its_time_though_the_clock_was_set_back(engine: DrivenEngine) -> None:
+    engine.create_queue("q", dedup_window_ms=2000)
+    first = engine.enqueue("q", dedup_key="k")
+    set_clock(engine, -HOUR_MS)
+    engine.sleep(1500)
+    assert engine.enqueue("q", dedup_key="k") == first
+
+    engine.sleep(1000)
+
+    assert engine.enqueue("q", dedup_key="k") != first
+
+
+def test_a_window_lasts_its_time_though_the_clock_was_set_forward(engine: DrivenEngine) -> None:
+    engine.create_queue("q", dedup_window_ms=2000)
+    first = engine.enqueue("q", dedup_key="k")
+
+    set_clock(engine, HOUR_MS)
+    engine.sleep(1500)
+
+    assert engine.enqueue("q", dedup_key="k") == first
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_a_window_is_not_longer_than_it_was_though_the_clock_was_set_back_over_a_restart(
+    engine: DrivenEngine, how: str
+) -> None:
+    engine.create_queue("q", dedup_window_ms=2000)
+    first = engine.enqueue("q", dedup_key="k")
+    engine.stop() if how == "stop" else engine.kill()
+    engine.reopen(-HOUR_MS)
+    engine.sleep(1500)
+    assert engine.enqueue("q", dedup_key="k") == first
+
+    engine.sleep(1000)
+
+    assert engine.enqueue("q", dedup_key="k") != first
+
+
+def test_a_window_that_ended_while_the_broker_was_down_is_over(engine: DrivenEngine) -> None:
+    engine.create_queue("q", dedup_window_ms=2000)
+    first = engine.enqueue("q", dedup_key="k")
+    engine.kill()
+
+    engine.reopen(2500)
+
+    assert engine.enqueue("q", dedup_key="k") != first
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_a_time_to_live_is_not_longer_than_it_was_though_the_clock_was_set_back_over_a_restart(
+    engine: DrivenEngine, how: str
+) -> None:
+    engine.create_queue("q")
+    engine.enqueue("q", b"short", ttl_ms=1500)
+    engine.enqueue("q", b"long", ttl_ms=10_000)
+    engine.stop() if how == "stop" else engine.kill()
+
+    engine.reopen(-HOUR_MS)
+    engine.sleep(2000)
+
+    assert engine.payloads("q") == [b"long"]
+
+
+def test_a_time_to_live_lasts_its_time_though_the_clock_was_set_forward(engine: DrivenEngine) -> None:
+    engine.create_queue("q")
+    engine.enqueue("q", b"short", ttl_ms=1500)
+
+    set_clock(engine, HOUR_MS)
+    engine.sleep(1000)
+
+    assert engine.payloads("q") == [b"short"]
+
+
+def test_a_clock_that_was_wrong_for_a_month_when_a_message_came_does_not_end_it_at_the_next_start(
+    engine: DrivenEngine,
+) -> None:
+    engine.create_queue("q")
+    engine.enqueue("q", b"earlier")
+    set_clock(engine, -30 * 24 * HOUR_MS)
+    engine.enqueue("q", b"later", ttl_ms=10_000)
+    engine.kill()
+
+    engine.reopen()
+
+    assert engine.payloads("q") == [b"earlier", b"later"]
+
+
+def test_a_window_of_a_store_of_before_goes_on_and_is_not_longer_than_the_queue_has_it(
+    engine: DrivenEngine,
+) -> None:
+    engine.create_queue("q", dedup_window_ms=2000)
+    first = engine.enqueue("q", dedup_key="k")
+    engine.stop()
+    probe = StoreProbe(str(engine.directory))
+    ((key, row),) = probe.scan(DEDUP)
+    probe.write([(DEDUP, key, b"\x01" + row[1:33])])  # it did not tell when its window began
+    probe.close()
+    engine.reopen(-HOUR_MS)
+    engine.sleep(1500)
+    assert engine.enqueue("q", dedup_key="k") == first
+
+    engine.sleep(1000)
+
+    assert engine.enqueue("q", dedup_key="k") != first

@@ -1,0 +1,57 @@
+"""ReadLog shows nothing that a power cut could take back."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from fila.v1 import admin_pb2 as admin
+from fila.v1 import service_pb2 as service
+from fila_server import commands, errors
+from tests.core.driven_engine import DrivenEngine
+
+
+@pytest.fixture
+def engine() -> Iterator[DrivenEngine]:
+    engine = DrivenEngine()
+    yield engine
+    engine.remove()
+
+
+def offsets(piece: bytes | None) -> list[int]:
+    return [m.metadata.offset for m in admin.ReadLogResponse.FromString(piece or b"").messages]
+
+
+def test_a_message_is_shown_once_it_is_synced(engine: DrivenEngine) -> None:
+    engine.create_queue("q")
+    engine.enqueue("q", b"synced")
+    engine.submit(commands.ENQUEUE, service.EnqueueRequest(queue="q", payload=b"not yet"))
+    engine.run_pass()
+    reader = engine.core.log_reader(admin.ReadLogRequest(queue="q").SerializeToString())
+    pieces: list[bytes | None] = []
+    thread = threading.Thread(target=lambda: pieces.append(reader.read()))
+    thread.start()
+    thread.join(0.2)
+    assert thread.is_alive()
+
+    engine.commit()
+    thread.join(5)
+
+    assert [offsets(piece) for piece in pieces] == [[1, 2]]
+
+
+def test_under_os_a_message_is_shown_without_a_sync(engine: DrivenEngine) -> None:
+    engine.create_queue("q", durability=admin.DURABILITY_OS)
+    engine.enqueue("q")
+    engine.submit(commands.ENQUEUE, service.EnqueueRequest(queue="q", payload=b"more"))
+    engine.run_pass()
+
+    reader = engine.core.log_reader(admin.ReadLogRequest(queue="q").SerializeToString())
+
+    assert offsets(reader.read()) == [1, 2]
+
+
+def test_a_queue_that_is_not_there_is_told_at_the_first_read(engine: DrivenEngine) -> None:
+    reader = engine.core.log_reader(admin.ReadLogRequest(queue="nowhere").SerializeToString())
+    with pytest.raises(errors.QueueNotFound):
+        reader.read()

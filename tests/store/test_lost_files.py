@@ -1,0 +1,264 @@
+"""A file of the data directory that is gone: the start succeeds or says what to do, and what is lost is told."""
+
+import shutil
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fila.v1 import service_pb2 as service
+from fila_server import commands, errors
+from fila_server.core.storeprobe import StoreProbe, StoreRefused
+from tests.core.driven_engine import DrivenEngine
+from tests.store.test_damage import (
+    FAMILY_COUNT,
+    FRAMES,
+    INDEX,
+    QUEUES,
+    directory,
+    fill,
+    lost,
+    numbers,
+    sound,
+)
+
+__all__ = ["directory", "sound"]
+
+LARGE = b"x" * 20_000
+
+
+@pytest.fixture
+def engine() -> Iterator[DrivenEngine]:
+    engine = DrivenEngine({"storage.hot_payload_bytes": 1})
+    yield engine
+    engine.remove()
+
+
+def flush(engine: DrivenEngine, family: int) -> None:
+    """Close the store; what this family has in memory goes to a table, and its payloads to a file of their own."""
+    engine.stop()
+    probe = StoreProbe(str(engine.directory))
+    probe.flush(family)
+    probe.close()
+
+
+def test_a_payload_file_that_is_gone_is_told_and_the_queue_goes_on_behind_it(engine: DrivenEngine) -> None:
+    engine.create_queue("q")
+    for _ in range(3):
+        engine.enqueue("q", LARGE)
+    flush(engine, FRAMES)
+    for path in engine.directory.rglob("*.blob"):
+        path.unlink()
+    engine.reopen()
+    engine.enqueue("q", b"behind")
+
+    token = engine.submit(commands.LEASE, service.LeaseRequest(queue="q", max_messages=10, wait_ms=1000))
+    engine.others += engine.settle_down()
+    engine.sleep(1000)
+
+    answered = service.LeaseResponse.FromString(engine.answer_of(token)[1]).messages
+    assert [message.payload for message in answered] + engine.payloads("q") == [b"behind"]
+    told = [payload for _, kind, _, payload in engine.others if kind == commands.LOST]
+    assert len(told) == 3
+    assert engine.core.counters()["lost_messages"] == 3
+
+
+def test_a_missing_table_of_contents_is_put_right_from_its_copy(directory: Path) -> None:
+    for path in (directory / "rocksdb").glob("MANIFEST-*"):
+        path.unlink()
+
+    store = StoreProbe(str(directory))
+
+    assert set(lost(store).values()) == {0}
+    store.close()
+
+
+def test_a_missing_table_of_contents_without_its_copy_ends_a_start_that_may_stop_with_advice_that_helps(
+    directory: Path,
+) -> None:
+    for pattern in ("MANIFEST-*", "mirror"):
+        for path in (directory / "rocksdb").glob(pattern):
+            path.unlink()
+    with pytest.raises(StoreRefused, match=r'start with storage\.on_damage = "start"'):
+        StoreProbe(str(directory), stop_on_damage=True)
+
+    store = StoreProbe(str(directory))
+
+    assert lost(store)[INDEX] == 0
+    store.close()
+
+
+@pytest.mark.parametrize("content", [b"", b"99\n", b"abc", b"fila x\n", b"fila\n"])
+def test_a_format_file_that_cannot_be_read_is_told(engine: DrivenEngine, content: bytes) -> None:
+    engine.create_queue("q")
+    engine.stop()
+    (engine.directory / "format").write_bytes(content)
+    engine.settings["storage.on_damage"] = "stop"
+    with pytest.raises(errors.StoreDamaged, match=r"format"):
+        engine.reopen()
+    assert (engine.directory / "format").read_bytes() == content
+    engine.settings["storage.on_damage"] = "start"
+
+    engine.reopen()
+
+    assert engine.core.open_report()["format_rewritten"] == 1
+    assert (engine.directory / "format").read_bytes() == b"fila 1\n"
+
+
+def test_a_format_that_is_nowhere_to_be_read_is_refused(engine: DrivenEngine) -> None:
+    engine.create_queue("q")
+    engine.stop()
+    probe = StoreProbe(str(engine.directory))
+    probe.write([(0, b"format", None)])
+    probe.close()
+    (engine.directory / "format").write_bytes(b"?")
+
+    with pytest.raises(errors.StoreDamaged, match=r"format.*fila 1"):
+        engine.reopen()
+
+    (engine.directory / "format").write_bytes(b"fila 1\n")
+    engine.reopen()
+
+
+def test_an_index_record_that_points_outside_of_its_frame_is_lost_and_counted(engine: DrivenEngine) -> None:
+    engine.create_queue("q")
+    engine.enqueue("q", b"first")
+    engine.enqueue("q", b"second")
+    engine.stop()
+    probe = StoreProbe(str(engine.directory))
+    key, record = next(iter(probe.scan(INDEX)))
+    place = (
+        record.index(b"default\x01\xe8\x07\x00") + 11
+    )  # behind weight, cost and throttle keys of its routing
+    around = b"\xff" * 9 + b"\x01"  # 2**64 - 1 as a varint
+    probe.write([(INDEX, key, record[:place] + around + record[place + 1 :])])
+    probe.close()
+    assert struct.unpack(">QQ", key)[1] == 1
+
+    engine.reopen()
+
+    assert engine.core.open_report()["lost_ranges"] == 1
+    assert engine.payloads("q") == [b"second"]
+
+
+def test_a_log_that_was_deleted_is_told_with_what_it_held(engine: DrivenEngine) -> None:
+    engine.create_queue("q")
+    for _ in range(50):
+        engine.enqueue("q")
+    for _ in range(2):
+        engine.core.upkeep()
+    engine.kill()
+    for path in engine.directory.rglob("*.log"):
+        path.unlink()
+
+    engine.reopen()
+
+    report = engine.core.open_report()
+    assert report["records_lost"] >= 100, report
+    assert report["logs_missing"] == 1
+
+
+def test_the_first_of_two_logs_that_was_deleted_is_told_with_what_it_held(tmp_path: Path) -> None:
+    store = StoreProbe(str(tmp_path))
+    fill(store, 0, 20)
+    store.sync()
+    store.flush(QUEUES)  # begins a new log, while the older one is still needed
+    fill(store, 20, 30)
+    store.sync()
+    for _ in range(2):
+        store.upkeep_round()
+    store.close()
+    older, newer = sorted(path for path in tmp_path.rglob("*.log") if path.stat().st_size)
+    older.unlink()
+    with pytest.raises(
+        StoreRefused, match=rf"{older.name} is missing: \d+ records cannot be read.*on_damage"
+    ):
+        StoreProbe(str(tmp_path), stop_on_damage=True)
+    assert newer.exists()
+
+    store = StoreProbe(str(tmp_path))
+
+    assert store.wal["logs_missing"] == 1
+    assert 3 * 20 <= store.wal["records_lost"] <= 3 * 20 + 1  # the format's record, too
+    assert numbers(store, FRAMES) == list(range(20, 30))
+    store.close()
+
+
+def test_a_log_that_went_because_its_records_are_in_tables_is_no_damage(tmp_path: Path) -> None:
+    store = StoreProbe(str(tmp_path))
+    fill(store, 0, 20)
+    store.sync()
+    for _ in range(2):
+        store.upkeep_round()
+    note = tmp_path / "rocksdb" / "synced"
+    before = note.read_bytes()
+    for family in range(FAMILY_COUNT):
+        store.flush(family)
+    fill(store, 20, 30)
+    store.close()
+    note.write_bytes(before)  # as a kill leaves it that comes before the next round
+
+    store = StoreProbe(str(tmp_path), stop_on_damage=True)
+
+    assert (store.wal["logs_missing"], store.wal["records_lost"]) == (0, 0)
+    assert numbers(store, FRAMES) == list(range(30))
+    store.close()
+
+
+def test_a_synced_end_of_the_log_that_is_cut_off_is_damage(tmp_path: Path) -> None:
+    store = StoreProbe(str(tmp_path))
+    fill(store, 0, 20)
+    store.sync()
+    for _ in range(2):
+        store.upkeep_round()
+    store.close()
+    (log,) = (path for path in tmp_path.rglob("*.log") if path.stat().st_size)
+    with log.open("r+b") as file:
+        file.truncate(log.stat().st_size - 100)
+
+    store = StoreProbe(str(tmp_path))
+
+    assert (store.wal["damaged_regions"], store.wal["records_lost"]) == (1, 3)
+    assert numbers(store, FRAMES) == list(range(19))
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "note", [b"", b"synced", b"synced 99999 log 9 first 1 manifest MANIFEST-000005 1 sum 0"]
+)
+def test_a_note_of_the_log_that_cannot_be_read_says_nothing(engine: DrivenEngine, note: bytes) -> None:
+    engine.create_queue("q")
+    engine.kill()
+    (engine.directory / "rocksdb" / "synced").write_bytes(note)
+
+    engine.reopen()
+
+    assert not any(engine.core.open_report().values())
+
+
+@pytest.mark.parametrize("what", ["rocksdb", "fila.lock", "rocksdb/CURRENT", "rocksdb/*.log", ""])
+def test_a_directory_or_log_that_is_removed_under_a_running_server_is_noticed(
+    engine: DrivenEngine, what: str
+) -> None:
+    engine.create_queue("q")
+    assert engine.core.watch() is None
+
+    for path in list(engine.directory.glob(what) if what else [engine.directory]):
+        path.rename(engine.directory.with_name(engine.directory.name + "-away-" + path.name))
+
+    why = engine.core.watch()
+    assert why is not None
+    assert "was removed" in why
+    assert str(engine.directory) in why
+    for path in engine.directory.parent.glob(engine.directory.name + "-away-*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def test_a_newer_log_in_the_place_of_an_older_one_is_no_loss(engine: DrivenEngine) -> None:
+    engine.create_queue("q")
+    log = max(engine.directory.glob("rocksdb/*.log"))
+    log.with_name(f"{int(log.stem) + 10:06}.log").touch()
+    assert engine.core.watch() is None
+    log.unlink()
+    assert engine.core.watch() is None
