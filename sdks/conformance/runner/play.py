@@ -35,6 +35,7 @@ WITHOUT_CLIENT = {
     "leave",
     "ack",
     "nack",
+    "reject",
     "release",
     "extend",
     "await_lost",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import sys
@@ -60,6 +61,7 @@ class Driver:
 
     def __init__(self) -> None:
         self.clients: dict[str, FilaClient] = {}
+        self.events: dict[str, list[str]] = {}
         self.loops: dict[str, Taking] = {}
         self.messages: dict[int, Message] = {}
         self.tasks: dict[int, asyncio.Task[None]] = {}
@@ -74,7 +76,10 @@ class Driver:
     # One method an operation; the rest of FilaAdmin is one table (translation.py).
 
     async def connect(self, client: str, target: str, options: Request | None = None) -> Request:
-        self.clients[client] = await FilaClient.connect(target, **client_options(options or {}))
+        events = self.events.setdefault(client, [])
+        self.clients[client] = await FilaClient.connect(
+            target, on_connection=lambda event: events.append(event.kind), **client_options(options or {})
+        )
         return {}
 
     async def close(self, client: str) -> Request:
@@ -145,6 +150,24 @@ class Driver:
     async def nack(self, handle: int, **arguments: Any) -> Request:
         await self.messages[handle].nack(**arguments)
         return {}
+
+    async def reject(self, handle: int, error: str = "") -> Request:
+        await self.messages[handle].reject(error)
+        return {}
+
+    async def release(self, handle: int) -> Request:
+        await self.messages[handle].release()
+        return {}
+
+    async def await_lost(self, handle: int, timeout_ms: int) -> Request:
+        lost = asyncio.Event()
+        self.messages[handle].on_lost(lost.set)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(lost.wait(), timeout_ms / 1000)
+        return {"lost": lost.is_set(), "reason": self.messages[handle].lost}
+
+    async def connection_events(self, client: str) -> Request:
+        return {"events": self.events[client]}
 
     async def extend(self, handle: int, extend_ms: int) -> Request:
         return {"lease_expires_at_ms": moment(await self.messages[handle].extend(extend_ms))}

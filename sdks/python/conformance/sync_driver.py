@@ -86,6 +86,7 @@ class Driver:
 
     def __init__(self) -> None:
         self.clients: dict[str, FilaClient] = {}
+        self.events: dict[str, list[str]] = {}
         self.loops: dict[str, Taking] = {}
         self.messages: dict[int, Message] = {}
         self._handles = itertools.count(1)
@@ -98,7 +99,10 @@ class Driver:
         return {"handle": handle, **message_answer(message)}
 
     def connect(self, client: str, target: str, options: Request | None = None) -> Request:
-        self.clients[client] = FilaClient.connect(target, **client_options(options or {}))
+        events = self.events.setdefault(client, [])
+        self.clients[client] = FilaClient.connect(
+            target, on_connection=lambda event: events.append(event.kind), **client_options(options or {})
+        )
         return {}
 
     def close(self, client: str) -> Request:
@@ -161,6 +165,22 @@ class Driver:
     def nack(self, handle: int, **arguments: Any) -> Request:
         self.messages[handle].nack(**arguments)
         return {}
+
+    def reject(self, handle: int, error: str = "") -> Request:
+        self.messages[handle].reject(error)
+        return {}
+
+    def release(self, handle: int) -> Request:
+        self.messages[handle].release()
+        return {}
+
+    def await_lost(self, handle: int, timeout_ms: int) -> Request:
+        lost = threading.Event()
+        self.messages[handle].on_lost(lost.set)
+        return {"lost": lost.wait(timeout_ms / 1000), "reason": self.messages[handle].lost}
+
+    def connection_events(self, client: str) -> Request:
+        return {"events": self.events[client]}
 
     def extend(self, handle: int, extend_ms: int) -> Request:
         return {"lease_expires_at_ms": moment(self.messages[handle].extend(extend_ms))}

@@ -137,7 +137,7 @@ class Session(Generic[MessageT]):
 
     async def _follow_stream(self) -> bool:
         """Open a stream and take in what comes; True when it ended because we left, False to open another."""
-        known = {"queue": self.plan.queue, "channel": self.plan.channel}
+        known = {"queue": self.plan.queue, "channel": self.plan.channel or "default"}
         stream: SessionStream = self._connection.open_stream(CONSUME_SESSION)
         self._writer.attach(stream)
         sent_at_s = self._clock.now_s()

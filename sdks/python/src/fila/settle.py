@@ -165,7 +165,12 @@ class Settler:
             lease_id=lease_id,
             extend_ms=extend_ms,
         )
-        known = {"queue": self.queue, "message_id": message_id, "lease_id": lease_id, "channel": self.channel}
+        known = {
+            "queue": self.queue,
+            "message_id": message_id,
+            "lease_id": lease_id,
+            "channel": self.channel or "default",
+        }
         response = await self._connection.call(EXTEND_LEASE, request, known)
         return to_datetime(response.lease_expires_at)
 
@@ -323,7 +328,7 @@ class _BatchCalls:
             service_pb2.SettleItem(message_id=message_id, lease_id=lease_id, **wishes)
             for message_id, lease_id in zip(frame.message_ids, frame.lease_ids, strict=True)
         ]
-        known = {"queue": settler.queue, "channel": settler.channel}
+        known = {"queue": settler.queue, "channel": settler.channel or "default"}
         # Lease 0 settles whatever delivery is current: a second time it may be somebody else's.
         repeatable = 0 not in frame.lease_ids
         try:
