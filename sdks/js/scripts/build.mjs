@@ -1,0 +1,17 @@
+// Builds dist: ES modules and CommonJS, each with its types, from one source.
+import { execFileSync } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
+const here = fileURLToPath(new URL('..', import.meta.url));
+const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc');
+const run = (...command) => execFileSync(process.execPath, command, { stdio: 'inherit', cwd: here });
+
+rmSync(join(here, 'dist'), { recursive: true, force: true });
+run('scripts/generate-google.mjs');
+run(tsc, '-p', 'tsconfig.json');
+run(tsc, '-p', 'tsconfig.cjs.json');
+// The package says "module"; this half of it is not.
+writeFileSync(join(here, 'dist/cjs/package.json'), '{ "type": "commonjs" }\n');

@@ -1,0 +1,63 @@
+/** Where the broker is, and how the client speaks to it: addresses, TLS, gRPC's settings. */
+
+import { type ChannelCredentials, type ChannelOptions, credentials } from '@grpc/grpc-js';
+
+import { requireText, wrongType } from './arguments.js';
+import type { Settings, TlsOptions } from './options.js';
+import { VERSION } from "./version.js";
+
+/** Above the broker's largest payload (64 MiB) with its headers, so that no delivery is unreadable. */
+const MESSAGE_BYTES_MAX = 80 << 20;
+
+/** One place where a broker may be. */
+export interface Address {
+  /** `host:port`, as gRPC takes it. */
+  readonly target: string;
+  readonly credentials: ChannelCredentials;
+}
+
+/** Returns the addresses given, each `host:port` with or without `http://` or `https://`. */
+export function addressesOf(given: string | readonly string[], settings: Settings): Address[] {
+  const all = typeof given === 'string' ? [given] : given;
+  if (!Array.isArray(all)) throw wrongType('address', 'a string or an array of strings', given);
+  if (all.length === 0) throw new RangeError('address must name at least one broker, such as localhost:5555');
+  return all.map((address: unknown) => {
+    requireText('address', address);
+    const [, scheme, target] = /^(?:(https?):\/\/)?([^/\s]+)\/?$/.exec(address) ?? [];
+    if (target === undefined) {
+      throw new RangeError(`address must look like localhost:5555 or http://localhost:5555, got '${address}'`);
+    }
+    const tls = settings.tls ?? (scheme === 'https' ? {} : undefined);
+    return { target, credentials: tls ? secure(tls) : credentials.createInsecure() };
+  });
+}
+
+function secure({ ca, cert, key }: TlsOptions): ChannelCredentials {
+  return credentials.createSsl(pem(ca), pem(key), pem(cert));
+}
+
+function pem(given: string | Uint8Array | undefined): Buffer | null {
+  return given === undefined ? null : Buffer.from(given);
+}
+
+/** Returns gRPC's own settings. */
+export function channelOptions(settings: Settings): ChannelOptions {
+  const serverName = settings.tls?.serverName;
+  return {
+    'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
+    'grpc.max_send_message_length': MESSAGE_BYTES_MAX,
+    // A broker that vanished without a word (power, network) is noticed by an unanswered ping.
+    'grpc.keepalive_time_ms': settings.keepaliveTimeMs,
+    'grpc.keepalive_timeout_ms': settings.keepaliveTimeoutMs,
+    // What is repeated is decided here, by what a call means.
+    'grpc.enable_retries': 0,
+    // Two clients of one process must not share a connection: each has its own frames in flight.
+    'grpc.use_local_subchannel_pool': 1,
+    // An idle connection is kept: its end means that the broker is gone.
+    'grpc.client_idle_timeout_ms': 2 ** 31 - 1,
+    'grpc.primary_user_agent': `fila-js/${VERSION}`,
+    ...(serverName === undefined
+      ? {}
+      : { 'grpc.ssl_target_name_override': serverName, 'grpc.default_authority': serverName }),
+  };
+}

@@ -1,0 +1,400 @@
+/**
+ * What operators do with a client: queues, channels, statistics, runtime config, dead letters, the log.
+ *
+ * Where there is more than one value to give back, the answer has the wire's fields (each explained in
+ * `proto/fila/v1/admin.proto`), as plain values.
+ */
+
+import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
+
+import {
+  requireMoment,
+  requireRange,
+  requireText,
+  requireTextIfGiven,
+  requireWhole,
+  toUint64,
+  UINT32_MAX,
+} from './arguments.js';
+import type { Connection } from './connection.js';
+import type { ErrorFacts } from './errors.js';
+import {
+  type ChannelInfo as WireChannelInfo,
+  ChannelInfoSchema,
+  type ConsumerInfo as WireConsumerInfo,
+  ConsumerInfoSchema,
+  type ExplainKeyResponse,
+  ExplainKeyResponseSchema,
+  FilaAdmin,
+  type GetQueueResponse,
+  GetQueueResponseSchema,
+  type GetStatsResponse,
+  GetStatsResponseSchema,
+  type QueueConfig as WireQueueConfig,
+  QueueConfigSchema,
+  type QueueInfo as WireQueueInfo,
+  QueueInfoSchema,
+  ReadLogRequestSchema,
+  type SetKeyPolicyResponse,
+  SetKeyPolicyResponseSchema,
+} from './gen/fila/v1/admin_pb.js';
+import { StoredMessage } from './message.js';
+import { type Plain, plain } from './plain.js';
+import { encodeSettings, maskOf, type QueueSettings } from './queue-settings.js';
+import { readLog } from './read-log.js';
+import { toTimestamp } from './times.js';
+
+/** A queue's settings, defaults filled in. */
+export interface QueueConfig extends Plain<WireQueueConfig> {}
+/** A queue's settings, and when it was made. */
+export interface QueueDescription extends Plain<GetQueueResponse> {}
+/** A queue in a list. */
+export interface QueueInfo extends Plain<WireQueueInfo> {}
+/** A queue in numbers. */
+export interface QueueStats extends Plain<GetStatsResponse> {}
+/** A channel in numbers. */
+export interface ChannelInfo extends Plain<WireChannelInfo> {}
+/** What an operator decided about a fairness key. */
+export interface KeyPolicy extends Plain<SetKeyPolicyResponse> {}
+/** What a fairness key waits for, and whether it gets its due. */
+export interface KeyExplanation extends Plain<ExplainKeyResponse> {}
+/** A consumer in numbers. */
+export interface ConsumerInfo extends Plain<WireConsumerInfo> {}
+
+/** What every call takes. */
+export interface SignalOption {
+  /** Ends the call, which rejects with the signal's reason. What had been sent may happen all the same. */
+  readonly signal?: AbortSignal;
+}
+
+/** What a call about one channel takes. */
+export interface ChannelOption extends SignalOption {
+  /** The channel; `default` when left out. */
+  readonly channel?: string;
+}
+
+/** A call that may take longer than `callTimeoutMs`. */
+export interface TimeoutOption extends SignalOption {
+  /** How long each attempt may go unanswered; `callTimeoutMs` when left out. */
+  readonly timeoutMs?: number;
+}
+
+/** Which messages to drop. */
+export interface PurgeOptions extends TimeoutOption {
+  /** Only this key's. */
+  readonly fairnessKey?: string;
+  /** Only in this channel; in every one when left out. */
+  readonly channel?: string;
+}
+
+/** Which messages to look at. */
+export interface PeekOptions extends ChannelOption {
+  /** At most so many; default 10, at most 1,000. */
+  readonly maxMessages?: number;
+  /** Only behind this offset: that of the last message turns the page. */
+  readonly afterOffset?: number;
+  /** Only this key's. */
+  readonly fairnessKey?: string;
+}
+
+/** How many dead letters go back, and how fast. */
+export interface RedriveOptions extends TimeoutOption {
+  /** At most so many; all that are there at the start when left out. */
+  readonly count?: number;
+  /** The pace; as fast as it goes when left out. Paced, it takes its time: give `timeoutMs`. */
+  readonly ratePerSecond?: number;
+}
+
+/** Where a channel begins. */
+export interface CreateChannelOptions extends SignalOption {
+  /** At the head (the default), the oldest retained message, an offset, or a moment. */
+  readonly start?: 'head' | 'oldest' | number | Date;
+  /** Delete the channel after this long without a stream, pull or lease: at least 1,000; never when left out. */
+  readonly expiresAfterIdleMs?: number;
+}
+
+/** What to change about a fairness key; what is left out stays. */
+export interface KeyPolicyChange {
+  /** 1 to 1000; 0 takes the operator's weight away. */
+  readonly weight?: number;
+  /** Deliver nothing of this key until it is resumed. */
+  readonly paused?: boolean;
+  /** Most messages of this key leased at once in a channel; 0 for no cap. */
+  readonly maxInFlight?: number;
+}
+
+/** What to read from a log: all the bounds given must hold. */
+export interface ReadLogOptions extends SignalOption {
+  /** The first offset; the oldest retained when left out. */
+  readonly fromOffset?: number;
+  /** Read below this offset; up to the head as of the call when left out. */
+  readonly toOffset?: number;
+  /** Only what was appended at this moment or later. */
+  readonly fromTime?: Date;
+  /** Only what was appended before this moment. */
+  readonly toTime?: Date;
+  /** Only this key's messages. */
+  readonly fairnessKey?: string;
+  /** Most messages that travel together; default 100. */
+  readonly maxBatch?: number;
+}
+
+const { method } = FilaAdmin;
+
+/** The calls of FilaAdmin, as methods of a client. */
+export abstract class AdminCalls {
+  /** @internal */
+  protected readonly connection: Connection;
+
+  /** @internal */
+  protected constructor(connection: Connection) {
+    this.connection = connection;
+  }
+
+  #call<I extends DescMessage, O extends DescMessage>(
+    which: DescMethodUnary<I, O>,
+    request: MessageInitShape<I>,
+    known: ErrorFacts,
+    { timeoutMs, signal }: TimeoutOption = {},
+  ): Promise<MessageShape<O>> {
+    if (timeoutMs !== undefined) requireRange('timeoutMs', timeoutMs, 1, Infinity);
+    return this.connection.call(which, create(which.input, request), known, { timeoutMs, signal });
+  }
+
+  // Queues.
+
+  /** Makes a queue and its dead-letter queue `<queue>.dlq`. Rejects with QueueExists, Invalid. */
+  async createQueue(queue: string, settings: QueueSettings = {}, options: SignalOption = {}): Promise<void> {
+    requireText('queue', queue);
+    await this.#call(method.createQueue, { name: queue, config: encodeSettings(settings) }, { queue }, options);
+  }
+
+  /** A queue's settings, defaults filled in. Rejects with QueueNotFound. */
+  async getQueue(queue: string, options: SignalOption = {}): Promise<QueueDescription> {
+    requireText('queue', queue);
+    return plain(GetQueueResponseSchema, await this.#call(method.getQueue, { queue }, { queue }, options));
+  }
+
+  /**
+   * Changes the settings given, and no other; they apply at once to what waits. Resolves with them all. `retry: {
+   * baseMs: 500 }` changes the base and keeps the kind. Rejects with QueueNotFound, Invalid.
+   */
+  async updateQueue(queue: string, settings: QueueSettings, options: SignalOption = {}): Promise<QueueConfig> {
+    requireText('queue', queue);
+    const request = { queue, config: encodeSettings(settings), updateMask: maskOf(settings) };
+    const { config } = await this.#call(method.updateQueue, request, { queue }, options);
+    return plain(QueueConfigSchema, config ?? create(QueueConfigSchema));
+  }
+
+  /** Deletes a queue, its own dead-letter queue, and everything in them. Rejects with QueueNotFound. */
+  async deleteQueue(queue: string, options: SignalOption = {}): Promise<void> {
+    requireText('queue', queue);
+    await this.#call(method.deleteQueue, { queue }, { queue }, options);
+  }
+
+  /** Every queue with its depth, in flight and consumers, sorted by name. */
+  async listQueues(options: SignalOption = {}): Promise<QueueInfo[]> {
+    const { queues } = await this.#call(method.listQueues, {}, {}, options);
+    return queues.map((queue) => plain(QueueInfoSchema, queue));
+  }
+
+  /**
+   * A queue in numbers, over all channels or of one, with at most `maxKeys` fairness keys (default 1,000). Rejects with
+   * QueueNotFound, ChannelNotFound.
+   */
+  async getStats(queue: string, options: ChannelOption & { readonly maxKeys?: number } = {}): Promise<QueueStats> {
+    const { channel = '', maxKeys = 0 } = options;
+    requireNames(queue, channel);
+    requireWhole('maxKeys', maxKeys, UINT32_MAX);
+    const answer = await this.#call(method.getStats, { queue, channel, maxKeys }, { queue, channel }, options);
+    return plain(GetStatsResponseSchema, answer);
+  }
+
+  /** Drops pending messages. Resolves with how many. Rejects with QueueNotFound, ChannelNotFound. */
+  async purge(queue: string, options: PurgeOptions = {}): Promise<number> {
+    const { fairnessKey, channel } = options;
+    requireNames(queue, channel);
+    requireTextIfGiven('fairnessKey', fairnessKey);
+    const request = { queue, ...given({ fairnessKey, channel }) };
+    return Number((await this.#call(method.purgeQueue, request, known(queue, channel), options)).purged);
+  }
+
+  /** Looks at pending messages in offset order without leasing them. Rejects with QueueNotFound, ChannelNotFound. */
+  async peek(queue: string, options: PeekOptions = {}): Promise<StoredMessage[]> {
+    const { maxMessages = 10, afterOffset = 0, fairnessKey = '', channel = '' } = options;
+    requireNames(queue, channel);
+    requireWhole('maxMessages', maxMessages, UINT32_MAX);
+    requireText('fairnessKey', fairnessKey);
+    const request = { queue, channel, maxMessages, afterOffset: toUint64('afterOffset', afterOffset), fairnessKey };
+    const { messages } = await this.#call(method.peekMessages, request, known(queue, channel), options);
+    return messages.map((message) => new StoredMessage(message));
+  }
+
+  /**
+   * Moves dead letters back to the queue they came from, oldest first. Resolves with how many. Rejects with
+   * QueueNotFound, Invalid (no dead-letter queue), SourceQueueGone.
+   */
+  async redrive(dlq: string, options: RedriveOptions = {}): Promise<number> {
+    const { count = 0, ratePerSecond = 0 } = options;
+    requireText('dlq', dlq);
+    requireRange('ratePerSecond', ratePerSecond, 0, Infinity);
+    const request = { dlqQueue: dlq, count: toUint64('count', count), ratePerSecond };
+    return Number((await this.#call(method.redrive, request, { queue: dlq }, options)).redriven);
+  }
+
+  // Channels.
+
+  /** Adds a channel. Resolves with the first offset it will see. Rejects with QueueNotFound, ChannelExists. */
+  async createChannel(queue: string, channel: string, options: CreateChannelOptions = {}): Promise<number> {
+    const { start = 'head', expiresAfterIdleMs = 0 } = options;
+    requireText('channel', channel);
+    requireText('queue', queue);
+    const request: MessageInitShape<typeof method.createChannel.input> = {
+      queue,
+      channel,
+      start: start === 'head' || start === 'oldest' ? { case: start, value: true } : place('start', start),
+      expiresAfterIdleMs: toUint64('expiresAfterIdleMs', expiresAfterIdleMs),
+    };
+    return Number((await this.#call(method.createChannel, request, { queue, channel }, options)).startOffset);
+  }
+
+  /** Deletes a channel, its leases and what it had pending. Rejects with QueueNotFound, ChannelNotFound. */
+  async deleteChannel(queue: string, channel: string, options: SignalOption = {}): Promise<void> {
+    requireNames(queue, channel);
+    await this.#call(method.deleteChannel, { queue, channel }, { queue, channel }, options);
+  }
+
+  /** A queue's channels in numbers, sorted by name. Rejects with QueueNotFound. */
+  async listChannels(queue: string, options: SignalOption = {}): Promise<ChannelInfo[]> {
+    requireText('queue', queue);
+    const { channels } = await this.#call(method.listChannels, { queue }, { queue }, options);
+    return channels.map((channel) => plain(ChannelInfoSchema, channel));
+  }
+
+  /**
+   * Moves a channel to an offset or a moment; its leases end. Resolves with the offset it is at now. Rejects with
+   * QueueNotFound, ChannelNotFound.
+   */
+  async seekChannel(queue: string, target: number | Date, options: ChannelOption = {}): Promise<number> {
+    const { channel = '' } = options;
+    requireNames(queue, channel);
+    const request = { queue, channel, target: place('target', target) };
+    return Number((await this.#call(method.seekChannel, request, known(queue, channel), options)).offset);
+  }
+
+  /** Drops what is pending in one channel; others keep theirs. Resolves with how many messages. */
+  async purgeChannel(queue: string, options: ChannelOption & { readonly fairnessKey?: string } = {}): Promise<number> {
+    const { channel = '', fairnessKey } = options;
+    requireNames(queue, channel);
+    requireTextIfGiven('fairnessKey', fairnessKey);
+    const request = { queue, channel, ...given({ fairnessKey }) };
+    return Number((await this.#call(method.purgeChannel, request, known(queue, channel), options)).purged);
+  }
+
+  // Runtime config.
+
+  /** Sets a runtime config value, visible to hooks when this resolves; empty deletes it. Rejects with Invalid. */
+  async setConfig(key: string, value: string, options: SignalOption = {}): Promise<void> {
+    requireText('key', key);
+    requireText('value', value);
+    await this.#call(method.setConfig, { key, value }, { configKey: key }, options);
+  }
+
+  /** A runtime config value. Rejects with ConfigKeyNotFound. */
+  async getConfig(key: string, options: SignalOption = {}): Promise<string> {
+    requireText('key', key);
+    return (await this.#call(method.getConfig, { key }, { configKey: key }, options)).value;
+  }
+
+  /** The runtime config values whose key starts with `prefix`, sorted by key. */
+  async listConfig(prefix = '', options: SignalOption = {}): Promise<Map<string, string>> {
+    requireText('prefix', prefix);
+    const { entries } = await this.#call(method.listConfig, { prefix }, {}, options);
+    return new Map(entries.map(({ key, value }) => [key, value]));
+  }
+
+  // Fairness keys and consumers.
+
+  /** Weighs, pauses, resumes or caps one fairness key. Resolves with its policy now. Rejects with QueueNotFound, Invalid. */
+  async setKeyPolicy(
+    queue: string,
+    fairnessKey: string,
+    change: KeyPolicyChange,
+    options: SignalOption = {},
+  ): Promise<KeyPolicy> {
+    const { weight, paused, maxInFlight } = change;
+    requireText('queue', queue);
+    requireText('fairnessKey', fairnessKey);
+    if (weight !== undefined) requireWhole('weight', weight, UINT32_MAX);
+    if (maxInFlight !== undefined) requireWhole('maxInFlight', maxInFlight, UINT32_MAX);
+    const request = { queue, fairnessKey, ...given({ weight, paused, maxInFlight }) };
+    return plain(SetKeyPolicyResponseSchema, await this.#call(method.setKeyPolicy, request, { queue }, options));
+  }
+
+  /**
+   * What holds a fairness key's next message, and where its last hour of waiting went. Rejects with QueueNotFound,
+   * ChannelNotFound.
+   */
+  async explainKey(queue: string, fairnessKey: string, options: ChannelOption = {}): Promise<KeyExplanation> {
+    const { channel = '' } = options;
+    requireNames(queue, channel);
+    requireText('fairnessKey', fairnessKey);
+    const request = { queue, channel, fairnessKey };
+    return plain(ExplainKeyResponseSchema, await this.#call(method.explainKey, request, known(queue, channel), options));
+  }
+
+  /** Who consumes a queue, in every channel or in one, and what each holds; the oldest consumer first. */
+  async listConsumers(queue: string, options: ChannelOption = {}): Promise<ConsumerInfo[]> {
+    const { channel = '' } = options;
+    requireNames(queue, channel);
+    const { consumers } = await this.#call(method.listConsumers, { queue, channel }, { queue, channel }, options);
+    return consumers.map((consumer) => plain(ConsumerInfoSchema, consumer));
+  }
+
+  // The log.
+
+  /**
+   * Loops over retained messages in offset order, leasing nothing. A broken stream is resumed where it was. Throws
+   * QueueNotFound; Unavailable when the broker stays away for `retryForMs`.
+   */
+  readLog(queue: string, options: ReadLogOptions = {}): AsyncIterableIterator<StoredMessage> {
+    const { fromOffset = 0, toOffset = 0, fromTime, toTime, fairnessKey = '', maxBatch = 0, signal } = options;
+    requireText('queue', queue);
+    requireText('fairnessKey', fairnessKey);
+    requireWhole('maxBatch', maxBatch, UINT32_MAX);
+    if (fromTime !== undefined) requireMoment('fromTime', fromTime);
+    if (toTime !== undefined) requireMoment('toTime', toTime);
+    const request = create(ReadLogRequestSchema, {
+      queue,
+      fromOffset: toUint64('fromOffset', fromOffset),
+      toOffset: toUint64('toOffset', toOffset),
+      fairnessKey,
+      maxBatch,
+      ...(fromTime === undefined ? {} : { fromTime: toTimestamp(fromTime) }),
+      ...(toTime === undefined ? {} : { toTime: toTimestamp(toTime) }),
+    });
+    return readLog(this.connection, request, signal);
+  }
+}
+
+function requireNames(queue: unknown, channel: unknown): void {
+  requireText('queue', queue);
+  requireTextIfGiven('channel', channel);
+}
+
+function known(queue: string, channel: string | undefined): ErrorFacts {
+  return { queue, channel: channel || 'default' };
+}
+
+/** Leaves out what was not given: the wire tells "not given" from "empty". */
+function given<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> };
+}
+
+function place(name: string, target: number | Date) {
+  if (typeof target === 'number') return { case: 'offset', value: toUint64(name, target) } as const;
+  requireMoment(name, target);
+  return { case: 'time', value: toTimestamp(target) } as const;
+}

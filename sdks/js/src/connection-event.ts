@@ -1,0 +1,20 @@
+/** What a program may want to know of a consumer's connection. */
+
+import type { FilaError } from './errors.js';
+
+/** Something happened to a consumer's stream. */
+export interface ConnectionEvent {
+  /**
+   * `lost`: the stream broke, and is being reopened. `draining`: the same, because the broker said that it is stopping.
+   * `back`: the stream is open again.
+   */
+  readonly kind: 'lost' | 'draining' | 'back';
+  readonly queue: string;
+  readonly channel: string;
+  /** Why it was lost. */
+  readonly error?: FilaError;
+  /** When it is back: for how many milliseconds it was gone. */
+  readonly outageMs?: number;
+  /** When it is back: how many leases were lost with it. */
+  readonly leasesLost?: number;
+}

@@ -1,0 +1,85 @@
+/** A message on its way in: what a program gives, and what the wire takes. */
+
+import { payloadBytes, requireHeaders, requireMoment, requireText, toUint64, wrongType } from './arguments.js';
+import type { EnqueueMessage, EnqueueOptions } from './gen/fila/v1/service_pb.js';
+import { toTimestamp } from './times.js';
+import { traced } from './tracing.js';
+
+/** What `enqueue` may be told about a message besides its payload. */
+export interface MessageOptions {
+  /** What travels along; the broker's policies and scripts read it. At most 64, keys and values at most 4 KiB each. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Not ready before this many milliseconds from now. Not together with `deliverAt`. */
+  readonly delayMs?: number;
+  /** Not ready before this moment. */
+  readonly deliverAt?: Date;
+  /** Dropped when nobody has leased it within this many milliseconds. */
+  readonly ttlMs?: number;
+  /** A second enqueue with this key within the queue's window answers the first one's id. At most 128 bytes. */
+  readonly dedupKey?: string;
+}
+
+/** A message for `enqueueMany`. */
+export interface NewMessage extends MessageOptions {
+  /** The content; text is sent as UTF-8. Default: empty. */
+  readonly payload?: Uint8Array | string;
+}
+
+/** What became of an enqueued message. */
+export interface Enqueued {
+  /** The message's id: a UUIDv7, kept for as long as the message lives. */
+  readonly id: string;
+  /** Its position in the queue's log, from 1. */
+  readonly offset: number;
+}
+
+const NO_HEADERS = Object.freeze({});
+
+/** @internal The message as the wire has it. Throws TypeError or RangeError, naming what is wrong. */
+export function encodeMessage(payload: Uint8Array | string | undefined, given: MessageOptions): EnqueueMessage {
+  if (given.headers !== undefined) requireHeaders(given.headers);
+  const headers = traced(given.headers);
+  const options = encodeOptions(given);
+  return {
+    $typeName: 'fila.v1.EnqueueMessage',
+    queue: '',
+    headers: headers === undefined ? NO_HEADERS : { ...headers }, // the caller may change its own before it is sent
+    payload: payload === undefined ? EMPTY : payloadBytes(payload),
+    ...(options === undefined ? {} : { options }),
+  };
+}
+
+const EMPTY = new Uint8Array();
+
+/** @internal As `encodeMessage`, of what `enqueueMany` takes. */
+export function encodeItem(item: NewMessage | Uint8Array | string): EnqueueMessage {
+  if (typeof item === 'string' || item instanceof Uint8Array) return encodeMessage(item, {});
+  if (typeof item !== 'object' || item === null) throw wrongType('a message', 'an object, a Uint8Array or a string', item);
+  return encodeMessage(item.payload, item);
+}
+
+function encodeOptions({ delayMs, deliverAt, ttlMs, dedupKey }: MessageOptions): EnqueueOptions | undefined {
+  if (delayMs === undefined && deliverAt === undefined && ttlMs === undefined && dedupKey === undefined) return undefined;
+  if (deliverAt !== undefined) requireMoment('deliverAt', deliverAt);
+  if (dedupKey !== undefined) requireText('dedupKey', dedupKey);
+  return {
+    $typeName: 'fila.v1.EnqueueOptions',
+    delayMs: delayMs === undefined ? 0n : toUint64('delayMs', delayMs),
+    dedupKey: dedupKey ?? '',
+    ...(deliverAt === undefined ? {} : { deliverAt: toTimestamp(deliverAt) }),
+    ...(ttlMs === undefined ? {} : { ttlMs: toUint64('ttlMs', ttlMs) }),
+  };
+}
+
+/** Protobuf's own bytes around a message's fields, and around each header. */
+const OVERHEAD_BYTES = 16;
+
+/** @internal About how many bytes the message takes in a frame; never less. */
+export function sizeOf(message: EnqueueMessage): number {
+  let bytes = OVERHEAD_BYTES + message.payload.length + message.queue.length;
+  for (const key in message.headers) {
+    bytes += OVERHEAD_BYTES + Buffer.byteLength(key) + Buffer.byteLength(message.headers[key] as string);
+  }
+  if (message.options !== undefined) bytes += 4 * OVERHEAD_BYTES + Buffer.byteLength(message.options.dedupKey);
+  return bytes;
+}

@@ -1,0 +1,92 @@
+/**
+ * The wire's answers as plain objects: whole numbers are `number`, moments are `Date`, enums are words.
+ *
+ * What a newer broker's contract adds appears in them as soon as the stubs are generated from it. Counts, bytes and
+ * offsets are below 2^53 for as long as anybody will run a broker (at a million messages a second an offset gets there in
+ * 285 years), so they are numbers; a lease id is only compared and given back, and stays the bigint it is.
+ */
+
+import type { DescEnum, DescField, DescMessage, Message, MessageShape } from '@bufbuild/protobuf';
+import { ScalarType } from '@bufbuild/protobuf';
+import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
+
+import type {
+  BreakerState,
+  Durability,
+  ExplainKeyResponse_State,
+  HookFallback,
+  RetryPolicy_Kind,
+} from './gen/fila/v1/admin_pb.js';
+import { toDate } from './times.js';
+
+/** An enum's words, in lower case. */
+type Word<T> = T extends Durability
+  ? Lowercase<keyof typeof Durability>
+  : T extends HookFallback
+    ? Lowercase<keyof typeof HookFallback>
+    : T extends RetryPolicy_Kind
+      ? Lowercase<keyof typeof RetryPolicy_Kind>
+      : T extends BreakerState
+        ? Lowercase<keyof typeof BreakerState>
+        : T extends ExplainKeyResponse_State
+          ? Lowercase<keyof typeof ExplainKeyResponse_State>
+          : number;
+
+/** A message of the wire, as a plain object. */
+export type Plain<T> = T extends bigint
+  ? number
+  : T extends string | boolean | Uint8Array | undefined
+    ? T
+    : T extends number
+      ? number extends T
+        ? number
+        : Word<T>
+      : T extends Timestamp
+        ? Date
+        : T extends readonly (infer E)[]
+          ? readonly Plain<E>[]
+          : T extends Message
+            ? { readonly [K in keyof T as K extends keyof Message ? never : K]: Plain<T[K]> }
+            : { readonly [K in keyof T]: Plain<T[K]> };
+
+/** @internal Returns a message of the wire as a plain object. */
+export function plain<D extends DescMessage>(schema: D, message: MessageShape<D>): Plain<MessageShape<D>> {
+  const values: Record<string, unknown> = {};
+  const given = message as unknown as Record<string, unknown>;
+  for (const field of schema.fields) {
+    const value = given[field.localName];
+    if (value !== undefined) values[field.localName] = plainValue(field, value);
+  }
+  return values as Plain<MessageShape<D>>;
+}
+
+function plainValue(field: DescField, value: unknown): unknown {
+  switch (field.fieldKind) {
+    case 'scalar':
+      return isWide(field.scalar) ? Number(value) : value;
+    case 'enum':
+      return word(field.enum, value as number);
+    case 'message':
+      return plainMessage(field.message, value as Message);
+    case 'list':
+      return (value as unknown[]).map((item) => {
+        if (field.listKind === 'message') return plainMessage(field.message, item as Message);
+        return field.listKind === 'scalar' && isWide(field.scalar) ? Number(item) : item;
+      });
+    case 'map':
+      return { ...(value as object) };
+  }
+}
+
+function plainMessage(schema: DescMessage, message: Message): unknown {
+  return schema.typeName === TimestampSchema.typeName ? toDate(message as Timestamp) : plain(schema, message);
+}
+
+/** @internal Whether the wire has 64 bits for it. */
+export function isWide(scalar: ScalarType): boolean {
+  return scalar === ScalarType.UINT64 || scalar === ScalarType.INT64;
+}
+
+function word(desc: DescEnum, number: number): string {
+  return desc.value[number]?.localName.toLowerCase() ?? String(number);
+}

@@ -1,0 +1,459 @@
+/**
+ * One consumer's stream, kept alive: deliveries come down it, settlements go up, and it is resumed when it breaks.
+ *
+ * ```text
+ * connecting --> open --> leaving ---------------> over
+ *     ^           |          the buffer goes back at once; the stream is closed
+ *     +- backoff <+          as soon as nothing that was handed out is unsettled
+ * ```
+ *
+ * What a session holds is in holding.ts, what it declares in begun.ts, how long it may hand out in liveness.ts, and how
+ * much it asks for in prefetch.ts. A broker that is older than these rules answers `Opened` without a visibility
+ * timeout: with it the window never changes, and every delivery is begun.
+ */
+
+import type { MessageShape } from '@bufbuild/protobuf';
+import type { ClientDuplexStream } from '@grpc/grpc-js';
+
+import { Begun } from './begun.js';
+import { backoffMs } from './clock.js';
+import type { Connection } from './connection.js';
+import type { ConnectionEvent } from './connection-event.js';
+import { ClientClosed, FilaError, InternalError, Overloaded, Unavailable } from './errors.js';
+import type { ExtendFrame } from './extender.js';
+import type { Message as WireMessage } from './gen/fila/v1/messages_pb.js';
+import {
+  type ConsumeSessionRequest,
+  type ConsumeSessionRequest_Open,
+  type ConsumeSessionResponse,
+  type ConsumeSessionResponse_Opened,
+  FilaService,
+  type Settle,
+} from './gen/fila/v1/service_pb.js';
+import { Holding, type Loop } from './holding.js';
+import { Liveness } from './liveness.js';
+import { Message } from './message.js';
+import type { Prefetch } from './options.js';
+import { AdaptivePrefetch, FixedPrefetch } from './prefetch.js';
+import type { SettleFrame } from './settlement.js';
+import { Settler } from './settler.js';
+import { errorOfCall, unavailableUnlessSaid } from './status.js';
+import { toMs } from './times.js';
+
+/** How long a closing session waits for the broker to end the stream. */
+const CLOSE_TIMEOUT_MS = 2_000;
+
+/** A session that holds leases waits at most this part of the broker's grace between two tries to come back. */
+const TRIES_PER_GRACE = 8;
+
+/** The broker's bound on one frame. */
+const FRAME_LEASES_MAX = 10_000;
+
+const { consumeSession } = FilaService.method;
+type Request = ConsumeSessionRequest['request'];
+type Stream = ClientDuplexStream<MessageShape<typeof consumeSession.input>, MessageShape<typeof consumeSession.output>>;
+
+/** What a consumer asked for. */
+export interface SessionPlan {
+  readonly queue: string;
+  readonly channel: string;
+  readonly prefetch: Prefetch;
+  readonly name: string;
+  readonly maxLeaseRenewalMs: number | undefined;
+}
+
+/** Whom a session tells what happens to it. */
+export interface SessionListener {
+  refused(error: FilaError): void;
+  connection(event: ConnectionEvent): void;
+}
+
+/** Keeps its loops in work until `leave`; `failure` says why it ended before. */
+export class Session {
+  readonly plan: SessionPlan;
+  readonly holding: Holding;
+  readonly settler: Settler;
+  /** Resolves when the session is over; never rejects. */
+  readonly over: Promise<void>;
+  failure: FilaError | undefined;
+  leaving = false;
+  isOver = false;
+  readonly #connection: Connection;
+  readonly #listener: SessionListener;
+  readonly #begun: Begun;
+  readonly #liveness = new Liveness();
+  /** The broker knows the rules of begun, window and alive. */
+  #tracked = true;
+  #consumerId = 0n;
+  #timeoutMs = 0;
+  #graceMs = 0;
+  #stream: Stream | undefined;
+  #open = false;
+  #lostAt: number | undefined;
+  #closeSent = false;
+  readonly #unwritten = new Set<(written: boolean) => void>();
+  readonly #ending = new AbortController();
+  #cancelAlive: (() => void) | undefined;
+  #cancelLeave: (() => void) | undefined;
+
+  constructor(connection: Connection, plan: SessionPlan, listener: SessionListener) {
+    const { clock, prefetchBufferMs } = connection.settings;
+    const { prefetch } = plan;
+    const control = prefetch === 'auto' ? new AdaptivePrefetch(prefetchBufferMs * 1000) : new FixedPrefetch(prefetch);
+    this.plan = plan;
+    this.holding = new Holding(control, clock, (size, giveBack) => this.#tellWindow(size, giveBack));
+    this.#begun = new Begun(this.holding, clock, (leaseIds) => this.#writeBegun(leaseIds));
+    this.settler = new Settler(connection, plan.queue, plan.channel, this.holding, (error) => listener.refused(error));
+    this.#connection = connection;
+    this.#listener = listener;
+    // Soon, and not now: the loop that opened the session joins it first, which decides how much it asks for.
+    this.over = Promise.resolve().then(() => this.#run());
+  }
+
+  #now(): number {
+    return this.#connection.settings.clock.now();
+  }
+
+  // Life.
+
+  async #run(): Promise<void> {
+    try {
+      await this.#keepOpen();
+    } catch (error) {
+      if (!this.leaving) {
+        this.failure =
+          error instanceof FilaError ? error : new InternalError('the consumer met a mistake of the SDK', { cause: error });
+      }
+    } finally {
+      this.#end();
+    }
+  }
+
+  async #keepOpen(): Promise<void> {
+    const { backoff, reconnectForMs } = this.#connection.settings;
+    let outageBeganAt = this.#now();
+    for (let attempt = 0; ; attempt++) {
+      const giveUpAt = outageBeganAt + reconnectForMs;
+      try {
+        await this.#connection.ready(giveUpAt, this.#ending.signal, this.#waitMsMax());
+        await this.#follow();
+        return;
+      } catch (error) {
+        if (!(error instanceof Unavailable || error instanceof Overloaded)) throw error;
+        if (this.#open) {
+          attempt = 0;
+          outageBeganAt = this.#now();
+        }
+        this.#loseStream(error);
+        if (this.leaving && this.holding.size === 0) return;
+        const waitMs = Math.min(backoffMs(backoff, attempt), this.#waitMsMax());
+        if (this.#now() + waitMs > giveUpAt) throw error;
+        await this.#connection.sleep(waitMs, this.#ending.signal);
+      }
+    }
+  }
+
+  /** Who holds leases must be back within the broker's grace, and tries several times. */
+  #waitMsMax(): number {
+    const holds = this.holding.size > 0 || this.holding.ready.length > 0;
+    return holds && this.#graceMs > 0 ? this.#graceMs / TRIES_PER_GRACE : Infinity;
+  }
+
+  /** Opens a stream and takes in what comes; resolves when it ended because we left. */
+  async #follow(): Promise<void> {
+    const known = { queue: this.plan.queue, channel: this.plan.channel || 'default' };
+    const stream = this.#connection.openStream(consumeSession);
+    this.#stream = stream;
+    const sentAt = this.#now();
+    this.#write({ case: 'open', value: this.#openRequest() });
+    try {
+      await new Promise<void>((resolve, reject) => {
+        const ended = (error: FilaError) => (this.#closeSent ? resolve() : reject(error));
+        stream.on('data', (response) => this.#takeIn(response, sentAt));
+        stream.on('error', (failure) => ended(unavailableUnlessSaid(errorOfCall(failure, known))));
+        stream.on('end', () => ended(new Unavailable("the broker ended the consumer's stream")));
+        this.#ending.signal.addEventListener('abort', () => reject(this.#ending.signal.reason as Error), { once: true });
+      });
+    } finally {
+      this.#stream = undefined;
+      this.#liveness.lost();
+      stream.cancel();
+      for (const written of [...this.#unwritten]) written(false);
+      this.settler.useCalls();
+      this.settler.extender.useCalls();
+    }
+  }
+
+  #openRequest(): ConsumeSessionRequest_Open {
+    const { queue, channel, name, maxLeaseRenewalMs } = this.plan;
+    const resume = this.#consumerId !== 0n;
+    const leaseIds = resume ? [...this.holding.leasesHeld(), ...this.settler.unansweredLeases()] : [];
+    return {
+      $typeName: 'fila.v1.ConsumeSessionRequest.Open',
+      queue,
+      channel,
+      name,
+      maxInFlight: this.holding.control.window,
+      initialCredit: 0,
+      tracksBegun: true,
+      ...(maxLeaseRenewalMs === undefined ? {} : { maxLeaseRenewalMs: BigInt(maxLeaseRenewalMs) }),
+      ...(resume
+        ? { resume: { $typeName: 'fila.v1.ConsumeSessionRequest.Resume', consumerId: this.#consumerId, leaseIds } }
+        : {}),
+    };
+  }
+
+  #takeOpened(opened: ConsumeSessionResponse_Opened, sentAt: number): void {
+    this.#tracked = opened.visibilityTimeoutMs > 0n;
+    if (this.#tracked) {
+      this.#consumerId = opened.consumerId;
+      this.#timeoutMs = Number(opened.visibilityTimeoutMs);
+      this.#graceMs = Number(opened.disconnectGraceMs);
+      this.holding.renewalMs = Number(opened.maxLeaseRenewalMs);
+      this.holding.lose(opened.lostLeaseIds, 'LEASE_LOST');
+      this.#liveness.opened(sentAt, this.#timeoutMs);
+      this.#sayAliveLater();
+    } else {
+      this.#liveness.openedWithoutRules();
+    }
+    this.#open = true;
+    this.settler.useStream((frame) => this.#sendSettle(frame));
+    this.settler.extender.useStream((frame) => this.#sendExtend(frame));
+    if (this.#tracked) this.#begun.declareAnew();
+    this.#tellBack(opened.lostLeaseIds.length);
+    if (this.leaving) {
+      this.#giveBackBuffer();
+      this.#closeWhenSettled();
+    }
+    this.holding.wake();
+  }
+
+  #loseStream(error: FilaError): void {
+    this.#cancelAlive?.();
+    if (!this.#open) return;
+    this.#open = false;
+    this.#lostAt = this.#now();
+    const { queue, channel } = this.plan;
+    const kind = error.reason === 'SHUTTING_DOWN' ? 'draining' : 'lost';
+    this.#listener.connection({ kind, queue, channel: channel || 'default', error });
+  }
+
+  #tellBack(leasesLost: number): void {
+    if (this.#lostAt === undefined) return;
+    const { queue, channel } = this.plan;
+    const outageMs = this.#now() - this.#lostAt;
+    this.#lostAt = undefined;
+    this.#listener.connection({ kind: 'back', queue, channel: channel || 'default', outageMs, leasesLost });
+  }
+
+  #end(): void {
+    this.#open = false;
+    this.isOver = true;
+    this.#cancelAlive?.();
+    this.#cancelLeave?.();
+    this.#begun.close();
+    this.holding.close();
+    this.settler.useCalls();
+    this.settler.extender.useCalls();
+    this.holding.wake();
+  }
+
+  // What comes down.
+
+  #takeIn({ response }: ConsumeSessionResponse, sentAt: number): void {
+    switch (response.case) {
+      case 'opened':
+        return this.#takeOpened(response.value, sentAt);
+      case 'delivery':
+        return this.#deliver(response.value.messages);
+      case 'settled':
+        this.settler.settled(response.value);
+        return this.#closeWhenSettled();
+      case 'extended':
+        return this.settler.extender.extended(response.value);
+      case 'alive':
+        return this.#hear(response.value.sequence);
+      case 'revoked':
+        this.holding.lose(response.value.leaseIds, response.value.reason);
+        return this.#closeWhenSettled();
+    }
+  }
+
+  #deliver(messages: readonly WireMessage[]): void {
+    const [first] = messages;
+    if (first === undefined) return;
+    if (this.leaving) {
+      const leaseIds = messages.map((message) => message.metadata?.leaseId ?? 0n);
+      if (this.#tracked && !this.#closeSent) this.#postWindow(0, leaseIds);
+      return; // else given back with the close
+    }
+    // The broker's clock tells how long the lease is; ours, from when it runs.
+    const leaseMs = this.holding.renewalMs || toMs(first.timestamps?.leaseExpiresAt) - toMs(first.timestamps?.leasedAt);
+    const heldUntil = leaseMs > 0 ? this.#now() + leaseMs : Infinity;
+    this.holding.deliver(messages.map((message) => new Message(message, this.settler, heldUntil)));
+  }
+
+  // Staying alive.
+
+  #sayAliveLater(): void {
+    this.#cancelAlive?.();
+    const { clock } = this.#connection.settings;
+    this.#cancelAlive = clock.after(this.#liveness.intervalMs, () => this.#sayAlive());
+  }
+
+  #sayAlive(): void {
+    const sequence = this.#liveness.sayAlive(this.#now());
+    if (sequence !== undefined) {
+      const handlingTimeUs = BigInt(this.holding.control.times.medianUs);
+      const value = { $typeName: 'fila.v1.ConsumeSessionRequest.Alive', sequence, handlingTimeUs } as const;
+      this.#write({ case: 'alive', value });
+    }
+    this.#sayAliveLater();
+  }
+
+  #hear(sequence: bigint): void {
+    const wasSilent = this.#now() >= this.#liveness.handOutUntil;
+    this.#liveness.answered(sequence);
+    if (!wasSilent) return;
+    // The answer to an old one: it asks anew, as the broker is back.
+    if (this.#now() >= this.#liveness.handOutUntil) this.#sayAlive();
+    this.holding.wake();
+  }
+
+  // Handing out.
+
+  /** Whether a loop that asks now would get something. */
+  get hasWork(): boolean {
+    return this.holding.ready.length > 0 && this.#now() < this.#liveness.handOutUntil;
+  }
+
+  /** Returns messages whose leases run, none when there are none now. They are the loop's to settle. */
+  async take(loop: Loop, countMax: number): Promise<Message[]> {
+    const taken = this.holding.take(loop, countMax, this.#liveness.handOutUntil);
+    if (taken.length === 0 || !this.#tracked) return taken;
+    this.#begun.handedOut();
+    const cameBack = taken.filter((message) => message.redelivered);
+    if (cameBack.length === 0 || (await this.#begun.declare(cameBack))) return taken;
+    this.holding.putBack(taken);
+    return [];
+  }
+
+  async #writeBegun(leaseIds: readonly bigint[]): Promise<boolean> {
+    const parts = inParts(leaseIds).map((part) => {
+      const value = { $typeName: 'fila.v1.ConsumeSessionRequest.Begun', leaseIds: part } as const;
+      return this.#written({ case: 'begun', value });
+    });
+    return (await Promise.all(parts)).every(Boolean);
+  }
+
+  #written(request: Request): Promise<boolean> {
+    const stream = this.#stream;
+    if (stream === undefined) return Promise.resolve(false);
+    return new Promise((resolve) => {
+      const written = (isWritten: boolean) => {
+        this.#unwritten.delete(written);
+        resolve(isWritten);
+      };
+      this.#unwritten.add(written);
+      stream.write({ $typeName: 'fila.v1.ConsumeSessionRequest', request }, () => written(this.#stream === stream));
+    });
+  }
+
+  /** Without a stream, and on a broken one, a write is dropped: what is still true is said anew on the next. */
+  #write(request: Request): void {
+    this.#stream?.write({ $typeName: 'fila.v1.ConsumeSessionRequest', request });
+  }
+
+  // Windows.
+
+  #tellWindow(size: number, giveBack: readonly bigint[]): void {
+    if (this.#open && this.#tracked && !this.leaving) this.#postWindow(size, giveBack);
+  }
+
+  #postWindow(size: number, giveBack: readonly bigint[]): void {
+    for (const part of giveBack.length === 0 ? [[]] : inParts(giveBack)) {
+      this.#write({ case: 'window', value: { $typeName: 'fila.v1.ConsumeSessionRequest.Window', size, giveBack: part } });
+    }
+  }
+
+  // Settling.
+
+  #sendSettle({ sequence, leaseIds, verdict }: SettleFrame): void {
+    const { kind, error, delayMs, deadLetter, release } = verdict;
+    const value: Settle = {
+      $typeName: 'fila.v1.Settle',
+      sequence,
+      leaseIds,
+      error,
+      deadLetter,
+      release,
+      ...(delayMs === undefined ? {} : { delayMs }),
+    };
+    this.#write({ case: kind, value });
+  }
+
+  #sendExtend({ extendMs, wishes }: ExtendFrame): void {
+    const leaseIds = wishes.map((wish) => wish.leaseId);
+    const value = { $typeName: 'fila.v1.ConsumeSessionRequest.Extend', leaseIds, extendMs: BigInt(extendMs) } as const;
+    this.#write({ case: 'extend', value });
+  }
+
+  // Leaving.
+
+  /**
+   * Takes nothing more, and gives the buffer back. The stream closes once all that was handed out is settled; at the
+   * latest a visibility timeout from now, after which what is in hand has the rest of its lease.
+   */
+  leave(): void {
+    if (this.leaving) return;
+    this.leaving = true;
+    this.holding.wake();
+    if (!this.#open) {
+      this.holding.giveUp(this.holding.ready.length);
+      if (this.holding.size === 0) this.#stop();
+      return;
+    }
+    this.#giveBackBuffer();
+    const waitMs = this.#tracked ? this.#timeoutMs : this.holding.heldUntil - this.#now();
+    this.#cancelLeave = this.#connection.settings.clock.after(waitMs, () => this.#closeNow(false));
+    this.#closeWhenSettled();
+  }
+
+  #stop(): void {
+    this.#ending.abort(new ClientClosed('the consumer was left'));
+  }
+
+  #giveBackBuffer(): void {
+    const leaseIds = this.holding.giveUp(this.holding.ready.length);
+    if (this.#tracked) this.#postWindow(0, leaseIds);
+  }
+
+  #closeWhenSettled(): void {
+    if (this.leaving && this.holding.size === 0 && !this.settler.hasUnanswered) this.#closeNow(true);
+  }
+
+  #closeNow(release: boolean): void {
+    if (this.#closeSent || !this.#open) return;
+    this.#closeSent = true;
+    this.#cancelLeave?.();
+    // An older broker knows no other way of giving the buffer back.
+    const value = { $typeName: 'fila.v1.ConsumeSessionRequest.Close', release: release || !this.#tracked } as const;
+    this.#write({ case: 'close', value });
+    this.#cancelLeave = this.#connection.settings.clock.after(CLOSE_TIMEOUT_MS, () => this.#stop());
+  }
+
+  /** Leaves at once, also with messages in the program's hands, which go back uncounted. */
+  async close(): Promise<void> {
+    this.leave();
+    if (this.#open) this.#closeNow(true);
+    else this.#stop();
+    await this.over;
+    this.failure ??= new ClientClosed('the client was closed while this consumer was in use');
+  }
+}
+
+function inParts(leaseIds: readonly bigint[]): bigint[][] {
+  const parts: bigint[][] = [];
+  for (let at = 0; at < leaseIds.length; at += FRAME_LEASES_MAX) parts.push(leaseIds.slice(at, at + FRAME_LEASES_MAX));
+  return parts;
+}
