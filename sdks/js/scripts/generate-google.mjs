@@ -1,8 +1,8 @@
 // Generates src/gen/google/rpc_pb.ts: the messages in which a broker says why it refused a call.
 //
-// They are Google's, so they are made from Google's package whenever the SDK is built, and are not kept in the
-// repository. Nothing but Node is needed: protobufjs reads the .proto files, and protoc-gen-es is handed what they
-// describe, as protoc would hand it over.
+// They are Google's, so they are made from Google's package whenever the SDK is built, and are not kept in
+// the repository. Nothing but Node is needed: protobufjs reads the .proto files, and protoc-gen-es is handed
+// what they describe, as protoc would hand it over.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -25,7 +25,11 @@ const MESSAGES = ['Status', 'ErrorInfo', 'RetryInfo'];
 
 const require = createRequire(import.meta.url);
 const protos = dirname(require.resolve('google-proto-files/package.json'));
-const generator = join(dirname(require.resolve('@bufbuild/protoc-gen-es/package.json')), 'bin', 'protoc-gen-es');
+const generator = join(
+  dirname(require.resolve('@bufbuild/protoc-gen-es/package.json')),
+  'bin',
+  'protoc-gen-es',
+);
 const home = fileURLToPath(new URL('../src/gen/', import.meta.url));
 
 const root = new protobuf.Root();
@@ -58,7 +62,8 @@ for (const file of response.file) {
   writeFileSync(path, file.content);
 }
 
-// protobufjs names types as the source does; a descriptor names them in full, and the entry of a map `<Name>Entry`.
+// protobufjs names types as the source does; a descriptor names them in full, and the entry of a map
+// `<Name>Entry`.
 function qualifyTypes(message) {
   const type = root.lookupType(`google.rpc.${message.name}`);
   for (const nested of message.nestedType) if (nested.options?.mapEntry) nested.name += 'Entry';

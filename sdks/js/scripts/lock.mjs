@@ -1,5 +1,6 @@
-// Resolves the dependencies again, and keeps no web address in the lock file: what is installed is said by version and
-// hash, from whichever registry is at hand. (npm leaves out where it downloads from, but not where to donate.)
+// Resolves the dependencies again, and keeps no web address in the lock file: what is installed is said by
+// version and hash, from whichever registry is at hand. (npm leaves out where it downloads from, but not
+// where to donate.)
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 

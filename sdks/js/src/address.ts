@@ -4,7 +4,7 @@ import { type ChannelCredentials, type ChannelOptions, credentials } from '@grpc
 
 import { requireText, wrongType } from './arguments.js';
 import type { Settings, TlsOptions } from './options.js';
-import { VERSION } from "./version.js";
+import { VERSION } from './version.js';
 
 /** Above the broker's largest payload (64 MiB) with its headers, so that no delivery is unreadable. */
 const MESSAGE_BYTES_MAX = 80 << 20;
@@ -25,7 +25,9 @@ export function addressesOf(given: string | readonly string[], settings: Setting
     requireText('address', address);
     const [, scheme, target] = /^(?:(https?):\/\/)?([^/\s]+)\/?$/.exec(address) ?? [];
     if (target === undefined) {
-      throw new RangeError(`address must look like localhost:5555 or http://localhost:5555, got '${address}'`);
+      throw new RangeError(
+        `address must look like localhost:5555 or http://localhost:5555, got '${address}'`,
+      );
     }
     const tls = settings.tls ?? (scheme === 'https' ? {} : undefined);
     return { target, credentials: tls ? secure(tls) : credentials.createInsecure() };

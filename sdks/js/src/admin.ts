@@ -8,6 +8,17 @@
 import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from '@bufbuild/protobuf';
 import { create } from '@bufbuild/protobuf';
 
+import type {
+  ChannelOption,
+  CreateChannelOptions,
+  KeyPolicyChange,
+  PeekOptions,
+  PurgeOptions,
+  ReadLogOptions,
+  RedriveOptions,
+  SignalOption,
+  TimeoutOption,
+} from './admin-options.js';
 import {
   requireMoment,
   requireRange,
@@ -62,84 +73,6 @@ export interface KeyExplanation extends Plain<ExplainKeyResponse> {}
 /** A consumer in numbers. */
 export interface ConsumerInfo extends Plain<WireConsumerInfo> {}
 
-/** What every call takes. */
-export interface SignalOption {
-  /** Ends the call, which rejects with the signal's reason. What had been sent may happen all the same. */
-  readonly signal?: AbortSignal;
-}
-
-/** What a call about one channel takes. */
-export interface ChannelOption extends SignalOption {
-  /** The channel; `default` when left out. */
-  readonly channel?: string;
-}
-
-/** A call that may take longer than `callTimeoutMs`. */
-export interface TimeoutOption extends SignalOption {
-  /** How long each attempt may go unanswered; `callTimeoutMs` when left out. */
-  readonly timeoutMs?: number;
-}
-
-/** Which messages to drop. */
-export interface PurgeOptions extends TimeoutOption {
-  /** Only this key's. */
-  readonly fairnessKey?: string;
-  /** Only in this channel; in every one when left out. */
-  readonly channel?: string;
-}
-
-/** Which messages to look at. */
-export interface PeekOptions extends ChannelOption {
-  /** At most so many; default 10, at most 1,000. */
-  readonly maxMessages?: number;
-  /** Only behind this offset: that of the last message turns the page. */
-  readonly afterOffset?: number;
-  /** Only this key's. */
-  readonly fairnessKey?: string;
-}
-
-/** How many dead letters go back, and how fast. */
-export interface RedriveOptions extends TimeoutOption {
-  /** At most so many; all that are there at the start when left out. */
-  readonly count?: number;
-  /** The pace; as fast as it goes when left out. Paced, it takes its time: give `timeoutMs`. */
-  readonly ratePerSecond?: number;
-}
-
-/** Where a channel begins. */
-export interface CreateChannelOptions extends SignalOption {
-  /** At the head (the default), the oldest retained message, an offset, or a moment. */
-  readonly start?: 'head' | 'oldest' | number | Date;
-  /** Delete the channel after this long without a stream, pull or lease: at least 1,000; never when left out. */
-  readonly expiresAfterIdleMs?: number;
-}
-
-/** What to change about a fairness key; what is left out stays. */
-export interface KeyPolicyChange {
-  /** 1 to 1000; 0 takes the operator's weight away. */
-  readonly weight?: number;
-  /** Deliver nothing of this key until it is resumed. */
-  readonly paused?: boolean;
-  /** Most messages of this key leased at once in a channel; 0 for no cap. */
-  readonly maxInFlight?: number;
-}
-
-/** What to read from a log: all the bounds given must hold. */
-export interface ReadLogOptions extends SignalOption {
-  /** The first offset; the oldest retained when left out. */
-  readonly fromOffset?: number;
-  /** Read below this offset; up to the head as of the call when left out. */
-  readonly toOffset?: number;
-  /** Only what was appended at this moment or later. */
-  readonly fromTime?: Date;
-  /** Only what was appended before this moment. */
-  readonly toTime?: Date;
-  /** Only this key's messages. */
-  readonly fairnessKey?: string;
-  /** Most messages that travel together; default 100. */
-  readonly maxBatch?: number;
-}
-
 const { method } = FilaAdmin;
 
 /** The calls of FilaAdmin, as methods of a client. */
@@ -167,7 +100,12 @@ export abstract class AdminCalls {
   /** Makes a queue and its dead-letter queue `<queue>.dlq`. Rejects with QueueExists, Invalid. */
   async createQueue(queue: string, settings: QueueSettings = {}, options: SignalOption = {}): Promise<void> {
     requireText('queue', queue);
-    await this.#call(method.createQueue, { name: queue, config: encodeSettings(settings) }, { queue }, options);
+    await this.#call(
+      method.createQueue,
+      { name: queue, config: encodeSettings(settings) },
+      { queue },
+      options,
+    );
   }
 
   /** A queue's settings, defaults filled in. Rejects with QueueNotFound. */
@@ -177,10 +115,14 @@ export abstract class AdminCalls {
   }
 
   /**
-   * Changes the settings given, and no other; they apply at once to what waits. Resolves with them all. `retry: {
-   * baseMs: 500 }` changes the base and keeps the kind. Rejects with QueueNotFound, Invalid.
+   * Changes the settings given, and no other; they apply at once to what waits. Resolves with them all.
+   * `retry: { baseMs: 500 }` changes the base and keeps the kind. Rejects with QueueNotFound, Invalid.
    */
-  async updateQueue(queue: string, settings: QueueSettings, options: SignalOption = {}): Promise<QueueConfig> {
+  async updateQueue(
+    queue: string,
+    settings: QueueSettings,
+    options: SignalOption = {},
+  ): Promise<QueueConfig> {
     requireText('queue', queue);
     const request = { queue, config: encodeSettings(settings), updateMask: maskOf(settings) };
     const { config } = await this.#call(method.updateQueue, request, { queue }, options);
@@ -200,14 +142,22 @@ export abstract class AdminCalls {
   }
 
   /**
-   * A queue in numbers, over all channels or of one, with at most `maxKeys` fairness keys (default 1,000). Rejects with
-   * QueueNotFound, ChannelNotFound.
+   * A queue in numbers, over all channels or of one, with at most `maxKeys` fairness keys (default 1,000).
+   * Rejects with QueueNotFound, ChannelNotFound.
    */
-  async getStats(queue: string, options: ChannelOption & { readonly maxKeys?: number } = {}): Promise<QueueStats> {
+  async getStats(
+    queue: string,
+    options: ChannelOption & { readonly maxKeys?: number } = {},
+  ): Promise<QueueStats> {
     const { channel = '', maxKeys = 0 } = options;
     requireNames(queue, channel);
     requireWhole('maxKeys', maxKeys, UINT32_MAX);
-    const answer = await this.#call(method.getStats, { queue, channel, maxKeys }, { queue, channel }, options);
+    const answer = await this.#call(
+      method.getStats,
+      { queue, channel, maxKeys },
+      { queue, channel },
+      options,
+    );
     return plain(GetStatsResponseSchema, answer);
   }
 
@@ -220,13 +170,22 @@ export abstract class AdminCalls {
     return Number((await this.#call(method.purgeQueue, request, known(queue, channel), options)).purged);
   }
 
-  /** Looks at pending messages in offset order without leasing them. Rejects with QueueNotFound, ChannelNotFound. */
+  /**
+   * Looks at pending messages in offset order without leasing them. Rejects with QueueNotFound,
+   * ChannelNotFound.
+   */
   async peek(queue: string, options: PeekOptions = {}): Promise<StoredMessage[]> {
     const { maxMessages = 10, afterOffset = 0, fairnessKey = '', channel = '' } = options;
     requireNames(queue, channel);
     requireWhole('maxMessages', maxMessages, UINT32_MAX);
     requireText('fairnessKey', fairnessKey);
-    const request = { queue, channel, maxMessages, afterOffset: toUint64('afterOffset', afterOffset), fairnessKey };
+    const request = {
+      queue,
+      channel,
+      maxMessages,
+      afterOffset: toUint64('afterOffset', afterOffset),
+      fairnessKey,
+    };
     const { messages } = await this.#call(method.peekMessages, request, known(queue, channel), options);
     return messages.map((message) => new StoredMessage(message));
   }
@@ -245,7 +204,9 @@ export abstract class AdminCalls {
 
   // Channels.
 
-  /** Adds a channel. Resolves with the first offset it will see. Rejects with QueueNotFound, ChannelExists. */
+  /**
+   * Adds a channel. Resolves with the first offset it will see. Rejects with QueueNotFound, ChannelExists.
+   */
   async createChannel(queue: string, channel: string, options: CreateChannelOptions = {}): Promise<number> {
     const { start = 'head', expiresAfterIdleMs = 0 } = options;
     requireText('channel', channel);
@@ -273,8 +234,8 @@ export abstract class AdminCalls {
   }
 
   /**
-   * Moves a channel to an offset or a moment; its leases end. Resolves with the offset it is at now. Rejects with
-   * QueueNotFound, ChannelNotFound.
+   * Moves a channel to an offset or a moment; its leases end. Resolves with the offset it is at now. Rejects
+   * with QueueNotFound, ChannelNotFound.
    */
   async seekChannel(queue: string, target: number | Date, options: ChannelOption = {}): Promise<number> {
     const { channel = '' } = options;
@@ -284,7 +245,10 @@ export abstract class AdminCalls {
   }
 
   /** Drops what is pending in one channel; others keep theirs. Resolves with how many messages. */
-  async purgeChannel(queue: string, options: ChannelOption & { readonly fairnessKey?: string } = {}): Promise<number> {
+  async purgeChannel(
+    queue: string,
+    options: ChannelOption & { readonly fairnessKey?: string } = {},
+  ): Promise<number> {
     const { channel = '', fairnessKey } = options;
     requireNames(queue, channel);
     requireTextIfGiven('fairnessKey', fairnessKey);
@@ -294,7 +258,9 @@ export abstract class AdminCalls {
 
   // Runtime config.
 
-  /** Sets a runtime config value, visible to hooks when this resolves; empty deletes it. Rejects with Invalid. */
+  /**
+   * Sets a runtime config value, visible to hooks when this resolves; empty deletes it. Rejects with Invalid.
+   */
   async setConfig(key: string, value: string, options: SignalOption = {}): Promise<void> {
     requireText('key', key);
     requireText('value', value);
@@ -316,7 +282,10 @@ export abstract class AdminCalls {
 
   // Fairness keys and consumers.
 
-  /** Weighs, pauses, resumes or caps one fairness key. Resolves with its policy now. Rejects with QueueNotFound, Invalid. */
+  /**
+   * Weighs, pauses, resumes or caps one fairness key. Resolves with its policy now. Rejects with
+   * QueueNotFound, Invalid.
+   */
   async setKeyPolicy(
     queue: string,
     fairnessKey: string,
@@ -329,37 +298,56 @@ export abstract class AdminCalls {
     if (weight !== undefined) requireWhole('weight', weight, UINT32_MAX);
     if (maxInFlight !== undefined) requireWhole('maxInFlight', maxInFlight, UINT32_MAX);
     const request = { queue, fairnessKey, ...given({ weight, paused, maxInFlight }) };
-    return plain(SetKeyPolicyResponseSchema, await this.#call(method.setKeyPolicy, request, { queue }, options));
+    return plain(
+      SetKeyPolicyResponseSchema,
+      await this.#call(method.setKeyPolicy, request, { queue }, options),
+    );
   }
 
   /**
-   * What holds a fairness key's next message, and where its last hour of waiting went. Rejects with QueueNotFound,
-   * ChannelNotFound.
+   * What holds a fairness key's next message, and where its last hour of waiting went. Rejects with
+   * QueueNotFound, ChannelNotFound.
    */
   async explainKey(queue: string, fairnessKey: string, options: ChannelOption = {}): Promise<KeyExplanation> {
     const { channel = '' } = options;
     requireNames(queue, channel);
     requireText('fairnessKey', fairnessKey);
     const request = { queue, channel, fairnessKey };
-    return plain(ExplainKeyResponseSchema, await this.#call(method.explainKey, request, known(queue, channel), options));
+    return plain(
+      ExplainKeyResponseSchema,
+      await this.#call(method.explainKey, request, known(queue, channel), options),
+    );
   }
 
   /** Who consumes a queue, in every channel or in one, and what each holds; the oldest consumer first. */
   async listConsumers(queue: string, options: ChannelOption = {}): Promise<ConsumerInfo[]> {
     const { channel = '' } = options;
     requireNames(queue, channel);
-    const { consumers } = await this.#call(method.listConsumers, { queue, channel }, { queue, channel }, options);
+    const { consumers } = await this.#call(
+      method.listConsumers,
+      { queue, channel },
+      { queue, channel },
+      options,
+    );
     return consumers.map((consumer) => plain(ConsumerInfoSchema, consumer));
   }
 
   // The log.
 
   /**
-   * Loops over retained messages in offset order, leasing nothing. A broken stream is resumed where it was. Throws
-   * QueueNotFound; Unavailable when the broker stays away for `retryForMs`.
+   * Loops over retained messages in offset order, leasing nothing. A broken stream is resumed where it was.
+   * Throws QueueNotFound; Unavailable when the broker stays away for `retryForMs`.
    */
   readLog(queue: string, options: ReadLogOptions = {}): AsyncIterableIterator<StoredMessage> {
-    const { fromOffset = 0, toOffset = 0, fromTime, toTime, fairnessKey = '', maxBatch = 0, signal } = options;
+    const {
+      fromOffset = 0,
+      toOffset = 0,
+      fromTime,
+      toTime,
+      fairnessKey = '',
+      maxBatch = 0,
+      signal,
+    } = options;
     requireText('queue', queue);
     requireText('fairnessKey', fairnessKey);
     requireWhole('maxBatch', maxBatch, UINT32_MAX);

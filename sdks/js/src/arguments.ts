@@ -1,6 +1,6 @@
 /**
- * Arguments of a wrong type or out of range, told by their name where they were given: later, in a frame with those of
- * others, nobody could say whose they were.
+ * Arguments of a wrong type or out of range, told by their name where they were given: later, in a frame with
+ * those of others, nobody could say whose they were.
  */
 
 const SHOWN_MAX = 60;
@@ -9,7 +9,9 @@ const SHOWN_MAX = 60;
 export function requireText(name: string, value: unknown): asserts value is string {
   if (typeof value !== 'string') throw wrongType(name, 'a string', value);
   if (!isWellFormed(value)) {
-    throw new RangeError(`${name} must be text that can be written as UTF-8, got a lone surrogate in ${shown(value)}`);
+    throw new RangeError(
+      `${name} must be text that can be written as UTF-8, got a lone surrogate in ${shown(value)}`,
+    );
   }
 }
 
@@ -81,7 +83,7 @@ export function payloadBytes(payload: unknown): Uint8Array {
 
 /** @internal Says what was wanted and what was given. */
 export function wrongType(name: string, wanted: string, value: unknown): TypeError {
-  const given = value === null ? 'null' : typeof value === 'object' ? value.constructor?.name ?? 'an object' : typeof value;
+  const given = typeof value === 'object' ? Object.prototype.toString.call(value).slice(8, -1) : typeof value;
   return new TypeError(`${name} must be ${wanted}, got ${given}`);
 }
 

@@ -1,9 +1,10 @@
 /**
  * Which messages in hand the broker knows to be begun.
  *
- * A message that comes back unbegun counts no attempt, so the broker must learn of what the program really has in hand.
- * Quick messages need no word: their settling says it. A message that came back before is declared before the program
- * sees it: one that kills its worker at once would else never be declared, and come back uncounted for ever.
+ * A message that comes back unbegun counts no attempt, so the broker must learn of what the program really
+ * has in hand. Quick messages need no word: their settling says it. A message that came back before is
+ * declared before the program sees it: one that kills its worker at once would else never be declared, and
+ * come back uncounted for ever.
  */
 
 import type { Clock } from './clock.js';
@@ -39,7 +40,9 @@ export class Begun {
   #look(): void {
     this.#cancelLook = undefined;
     const { inHand } = this.#holding;
-    const still = this.#seen.filter((message) => inHand.get(message.id) === message && !this.#declared.has(message));
+    const still = this.#seen.filter(
+      (message) => inHand.get(message.id) === message && !this.#declared.has(message),
+    );
     if (still.length > 0) void this.declare(still);
     for (const message of this.#declared) {
       if (inHand.get(message.id) !== message) this.#declared.delete(message);

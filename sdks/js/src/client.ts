@@ -1,10 +1,11 @@
 /**
- * The client. One is one connection, one stream for all it enqueues, and one stream for each consumer; any part of a
- * program may share it.
+ * The client. One is one connection, one stream for all it enqueues, and one stream for each consumer; any
+ * part of a program may share it.
  */
 
-import { AdminCalls, type ChannelOption, type SignalOption } from './admin.js';
-import { requireText, requireTextIfGiven, requireWhole, UINT32_MAX } from './arguments.js';
+import { AdminCalls } from './admin.js';
+import type { ChannelOption, SignalOption } from './admin-options.js';
+import { requireText, requireWhole, UINT32_MAX } from './arguments.js';
 import { Connection } from './connection.js';
 import type { ConnectionEvent } from './connection-event.js';
 import { Consumer } from './consumer.js';
@@ -33,8 +34,8 @@ export interface ConsumeOptions extends ChannelOption {
   /** The consumer's name for people, at most 128 bytes; `listConsumers` shows it. */
   readonly name?: string;
   /**
-   * How long the broker keeps the lease of a message that you work on, for as long as this consumer is alive. Default
-   * 600,000 (10 min); 0 leaves the queue's visibility timeout; at most 43,200,000 (12 h).
+   * How long the broker keeps the lease of a message that you work on, for as long as this consumer is alive.
+   * Default 600,000 (10 min); 0 leaves the queue's visibility timeout; at most 43,200,000 (12 h).
    */
   readonly maxLeaseRenewalMs?: number;
 }
@@ -59,8 +60,8 @@ export interface NackByIdOptions extends NackOptions, ChannelOption {}
  * for await (const message of client.consume('orders')) await message.ack();
  * ```
  *
- * Every call rejects with a FilaError, which draws the tree; a TypeError or RangeError for an argument that can't be
- * right; or the reason of the signal that ended it.
+ * Every call rejects with a FilaError, which draws the tree; a TypeError or RangeError for an argument that
+ * can't be right; or the reason of the signal that ended it.
  */
 export class FilaClient extends AdminCalls {
   readonly #options: ClientOptions;
@@ -77,9 +78,9 @@ export class FilaClient extends AdminCalls {
   }
 
   /**
-   * Connects to the broker at `address`, `host:port` with or without `http://` (`https://` for TLS); of several
-   * addresses to the first that answers, and later, when the connection breaks, to the next. Rejects with Unavailable
-   * when none answers within `connectTimeoutMs`.
+   * Connects to the broker at `address`, `host:port` with or without `http://` (`https://` for TLS); of
+   * several addresses to the first that answers, and later, when the connection breaks, to the next. Rejects
+   * with Unavailable when none answers within `connectTimeoutMs`.
    */
   static async connect(
     address: string | readonly string[] = 'localhost:5555',
@@ -99,8 +100,8 @@ export class FilaClient extends AdminCalls {
   }
 
   /**
-   * Sends what waits, settles what is under way, gives back what consumers hold, and disconnects. Nothing of the client
-   * keeps the process running after that.
+   * Sends what waits, settles what is under way, gives back what consumers hold, and disconnects. Nothing of
+   * the client keeps the process running after that.
    */
   close(): Promise<void> {
     this.#closing ??= this.#close();
@@ -124,12 +125,12 @@ export class FilaClient extends AdminCalls {
   // Producing.
 
   /**
-   * Stores one message; resolves with its id and offset once it is as durable as the queue asks for. Concurrent calls
-   * travel together; a call alone is sent at once.
+   * Stores one message; resolves with its id and offset once it is as durable as the queue asks for.
+   * Concurrent calls travel together; a call alone is sent at once.
    *
-   * Rejects with QueueNotFound, Invalid, Overloaded; Unavailable when it was certainly not sent; AnswerLost when it was
-   * sent and the answer did not come. An enqueue whose answer was lost is never repeated by the client, unless it has a
-   * dedup key: it could be stored twice.
+   * Rejects with QueueNotFound, Invalid, Overloaded; Unavailable when it was certainly not sent; AnswerLost
+   * when it was sent and the answer did not come. An enqueue whose answer was lost is never repeated by the
+   * client, unless it has a dedup key: it could be stored twice.
    */
   async enqueue(
     queue: string,
@@ -149,11 +150,11 @@ export class FilaClient extends AdminCalls {
   }
 
   /**
-   * Stores many messages, a window of large frames at a time: the fastest way to produce. Resolves with what became of
-   * each, in order.
+   * Stores many messages, a window of large frames at a time: the fastest way to produce. Resolves with what
+   * became of each, in order.
    *
-   * `messages` is read as fast as the broker takes it, so it may be a generator. One bad message does not fail its
-   * neighbours: if any was refused, SomeFailed tells what became of each one (`results`).
+   * `messages` is read as fast as the broker takes it, so it may be a generator. One bad message does not
+   * fail its neighbours: if any was refused, SomeFailed tells what became of each one (`results`).
    */
   async enqueueMany(queue: string, messages: Messages, options: SignalOption = {}): Promise<Enqueued[]> {
     requireText('queue', queue);
@@ -165,17 +166,23 @@ export class FilaClient extends AdminCalls {
   /**
    * Returns a consumer to loop over: `for await (const message of client.consume('orders'))`.
    *
-   * A broken stream is reopened with backoff; every other error of the stream is thrown by the loop: QueueNotFound,
-   * also when the queue is deleted under it, ChannelNotFound, Invalid, Unavailable after `reconnectForMs`. After the
-   * loop, messages you still hold can be settled until their leases end.
+   * A broken stream is reopened with backoff; every other error of the stream is thrown by the loop:
+   * QueueNotFound, also when the queue is deleted under it, ChannelNotFound, Invalid, Unavailable after
+   * `reconnectForMs`. After the loop, messages you still hold can be settled until their leases end.
    */
   consume(queue: string, options: ConsumeOptions = {}): Consumer {
-    const { channel = '', prefetch = this.connection.settings.prefetch, name = '', maxLeaseRenewalMs } = options;
+    const {
+      channel = '',
+      prefetch = this.connection.settings.prefetch,
+      name = '',
+      maxLeaseRenewalMs,
+    } = options;
     requireText('queue', queue);
     requireText('channel', channel);
     requireText('name', name);
     requirePrefetch(prefetch);
-    if (options.stopWhenIdleMs !== undefined) requireWhole('stopWhenIdleMs', Math.ceil(options.stopWhenIdleMs));
+    if (options.stopWhenIdleMs !== undefined)
+      requireWhole('stopWhenIdleMs', Math.ceil(options.stopWhenIdleMs));
     if (maxLeaseRenewalMs !== undefined) requireWhole('maxLeaseRenewalMs', maxLeaseRenewalMs);
     const plan: SessionPlan = { queue, channel, prefetch, name, maxLeaseRenewalMs };
     return new Consumer({
@@ -206,8 +213,8 @@ export class FilaClient extends AdminCalls {
   }
 
   /**
-   * Pulls up to `maxMessages` that are ready, waiting up to `waitMs` for the first. None when there were none. Rejects
-   * with QueueNotFound, ChannelNotFound, Invalid.
+   * Pulls up to `maxMessages` that are ready, waiting up to `waitMs` for the first. None when there were
+   * none. Rejects with QueueNotFound, ChannelNotFound, Invalid.
    */
   async lease(queue: string, options: LeaseOptions = {}): Promise<Message[]> {
     const { channel = '', maxMessages = 1, waitMs = 0, signal } = options;
@@ -245,8 +252,8 @@ export class FilaClient extends AdminCalls {
   // Settling.
 
   /**
-   * The message is done. As `message.ack()`, for when only the id is at hand: the client remembers the lease under which
-   * it delivered the message, so that a late ack cannot settle somebody else's.
+   * The message is done. As `message.ack()`, for when only the id is at hand: the client remembers the lease
+   * under which it delivered the message, so that a late ack cannot settle somebody else's.
    */
   ack(queue: string, messageId: string, options: ChannelOption = {}): Settlement {
     return this.#settle(queue, messageId, ACK, options);
@@ -267,16 +274,26 @@ export class FilaClient extends AdminCalls {
     return this.#settle(queue, messageId, RELEASE, options);
   }
 
-  #settle(queue: string, messageId: string, verdict: Verdict, { channel = '', signal }: ChannelOption): Settlement {
+  #settle(
+    queue: string,
+    messageId: string,
+    verdict: Verdict,
+    { channel = '', signal }: ChannelOption,
+  ): Settlement {
     const { settler, leaseId } = this.#held(queue, messageId, channel);
     return settler.settle(messageId, leaseId, verdict, signal);
   }
 
   /**
-   * Holds the message for so many milliseconds from now. Resolves with when its lease ends, by the broker's clock. As
-   * `message.extend()`, for when only the id is at hand.
+   * Holds the message for so many milliseconds from now. Resolves with when its lease ends, by the broker's
+   * clock. As `message.extend()`, for when only the id is at hand.
    */
-  async extend(queue: string, messageId: string, extendMs: number, options: ChannelOption = {}): Promise<Date> {
+  async extend(
+    queue: string,
+    messageId: string,
+    extendMs: number,
+    options: ChannelOption = {},
+  ): Promise<Date> {
     const { channel = '', signal } = options;
     requireWhole('extendMs', extendMs);
     const { settler, leaseId } = this.#held(queue, messageId, channel);
@@ -284,7 +301,11 @@ export class FilaClient extends AdminCalls {
   }
 
   /** Who settles a delivery, and under which lease; lease 0 when this client does not know it. */
-  #held(queue: string, messageId: string, channel: string): { readonly settler: Settler; readonly leaseId: bigint } {
+  #held(
+    queue: string,
+    messageId: string,
+    channel: string,
+  ): { readonly settler: Settler; readonly leaseId: bigint } {
     requireText('queue', queue);
     requireText('messageId', messageId);
     requireText('channel', channel);
@@ -321,9 +342,11 @@ export class FilaClient extends AdminCalls {
 /** Waits for all, whatever becomes of some. */
 async function all(settlements: readonly Settlement[]): Promise<void> {
   const outcomes = await Promise.allSettled(settlements);
-  const results = outcomes.map((outcome) => (outcome.status === 'fulfilled' ? undefined : (outcome.reason as unknown)));
+  const results = outcomes.map((outcome) =>
+    outcome.status === 'fulfilled' ? undefined : (outcome.reason as unknown),
+  );
   const unexpected = results.find((result) => result !== undefined && !(result instanceof FilaError));
-  if (unexpected !== undefined) throw unexpected;
+  if (unexpected !== undefined) throw unexpected as Error;
   if (results.some((result) => result !== undefined)) throw new SomeFailed(results);
 }
 

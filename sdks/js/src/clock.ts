@@ -31,8 +31,8 @@ export interface Backoff {
 }
 
 /**
- * @internal The wait before retry number `attempt`, the first being 0. Half of it is left to chance: clients that lost
- * the same broker at the same moment must not come back at the same moment.
+ * @internal The wait before retry number `attempt`, the first being 0. Half of it is left to chance: clients
+ * that lost the same broker at the same moment must not come back at the same moment.
  */
 export function backoffMs({ baseMs, capMs, random }: Required<Backoff>, attempt: number): number {
   const ceiling = Math.min(capMs, baseMs * 2 ** Math.min(attempt, 32));

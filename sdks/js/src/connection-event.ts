@@ -5,8 +5,8 @@ import type { FilaError } from './errors.js';
 /** Something happened to a consumer's stream. */
 export interface ConnectionEvent {
   /**
-   * `lost`: the stream broke, and is being reopened. `draining`: the same, because the broker said that it is stopping.
-   * `back`: the stream is open again.
+   * `lost`: the stream broke, and is being reopened. `draining`: the same, because the broker said that it is
+   * stopping. `back`: the stream is open again.
    */
   readonly kind: 'lost' | 'draining' | 'back';
   readonly queue: string;

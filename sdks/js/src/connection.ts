@@ -25,7 +25,14 @@ import type { ClientDuplexStream, ClientReadableStream } from '@grpc/grpc-js';
 
 import { type Address, addressesOf, channelOptions } from './address.js';
 import { backoffMs, sleep } from './clock.js';
-import { AnswerLost, ClientClosed, type ErrorFacts, type FilaError, Overloaded, Unavailable } from './errors.js';
+import {
+  AnswerLost,
+  ClientClosed,
+  type ErrorFacts,
+  type FilaError,
+  Overloaded,
+  Unavailable,
+} from './errors.js';
 import { encodedMethod, isRepeatable } from './methods.js';
 import type { Settings } from './options.js';
 import { answerLostUnlessSaid, errorOfCall } from './status.js';
@@ -132,17 +139,32 @@ export class Connection {
         call.cancel();
       };
       const deadline = Date.now() + timeoutMs;
-      const call = client.makeUnaryRequest(path, serialize, deserialize, request, this.#metadata, { deadline }, (failure, answer) => {
-        signal?.removeEventListener('abort', abort);
-        if (failure) reject(this.closed.aborted ? this.#lostByClosing(failure) : answerLostUnlessSaid(errorOfCall(failure, known)));
-        else resolve(answer as MessageShape<O>);
-      });
+      const call = client.makeUnaryRequest(
+        path,
+        serialize,
+        deserialize,
+        request,
+        this.#metadata,
+        { deadline },
+        (failure, answer) => {
+          signal?.removeEventListener('abort', abort);
+          if (failure)
+            reject(
+              this.closed.aborted
+                ? this.#lostByClosing(failure)
+                : answerLostUnlessSaid(errorOfCall(failure, known)),
+            );
+          else resolve(answer as MessageShape<O>);
+        },
+      );
       signal?.addEventListener('abort', abort, { once: true });
     });
   }
 
   #lostByClosing(cause: Error): FilaError {
-    return new ClientClosed('the client was closed before the answer came: it may or may not have happened', { cause });
+    return new ClientClosed('the client was closed before the answer came: it may or may not have happened', {
+      cause,
+    });
   }
 
   /** Starts a bidirectional stream. */
@@ -174,8 +196,8 @@ export class Connection {
   // The connection itself.
 
   /**
-   * Resolves when the connection stands; rejects with Unavailable at `giveUpAt` of the clock. Who can't wait long
-   * between two attempts says so by `pauseMsMax`.
+   * Resolves when the connection stands; rejects with Unavailable at `giveUpAt` of the clock. Who can't wait
+   * long between two attempts says so by `pauseMsMax`.
    */
   ready(giveUpAt: number, signal?: AbortSignal, pauseMsMax = Infinity): Promise<void> {
     if (this.closed.aborted) return Promise.reject(this.closed.reason as Error);
@@ -210,7 +232,9 @@ export class Connection {
   #unreachable(): Unavailable {
     const places = this.#addresses.map((address) => address.target).join(', ');
     const why = this.#lastFailure === '' ? '' : ` (${this.#lastFailure})`;
-    return new Unavailable(`no Fila broker answers at ${places}${why}. Start fila-server there, or connect elsewhere`);
+    return new Unavailable(
+      `no Fila broker answers at ${places}${why}. Start fila-server there, or connect elsewhere`,
+    );
   }
 
   /** Tries one address after the other, round after round, for as long as anybody waits. */
@@ -226,7 +250,8 @@ export class Connection {
     const rounds = Math.floor(tries / this.#addresses.length);
     const pauseMsMax = Math.min(...[...this.#waiting].map((waiter) => waiter.pauseMsMax));
     this.#trying = 'paused';
-    await this.sleep(Math.min(backoffMs(this.settings.backoff, rounds), pauseMsMax)).catch(() => {}); // closed: the loop sees it
+    const pauseMs = Math.min(backoffMs(this.settings.backoff, rounds), pauseMsMax);
+    await this.sleep(pauseMs).catch(() => {}); // closed: the loop sees it
     this.#trying = undefined;
   }
 

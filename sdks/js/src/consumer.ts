@@ -1,8 +1,8 @@
 /**
  * What `client.consume` returns: something to loop over, by one loop or by many.
  *
- * The stream is opened by the first loop and left when the last one ends, be it by `break`, by an error, or by a signal.
- * What was prefetched and not handed out goes back to the queue.
+ * The stream is opened by the first loop and left when the last one ends, be it by `break`, by an error, or
+ * by a signal. What was prefetched and not handed out goes back to the queue.
  */
 
 import { requireWhole } from './arguments.js';
@@ -10,7 +10,7 @@ import type { Clock } from './clock.js';
 import { ClientClosed } from './errors.js';
 import type { Loop } from './holding.js';
 import type { Message } from './message.js';
-import { WINDOW_MAX } from './options.js';
+import { WINDOW_MAX } from './prefetch.js';
 import type { Session } from './session.js';
 
 /** Most messages of one step of `batches`, unless asked otherwise. */
@@ -55,7 +55,8 @@ export class Consumer implements AsyncIterable<Message> {
   }
 
   /**
-   * Leaves for good: the loops over this consumer end. What you still hold can be settled until its lease ends.
+   * Leaves for good: the loops over this consumer end. What you still hold can be settled until its lease
+   * ends.
    */
   close(): void {
     this.#closed = true;
@@ -63,7 +64,12 @@ export class Consumer implements AsyncIterable<Message> {
   }
 
   #loop(size: number): ConsumerLoop {
-    return new ConsumerLoop(this.#plan, size, () => this.#join(), (session) => this.#part(session));
+    return new ConsumerLoop(
+      this.#plan,
+      size,
+      () => this.#join(),
+      (session) => this.#part(session),
+    );
   }
 
   #join(): Session {
@@ -107,9 +113,9 @@ class ConsumerLoop {
     try {
       this.#plan.signal?.throwIfAborted();
       const { session, loop } = (this.#joined ??= this.#begin());
-      while (!this.#isOver) {
+      for (;;) {
         if (session.failure !== undefined) throw session.failure;
-        if (session.leaving || session.isOver) break;
+        if (this.#wasLeft() || session.leaving || session.isOver) break;
         const taken = await session.take(loop, this.#size);
         if (taken.length > 0) return taken;
         if (!(await this.#more(session))) break;
@@ -123,12 +129,19 @@ class ConsumerLoop {
     return undefined;
   }
 
+  /** Somebody else may have ended the loop while it waited. */
+  #wasLeft(): boolean {
+    return this.#isOver;
+  }
+
   #begin(): { session: Session; loop: Loop } {
     const session = this.#join();
     return { session, loop: session.holding.join(this.#size) };
   }
 
-  /** Waits until it is worth looking again; false when nothing arrived for as long as the caller is patient. */
+  /**
+   * Waits until it is worth looking again; false when nothing arrived for as long as the caller is patient.
+   */
   #more(session: Session): Promise<boolean> {
     const { clock, signal, stopWhenIdleMs } = this.#plan;
     if (session.isOver || session.leaving || session.hasWork) return Promise.resolve(true);
@@ -142,7 +155,8 @@ class ConsumerLoop {
       };
       const look = () => over(true);
       const ignore = session.holding.whenArrived(look);
-      const cancelIdle = stopWhenIdleMs === undefined ? undefined : clock.after(stopWhenIdleMs, () => over(false));
+      const cancelIdle =
+        stopWhenIdleMs === undefined ? undefined : clock.after(stopWhenIdleMs, () => over(false));
       signal?.addEventListener('abort', look, { once: true });
       this.#stopWaiting = look;
     });

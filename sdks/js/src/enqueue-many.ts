@@ -8,7 +8,8 @@ import type { Settings } from './options.js';
 import type { Producer } from './producer.js';
 
 /** What `enqueueMany` reads: any iterable, of messages, bytes or text. */
-export type Messages = Iterable<NewMessage | Uint8Array | string> | AsyncIterable<NewMessage | Uint8Array | string>;
+export type Messages =
+  Iterable<NewMessage | Uint8Array | string> | AsyncIterable<NewMessage | Uint8Array | string>;
 
 /** One call of `enqueueMany`. */
 export class ManyEnqueues {
@@ -75,7 +76,8 @@ export class ManyEnqueues {
     const message = encodeAt(item, this.#count++);
     const bytes = sizeOf(message);
     let left = false;
-    if (this.#slice !== undefined && this.#slice.bytes + bytes > this.#settings.frameBytesMax) left = this.#putSlice();
+    if (this.#slice !== undefined && this.#slice.bytes + bytes > this.#settings.frameBytesMax)
+      left = this.#putSlice();
     const slice = (this.#slice ??= new SliceFrame(this.#queue, this.#settings.clock.now()));
     slice.add(message, bytes);
     return this.#producer.isFull(slice) ? this.#putSlice() : left;

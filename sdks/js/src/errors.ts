@@ -29,8 +29,8 @@
  * └── SomeFailed               .results        some items of a batch; results has one entry an item
  * ```
  *
- * Beside these, an argument of a wrong type is a `TypeError`, one out of range a `RangeError`, and a call that is
- * aborted rejects with its signal's `reason`.
+ * Beside these, an argument of a wrong type is a `TypeError`, one out of range a `RangeError`, and a call
+ * that is aborted rejects with its signal's `reason`.
  */
 
 /** A gRPC status, by its name. */

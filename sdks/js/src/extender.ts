@@ -1,4 +1,6 @@
-/** Leases that shall run longer: what one turn of the event loop extends by the same time travels together. */
+/**
+ * Leases that shall run longer: what one turn of the event loop extends by the same time travels together.
+ */
 
 import { unlessAborted } from './clock.js';
 import type { Connection } from './connection.js';
@@ -76,12 +78,23 @@ export class Extender {
     try {
       const answer = await this.#connection.call(
         FilaService.method.extendLease,
-        { $typeName: 'fila.v1.ExtendLeaseRequest', queue, channel, messageId, leaseId, extendMs: BigInt(extendMs) },
+        {
+          $typeName: 'fila.v1.ExtendLeaseRequest',
+          queue,
+          channel,
+          messageId,
+          leaseId,
+          extendMs: BigInt(extendMs),
+        },
         known,
       );
       resolve(toDate(answer.leaseExpiresAt));
     } catch (error) {
-      reject(error instanceof FilaError ? error : new InternalError('extending met a mistake of the SDK', { cause: error }));
+      reject(
+        error instanceof FilaError
+          ? error
+          : new InternalError('extending met a mistake of the SDK', { cause: error }),
+      );
     }
   }
 
@@ -93,7 +106,10 @@ export class Extender {
     for (const { messageId, leaseId, resolve, reject } of frame.wishes) {
       const status = refused.get(leaseId);
       if (status === undefined) resolve(toDate(leaseExpiresAt));
-      else reject(errorOf(status.code, status.message, status.reason, { queue: this.#queue, messageId, leaseId }));
+      else
+        reject(
+          errorOf(status.code, status.message, status.reason, { queue: this.#queue, messageId, leaseId }),
+        );
     }
   }
 
@@ -102,7 +118,10 @@ export class Extender {
     this.#send = send;
   }
 
-  /** The session's stream is over: what it left unanswered is asked again, by calls, and so is all that follows. */
+  /**
+   * The session's stream is over: what it left unanswered is asked again, by calls, and so is all that
+   * follows.
+   */
   useCalls(): void {
     this.#send = undefined;
     const unanswered = this.#inFlight;

@@ -1,4 +1,7 @@
-/** @internal First in, first out, at the same cost whatever its length: an array's `shift` moves all the others. */
+/**
+ * @internal First in, first out, at the same cost whatever its length: an array's `shift` moves all the
+ * others.
+ */
 export class Fifo<T> {
   #items: (T | undefined)[] = [];
   #head = 0;

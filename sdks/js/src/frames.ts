@@ -1,8 +1,8 @@
 /**
  * Messages that travel to the broker together, and where the answer for each of them goes.
  *
- * Two kinds, of one shape: what single `enqueue` calls gathered, each with a promise of its own, and a slice of one
- * `enqueueMany`, with one list of results for all.
+ * Two kinds, of one shape: what single `enqueue` calls gathered, each with a promise of its own, and a slice
+ * of one `enqueueMany`, with one list of results for all.
  */
 
 import { FilaError } from './errors.js';
@@ -125,7 +125,7 @@ export class SliceFrame extends Frame {
     this.#results = results;
     this.#places = this.messages.map((_, index) => from + index);
     this.#left.unresolved = this.length;
-    for (let count = 0; count < this.length; count++) results.push(undefined);
+    results.length += this.length; // a place each, without an outcome yet
   }
 
   resolve(index: number, outcome: Outcome): void {

@@ -36,7 +36,7 @@ export type TellWindow = (size: number, giveBack: readonly bigint[]) => void;
 
 /** Ready messages, and those in hand, of one session. */
 export class Holding implements HeldLeases {
-  readonly control: PrefetchControl;
+  control: PrefetchControl;
   readonly ready = new Fifo<Message>();
   readonly inHand = new Map<string, Message>();
   /** How long the broker keeps a lease from when it begins; 0 when that does not count from then. */
@@ -116,7 +116,8 @@ export class Holding implements HeldLeases {
   #begin(taken: readonly Message[], loop: Loop, nowMs: number): void {
     for (const message of taken) {
       const before = this.inHand.get(message.id);
-      if (before !== undefined) this.#lose(before, 'LEASE_LOST'); // delivered again, so its former lease is over
+      // Delivered again, so its former lease is over.
+      if (before !== undefined) this.#lose(before, 'LEASE_LOST');
       this.inHand.set(message.id, message);
       message.heldUntil = Math.max(message.heldUntil, nowMs + this.renewalMs);
       this.heldUntil = Math.max(this.heldUntil, message.heldUntil);

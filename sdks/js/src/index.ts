@@ -7,33 +7,25 @@
  * for await (const message of client.consume('orders')) await message.ack();
  * ```
  *
- * Start reading at client.ts. An enqueue goes through producer.ts and frames.ts; a delivery through consumer.ts,
- * session.ts and holding.ts; an ack through settler.ts; every call through connection.ts; every error is in errors.ts;
- * every setting in options.ts.
+ * Start reading at client.ts. An enqueue goes through producer.ts and frames.ts; a delivery through
+ * consumer.ts, session.ts and holding.ts; an ack through settler.ts; every call through connection.ts; every
+ * error is in errors.ts; every setting in options.ts.
  *
  * @packageDocumentation
  */
 
 export type {
   ChannelInfo,
-  ChannelOption,
   ConsumerInfo,
-  CreateChannelOptions,
   KeyExplanation,
   KeyPolicy,
-  KeyPolicyChange,
-  PeekOptions,
-  PurgeOptions,
   QueueConfig,
   QueueDescription,
   QueueInfo,
   QueueStats,
-  ReadLogOptions,
-  RedriveOptions,
-  SignalOption,
-  TimeoutOption,
 } from './admin.js';
 export { AdminCalls } from './admin.js';
+export type * from './admin-options.js';
 export type { ConsumeOptions, LeaseOptions, NackByIdOptions } from './client.js';
 export { FilaClient } from './client.js';
 export type { Backoff, Clock } from './clock.js';
@@ -45,7 +37,7 @@ export type { DeadLetter, NackOptions, WaitOptions } from './message.js';
 export { Message, StoredMessage } from './message.js';
 export type { Enqueued, MessageOptions, NewMessage } from './new-message.js';
 export type { ClientOptions, Prefetch, TlsOptions } from './options.js';
-export type { Plain } from './plain.js';
+export type { Plain, Word } from './plain.js';
 export type { QueueSettings, RetentionSettings, RetrySettings } from './queue-settings.js';
 export { Settlement } from './settlement.js';
 export { VERSION } from './version.js';

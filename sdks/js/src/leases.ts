@@ -1,9 +1,9 @@
 /**
  * Which leases this client holds, so that `ack(queue, messageId)` can name the delivery it means.
  *
- * Bounded without keeping order: two generations of a map. What is not settled by the time a whole further generation
- * was delivered is forgotten; acking it by id then settles whatever lease is current, as for a client that remembers
- * nothing.
+ * Bounded without keeping order: two generations of a map. What is not settled by the time a whole further
+ * generation was delivered is forgotten; acking it by id then settles whatever lease is current, as for a
+ * client that remembers nothing.
  */
 
 /** Twice this many leases are remembered for each queue, channel and consumer: some 10 MB at worst. */

@@ -1,9 +1,10 @@
 /**
  * Until when a session may hand messages out: a broker that was not heard from may have given them to others.
  *
- * The consumer says `alive`, the broker answers. Whatever the broker answered last, it has heard from this consumer no
- * earlier than that frame was sent; so for a visibility timeout from the sending it has not called the consumer silent.
- * Judged by the client's monotonic clock: no two machines' clocks agree. Times are milliseconds.
+ * The consumer says `alive`, the broker answers. Whatever the broker answered last, it has heard from this
+ * consumer no earlier than that frame was sent; so for a visibility timeout from the sending it has not
+ * called the consumer silent. Judged by the client's monotonic clock: no two machines' clocks agree. Times
+ * are milliseconds.
  */
 
 /** So many `alive` frames are sent within a visibility timeout. */

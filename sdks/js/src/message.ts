@@ -1,13 +1,18 @@
 /**
  * What comes out: StoredMessage, and Message, which is leased and waits to be settled.
  *
- * The classes point into the frame that a message came in and read a field when it is asked for. The price: one message
- * kept for long keeps its whole frame (at most 4 MiB) in memory; keep a copy of its payload instead.
+ * The classes point into the frame that a message came in and read a field when it is asked for. The price:
+ * one message kept for long keeps its whole frame (at most 4 MiB) in memory; keep a copy of its payload
+ * instead.
  */
 
 import { requireWhole } from './arguments.js';
 import { LeaseLost } from './errors.js';
-import type { Message as WireMessage, MessageMetadata, MessageTimestamps } from './gen/fila/v1/messages_pb.js';
+import type {
+  Message as WireMessage,
+  MessageMetadata,
+  MessageTimestamps,
+} from './gen/fila/v1/messages_pb.js';
 import { ACK, nackVerdict, rejectVerdict, RELEASE, type Settlement } from './settlement.js';
 import type { Settler } from './settler.js';
 import { toDate } from './times.js';
@@ -146,9 +151,9 @@ export interface NackOptions extends WaitOptions {
 /**
  * A delivery to work on and then settle, by `ack`, `nack`, `reject` or `release`, before its lease ends.
  *
- * These are on their way when they are called; await them to know that they are durable, or to learn that they were
- * refused, with LeaseLost when the lease had ended, MessageNotFound when the message is gone, Unavailable when the
- * broker is.
+ * These are on their way when they are called; await them to know that they are durable, or to learn that
+ * they were refused, with LeaseLost when the lease had ended, MessageNotFound when the message is gone,
+ * Unavailable when the broker is.
  */
 export class Message extends StoredMessage {
   /** This delivery's lease: a new number each time, only good for being compared and given back. */
@@ -178,8 +183,8 @@ export class Message extends StoredMessage {
   }
 
   /**
-   * Aborts, with a LeaseLost as its reason, when the broker tells that it has ended this delivery's lease: by a seek, a
-   * purge, a deletion, or because it expired. Hand it to whatever does the work.
+   * Aborts, with a LeaseLost as its reason, when the broker tells that it has ended this delivery's lease: by
+   * a seek, a purge, a deletion, or because it expired. Hand it to whatever does the work.
    */
   get signal(): AbortSignal {
     if (this.#notice === undefined) {
@@ -191,7 +196,7 @@ export class Message extends StoredMessage {
 
   /** @internal The broker has ended the lease. */
   lose(reason: string): void {
-    const text = `the broker ended the lease of message ${this.id} (${reason}): it is, or will be, delivered again, or is gone`;
+    const text = `the broker ended the lease of message ${this.id} (${reason}); stop working on it`;
     this.#loss = new LeaseLost(text, { reason: 'LEASE_LOST', messageId: this.id, leaseId: this.leaseId });
     this.#notice?.abort(this.#loss);
   }
@@ -201,7 +206,10 @@ export class Message extends StoredMessage {
     return this.#settler.settle(this.id, this.leaseId, ACK, options.signal);
   }
 
-  /** The message failed. `error` says why, and is kept with a dead letter; the queue's policy decides what follows. */
+  /**
+   * The message failed. `error` says why, and is kept with a dead letter; the queue's policy decides what
+   * follows.
+   */
   nack(error = '', options: NackOptions = {}): Settlement {
     return this.#settler.settle(this.id, this.leaseId, nackVerdict(error, options.delayMs), options.signal);
   }
@@ -211,14 +219,17 @@ export class Message extends StoredMessage {
     return this.#settler.settle(this.id, this.leaseId, rejectVerdict(error), options.signal);
   }
 
-  /** The message did not fail, and somebody else may have it: it goes back to its place, with the attempts it had. */
+  /**
+   * The message did not fail, and somebody else may have it: it goes back to its place, with the attempts it
+   * had.
+   */
   release(options: WaitOptions = {}): Settlement {
     return this.#settler.settle(this.id, this.leaseId, RELEASE, options.signal);
   }
 
   /**
-   * Holds the message for so many milliseconds from now, 1,000 to 43,200,000 (12 h). Resolves with when the lease now
-   * ends, by the broker's clock; rejects with LeaseLost when it had ended.
+   * Holds the message for so many milliseconds from now, 1,000 to 43,200,000 (12 h). Resolves with when the
+   * lease now ends, by the broker's clock; rejects with LeaseLost when it had ended.
    */
   extend(extendMs: number, options: WaitOptions = {}): Promise<Date> {
     requireWhole('extendMs', extendMs);

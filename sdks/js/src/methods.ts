@@ -1,10 +1,11 @@
 /**
  * Which calls of the wire may be repeated when an answer was lost.
  *
- * Repeating is a promise about meaning, not about transport: reading twice is harmless, and setting the same value
- * twice leaves the same state. Enqueueing twice makes two messages, purging twice may drop what came in between, a
- * second seek would take back the leases given since the first, and deleting twice may delete what somebody made anew.
- * Those are repeated only when it is certain that the first attempt never reached the broker.
+ * Repeating is a promise about meaning, not about transport: reading twice is harmless, and setting the same
+ * value twice leaves the same state. Enqueueing twice makes two messages, purging twice may drop what came in
+ * between, a second seek would take back the leases given since the first, and deleting twice may delete what
+ * somebody made anew. Those are repeated only when it is certain that the first attempt never reached the
+ * broker.
  */
 
 import type { DescMessage, DescMethod, MessageShape } from '@bufbuild/protobuf';

@@ -1,13 +1,23 @@
 /** A message on its way in: what a program gives, and what the wire takes. */
 
-import { payloadBytes, requireHeaders, requireMoment, requireText, toUint64, wrongType } from './arguments.js';
+import {
+  payloadBytes,
+  requireHeaders,
+  requireMoment,
+  requireText,
+  toUint64,
+  wrongType,
+} from './arguments.js';
 import type { EnqueueMessage, EnqueueOptions } from './gen/fila/v1/service_pb.js';
 import { toTimestamp } from './times.js';
 import { traced } from './tracing.js';
 
 /** What `enqueue` may be told about a message besides its payload. */
 export interface MessageOptions {
-  /** What travels along; the broker's policies and scripts read it. At most 64, keys and values at most 4 KiB each. */
+  /**
+   * What travels along; the broker's policies and scripts read it. At most 64, keys and values at most 4 KiB
+   * each.
+   */
   readonly headers?: Readonly<Record<string, string>>;
   /** Not ready before this many milliseconds from now. Not together with `deliverAt`. */
   readonly delayMs?: number;
@@ -15,7 +25,9 @@ export interface MessageOptions {
   readonly deliverAt?: Date;
   /** Dropped when nobody has leased it within this many milliseconds. */
   readonly ttlMs?: number;
-  /** A second enqueue with this key within the queue's window answers the first one's id. At most 128 bytes. */
+  /**
+   * A second enqueue with this key within the queue's window answers the first one's id. At most 128 bytes.
+   */
   readonly dedupKey?: string;
 }
 
@@ -36,14 +48,18 @@ export interface Enqueued {
 const NO_HEADERS = Object.freeze({});
 
 /** @internal The message as the wire has it. Throws TypeError or RangeError, naming what is wrong. */
-export function encodeMessage(payload: Uint8Array | string | undefined, given: MessageOptions): EnqueueMessage {
+export function encodeMessage(
+  payload: Uint8Array | string | undefined,
+  given: MessageOptions,
+): EnqueueMessage {
   if (given.headers !== undefined) requireHeaders(given.headers);
   const headers = traced(given.headers);
   const options = encodeOptions(given);
   return {
     $typeName: 'fila.v1.EnqueueMessage',
     queue: '',
-    headers: headers === undefined ? NO_HEADERS : { ...headers }, // the caller may change its own before it is sent
+    // A copy: the caller may change its own before this is sent.
+    headers: headers === undefined ? NO_HEADERS : { ...headers },
     payload: payload === undefined ? EMPTY : payloadBytes(payload),
     ...(options === undefined ? {} : { options }),
   };
@@ -54,12 +70,17 @@ const EMPTY = new Uint8Array();
 /** @internal As `encodeMessage`, of what `enqueueMany` takes. */
 export function encodeItem(item: NewMessage | Uint8Array | string): EnqueueMessage {
   if (typeof item === 'string' || item instanceof Uint8Array) return encodeMessage(item, {});
-  if (typeof item !== 'object' || item === null) throw wrongType('a message', 'an object, a Uint8Array or a string', item);
+  if (!isObject(item)) throw wrongType('a message', 'an object, a Uint8Array or a string', item);
   return encodeMessage(item.payload, item);
 }
 
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
 function encodeOptions({ delayMs, deliverAt, ttlMs, dedupKey }: MessageOptions): EnqueueOptions | undefined {
-  if (delayMs === undefined && deliverAt === undefined && ttlMs === undefined && dedupKey === undefined) return undefined;
+  if (delayMs === undefined && deliverAt === undefined && ttlMs === undefined && dedupKey === undefined)
+    return undefined;
   if (deliverAt !== undefined) requireMoment('deliverAt', deliverAt);
   if (dedupKey !== undefined) requireText('dedupKey', dedupKey);
   return {
@@ -80,6 +101,7 @@ export function sizeOf(message: EnqueueMessage): number {
   for (const key in message.headers) {
     bytes += OVERHEAD_BYTES + Buffer.byteLength(key) + Buffer.byteLength(message.headers[key] as string);
   }
-  if (message.options !== undefined) bytes += 4 * OVERHEAD_BYTES + Buffer.byteLength(message.options.dedupKey);
+  if (message.options !== undefined)
+    bytes += 4 * OVERHEAD_BYTES + Buffer.byteLength(message.options.dedupKey);
   return bytes;
 }

@@ -1,5 +1,6 @@
 /**
- * `@fila-mq/client/opentelemetry`: the trace context that a message carries, for consumers that use OpenTelemetry.
+ * `@fila-mq/client/opentelemetry`: the trace context that a message carries, for consumers that use
+ * OpenTelemetry.
  *
  * ```ts
  * for await (const message of client.consume('orders')) {
@@ -7,8 +8,8 @@
  * }
  * ```
  *
- * A queue decouples in time, so a consumer's span *links* to the producer's rather than being its child; whoever wants
- * one trace through both passes `contextOf(message)` as the span's context instead.
+ * A queue decouples in time, so a consumer's span *links* to the producer's rather than being its child;
+ * whoever wants one trace through both passes `contextOf(message)` as the span's context instead.
  *
  * @module opentelemetry
  */

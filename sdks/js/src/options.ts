@@ -22,35 +22,49 @@ export interface TlsOptions {
 
 /** The settings of a client. */
 export interface ClientOptions {
-  /** Speak TLS: `true` for the system's certificates. An address that begins with `https://` means the same. */
+  /**
+   * Speak TLS: `true` for the system's certificates. An address that begins with `https://` means the same.
+   */
   readonly tls?: boolean | TlsOptions;
   /** Sent with every call, as `authorization: Bearer ...`. Default: the environment's `FILA_API_KEY`. */
   readonly apiKey?: string;
   /** How long `connect` waits for a broker to answer. Default 10,000. */
   readonly connectTimeoutMs?: number;
-  /** How long one call, or one frame of enqueues, may go unanswered before it counts as lost. Default 30,000. */
+  /**
+   * How long one call, or one frame of enqueues, may go unanswered before it counts as lost. Default 30,000.
+   */
   readonly callTimeoutMs?: number;
-  /** How long an unreachable broker is tried again before a call ends with Unavailable. Default 30,000; 0: not at all. */
+  /**
+   * How long an unreachable broker is tried again before a call ends with Unavailable. Default 30,000; 0: not
+   * at all.
+   */
   readonly retryForMs?: number;
-  /** How long a consumer tries to get its stream back before its loop ends with Unavailable. Default Infinity. */
+  /**
+   * How long a consumer tries to get its stream back before its loop ends with Unavailable. Default Infinity.
+   */
   readonly reconnectForMs?: number;
   /**
-   * How long a call that is refused with Overloaded is tried again, waiting as long as the broker suggests each time.
-   * Default 0: rejected at once, so that the caller feels the pressure.
+   * How long a call that is refused with Overloaded is tried again, waiting as long as the broker suggests
+   * each time. Default 0: rejected at once, so that the caller feels the pressure.
    */
   readonly waitWhenOverloadedMs?: number;
-  /** After how long without traffic the broker is asked whether it is there. Default 30,000; at least 1,000. */
+  /**
+   * After how long without traffic the broker is asked whether it is there. Default 30,000; at least 1,000.
+   */
   readonly keepaliveTimeMs?: number;
   /** How long it may take to answer that before the connection counts as broken. Default 10,000. */
   readonly keepaliveTimeoutMs?: number;
   /** Send concurrent `enqueue` calls together. Default true; false makes each a call of its own. */
   readonly batching?: boolean;
   /**
-   * Longest an `enqueue` may wait for company while an earlier frame is unanswered. Default and most 5. With nothing
-   * unanswered it is sent at once.
+   * Longest an `enqueue` may wait for company while an earlier frame is unanswered. Default and most 5. With
+   * nothing unanswered it is sent at once.
    */
   readonly lingerMs?: number;
-  /** Most messages in one frame. Default 200; at most 10,000. Larger frames cost less a message, and hold up others. */
+  /**
+   * Most messages in one frame. Default 200; at most 10,000. Larger frames cost less a message, and hold up
+   * others.
+   */
   readonly frameMessagesMax?: number;
   /** A frame is sent when its headers and payloads reach this. Default 1 MiB; at most 8 MiB. */
   readonly frameBytesMax?: number;
@@ -59,15 +73,18 @@ export interface ClientOptions {
   /** Bytes of enqueues not yet sent, beyond which `enqueue` waits. Default 64 MiB. */
   readonly waitingBytesMax?: number;
   /**
-   * Messages a consumer holds at once, those in your hands included, unless `consume` says otherwise. Default `'auto'`:
-   * enough that no loop waits for the network, and no more than `prefetchBufferMs` of work.
+   * Messages a consumer holds at once, those in your hands included, unless `consume` says otherwise. Default
+   * `'auto'`: enough that no loop waits for the network, and no more than `prefetchBufferMs` of work.
    */
   readonly prefetch?: Prefetch;
   /** How much work may lie prefetched under `prefetch: 'auto'`. Default 50; 1 to 60,000. */
   readonly prefetchBufferMs?: number;
   /** Told when a consumer's stream is lost, and when it is back. What it throws is an uncaught exception. */
   readonly onConnection?: (event: ConnectionEvent) => void;
-  /** Told of refused acks, nacks, rejects and releases that nobody awaited. What it throws is an uncaught exception. */
+  /**
+   * Told of refused acks, nacks, rejects and releases that nobody awaited. What it throws is an uncaught
+   * exception.
+   */
   readonly onRefused?: (error: FilaError) => void;
   /** Waits between attempts. */
   readonly backoff?: Backoff;
@@ -118,16 +135,15 @@ const BOUNDS: Readonly<Record<string, readonly [number, number]>> = {
   prefetchBufferMs: [1, 60_000],
 };
 
-/** @internal Largest window that a broker grants. */
-export const WINDOW_MAX = 10_000;
-
 /** @internal Fills in the defaults; a setting that is unknown, of a wrong type or out of range is refused. */
 export function settingsOf(options: ClientOptions, environment = process.env): Settings {
   const { tls = false, backoff = {}, apiKey = environment['FILA_API_KEY'] ?? '', ...others } = options;
   for (const name of Object.keys(others)) {
     if (!(name in DEFAULTS)) throw new TypeError(`unknown option ${name}; known are ${KNOWN}`);
   }
-  const given = Object.fromEntries(Object.entries(others).filter(([, value]) => value !== undefined));
+  const given = Object.fromEntries(
+    Object.entries(others).filter(([, value]: [string, unknown]) => value !== undefined),
+  );
   const settings: Settings = {
     ...DEFAULTS,
     ...given,
@@ -151,5 +167,5 @@ const KNOWN = ['tls', 'apiKey', 'backoff', ...Object.keys(DEFAULTS)].sort().join
 
 /** @internal Refuses what is no prefetch. */
 export function requirePrefetch(prefetch: unknown): void {
-  if (prefetch !== 'auto') requireRange('prefetch', prefetch, 1, WINDOW_MAX, "a number or 'auto'");
+  if (prefetch !== 'auto') requireRange('prefetch', prefetch, 1, Infinity, "a number or 'auto'");
 }

@@ -1,9 +1,10 @@
 /**
  * The wire's answers as plain objects: whole numbers are `number`, moments are `Date`, enums are words.
  *
- * What a newer broker's contract adds appears in them as soon as the stubs are generated from it. Counts, bytes and
- * offsets are below 2^53 for as long as anybody will run a broker (at a million messages a second an offset gets there in
- * 285 years), so they are numbers; a lease id is only compared and given back, and stays the bigint it is.
+ * What a newer broker's contract adds appears in them as soon as the stubs are generated from it. Counts,
+ * bytes and offsets are below 2^53 for as long as anybody will run a broker (at a million messages a second
+ * an offset gets there in 285 years), so they are numbers; a lease id is only compared and given back, and
+ * stays the bigint it is.
  */
 
 import type { DescEnum, DescField, DescMessage, Message, MessageShape } from '@bufbuild/protobuf';
@@ -20,7 +21,7 @@ import type {
 import { toDate } from './times.js';
 
 /** An enum's words, in lower case. */
-type Word<T> = T extends Durability
+export type Word<T> = T extends Durability
   ? Lowercase<keyof typeof Durability>
   : T extends HookFallback
     ? Lowercase<keyof typeof HookFallback>

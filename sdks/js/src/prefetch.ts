@@ -1,22 +1,29 @@
 /**
- * How many messages a consumer holds: enough that no loop waits for the network, no more than a moment's work.
+ * How many messages a consumer holds: enough that no loop waits for the network, no more than a moment's
+ * work.
  *
- * What lies in a client's buffer is out of the broker's hands: another consumer can't take it, and no quiet tenant can
- * overtake it. So the buffer is measured in time, not in messages:
+ * What lies in a client's buffer is out of the broker's hands: another consumer can't take it, and no quiet
+ * tenant can overtake it. So the buffer is measured in time, not in messages:
  *
  * ```text
  * buffered work = unbegun messages x median handling time / loops that come free     at most `bufferUs`
  * ```
  *
- * This module is a function of (time, event) to (window, giveBack), with no clock and no I/O. All SDKs decide alike:
- * sdks/conformance/prefetch.yaml states it step by step, and the tests replay it. Times are whole microseconds.
+ * This module is a function of (time, event) to (window, giveBack), with no clock and no I/O. All SDKs decide
+ * alike: sdks/conformance/prefetch.yaml states it step by step, and the tests replay it. Times are whole
+ * microseconds.
  */
 
 import { Fifo } from './fifo.js';
-import { WINDOW_MAX } from './options.js';
 
-/** How many messages may lie in the buffer, however quick they are; and how many may be in hand beyond the loops. */
+/**
+ * How many messages may lie in the buffer, however quick they are; and how many may be in hand beyond the
+ * loops.
+ */
 const BUFFER_MESSAGES_MAX = 1_000;
+
+/** The broker's bound on a session's window. */
+export const WINDOW_MAX = 10_000;
 
 /** The median is that of so many newest samples. */
 const SAMPLES_MAX = 31;
@@ -79,8 +86,8 @@ export interface PrefetchControl {
   /** A loop came free and found the buffer empty. */
   idle(now: number, loop: number): Decision | undefined;
   /**
-   * A sample: a message took so long, until it was settled and its loop had asked for more. `asking` is the loop when
-   * it is its asking that ends the sample; `began` or `idle` of the same loop follows.
+   * A sample: a message took so long, until it was settled and its loop had asked for more. `asking` is the
+   * loop when it is its asking that ends the sample; `began` or `idle` of the same loop follows.
    */
   handled(now: number, handlingUs: number, asking: number | undefined): Decision | undefined;
   /** Time passed. */
@@ -125,7 +132,9 @@ interface Work {
   /** Loops that wait, and how many messages they could work on. */
   idle: number;
   free: number;
-  /** Loops that took their work less than the buffer's time ago, and how many messages they work on at once. */
+  /**
+   * Loops that took their work less than the buffer's time ago, and how many messages they work on at once.
+   */
   coming: number;
   places: number;
 }
@@ -161,8 +170,8 @@ export class AdaptivePrefetch implements PrefetchControl {
   }
 
   /**
-   * The last message of a loop that passed them on decides: no other event may come before the next delivery, which a
-   * window that is too wide would make too large.
+   * The last message of a loop that passed them on decides: no other event may come before the next delivery,
+   * which a window that is too wide would make too large.
    */
   settled(now: number, count: number): Decision | undefined {
     this.#inHand -= count;
@@ -274,8 +283,9 @@ export class AdaptivePrefetch implements PrefetchControl {
   }
 
   /**
-   * How many messages may be in hand: one for each place in the loops that come free, and what the others hold. Of a
-   * loop that passes its messages on, all that it passed on and one more, so that it is not held up.
+   * How many messages may be in hand: one for each place in the loops that come free, and what the others
+   * hold. Of a loop that passes its messages on, all that it passed on and one more, so that it is not held
+   * up.
    */
   #hands({ free, places }: Work): number {
     let slots = 0;
@@ -317,7 +327,7 @@ export class AdaptivePrefetch implements PrefetchControl {
 
   #forgetNewest(count: number): void {
     this.#unbegun -= count;
-    for (let left = count; left > 0; ) {
+    for (let left = count; left > 0;) {
       const newest = this.#arrivals.pop();
       if (newest === undefined) return;
       const part = Math.min(left, newest.left);

@@ -15,9 +15,9 @@
  *                           so a busy producer's frames grow by themselves
  * ```
  *
- * When the stream breaks, the answers of what was in flight are lost. A message with a dedup key is sent again: the
- * broker recognises it. Any other is not, for it may have been stored: its caller gets AnswerLost and decides. What had
- * not been sent stays here and goes over the next stream.
+ * When the stream breaks, the answers of what was in flight are lost. A message with a dedup key is sent
+ * again: the broker recognises it. Any other is not, for it may have been stored: its caller gets AnswerLost
+ * and decides. What had not been sent stays here and goes over the next stream.
  */
 
 import type { ClientDuplexStream } from '@grpc/grpc-js';
@@ -36,7 +36,12 @@ import {
 } from './errors.js';
 import { Fifo } from './fifo.js';
 import { type Caller, type Frame, GatheredFrame } from './frames.js';
-import { type EnqueueMessage, type EnqueueStreamRequest, type EnqueueStreamResponse, FilaService } from './gen/fila/v1/service_pb.js';
+import {
+  type EnqueueMessage,
+  type EnqueueStreamRequest,
+  type EnqueueStreamResponse,
+  FilaService,
+} from './gen/fila/v1/service_pb.js';
 import { type Enqueued, sizeOf } from './new-message.js';
 import type { Settings } from './options.js';
 import { errorOf, errorOfCall, isTheBrokersWord, unavailableUnlessSaid } from './status.js';
@@ -92,10 +97,12 @@ export class Producer {
 
   /** Returns the entry, which is taken back when its signal aborts; what was sent by then is sent. */
   #abortable(entry: Entry, signal: AbortSignal): Entry {
-    const over = <V>(end: (value: V) => void) => (value: V) => {
-      signal.removeEventListener('abort', abort);
-      end(value);
-    };
+    const over =
+      <V>(end: (value: V) => void) =>
+      (value: V) => {
+        signal.removeEventListener('abort', abort);
+        end(value);
+      };
     const abortable: Entry = { ...entry, resolve: over(entry.resolve), reject: over(entry.reject) };
     const abort = () => {
       if (!this.#outside.remove(abortable)) this.#withdraw(abortable);
@@ -216,7 +223,7 @@ export class Producer {
   #nextFrame(): Frame | undefined {
     if (this.#inFlight.size >= this.#settings.framesInFlightMax) return undefined;
     let frame = this.#full.shift();
-    while (frame !== undefined && frame.length === 0) frame = this.#full.shift(); // all of it was withdrawn
+    while (frame?.length === 0) frame = this.#full.shift(); // all of it was withdrawn
     if (frame === undefined) {
       frame = this.#gathering;
       if (frame === undefined || this.#lingers(frame)) return undefined;
@@ -245,7 +252,8 @@ export class Producer {
     try {
       if (this.#losses > 0) await this.#connection.sleep(backoffMs(this.#settings.backoff, this.#losses - 1));
       await this.#connection.ready(this.#settings.clock.now() + this.#settings.retryForMs);
-      if (this.#closed === undefined) this.#follow(this.#connection.openStream(FilaService.method.enqueueStream));
+      if (this.#closed === undefined)
+        this.#follow(this.#connection.openStream(FilaService.method.enqueueStream));
     } catch (error) {
       if (error instanceof FilaError) this.#failWaiting(error);
       else this.#failWaiting(new InternalError('the producer met a mistake of the SDK', { cause: error }));
@@ -282,7 +290,7 @@ export class Producer {
 
   #resolve(frame: Frame, results: EnqueueStreamResponse['results']): void {
     const again: number[] = [];
-    let waitMs = backoffMs(this.#settings.backoff, frame.tries);
+    const waitMs = backoffMs(this.#settings.backoff, frame.tries);
     results.forEach(({ messageId: id, offset, error: status }, index) => {
       if (id !== '') {
         frame.resolve(index, { id, offset: Number(offset) });
@@ -383,7 +391,12 @@ const NO_STATUS = { code: 2, message: 'the broker neither stored nor refused the
 /** What the sender of a message in flight must know: above all, that it may have been stored. */
 function asLost(failure: FilaError, queue: string): FilaError {
   const said = isTheBrokersWord(failure) && !(failure instanceof Unavailable);
-  if (said || failure instanceof NotSupported || failure instanceof NotAllowed || failure instanceof ClientClosed) {
+  if (
+    said ||
+    failure instanceof NotSupported ||
+    failure instanceof NotAllowed ||
+    failure instanceof ClientClosed
+  ) {
     return failure;
   }
   const text = `the message for ${queue} may have been stored, but no answer came: ${failure.message}`;

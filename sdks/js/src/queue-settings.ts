@@ -63,9 +63,14 @@ export interface QueueSettings {
   readonly dedupWindowMs?: number;
   /** Messages whose time to live is over become dead letters instead of being dropped. */
   readonly ttlToDlq?: boolean;
-  /** How long a consumer with a broken connection may come back to what it held; default 5,000, 0 for not at all. */
+  /**
+   * How long a consumer with a broken connection may come back to what it held; default 5,000, 0 for not at
+   * all.
+   */
   readonly disconnectGraceMs?: number;
-  /** Delete the queue after this long without a stream, pull, lease or enqueue: at least 1,000; 0 for never. */
+  /**
+   * Delete the queue after this long without a stream, pull, lease or enqueue: at least 1,000; 0 for never.
+   */
   readonly expiresAfterIdleMs?: number;
 }
 
@@ -98,12 +103,15 @@ function given(settings: object): [string, unknown][] {
 }
 
 function encode<D extends DescMessage>(schema: D, settings: object, before: string): MessageShape<D> {
-  if (typeof settings !== 'object' || settings === null) throw wrongType(before || 'settings', 'an object', settings);
+  if (!isObject(settings)) throw wrongType(before || 'settings', 'an object', settings);
   const message = create(schema) as Record<string, unknown>;
   for (const [name, value] of given(settings)) {
     const field = fieldOf(schema, name);
     if (field === undefined) {
-      const known = schema.fields.map((other) => other.localName).sort().join(', ');
+      const known = schema.fields
+        .map((other) => other.localName)
+        .sort()
+        .join(', ');
       throw new TypeError(`unknown queue setting ${before}${name}; known are ${known}`);
     }
     message[name] = encodeValue(field, before + name, value);
@@ -122,12 +130,17 @@ function encodeValue(field: DescField, name: string, value: unknown): unknown {
     case 'list':
       if (!Array.isArray(value)) throw wrongType(name, 'an array of strings', value);
       value.forEach((item, index) => requireText(`${name}[${index}]`, item));
-      return [...value];
+      return [...(value as string[])];
     case 'map':
       if (typeof value !== 'object' || value === null) throw wrongType(name, 'an object of numbers', value);
-      for (const [key, weight] of Object.entries(value)) requireWhole(`${name}['${key}']`, weight, UINT32_MAX);
+      for (const [key, weight] of Object.entries(value))
+        requireWhole(`${name}['${key}']`, weight, UINT32_MAX);
       return { ...value };
   }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
 }
 
 function encodeScalar(scalar: ScalarType, name: string, value: unknown): unknown {
@@ -143,6 +156,8 @@ function numberOf(desc: DescEnum, name: string, value: unknown): number {
   requireText(name, value);
   const member = desc.values.find((known) => known.number !== 0 && known.localName.toLowerCase() === value);
   if (member !== undefined) return member.number;
-  const words = desc.values.filter((known) => known.number !== 0).map((known) => `'${known.localName.toLowerCase()}'`);
+  const words = desc.values
+    .filter((known) => known.number !== 0)
+    .map((known) => `'${known.localName.toLowerCase()}'`);
   throw new RangeError(`${name} must be ${words.join(' or ')}, got '${value}'`);
 }

@@ -47,7 +47,10 @@ async function* responses(
   request: ReadLogRequest,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<ReadLogResponse, void, undefined> {
-  const stream: ClientReadableStream<ReadLogResponse> = connection.readStream(FilaAdmin.method.readLog, request);
+  const stream: ClientReadableStream<ReadLogResponse> = connection.readStream(
+    FilaAdmin.method.readLog,
+    request,
+  );
   const abort = () => stream.cancel();
   signal?.addEventListener('abort', abort, { once: true });
   try {

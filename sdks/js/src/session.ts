@@ -1,5 +1,6 @@
 /**
- * One consumer's stream, kept alive: deliveries come down it, settlements go up, and it is resumed when it breaks.
+ * One consumer's stream, kept alive: deliveries come down it, settlements go up, and it is resumed when it
+ * breaks.
  *
  * ```text
  * connecting --> open --> leaving ---------------> over
@@ -7,35 +8,29 @@
  *     +- backoff <+          as soon as nothing that was handed out is unsettled
  * ```
  *
- * What a session holds is in holding.ts, what it declares in begun.ts, how long it may hand out in liveness.ts, and how
- * much it asks for in prefetch.ts. A broker that is older than these rules answers `Opened` without a visibility
- * timeout: with it the window never changes, and every delivery is begun.
+ * What a session holds is in holding.ts, what it declares in begun.ts, how long it may hand out in
+ * liveness.ts, and how much it asks for in prefetch.ts. A broker that is older than these rules answers
+ * `Opened` without a visibility timeout: with it the window is a number, and every delivery is begun.
  */
-
-import type { MessageShape } from '@bufbuild/protobuf';
-import type { ClientDuplexStream } from '@grpc/grpc-js';
 
 import { Begun } from './begun.js';
 import { backoffMs } from './clock.js';
 import type { Connection } from './connection.js';
 import type { ConnectionEvent } from './connection-event.js';
 import { ClientClosed, FilaError, InternalError, Overloaded, Unavailable } from './errors.js';
-import type { ExtendFrame } from './extender.js';
 import type { Message as WireMessage } from './gen/fila/v1/messages_pb.js';
 import {
-  type ConsumeSessionRequest,
   type ConsumeSessionRequest_Open,
   type ConsumeSessionResponse,
   type ConsumeSessionResponse_Opened,
   FilaService,
-  type Settle,
 } from './gen/fila/v1/service_pb.js';
 import { Holding, type Loop } from './holding.js';
 import { Liveness } from './liveness.js';
 import { Message } from './message.js';
 import type { Prefetch } from './options.js';
 import { AdaptivePrefetch, FixedPrefetch } from './prefetch.js';
-import type { SettleFrame } from './settlement.js';
+import { SessionWords } from './session-words.js';
 import { Settler } from './settler.js';
 import { errorOfCall, unavailableUnlessSaid } from './status.js';
 import { toMs } from './times.js';
@@ -43,15 +38,13 @@ import { toMs } from './times.js';
 /** How long a closing session waits for the broker to end the stream. */
 const CLOSE_TIMEOUT_MS = 2_000;
 
-/** A session that holds leases waits at most this part of the broker's grace between two tries to come back. */
+/** The window with a broker that can't change it while the stream is open. */
+const OLDER_BROKER_WINDOW = 256;
+
+/**
+ * A session that holds leases waits at most this part of the broker's grace between two tries to come back.
+ */
 const TRIES_PER_GRACE = 8;
-
-/** The broker's bound on one frame. */
-const FRAME_LEASES_MAX = 10_000;
-
-const { consumeSession } = FilaService.method;
-type Request = ConsumeSessionRequest['request'];
-type Stream = ClientDuplexStream<MessageShape<typeof consumeSession.input>, MessageShape<typeof consumeSession.output>>;
 
 /** What a consumer asked for. */
 export interface SessionPlan {
@@ -87,11 +80,11 @@ export class Session {
   #consumerId = 0n;
   #timeoutMs = 0;
   #graceMs = 0;
-  #stream: Stream | undefined;
+  readonly #words = new SessionWords();
   #open = false;
   #lostAt: number | undefined;
   #closeSent = false;
-  readonly #unwritten = new Set<(written: boolean) => void>();
+  #reopening = false;
   readonly #ending = new AbortController();
   #cancelAlive: (() => void) | undefined;
   #cancelLeave: (() => void) | undefined;
@@ -99,11 +92,14 @@ export class Session {
   constructor(connection: Connection, plan: SessionPlan, listener: SessionListener) {
     const { clock, prefetchBufferMs } = connection.settings;
     const { prefetch } = plan;
-    const control = prefetch === 'auto' ? new AdaptivePrefetch(prefetchBufferMs * 1000) : new FixedPrefetch(prefetch);
+    const control =
+      prefetch === 'auto' ? new AdaptivePrefetch(prefetchBufferMs * 1000) : new FixedPrefetch(prefetch);
     this.plan = plan;
     this.holding = new Holding(control, clock, (size, giveBack) => this.#tellWindow(size, giveBack));
-    this.#begun = new Begun(this.holding, clock, (leaseIds) => this.#writeBegun(leaseIds));
-    this.settler = new Settler(connection, plan.queue, plan.channel, this.holding, (error) => listener.refused(error));
+    this.#begun = new Begun(this.holding, clock, (leaseIds) => this.#words.begun(leaseIds));
+    this.settler = new Settler(connection, plan.queue, plan.channel, this.holding, (error) =>
+      listener.refused(error),
+    );
     this.#connection = connection;
     this.#listener = listener;
     // Soon, and not now: the loop that opened the session joins it first, which decides how much it asks for.
@@ -122,7 +118,9 @@ export class Session {
     } catch (error) {
       if (!this.leaving) {
         this.failure =
-          error instanceof FilaError ? error : new InternalError('the consumer met a mistake of the SDK', { cause: error });
+          error instanceof FilaError
+            ? error
+            : new InternalError('the consumer met a mistake of the SDK', { cause: error });
       }
     } finally {
       this.#end();
@@ -136,7 +134,7 @@ export class Session {
       const giveUpAt = outageBeganAt + reconnectForMs;
       try {
         await this.#connection.ready(giveUpAt, this.#ending.signal, this.#waitMsMax());
-        await this.#follow();
+        while (!(await this.#follow()));
         return;
       } catch (error) {
         if (!(error instanceof Unavailable || error instanceof Overloaded)) throw error;
@@ -159,29 +157,33 @@ export class Session {
     return holds && this.#graceMs > 0 ? this.#graceMs / TRIES_PER_GRACE : Infinity;
   }
 
-  /** Opens a stream and takes in what comes; resolves when it ended because we left. */
-  async #follow(): Promise<void> {
+  /** Opens a stream and takes in what comes; true when it ended because we left, false to open another. */
+  async #follow(): Promise<boolean> {
     const known = { queue: this.plan.queue, channel: this.plan.channel || 'default' };
-    const stream = this.#connection.openStream(consumeSession);
-    this.#stream = stream;
+    const stream = this.#connection.openStream(FilaService.method.consumeSession);
+    this.#words.attach(stream);
     const sentAt = this.#now();
-    this.#write({ case: 'open', value: this.#openRequest() });
+    this.#words.open(this.#openRequest());
     try {
       await new Promise<void>((resolve, reject) => {
-        const ended = (error: FilaError) => (this.#closeSent ? resolve() : reject(error));
-        stream.on('data', (response) => this.#takeIn(response, sentAt));
+        const ended = (error: FilaError) => (this.#closeSent || this.#reopening ? resolve() : reject(error));
+        stream.on('data', (response: ConsumeSessionResponse) => this.#takeIn(response, sentAt));
         stream.on('error', (failure) => ended(unavailableUnlessSaid(errorOfCall(failure, known))));
         stream.on('end', () => ended(new Unavailable("the broker ended the consumer's stream")));
-        this.#ending.signal.addEventListener('abort', () => reject(this.#ending.signal.reason as Error), { once: true });
+        this.#ending.signal.addEventListener('abort', () => reject(this.#ending.signal.reason as Error), {
+          once: true,
+        });
       });
     } finally {
-      this.#stream = undefined;
+      this.#words.detach();
       this.#liveness.lost();
       stream.cancel();
-      for (const written of [...this.#unwritten]) written(false);
       this.settler.useCalls();
       this.settler.extender.useCalls();
     }
+    const left = !this.#reopening;
+    this.#reopening = false;
+    return left;
   }
 
   #openRequest(): ConsumeSessionRequest_Open {
@@ -198,7 +200,13 @@ export class Session {
       tracksBegun: true,
       ...(maxLeaseRenewalMs === undefined ? {} : { maxLeaseRenewalMs: BigInt(maxLeaseRenewalMs) }),
       ...(resume
-        ? { resume: { $typeName: 'fila.v1.ConsumeSessionRequest.Resume', consumerId: this.#consumerId, leaseIds } }
+        ? {
+            resume: {
+              $typeName: 'fila.v1.ConsumeSessionRequest.Resume',
+              consumerId: this.#consumerId,
+              leaseIds,
+            },
+          }
         : {}),
     };
   }
@@ -215,10 +223,11 @@ export class Session {
       this.#sayAliveLater();
     } else {
       this.#liveness.openedWithoutRules();
+      if (this.holding.control instanceof AdaptivePrefetch) return this.#reopenWithNumber();
     }
     this.#open = true;
-    this.settler.useStream((frame) => this.#sendSettle(frame));
-    this.settler.extender.useStream((frame) => this.#sendExtend(frame));
+    this.settler.useStream((frame) => this.#words.settle(frame));
+    this.settler.extender.useStream((frame) => this.#words.extend(frame));
     if (this.#tracked) this.#begun.declareAnew();
     this.#tellBack(opened.lostLeaseIds.length);
     if (this.leaving) {
@@ -226,6 +235,13 @@ export class Session {
       this.#closeWhenSettled();
     }
     this.holding.wake();
+  }
+
+  /** The broker is older than a window that adapts, so it needs one that does not. */
+  #reopenWithNumber(): void {
+    this.#reopening = true;
+    this.holding.control = new FixedPrefetch(OLDER_BROKER_WINDOW);
+    this.#words.close(true);
   }
 
   #loseStream(error: FilaError): void {
@@ -281,14 +297,15 @@ export class Session {
 
   #deliver(messages: readonly WireMessage[]): void {
     const [first] = messages;
-    if (first === undefined) return;
+    if (first === undefined || this.#reopening) return;
     if (this.leaving) {
       const leaseIds = messages.map((message) => message.metadata?.leaseId ?? 0n);
-      if (this.#tracked && !this.#closeSent) this.#postWindow(0, leaseIds);
+      if (this.#tracked && !this.#closeSent) this.#words.window(0, leaseIds);
       return; // else given back with the close
     }
     // The broker's clock tells how long the lease is; ours, from when it runs.
-    const leaseMs = this.holding.renewalMs || toMs(first.timestamps?.leaseExpiresAt) - toMs(first.timestamps?.leasedAt);
+    const leaseMs =
+      this.holding.renewalMs || toMs(first.timestamps?.leaseExpiresAt) - toMs(first.timestamps?.leasedAt);
     const heldUntil = leaseMs > 0 ? this.#now() + leaseMs : Infinity;
     this.holding.deliver(messages.map((message) => new Message(message, this.settler, heldUntil)));
   }
@@ -304,9 +321,7 @@ export class Session {
   #sayAlive(): void {
     const sequence = this.#liveness.sayAlive(this.#now());
     if (sequence !== undefined) {
-      const handlingTimeUs = BigInt(this.holding.control.times.medianUs);
-      const value = { $typeName: 'fila.v1.ConsumeSessionRequest.Alive', sequence, handlingTimeUs } as const;
-      this.#write({ case: 'alive', value });
+      this.#words.alive(sequence, this.holding.control.times.medianUs);
     }
     this.#sayAliveLater();
   }
@@ -338,71 +353,17 @@ export class Session {
     return [];
   }
 
-  async #writeBegun(leaseIds: readonly bigint[]): Promise<boolean> {
-    const parts = inParts(leaseIds).map((part) => {
-      const value = { $typeName: 'fila.v1.ConsumeSessionRequest.Begun', leaseIds: part } as const;
-      return this.#written({ case: 'begun', value });
-    });
-    return (await Promise.all(parts)).every(Boolean);
-  }
-
-  #written(request: Request): Promise<boolean> {
-    const stream = this.#stream;
-    if (stream === undefined) return Promise.resolve(false);
-    return new Promise((resolve) => {
-      const written = (isWritten: boolean) => {
-        this.#unwritten.delete(written);
-        resolve(isWritten);
-      };
-      this.#unwritten.add(written);
-      stream.write({ $typeName: 'fila.v1.ConsumeSessionRequest', request }, () => written(this.#stream === stream));
-    });
-  }
-
-  /** Without a stream, and on a broken one, a write is dropped: what is still true is said anew on the next. */
-  #write(request: Request): void {
-    this.#stream?.write({ $typeName: 'fila.v1.ConsumeSessionRequest', request });
-  }
-
   // Windows.
 
   #tellWindow(size: number, giveBack: readonly bigint[]): void {
-    if (this.#open && this.#tracked && !this.leaving) this.#postWindow(size, giveBack);
-  }
-
-  #postWindow(size: number, giveBack: readonly bigint[]): void {
-    for (const part of giveBack.length === 0 ? [[]] : inParts(giveBack)) {
-      this.#write({ case: 'window', value: { $typeName: 'fila.v1.ConsumeSessionRequest.Window', size, giveBack: part } });
-    }
-  }
-
-  // Settling.
-
-  #sendSettle({ sequence, leaseIds, verdict }: SettleFrame): void {
-    const { kind, error, delayMs, deadLetter, release } = verdict;
-    const value: Settle = {
-      $typeName: 'fila.v1.Settle',
-      sequence,
-      leaseIds,
-      error,
-      deadLetter,
-      release,
-      ...(delayMs === undefined ? {} : { delayMs }),
-    };
-    this.#write({ case: kind, value });
-  }
-
-  #sendExtend({ extendMs, wishes }: ExtendFrame): void {
-    const leaseIds = wishes.map((wish) => wish.leaseId);
-    const value = { $typeName: 'fila.v1.ConsumeSessionRequest.Extend', leaseIds, extendMs: BigInt(extendMs) } as const;
-    this.#write({ case: 'extend', value });
+    if (this.#open && this.#tracked && !this.leaving) this.#words.window(size, giveBack);
   }
 
   // Leaving.
 
   /**
-   * Takes nothing more, and gives the buffer back. The stream closes once all that was handed out is settled; at the
-   * latest a visibility timeout from now, after which what is in hand has the rest of its lease.
+   * Takes nothing more, and gives the buffer back. The stream closes once all that was handed out is settled;
+   * at the latest a visibility timeout from now, after which what is in hand has the rest of its lease.
    */
   leave(): void {
     if (this.leaving) return;
@@ -425,7 +386,7 @@ export class Session {
 
   #giveBackBuffer(): void {
     const leaseIds = this.holding.giveUp(this.holding.ready.length);
-    if (this.#tracked) this.#postWindow(0, leaseIds);
+    if (this.#tracked) this.#words.window(0, leaseIds);
   }
 
   #closeWhenSettled(): void {
@@ -437,8 +398,7 @@ export class Session {
     this.#closeSent = true;
     this.#cancelLeave?.();
     // An older broker knows no other way of giving the buffer back.
-    const value = { $typeName: 'fila.v1.ConsumeSessionRequest.Close', release: release || !this.#tracked } as const;
-    this.#write({ case: 'close', value });
+    this.#words.close(release || !this.#tracked);
     this.#cancelLeave = this.#connection.settings.clock.after(CLOSE_TIMEOUT_MS, () => this.#stop());
   }
 
@@ -450,10 +410,4 @@ export class Session {
     await this.over;
     this.failure ??= new ClientClosed('the client was closed while this consumer was in use');
   }
-}
-
-function inParts(leaseIds: readonly bigint[]): bigint[][] {
-  const parts: bigint[][] = [];
-  for (let at = 0; at < leaseIds.length; at += FRAME_LEASES_MAX) parts.push(leaseIds.slice(at, at + FRAME_LEASES_MAX));
-  return parts;
 }

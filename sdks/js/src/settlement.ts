@@ -1,4 +1,6 @@
-/** What `ack`, `nack`, `reject` and `release` say of a delivery, and how a program learns what became of it. */
+/**
+ * What `ack`, `nack`, `reject` and `release` say of a delivery, and how a program learns what became of it.
+ */
 
 import { requireText, toUint64 } from './arguments.js';
 import { unlessAborted } from './clock.js';
@@ -79,7 +81,9 @@ export class SettleFrame {
   answer(failure?: FilaError): FilaError[] {
     this.answered = true;
     this.#failure = failure;
-    const unheard = new Map(failure === undefined ? this.#failures : this.leaseIds.map((_, index) => [index, failure]));
+    const unheard = new Map(
+      failure === undefined ? this.#failures : this.leaseIds.map((_, index) => [index, failure]),
+    );
     for (const waiter of this.#waiters) {
       this.#tell(waiter);
       unheard.delete(waiter.index);
@@ -101,9 +105,9 @@ export class SettleFrame {
 }
 
 /**
- * What `ack`, `nack`, `reject` and `release` return. They are on their way when they are called; await this to know
- * that they are durable, or to learn that they were refused. One that nobody awaits can't become an unhandled rejection:
- * its refusal goes to the client's `onRefused`.
+ * What `ack`, `nack`, `reject` and `release` return. They are on their way when they are called; await this
+ * to know that they are durable, or to learn that they were refused. One that nobody awaits can't become an
+ * unhandled rejection: its refusal goes to the client's `onRefused`.
  */
 export class Settlement implements PromiseLike<void> {
   readonly #frame: SettleFrame;
@@ -127,7 +131,9 @@ export class Settlement implements PromiseLike<void> {
     return unlessAborted(outcome, this.#signal).then(onDone, onRefused);
   }
 
-  catch<Refused = never>(onRefused?: ((reason: unknown) => Refused | PromiseLike<Refused>) | null): Promise<void | Refused> {
+  catch<Refused = never>(
+    onRefused?: ((reason: unknown) => Refused | PromiseLike<Refused>) | null,
+  ): Promise<void | Refused> {
     return this.then(undefined, onRefused);
   }
 

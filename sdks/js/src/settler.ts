@@ -1,14 +1,15 @@
 /**
- * Acks and nacks on their way to the broker: what is called in one turn of the event loop leaves as one frame.
+ * Acks and nacks on their way to the broker: what is called in one turn of the event loop leaves as one
+ * frame.
  *
  * ```text
  * ack, nack --> open frames ------> pump ------> transport --> answer --> the awaiting callers
  *               one a verdict   at most FRAMES_IN_FLIGHT_MAX unanswered; the rest gather
  * ```
  *
- * The transport is the consumer's own session while that stands, and AckBatch/NackBatch otherwise: so a message can be
- * settled whatever became of the stream it came by. A frame whose answer was lost is sent again, which is safe: it
- * names leases, and a lease is settled once.
+ * The transport is the consumer's own session while that stands, and AckBatch/NackBatch otherwise: so a
+ * message can be settled whatever became of the stream it came by. A frame whose answer was lost is sent
+ * again, which is safe: it names leases, and a lease is settled once.
  */
 
 import type { Connection } from './connection.js';
@@ -16,7 +17,11 @@ import { ClientClosed, FilaError, InternalError } from './errors.js';
 import { Extender } from './extender.js';
 import { Fifo } from './fifo.js';
 import type { ItemStatus } from './gen/fila/v1/messages_pb.js';
-import { type ConsumeSessionResponse_Settled, FilaService, type SettleItem } from './gen/fila/v1/service_pb.js';
+import {
+  type ConsumeSessionResponse_Settled,
+  FilaService,
+  type SettleItem,
+} from './gen/fila/v1/service_pb.js';
 import { SettleFrame, Settlement, type Verdict } from './settlement.js';
 
 /** The broker's bound on one frame. */
@@ -121,7 +126,9 @@ export class Settler {
       this.#answered(frame, await this.#callBatch(frame));
     } catch (error) {
       const failure =
-        error instanceof FilaError ? error : new InternalError('settling met a mistake of the SDK', { cause: error });
+        error instanceof FilaError
+          ? error
+          : new InternalError('settling met a mistake of the SDK', { cause: error });
       this.#over(frame, failure);
     }
   }
@@ -144,10 +151,22 @@ export class Settler {
     const { ackBatch, nackBatch } = FilaService.method;
     const { results } =
       kind === 'ack'
-        ? await this.#connection.call(ackBatch, { $typeName: 'fila.v1.AckBatchRequest', queue, channel, items }, known, options)
-        : await this.#connection.call(nackBatch, { $typeName: 'fila.v1.NackBatchRequest', queue, channel, items }, known, options);
+        ? await this.#connection.call(
+            ackBatch,
+            { $typeName: 'fila.v1.AckBatchRequest', queue, channel, items },
+            known,
+            options,
+          )
+        : await this.#connection.call(
+            nackBatch,
+            { $typeName: 'fila.v1.NackBatchRequest', queue, channel, items },
+            known,
+            options,
+          );
     if (results.length !== items.length) {
-      throw new InternalError(`${items.length} messages were settled, but ${results.length} results came back`);
+      throw new InternalError(
+        `${items.length} messages were settled, but ${results.length} results came back`,
+      );
     }
     return [...results.entries()].filter(([, status]) => status.code !== 0);
   }
@@ -187,7 +206,9 @@ export class Settler {
 
   /** The leases that are being settled: the broker may hold them still. */
   unansweredLeases(): bigint[] {
-    return [...this.#open.values(), ...this.#ready, ...this.#inFlight.values()].flatMap((frame) => frame.leaseIds);
+    return [...this.#open.values(), ...this.#ready, ...this.#inFlight.values()].flatMap(
+      (frame) => frame.leaseIds,
+    );
   }
 
   // Which way.

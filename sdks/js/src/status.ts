@@ -105,8 +105,8 @@ export const ERROR_BY_CODE: ReadonlyMap<StatusName, ErrorClass> = new Map<Status
 ]);
 
 /**
- * @internal The error that a status means. A reason this version does not know comes from a newer broker: then the
- * code still says which branch of the tree it belongs to.
+ * @internal The error that a status means. A reason this version does not know comes from a newer broker:
+ * then the code still says which branch of the tree it belongs to.
  */
 export function errorOf(code: number, message: string, reason: string, known: ErrorFacts): FilaError {
   const name = STATUS_NAMES[code] ?? 'UNKNOWN';
@@ -183,7 +183,10 @@ export function answerLostUnlessSaid(error: FilaError): FilaError {
   return new AnswerLost(text, { code: error.code, cause: error });
 }
 
-/** @internal Of a stream: turns a failure of the transport into Unavailable; what was under way is for others to say. */
+/**
+ * @internal Of a stream: turns a failure of the transport into Unavailable; what was under way is for others
+ * to say.
+ */
 export function unavailableUnlessSaid(error: FilaError): FilaError {
   if (!isTransportFailure(error)) return error;
   return new Unavailable(`the stream broke: ${error.message}`, { code: error.code, cause: error });
