@@ -3,4 +3,5 @@
 from fila_server.core.mailbox cimport Command
 from fila_server.core.state cimport Core
 
-cdef void admin(Core* core, Command* command) noexcept nogil
+# False: it is carried out in pieces, or waits for one that is (chores.pxd), and is owned there.
+cdef bint admin(Core* core, Command* command) noexcept nogil

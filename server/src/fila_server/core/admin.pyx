@@ -5,9 +5,10 @@ from libc.stdio cimport snprintf
 
 from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, put_bytes
+from fila_server.core.chores cimport chore_waits, purge_begin
 from fila_server.core.commands cimport (
     ALREADY_EXISTS, CREATE_CHANNEL, CREATE_QUEUE, DELETE_CHANNEL, DELETE_QUEUE, FAILED_PRECONDITION, GET_CONFIG,
-    GET_QUEUE, LIST_CONFIG, OK, PURGE_CHANNEL, PURGE_QUEUE, SEEK_CHANNEL, SET_CONFIG,
+    GET_QUEUE, INVALID_ARGUMENT, LIST_CONFIG, OK, PURGE_CHANNEL, PURGE_QUEUE, SEEK_CHANNEL, SET_CONFIG,
     SET_KEY_POLICY, UPDATE_QUEUE,
 )
 from fila_server.core.enqueue cimport queue_find
@@ -16,7 +17,7 @@ from fila_server.core.frames cimport key_drop_if_idle, key_has_policy, key_inter
 from fila_server.core.maps cimport textmap_next
 from fila_server.core.policy cimport queue_configure
 from fila_server.core.queues cimport (
-    channel_drop, channel_find, channel_new, channel_purge, channel_seek, number_next, queue_drop, queue_new, queue_offset_at, queue_oldest,
+    channel_drop, channel_find, channel_new, channel_seek, number_next, queue_drop, queue_new, queue_offset_at, queue_oldest,
 )
 from fila_server.core.records cimport (
     channel_record_put, key_record_delete, key_record_put, queue_record_put,
@@ -29,6 +30,7 @@ from fila_server.core.wire cimport (
 
 cdef enum:
     OFFSETS_RESERVED = 1000000
+    CHANNELS_MAX = 1000             # of a queue; queue_rules.py refuses more of them in CreateQueue
 
 
 cdef inline Slice _text(const char* at, uint32_t length) noexcept nogil:
@@ -45,39 +47,54 @@ cdef void _no_channel(Core* core, Command* command) noexcept nogil:
     answer_no_channel(core, command)
 
 
-cdef void admin(Core* core, Command* command) noexcept nogil:
+cdef bint _waits_its_turn(int kind) noexcept nogil:
+    return kind in (PURGE_QUEUE, PURGE_CHANNEL, SEEK_CHANNEL, CREATE_CHANNEL, DELETE_CHANNEL, DELETE_QUEUE)
+
+
+cdef bint admin(Core* core, Command* command) noexcept nogil:
     cdef Fields fields
     cdef Queue* queue
     fields_parse(&fields, command.bytes, command.length)
+    queue = queue_find(core, fields.text[1]) if _waits_its_turn(command.kind) else NULL
+    if queue != NULL:
+        if chore_waits(core, queue, command):
+            return False
+        if command.kind == PURGE_QUEUE or command.kind == PURGE_CHANNEL:
+            purge_begin(core, queue, command)
+            return False
+    _at_once(core, command, &fields)
+    return True
+
+
+cdef void _at_once(Core* core, Command* command, Fields* fields) noexcept nogil:
+    cdef Queue* queue
     if command.kind == CREATE_QUEUE:
-        _create_queue(core, command, &fields)
+        _create_queue(core, command, fields)
         return
     if command.kind == SET_CONFIG:
-        config_set(core, command, &fields)
+        config_set(core, command, fields)
         return
     if command.kind == GET_CONFIG:
-        config_get(core, command, &fields)
+        config_get(core, command, fields)
         return
     if command.kind == LIST_CONFIG:
-        config_list(core, command, &fields)
+        config_list(core, command, fields)
         return
     queue = queue_find(core, fields.text[1])
     if queue == NULL:
         _no_queue(core, command)
     elif command.kind == UPDATE_QUEUE:
-        _update_queue(core, command, &fields, queue)
+        _update_queue(core, command, fields, queue)
     elif command.kind == DELETE_QUEUE:
         _delete_queue(core, command, queue)
     elif command.kind == GET_QUEUE:
         _get_queue(core, command, queue)
     elif command.kind == SET_KEY_POLICY:
-        _set_key_policy(core, command, &fields, queue)
-    elif command.kind == PURGE_QUEUE:
-        _purge(core, command, &fields, queue, fields.text[3], 2, fields.seen & (1 << 3) == 0)
+        _set_key_policy(core, command, fields, queue)
     elif command.kind == CREATE_CHANNEL:
-        _create_channel(core, command, &fields, queue)
+        _create_channel(core, command, fields, queue)
     else:
-        _channel_command(core, command, &fields, queue)
+        _channel_command(core, command, fields, queue)
 
 
 # --- queues ----------------------------------------------------------------------------------
@@ -180,29 +197,6 @@ cdef void _get_queue(Core* core, Command* command, Queue* queue) noexcept nogil:
     answer(core, command.token, OK, &buffer, False)
 
 
-cdef void _purge(Core* core, Command* command, Fields* fields, Queue* queue, Slice channel_name, int key_field, bint all_channels) noexcept nogil:
-    cdef Channel* channel
-    cdef uint64_t purged = 0
-    cdef uint64_t here
-    cdef bint all_keys = fields.seen & (1 << key_field) == 0
-    cdef Buffer buffer
-    if all_channels:
-        channel = queue.channels
-        while channel != NULL:
-            here = channel_purge(core, channel, fields.text[key_field], all_keys)
-            purged = here if here > purged else purged
-            channel = channel.next
-    else:
-        channel = channel_find(queue, channel_name)
-        if channel == NULL:
-            _no_channel(core, command)
-            return
-        purged = channel_purge(core, channel, fields.text[key_field], all_keys)
-    buffer_init(&buffer)
-    put_number_field(&buffer, 1, purged)
-    answer(core, command.token, OK, &buffer, True)
-
-
 # --- channels --------------------------------------------------------------------------------
 
 cdef void _create_channel(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
@@ -216,6 +210,12 @@ cdef void _create_channel(Core* core, Command* command, Fields* fields, Queue* q
             refusal, sizeof(refusal), b"queue \"%.*s\" has a channel \"%.*s\" already; use SeekChannel to move it",
             <int> fields.text[1].length, fields.text[1].at, <int> fields.text[2].length, fields.text[2].at)
         answer_status(core, command.token, ALREADY_EXISTS, refusal, b"CHANNEL_EXISTS")
+        return
+    if queue.channel_count >= CHANNELS_MAX:
+        snprintf(
+            refusal, sizeof(refusal), b"channel: queue \"%.*s\" has %d channels, the most a queue may have; delete one first",
+            <int> fields.text[1].length, fields.text[1].at, <int> CHANNELS_MAX)
+        answer_status(core, command.token, INVALID_ARGUMENT, refusal, b"LIMIT_EXCEEDED")
         return
     if fields.seen & (1 << 4) and fields.number[4]:
         start = queue_oldest(queue)
@@ -242,9 +242,6 @@ cdef void _channel_command(Core* core, Command* command, Fields* fields, Queue* 
     channel = channel_find(queue, fields.text[2])
     if channel == NULL:
         _no_channel(core, command)
-        return
-    if command.kind == PURGE_CHANNEL:
-        _purge(core, command, fields, queue, fields.text[2], 3, False)
         return
     buffer_init(&buffer)
     if command.kind == DELETE_CHANNEL:

@@ -5,10 +5,11 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memset, strlen
 
+from fila_server.core.budget cimport WORK_PER_STAGE, stage_goes_on
 from fila_server.core.buffer cimport Slice, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, put_u8
-from fila_server.core.commands cimport ACK, NACK, NOT_FOUND, PURGE_QUEUE, REPLY, SESSION_OPEN
-from fila_server.core.mailbox cimport outbox_add, outbox_lock, outbox_unlock
-from fila_server.core.maps cimport textmap_get
+from fila_server.core.commands cimport ACK, NACK, NOT_FOUND, OK, PURGE_QUEUE, REPLY, SESSION_OPEN
+from fila_server.core.mailbox cimport outbox_put, outs_add
+from fila_server.core.maps cimport map64_get, textmap_get
 from fila_server.core.reveal cimport frame_reveal
 from fila_server.core.state cimport Channel, Queue, Waiting
 from fila_server.core.wire cimport Fields, fields_parse, put_status
@@ -43,6 +44,11 @@ cdef void emit(Core* core, uint64_t token, int32_t kind, int32_t status, Buffer*
 
 cdef void answer(Core* core, uint64_t token, int32_t status, Buffer* payload, bint durable) noexcept nogil:
     emit(core, token, REPLY, status, payload, durable)
+
+
+cdef void answer_enqueued(Core* core, Command* command, Buffer* payload) noexcept nogil:
+    emit(core, command.token, REPLY, OK, payload, command.durable)
+    core.passing_last.queue_number = command.queue_number
 
 
 cdef void answer_status(Core* core, uint64_t token, int32_t status, const char* message, const char* reason) noexcept nogil:
@@ -122,44 +128,141 @@ cdef void reveal_later(Core* core, Frame* frame, bint durable) noexcept nogil:
     _add(core, durable).frame = frame
 
 
-cdef void _leave(Core* core, Waiting* waiting) noexcept nogil:
-    if waiting.frame != NULL:
-        frame_reveal(core, waiting.frame)
-    elif waiting.kind >= 0:             # below: its queue was deleted meanwhile
-        outbox_add(core.outbox, waiting.token, waiting.kind, waiting.status, &waiting.payload)
-    free(waiting)
+cdef inline void _append(Waiting** first, Waiting** last, Waiting* waiting) noexcept nogil:
+    if last[0] == NULL:
+        first[0] = waiting
+    else:
+        last[0].next = waiting
+    last[0] = waiting
+    waiting.next = NULL
 
 
 cdef void answers_written(Core* core) noexcept nogil:
     cdef Waiting* waiting = core.passing
     cdef Waiting* following
-    if waiting == NULL:
-        return
     core.passing = core.passing_last = NULL
-    outbox_lock(core.outbox)
     while waiting != NULL:
         following = waiting.next
-        waiting.next = NULL
         if waiting.epoch == 0:
-            _leave(core, waiting)
-        elif core.waiting_last == NULL:
-            core.waiting = core.waiting_last = waiting
+            _append(&core.outgoing, &core.outgoing_last, waiting)
         else:
-            core.waiting_last.next = waiting
-            core.waiting_last = waiting
+            _append(&core.waiting, &core.waiting_last, waiting)
         waiting = following
-    outbox_unlock(core.outbox)
 
 
 cdef void answers_durable(Core* core, uint64_t durable) noexcept nogil:
     cdef Waiting* waiting
-    if core.waiting == NULL or core.waiting.epoch > durable:
-        return
-    outbox_lock(core.outbox)
     while core.waiting != NULL and core.waiting.epoch <= durable:
         waiting = core.waiting
         core.waiting = waiting.next
         if core.waiting == NULL:
             core.waiting_last = NULL
-        _leave(core, waiting)
-    outbox_unlock(core.outbox)
+        _append(&core.outgoing, &core.outgoing_last, waiting)
+
+
+# --- leaving ---------------------------------------------------------------------------------
+
+cdef void _out(Core* core, Waiting* waiting) noexcept nogil:
+    if waiting.kind >= 0:               # below: its frame is gone, and with it what was to become visible
+        outs_add(&core.outs, waiting.token, waiting.kind, waiting.status, &waiting.payload)
+    free(waiting)
+
+
+cdef void _behind(Core* core, Queue* queue, Waiting* waiting) noexcept nogil:
+    if queue.revealing == NULL:
+        _line_up(core, queue)
+    _append(&queue.revealing, &queue.revealing_last, waiting)
+
+
+cdef void _line_up(Core* core, Queue* queue) noexcept nogil:
+    queue.next_revealing = NULL
+    if core.revealing_last == NULL:
+        core.revealing = queue
+    else:
+        core.revealing_last.next_revealing = queue
+    core.revealing_last = queue
+
+
+cdef void answers_leave(Core* core) noexcept nogil:
+    cdef Waiting* waiting
+    cdef Queue* queue
+    while core.outgoing != NULL and stage_goes_on(core):
+        waiting = core.outgoing
+        core.outgoing = waiting.next
+        if core.outgoing == NULL:
+            core.outgoing_last = NULL
+        if waiting.frame != NULL:
+            queue = waiting.frame.queue
+            if queue.revealing != NULL or not frame_reveal(core, waiting.frame, core.stage_end):
+                _behind(core, queue, waiting)
+            else:
+                free(waiting)
+            continue
+        if waiting.queue_number and core.revealing != NULL:
+            queue = <Queue*> map64_get(&core.queues_by_number, waiting.queue_number)
+            if queue != NULL and queue.revealing != NULL:
+                _behind(core, queue, waiting)
+                continue
+        _out(core, waiting)
+    outbox_put(core.outbox, &core.outs)
+
+
+cdef bint reveals_turn(Core* core) noexcept nogil:
+    cdef Queue* queue
+    cdef Waiting* waiting
+    while core.revealing != NULL and stage_goes_on(core):
+        queue = core.revealing
+        core.revealing = queue.next_revealing
+        if core.revealing == NULL:
+            core.revealing_last = NULL
+        waiting = queue.revealing
+        if waiting.frame == NULL or frame_reveal(core, waiting.frame, core.counters.work + WORK_PER_STAGE // 8):
+            queue.revealing = waiting.next
+            if queue.revealing == NULL:
+                queue.revealing_last = NULL
+            if waiting.frame == NULL:
+                _out(core, waiting)
+            else:
+                free(waiting)
+        if queue.revealing != NULL:
+            _line_up(core, queue)
+    outbox_put(core.outbox, &core.outs)
+    return core.revealing != NULL
+
+
+# --- what is gone meanwhile ------------------------------------------------------------------
+
+cdef void answers_forget(Core* core, Queue* queue) noexcept nogil:
+    cdef Queue** at = &core.revealing
+    cdef Queue* last = NULL
+    _forget(core.outgoing, queue)
+    _forget(core.waiting, queue)
+    _forget(core.passing, queue)
+    _forget(queue.revealing, queue)
+    if queue.revealing == NULL:
+        return
+    while at[0] != queue:
+        last = at[0]
+        at = &last.next_revealing
+    at[0] = queue.next_revealing
+    if core.revealing_last == queue:
+        core.revealing_last = last
+    if core.outgoing_last == NULL:       # the answers that waited behind its frames go as they are
+        core.outgoing = queue.revealing
+    else:
+        core.outgoing_last.next = queue.revealing
+    core.outgoing_last = queue.revealing_last
+
+
+cdef void _forget(Waiting* waiting, Queue* queue) noexcept nogil:
+    while waiting != NULL:
+        if waiting.frame != NULL and waiting.frame.queue == queue:
+            waiting.frame = NULL
+            waiting.kind = -1
+        waiting = waiting.next
+
+
+cdef void reveal_ends(Core* core, Frame* frame) noexcept nogil:
+    if frame.queue.revealing != NULL and frame.queue.revealing.frame == frame:
+        frame.queue.revealing.frame = NULL
+        frame.queue.revealing.kind = -1

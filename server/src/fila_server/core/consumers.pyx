@@ -5,6 +5,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue, emit
+from fila_server.core.budget cimport stage_goes_on
 from fila_server.core.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, put_slice, put_varint, take_varint,
 )
@@ -35,7 +36,6 @@ cdef enum:
     MAX_IN_FLIGHT_STREAM = 32       # a stream that never says what it has begun should hold little
     WAIT_MS_MAX = 300000
     RENEWAL_MS = 600000
-    LEFT_PER_PASS = 2048            # leases of consumers that leave
     LISTENED_GAP_MS_MAX = 500       # the edge says every 100 ms that it listens; what is longer was a pause
     LOOK_AGAIN_MS_MIN = 20
     AWAY_LEASE_MS = 1000
@@ -338,13 +338,12 @@ cdef void _lease_leave(Core* core, Consumer* consumer, Lease* lease) noexcept no
 
 
 cdef void consumers_leave(Core* core) noexcept nogil:
-    cdef uint32_t budget = LEFT_PER_PASS
     cdef Consumer* consumer
-    while budget and core.leaving != NULL:
+    while core.leaving != NULL and stage_goes_on(core):
         consumer = core.leaving
-        while budget and consumer.leases != NULL:   # the newest first: each finds its old place near the front
+        while consumer.leases != NULL and stage_goes_on(core):      # the newest first: each was near the front
             _lease_leave(core, consumer, consumer.leases)
-            budget -= 1
+            core.counters.work += 1
         if consumer.leases == NULL:
             consumer_forget(core, consumer)         # off the list, too
 

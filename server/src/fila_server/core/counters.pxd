@@ -1,6 +1,11 @@
 """What is counted, as plain increments on the scheduler thread; metrics.pyx and stats.pyx read it."""
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint16_t, uint64_t
+
+cdef struct Tally:                  # in how many channels an entry is what
+    uint16_t pending                # READY or DELAYED
+    uint16_t in_flight              # LEASED or DECIDING
+    uint16_t undone                 # anything but DONE
 
 cdef struct QueueCounters:
     uint64_t enqueued, delivered, acked, nacked, expired, dead_lettered, redriven
@@ -21,3 +26,7 @@ cdef struct CoreCounters:
     uint64_t refused_by[32]         # by wire.Refused
     uint64_t batch[32]              # messages of a pass that wrote some, by bit length
     uint64_t batch_messages
+    uint64_t frames_built
+    uint64_t work                   # messages and timers touched; how many a pass may is bounded, see budget.pxd
+    uint64_t pass_work_max          # the most that one pass touched
+    uint64_t walked                 # steps along lists that grow with what is stored: few, whatever is stored

@@ -3,11 +3,13 @@
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
+from fila_server.core.budget cimport WORK_PER_STAGE
 from fila_server.core.buffer cimport must_malloc
 from fila_server.core.drr cimport Turn, ring_afford, ring_charge, ring_turn
-from fila_server.core.flows cimport channel_deactivate, channel_full, flow_next, flow_reconsider, slot_pay
+from fila_server.core.flows cimport channel_deactivate, channel_full, flow_find, flow_next, flow_reconsider, slot_pay
 from fila_server.core.frames cimport entry_of, frame_enqueued_ms, frame_of, share_of
 from fila_server.core.groups cimport group_new
+from fila_server.core.leased_ids cimport leased_id_add
 from fila_server.core.maps cimport TextMap, map64_put
 from fila_server.core.records cimport lease_record_put, reservation_record_put
 from fila_server.core.sending cimport frame_want, send_what_is_ready
@@ -34,7 +36,6 @@ cdef extern from *:
     void fila_prefetch_cell "__builtin_prefetch" (const void* cell, int to_write) noexcept nogil
 
 cdef enum:
-    MESSAGES_PER_PASS_MAX = 2048    # over all channels
     MESSAGES_PER_FRAME_MAX = 512
     FRAME_BYTES_MAX = 1048576       # several frames on the way beat one long one
     PULL_BYTES_MAX = 4128768        # under 4 MiB with its metadata
@@ -124,6 +125,8 @@ cdef Lease* _lease(Core* core, Slot* slot, Consumer* consumer, LeaseGroup* group
     slot_count(core, slot, LEASED)
     slot.owner = lease
     map64_put(&core.leases, lease.lease_id, lease)
+    if frame_of(slot).explicit != NULL:
+        leased_id_add(core, lease)
     timer_set(&core.timers, &lease.timer, lease.due_ns)
     if consumer.kind != PULL:
         lease.consumer = consumer
@@ -142,9 +145,7 @@ cdef Lease* _lease(Core* core, Slot* slot, Consumer* consumer, LeaseGroup* group
 
 cdef inline Flow* _flow(Slot* slot) noexcept nogil:
     cdef Flow* flow = entry_of(slot).key.flows
-    while flow.channel != share_of(slot).channel:
-        flow = flow.next_of_key
-    return flow
+    return flow if flow.channel == share_of(slot).channel else flow_find(entry_of(slot).key, share_of(slot).channel)
 
 
 cdef void _latency(Core* core, Queue* queue, Slot* slot) noexcept nogil:
@@ -233,7 +234,7 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
 # --- the turn of channels and consumers --------------------------------------------------------
 
 cdef void deliver(Core* core) noexcept nogil:
-    cdef uint32_t budget = MESSAGES_PER_PASS_MAX
+    cdef uint32_t budget = WORK_PER_STAGE
     cdef uint32_t got
     cdef Channel* channel
     cdef Channel* stop = NULL

@@ -2,7 +2,7 @@
 
 from libc.stdlib cimport free
 
-from fila_server.core.answers cimport emit
+from fila_server.core.answers cimport emit, reveal_ends
 from fila_server.core.buffer cimport Buffer, Slice, buffer_init
 from fila_server.core.commands cimport LOST, OK
 from fila_server.core.drr cimport ring_refund
@@ -13,6 +13,7 @@ from fila_server.core.frames cimport (
     share_find, share_of,
 )
 from fila_server.core.groups cimport MARK_RETURNED, group_leave, group_mark
+from fila_server.core.leased_ids cimport leased_id_remove
 from fila_server.core.maps cimport map64_get, map64_remove
 from fila_server.core.records cimport (
     frame_record_delete, lease_extension_delete, settled_record_delete, settled_record_put, state_record_delete,
@@ -66,6 +67,8 @@ cdef KeptLease lease_let_go(Core* core, Lease* lease) noexcept nogil:
             channel_activate(core, consumer.channel)
     if not lease.begun:
         share_of(slot).channel.unbegun -= 1
+    if share_of(slot).frame.explicit != NULL:
+        leased_id_remove(core, lease)
     if lease.delivery != NULL:
         lease.delivery.leases[lease.at] = NULL
     map64_remove(&core.leases, lease.lease_id)
@@ -157,12 +160,12 @@ cdef void slot_done(Core* core, Slot* slot) noexcept nogil:
 
 cdef void entry_unwanted(Core* core, Frame* frame, uint32_t index) noexcept nogil:
     """A channel lost interest in this message; count it out when it was the last one."""
-    cdef Share* other = frame.shares
-    while other != NULL:
-        if other.slots[index].state != DONE:
+    if frame.tallies != NULL:
+        if frame.tallies[index].undone:
             return
-        other = other.next_of_frame
-    if frame_awaited(frame):
+    elif frame.shares.slots[index].state != DONE:
+        return
+    if frame_awaited(core, frame):
         return
     frame.live -= 1
     frame.live_bytes -= frame.entries[index].length
@@ -199,6 +202,11 @@ cdef void _frame_delete(Core* core, Frame* frame) noexcept nogil:
     cdef Queue* queue = frame.queue
     cdef Share* share = frame.shares
     cdef uint32_t i
+    if not frame.revealed:              # lost to damage before all its channels had it
+        reveal_ends(core, frame)
+        queue.arriving -= frame.count
+        queue.arriving_durable -= frame.durable
+        free(frame.times)
     if frame.has_extras:
         for i in range(frame.count):
             extra_drop(core, queue, frame_offset(frame, i))

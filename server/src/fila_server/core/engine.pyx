@@ -17,6 +17,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 
 from fila_server import errors
 from fila_server.core.buffer cimport Slice, must_malloc
+from fila_server.core.chores cimport chores_forget
 from fila_server.core.commands cimport CANCEL, CONSUMER_CLOSE, ENQUEUE, ENQUEUE_ATOMIC, WRITTEN
 from fila_server.core.disk cimport DISK_CRITICAL, disk_open
 from fila_server.core.engine cimport CoreEngine
@@ -24,7 +25,7 @@ from fila_server.core.flows cimport channel_activate
 from fila_server.core.loader cimport loader_free, loader_new, loader_serve
 from fila_server.core.loop cimport commit, pass_
 from fila_server.core.mailbox cimport (
-    Command, Out, command_free, mailbox_free, mailbox_new, mailbox_post, outbox_free, outbox_new, outbox_take,
+    Command, Out, command_free, mailbox_free, mailbox_new, mailbox_post, outbox_free, outbox_new, outbox_take, outs_free,
 )
 from fila_server.core.maps cimport map64_init, maps_seed, textmap_init, textmap_next
 from fila_server.core.parsed_frame cimport ParsedFrame
@@ -168,6 +169,7 @@ cdef class CoreEngine:
         textmap_init(&core.config)
         map64_init(&core.queues_by_number)
         map64_init(&core.leases)
+        map64_init(&core.leased_ids)
         map64_init(&core.consumers)
         map64_init(&core.streams)
         map64_init(&core.decisions)
@@ -200,17 +202,24 @@ cdef class CoreEngine:
     def close(self):
         """Close the store as it is; for a clean stop call stop_cleanly first."""
         cdef Core* core = self.core
+        cdef Command* command
         if not self.is_open:
             return
         self.is_open = False
         with self.readers_changed:
             while self.readers:             # each is at most one piece long
                 self.readers_changed.wait()
+        while core.postponed != NULL:
+            command = core.postponed
+            core.postponed = command.next
+            command_free(command)
+        chores_forget(core)
         # The tables first: letting go of them fills a batch, which nobody writes.
         forget_all(core)
         groups_flush(core)
         with nogil:
             store_close(&core.store)
+        outs_free(&core.outs)
         batch_free(core.settles)
         batch_free(core.apart)
         batch_free(core.enqueues)
@@ -361,6 +370,8 @@ cdef class CoreEngine:
             pass_(core, mono_ns, wall_ms)
             commit(core)
             pass_(core, mono_ns, wall_ms)
+            while core.outgoing != NULL or core.revealing != NULL:     # no time for it in one pass
+                pass_(core, mono_ns, wall_ms)
 
     def counters(self):
         """The core's own counts, for tests and telemetry."""
@@ -374,6 +385,8 @@ cdef class CoreEngine:
             "rewrites": core.counters.rewrites, "hot_bytes": core.hot_bytes, "index_bytes": core.index_bytes,
             "keys": core.keys_count, "leases": core.leases.count, "consumers": core.consumers.count,
             "timers": core.timers.count, "mailbox": core.mailbox.count, "epoch": core.epoch, "durable": core.shared.durable,
+            "frames_built": core.counters.frames_built, "work": core.counters.work,
+            "pass_work_max": core.counters.pass_work_max, "walked": core.counters.walked,
             "latency": [core.counters.latency[i] for i in range(32)],
         }
 

@@ -13,4 +13,3 @@ cdef void enqueue_written(Core* core, uint8_t refused) noexcept nogil  # 0, or w
 # A message moved by the broker itself (dead letter, redrive): same pass, written with the settles.
 cdef void move_in(Core* core, Queue* queue, Key* key, ThrottleSet* set, uint32_t cost, char* bytes, uint32_t length, uint64_t id_high, uint64_t id_low, int64_t enqueued_ms, Channel* only) noexcept nogil
 cdef Queue* queue_find(Core* core, Slice name) noexcept nogil
-cdef uint64_t random_next(Core* core) noexcept nogil

@@ -10,17 +10,18 @@ Nothing is visible before it is written, so a batch the disk refuses is undone b
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
-from fila_server.core.answers cimport answer, reveal_later
+from fila_server.core.answers cimport answer, answer_enqueued, reveal_later
 from fila_server.core.buffer cimport Buffer, buffer_init, must_malloc, must_realloc, put_bytes, put_varint, varint_size
 from fila_server.core.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, OK
 from fila_server.core.dedup cimport dedup_add, dedup_fill, dedup_find, dedup_forget
 from fila_server.core.frames cimport (
     body_new, directory_add, directory_remove, frame_free, frame_new, key_release,
 )
+from fila_server.core.ids cimport id_next, offsets_next
 from fila_server.core.mailbox cimport command_free
 from fila_server.core.maps cimport textmap_get
 from fila_server.core.records cimport (
-    Times, frame_record_put, meta_record_put, queue_record_put,
+    Times, frame_record_put,
 )
 from fila_server.core.routing cimport route
 from fila_server.core.rocksdb cimport rocksdb_writebatch_t
@@ -40,21 +41,10 @@ cdef enum:
     MERGED_MESSAGES_MAX = 1024      # of small commands, in one frame
     MERGED_BYTES_MAX = 1048576
     MOVED_BYTES_MAX = 16777216      # of dead letters and redrives, in one frame; one message may be larger
-    OFFSETS_RESERVED = 1000000
 
 
 cdef Queue* queue_find(Core* core, Slice name) noexcept nogil:
     return <Queue*> textmap_get(&core.queues, name.at, name.length)
-
-
-cdef uint64_t random_next(Core* core) noexcept nogil:
-    """xorshift128+ (Vigna 2017), seeded from outside: one seed, one run."""
-    cdef uint64_t a = core.random[0]
-    cdef uint64_t b = core.random[1]
-    core.random[0] = b
-    a ^= a << 23
-    core.random[1] = a ^ b ^ (a >> 17) ^ (b >> 26)
-    return core.random[1] + b
 
 
 # --- one message -----------------------------------------------------------------------------
@@ -109,6 +99,7 @@ cdef void _take(Core* core, Queue* queue, Command* command, uint32_t index) noex
     cdef uint8_t refused
     if item.refused:
         return
+    core.counters.work += 1
     if _dedup_hit(core, queue, command, item):
         return
     refused = _admit(core, queue, item)
@@ -151,7 +142,8 @@ cdef void enqueue(Core* core, Command* command) noexcept nogil:
     cdef Item* item
     cdef Slice last
     cdef uint32_t i
-    cdef uint32_t before
+    cdef uint32_t before = 0
+    cdef uint32_t channels = 0
     last.at, last.length = NULL, 0
     command.next = NULL
     if core.enqueued_last == NULL:
@@ -161,27 +153,49 @@ cdef void enqueue(Core* core, Command* command) noexcept nogil:
     core.enqueued_last = command
     core.counters.frames_in += 1
     core.counters.messages_in += command.count
+    for i in range(command.count):      # how much comes for which queue, before any of it is taken
+        item = &command.items[i]
+        queue = _queue_of(core, item, &last, queue)
+        if queue != NULL:
+            queue.coming += 1
+            queue.coming_bytes += item.length
     for i in range(command.count):
         item = &command.items[i]
-        if item.queue.at != last.at or item.queue.length != last.length:
-            last = item.queue
-            queue = queue_find(core, last) if last.length else NULL
-            if queue != NULL:
-                if queue.building.count and (
-                    queue.building.count + command.count > MERGED_MESSAGES_MAX
-                    or queue.building.bytes + command.length > MERGED_BYTES_MAX
-                ) and (command.kind != ENQUEUE_ATOMIC or i == 0):
-                    _builder_finish(core, &queue.building)
-                _list_builder(core, queue)
+        queue = _queue_of(core, item, &last, queue)
         if queue == NULL:
             if not item.refused:
                 item.refused = REFUSED_QUEUE_UNKNOWN
             continue
-        if command.kind == ENQUEUE_ATOMIC and i == 0:
+        if queue.coming:
+            _make_way(core, queue)
+            if queue.channel_count > channels:
+                channels = queue.channel_count
+                command.queue_number = queue.number
             before = queue.building.count
         _take(core, queue, command, i)
     if command.kind == ENQUEUE_ATOMIC and queue != NULL:
         _all_or_nothing(core, queue, command, before)
+
+
+cdef inline Queue* _queue_of(Core* core, Item* item, Slice* last, Queue* queue) noexcept nogil:
+    """Found anew only where the name differs from the one before: a message may name its queue itself."""
+    if item.queue.length == last.length and (
+        item.queue.at == last.at or memcmp(item.queue.at, last.at, last.length) == 0
+    ):
+        return queue
+    last[0] = item.queue
+    return queue_find(core, item.queue) if item.queue.length else NULL
+
+
+cdef void _make_way(Core* core, Queue* queue) noexcept nogil:
+    """Before the first of a command's messages for this queue: all of them join what is being built, or none does."""
+    if queue.building.count and (
+        queue.building.count + queue.coming > MERGED_MESSAGES_MAX
+        or queue.building.bytes + queue.coming_bytes > MERGED_BYTES_MAX
+    ):
+        _builder_finish(core, &queue.building)
+    queue.coming, queue.coming_bytes = 0, 0
+    _list_builder(core, queue)
 
 
 cdef void _all_or_nothing(Core* core, Queue* queue, Command* command, uint32_t before) noexcept nogil:
@@ -205,38 +219,6 @@ cdef void _all_or_nothing(Core* core, Queue* queue, Command* command, uint32_t b
 
 
 # --- frames ----------------------------------------------------------------------------------
-
-cdef void _next_id(Core* core, uint64_t* high, uint64_t* low) noexcept nogil:
-    """The first of a frame's ids: RFC 9562, version 7, method 1.
-
-    The 12 bits behind the milliseconds count frames within one, so that ids rise strictly
-    from frame to frame; within a frame the low half rises, and its topmost bit starts clear.
-    """
-    if <uint64_t> core.wall_ms > core.id_ms:
-        core.id_ms = <uint64_t> core.wall_ms
-        core.id_sequence = 0
-    elif core.id_sequence == 4095:
-        core.id_ms += 1
-        core.id_sequence = 0
-    else:
-        core.id_sequence += 1
-    high[0] = (core.id_ms << 16) | 0x7000 | core.id_sequence
-    low[0] = (<uint64_t> 1 << 63) | (random_next(core) >> 3)
-
-
-cdef uint64_t _next_offsets(Core* core, Queue* queue, uint32_t count) noexcept nogil:
-    """`count` offsets that no power cut can give out again: a synced record promises them beforehand."""
-    cdef uint64_t first = queue.next_offset
-    queue.next_offset += count
-    if queue.next_offset + OFFSETS_RESERVED // 2 > queue.offset_reserved:
-        queue.offset_reserved = queue.next_offset + OFFSETS_RESERVED
-        queue.offset_reserved_epoch = core.epoch
-        queue_record_put(core, queue)
-        core.sync_wanted = True
-    elif core.shared.durable >= queue.offset_reserved_epoch:
-        queue.offset_reserved_durable = queue.offset_reserved
-    return first
-
 
 cdef bint _owns_command(Builder* builder) noexcept nogil:
     """Whether all of one command, and nothing else, is here: then its bytes are the frame's.
@@ -292,7 +274,8 @@ cdef void _builder_finish(Core* core, Builder* builder) noexcept nogil:
     else:
         bytes = _gather(builder, &length)
     frame = frame_new(core, queue, builder.count)
-    frame.first_offset = _next_offsets(core, queue, builder.count)
+    core.counters.frames_built += 1
+    frame.first_offset = offsets_next(core, queue, builder.count)
     durable = queue.policy.durable or builder.moves or queue.next_offset > queue.offset_reserved_durable
     durable = durable or queue.arriving_durable > 0     # seen in the order of offsets, as after a restart; then answered
     for i in range(builder.count):      # accepted under fsync, and the setting changed since
@@ -301,7 +284,7 @@ cdef void _builder_finish(Core* core, Builder* builder) noexcept nogil:
     frame.appended_ms = queue.appended_ms
     frame.body_bytes = length
     if not builder.moves:
-        _next_id(core, &frame.id_high, &frame.id_low)
+        id_next(core, &frame.id_high, &frame.id_low)
     else:
         frame.explicit = <Explicit*> must_malloc(builder.count * sizeof(Explicit))
         frame.only = builder.items[0].only.birth if builder.items[0].only != NULL else 0
@@ -475,7 +458,7 @@ cdef void _answer(Core* core, Command* command, uint8_t refused) noexcept nogil:
         put_varint(&payload, 36)
         put_uuid(&payload, item.id_high, item.id_low)
         put_number_field(&payload, 2, item.offset)
-        answer(core, command.token, OK, &payload, command.durable)
+        answer_enqueued(core, command, &payload)
         return
     field = 1
     if command.kind == ENQUEUE_STREAM:
@@ -491,10 +474,10 @@ cdef void _answer(Core* core, Command* command, uint8_t refused) noexcept nogil:
             put_varint(&payload, core.tail.length)
             put_bytes(&payload, core.tail.data, core.tail.length)
         else:
-            size = 38 + 1 + varint_size(item.offset)
+            size = 38 + (1 + varint_size(item.offset) if item.offset else 0)
             put_varint(&payload, size)
             put_varint(&payload, 0x0A)
             put_varint(&payload, 36)
             put_uuid(&payload, item.id_high, item.id_low)
             put_number_field(&payload, 2, item.offset)
-    answer(core, command.token, OK, &payload, command.durable)
+    answer_enqueued(core, command, &payload)

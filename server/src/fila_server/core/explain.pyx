@@ -7,6 +7,7 @@ from fila_server.core.bucket cimport bucket_refill
 from fila_server.core.buffer cimport Buffer, Slice, buffer_free, buffer_init
 from fila_server.core.commands cimport OK
 from fila_server.core.deliver cimport consumer_room
+from fila_server.core.fifo cimport fifo_first
 from fila_server.core.flows cimport flow_find
 from fila_server.core.frames cimport entry_of, key_weight, share_of
 from fila_server.core.maps cimport textmap_get
@@ -62,7 +63,7 @@ cdef Subqueue* _first_in_line(Flow* flow) noexcept nogil:
     cdef int looked = 0
     while sub != NULL and looked < SUBQUEUES_MAX:
         looked += 1
-        if sub.line != NULL and (found == NULL or sub.fifo.head.position < found.fifo.head.position):
+        if sub.line != NULL and (found == NULL or fifo_first(&sub.fifo).position < fifo_first(&found.fifo).position):
             found = sub
         sub = sub.sibling
     return found

@@ -27,7 +27,8 @@ cdef void slot_expire(Core* core, Slot* slot) noexcept nogil              # its 
 cdef void slot_outlived(Core* core, Slot* slot) noexcept nogil
 cdef void lease_expired(Core* core, Lease* lease) noexcept nogil
 cdef void decide(Core* core, Command* command) noexcept nogil            # DECIDE
-cdef void failures_loaded(Core* core) noexcept nogil                     # bytes some failure waited for may be here
+# A stage: failures whose bytes are here, in the order in which they failed. True: there are more.
+cdef bint failures_turn(Core* core) noexcept nogil
 cdef void keep_until_written(Core* core, char* bytes) noexcept nogil
 
 # An answer that may have to wait for decisions. Its payload is filled by the caller; owed_close sends it when it can.

@@ -5,15 +5,17 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset, strlen
 
 from fila_server.core.answers cimport emit
+from fila_server.core.budget cimport stage_goes_on
 from fila_server.core.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc, must_realloc, put_bytes
 from fila_server.core.commands cimport EVENT, OK
 from fila_server.core.sending cimport frame_want
 from fila_server.core.ending cimport lease_forget, lease_let_go, slot_at, slot_detach, slot_done
-from fila_server.core.enqueue cimport move_in, random_next
+from fila_server.core.enqueue cimport move_in
 from fila_server.core.flows cimport flow_find, flow_of, flow_reconsider
 from fila_server.core.frames cimport (
-    directory_at, frame_enqueued_ms, frame_finish, frame_id, frame_offset, frame_retained, key_intern, share_of,
+    directory_at, failure_waits, frame_enqueued_ms, frame_finish, frame_id, frame_offset, frame_retained, key_intern, share_of,
 )
+from fila_server.core.ids cimport random_next
 from fila_server.core.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.records cimport state_record_delayed, state_record_ready
 from fila_server.core.reveal cimport message_is_over, slot_delay
@@ -172,8 +174,7 @@ cdef void _ask(Core* core, Slot* slot, const char* reason, Slice error, int64_t 
         flow_reconsider(core, flow)
     if share.frame.body == NULL:
         frame_want(core, share.frame)
-        decision.next = core.unasked
-        core.unasked = decision
+        failure_waits(share.frame, decision)
     else:
         _tell(core, slot, decision)
 
@@ -263,33 +264,34 @@ cdef void decide(Core* core, Command* command) noexcept nogil:
     _decision_free(core, decision)
 
 
-cdef void failures_loaded(Core* core) noexcept nogil:
-    cdef Decision* decision = core.unasked
-    cdef Decision* following
+cdef bint failures_turn(Core* core) noexcept nogil:
+    cdef Decision* decision
+    while core.unasked != NULL and stage_goes_on(core):
+        decision = core.unasked
+        core.unasked = decision.next
+        if core.unasked == NULL:
+            core.unasked_last = NULL
+        core.counters.work += 1
+        _go_on(core, decision)
+    return core.unasked != NULL
+
+
+cdef void _go_on(Core* core, Decision* decision) noexcept nogil:
     cdef Slot* slot
-    core.unasked = NULL
-    while decision != NULL:
-        following = decision.next
-        if decision.birth:
-            if _buried_apart(core, decision):
-                map64_remove(&core.decisions, decision.number)
-                _decision_free(core, decision)
-            else:
-                decision.next = core.unasked
-                core.unasked = decision
-            decision = following
-            continue
-        slot = slot_at(core, decision.queue_number, decision.channel_number, decision.offset)
-        if slot == NULL or slot.state != DECIDING or slot.owner != decision:
+    if decision.birth:
+        if _buried_apart(core, decision):
             map64_remove(&core.decisions, decision.number)
             _decision_free(core, decision)
-        elif share_of(slot).frame.body == NULL:
-            frame_want(core, share_of(slot).frame)
-            decision.next = core.unasked
-            core.unasked = decision
-        else:
-            _tell(core, slot, decision)
-        decision = following
+        return
+    slot = slot_at(core, decision.queue_number, decision.channel_number, decision.offset)
+    if slot == NULL or slot.state != DECIDING or slot.owner != decision:
+        map64_remove(&core.decisions, decision.number)
+        _decision_free(core, decision)
+    elif share_of(slot).frame.body == NULL:             # given up again meanwhile
+        frame_want(core, share_of(slot).frame)
+        failure_waits(share_of(slot).frame, decision)
+    else:
+        _tell(core, slot, decision)
 
 
 cdef void slot_outlived(Core* core, Slot* slot) noexcept nogil:
@@ -315,6 +317,7 @@ cdef bint _buried_apart(Core* core, Decision* decision) noexcept nogil:
         return True
     if frame.body == NULL:
         frame_want(core, frame)
+        failure_waits(frame, decision)
         return False
     frame.burials -= 1
     while channel != NULL and channel.birth != decision.birth:

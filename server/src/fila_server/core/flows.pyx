@@ -11,10 +11,11 @@ from fila_server.core.buffer cimport must_malloc
 from fila_server.core.drr cimport (
     Turn, WAITING, ring_again, ring_join, ring_leave, ring_park, ring_rejoin, ring_reweigh,
 )
+from fila_server.core.fifo cimport fifo_first
 from fila_server.core.frames cimport entry_of, key_weight, share_of
 from fila_server.core.heap cimport HeapNode, heap_insert, heap_remove
 from fila_server.core.lines cimport claim_begins, claim_ends, line_drop_if_empty, line_join, line_leave
-from fila_server.core.maps cimport map64_free, map64_get, map64_init, map64_put, map64_remove
+from fila_server.core.maps cimport Map64, map64_free, map64_get, map64_init, map64_put, map64_remove
 from fila_server.core.state cimport (
     Line, NOT_PARKED, PARKED_CAPPED, PARKED_PAUSED, PARKED_THROTTLED, Subqueue, Subqueues, ThrottleSet,
 )
@@ -24,14 +25,39 @@ from fila_server.core.waits cimport channel_room, waits_begin, waits_end, waits_
 
 cdef double LONGEST_WAIT_NS = 86400e9
 
+cdef enum:
+    FLOWS_WALKED_MAX = 8
+
 
 # --- flows ---------------------------------------------------------------------------------
 
 cdef Flow* flow_find(Key* key, Channel* channel) noexcept nogil:
     cdef Flow* flow = key.flows
+    if key.flows_by_channel != NULL and (flow == NULL or flow.channel != channel):
+        return <Flow*> map64_get(key.flows_by_channel, <uint64_t> channel)
     while flow != NULL and flow.channel != channel:
         flow = flow.next_of_key
     return flow
+
+
+cdef void _index(Key* key, Flow* flow) noexcept nogil:
+    """A key that is used in many channels finds its flows by a map instead of a walk."""
+    cdef Flow* other = key.flows
+    cdef uint32_t count = 0
+    if key.flows_by_channel != NULL:
+        map64_put(key.flows_by_channel, <uint64_t> flow.channel, flow)
+        return
+    while other != NULL and count <= FLOWS_WALKED_MAX:
+        count += 1
+        other = other.next_of_key
+    if count <= FLOWS_WALKED_MAX:
+        return
+    key.flows_by_channel = <Map64*> must_malloc(sizeof(Map64))
+    map64_init(key.flows_by_channel)
+    other = key.flows
+    while other != NULL:
+        map64_put(key.flows_by_channel, <uint64_t> other.channel, other)
+        other = other.next_of_key
 
 
 cdef Flow* flow_of(Core* core, Key* key, Channel* channel) noexcept nogil:
@@ -48,12 +74,19 @@ cdef Flow* flow_of(Core* core, Key* key, Channel* channel) noexcept nogil:
         flow.turn.weight = key_weight(key)
         flow.next_of_key = key.flows
         key.flows = flow
+        _index(key, flow)
         waits_begin(core, flow)
     return flow
 
 
 cdef void flow_free(Core* core, Flow* flow) noexcept nogil:
     """Unlinked from its key by the caller."""
+    if flow.key.flows_by_channel != NULL:
+        map64_remove(flow.key.flows_by_channel, <uint64_t> flow.channel)
+        if flow.key.flows_by_channel.count == 0:
+            map64_free(flow.key.flows_by_channel)
+            free(flow.key.flows_by_channel)
+            flow.key.flows_by_channel = NULL
     waits_end(core, flow)
     if flow.joined:
         flow.channel.weight -= flow.turn.weight
@@ -125,7 +158,7 @@ cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil:
     elif key.cap and flow.in_flight >= key.cap:
         _park(flow, PARKED_CAPPED)
         _stand_down(core, flow)
-    elif flow.fifo.head == NULL and (flow.subqueues == NULL or flow.subqueues.eligible == NULL):
+    elif fifo_first(&flow.fifo) == NULL and (flow.subqueues == NULL or flow.subqueues.eligible == NULL):
         _park(flow, PARKED_THROTTLED)
     else:
         _join(core, flow)
@@ -190,13 +223,15 @@ cdef void subqueue_free(Core* core, Subqueue* sub) noexcept nogil:
 cdef void subqueue_rank(Subqueue* sub) noexcept nogil:
     """Keep the sub-queue's place among the eligible ones right after its first message changed."""
     cdef Flow* flow = sub.flow
+    cdef int64_t position
     if sub.line != NULL:
         return
+    position = fifo_first(&sub.fifo).position
     if sub.node.in_heap:
-        if sub.node.rank == sub.fifo.head.position:
+        if sub.node.rank == position:
             return
         flow.subqueues.eligible = heap_remove(flow.subqueues.eligible, &sub.node)
-    sub.node.rank = sub.fifo.head.position
+    sub.node.rank = position
     flow.subqueues.eligible = heap_insert(flow.subqueues.eligible, &sub.node)
 
 
@@ -248,13 +283,13 @@ cdef Slot* flow_next(Core* core, Flow* flow) noexcept nogil:
     cdef ThrottleKey* bucket
     cdef bint was_woken
     while True:
-        plain = flow.fifo.head
+        plain = fifo_first(&flow.fifo)
         sub = <Subqueue*> flow.subqueues.eligible if flow.subqueues != NULL else NULL
         if sub == NULL or (plain != NULL and plain.position < sub.node.rank):
             return plain
         bucket = _refusing(core, sub)
         if bucket == NULL:
-            return sub.fifo.head
+            return fifo_first(&sub.fifo)
         # It had waited its turn here already: back to the front, not to the end.
         was_woken = sub.woken_by != NULL and sub.woken_by.bucket == bucket
         line_join(core, sub, bucket, was_woken)

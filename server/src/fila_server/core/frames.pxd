@@ -6,6 +6,7 @@ from fila_server.core.state cimport (
     Body, Channel, Core, Directory, Entry, Frame, Key, Queue, Share, Slot,
 )
 from fila_server.core.buffer cimport Slice
+from fila_server.core.waiting cimport Decision
 
 # --- bodies (hot payload bytes)
 cdef Body* body_new(Core* core, Frame* frame, char* bytes, uint32_t length) noexcept nogil   # owns `bytes`
@@ -14,14 +15,16 @@ cdef void body_touch(Core* core, Body* body) noexcept nogil
 cdef void bodies_evict(Core* core) noexcept nogil
 
 # --- frames
+cdef void failure_waits(Frame* frame, Decision* decision) noexcept nogil         # for the frame's bytes
 cdef Frame* frame_new(Core* core, Queue* queue, uint32_t count) noexcept nogil
 cdef void frame_free(Core* core, Frame* frame) noexcept nogil
 cdef Share* share_new(Core* core, Frame* frame, Channel* channel) noexcept nogil
+cdef void frame_tally(Frame* frame) noexcept nogil            # anew, after slots were copied into it
 cdef void share_free(Core* core, Share* share) noexcept nogil
 cdef Share* share_find(Frame* frame, Channel* channel) noexcept nogil
 
 # Counts anew who is wanted by some channel; for the rare moves (seek, a channel gone). Acks count by themselves.
-cdef bint frame_awaited(Frame* frame) noexcept nogil        # a channel is still to take it in
+cdef bint frame_awaited(Core* core, Frame* frame) noexcept nogil        # a channel is still to take it in
 cdef void frame_recount(Core* core, Frame* frame) noexcept nogil
 cdef bint frame_retained(Core* core, Frame* frame) noexcept nogil            # soft retention keeps it
 cdef void frame_finish(Core* core, Frame* frame) noexcept nogil              # nobody wants it: goes with this pass
@@ -73,9 +76,8 @@ cdef void directory_free(Directory* directory) noexcept nogil
 cdef Frame* directory_at(Directory* directory, uint64_t offset) noexcept nogil
 cdef Frame* directory_first(Directory* directory) noexcept nogil
 cdef Frame* directory_after(Directory* directory, Frame* frame) noexcept nogil
-# Finds a message by id; index in `index`.
-cdef Slot* directory_find_id(
-    Directory* directory, uint64_t high, uint64_t low, Channel* channel, bint any_will_do) noexcept nogil
+# The frame whose own ids begin with these 64 bits, or NULL; entries moved from elsewhere are in leased_ids.
+cdef Frame* directory_ordinary(Directory* directory, uint64_t id_high) noexcept nogil
 
 # --- interned texts
 cdef Key* key_intern(Core* core, Queue* queue, Slice text) noexcept nogil

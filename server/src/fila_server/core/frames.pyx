@@ -4,11 +4,12 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.buffer cimport must_malloc, must_realloc
+from fila_server.core.counters cimport Tally
 from fila_server.core.flows cimport flow_free
 from fila_server.core.maps cimport text_hash, textmap_get_hashed, textmap_put, textmap_remove
 from fila_server.core.records cimport key_record_delete
 from fila_server.core.settings cimport Policy, WeightRow
-from fila_server.core.state cimport DONE, DirectoryCell, Flow, LEASED
+from fila_server.core.state cimport DECIDING, DELAYED, DONE, DirectoryCell, Flow, LEASED, READY
 from fila_server.core.throttle cimport set_release
 
 
@@ -45,7 +46,31 @@ cdef Body* body_new(Core* core, Frame* frame, char* bytes, uint32_t length) noex
     frame.body = body
     core.hot_bytes += length + sizeof(Body)
     _link_newest(core, body)
+    _failures_go_on(core, frame)
     return body
+
+
+cdef void _failures_go_on(Core* core, Frame* frame) noexcept nogil:
+    """What failed and waited for the frame's bytes has its turn, in the order in which it failed."""
+    cdef Decision* newest = frame.failures
+    if newest == NULL:
+        return
+    frame.failures = NULL
+    if core.unasked_last == NULL:
+        core.unasked = newest.next
+    else:
+        core.unasked_last.next = newest.next
+    core.unasked_last = newest
+    newest.next = NULL
+
+
+cdef void failure_waits(Frame* frame, Decision* decision) noexcept nogil:
+    if frame.failures == NULL:
+        decision.next = decision
+    else:
+        decision.next = frame.failures.next
+        frame.failures.next = decision
+    frame.failures = decision
 
 
 cdef void body_release(Core* core, Body* body) noexcept nogil:
@@ -101,6 +126,8 @@ cdef void frame_free(Core* core, Frame* frame) noexcept nogil:
     cdef uint32_t i
     cdef Share* share = frame.shares
     cdef Share* following
+    core.counters.work += frame.count
+    _failures_go_on(core, frame)        # they find nothing, and whoever waits for them is answered
     while share != NULL:
         following = share.next_of_frame
         share_free(core, share)
@@ -114,6 +141,9 @@ cdef void frame_free(Core* core, Frame* frame) noexcept nogil:
         frame.body.frame = NULL
         body_release(core, frame.body)
     core.index_bytes -= sizeof(Frame) + (frame.count - 1) * sizeof(Entry)
+    if frame.tallies != NULL:
+        core.index_bytes -= frame.count * sizeof(Tally)
+        free(frame.tallies)
     free(frame.explicit)
     free(frame)
 
@@ -122,6 +152,10 @@ cdef Share* share_new(Core* core, Frame* frame, Channel* channel) noexcept nogil
     cdef size_t size = sizeof(Share) + (frame.count - 1) * sizeof(Slot)
     cdef Share* share = <Share*> must_malloc(size)
     cdef uint32_t i
+    if frame.shares != NULL and frame.tallies == NULL:
+        frame.tallies = <Tally*> must_malloc(frame.count * sizeof(Tally))
+        core.index_bytes += frame.count * sizeof(Tally)
+        frame_tally(frame)
     memset(share, 0, size)
     share.channel = channel
     share.frame = frame
@@ -131,6 +165,20 @@ cdef Share* share_new(Core* core, Frame* frame, Channel* channel) noexcept nogil
         share.slots[i].index = i
     core.index_bytes += size
     return share
+
+
+cdef void frame_tally(Frame* frame) noexcept nogil:
+    cdef Share* share = frame.shares
+    cdef uint32_t i
+    if frame.tallies == NULL:
+        return
+    memset(frame.tallies, 0, frame.count * sizeof(Tally))
+    while share != NULL:
+        for i in range(frame.count):
+            frame.tallies[i].pending += share.slots[i].state == READY or share.slots[i].state == DELAYED
+            frame.tallies[i].in_flight += share.slots[i].state == LEASED or share.slots[i].state == DECIDING
+            frame.tallies[i].undone += share.slots[i].state != DONE
+        share = share.next_of_frame
 
 
 cdef void share_free(Core* core, Share* share) noexcept nogil:
@@ -155,9 +203,11 @@ cdef uint64_t frame_unwanted(Frame* frame) noexcept nogil:
     return total - frame.live_bytes
 
 
-cdef bint frame_awaited(Frame* frame) noexcept nogil:
+cdef bint frame_awaited(Core* core, Frame* frame) noexcept nogil:
     """A channel that is still being rebuilt will want this frame, though it has no share of it yet."""
-    cdef Channel* channel = frame.queue.channels
+    cdef Channel* channel = frame.queue.channels if core.rebuilding else NULL
+    if not frame.revealed:
+        return True
     while channel != NULL:
         if (
             channel.rebuild_at and frame.first_offset < channel.log_below
@@ -173,7 +223,7 @@ cdef void frame_recount(Core* core, Frame* frame) noexcept nogil:
     cdef Share* share
     cdef uint32_t i
     cdef bint wanted
-    cdef bint awaited = frame_awaited(frame)
+    cdef bint awaited = frame_awaited(core, frame)
     if frame.dying:
         return
     frame.queue.unwanted_bytes -= frame_unwanted(frame)
@@ -319,65 +369,20 @@ cdef Frame* directory_after(Directory* directory, Frame* frame) noexcept nogil:
     return NULL
 
 
-cdef bint _holds_id(Frame* frame, uint64_t high, uint64_t low, uint32_t* index) noexcept nogil:
-    cdef uint32_t k
-    if frame.explicit == NULL:
-        index[0] = <uint32_t> (low - frame.id_low)
-        return frame.id_high == high and low >= frame.id_low and low - frame.id_low < frame.count
-    for k in range(frame.count):
-        if frame.explicit[k].id_low == low and frame.explicit[k].id_high == high:
-            index[0] = k
-            return True
-    return False
-
-
-cdef Slot* _undone(Frame* frame, uint32_t index, Channel* channel) noexcept nogil:
-    cdef Share* share = share_find(frame, channel)
-    if share == NULL or share.slots[index].state == DONE:
-        return NULL
-    return &share.slots[index]
-
-
-cdef Slot* directory_find_id(
-        Directory* directory, uint64_t high, uint64_t low, Channel* channel, bint any_will_do) noexcept nogil:
-    """By binary search where ids run on with the offsets; entries moved from elsewhere are looked through.
-
-    A message that was redriven is in the log twice under one id, a dead letter of two channels
-    twice in their DLQ: the one that is leased is meant, or else one that is not done. `any_will_do` where only the
-    message matters and not which: it spares the walk past all entries from elsewhere.
-    """
-    cdef uint32_t i, index = 0
-    cdef uint32_t from_ = directory.start
-    cdef uint32_t to = directory.count
+cdef Frame* directory_ordinary(Directory* directory, uint64_t id_high) noexcept nogil:
+    """The first cell of this id: entries from elsewhere have that of the frame before them, and no id of their own."""
+    cdef uint32_t low = directory.start
+    cdef uint32_t high = directory.count
     cdef uint32_t middle
     cdef Frame* frame
-    cdef Slot* slot
-    cdef Slot* found = NULL
-    while from_ < to:
-        middle = (from_ + to) // 2
-        if directory.cells[middle].id_high < high:
-            from_ = middle + 1
+    while low < high:
+        middle = (low + high) // 2
+        if directory.cells[middle].id_high < id_high:
+            low = middle + 1
         else:
-            to = middle
-    i = from_
-    while i < directory.count and directory.cells[i].id_high == high:
-        frame = directory.cells[i].frame
-        if frame != NULL and _holds_id(frame, high, low, &index):
-            slot = _undone(frame, index, channel)
-            if slot != NULL:
-                if slot.state == LEASED or any_will_do:
-                    return slot
-                found = slot
-        i += 1
-    for i in range(directory.start, directory.count):
-        frame = directory.cells[i].frame
-        if frame != NULL and frame.explicit != NULL and _holds_id(frame, high, low, &index):
-            slot = _undone(frame, index, channel)
-            if slot != NULL and slot.state == LEASED:
-                return slot
-            if slot != NULL:
-                found = slot
-    return found
+            high = middle
+    frame = directory.cells[low].frame if low < directory.count else NULL
+    return frame if frame != NULL and frame.explicit == NULL and frame.id_high == id_high else NULL
 
 
 # --- interned texts ------------------------------------------------------------------------

@@ -35,6 +35,9 @@ cdef void message_expired(Core* core, Extra* extra) noexcept nogil:
         return
     if frame == NULL:
         return
+    if frame.revealing:                 # some of its channels do not have it yet: a moment later
+        timer_set(&core.timers, &extra.timer, core.mono_ns + 1000000)
+        return
     for i in range(frame.count):
         if frame_offset(frame, i) != extra.offset:
             continue

@@ -4,7 +4,9 @@ from libc.stdint cimport INT64_MAX, uint32_t, uint8_t
 from libc.stdlib cimport free
 
 from fila_server.core.admin cimport admin
-from fila_server.core.answers cimport answers_durable, answers_written
+from fila_server.core.answers cimport answers_durable, answers_leave, answers_written, reveals_turn
+from fila_server.core.budget cimport stage_begins, stage_goes_on
+from fila_server.core.chores cimport chores_turn
 from fila_server.core.commands cimport (
     ACK, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, DELETE_CHANNEL, DELETE_QUEUE, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, GET_STATS, LEASE,
     LIST_CHANNELS, LIST_QUEUES, LISTENED, METRICS, OK, PEEK_MESSAGES, REDRIVE_MOVE, SESSION, SESSION_OPEN, WRITTEN,
@@ -27,7 +29,7 @@ from fila_server.core.queues cimport channel_rebuild
 from fila_server.core.records cimport bucket_record_put, meta_record_put, state_record_ready
 from fila_server.core.reveal cimport slot_delay, timer_step_ns
 from fila_server.core.ending cimport settled_flush
-from fila_server.core.failure cimport decide, failures_loaded
+from fila_server.core.failure cimport decide, failures_turn
 from fila_server.core.revoked cimport revoked_flush
 from fila_server.core.sending cimport deliveries_loaded, pull_answer
 from fila_server.core.settle cimport settle
@@ -50,9 +52,7 @@ from fila_server.core.watch cimport watch_level
 from fila_server.core.waits cimport flow_emptied, waits_note
 
 cdef enum:
-    COMMANDS_PER_PASS_MAX = 64
-    MESSAGES_PER_PASS_MAX = 2048    # enqueued; as many as deliver.pyx hands out
-    TIMERS_PER_PASS_MAX = 4096
+    COMMANDS_PER_PASS_MAX = 64      # of any size; budget.pxd bounds what they touch
     HELD_RETRY_NS = 2000000
     STALL_NS_MAX = 1000000000       # a flush takes tens of milliseconds; longer is trouble, and told so
 
@@ -74,8 +74,7 @@ cdef bint _run(Core* core, Command* command) noexcept nogil:
     elif kind == LISTENED:
         listened(core)
     elif kind == PEEK_MESSAGES or kind == REDRIVE_MOVE:
-        page_begin(core, command)       # it has its turn later in this pass
-        return False
+        return not page_begin(core, command)    # it has its turn later in this pass
     elif kind == DECIDE:
         decide(core, command)
     elif kind == GET_STATS or kind == LIST_QUEUES or kind == LIST_CHANNELS or kind == EXPLAIN_KEY:
@@ -83,7 +82,7 @@ cdef bint _run(Core* core, Command* command) noexcept nogil:
     elif kind == METRICS:
         metrics(core, command)
     else:
-        admin(core, command)
+        return admin(core, command)
     return True
 
 
@@ -92,24 +91,23 @@ cdef bint _drain(Core* core) noexcept nogil:
     cdef Command* command = core.postponed
     cdef Command* following
     cdef uint32_t count = 0
-    cdef uint32_t messages = 0
+    cdef bint more = command != NULL    # these first, whatever has come to the mailbox
     core.postponed = NULL
     if command == NULL:
         command = mailbox_take(core.mailbox, COMMANDS_PER_PASS_MAX)
-    while command != NULL:
+    while command != NULL and stage_goes_on(core):
         if (command.kind == DELETE_QUEUE or command.kind == DELETE_CHANNEL) and count:
             # What this pass holds of the queue is half built: written first, then deleted.
-            core.postponed = command
-            core.counters.commands += count
-            return True
+            break
         following = command.next
         count += 1
-        messages += command.count
+        core.counters.commands += 1
+        core.counters.work += 1
         if _run(core, command):
             command_free(command)
         command = following
-    core.counters.commands += count
-    return count == COMMANDS_PER_PASS_MAX
+    core.postponed = command
+    return more or command != NULL or count == COMMANDS_PER_PASS_MAX
 
 
 # --- timers ----------------------------------------------------------------------------------
@@ -135,12 +133,11 @@ cdef void _delay_over(Core* core, Delay* delay) noexcept nogil:
 
 cdef void _fire(Core* core) noexcept nogil:
     cdef Timer* timer
-    cdef uint32_t fired = 0
-    while fired < TIMERS_PER_PASS_MAX:
+    while stage_goes_on(core):
         timer = timers_pop_due(&core.timers, core.mono_ns)
         if timer == NULL:
             return
-        fired += 1
+        core.counters.work += 1
         if timer.kind == TIMER_LEASE:
             lease_due(core, <Lease*> timer)
         elif timer.kind == TIMER_DELAY:
@@ -300,9 +297,39 @@ cdef void sync_took(Core* core, int64_t ns) noexcept nogil:
     core.shared.sync_us[bits] += 1
 
 
+cdef bint _stages(Core* core) noexcept nogil:
+    """All that a pass does before it writes. True: something was left for the next one, which should follow at once."""
+    cdef bint more
+    stage_begins(core)
+    more = _drain(core)
+    stage_begins(core)
+    _fire(core)
+    deliveries_loaded(core)
+    stage_begins(core)
+    if core.unasked != NULL and failures_turn(core):
+        more = True
+    if core.pages != NULL and pages_turn(core):
+        more = True
+    stage_begins(core)
+    if core.rebuilding:
+        _rebuild(core)
+        more = True
+    stage_begins(core)
+    if core.chores != NULL and chores_turn(core):
+        more = True
+    stage_begins(core)
+    if core.leaving != NULL:
+        consumers_leave(core)
+        more = True
+    if not core.shared.stopping:        # who is left is gone at once, and the last record of lease ids must hold
+        deliver(core)
+    revoked_flush(core)
+    return more
+
+
 cdef int64_t pass_(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
     cdef bint more = False
-    cdef int64_t next_ns
+    cdef uint64_t work = core.counters.work
     core.mono_ns = mono_ns if mono_ns > core.mono_ns else core.mono_ns
     core.mono_ms = <uint32_t> (core.mono_ns // 1000000)
     core.wall_ms = wall_ms
@@ -310,31 +337,25 @@ cdef int64_t pass_(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
     core.disk_level = watch_level(&core.shared.watch)
     core.disk_low = core.disk_level != DISK_ROOMY
     answers_durable(core, shared_load(&core.shared.durable))
+    stage_begins(core)
+    answers_leave(core)
+    stage_begins(core)
+    if core.revealing != NULL:
+        reveals_turn(core)
     if core.shared.held:                # nothing else runs: what is in the batches must stay the newest that there is
         _finish(core)
         if core.shared.held:
             return core.mono_ns + HELD_RETRY_NS
-    more = _drain(core)
-    _fire(core)
-    deliveries_loaded(core)
-    if core.unasked != NULL:
-        failures_loaded(core)
-    if core.pages != NULL and pages_turn(core):
-        more = True
-    if core.rebuilding:
-        _rebuild(core)
-        more = True
-    if core.leaving != NULL:
-        consumers_leave(core)
-        more = True
-    if not core.shared.stopping:        # who is left is gone at once, and the last record of lease ids must hold
-        deliver(core)
-    revoked_flush(core)
+    more = _stages(core)
     _finish(core)
-    if core.shared.held:                       # what is not on disk yet can't be read back from there
+    if core.shared.held:                # what is not on disk yet can't be read back from there
         return core.mono_ns + HELD_RETRY_NS
+    stage_begins(core)
+    answers_leave(core)
     bodies_evict(core)
+    core.counters.pass_work_max = max(core.counters.pass_work_max, core.counters.work - work)
+    if core.outgoing != NULL or core.revealing != NULL or core.unasked != NULL:
+        more = True
     if more or core.active != NULL:
         return core.mono_ns
-    next_ns = timers_next(&core.timers)
-    return next_ns
+    return timers_next(&core.timers)

@@ -33,6 +33,7 @@ cdef struct Command:
     uint32_t open                   # items without an answer yet
     uint64_t sequence
     Slice    queue                  # the frame's
+    uint64_t queue_number           # whose channels take longest to see it
     bint     durable                # its answer waits for the disk
     Decided* decided                # behind the items' routings
     Command* next
@@ -56,11 +57,14 @@ cdef struct Out:
     char*    payload
     size_t   length
 
-cdef struct Outbox:
-    pthread_mutex_t lock
-    Out*     outs
+cdef struct Outs:                   # answers, in order
+    Out*     items
     uint32_t count
     uint32_t capacity
+
+cdef struct Outbox:
+    pthread_mutex_t lock
+    Outs     outs
     int      wake_fd
     bint     signalled
 
@@ -77,7 +81,8 @@ cdef bint mailbox_park(Mailbox* box, int64_t wait_ns, uint32_t wanted) noexcept 
 
 cdef Outbox* outbox_new() noexcept nogil
 cdef void outbox_free(Outbox* box) noexcept nogil
-cdef void outbox_lock(Outbox* box) noexcept nogil
-cdef void outbox_add(Outbox* box, uint64_t token, int32_t kind, int32_t status, Buffer* payload) noexcept nogil
-cdef void outbox_unlock(Outbox* box) noexcept nogil                        # and signals
+# Answers are gathered without any lock, and handed over together; the payload's bytes change owner.
+cdef void outs_add(Outs* outs, uint64_t token, int32_t kind, int32_t status, Buffer* payload) noexcept nogil
+cdef void outbox_put(Outbox* box, Outs* outs) noexcept nogil               # empties `outs`, and signals
+cdef void outs_free(Outs* outs) noexcept nogil
 cdef uint32_t outbox_take(Outbox* box, Out** outs) noexcept nogil           # the caller frees outs and payloads

@@ -165,27 +165,32 @@ cdef Outbox* outbox_new() noexcept nogil:
 
 
 cdef void outbox_free(Outbox* box) noexcept nogil:
-    cdef uint32_t i
-    for i in range(box.count):
-        free(box.outs[i].payload)
-    free(box.outs)
+    outs_free(&box.outs)
     close(box.wake_fd)
     pthread_mutex_destroy(&box.lock)
     free(box)
 
 
-cdef void outbox_lock(Outbox* box) noexcept nogil:
-    pthread_mutex_lock(&box.lock)
+cdef void outs_free(Outs* outs) noexcept nogil:
+    cdef uint32_t i
+    for i in range(outs.count):
+        free(outs.items[i].payload)
+    free(outs.items)
+    outs.items = NULL
+    outs.count = outs.capacity = 0
 
 
-cdef void outbox_add(Outbox* box, uint64_t token, int32_t kind, int32_t status, Buffer* payload) noexcept nogil:
-    """Hand an answer over; the payload's bytes change owner. The lock is held."""
+cdef void _reserve(Outs* outs, uint32_t more) noexcept nogil:
+    if outs.count + more > outs.capacity:
+        outs.capacity = max(outs.capacity * 2 + 64, outs.count + more)
+        outs.items = <Out*> must_realloc(outs.items, outs.capacity * sizeof(Out))
+
+
+cdef void outs_add(Outs* outs, uint64_t token, int32_t kind, int32_t status, Buffer* payload) noexcept nogil:
     cdef Out* out
-    if box.count == box.capacity:
-        box.capacity = box.capacity * 2 + 64
-        box.outs = <Out*> must_realloc(box.outs, box.capacity * sizeof(Out))
-    out = &box.outs[box.count]
-    box.count += 1
+    _reserve(outs, 1)
+    out = &outs.items[outs.count]
+    outs.count += 1
     out.token = token
     out.kind = kind
     out.status = status
@@ -195,11 +200,24 @@ cdef void outbox_add(Outbox* box, uint64_t token, int32_t kind, int32_t status, 
     payload.length = payload.capacity = 0
 
 
-cdef void outbox_unlock(Outbox* box) noexcept nogil:
+cdef void outbox_put(Outbox* box, Outs* outs) noexcept nogil:
     cdef uint64_t one = 1
-    cdef bint signal = box.count > 0 and not box.signalled
-    if signal:
-        box.signalled = True
+    cdef Outs empty
+    cdef bint signal
+    if outs.count == 0:
+        return
+    pthread_mutex_lock(&box.lock)
+    if box.outs.count == 0:             # the list itself changes hands
+        empty = box.outs
+        box.outs = outs[0]
+        outs[0] = empty
+    else:
+        _reserve(&box.outs, outs.count)
+        memcpy(&box.outs.items[box.outs.count], outs.items, outs.count * sizeof(Out))
+        box.outs.count += outs.count
+        outs.count = 0
+    signal = not box.signalled
+    box.signalled = True
     pthread_mutex_unlock(&box.lock)
     if signal:
         write(box.wake_fd, &one, 8)
@@ -212,9 +230,8 @@ cdef uint32_t outbox_take(Outbox* box, Out** outs) noexcept nogil:
     read(box.wake_fd, &drained, 8)
     pthread_mutex_lock(&box.lock)
     box.signalled = False
-    outs[0] = box.outs
-    count = box.count
-    box.outs = NULL
-    box.count = box.capacity = 0
+    outs[0] = box.outs.items
+    count = box.outs.count
+    memset(&box.outs, 0, sizeof(Outs))
     pthread_mutex_unlock(&box.lock)
     return count

@@ -1,7 +1,7 @@
 """The two maps. Both probe alike; they differ in how a cell is recognised, so each has its own short loops."""
 
 from libc.stdint cimport uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport abort, calloc, free, malloc
 from libc.string cimport memcmp, memcpy
 
 cdef enum:
@@ -122,21 +122,20 @@ cdef bint _resize64(Map64* map, uint32_t capacity) noexcept nogil:
     return True
 
 
-cdef int map64_put(Map64* map, uint64_t key, void* value) noexcept nogil:
+cdef void map64_put(Map64* map, uint64_t key, void* value) noexcept nogil:
     cdef uint32_t at
     if map.capacity > 0:
         at = _find64(map, key)
         if map.cells[at].value != NULL:
             map.cells[at].value = value
-            return 0
+            return
     if 4 * (<uint64_t>map.count + 1) > 3 * <uint64_t>map.capacity:
         if not _resize64(map, max(<uint32_t>CAPACITY_MIN, 2 * map.capacity)):
-            return -1
+            abort()
     at = _find64(map, key)
     map.cells[at].key = key
     map.cells[at].value = value
     map.count += 1
-    return 0
 
 
 cdef void* map64_get(Map64* map, uint64_t key) noexcept nogil:
@@ -252,22 +251,21 @@ cdef bint _resize_text(TextMap* map, uint32_t capacity) noexcept nogil:
     return True
 
 
-cdef int textmap_put(TextMap* map, Text* text) noexcept nogil:
+cdef void textmap_put(TextMap* map, Text* text) noexcept nogil:
     cdef uint32_t at
     text.hash = text_hash(text.bytes, text.length)
     if map.capacity > 0:
         at = _find_text(map, text.bytes, text.length, text.hash)
         if map.cells[at] != 0:
             map.cells[at] = _cell(text)
-            return 0
+            return
     if 4 * (<uint64_t>map.count + 1) > 3 * <uint64_t>map.capacity:
         if not _resize_text(map, max(<uint32_t>CAPACITY_MIN, 2 * map.capacity)):
-            return -1
+            abort()
     at = _find_text(map, text.bytes, text.length, text.hash)
     map.cells[at] = _cell(text)
     map.reach = max(map.reach, (at - <uint32_t>text.hash) & (map.capacity - 1))
     map.count += 1
-    return 0
 
 
 cdef Text* textmap_get(TextMap* map, const char* text, uint32_t length) noexcept nogil:
@@ -327,8 +325,7 @@ cdef class NumberMap:
     def put(self, uint64_t key, uint64_t value):
         if value == 0:
             raise ValueError("0 would be a NULL pointer, which means absent")
-        if map64_put(&self.map, key, <void*>value) < 0:
-            raise MemoryError()
+        map64_put(&self.map, key, <void*>value)
 
     def get(self, uint64_t key):
         return <uint64_t>map64_get(&self.map, key)
@@ -388,8 +385,7 @@ cdef class TextTable:
         owned.bytes = <char*>owned + sizeof(Text)
         owned.length = length
         self._owned[number] = <uint64_t>owned
-        if textmap_put(&self.map, owned) < 0:
-            raise MemoryError()
+        textmap_put(&self.map, owned)
 
     def _number(self, uint64_t address):
         for number, owned in self._owned.items():

@@ -21,5 +21,6 @@ cdef struct Search:                 # what a page is to show; made anew in each 
     uint64_t bytes
     Slot**   slots
 
-cdef void page_begin(Core* core, Command* command) noexcept nogil    # PEEK_MESSAGES, REDRIVE_MOVE; owns the command
+# PEEK_MESSAGES, REDRIVE_MOVE; owns the command, or refuses it (False) where too many are under way.
+cdef bint page_begin(Core* core, Command* command) noexcept nogil
 cdef bint pages_turn(Core* core) noexcept nogil     # once a pass; True: some have more to look at

@@ -1,12 +1,13 @@
 """See pages.pxd."""
 
 from libc.stdint cimport uint32_t, uint64_t
+from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
-from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue
+from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.buffer cimport Buffer, buffer_init, must_malloc
-from fila_server.core.commands cimport OK, PEEK_MESSAGES
+from fila_server.core.commands cimport OK, PEEK_MESSAGES, RESOURCE_EXHAUSTED
 from fila_server.core.enqueue cimport queue_find
 from fila_server.core.flows cimport flow_find
 from fila_server.core.frames cimport (
@@ -27,6 +28,7 @@ cdef enum:
     BYTES_MAX = 4000000
     WAITED_IN_VAIN_MAX = 64         # loads, of this page's frames or others', that brought it no further
     LOOKS_PER_PASS = 262144         # messages that the pages of a pass look at together, a millisecond or two,
+    PAGES_MAX = 256                 # under way at a time, of 8 KiB each
     FRAME_LOOKS = 16                # and what a frame costs beside its messages
 
 cdef enum Outcome:                  # what became of a page in this pass
@@ -35,41 +37,57 @@ cdef enum Outcome:                  # what became of a page in this pass
     WAITS_FOR_BYTES = 2
 
 
-cdef void page_begin(Core* core, Command* command) noexcept nogil:
-    cdef Page* page = <Page*> must_malloc(sizeof(Page))
-    cdef Page** last = &core.pages
+cdef bint page_begin(Core* core, Command* command) noexcept nogil:
+    cdef Page* page
+    cdef char text[160]
+    if core.pages_count == PAGES_MAX:
+        snprintf(
+            text, sizeof(text), b"%d peeks and redrives are under way already; try again when some are answered",
+            <int> PAGES_MAX)
+        answer_status(core, command.token, RESOURCE_EXHAUSTED, text, b"OVERLOADED")
+        return False
+    page = <Page*> must_malloc(sizeof(Page))
     memset(page, 0, sizeof(Page) - sizeof(page.offsets))
     page.command = command
-    while last[0] != NULL:
-        last = &last[0].next
-    last[0] = page
+    _append(core, page)
+    core.pages_count += 1
+    return True
+
+
+cdef void _append(Core* core, Page* page) noexcept nogil:
+    page.next = NULL
+    if core.pages_last == NULL:
+        core.pages = page
+    else:
+        core.pages_last.next = page
+    core.pages_last = page
 
 
 cdef bint pages_turn(Core* core) noexcept nogil:
+    """A page that waits for bytes is looked at again only once the reader thread has brought some."""
     cdef Page* page = core.pages
     cdef Page* following
-    cdef Page** last = &core.pages
-    cdef uint32_t pages = 0
-    cdef uint32_t looks
+    cdef uint32_t looks = LOOKS_PER_PASS // core.pages_count
     cdef int outcome
     cdef bint more = False
-    while page != NULL:
-        pages += 1
-        page = page.next
-    looks = LOOKS_PER_PASS // pages
-    page = core.pages
-    core.pages = NULL
+    core.pages = core.pages_last = NULL
     while page != NULL:
         following = page.next
-        page.next = NULL
+        if page.waits_for_bytes and page.loads_seen == core.loads_taken:
+            _append(core, page)
+            page = following
+            continue
+        core.counters.walked += page.count
         outcome = _turn(core, page, looks)
         if outcome == ANSWERED:
+            core.pages_count -= 1
             command_free(page.command)
             free(page)
         else:
             more = more or outcome == LOOKING
-            last[0] = page
-            last = &page.next
+            page.waits_for_bytes = outcome == WAITS_FOR_BYTES
+            page.loads_seen = core.loads_taken
+            _append(core, page)
         page = following
     return more
 

@@ -13,7 +13,7 @@ cdef void channel_drop(Core* core, Channel* channel) noexcept nogil
 cdef Channel* channel_find(Queue* queue, Slice name) noexcept nogil
 cdef uint64_t number_next(Core* core) noexcept nogil
 cdef uint64_t queue_oldest(Queue* queue) noexcept nogil
-cdef uint64_t channel_purge(Core* core, Channel* channel, Slice fairness_key, bint all_keys) noexcept nogil
+cdef uint64_t queue_revealed_below(Queue* queue) noexcept nogil        # the first offset that is not to be seen yet
 cdef uint64_t queue_offset_at(Queue* queue, int64_t time_ms) noexcept nogil
 cdef void channel_seek(Core* core, Channel* channel, uint64_t offset) noexcept nogil
 cdef bint channel_rebuild(Core* core, Channel* channel) noexcept nogil        # some frames; True while there are more

@@ -5,6 +5,8 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
+from fila_server.core.answers cimport answers_forget
+from fila_server.core.budget cimport stage_goes_on
 from fila_server.core.buffer cimport buffer_free, must_malloc
 from fila_server.core.consumers cimport channel_consumers_end
 from fila_server.core.drr cimport ring_free, ring_init
@@ -25,7 +27,7 @@ from fila_server.core.records cimport (
 from fila_server.core.reveal cimport message_is_over
 from fila_server.core.ending cimport settled_flush, share_dirty, slot_done, slot_stop
 from fila_server.core.slots cimport slot_ready
-from fila_server.core.state cimport DELAYED, DONE, Flow, Key, LEASED, Lease, READY, Share, Slot, UNPLACED, Waiting
+from fila_server.core.state cimport DELAYED, DONE, Flow, Key, LEASED, Lease, READY, Share, Slot, UNPLACED
 from fila_server.core.waiting cimport Extra
 from fila_server.core.waiting cimport Dedup
 from fila_server.core.waits cimport waits_forget
@@ -33,7 +35,6 @@ from fila_server.core.timers cimport timer_cancel
 
 cdef enum:
     NUMBERS_RESERVED = 1000
-    FRAMES_REBUILT_PER_PASS = 64
 
 
 cdef uint64_t number_next(Core* core) noexcept nogil:
@@ -60,6 +61,7 @@ cdef Queue* queue_new(Core* core, Slice name, uint64_t number) noexcept nogil:
     queue.used_ms = core.heard_ms
     queue.next_offset = 1
     textmap_init(&queue.keys)
+    textmap_init(&queue.channels_by_name)
     textmap_init(&queue.dedup)
     textmap_init(&queue.policy.weights)
     map64_init(&queue.extras)
@@ -71,13 +73,6 @@ cdef Queue* queue_new(Core* core, Slice name, uint64_t number) noexcept nogil:
     return queue
 
 
-cdef void _forget_waiting(Waiting* waiting, Queue* queue) noexcept nogil:
-    """Frames that were to become visible are gone; their place in the line stays, empty."""
-    while waiting != NULL:
-        if waiting.frame != NULL and waiting.frame.queue == queue:
-            waiting.frame = NULL
-            waiting.kind = -1
-        waiting = waiting.next
 
 
 cdef void queue_drop(Core* core, Queue* queue) noexcept nogil:
@@ -89,8 +84,7 @@ cdef void queue_drop(Core* core, Queue* queue) noexcept nogil:
     cdef Dedup* row
     cdef uint32_t cursor = 0
     settled_flush(core)
-    _forget_waiting(core.waiting, queue)
-    _forget_waiting(core.passing, queue)
+    answers_forget(core, queue)
     while queue.channels != NULL:
         _channel_forget(core, queue.channels, b"queue \"%.*s\" was deleted while its channel \"%.*s\" was consumed", b"QUEUE_NOT_FOUND", b"QUEUE_DELETED")
     settled_flush(core)
@@ -132,6 +126,7 @@ cdef void queue_drop(Core* core, Queue* queue) noexcept nogil:
     textmap_remove(&core.queues, &queue.text)
     map64_remove(&core.queues_by_number, queue.number)
     textmap_free(&queue.keys)
+    textmap_free(&queue.channels_by_name)
     textmap_free(&queue.dedup)
     map64_free(&queue.extras)
     policy_free(&queue.policy)
@@ -168,6 +163,7 @@ cdef Channel* channel_new(Core* core, Queue* queue, Slice name, uint64_t number,
     channel.next = queue.channels
     queue.channels = channel
     queue.channel_count += 1
+    textmap_put(&queue.channels_by_name, &channel.text)
     return channel
 
 
@@ -175,11 +171,9 @@ cdef Channel* channel_find(Queue* queue, Slice name) noexcept nogil:
     cdef Channel* channel = queue.channels
     if name.length == 0:
         name.at, name.length = b"default", 7
-    while channel != NULL:
-        if channel.text.length == name.length and memcmp(channel.text.bytes, name.at, name.length) == 0:
-            return channel
-        channel = channel.next
-    return NULL
+    if channel != NULL and channel.text.length == name.length and memcmp(channel.text.bytes, name.at, name.length) == 0:
+        return channel
+    return <Channel*> textmap_get(&queue.channels_by_name, name.at, name.length)
 
 
 cdef void _channel_forget(Core* core, Channel* channel, const char* message, const char* reason, const char* revoked) noexcept nogil:
@@ -200,6 +194,7 @@ cdef void _channel_forget(Core* core, Channel* channel, const char* message, con
             before = before.next
         before.next = channel.next
     queue.channel_count -= 1
+    textmap_remove(&queue.channels_by_name, &channel.text)
     _flows_drop(core, queue, channel)
     waits_forget(core, channel)
     ring_free(&channel.ring)
@@ -249,7 +244,7 @@ cdef void _shares_drop(Core* core, Channel* channel, uint64_t rebuilt_from) noex
                     slot_stop(core, &share.slots[i])
             _share_unlink(frame, share)
             share_free(core, share)
-        if (share != NULL or (awaited_from and frame.revealed)) and frame_offset(frame, frame.count - 1) < rebuilt_from:
+        if frame.revealed and (share != NULL or awaited_from) and frame_offset(frame, frame.count - 1) < rebuilt_from:
             frame_recount(core, frame)
             if frame.live == 0 and not frame_retained(core, frame):
                 frame_finish(core, frame)
@@ -272,42 +267,7 @@ cdef void channel_drop(Core* core, Channel* channel) noexcept nogil:
     _channel_forget(core, channel, b"queue \"%.*s\": channel \"%.*s\" was deleted while it was consumed", b"CHANNEL_NOT_FOUND", b"CHANNEL_DELETED")
 
 
-# --- purge and seek --------------------------------------------------------------------------
-
-cdef bint _is_idle(Slot* slot) noexcept nogil:
-    if slot.state == LEASED:
-        return slot.owner != NULL and not (<Lease*> slot.owner).begun
-    return slot.state == READY or slot.state == DELAYED
-
-
-cdef uint64_t channel_purge(Core* core, Channel* channel, Slice fairness_key, bint all_keys) noexcept nogil:
-    """Drop what is pending, of one key or of all, and what lies unbegun with consumers; a message that somebody works
-    on stays with its holder."""
-    cdef Frame* frame = directory_first(&channel.queue.directory)
-    cdef Share* share
-    cdef Slot* slot
-    cdef Key* key = NULL
-    cdef uint64_t purged = 0
-    cdef uint32_t i
-    if not all_keys:
-        key = <Key*> textmap_get(&channel.queue.keys, fairness_key.at, fairness_key.length)
-        if key == NULL:
-            return 0
-    while channel_rebuild(core, channel):
-        pass
-    core.revoking = b"PURGE"
-    while frame != NULL:
-        share = share_find(frame, channel)
-        if share != NULL and share.remaining:
-            for i in range(frame.count):
-                slot = &share.slots[i]
-                if _is_idle(slot) and (key == NULL or frame.entries[i].key == key):
-                    slot_done(core, slot)
-                    purged += 1
-        frame = directory_after(&channel.queue.directory, frame)
-    core.revoking = NULL
-    return purged
-
+# --- seek --------------------------------------------------------------------------
 
 cdef uint64_t queue_oldest(Queue* queue) noexcept nogil:
     """The oldest retained offset; the next one to be given when nothing is."""
@@ -371,6 +331,7 @@ cdef void channel_seek(Core* core, Channel* channel, uint64_t offset) noexcept n
     _shares_drop(core, channel, offset)
     core.revoking = NULL
     channel.number = number_next(core)
+    channel.reveal = 0                  # a frame that is being revealed just now comes by once more
     _rebuild_begin(core, channel, offset)
     channel_record_put(core, channel)
     channel_rebuild(core, channel)
@@ -418,7 +379,7 @@ cdef bint channel_rebuild(Core* core, Channel* channel) noexcept nogil:
     """Take in some more retained frames; what is taken in can be delivered at once."""
     cdef Frame* frame
     cdef uint32_t done = 0
-    while channel.rebuild_at and done < FRAMES_REBUILT_PER_PASS:
+    while channel.rebuild_at and stage_goes_on(core):
         frame = directory_at(&channel.queue.directory, channel.rebuild_at)
         if frame == NULL:
             _rebuild_end(core, channel)
@@ -427,6 +388,7 @@ cdef bint channel_rebuild(Core* core, Channel* channel) noexcept nogil:
             _rebuild_end(core, channel)
             break
         done += 1
+        core.counters.work += 1
         if not frame.dying and (frame.only == 0 or frame.only == channel.birth):
             _take_in(core, frame, channel)
         channel.placed_to = frame_offset(frame, frame.count - 1)

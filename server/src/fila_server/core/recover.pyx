@@ -30,6 +30,7 @@ from fila_server.core.frames cimport (
     frame_id, frame_offset, frame_recount, frame_retained, key_intern, share_new, share_of,
 )
 from fila_server.core.groups cimport MARK_BEGUN, MARK_RETURNED
+from fila_server.core.leased_ids cimport leased_id_add
 from fila_server.core.maps cimport (
     Map64, map64_free, map64_get, map64_init, map64_next, map64_put, map64_remove, textmap_get, textmap_next, textmap_put,
 )
@@ -41,7 +42,7 @@ from fila_server.core.queues cimport channel_find, channel_new, queue_new
 from fila_server.core.reservations cimport damage_stops, number_met, numbers_met, reservations_read
 from fila_server.core.records cimport DEDUP_BYTES, DEDUP_BYTES_OF_BEFORE, Times, channel_record_put, queue_record_put
 from fila_server.core.reveal cimport extra_add, slot_delay
-from fila_server.core.slots cimport slot_count, slot_ready
+from fila_server.core.slots cimport slot_count, slot_ready, slot_unplaced
 from fila_server.core.state cimport (
     Channel, DELAYED, DONE, Entry, Explicit, Flow, Frame, Key, LEASED, Lease, Queue, RECORDED, RETURNED, RETURNED_ONCE, Share, Slot,
     ThrottleKey, TIMER_LEASE, UNPLACED,
@@ -224,6 +225,8 @@ cdef void _hold(Core* core, Slot* slot, Held* held) noexcept nogil:
     slot_count(core, slot, LEASED)
     slot.owner = lease
     map64_put(&core.leases, lease.lease_id, lease)
+    if share_of(slot).frame.explicit != NULL:
+        leased_id_add(core, lease)
     timer_set(&core.timers, &lease.timer, lease.due_ns)
     flow_of(core, share_of(slot).frame.entries[slot.index].key, channel).in_flight += 1
     free(held)
@@ -309,7 +312,7 @@ cdef void _frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noex
                 continue
             share.remaining += 1
             slot.attempts = 0
-            slot.state = UNPLACED
+            slot_unplaced(slot)
             _slot_read(core, notes, slot, offset, times[i].deliver_at_ms if times != NULL else 0)
         channel = channel.next
 
@@ -330,27 +333,35 @@ cdef void _place_returned(Core* core, Notes* notes, uint64_t below) noexcept nog
         slot_ready(core, slot, False)
 
 
-cdef void _place(Core* core, Channel* channel) noexcept nogil:
-    """Make everything that is neither leased nor delayed ready, in the order of positions."""
-    cdef Notes* notes = <Notes*> channel.recovery
-    cdef Frame* frame = directory_first(&channel.queue.directory)
+cdef void _place(Core* core, Queue* queue) noexcept nogil:
+    """Make everything that is neither leased nor delayed ready, in the order of each channel's positions. Frame by
+    frame, and not channel by channel: a frame finds its channels at once, a channel its share by a walk."""
+    cdef Channel* channel = queue.channels
+    cdef Frame* frame = directory_first(&queue.directory)
+    cdef Notes* notes
     cdef Share* share
     cdef Slot* slot
     cdef uint32_t i
-    qsort(notes.returned, notes.returned_count, sizeof(Returned), _by_place)
+    while channel != NULL:
+        notes = <Notes*> channel.recovery
+        qsort(notes.returned, notes.returned_count, sizeof(Returned), _by_place)
+        channel = channel.next
     while frame != NULL:
         share = frame.shares
-        while share != NULL and share.channel != channel:
-            share = share.next_of_frame
-        if share != NULL and share.remaining:
-            for i in range(frame.count):
+        while share != NULL:
+            for i in range(frame.count if share.remaining else 0):
                 slot = &share.slots[i]
                 if slot.state == UNPLACED:
-                    _place_returned(core, notes, frame_offset(frame, i))
+                    _place_returned(core, <Notes*> share.channel.recovery, frame_offset(frame, i))
                     slot_ready(core, slot, False)
-        frame = directory_after(&channel.queue.directory, frame)
-    _place_returned(core, notes, <uint64_t> -1)
-    channel.placed_to = channel.queue.next_offset - 1
+            share = share.next_of_frame
+        frame = directory_after(&queue.directory, frame)
+    channel = queue.channels
+    while channel != NULL:
+        _place_returned(core, <Notes*> channel.recovery, <uint64_t> -1)
+        channel.placed_to = queue.next_offset - 1
+        notes_free(core, channel)
+        channel = channel.next
 
 
 # --- all of it -----------------------------------------------------------------------------------
@@ -426,9 +437,8 @@ cdef void _settle_queue(Core* core, Queue* queue, Map64* dlq_of) noexcept nogil:
     while channel != NULL:
         if not channel.copied:
             channel_record_put(core, channel)
-        _place(core, channel)
-        notes_free(core, channel)
         channel = channel.next
+    _place(core, queue)
     frame = directory_first(&queue.directory)
     while frame != NULL:
         frame_recount(core, frame)

@@ -8,7 +8,8 @@ from fila_server.core.state cimport Channel, Core, Frame, Queue, Share, Slot
 # What fires without `far` is due, whatever the wall clock says by then: it may have been set back.
 cdef int64_t timer_step_ns(int64_t wait_ms, bint* far) noexcept nogil
 
-cdef void frame_reveal(Core* core, Frame* frame) noexcept nogil
+# False: `counters.work` has reached `until`, and more of its channels are to come.
+cdef bint frame_reveal(Core* core, Frame* frame, uint64_t until) noexcept nogil
 cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t longest_ms) noexcept nogil
 cdef void extra_add(Core* core, Queue* queue, uint64_t offset, int64_t expires_ms, int64_t longest_ms) noexcept nogil
 cdef bint message_is_over(Core* core, Slot* slot) noexcept nogil          # its time to live has passed

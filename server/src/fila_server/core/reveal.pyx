@@ -10,8 +10,8 @@ from fila_server.core.frames cimport (
 )
 from fila_server.core.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.records cimport Times
-from fila_server.core.slots cimport slot_count, slot_ready
-from fila_server.core.state cimport Channel, DELAYED, DONE, Delay, Flow, Share, Slot, TIMER_DELAY, TIMER_EXPIRY, UNPLACED
+from fila_server.core.slots cimport slot_count, slot_ready, slot_unplaced
+from fila_server.core.state cimport Channel, DELAYED, DONE, Delay, Flow, Share, Slot, TIMER_DELAY, TIMER_EXPIRY
 from fila_server.core.waiting cimport Extra
 from fila_server.core.timers cimport timer_cancel, timer_set
 from fila_server.core.waits cimport flow_fills
@@ -93,28 +93,47 @@ cdef void _reveal_to(Core* core, Frame* frame, Channel* channel) noexcept nogil:
         if times != NULL and times[i].deliver_at_ms:
             slot_delay(core, slot, times[i].deliver_at_ms, times[i].deliver_at_ms - core.wall_ms)
         elif channel.rebuild_at:
-            slot.state = UNPLACED       # older ones are still to be placed; the rebuild comes by
+            slot_unplaced(slot)         # older ones are still to be placed; the rebuild comes by
         else:
             slot_ready(core, slot, False)
     if channel.rebuild_at == 0:
         channel.placed_to = frame_offset(frame, frame.count - 1)
 
 
-cdef void frame_reveal(Core* core, Frame* frame) noexcept nogil:
+cdef void _begin(Core* core, Frame* frame) noexcept nogil:
     cdef Queue* queue = frame.queue
-    cdef Channel* channel = queue.channels
     cdef Times* times = <Times*> frame.times
     cdef uint32_t i
-    queue.arriving -= frame.count
-    queue.arriving_durable -= frame.durable
-    if times != NULL:
-        for i in range(frame.count):
-            if times[i].expires_ms:
-                frame.has_extras = True
-                extra_add(
-                    core, queue, frame_offset(frame, i), times[i].expires_ms,
-                    times[i].expires_ms - frame_enqueued_ms(frame, i))
+    frame.revealing = True
+    queue.reveals += 1
+    if times == NULL:
+        return
+    for i in range(frame.count):
+        if times[i].expires_ms:
+            frame.has_extras = True
+            extra_add(
+                core, queue, frame_offset(frame, i), times[i].expires_ms,
+                times[i].expires_ms - frame_enqueued_ms(frame, i))
+
+
+cdef bint frame_reveal(Core* core, Frame* frame, uint64_t until) noexcept nogil:
+    """A thousand channels have a thousand times its messages, so it goes on from pass to pass, channel by channel.
+
+    One frame of a queue is revealed at a time, so a channel that remembers the number of the last reveal knows
+    whether this one came by; a channel that is made or starts anew in between does not. Until the last one the frame
+    counts as awaited, whatever its first channels have done with it.
+    """
+    cdef Queue* queue = frame.queue
+    cdef Channel* channel = queue.channels
+    if not frame.revealing:
+        _begin(core, frame)
     while channel != NULL:
+        if channel.reveal == queue.reveals:
+            channel = channel.next
+            continue
+        if core.counters.work >= until:
+            return False
+        channel.reveal = queue.reveals
         # A channel made meanwhile starts behind this frame; one that was told to start at or before it while
         # it was on its way takes it in with its rebuild.
         if (
@@ -126,8 +145,12 @@ cdef void frame_reveal(Core* core, Frame* frame) noexcept nogil:
         channel = channel.next
     free(frame.times)
     frame.times = NULL
+    frame.revealing = False
     frame.revealed = True
+    queue.arriving -= frame.count
+    queue.arriving_durable -= frame.durable
     if queue.channel_count != 1 or frame.only or queue.channels.start_offset > frame.first_offset:
         frame_recount(core, frame)
     if frame.live == 0 and not frame_retained(core, frame):
         frame_finish(core, frame)
+    return True

@@ -13,11 +13,13 @@ from libc.string cimport memcpy, memset
 from fila_server.core.buffer cimport must_malloc
 from fila_server.core.sending cimport frame_want
 from fila_server.core.ending cimport settled_flush
+from fila_server.core.fifo cimport fifo_moved
 from fila_server.core.flows cimport flow_find
 from fila_server.core.frames cimport (
     body_new, directory_after, directory_at, directory_replace, frame_appended_ms, frame_enqueued_ms, frame_free,
-    frame_id, frame_new, frame_offset, frame_unwanted, share_new,
+    frame_id, frame_new, frame_offset, frame_tally, frame_unwanted, share_new,
 )
+from fila_server.core.leased_ids cimport leased_id_add
 from fila_server.core.maps cimport map64_get
 from fila_server.core.reveal cimport extra_drop
 from fila_server.core.records cimport (
@@ -54,16 +56,7 @@ cdef void _slot_move(Slot* from_, Slot* to, Frame* frame, Share* share) noexcept
             fifo = &(<Subqueue*> to.owner).fifo
         else:
             fifo = &flow_find(frame.entries[index].key, share.channel).fifo
-        if fifo.hint == from_:
-            fifo.hint = to
-        if to.prev != NULL:
-            to.prev.next = to
-        else:
-            fifo.head = to
-        if to.next != NULL:
-            to.next.prev = to
-        else:
-            fifo.tail = to
+        fifo_moved(fifo, from_, to)
     elif to.state == LEASED:
         (<Lease*> to.owner).slot = to
     elif to.state == DELAYED:
@@ -162,9 +155,12 @@ cdef bint frame_rewrite(Core* core, Frame* old) noexcept nogil:
             _slot_move(&share.slots[kept[i]], &fresh.slots[i], frame, fresh)
             if fresh.slots[i].state != DONE:
                 fresh.remaining += 1
+            if fresh.slots[i].state == LEASED and old.explicit == NULL:
+                leased_id_add(core, <Lease*> fresh.slots[i].owner)
         if fresh.remaining < count:
             settled_record_put(core, fresh)
         share = share.next_of_frame
+    frame_tally(frame)
     if old.has_extras:
         for i in range(old.count):
             if not _wanted(old, i):

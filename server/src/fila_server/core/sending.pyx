@@ -186,6 +186,7 @@ cdef void deliveries_loaded(Core* core) noexcept nogil:
         return
     while load != NULL:
         following = load.next
+        core.loads_taken += 1
         queue = <Queue*> map64_get(&core.queues_by_number, load.queue_number)
         frame = directory_at(&queue.directory, load.first_offset) if queue != NULL else NULL
         if frame != NULL and frame.first_offset == load.first_offset and frame.loading:

@@ -9,12 +9,13 @@ from fila_server.core.commands cimport (
 from fila_server.core.ending cimport HELD, lease_end, lease_return, slot_done
 from fila_server.core.enqueue cimport queue_find
 from fila_server.core.failure cimport NO_DELAY, lease_fail, lease_reject, owed_close, owed_open
-from fila_server.core.frames cimport directory_find_id, frame_id, frame_of, share_of
+from fila_server.core.frames cimport frame_id, frame_of, share_of
 from fila_server.core.groups cimport MARK_BEGUN, group_mark
+from fila_server.core.leased_ids cimport lease_by_message_id
 from fila_server.core.maps cimport map64_get
 from fila_server.core.queues cimport channel_find
 from fila_server.core.records cimport lease_extension_put
-from fila_server.core.state cimport LEASED, Queue, Slot
+from fila_server.core.state cimport Queue, Slot
 from fila_server.core.timers cimport timer_set
 from fila_server.core.wire cimport (
     fields_parse, next_field, put_status_field, put_tag, put_timestamp_field, uuid_parse,
@@ -31,30 +32,25 @@ cdef Verdict verdict(int32_t code, const char* reason, const char* text) noexcep
 cdef Lease* lease_find(Core* core, Channel* channel, bint has_id, uint64_t high, uint64_t low, uint64_t lease_id, Verdict* v) noexcept nogil:
     """The lease that is meant, or NULL and why it isn't there."""
     cdef Lease* lease
-    cdef Slot* slot
     cdef uint64_t h, l
-    cdef bint stored = False
     if lease_id:
         lease = <Lease*> map64_get(&core.leases, lease_id)
         if lease != NULL and share_of(lease.slot).channel == channel:
             frame_id(frame_of(lease.slot), lease.slot.index, &h, &l)
             if not has_id or (h == high and l == low):
                 return lease
-    if has_id:
-        slot = directory_find_id(&channel.queue.directory, high, low, channel, lease_id != 0)
-        stored = slot != NULL or channel.rebuild_at != 0    # not taken in again yet; its lease is over either way
-        if slot != NULL and lease_id == 0 and slot.state == LEASED:
-            return <Lease*> slot.owner
-    if lease_id and (stored or not has_id):
+        # Nothing is searched for: a consumer that wakes up late sends thousands of these.
         channel.queue.counters.stale_acks += 1
         v[0] = verdict(
             FAILED_PRECONDITION, b"LEASE_LOST",
             b"lease_id: the message is not held under this lease any more; it was settled, given out again, or waits")
-    else:
+        return NULL
+    lease = lease_by_message_id(core, channel, high, low) if has_id else NULL
+    if lease == NULL:
         v[0] = verdict(
             NOT_FOUND, b"MESSAGE_NOT_FOUND",
             b"message_id: no such message in this channel, or nobody holds it; it may have been acked already")
-    return NULL
+    return lease
 
 
 cdef void lease_ack(Core* core, Lease* lease) noexcept nogil:

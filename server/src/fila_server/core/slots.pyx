@@ -2,64 +2,17 @@
 
 from libc.stdint cimport uint8_t
 
+from fila_server.core.counters cimport Tally
 from fila_server.core.drr cimport WAITING, ring_again
+from fila_server.core.fifo cimport fifo_append, fifo_first, fifo_remove, fifo_return
 from fila_server.core.flows cimport (
     channel_activate, flow_find, flow_of, flow_reconsider, subqueue_free, subqueue_of, subqueue_rank,
 )
 from fila_server.core.frames cimport share_of
 from fila_server.core.state cimport (
-    Channel, DECIDING, DELAYED, Entry, Fifo, Flow, LEASED, Queue, READY, Share, Subqueue,
+    Channel, DECIDING, DELAYED, DONE, Entry, Fifo, Flow, Frame, LEASED, Queue, READY, Share, Subqueue, UNPLACED,
 )
 from fila_server.core.waits cimport flow_emptied, flow_fills, waits_note
-
-
-# --- fifos ---------------------------------------------------------------------------------
-
-cdef void _fifo_append(Fifo* fifo, Slot* slot) noexcept nogil:
-    slot.next = NULL
-    slot.prev = fifo.tail
-    if fifo.tail != NULL:
-        fifo.tail.next = slot
-    else:
-        fifo.head = slot
-    fifo.tail = slot
-
-
-cdef void _fifo_insert(Fifo* fifo, Slot* slot) noexcept nogil:
-    """By position. What comes back to its old place was near the front, and near what came back before it, in
-    either order: the search begins where the last one ended, or at the front where that is nearer to the place."""
-    cdef Slot* after = fifo.hint if fifo.hint != NULL else fifo.head
-    if fifo.head != NULL and slot.position < fifo.head.position:
-        after = fifo.head
-    while after != NULL and after.position < slot.position:
-        after = after.next
-    while after != NULL and after.prev != NULL and after.prev.position > slot.position:
-        after = after.prev
-    fifo.hint = slot
-    if after == NULL:
-        _fifo_append(fifo, slot)
-        return
-    slot.next = after
-    slot.prev = after.prev
-    if after.prev != NULL:
-        after.prev.next = slot
-    else:
-        fifo.head = slot
-    after.prev = slot
-
-
-cdef void _fifo_remove(Fifo* fifo, Slot* slot) noexcept nogil:
-    if fifo.hint == slot:
-        fifo.hint = slot.next if slot.next != NULL else slot.prev
-    if slot.prev != NULL:
-        slot.prev.next = slot.next
-    else:
-        fifo.head = slot.next
-    if slot.next != NULL:
-        slot.next.prev = slot.prev
-    else:
-        fifo.tail = slot.prev
-    slot.next = slot.prev = NULL
 
 
 # --- states --------------------------------------------------------------------------------
@@ -77,10 +30,11 @@ cdef void slot_count(Core* core, Slot* slot, int state) noexcept nogil:
     cdef Share* share = share_of(slot)
     cdef Channel* channel = share.channel
     cdef Queue* queue = channel.queue
-    cdef Share* other
+    cdef Tally* tally
     cdef int before = slot.state
     cdef bint others_pending = False
     cdef bint others_in_flight = False
+    core.counters.work += 1
     if before == READY:
         channel.ready -= 1
     elif before == DELAYED:
@@ -94,13 +48,16 @@ cdef void slot_count(Core* core, Slot* slot, int state) noexcept nogil:
     elif _is_in_flight(state):
         channel.in_flight += 1
     slot.state = <uint8_t> state
-    if queue.channel_count > 1:
-        other = share.frame.shares
-        while other != NULL:
-            if other != share:
-                others_pending = others_pending or _is_pending(other.slots[slot.index].state)
-                others_in_flight = others_in_flight or _is_in_flight(other.slots[slot.index].state)
-            other = other.next_of_frame
+    if share.frame.tallies != NULL:
+        tally = &share.frame.tallies[slot.index]
+        tally.pending += _is_pending(state)
+        tally.pending -= _is_pending(before)
+        tally.in_flight += _is_in_flight(state)
+        tally.in_flight -= _is_in_flight(before)
+        tally.undone += state != DONE
+        tally.undone -= before != DONE
+        others_pending = tally.pending > _is_pending(state)
+        others_in_flight = tally.in_flight > _is_in_flight(state)
     if not others_pending:
         if _is_pending(state) and not _is_pending(before):
             queue.depth += 1
@@ -111,6 +68,13 @@ cdef void slot_count(Core* core, Slot* slot, int state) noexcept nogil:
             queue.in_flight += 1
         elif _is_in_flight(before) and not _is_in_flight(state):
             queue.in_flight -= 1
+
+
+cdef void slot_unplaced(Slot* slot) noexcept nogil:
+    cdef Frame* frame = share_of(slot).frame
+    if slot.state == DONE and frame.tallies != NULL:
+        frame.tallies[slot.index].undone += 1
+    slot.state = UNPLACED
 
 
 cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
@@ -138,9 +102,9 @@ cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
         if sub.line != NULL:
             flow.held += 1
     if old_place:
-        _fifo_insert(fifo, slot)
+        fifo_return(fifo, slot)
     else:
-        _fifo_append(fifo, slot)
+        fifo_append(fifo, slot)
     if sub != NULL:
         subqueue_rank(sub)
     flow.backlog += 1
@@ -158,17 +122,16 @@ cdef void slot_unready(Core* core, Slot* slot) noexcept nogil:
     cdef Entry* entry = &share.frame.entries[slot.index]
     cdef Flow* flow = flow_find(entry.key, share.channel)
     cdef Subqueue* sub = <Subqueue*> slot.owner
+    cdef Fifo* fifo = &flow.fifo if sub == NULL else &sub.fifo
     waits_note(core, flow)
-    if flow.turn.place == WAITING and slot.prev == NULL:    # purged or expired, it may be what the flow saves for
+    if flow.turn.place == WAITING and fifo_first(fifo) == slot:     # purged or expired, it may be what the flow saves for
         ring_again(&share.channel.ring, &flow.turn)
-    if sub == NULL:
-        _fifo_remove(&flow.fifo, slot)
-    else:
-        _fifo_remove(&sub.fifo, slot)
+    fifo_remove(fifo, slot)
+    if sub != NULL:
         sub.count -= 1
         if sub.line != NULL:
             flow.held -= 1
-        if sub.fifo.head == NULL:
+        if fifo_first(fifo) == NULL:
             subqueue_free(core, sub)
         else:
             subqueue_rank(sub)

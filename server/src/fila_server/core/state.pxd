@@ -21,13 +21,13 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from fila_server.core.bucket cimport Bucket
 from fila_server.core.buffer cimport Buffer, Slice
-from fila_server.core.counters cimport CoreCounters, Hour, QueueCounters
+from fila_server.core.counters cimport CoreCounters, Hour, QueueCounters, Tally
 from fila_server.core.drr cimport Ring, Turn
 from fila_server.core.heap cimport HeapNode
 from fila_server.core.kinds cimport *
 from fila_server.core.loader cimport Loader
 from fila_server.core.maps cimport Map64, Text, TextMap
-from fila_server.core.mailbox cimport Command, Mailbox, Outbox
+from fila_server.core.mailbox cimport Command, Mailbox, Outbox, Outs
 from fila_server.core.rocksdb cimport rocksdb_writebatch_t
 from fila_server.core.settings cimport Policy
 from fila_server.core.shared cimport Shared
@@ -35,7 +35,7 @@ from fila_server.core.store cimport Store
 from fila_server.core.storestatus cimport StoreError
 from fila_server.core.timers cimport Timer, Timers
 from fila_server.core.refusals cimport Limits
-from fila_server.core.waiting cimport ConfigRow, Decision, Dedup, Explicit, Extra, LeaseGroup, Owed, Page
+from fila_server.core.waiting cimport Chore, ConfigRow, Decision, Dedup, Explicit, Extra, LeaseGroup, Owed, Page
 
 cdef struct Body:                   # the bytes of a frame while they are hot
     uint32_t refs                   # the frame's own, and one for each delivery that waits to be encoded
@@ -49,17 +49,13 @@ cdef struct ThrottleKey:
     Text     text                   # first
     uint32_t refs                   # throttle sets that name it
     bint     limited                # a bucket is configured: rate and burst are both known
-    bint     has_rate
-    bint     has_burst
+    bint     has_rate, has_burst
     bint     dirty                  # its level is to be written with this pass
-    double   rate                   # as configured, before both are known
-    double   burst
+    double   rate, burst            # as configured, before both are known
     Bucket   bucket
     Timer    timer                  # the next token for its lines
     Line*    lines                  # one a channel; channels take turns
-    uint64_t waiting
-    uint64_t passed
-    uint64_t held
+    uint64_t waiting, passed, held
     ThrottleKey* next_dirty
 
 cdef struct Line:                   # one channel's sub-queues that wait for one bucket, in turn order
@@ -79,10 +75,10 @@ cdef struct ThrottleSet:            # a distinct set of throttle keys, sorted
     uint32_t count
     ThrottleKey* members[16]
 
-cdef struct Fifo:
+cdef struct Fifo:                   # see fifo.pxd
     Slot* head
     Slot* tail
-    Slot* hint                      # where a message last came back to its old place; NULL = nowhere
+    HeapNode* returned              # given back to places in the middle
 
 cdef struct Waits:                  # what is kept of a key in one channel, also while it is idle
     Text     text                   # first: the key's; the bytes follow the struct
@@ -127,6 +123,7 @@ cdef struct Key:                    # a fairness key of one queue
     uint16_t admin_weight           # 0 = none set
     uint8_t  paused
     uint8_t  recorded               # a KEYS record exists, with this weight
+    Map64*   flows_by_channel       # NULL while they are few
     Flow     first                  # of the channel that used it first; further channels' are made apart
 
 cdef struct Subqueue:               # a flow's ready messages that share one set of throttle keys
@@ -166,14 +163,16 @@ cdef struct Frame:
     Explicit* explicit              # NULL = ids and offsets run on from the first
     uint32_t count
     uint32_t live                   # entries that some channel still wants
-    uint32_t body_bytes
-    uint32_t live_bytes
+    uint32_t body_bytes, live_bytes
     uint8_t  loading                # asked of the reader thread
     uint8_t  loaded_seen            # read back once already
     uint8_t  has_extras             # some entry has an Extra
     uint8_t  dying                  # goes with this pass
     uint8_t  revealed               # its channels have their shares, or will by a rebuild
     uint8_t  durable                # until it is revealed: not before its epoch is synced
+    uint8_t  revealing              # some of its channels have their shares, and more are to come
+    Decision* failures              # that wait for its bytes; a circle, and this the newest
+    Tally*   tallies                # of each entry, NULL while one channel has it
     uint32_t burials                # dead letters that wait for its bytes, and that no slot stands for any more
     Frame*   next_dying
     void*    times                  # records.Times of its messages, until it is visible; NULL = none have any
@@ -214,12 +213,12 @@ cdef struct Lease:
     Lease*   next                   # of the consumer
     Lease*   prev
     LeaseGroup* group
+    Lease*   same_id                # neighbour in leased_ids
     Delivery* delivery              # until it was written
     uint32_t at                     # its place in the delivery
     uint8_t  extended               # has a record of its own
     uint8_t  begun                  # its consumer works on it; from the delivery on where nobody tracks that
-    int64_t  leased_ms
-    int64_t  expires_ms
+    int64_t  leased_ms, expires_ms
     int64_t  due_ns                 # when it ends; the timer may fire sooner, and is then set again
 
 cdef struct Delivery:               # messages picked together for one consumer
@@ -243,9 +242,7 @@ cdef struct Consumer:
     Lease*   leases                 # newest first
     Delivery* first                 # not written yet
     Delivery* last
-    uint32_t unwritten
-    uint32_t in_flight
-    uint32_t max_in_flight
+    uint32_t unwritten, in_flight, max_in_flight
     uint32_t limit                  # leases it may hold now: its credit, never above max_in_flight
     uint32_t max_batch              # messages a frame; PULL: messages it asked for
     uint8_t  kind
@@ -283,15 +280,12 @@ cdef struct Channel:
     int64_t  next_position
     uint64_t requeue_seq
     uint64_t placed_to              # the highest offset that has its first place here: what comes back stands behind it
-    uint64_t ready
-    uint64_t delayed
-    uint64_t in_flight
+    uint64_t ready, delayed, in_flight
     uint64_t unbegun                # of these, delivered and not begun
     uint64_t rebuild_at             # seek: frames from this offset on are still to be taken in; 0 = none
     uint64_t log_below              # what is below was in the log when the channel started: its delays were over then
     int64_t  started_ms             # when that was; not kept over a restart
-    uint64_t delivered
-    uint64_t acked
+    uint64_t delivered, acked
     uint64_t returned               # deliveries that came back uncounted
     uint64_t idle_after_ms          # it is deleted after so long without use; 0 = never
     int64_t  used_ms                # on Core.heard_ms
@@ -309,13 +303,13 @@ cdef struct Channel:
     Hour     hour                   # over all flows, those without a row too
     Channel* next_active            # circular list of channels that may have work
     Channel* prev_active
+    uint64_t reveal                 # the number of the last of the queue's reveals that came by
     uint8_t  active
     uint8_t  copied                 # recovery: as the queue's
     void*    recovery               # recover.pyx's notes, while it runs
 
 cdef struct DirectoryCell:
-    uint64_t first_offset
-    uint64_t id_high
+    uint64_t first_offset, id_high
     Frame*   frame                  # NULL once deleted
 
 cdef struct Directory:              # a queue's frames in offset order
@@ -357,19 +351,24 @@ cdef struct Queue:
     int64_t  created_ms
     uint64_t next_offset
     uint64_t offset_reserved        # offsets below this are promised on disk
-    uint64_t offset_reserved_durable
-    uint64_t offset_reserved_epoch
+    uint64_t offset_reserved_durable, offset_reserved_epoch
     int64_t  appended_ms            # of the newest entry
     int64_t  used_ms                # last enqueue, on Core.heard_ms
     uint64_t dead_told              # of counters.dead_dropped, as the edge was told
+    Waiting* revealing              # its first frame is being revealed; what comes behind it waits here
+    Waiting* revealing_last
+    Queue*   next_revealing
+    uint64_t reveals                # how many of its frames were begun
+    Chore*   chore                  # the change to it that is being carried out, and those that wait for it
     Queue*   dlq                    # NULL for a DLQ
-    bint     is_dlq
-    bint     owns_dlq
-    bint     gone
+    bint     is_dlq, owns_dlq
     bint     copied                 # recovery: its record was found in both families
     TextMap  keys
     Channel* channels
+    TextMap  channels_by_name
     uint32_t channel_count
+    uint32_t coming                 # messages that the command at hand has for it, until the first of them is taken
+    uint64_t coming_bytes
     Directory directory
     TextMap  dedup
     Dedup*   dedup_oldest
@@ -384,8 +383,7 @@ cdef struct Queue:
     QueueCounters counters
     Builder  building
     Builder  moving
-    bint     build_listed
-    bint     move_listed
+    bint     build_listed, move_listed
     uint64_t rewrite_at             # where the next look for frames to rewrite begins
     uint64_t retained_at            # where the next look for frames that need not be kept begins; UINT64_MAX = nowhere
 
@@ -395,6 +393,7 @@ cdef struct Waiting:                # an answer, a stream's frame, or a stored f
     uint64_t token
     int32_t  kind
     int32_t  status
+    uint64_t queue_number           # of an enqueue's answer: behind the frames of that queue; 0 = of none
     Buffer   payload
     Frame*   frame                  # not NULL: becomes visible
 
@@ -419,15 +418,13 @@ cdef struct Core:
     int64_t  heard_ms               # goes on only while the edge reads its sockets: silence is judged by it
     int64_t  listened_ns            # when the edge last said so; 0 = never yet
     uint64_t random[2]
-    uint64_t id_ms
-    uint64_t id_sequence
+    uint64_t id_ms, id_sequence
     # --- tables
     TextMap  queues
     Map64    queues_by_number
-    TextMap  throttle_keys
-    TextMap  throttle_sets
-    TextMap  config
+    TextMap  throttle_keys, throttle_sets, config
     Map64    leases
+    Map64    leased_ids             # see leased_ids.pxd
     Map64    consumers              # by token
     Map64    streams                # the same but for pulls, and those that are away or leave: by number
     Consumer* leaving
@@ -438,10 +435,7 @@ cdef struct Core:
     Channel* active                 # circular
     uint64_t next_number            # for queues and channels
     uint64_t number_reserved
-    uint64_t next_lease_id
-    uint64_t lease_id_reserved
-    uint64_t lease_id_durable
-    uint64_t lease_id_epoch
+    uint64_t next_lease_id, lease_id_reserved, lease_id_durable, lease_id_epoch
     uint64_t dedup_rows
     # --- this pass
     rocksdb_writebatch_t* settles   # everything but new messages
@@ -453,13 +447,21 @@ cdef struct Core:
     Builder* movers
     Waiting* passing                # answers of this pass
     Waiting* passing_last
-    Decision* unasked
+    Decision* unasked               # bytes they waited for are here; oldest first
+    Decision* unasked_last
     Map64    decisions              # by number
     uint64_t decision_number
     Page*    pages
+    Page*    pages_last
+    uint32_t pages_count
+    uint64_t loads_taken            # answers of the reader thread
+    Chore*   chores                 # changes that are carried out in pieces, each in its turn
+    Chore*   chores_last
+    uint64_t stage_end              # see budget.pxd
+    Queue*   revealing              # queues whose frames need more than one stage, in turn
+    Queue*   revealing_last
     char**   kept                   # bytes of moved messages, until their frame is built
-    uint32_t kept_count
-    uint32_t kept_capacity
+    uint32_t kept_count, kept_capacity
     Frame*   stored                 # frames of this pass, oldest first, until it is written
     Frame*   stored_last
     Frame*   dying
@@ -470,6 +472,9 @@ cdef struct Core:
     int64_t  held_since_ns
     # --- epochs
     uint64_t epoch                  # being built
+    Waiting* outgoing               # may leave, in this order; see answers.pxd
+    Waiting* outgoing_last
+    Outs     outs                   # left, and not handed over yet
     Waiting* waiting                # for `durable`
     Waiting* waiting_last
     # --- bytes in memory
@@ -483,7 +488,5 @@ cdef struct Core:
     int64_t  index_bytes            # frames, shares, keys, flows
     uint64_t keys_count
     uint32_t waits_count            # rows of all channels
-    uint64_t pending
     CoreCounters counters
-    Buffer   scratch
-    Buffer   tail
+    Buffer   scratch, tail

@@ -10,6 +10,7 @@ from fila_server.core.buffer cimport Buffer, Slice, buffer_free, buffer_init, mu
 from fila_server.core.commands cimport EXPLAIN_KEY, GET_STATS, LIST_CHANNELS, LIST_QUEUES, OK
 from fila_server.core.enqueue cimport queue_find
 from fila_server.core.explain cimport explain_key
+from fila_server.core.fifo cimport fifo_first
 from fila_server.core.frames cimport (
     directory_first, entry_of, frame_enqueued_ms, frame_of, frame_offset, key_has_policy, key_weight, share_find,
 )
@@ -55,12 +56,14 @@ cdef uint64_t channel_tail(Channel* channel) noexcept nogil:
 
 cdef uint64_t flow_age(Core* core, Flow* flow) noexcept nogil:
     """Age of the flow's next ready message, in ms; its oldest but for those that came back."""
-    cdef Slot* slot = flow.fifo.head
+    cdef Slot* slot = fifo_first(&flow.fifo)
+    cdef Slot* first
     cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
     cdef int64_t age
     while sub != NULL:
-        if sub.fifo.head != NULL and (slot == NULL or sub.fifo.head.position < slot.position):
-            slot = sub.fifo.head
+        first = fifo_first(&sub.fifo)
+        if first != NULL and (slot == NULL or first.position < slot.position):
+            slot = first
         sub = sub.sibling
     if slot == NULL:
         return 0

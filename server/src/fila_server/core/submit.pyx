@@ -23,6 +23,8 @@ cdef enum:
     CONSUMER_NAME_BYTES_MAX = 128
     LEASE_MS_MAX = 43200000
     LEASE_IDS_MAX = 10000
+    MAX_IN_FLIGHT_MAX = 65535       # leases of one stream; they all end with it
+    BATCH_MAX = 0xFFFFFFFF          # deliver.pyx gives no more than it sees fit; a number beyond its type is a mistake
 
 cdef const char* RELEASE_ALONE = b"release: not together with dead_letter or delay_ms; a message that did not fail goes back as it was"
 
@@ -96,6 +98,25 @@ cdef bint _parse_batch(Command* command, Slice batch, const Limits* limits, Prob
     if spare.length:
         _adopt(command, &spare)
     buffer_free(&spare)
+    return True
+
+
+cdef bint _check_atomic(Command* command, Problem* problem) noexcept nogil:
+    """All of it is stored or none: so it is one frame of one queue, and no message of it stands for an earlier one."""
+    cdef Slice first
+    cdef uint32_t i
+    if command.count == 0:
+        return True
+    first = command.items[0].queue
+    for i in range(command.count):
+        if command.items[i].queue.length != first.length or memcmp(command.items[i].queue.at, first.at, first.length):
+            _problem(problem, b"INVALID_FIELD", b"queue: all messages of an atomic batch go to one queue; send a batch for each", 0)
+            return False
+        if command.items[i].options != NULL and command.items[i].options.dedup_key.length:
+            _problem(
+                problem, b"INVALID_FIELD",
+                b"dedup_key: not in an atomic batch, where a repeated message could not be told from a stored one; leave it out", 0)
+            return False
     return True
 
 
@@ -210,6 +231,12 @@ cdef bint _check_consumer(Command* command, Problem* problem) noexcept nogil:
         return False
     if command.kind == LEASE and fields.number[3] > 10000:
         _problem(problem, b"LIMIT_EXCEEDED", b"max_messages: at most 10000", 0)
+        return False
+    if command.kind != LEASE and fields.number[3] > MAX_IN_FLIGHT_MAX:
+        _problem(problem, b"LIMIT_EXCEEDED", b"max_in_flight: at most %llu a stream; open several", MAX_IN_FLIGHT_MAX)
+        return False
+    if command.kind == CONSUME_OPEN and fields.number[4] > BATCH_MAX:
+        _problem(problem, b"LIMIT_EXCEEDED", b"max_batch: at most %llu messages a frame", BATCH_MAX)
         return False
     return command.kind != SESSION_OPEN or _check_open(&fields, problem)
 
@@ -340,6 +367,8 @@ cdef Command* command_parse(int32_t kind, uint64_t token, const char* bytes, siz
         if not fields_parse(&fields, command.bytes, command.length):
             _problem(problem, b"INVALID_FIELD", b"request: the bytes are no valid message of its kind; check the client's encoder", 0)
             good = False
+    if good and kind == ENQUEUE_ATOMIC:
+        good = _check_atomic(command, problem)
     command.open = command.count
     if not good:
         command_free(command)

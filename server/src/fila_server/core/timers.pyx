@@ -1,7 +1,7 @@
 """The 4-ary heap of timers: half the depth of a binary one, and four children share a cache line."""
 
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport abort, calloc, free, realloc
 
 cdef enum:
     ARITY = 4
@@ -69,21 +69,19 @@ cdef bint _resize(Timers* timers, uint32_t capacity) noexcept nogil:
     return True
 
 
-cdef int timer_set(Timers* timers, Timer* timer, int64_t due_ns) noexcept nogil:
-    """Set or move. Out of memory leaves the timer unset; moving needs no memory and cannot fail."""
+cdef void timer_set(Timers* timers, Timer* timer, int64_t due_ns) noexcept nogil:
     if timer.at == 0:
         if timers.count == timers.capacity:
             if not _resize(timers, max(<uint32_t>CAPACITY_MIN, 2 * timers.capacity)):
-                return -1
+                abort()         # a lease without a timer would never end
         timers.count += 1
         timer.due_ns = due_ns
         _place(timers, timers.count - 1, timer)
         _sift_up(timers, timers.count - 1)
-        return 0
+        return
     timer.due_ns = due_ns
     _sift_up(timers, timer.at - 1)
     _sift_down(timers, timer.at - 1)
-    return 0
 
 
 cdef void timer_cancel(Timers* timers, Timer* timer) noexcept nogil:
@@ -137,8 +135,7 @@ cdef class TimerHeap:
         return &self.all[number]
 
     def set(self, uint32_t number, int64_t due_ns):
-        if timer_set(&self.timers, self._timer(number), due_ns) < 0:
-            raise MemoryError()
+        timer_set(&self.timers, self._timer(number), due_ns)
 
     def cancel(self, uint32_t number):
         timer_cancel(&self.timers, self._timer(number))

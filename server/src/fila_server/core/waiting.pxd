@@ -35,7 +35,7 @@ cdef struct KeptLease:              # the record of a lease that ended by failur
     bint     extended               # it has a record of its own
 
 cdef struct Decision:               # a failed message set aside: its hook is asked, or its bytes are on their way
-    Decision* next                  # of those whose bytes are not here yet
+    Decision* next                  # of its frame's, or of those whose bytes are here
     uint64_t number
     uint64_t queue_number
     uint64_t channel_number
@@ -55,10 +55,25 @@ cdef struct Page:                   # a peek or a redrive that looks for its mes
     Page*    next
     Command* command
     uint64_t next_offset            # where it looks on; 0 = not begun
+    uint64_t loads_seen             # it waits for bytes since then
+    bint     waits_for_bytes
     uint32_t in_vain                # how often it waited for bytes and got no further
     uint32_t hot                    # how many of its first messages had their bytes by then
     uint32_t count
     uint64_t offsets[PAGE_MAX]      # found; they may be pending no more
+
+cdef struct Chore:                  # an administrator's change that is carried out in pieces, between passes
+    Chore*   next
+    Command* command                # answered when all is done
+    Chore*   behind                 # the next one for the same queue
+    uint64_t queue_number
+    uint64_t* channels              # their births
+    uint32_t channel_count
+    uint32_t channel_at
+    uint64_t next_offset            # where it goes on
+    uint64_t below                  # what came later is not meant
+    uint64_t here                   # messages, of the channel at hand
+    uint64_t most                   # of any channel
 
 cdef struct Dedup:
     Text     text                   # first
