@@ -20,6 +20,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "queue": ("queue", "Create, watch, change and delete queues."),
     "enqueue": ("enqueue", "Put messages into a queue."),
     "consume": ("consume", "Print messages and ack them."),
+    "worker": ("worker", "Run the handlers of a Python program."),
     "redrive": ("redrive", "Move dead letters back to the queue they came from."),
     "channel": ("channel", "Independent views of one queue: add, move, delete."),
     "key": ("key", "Weigh, pause, cap or purge one fairness key."),

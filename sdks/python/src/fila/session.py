@@ -408,13 +408,19 @@ class Session(Generic[MessageT]):
     def leave(self) -> None:
         """Take nothing more, and give the buffer back. The stream is closed once all that was handed out is settled. A
         visibility timeout from now it breaks off with what is still in hand, which has failed a grace later."""
+        if self._leave_timer is not None or self.task.done():
+            return
+        wait_s = self._timeout_s if self._tracked else self.holding.held_until_s - self._clock.now_s()
+        if wait_s < float("inf"):
+            self._leave_timer = self._event_loop.call_later(max(0.0, wait_s), self._break_off)
+        self.drain()
+
+    def drain(self) -> None:
+        """Take nothing more, give the buffer back, and stay while something that was handed out is unsettled."""
         if self.leaving:
             return
         self.leaving = True
         self.holding.arrived.set()
-        wait_s = self._timeout_s if self._tracked else self.holding.held_until_s - self._clock.now_s()
-        if wait_s < float("inf"):
-            self._leave_timer = self._event_loop.call_later(max(0.0, wait_s), self._break_off)
         if self._open:
             self._give_back_buffer()
             self._close_when_settled()

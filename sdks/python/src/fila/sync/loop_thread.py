@@ -53,6 +53,10 @@ class LoopThread:
             waiting.cancel()
             raise
 
+    def start(self, work: Coroutine[Any, Any, ResultT]) -> Future[ResultT]:
+        """Run a coroutine there, without waiting for its result."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
     def do(self, work: Callable[[], object]) -> None:
         """Call something there, soon, without waiting. On a stopped loop, or in a forked child: nothing."""
         if not (self.is_left_behind or self._loop.is_closed()):

@@ -1,0 +1,11 @@
+"""Handlers for queues: `@app.worker("orders", concurrency=20)`. Start reading at `app.py`.
+
+A message goes through `slots.py` (take, settle), `pipeline.py` (decode, middleware, outcome) and `executors.py` or
+`processes.py` (where the handler runs); `service.py` starts and stops it all.
+"""
+
+from fila.worker.app import App
+from fila.worker.outcome import Outcome, Reject, Release, Retry
+from fila.worker.work import WorkMessage
+
+__all__ = ["App", "Outcome", "Reject", "Release", "Retry", "WorkMessage"]
