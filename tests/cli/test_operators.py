@@ -116,3 +116,38 @@ def test_top_once_turns_counters_into_rates(fila, broker: FakeBroker):
     )
 
     assert_golden("top.txt", fila("top", "--once", "--interval", "1ms").out)
+
+
+def test_consumers_are_listed_with_what_lies_with_them(fila, broker: FakeBroker):
+    broker.answers["ListConsumers"] = admin_pb2.ListConsumersResponse(
+        consumers=[
+            admin_pb2.ConsumerInfo(
+                consumer_id=7,
+                name="worker-1",
+                peer="ipv4:10.0.0.7:5021",
+                channel="default",
+                held=9,
+                begun=4,
+                returned_total=2,
+                handling_time_us=12_345,
+                window=9,
+                tracks_begun=True,
+            ),
+            admin_pb2.ConsumerInfo(consumer_id=9, channel="audit", held=1, begun=1, window=32, away=True),
+        ]
+    )
+
+    assert_golden("consumer_list.txt", fila("consumer", "list", "orders", "--channel", "audit").out)
+    assert broker.request("ListConsumers").channel == "audit"
+
+
+def test_a_message_that_keeps_returning_is_explained(fila, broker: FakeBroker):
+    broker.answers["ExplainKey"] = admin_pb2.ExplainKeyResponse(returning_offset=88, returning_count=127)
+
+    assert "offset 88, 127+ times, never begun" in fila("explain", "orders", "acme").out
+
+
+def test_a_channel_can_be_made_to_expire(fila, broker: FakeBroker):
+    fila("channel", "create", "orders", "debug", "--expires-after-idle", "10m")
+
+    assert broker.request("CreateChannel").expires_after_idle_ms == 600_000

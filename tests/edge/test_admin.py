@@ -115,6 +115,8 @@ BAD_CONFIGS = [
         Config(on_enqueue_script="x" * 65_537),
         "config.on_enqueue_script must be at most 65536 bytes, got 65537",
     ),
+    (Config(expires_after_idle_ms=999), "config.expires_after_idle_ms must be from 1000"),
+    (Config(disconnect_grace_ms=43_200_001), "config.disconnect_grace_ms must be from 0 to 43200000"),
     (Config(dedup_window_ms=86_400_001), "config.dedup_window_ms must be from 1 to 86400000"),
 ]
 
@@ -229,6 +231,20 @@ async def test_a_path_that_is_no_field_is_named(stub: Any, path: str) -> None:
 
     assert code is grpc.StatusCode.INVALID_ARGUMENT
     assert f'update_mask names "{path}"' in details
+
+
+async def test_a_queue_does_not_begin_or_cease_to_expire_later(stub: Any) -> None:
+    await stub.CreateQueue(admin_pb2.CreateQueueRequest(name="orders"))
+    request = admin_pb2.UpdateQueueRequest(
+        queue="orders",
+        config=Config(expires_after_idle_ms=60_000),
+        update_mask={"paths": ["expires_after_idle_ms"]},
+    )
+
+    code, details = await _refusal(stub.UpdateQueue(request))
+
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert "config.expires_after_idle_ms is not switched on or off later" in details
 
 
 async def test_an_update_needs_a_mask_an_existing_queue_and_leaves_channels_alone(stub: Any) -> None:

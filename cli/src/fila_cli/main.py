@@ -21,6 +21,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "enqueue": ("enqueue", "Put messages into a queue."),
     "consume": ("consume", "Print messages and ack them."),
     "worker": ("worker", "Run the handlers of a Python program."),
+    "consumer": ("consumer", "Who consumes a queue, and what each consumer holds."),
     "redrive": ("redrive", "Move dead letters back to the queue they came from."),
     "channel": ("channel", "Independent views of one queue: add, move, delete."),
     "key": ("key", "Weigh, pause, cap or purge one fairness key."),

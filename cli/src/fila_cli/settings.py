@@ -123,6 +123,18 @@ SETTINGS = (
         "How long a dedup key is remembered, up to 24h, default 5m",
     ),
     Setting(
+        "--disconnect-grace",
+        "disconnect_grace_ms",
+        DURATION,
+        "How long a broken session may be resumed before what it held comes back, 0 for at once, default 5s",
+    ),
+    Setting(
+        "--expires-after-idle",
+        "expires_after_idle_ms",
+        SOME_TIME,
+        "Delete the queue after this long without use, at least 1s; it then has no dead-letter queue",
+    ),
+    Setting(
         "--ttl-to-dlq/--no-ttl-to-dlq", "ttl_to_dlq", None, "Messages whose time is over become dead letters"
     ),
 )
@@ -248,6 +260,14 @@ def describe(config: QueueConfig) -> list[tuple[str, str]]:
         ("hard-retention-size", size_text(kept.hard_bytes) if kept.hard_bytes else ""),
         ("dedup-window", duration_text(config.dedup_window_ms)),
         ("ttl-to-dlq", "yes" if config.ttl_to_dlq else ""),
+        (
+            "disconnect-grace",
+            duration_text(config.disconnect_grace_ms) if config.HasField("disconnect_grace_ms") else "",
+        ),
+        (
+            "expires-after-idle",
+            duration_text(config.expires_after_idle_ms) if config.expires_after_idle_ms else "",
+        ),
     ]
     return [(name, value) for name, value in listed if value]
 

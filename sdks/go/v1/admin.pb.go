@@ -463,7 +463,9 @@ type QueueConfig struct {
 	// How long after a broken connection a session may be resumed before what it held comes back; default 5,000, 0 for
 	// at once.
 	DisconnectGraceMs *uint64 `protobuf:"varint,19,opt,name=disconnect_grace_ms,json=disconnectGraceMs,proto3,oneof" json:"disconnect_grace_ms,omitempty"`
-	// Delete the queue after this long without a stream, pull, lease or enqueue: at least 1,000; 0 for never.
+	// Delete the queue after this long without a stream, pull, lease or enqueue: at least 1,000; 0 for never. Such a queue
+	// has no dead-letter queue: its dead letters are dropped and counted. Set when the queue is created, and not switched
+	// on or off later.
 	ExpiresAfterIdleMs uint64 `protobuf:"varint,20,opt,name=expires_after_idle_ms,json=expiresAfterIdleMs,proto3" json:"expires_after_idle_ms,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
@@ -1789,12 +1791,14 @@ type GetStatsResponse struct {
 	BreakerState BreakerState `protobuf:"varint,26,opt,name=breaker_state,json=breakerState,proto3,enum=fila.v1.BreakerState" json:"breaker_state,omitempty"`
 	// Messages whose weight was out of bounds and was clamped.
 	WeightsClampedTotal uint64 `protobuf:"varint,27,opt,name=weights_clamped_total,json=weightsClampedTotal,proto3" json:"weights_clamped_total,omitempty"`
-	// Of `in_flight`, those delivered and not begun: they lie in a consumer's buffer.
+	// Of `in_flight`, those delivered and not begun: they lie in a consumer's buffer. Summed over channels.
 	Unbegun uint64 `protobuf:"varint,28,opt,name=unbegun,proto3" json:"unbegun,omitempty"`
 	// Deliveries that came back without counting an attempt.
 	ReturnedTotal uint64 `protobuf:"varint,29,opt,name=returned_total,json=returnedTotal,proto3" json:"returned_total,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Dead letters of a queue that expires when idle, and so has no dead-letter queue: they were dropped.
+	DeadLettersDroppedTotal uint64 `protobuf:"varint,30,opt,name=dead_letters_dropped_total,json=deadLettersDroppedTotal,proto3" json:"dead_letters_dropped_total,omitempty"`
+	unknownFields           protoimpl.UnknownFields
+	sizeCache               protoimpl.SizeCache
 }
 
 func (x *GetStatsResponse) Reset() {
@@ -2026,6 +2030,13 @@ func (x *GetStatsResponse) GetUnbegun() uint64 {
 func (x *GetStatsResponse) GetReturnedTotal() uint64 {
 	if x != nil {
 		return x.ReturnedTotal
+	}
+	return 0
+}
+
+func (x *GetStatsResponse) GetDeadLettersDroppedTotal() uint64 {
+	if x != nil {
+		return x.DeadLettersDroppedTotal
 	}
 	return 0
 }
@@ -3640,9 +3651,14 @@ type ExplainKeyResponse struct {
 	// Age of its oldest pending message.
 	OldestAgeMs uint64 `protobuf:"varint,9,opt,name=oldest_age_ms,json=oldestAgeMs,proto3" json:"oldest_age_ms,omitempty"`
 	// Its weight now.
-	Weight        uint32 `protobuf:"varint,10,opt,name=weight,proto3" json:"weight,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Weight uint32 `protobuf:"varint,10,opt,name=weight,proto3" json:"weight,omitempty"`
+	// The offset of a message, among its next ones, that came back ten times or more without counting an attempt: its
+	// consumers never begin it, or end as soon as they have it. 0 when there is none.
+	ReturningOffset uint64 `protobuf:"varint,11,opt,name=returning_offset,json=returningOffset,proto3" json:"returning_offset,omitempty"`
+	// How often that one came back; 127 means at least so often.
+	ReturningCount uint32 `protobuf:"varint,12,opt,name=returning_count,json=returningCount,proto3" json:"returning_count,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ExplainKeyResponse) Reset() {
@@ -3741,6 +3757,20 @@ func (x *ExplainKeyResponse) GetOldestAgeMs() uint64 {
 func (x *ExplainKeyResponse) GetWeight() uint32 {
 	if x != nil {
 		return x.Weight
+	}
+	return 0
+}
+
+func (x *ExplainKeyResponse) GetReturningOffset() uint64 {
+	if x != nil {
+		return x.ReturningOffset
+	}
+	return 0
+}
+
+func (x *ExplainKeyResponse) GetReturningCount() uint32 {
+	if x != nil {
+		return x.ReturningCount
 	}
 	return 0
 }
@@ -3876,7 +3906,7 @@ func (x *ListConsumersRequest) GetChannel() string {
 // The consumers, oldest first.
 type ListConsumersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Open streams and sessions; pulls are not listed.
+	// Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
 	Consumers     []*ConsumerInfo `protobuf:"bytes,1,rep,name=consumers,proto3" json:"consumers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4176,7 +4206,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x0fGetStatsRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12\x19\n" +
-	"\bmax_keys\x18\x03 \x01(\rR\amaxKeys\"\xb3\t\n" +
+	"\bmax_keys\x18\x03 \x01(\rR\amaxKeys\"\xf0\t\n" +
 	"\x10GetStatsResponse\x12\x14\n" +
 	"\x05depth\x18\x01 \x01(\x04R\x05depth\x12\x1b\n" +
 	"\tin_flight\x18\x02 \x01(\x04R\binFlight\x120\n" +
@@ -4211,7 +4241,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\rbreaker_state\x18\x1a \x01(\x0e2\x15.fila.v1.BreakerStateR\fbreakerState\x122\n" +
 	"\x15weights_clamped_total\x18\x1b \x01(\x04R\x13weightsClampedTotal\x12\x18\n" +
 	"\aunbegun\x18\x1c \x01(\x04R\aunbegun\x12%\n" +
-	"\x0ereturned_total\x18\x1d \x01(\x04R\rreturnedTotal\"\xbb\x02\n" +
+	"\x0ereturned_total\x18\x1d \x01(\x04R\rreturnedTotal\x12;\n" +
+	"\x1adead_letters_dropped_total\x18\x1e \x01(\x04R\x17deadLettersDroppedTotal\"\xbb\x02\n" +
 	"\x13PerFairnessKeyStats\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12#\n" +
 	"\rpending_count\x18\x02 \x01(\x04R\fpendingCount\x12'\n" +
@@ -4318,7 +4349,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x11ExplainKeyRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12!\n" +
-	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\"\xb8\x04\n" +
+	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\"\x8c\x05\n" +
 	"\x12ExplainKeyResponse\x127\n" +
 	"\x05state\x18\x01 \x01(\x0e2!.fila.v1.ExplainKeyResponse.StateR\x05state\x12'\n" +
 	"\x0fblocking_bucket\x18\x02 \x01(\tR\x0eblockingBucket\x120\n" +
@@ -4330,7 +4361,9 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\tin_flight\x18\b \x01(\x04R\binFlight\x12\"\n" +
 	"\roldest_age_ms\x18\t \x01(\x04R\voldestAgeMs\x12\x16\n" +
 	"\x06weight\x18\n" +
-	" \x01(\rR\x06weight\"\xbc\x01\n" +
+	" \x01(\rR\x06weight\x12)\n" +
+	"\x10returning_offset\x18\v \x01(\x04R\x0freturningOffset\x12'\n" +
+	"\x0freturning_count\x18\f \x01(\rR\x0ereturningCount\"\xbc\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11STATE_NO_CONSUMER\x10\x01\x12\x16\n" +

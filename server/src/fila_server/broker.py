@@ -33,6 +33,7 @@ from fila.v1.service_pb2 import LeaseResponse, Settle
 from fila_server import commands, errors
 from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.stage import ParsedFrame
+from fila_server.notices import Notice
 from fila_server.queue_mirror import QueueMirror
 from fila_server.stream import Stream
 
@@ -147,6 +148,7 @@ class Broker:
         self._log_threads = ThreadPoolExecutor(LOG_THREADS, thread_name_prefix="read-log")
         self._closers: set[Callable[[], object]] = set()
         self._listening: asyncio.Task[None] | None = None
+        self._looking: set[asyncio.Task[None]] = set()
         self._idle: asyncio.Event = asyncio.Event()
         self.mirror = QueueMirror(self._call)
         self.queue_configs = self.mirror.queue_configs
@@ -409,6 +411,8 @@ class Broker:
                             waiter.set_exception(_error_of(status, payload))
                 elif reply_kind == commands.LOST:
                     _report_lost(token, payload)
+                elif reply_kind == commands.NOTICE:
+                    self._hear(Notice.of(payload))
                 elif reply_kind == commands.EVENT:
                     self._handle_event(token, payload)
                 elif (stream := streams.get(token)) is not None:
@@ -422,6 +426,13 @@ class Broker:
                 _fail(waiter, stream)
         if self._draining and not waiters:
             self._idle.set()
+
+    def _hear(self, notice: Notice) -> None:
+        notice.log()
+        if notice.ends_something:
+            looking = self._loop.create_task(self.mirror.look_again(notice.queue))
+            self._looking.add(looking)
+            looking.add_done_callback(self._looking.discard)
 
     def _handle_event(self, number: int, payload: bytes) -> None:
         if self._on_event is None:

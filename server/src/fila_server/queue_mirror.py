@@ -112,6 +112,10 @@ class QueueMirror:
             await self._refresh(queue + DLQ_SUFFIX)
         return reply
 
+    async def look_again(self, queue: str) -> None:
+        """Bring the copy up to date with a change that nobody asked for: a queue or channel that expired."""
+        await self._refresh(queue)
+
     async def _set_config(self, request: admin_pb2.SetConfigRequest) -> None:
         forms = throttle_forms(request.key)
         if not forms:

@@ -104,6 +104,12 @@ def merge(current: _Config, update: admin_pb2.UpdateQueueRequest) -> _Config:
         if path == "channels":
             raise Invalid("update_mask", "must not name channels: use CreateChannel and DeleteChannel")
         _take(merged, update.config, path)
+    if bool(merged.expires_after_idle_ms) != bool(current.expires_after_idle_ms):
+        raise Invalid(
+            "config.expires_after_idle_ms",
+            "is not switched on or off later, because a queue that expires has no dead-letter queue: "
+            "create another queue",
+        )
     return merged
 
 

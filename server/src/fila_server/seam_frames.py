@@ -1,9 +1,9 @@
-"""Frames that the edge and the core exchange and no client ever sees: failures, decisions, redrive pages.
+"""Frames that the edge and the core exchange and no client ever sees: failures, decisions, redrive pages, notices.
 
 They are protobuf like everything that crosses the seam, so the core reads and writes them with
 what it has, but they are no part of the wire contract: their fields may change with any
-version. So they are declared here and not in `proto/`; core/failure.pyx and core/redrive.pyx
-name the same numbers.
+version. So they are declared here and not in `proto/`; core/failure.pyx, core/redrive.pyx and
+core/notices.pyx name the same numbers.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (7, "only_routed", _BOOL),
         (15, "routings" + _REPEATED, "Routing"),
     ),
+    "Notice": ((1, "what", _UINT32), (2, "queue", _BYTES), (3, "channel", _BYTES), (4, "number", _UINT64)),
     "RedrivenPage": ((1, "moved", _UINT64), (2, "stuck", _UINT64), (3, "last_offset", _UINT64)),
 }
 
@@ -85,6 +86,7 @@ def _classes() -> dict[str, Any]:
 _classes_by_name = _classes()
 FailureEvent: Final[Any] = _classes_by_name["FailureEvent"]
 Decision: Final[Any] = _classes_by_name["Decision"]
+Notice: Final[Any] = _classes_by_name["Notice"]
 RedrivePage: Final[Any] = _classes_by_name["RedrivePage"]
 RedrivenPage: Final[Any] = _classes_by_name["RedrivenPage"]
 

@@ -8,7 +8,7 @@ import click
 
 from fila_cli.output import table
 from fila_cli.session import Group, Session, confirm, queue_argument, yes_option
-from fila_cli.values import POSITION
+from fila_cli.values import DURATION, POSITION
 
 _name_argument = click.argument("channel")
 
@@ -44,12 +44,19 @@ def channel() -> None:
     show_default=True,
     help="The first message it shall see",
 )
+@click.option(
+    "--expires-after-idle",
+    "idle_ms",
+    type=DURATION,
+    default=0,
+    help="Delete it after this long without a consumer, at least 1s [default: never]",
+)
 @click.pass_obj
-def create(session: Session, queue: str, channel: str, start: int | datetime | str) -> None:
+def create(session: Session, queue: str, channel: str, start: int | datetime | str, idle_ms: int) -> None:
     """Add a channel; it sees every message from its start on."""
     from fila.v1 import admin_pb2
 
-    request = admin_pb2.CreateChannelRequest(queue=queue, channel=channel)
+    request = admin_pb2.CreateChannelRequest(queue=queue, channel=channel, expires_after_idle_ms=idle_ms)
     if isinstance(start, datetime):
         request.time.FromDatetime(start)
     elif isinstance(start, int):

@@ -25,6 +25,8 @@ _SENTENCE_BY_STATE = {
     "STATE_EMPTY": "it has nothing pending and nothing leased",
 }
 
+_COUNTED_TO = 127
+
 
 @click.command(
     cls=Command,
@@ -56,6 +58,9 @@ def _explained(key: str, answer: ExplainKeyResponse) -> list[tuple[str, Cell]]:
         ("oldest", age_text(answer.oldest_age_ms)),
         ("share of served cost", f"{answer.share:.1%} of the last hour, due {answer.due_share:.1%}"),
     ]
+    if answer.returning_offset:
+        times = f"{answer.returning_count}{'+' if answer.returning_count == _COUNTED_TO else ''}"
+        listed.append(("keeps returning", f"offset {answer.returning_offset}, {times} times, never begun"))
     return listed + _waits(answer.waits)
 
 

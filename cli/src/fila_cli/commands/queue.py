@@ -193,6 +193,7 @@ def _facts(stats: GetStatsResponse, *, wide: bool) -> list[tuple[str, Cell]]:
     always: list[tuple[str, Cell]] = [
         ("depth", stats.depth),
         ("in flight", stats.in_flight),
+        ("not begun", stats.unbegun),
         ("active fairness keys", stats.active_fairness_keys),
         ("consumers", stats.active_consumers),
         ("quantum", stats.quantum),
@@ -206,6 +207,7 @@ def _facts(stats: GetStatsResponse, *, wide: bool) -> list[tuple[str, Cell]]:
         ("dropped by hard retention", stats.hard_dropped),
         ("dropped by time to live", stats.ttl_dropped_total),
         ("dead-lettered", stats.dead_lettered_total),
+        ("dead letters dropped", stats.dead_letters_dropped_total),
         ("weights clamped", stats.weights_clamped_total),
     ]
     listed = always + [(name, value) for name, value in troubles if value]
@@ -219,6 +221,7 @@ def _facts(stats: GetStatsResponse, *, wide: bool) -> list[tuple[str, Cell]]:
         ("acked", stats.acked_total),
         ("nacked", stats.nacked_total),
         ("leases expired", stats.expired_total),
+        ("returned uncounted", stats.returned_total),
         ("stale acks", stats.stale_acks_total),
         ("offsets", f"{stats.tail_offset} to {stats.head_offset}"),
         ("stored", rough_size_text(stats.stored_bytes)),

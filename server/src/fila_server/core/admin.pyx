@@ -134,7 +134,7 @@ cdef void _create_queue(Core* core, Command* command, Fields* fields) noexcept n
         return
     queue = _make(core, name, fields.text[2])
     _make_channels(core, queue, fields.text[2])
-    if not queue.is_dlq:
+    if not queue.is_dlq and not queue.policy.idle_ms:   # one that expires leaves no dead letters behind
         buffer_init(&buffer)
         put_bytes(&buffer, name.at, name.length)
         put_bytes(&buffer, b".dlq", 4)
@@ -226,6 +226,7 @@ cdef void _create_channel(Core* core, Command* command, Fields* fields, Queue* q
     if start > queue.next_offset:
         start = queue.next_offset
     channel = channel_new(core, queue, fields.text[2], number_next(core), start)
+    channel.idle_after_ms = fields.number[7]
     if start < queue.next_offset:
         channel_seek(core, channel, start)
     else:

@@ -49,6 +49,7 @@ cdef enum ReplyKind:
     END = 3
     EVENT = 4
     LOST = 5
+    NOTICE = 6
 
 cdef enum Code:
     # google.rpc.Code, the ones Fila answers.

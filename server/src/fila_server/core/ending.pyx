@@ -15,6 +15,7 @@ from fila_server.core.frames cimport (
 from fila_server.core.groups cimport MARK_RETURNED, group_leave, group_mark
 from fila_server.core.leased_ids cimport leased_id_remove
 from fila_server.core.maps cimport map64_get, map64_remove
+from fila_server.core.notices cimport KEEPS_RETURNING, notice
 from fila_server.core.records cimport (
     frame_record_delete, lease_extension_delete, settled_record_delete, settled_record_put, state_record_delete,
 )
@@ -28,6 +29,10 @@ from fila_server.core.waiting cimport KeptLease, LeaseGroup
 from fila_server.core.timers cimport timer_cancel
 from fila_server.core.wire cimport put_number_field, put_text_field
 from fila_server.core.waits cimport channel_room, flow_emptied, waits_note
+
+cdef enum:
+    RETURNS_TOLD = 10
+    NOTICED_EVERY_MS = 1000
 
 
 cdef void lease_end(Core* core, Lease* lease) noexcept nogil:
@@ -103,6 +108,9 @@ cdef void lease_return(Core* core, Lease* lease, int how) noexcept nogil:
         slot_ready(core, slot, True)
     if flow.joined or flow.parked:
         ring_refund(&channel.ring, &flow.turn, entry.cost)
+    if slot.marks >> 1 == RETURNS_TOLD and core.wall_ms - channel.noticed_ms >= NOTICED_EVERY_MS:
+        channel.noticed_ms = core.wall_ms
+        notice(core, KEEPS_RETURNING, channel.queue, channel, frame_offset(share_of(slot).frame, slot.index))
     channel.returned += 1
     channel.queue.counters.returned += 1
 

@@ -9,11 +9,11 @@ from fila_server.core.commands cimport OK
 from fila_server.core.deliver cimport consumer_room
 from fila_server.core.fifo cimport fifo_first
 from fila_server.core.flows cimport flow_find
-from fila_server.core.frames cimport entry_of, key_weight, share_of
+from fila_server.core.frames cimport entry_of, frame_of, frame_offset, key_weight, share_of
 from fila_server.core.maps cimport textmap_get
 from fila_server.core.queues cimport channel_find
 from fila_server.core.state cimport (
-    Channel, Consumer, Delay, Flow, Key, Line, PARKED_THROTTLED, Subqueue, ThrottleKey, TIMER_DELAY, Waits,
+    Channel, Consumer, Delay, Flow, Key, Line, PARKED_THROTTLED, Slot, Subqueue, ThrottleKey, TIMER_DELAY, Waits,
 )
 from fila_server.core.stats cimport flow_age
 from fila_server.core.timers cimport Timer
@@ -35,6 +35,8 @@ cdef enum:
     PLACES_MAX = 10000
     CONSUMERS_MAX = 10000
     TIMERS_MAX = 65536
+    RETURNING_LOOKED_AT = 256
+    RETURNS_NAMED = 10
 
 cdef struct Holding:                    # what holds the key's next message
     int state
@@ -154,6 +156,27 @@ cdef void _put_waits(Core* core, Buffer* b, Waits* row) noexcept nogil:
     buffer_free(&inner)
 
 
+cdef void _put_returning(Buffer* b, Flow* flow) noexcept nogil:
+    """What comes back keeps its place, so a message that always does stands among the first."""
+    cdef Slot* slot = flow.fifo.head
+    cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
+    cdef Slot* found = NULL
+    cdef int looked = 0
+    while looked < RETURNING_LOOKED_AT:
+        while slot == NULL and sub != NULL:
+            slot = sub.fifo.head
+            sub = sub.sibling
+        if slot == NULL:
+            break
+        looked += 1
+        if slot.marks >> 1 >= RETURNS_NAMED and (found == NULL or slot.marks > found.marks):
+            found = slot
+        slot = slot.next
+    if found != NULL:
+        put_number_field(b, 11, frame_offset(frame_of(found), found.index))
+        put_number_field(b, 12, found.marks >> 1)
+
+
 cdef double _share(Core* core, Channel* channel, Flow* flow, Waits* row) noexcept nogil:
     """Its part of what the channel delivered within the hour; a flow without a row counts since it began."""
     cdef double all_of_it = hour_sum(core, &channel.hour, HOUR_SERVED)
@@ -209,4 +232,6 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
         put_number_field(&b, 8, flow.in_flight)
         put_number_field(&b, 9, flow_age(core, flow) if flow.backlog else 0)
     put_number_field(&b, 10, weight)
+    if flow != NULL:
+        _put_returning(&b, flow)
     answer(core, command.token, OK, &b, False)

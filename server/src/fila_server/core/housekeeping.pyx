@@ -128,4 +128,5 @@ cdef void housekeeping(Core* core) noexcept nogil:
         dedup_expire(core, queue)       # here too: the table is one for all queues, and this one may see no more keys
         live_bytes += queue.stored_bytes + 16 * queue.directory.live
     core.shared.upkeep.live_frame_bytes = <int64_t> live_bytes
+    core.idle_wanted = True
     timer_set(&core.timers, &core.housekeeping, core.mono_ns + <int64_t> EVERY_MS * 1000000)

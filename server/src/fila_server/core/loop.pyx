@@ -9,7 +9,7 @@ from fila_server.core.budget cimport stage_begins, stage_goes_on
 from fila_server.core.chores cimport chores_turn
 from fila_server.core.commands cimport (
     ACK, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, DELETE_CHANNEL, DELETE_QUEUE, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, GET_STATS, LEASE,
-    LIST_CHANNELS, LIST_QUEUES, LISTENED, METRICS, OK, PEEK_MESSAGES, REDRIVE_MOVE, SESSION, SESSION_OPEN, WRITTEN,
+    LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, LISTENED, METRICS, OK, PEEK_MESSAGES, REDRIVE_MOVE, SESSION, SESSION_OPEN, WRITTEN,
 )
 from fila_server.core.consumers cimport (
     consumer_command, consumer_due, consumer_open, consumers_leave, lease_due, listened,
@@ -19,6 +19,7 @@ from fila_server.core.disk cimport DISK_CRITICAL, DISK_ROOMY
 from fila_server.core.enqueue cimport enqueue, enqueue_written, frames_build
 from fila_server.core.flows cimport bucket_wake, flow_find
 from fila_server.core.frames cimport bodies_evict, entry_of, share_of
+from fila_server.core.idle cimport idle_expire
 from fila_server.core.housekeeping cimport housekeeping, message_expired
 from fila_server.core.mailbox cimport Command, command_free, mailbox_take
 from fila_server.core.metrics cimport metrics
@@ -77,7 +78,7 @@ cdef bint _run(Core* core, Command* command) noexcept nogil:
         return not page_begin(core, command)    # it has its turn later in this pass
     elif kind == DECIDE:
         decide(core, command)
-    elif kind == GET_STATS or kind == LIST_QUEUES or kind == LIST_CHANNELS or kind == EXPLAIN_KEY:
+    elif kind == GET_STATS or kind == LIST_QUEUES or kind == LIST_CHANNELS or kind == EXPLAIN_KEY or kind == LIST_CONSUMERS:
         stats(core, command)
     elif kind == METRICS:
         metrics(core, command)
@@ -346,6 +347,8 @@ cdef int64_t pass_(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
         _finish(core)
         if core.shared.held:
             return core.mono_ns + HELD_RETRY_NS
+    if core.idle_wanted:
+        idle_expire(core)
     more = _stages(core)
     _finish(core)
     if core.shared.held:                # what is not on disk yet can't be read back from there

@@ -129,7 +129,7 @@ cdef void _refused(Core* core, Buffer* b) noexcept nogil:
 # --- queues ----------------------------------------------------------------------------------
 
 cdef void _channel(Core* core, Buffer* b, Channel* channel) noexcept nogil:
-    _array(b, 14)
+    _array(b, 15)
     _text(b, &channel.text)
     _number(b, channel.ready)
     _number(b, channel.delayed)
@@ -144,11 +144,12 @@ cdef void _channel(Core* core, Buffer* b, Channel* channel) noexcept nogil:
     _number(b, channel.served)
     _real(b, hour_sum(core, &channel.hour, HOUR_SERVED))
     _hour_totals(b, &channel.hour, WAITED_DELAY + 1)
+    _number(b, channel.unbegun)
 
 
 cdef void _queue(Core* core, Buffer* b, Queue* queue) noexcept nogil:
     cdef QueueCounters* c = &queue.counters
-    cdef uint64_t counts[13]
+    cdef uint64_t counts[14]
     cdef Frame* oldest = directory_first(&queue.directory)
     cdef Channel* channel = queue.channels
     cdef int64_t age = 0
@@ -156,7 +157,7 @@ cdef void _queue(Core* core, Buffer* b, Queue* queue) noexcept nogil:
         age = core.wall_ms - oldest.appended_ms
     counts[:] = [
         c.enqueued, c.delivered, c.acked, c.nacked, c.expired, c.dead_lettered, c.redriven, c.stale_acks,
-        c.ttl_dropped, c.hard_dropped, c.clamped, c.refused, c.returned,
+        c.ttl_dropped, c.hard_dropped, c.clamped, c.refused, c.returned, c.dead_dropped,
     ]
     _array(b, 10)
     _text(b, &queue.text)
@@ -165,7 +166,7 @@ cdef void _queue(Core* core, Buffer* b, Queue* queue) noexcept nogil:
     _number(b, queue.stored_bytes)
     _number(b, queue.keys.count)
     _number(b, <uint64_t> max(age, <int64_t> 0))
-    _numbers(b, counts, 13)
+    _numbers(b, counts, 14)
     _numbers(b, c.latency, 32)
     _number(b, c.latency_ms)
     _array(b, min(queue.channel_count, <uint32_t> CHANNELS_MAX))

@@ -12,7 +12,7 @@
              queue + 2^63 + 2^62 | channel | first lease id     which of the frame's leases were begun, or came back
     STATES   queue | channel | offset                attempts, and READY (its place) or DELAYED (until when, how long)
     QUEUES   queue                                   name, created, DLQ, reserved offsets, QueueConfig
-             queue | channel                         name, start offset, created, first number
+             queue | channel                         name, start offset, created, first number, idle time
     KEYS     queue | fairness key                    weights, pause, cap
     CONFIG   key                                     value
     BUCKETS  throttle key                            level, wall clock

@@ -277,6 +277,7 @@ cdef void channel_record_put(Core* core, Channel* channel) noexcept nogil:
     put_varint(b, <uint64_t> channel.created_ms)
     put_varint(b, channel.birth)
     put_varint(b, channel.log_below)
+    put_varint(b, channel.idle_after_ms)
     _key16(key, channel.queue.number, channel.number)
     _put_twice(core, key, 16, b)
 

@@ -105,6 +105,8 @@ cdef void _channel_read(Core* core, uint64_t queue_number, uint64_t number, Curs
     if c.at < c.end:
         channel.birth = take_varint(c)
         channel.log_below = take_varint(c)
+    if c.at < c.end:
+        channel.idle_after_ms = take_varint(c)
     notes = <Notes*> must_malloc(sizeof(Notes))
     memset(notes, 0, sizeof(Notes))
     map64_init(&notes.settled)

@@ -289,6 +289,7 @@ cdef struct Channel:
     uint64_t returned               # deliveries that came back uncounted
     uint64_t idle_after_ms          # it is deleted after so long without use; 0 = never
     int64_t  used_ms                # on Core.heard_ms
+    int64_t  noticed_ms             # when a message that keeps returning was last told of
     Line*    woken_lines            # those that count on tokens
     bint     has_room               # some consumer may take more; false only once deliver has looked
     uint32_t no_room_since_ms       # while has_room is false
@@ -355,6 +356,7 @@ cdef struct Queue:
     int64_t  appended_ms            # of the newest entry
     int64_t  used_ms                # last enqueue, on Core.heard_ms
     uint64_t dead_told              # of counters.dead_dropped, as the edge was told
+    uint64_t idle_offset            # next_offset when it was last looked at
     Waiting* revealing              # its first frame is being revealed; what comes behind it waits here
     Waiting* revealing_last
     Queue*   next_revealing
@@ -417,6 +419,7 @@ cdef struct Core:
     int64_t  wall_ms
     int64_t  heard_ms               # goes on only while the edge reads its sockets: silence is judged by it
     int64_t  listened_ns            # when the edge last said so; 0 = never yet
+    bint     idle_wanted            # look for idle queues with the next pass
     uint64_t random[2]
     uint64_t id_ms, id_sequence
     # --- tables

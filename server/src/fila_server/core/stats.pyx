@@ -7,7 +7,7 @@ from libc.string cimport memset
 from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.bucket cimport bucket_refill
 from fila_server.core.buffer cimport Buffer, Slice, buffer_free, buffer_init, must_malloc, put_varint
-from fila_server.core.commands cimport EXPLAIN_KEY, GET_STATS, LIST_CHANNELS, LIST_QUEUES, OK
+from fila_server.core.commands cimport EXPLAIN_KEY, GET_STATS, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, OK
 from fila_server.core.enqueue cimport queue_find
 from fila_server.core.explain cimport explain_key
 from fila_server.core.fifo cimport fifo_first
@@ -17,6 +17,7 @@ from fila_server.core.frames cimport (
 from fila_server.core.maps cimport Map64, map64_free, map64_get, map64_init, map64_put, textmap_next
 from fila_server.core.queues cimport channel_find, queue_oldest
 from fila_server.core.ranking cimport Ranked, keep_largest, largest_first
+from fila_server.core.roster cimport roster
 from fila_server.core.state cimport Channel, Flow, Frame, Key, Queue, Share, Slot, Subqueue, ThrottleKey, DONE
 from fila_server.core.wire cimport (
     Fields, fields_parse, put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
@@ -224,6 +225,8 @@ cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue)
     cdef uint64_t active = 0
     cdef uint64_t oldest = 0
     cdef uint64_t consumers = 0
+    cdef uint64_t unbegun = 0
+    cdef uint64_t returned = 0
     cdef Buffer b
     if fields.text[2].length:
         channel = channel_find(queue, fields.text[2])
@@ -241,6 +244,8 @@ cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue)
     while each != NULL:
         if channel == NULL or each == channel:
             consumers += each.consumers
+            unbegun += each.unbegun
+            returned += each.returned
             _channel_info(&b, 24, each)
         each = each.next
     put_number_field(&b, 1, queue.depth if channel == NULL else channel.ready + channel.delayed)
@@ -262,6 +267,9 @@ cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue)
     put_number_field(&b, 22, queue.stored_bytes)
     put_number_field(&b, 23, queue.counters.stale_acks)
     put_number_field(&b, 27, queue.counters.clamped)
+    put_number_field(&b, 28, unbegun)
+    put_number_field(&b, 29, queue.counters.returned if channel == NULL else returned)
+    put_number_field(&b, 30, queue.counters.dead_dropped)
     answer(core, command.token, OK, &b, False)
 
 
@@ -317,5 +325,7 @@ cdef void stats(Core* core, Command* command) noexcept nogil:
         _get_stats(core, command, &fields, queue)
     elif command.kind == LIST_CHANNELS:
         _list_channels(core, command, queue)
+    elif command.kind == LIST_CONSUMERS:
+        roster(core, command, &fields, queue)
     elif command.kind == EXPLAIN_KEY:
         explain_key(core, command, &fields, queue)

@@ -59,6 +59,7 @@ def handlers(broker: Broker, limits: Limits) -> grpc.GenericRpcHandler:
         "SeekChannel": (commands.SEEK_CHANNEL, pb.SeekChannelRequest, check.seek),
         "PurgeChannel": (commands.PURGE_CHANNEL, pb.PurgeChannelRequest, check.view),
         "SetKeyPolicy": (commands.SET_KEY_POLICY, pb.SetKeyPolicyRequest, check.key_policy),
+        "ListConsumers": (commands.LIST_CONSUMERS, pb.ListConsumersRequest, check.consumers),
         "ExplainKey": (commands.EXPLAIN_KEY, pb.ExplainKeyRequest, check.explained_key),
     }
     queues = _Queues(broker, limits, check)

@@ -76,6 +76,11 @@ class AdminRules:
             rules.check_name("channel", request.channel, bytes_max=rules.NAME_BYTES_MAX)
         self._at_most("max_keys", request.max_keys, STATS_KEYS_MAX)
 
+    def consumers(self, request: pb.ListConsumersRequest) -> None:
+        self.queue(request)
+        if request.channel:
+            rules.check_name("channel", request.channel, bytes_max=rules.NAME_BYTES_MAX)
+
     def redrive(self, request: pb.RedriveRequest) -> None:
         rules.check_name("dlq_queue", request.dlq_queue)
         if not (math.isfinite(request.rate_per_second) and request.rate_per_second >= 0):
@@ -116,6 +121,7 @@ class AdminRules:
         self.channel(request)
         if request.WhichOneof("start") == "time":
             self._moment("time", request.time)
+        rules.check_idle("expires_after_idle_ms", request.expires_after_idle_ms)
 
     def seek(self, request: pb.SeekChannelRequest) -> None:
         self.changed_queue(request)

@@ -69,8 +69,14 @@ EXPIRED = _counter(
 )
 DEAD_LETTERED = _counter("fila.messages.dead_lettered", "{message}", "Messages moved to the DLQ.", QUEUE)
 REDRIVEN = _counter("fila.messages.redriven", "{message}", "Dead letters moved back from this DLQ.", QUEUE)
-RELEASED = _counter(
-    "fila.messages.released", "{message}", "Deliveries given back unwritten when a consumer left.", QUEUE
+RETURNED = _counter(
+    "fila.messages.returned", "{message}", "Deliveries that came back without counting an attempt.", QUEUE
+)
+DEAD_DROPPED = _counter(
+    "fila.messages.dead_dropped",
+    "{message}",
+    "Dead letters of a queue that expires, and so has no DLQ: dropped.",
+    QUEUE,
 )
 TTL_DROPPED = _counter(
     "fila.messages.ttl_expired", "{message}", "Messages whose time to live ended before a lease.", QUEUE
@@ -101,6 +107,9 @@ READY = _gauge(
 )
 DELAYED = _gauge("fila.channel.delayed", "{message}", "Messages under a delay or a backoff.", QUEUE, CHANNEL)
 CHANNEL_IN_FLIGHT = _gauge("fila.channel.in_flight", "{message}", "Messages leased.", QUEUE, CHANNEL)
+CHANNEL_UNBEGUN = _gauge(
+    "fila.channel.unbegun", "{message}", "Of the leased, those nobody has begun to work on.", QUEUE, CHANNEL
+)
 CONSUMERS = _gauge("fila.channel.consumers", "{consumer}", "Streams that consume.", QUEUE, CHANNEL)
 WAITING_PULLS = _gauge(
     "fila.channel.waiting_pulls", "{call}", "Lease calls that wait for messages.", QUEUE, CHANNEL

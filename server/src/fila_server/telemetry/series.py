@@ -151,8 +151,9 @@ def _queues(snapshot: Snapshot) -> Iterator[Series]:
     counts: tuple[tuple[Metric, str], ...] = (
         (c.ENQUEUED, "enqueued"), (c.DELIVERED, "delivered"), (c.ACKED, "acked"), (c.NACKED, "nacked"),
         (c.EXPIRED, "expired"), (c.DEAD_LETTERED, "dead_lettered"), (c.REDRIVEN, "redriven"),
-        (c.RELEASED, "released"), (c.TTL_DROPPED, "ttl_dropped"), (c.HARD_DROPPED, "hard_dropped"),
+        (c.RETURNED, "returned"), (c.TTL_DROPPED, "ttl_dropped"), (c.HARD_DROPPED, "hard_dropped"),
         (c.QUEUE_REFUSED, "refused"), (c.STALE_ACKS, "stale_acks"), (c.CLAMPED, "clamped"),
+        (c.DEAD_DROPPED, "dead_dropped"),
     )  # fmt: skip
     for metric, counter in counts:
         yield _plain(metric, [(attributes, getattr(queue.counts, counter)) for attributes, queue in named])
@@ -178,7 +179,7 @@ def _channels(snapshot: Snapshot) -> Iterator[Series]:
         for channel in queue.channels
     ]
     numbers: tuple[tuple[Metric, str], ...] = (
-        (c.READY, "ready"), (c.DELAYED, "delayed"), (c.CHANNEL_IN_FLIGHT, "in_flight"),
+        (c.READY, "ready"), (c.DELAYED, "delayed"), (c.CHANNEL_IN_FLIGHT, "in_flight"), (c.CHANNEL_UNBEGUN, "unbegun"),
         (c.CONSUMERS, "consumers"), (c.WAITING_PULLS, "waiting_pulls"), (c.ACTIVE_KEYS, "active_keys"),
         (c.ROUNDS, "rounds"),
     )  # fmt: skip

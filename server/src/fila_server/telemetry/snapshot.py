@@ -56,7 +56,8 @@ class QueueCounts(msgspec.Struct, array_like=True, frozen=True):
     hard_dropped: int
     clamped: int
     refused: int
-    released: int
+    returned: int
+    dead_dropped: int
 
 
 class Channel(msgspec.Struct, array_like=True, frozen=True):
@@ -78,6 +79,7 @@ class Channel(msgspec.Struct, array_like=True, frozen=True):
     served_last_hour: float
     waited_ms: tuple[float, float, float, float]
     """Message-milliseconds, in the order of WAIT_CAUSES."""
+    unbegun: int
 
 
 class Queue(msgspec.Struct, array_like=True, frozen=True):

@@ -274,7 +274,7 @@ class GetStatsRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., max_keys: _Optional[int] = ...) -> None: ...
 
 class GetStatsResponse(_message.Message):
-    __slots__ = ("depth", "in_flight", "active_fairness_keys", "active_consumers", "quantum", "per_key_stats", "per_throttle_stats", "leader_node_id", "replication_count", "oldest_age_ms", "hook_fallbacks", "hard_dropped", "dead_lettered_total", "enqueued_total", "delivered_total", "acked_total", "nacked_total", "expired_total", "ttl_dropped_total", "head_offset", "tail_offset", "stored_bytes", "stale_acks_total", "channels", "hook_errors", "breaker_state", "weights_clamped_total", "unbegun", "returned_total")
+    __slots__ = ("depth", "in_flight", "active_fairness_keys", "active_consumers", "quantum", "per_key_stats", "per_throttle_stats", "leader_node_id", "replication_count", "oldest_age_ms", "hook_fallbacks", "hard_dropped", "dead_lettered_total", "enqueued_total", "delivered_total", "acked_total", "nacked_total", "expired_total", "ttl_dropped_total", "head_offset", "tail_offset", "stored_bytes", "stale_acks_total", "channels", "hook_errors", "breaker_state", "weights_clamped_total", "unbegun", "returned_total", "dead_letters_dropped_total")
     DEPTH_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_FAIRNESS_KEYS_FIELD_NUMBER: _ClassVar[int]
@@ -304,6 +304,7 @@ class GetStatsResponse(_message.Message):
     WEIGHTS_CLAMPED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     UNBEGUN_FIELD_NUMBER: _ClassVar[int]
     RETURNED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTERS_DROPPED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     depth: int
     in_flight: int
     active_fairness_keys: int
@@ -333,7 +334,8 @@ class GetStatsResponse(_message.Message):
     weights_clamped_total: int
     unbegun: int
     returned_total: int
-    def __init__(self, depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_fairness_keys: _Optional[int] = ..., active_consumers: _Optional[int] = ..., quantum: _Optional[int] = ..., per_key_stats: _Optional[_Iterable[_Union[PerFairnessKeyStats, _Mapping]]] = ..., per_throttle_stats: _Optional[_Iterable[_Union[PerThrottleKeyStats, _Mapping]]] = ..., leader_node_id: _Optional[int] = ..., replication_count: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., hook_fallbacks: _Optional[int] = ..., hard_dropped: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., nacked_total: _Optional[int] = ..., expired_total: _Optional[int] = ..., ttl_dropped_total: _Optional[int] = ..., head_offset: _Optional[int] = ..., tail_offset: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., stale_acks_total: _Optional[int] = ..., channels: _Optional[_Iterable[_Union[ChannelInfo, _Mapping]]] = ..., hook_errors: _Optional[int] = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., weights_clamped_total: _Optional[int] = ..., unbegun: _Optional[int] = ..., returned_total: _Optional[int] = ...) -> None: ...
+    dead_letters_dropped_total: int
+    def __init__(self, depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_fairness_keys: _Optional[int] = ..., active_consumers: _Optional[int] = ..., quantum: _Optional[int] = ..., per_key_stats: _Optional[_Iterable[_Union[PerFairnessKeyStats, _Mapping]]] = ..., per_throttle_stats: _Optional[_Iterable[_Union[PerThrottleKeyStats, _Mapping]]] = ..., leader_node_id: _Optional[int] = ..., replication_count: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., hook_fallbacks: _Optional[int] = ..., hard_dropped: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., nacked_total: _Optional[int] = ..., expired_total: _Optional[int] = ..., ttl_dropped_total: _Optional[int] = ..., head_offset: _Optional[int] = ..., tail_offset: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., stale_acks_total: _Optional[int] = ..., channels: _Optional[_Iterable[_Union[ChannelInfo, _Mapping]]] = ..., hook_errors: _Optional[int] = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., weights_clamped_total: _Optional[int] = ..., unbegun: _Optional[int] = ..., returned_total: _Optional[int] = ..., dead_letters_dropped_total: _Optional[int] = ...) -> None: ...
 
 class PerFairnessKeyStats(_message.Message):
     __slots__ = ("key", "pending_count", "current_deficit", "weight", "in_flight", "oldest_age_ms", "delivered_total", "served_cost_total", "paused")
@@ -574,7 +576,7 @@ class ExplainKeyRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ...) -> None: ...
 
 class ExplainKeyResponse(_message.Message):
-    __slots__ = ("state", "blocking_bucket", "until", "share", "due_share", "waits", "pending", "in_flight", "oldest_age_ms", "weight")
+    __slots__ = ("state", "blocking_bucket", "until", "share", "due_share", "waits", "pending", "in_flight", "oldest_age_ms", "weight", "returning_offset", "returning_count")
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         STATE_UNSPECIFIED: _ClassVar[ExplainKeyResponse.State]
@@ -605,6 +607,8 @@ class ExplainKeyResponse(_message.Message):
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    RETURNING_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    RETURNING_COUNT_FIELD_NUMBER: _ClassVar[int]
     state: ExplainKeyResponse.State
     blocking_bucket: str
     until: _timestamp_pb2.Timestamp
@@ -615,7 +619,9 @@ class ExplainKeyResponse(_message.Message):
     in_flight: int
     oldest_age_ms: int
     weight: int
-    def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ...) -> None: ...
+    returning_offset: int
+    returning_count: int
+    def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ..., returning_offset: _Optional[int] = ..., returning_count: _Optional[int] = ...) -> None: ...
 
 class WaitCauses(_message.Message):
     __slots__ = ("no_consumer_ms", "share_ms", "throttle_ms", "delay_ms")

@@ -374,7 +374,7 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
       "gEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR" +
       "\005value\"\\\n\017GetStatsRequest\022\024\n\005queue\030\001 \001(\t" +
       "R\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022\031\n\010max" +
-      "_keys\030\003 \001(\rR\007maxKeys\"\263\t\n\020GetStatsRespons" +
+      "_keys\030\003 \001(\rR\007maxKeys\"\360\t\n\020GetStatsRespons" +
       "e\022\024\n\005depth\030\001 \001(\004R\005depth\022\033\n\tin_flight\030\002 \001" +
       "(\004R\010inFlight\0220\n\024active_fairness_keys\030\003 \001" +
       "(\004R\022activeFairnessKeys\022)\n\020active_consume" +
@@ -404,157 +404,161 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
       "v1.BreakerStateR\014breakerState\0222\n\025weights" +
       "_clamped_total\030\033 \001(\004R\023weightsClampedTota" +
       "l\022\030\n\007unbegun\030\034 \001(\004R\007unbegun\022%\n\016returned_" +
-      "total\030\035 \001(\004R\rreturnedTotal\"\273\002\n\023PerFairne" +
-      "ssKeyStats\022\020\n\003key\030\001 \001(\tR\003key\022#\n\rpending_" +
-      "count\030\002 \001(\004R\014pendingCount\022\'\n\017current_def" +
-      "icit\030\003 \001(\003R\016currentDeficit\022\026\n\006weight\030\004 \001" +
-      "(\rR\006weight\022\033\n\tin_flight\030\005 \001(\004R\010inFlight\022" +
-      "\"\n\roldest_age_ms\030\006 \001(\004R\013oldestAgeMs\022\'\n\017d" +
-      "elivered_total\030\007 \001(\004R\016deliveredTotal\022*\n\021" +
-      "served_cost_total\030\010 \001(\001R\017servedCostTotal" +
-      "\022\026\n\006paused\030\t \001(\010R\006paused\"\227\001\n\023PerThrottle" +
-      "KeyStats\022\020\n\003key\030\001 \001(\tR\003key\022\026\n\006tokens\030\002 \001" +
-      "(\001R\006tokens\022&\n\017rate_per_second\030\003 \001(\001R\rrat" +
-      "ePerSecond\022\024\n\005burst\030\004 \001(\001R\005burst\022\030\n\007wait" +
-      "ing\030\005 \001(\004R\007waiting\"k\n\016RedriveRequest\022\033\n\t" +
-      "dlq_queue\030\001 \001(\tR\010dlqQueue\022\024\n\005count\030\002 \001(\004" +
-      "R\005count\022&\n\017rate_per_second\030\003 \001(\001R\rratePe" +
-      "rSecond\"-\n\017RedriveResponse\022\032\n\010redriven\030\001" +
-      " \001(\004R\010redriven\"\023\n\021ListQueuesRequest\"n\n\022L" +
-      "istQueuesResponse\022*\n\006queues\030\001 \003(\0132\022.fila" +
-      ".v1.QueueInfoR\006queues\022,\n\022cluster_node_co" +
-      "unt\030\002 \001(\rR\020clusterNodeCount\"\243\001\n\tQueueInf" +
-      "o\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005depth\030\002 \001(\004R\005de" +
-      "pth\022\033\n\tin_flight\030\003 \001(\004R\010inFlight\022)\n\020acti" +
-      "ve_consumers\030\004 \001(\rR\017activeConsumers\022$\n\016l" +
-      "eader_node_id\030\005 \001(\004R\014leaderNodeId\"\376\001\n\024Cr" +
-      "eateChannelRequest\022\024\n\005queue\030\001 \001(\tR\005queue" +
-      "\022\030\n\007channel\030\002 \001(\tR\007channel\022\024\n\004head\030\003 \001(\010" +
-      "H\000R\004head\022\030\n\006oldest\030\004 \001(\010H\000R\006oldest\022\030\n\006of" +
-      "fset\030\005 \001(\004H\000R\006offset\0220\n\004time\030\006 \001(\0132\032.goo" +
-      "gle.protobuf.TimestampH\000R\004time\0221\n\025expire" +
-      "s_after_idle_ms\030\007 \001(\004R\022expiresAfterIdleM" +
-      "sB\007\n\005start\":\n\025CreateChannelResponse\022!\n\014s" +
-      "tart_offset\030\001 \001(\004R\013startOffset\"F\n\024Delete" +
-      "ChannelRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007" +
-      "channel\030\002 \001(\tR\007channel\"\027\n\025DeleteChannelR" +
-      "esponse\"+\n\023ListChannelsRequest\022\024\n\005queue\030" +
-      "\001 \001(\tR\005queue\"H\n\024ListChannelsResponse\0220\n\010" +
-      "channels\030\001 \003(\0132\024.fila.v1.ChannelInfoR\010ch" +
-      "annels\"\357\001\n\013ChannelInfo\022\022\n\004name\030\001 \001(\tR\004na" +
+      "total\030\035 \001(\004R\rreturnedTotal\022;\n\032dead_lette" +
+      "rs_dropped_total\030\036 \001(\004R\027deadLettersDropp" +
+      "edTotal\"\273\002\n\023PerFairnessKeyStats\022\020\n\003key\030\001" +
+      " \001(\tR\003key\022#\n\rpending_count\030\002 \001(\004R\014pendin" +
+      "gCount\022\'\n\017current_deficit\030\003 \001(\003R\016current" +
+      "Deficit\022\026\n\006weight\030\004 \001(\rR\006weight\022\033\n\tin_fl" +
+      "ight\030\005 \001(\004R\010inFlight\022\"\n\roldest_age_ms\030\006 " +
+      "\001(\004R\013oldestAgeMs\022\'\n\017delivered_total\030\007 \001(" +
+      "\004R\016deliveredTotal\022*\n\021served_cost_total\030\010" +
+      " \001(\001R\017servedCostTotal\022\026\n\006paused\030\t \001(\010R\006p" +
+      "aused\"\227\001\n\023PerThrottleKeyStats\022\020\n\003key\030\001 \001" +
+      "(\tR\003key\022\026\n\006tokens\030\002 \001(\001R\006tokens\022&\n\017rate_" +
+      "per_second\030\003 \001(\001R\rratePerSecond\022\024\n\005burst" +
+      "\030\004 \001(\001R\005burst\022\030\n\007waiting\030\005 \001(\004R\007waiting\"" +
+      "k\n\016RedriveRequest\022\033\n\tdlq_queue\030\001 \001(\tR\010dl" +
+      "qQueue\022\024\n\005count\030\002 \001(\004R\005count\022&\n\017rate_per" +
+      "_second\030\003 \001(\001R\rratePerSecond\"-\n\017RedriveR" +
+      "esponse\022\032\n\010redriven\030\001 \001(\004R\010redriven\"\023\n\021L" +
+      "istQueuesRequest\"n\n\022ListQueuesResponse\022*" +
+      "\n\006queues\030\001 \003(\0132\022.fila.v1.QueueInfoR\006queu" +
+      "es\022,\n\022cluster_node_count\030\002 \001(\rR\020clusterN" +
+      "odeCount\"\243\001\n\tQueueInfo\022\022\n\004name\030\001 \001(\tR\004na" +
       "me\022\024\n\005depth\030\002 \001(\004R\005depth\022\033\n\tin_flight\030\003 " +
-      "\001(\004R\010inFlight\022\037\n\013tail_offset\030\004 \001(\004R\ntail" +
-      "Offset\022\037\n\013head_offset\030\005 \001(\004R\nheadOffset\022" +
-      "\034\n\tconsumers\030\006 \001(\rR\tconsumers\0229\n\ncreated" +
-      "_at\030\007 \001(\0132\032.google.protobuf.TimestampR\tc" +
-      "reatedAt\"\232\001\n\022SeekChannelRequest\022\024\n\005queue" +
-      "\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022" +
-      "\030\n\006offset\030\003 \001(\004H\000R\006offset\0220\n\004time\030\004 \001(\0132" +
-      "\032.google.protobuf.TimestampH\000R\004timeB\010\n\006t" +
-      "arget\"-\n\023SeekChannelResponse\022\026\n\006offset\030\001" +
-      " \001(\004R\006offset\"~\n\023PurgeChannelRequest\022\024\n\005q" +
+      "\001(\004R\010inFlight\022)\n\020active_consumers\030\004 \001(\rR" +
+      "\017activeConsumers\022$\n\016leader_node_id\030\005 \001(\004" +
+      "R\014leaderNodeId\"\376\001\n\024CreateChannelRequest\022" +
+      "\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007" +
+      "channel\022\024\n\004head\030\003 \001(\010H\000R\004head\022\030\n\006oldest\030" +
+      "\004 \001(\010H\000R\006oldest\022\030\n\006offset\030\005 \001(\004H\000R\006offse" +
+      "t\0220\n\004time\030\006 \001(\0132\032.google.protobuf.Timest" +
+      "ampH\000R\004time\0221\n\025expires_after_idle_ms\030\007 \001" +
+      "(\004R\022expiresAfterIdleMsB\007\n\005start\":\n\025Creat" +
+      "eChannelResponse\022!\n\014start_offset\030\001 \001(\004R\013" +
+      "startOffset\"F\n\024DeleteChannelRequest\022\024\n\005q" +
       "ueue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007chan" +
-      "nel\022&\n\014fairness_key\030\003 \001(\tH\000R\013fairnessKey" +
-      "\210\001\001B\017\n\r_fairness_key\".\n\024PurgeChannelResp" +
-      "onse\022\026\n\006purged\030\001 \001(\004R\006purged\"\222\002\n\016ReadLog" +
-      "Request\022\024\n\005queue\030\001 \001(\tR\005queue\022\037\n\013from_of" +
-      "fset\030\002 \001(\004R\nfromOffset\022\033\n\tto_offset\030\003 \001(" +
-      "\004R\010toOffset\0227\n\tfrom_time\030\004 \001(\0132\032.google." +
-      "protobuf.TimestampR\010fromTime\0223\n\007to_time\030" +
-      "\005 \001(\0132\032.google.protobuf.TimestampR\006toTim" +
-      "e\022!\n\014fairness_key\030\006 \001(\tR\013fairnessKey\022\033\n\t" +
-      "max_batch\030\007 \001(\rR\010maxBatch\"`\n\017ReadLogResp" +
-      "onse\022,\n\010messages\030\001 \003(\0132\020.fila.v1.Message" +
-      "R\010messages\022\037\n\013next_offset\030\002 \001(\004R\nnextOff" +
-      "set\"\331\001\n\023SetKeyPolicyRequest\022\024\n\005queue\030\001 \001" +
-      "(\tR\005queue\022!\n\014fairness_key\030\002 \001(\tR\013fairnes" +
-      "sKey\022\033\n\006weight\030\003 \001(\rH\000R\006weight\210\001\001\022\033\n\006pau" +
-      "sed\030\004 \001(\010H\001R\006paused\210\001\001\022\'\n\rmax_in_flight\030" +
-      "\005 \001(\rH\002R\013maxInFlight\210\001\001B\t\n\007_weightB\t\n\007_p" +
-      "ausedB\020\n\016_max_in_flight\"j\n\024SetKeyPolicyR" +
-      "esponse\022\026\n\006weight\030\001 \001(\rR\006weight\022\026\n\006pause" +
-      "d\030\002 \001(\010R\006paused\022\"\n\rmax_in_flight\030\003 \001(\rR\013" +
-      "maxInFlight\"f\n\021ExplainKeyRequest\022\024\n\005queu" +
-      "e\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel" +
-      "\022!\n\014fairness_key\030\003 \001(\tR\013fairnessKey\"\270\004\n\022" +
-      "ExplainKeyResponse\0227\n\005state\030\001 \001(\0162!.fila" +
-      ".v1.ExplainKeyResponse.StateR\005state\022\'\n\017b" +
-      "locking_bucket\030\002 \001(\tR\016blockingBucket\0220\n\005" +
-      "until\030\003 \001(\0132\032.google.protobuf.TimestampR" +
-      "\005until\022\024\n\005share\030\004 \001(\001R\005share\022\033\n\tdue_shar" +
-      "e\030\005 \001(\001R\010dueShare\022)\n\005waits\030\006 \001(\0132\023.fila." +
-      "v1.WaitCausesR\005waits\022\030\n\007pending\030\007 \001(\004R\007p" +
-      "ending\022\033\n\tin_flight\030\010 \001(\004R\010inFlight\022\"\n\ro" +
-      "ldest_age_ms\030\t \001(\004R\013oldestAgeMs\022\026\n\006weigh" +
-      "t\030\n \001(\rR\006weight\"\274\001\n\005State\022\025\n\021STATE_UNSPE" +
-      "CIFIED\020\000\022\025\n\021STATE_NO_CONSUMER\020\001\022\026\n\022STATE" +
-      "_NOT_ITS_TURN\020\002\022\023\n\017STATE_THROTTLED\020\003\022\021\n\r" +
-      "STATE_DELAYED\020\004\022\020\n\014STATE_LEASED\020\005\022\020\n\014STA" +
-      "TE_PAUSED\020\006\022\020\n\014STATE_CAPPED\020\007\022\017\n\013STATE_E" +
-      "MPTY\020\010\"\211\001\n\nWaitCauses\022$\n\016no_consumer_ms\030" +
-      "\001 \001(\004R\014noConsumerMs\022\031\n\010share_ms\030\002 \001(\004R\007s" +
-      "hareMs\022\037\n\013throttle_ms\030\003 \001(\004R\nthrottleMs\022" +
-      "\031\n\010delay_ms\030\004 \001(\004R\007delayMs\"F\n\024ListConsum" +
-      "ersRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007chan" +
-      "nel\030\002 \001(\tR\007channel\"L\n\025ListConsumersRespo" +
-      "nse\0223\n\tconsumers\030\001 \003(\0132\025.fila.v1.Consume" +
-      "rInfoR\tconsumers\"\372\002\n\014ConsumerInfo\022\037\n\013con" +
-      "sumer_id\030\001 \001(\004R\nconsumerId\022\022\n\004name\030\002 \001(\t" +
-      "R\004name\022\022\n\004peer\030\003 \001(\tR\004peer\022\030\n\007channel\030\004 " +
-      "\001(\tR\007channel\022\022\n\004held\030\005 \001(\004R\004held\022\024\n\005begu" +
-      "n\030\006 \001(\004R\005begun\022%\n\016returned_total\030\007 \001(\004R\r" +
-      "returnedTotal\022(\n\020handling_time_us\030\010 \001(\004R" +
-      "\016handlingTimeUs\022\026\n\006window\030\t \001(\rR\006window\022" +
-      "!\n\014tracks_begun\030\n \001(\010R\013tracksBegun\022=\n\014co" +
-      "nnected_at\030\013 \001(\0132\032.google.protobuf.Times" +
-      "tampR\013connectedAt\022\022\n\004away\030\014 \001(\010R\004away*Q\n" +
-      "\nDurability\022\032\n\026DURABILITY_UNSPECIFIED\020\000\022" +
-      "\024\n\020DURABILITY_FSYNC\020\001\022\021\n\rDURABILITY_OS\020\002" +
-      "*_\n\014HookFallback\022\035\n\031HOOK_FALLBACK_UNSPEC" +
-      "IFIED\020\000\022\030\n\024HOOK_FALLBACK_POLICY\020\001\022\026\n\022HOO" +
-      "K_FALLBACK_HOLD\020\002*|\n\014BreakerState\022\035\n\031BRE" +
-      "AKER_STATE_UNSPECIFIED\020\000\022\030\n\024BREAKER_STAT" +
-      "E_CLOSED\020\001\022\026\n\022BREAKER_STATE_OPEN\020\002\022\033\n\027BR" +
-      "EAKER_STATE_HALF_OPEN\020\0032\373\013\n\tFilaAdmin\022H\n" +
-      "\013CreateQueue\022\033.fila.v1.CreateQueueReques" +
-      "t\032\034.fila.v1.CreateQueueResponse\022?\n\010GetQu" +
-      "eue\022\030.fila.v1.GetQueueRequest\032\031.fila.v1." +
-      "GetQueueResponse\022H\n\013UpdateQueue\022\033.fila.v" +
-      "1.UpdateQueueRequest\032\034.fila.v1.UpdateQue" +
-      "ueResponse\022H\n\013DeleteQueue\022\033.fila.v1.Dele" +
-      "teQueueRequest\032\034.fila.v1.DeleteQueueResp" +
-      "onse\022E\n\nListQueues\022\032.fila.v1.ListQueuesR" +
-      "equest\032\033.fila.v1.ListQueuesResponse\022E\n\nP" +
-      "urgeQueue\022\032.fila.v1.PurgeQueueRequest\032\033." +
-      "fila.v1.PurgeQueueResponse\022K\n\014PeekMessag" +
-      "es\022\034.fila.v1.PeekMessagesRequest\032\035.fila." +
-      "v1.PeekMessagesResponse\022?\n\010GetStats\022\030.fi" +
-      "la.v1.GetStatsRequest\032\031.fila.v1.GetStats" +
-      "Response\022B\n\tSetConfig\022\031.fila.v1.SetConfi" +
-      "gRequest\032\032.fila.v1.SetConfigResponse\022B\n\t" +
-      "GetConfig\022\031.fila.v1.GetConfigRequest\032\032.f" +
-      "ila.v1.GetConfigResponse\022E\n\nListConfig\022\032" +
-      ".fila.v1.ListConfigRequest\032\033.fila.v1.Lis" +
-      "tConfigResponse\022<\n\007Redrive\022\027.fila.v1.Red" +
-      "riveRequest\032\030.fila.v1.RedriveResponse\022N\n" +
-      "\rCreateChannel\022\035.fila.v1.CreateChannelRe" +
-      "quest\032\036.fila.v1.CreateChannelResponse\022N\n" +
-      "\rDeleteChannel\022\035.fila.v1.DeleteChannelRe" +
-      "quest\032\036.fila.v1.DeleteChannelResponse\022K\n" +
-      "\014ListChannels\022\034.fila.v1.ListChannelsRequ" +
-      "est\032\035.fila.v1.ListChannelsResponse\022H\n\013Se" +
-      "ekChannel\022\033.fila.v1.SeekChannelRequest\032\034" +
-      ".fila.v1.SeekChannelResponse\022K\n\014PurgeCha" +
-      "nnel\022\034.fila.v1.PurgeChannelRequest\032\035.fil" +
-      "a.v1.PurgeChannelResponse\022>\n\007ReadLog\022\027.f" +
-      "ila.v1.ReadLogRequest\032\030.fila.v1.ReadLogR" +
-      "esponse0\001\022K\n\014SetKeyPolicy\022\034.fila.v1.SetK" +
-      "eyPolicyRequest\032\035.fila.v1.SetKeyPolicyRe" +
-      "sponse\022E\n\nExplainKey\022\032.fila.v1.ExplainKe" +
-      "yRequest\032\033.fila.v1.ExplainKeyResponse\022N\n" +
-      "\rListConsumers\022\035.fila.v1.ListConsumersRe" +
-      "quest\032\036.fila.v1.ListConsumersResponseB\033\n" +
-      "\013dev.fila.v1B\nAdminProtoP\001b\006proto3"
+      "nel\"\027\n\025DeleteChannelResponse\"+\n\023ListChan" +
+      "nelsRequest\022\024\n\005queue\030\001 \001(\tR\005queue\"H\n\024Lis" +
+      "tChannelsResponse\0220\n\010channels\030\001 \003(\0132\024.fi" +
+      "la.v1.ChannelInfoR\010channels\"\357\001\n\013ChannelI" +
+      "nfo\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005depth\030\002 \001(\004R\005" +
+      "depth\022\033\n\tin_flight\030\003 \001(\004R\010inFlight\022\037\n\013ta" +
+      "il_offset\030\004 \001(\004R\ntailOffset\022\037\n\013head_offs" +
+      "et\030\005 \001(\004R\nheadOffset\022\034\n\tconsumers\030\006 \001(\rR" +
+      "\tconsumers\0229\n\ncreated_at\030\007 \001(\0132\032.google." +
+      "protobuf.TimestampR\tcreatedAt\"\232\001\n\022SeekCh" +
+      "annelRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007ch" +
+      "annel\030\002 \001(\tR\007channel\022\030\n\006offset\030\003 \001(\004H\000R\006" +
+      "offset\0220\n\004time\030\004 \001(\0132\032.google.protobuf.T" +
+      "imestampH\000R\004timeB\010\n\006target\"-\n\023SeekChanne" +
+      "lResponse\022\026\n\006offset\030\001 \001(\004R\006offset\"~\n\023Pur" +
+      "geChannelRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030" +
+      "\n\007channel\030\002 \001(\tR\007channel\022&\n\014fairness_key" +
+      "\030\003 \001(\tH\000R\013fairnessKey\210\001\001B\017\n\r_fairness_ke" +
+      "y\".\n\024PurgeChannelResponse\022\026\n\006purged\030\001 \001(" +
+      "\004R\006purged\"\222\002\n\016ReadLogRequest\022\024\n\005queue\030\001 " +
+      "\001(\tR\005queue\022\037\n\013from_offset\030\002 \001(\004R\nfromOff" +
+      "set\022\033\n\tto_offset\030\003 \001(\004R\010toOffset\0227\n\tfrom" +
+      "_time\030\004 \001(\0132\032.google.protobuf.TimestampR" +
+      "\010fromTime\0223\n\007to_time\030\005 \001(\0132\032.google.prot" +
+      "obuf.TimestampR\006toTime\022!\n\014fairness_key\030\006" +
+      " \001(\tR\013fairnessKey\022\033\n\tmax_batch\030\007 \001(\rR\010ma" +
+      "xBatch\"`\n\017ReadLogResponse\022,\n\010messages\030\001 " +
+      "\003(\0132\020.fila.v1.MessageR\010messages\022\037\n\013next_" +
+      "offset\030\002 \001(\004R\nnextOffset\"\331\001\n\023SetKeyPolic" +
+      "yRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022!\n\014fairne" +
+      "ss_key\030\002 \001(\tR\013fairnessKey\022\033\n\006weight\030\003 \001(" +
+      "\rH\000R\006weight\210\001\001\022\033\n\006paused\030\004 \001(\010H\001R\006paused" +
+      "\210\001\001\022\'\n\rmax_in_flight\030\005 \001(\rH\002R\013maxInFligh" +
+      "t\210\001\001B\t\n\007_weightB\t\n\007_pausedB\020\n\016_max_in_fl" +
+      "ight\"j\n\024SetKeyPolicyResponse\022\026\n\006weight\030\001" +
+      " \001(\rR\006weight\022\026\n\006paused\030\002 \001(\010R\006paused\022\"\n\r" +
+      "max_in_flight\030\003 \001(\rR\013maxInFlight\"f\n\021Expl" +
+      "ainKeyRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007c" +
+      "hannel\030\002 \001(\tR\007channel\022!\n\014fairness_key\030\003 " +
+      "\001(\tR\013fairnessKey\"\214\005\n\022ExplainKeyResponse\022" +
+      "7\n\005state\030\001 \001(\0162!.fila.v1.ExplainKeyRespo" +
+      "nse.StateR\005state\022\'\n\017blocking_bucket\030\002 \001(" +
+      "\tR\016blockingBucket\0220\n\005until\030\003 \001(\0132\032.googl" +
+      "e.protobuf.TimestampR\005until\022\024\n\005share\030\004 \001" +
+      "(\001R\005share\022\033\n\tdue_share\030\005 \001(\001R\010dueShare\022)" +
+      "\n\005waits\030\006 \001(\0132\023.fila.v1.WaitCausesR\005wait" +
+      "s\022\030\n\007pending\030\007 \001(\004R\007pending\022\033\n\tin_flight" +
+      "\030\010 \001(\004R\010inFlight\022\"\n\roldest_age_ms\030\t \001(\004R" +
+      "\013oldestAgeMs\022\026\n\006weight\030\n \001(\rR\006weight\022)\n\020" +
+      "returning_offset\030\013 \001(\004R\017returningOffset\022" +
+      "\'\n\017returning_count\030\014 \001(\rR\016returningCount" +
+      "\"\274\001\n\005State\022\025\n\021STATE_UNSPECIFIED\020\000\022\025\n\021STA" +
+      "TE_NO_CONSUMER\020\001\022\026\n\022STATE_NOT_ITS_TURN\020\002" +
+      "\022\023\n\017STATE_THROTTLED\020\003\022\021\n\rSTATE_DELAYED\020\004" +
+      "\022\020\n\014STATE_LEASED\020\005\022\020\n\014STATE_PAUSED\020\006\022\020\n\014" +
+      "STATE_CAPPED\020\007\022\017\n\013STATE_EMPTY\020\010\"\211\001\n\nWait" +
+      "Causes\022$\n\016no_consumer_ms\030\001 \001(\004R\014noConsum" +
+      "erMs\022\031\n\010share_ms\030\002 \001(\004R\007shareMs\022\037\n\013throt" +
+      "tle_ms\030\003 \001(\004R\nthrottleMs\022\031\n\010delay_ms\030\004 \001" +
+      "(\004R\007delayMs\"F\n\024ListConsumersRequest\022\024\n\005q" +
+      "ueue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007chan" +
+      "nel\"L\n\025ListConsumersResponse\0223\n\tconsumer" +
+      "s\030\001 \003(\0132\025.fila.v1.ConsumerInfoR\tconsumer" +
+      "s\"\372\002\n\014ConsumerInfo\022\037\n\013consumer_id\030\001 \001(\004R" +
+      "\nconsumerId\022\022\n\004name\030\002 \001(\tR\004name\022\022\n\004peer\030" +
+      "\003 \001(\tR\004peer\022\030\n\007channel\030\004 \001(\tR\007channel\022\022\n" +
+      "\004held\030\005 \001(\004R\004held\022\024\n\005begun\030\006 \001(\004R\005begun\022" +
+      "%\n\016returned_total\030\007 \001(\004R\rreturnedTotal\022(" +
+      "\n\020handling_time_us\030\010 \001(\004R\016handlingTimeUs" +
+      "\022\026\n\006window\030\t \001(\rR\006window\022!\n\014tracks_begun" +
+      "\030\n \001(\010R\013tracksBegun\022=\n\014connected_at\030\013 \001(" +
+      "\0132\032.google.protobuf.TimestampR\013connected" +
+      "At\022\022\n\004away\030\014 \001(\010R\004away*Q\n\nDurability\022\032\n\026" +
+      "DURABILITY_UNSPECIFIED\020\000\022\024\n\020DURABILITY_F" +
+      "SYNC\020\001\022\021\n\rDURABILITY_OS\020\002*_\n\014HookFallbac" +
+      "k\022\035\n\031HOOK_FALLBACK_UNSPECIFIED\020\000\022\030\n\024HOOK" +
+      "_FALLBACK_POLICY\020\001\022\026\n\022HOOK_FALLBACK_HOLD" +
+      "\020\002*|\n\014BreakerState\022\035\n\031BREAKER_STATE_UNSP" +
+      "ECIFIED\020\000\022\030\n\024BREAKER_STATE_CLOSED\020\001\022\026\n\022B" +
+      "REAKER_STATE_OPEN\020\002\022\033\n\027BREAKER_STATE_HAL" +
+      "F_OPEN\020\0032\373\013\n\tFilaAdmin\022H\n\013CreateQueue\022\033." +
+      "fila.v1.CreateQueueRequest\032\034.fila.v1.Cre" +
+      "ateQueueResponse\022?\n\010GetQueue\022\030.fila.v1.G" +
+      "etQueueRequest\032\031.fila.v1.GetQueueRespons" +
+      "e\022H\n\013UpdateQueue\022\033.fila.v1.UpdateQueueRe" +
+      "quest\032\034.fila.v1.UpdateQueueResponse\022H\n\013D" +
+      "eleteQueue\022\033.fila.v1.DeleteQueueRequest\032" +
+      "\034.fila.v1.DeleteQueueResponse\022E\n\nListQue" +
+      "ues\022\032.fila.v1.ListQueuesRequest\032\033.fila.v" +
+      "1.ListQueuesResponse\022E\n\nPurgeQueue\022\032.fil" +
+      "a.v1.PurgeQueueRequest\032\033.fila.v1.PurgeQu" +
+      "eueResponse\022K\n\014PeekMessages\022\034.fila.v1.Pe" +
+      "ekMessagesRequest\032\035.fila.v1.PeekMessages" +
+      "Response\022?\n\010GetStats\022\030.fila.v1.GetStatsR" +
+      "equest\032\031.fila.v1.GetStatsResponse\022B\n\tSet" +
+      "Config\022\031.fila.v1.SetConfigRequest\032\032.fila" +
+      ".v1.SetConfigResponse\022B\n\tGetConfig\022\031.fil" +
+      "a.v1.GetConfigRequest\032\032.fila.v1.GetConfi" +
+      "gResponse\022E\n\nListConfig\022\032.fila.v1.ListCo" +
+      "nfigRequest\032\033.fila.v1.ListConfigResponse" +
+      "\022<\n\007Redrive\022\027.fila.v1.RedriveRequest\032\030.f" +
+      "ila.v1.RedriveResponse\022N\n\rCreateChannel\022" +
+      "\035.fila.v1.CreateChannelRequest\032\036.fila.v1" +
+      ".CreateChannelResponse\022N\n\rDeleteChannel\022" +
+      "\035.fila.v1.DeleteChannelRequest\032\036.fila.v1" +
+      ".DeleteChannelResponse\022K\n\014ListChannels\022\034" +
+      ".fila.v1.ListChannelsRequest\032\035.fila.v1.L" +
+      "istChannelsResponse\022H\n\013SeekChannel\022\033.fil" +
+      "a.v1.SeekChannelRequest\032\034.fila.v1.SeekCh" +
+      "annelResponse\022K\n\014PurgeChannel\022\034.fila.v1." +
+      "PurgeChannelRequest\032\035.fila.v1.PurgeChann" +
+      "elResponse\022>\n\007ReadLog\022\027.fila.v1.ReadLogR" +
+      "equest\032\030.fila.v1.ReadLogResponse0\001\022K\n\014Se" +
+      "tKeyPolicy\022\034.fila.v1.SetKeyPolicyRequest" +
+      "\032\035.fila.v1.SetKeyPolicyResponse\022E\n\nExpla" +
+      "inKey\022\032.fila.v1.ExplainKeyRequest\032\033.fila" +
+      ".v1.ExplainKeyResponse\022N\n\rListConsumers\022" +
+      "\035.fila.v1.ListConsumersRequest\032\036.fila.v1" +
+      ".ListConsumersResponseB\033\n\013dev.fila.v1B\nA" +
+      "dminProtoP\001b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -712,7 +716,7 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_GetStatsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_GetStatsResponse_descriptor,
-        new java.lang.String[] { "Depth", "InFlight", "ActiveFairnessKeys", "ActiveConsumers", "Quantum", "PerKeyStats", "PerThrottleStats", "LeaderNodeId", "ReplicationCount", "OldestAgeMs", "HookFallbacks", "HardDropped", "DeadLetteredTotal", "EnqueuedTotal", "DeliveredTotal", "AckedTotal", "NackedTotal", "ExpiredTotal", "TtlDroppedTotal", "HeadOffset", "TailOffset", "StoredBytes", "StaleAcksTotal", "Channels", "HookErrors", "BreakerState", "WeightsClampedTotal", "Unbegun", "ReturnedTotal", });
+        new java.lang.String[] { "Depth", "InFlight", "ActiveFairnessKeys", "ActiveConsumers", "Quantum", "PerKeyStats", "PerThrottleStats", "LeaderNodeId", "ReplicationCount", "OldestAgeMs", "HookFallbacks", "HardDropped", "DeadLetteredTotal", "EnqueuedTotal", "DeliveredTotal", "AckedTotal", "NackedTotal", "ExpiredTotal", "TtlDroppedTotal", "HeadOffset", "TailOffset", "StoredBytes", "StaleAcksTotal", "Channels", "HookErrors", "BreakerState", "WeightsClampedTotal", "Unbegun", "ReturnedTotal", "DeadLettersDroppedTotal", });
     internal_static_fila_v1_PerFairnessKeyStats_descriptor =
       getDescriptor().getMessageType(24);
     internal_static_fila_v1_PerFairnessKeyStats_fieldAccessorTable = new
@@ -856,7 +860,7 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_ExplainKeyResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ExplainKeyResponse_descriptor,
-        new java.lang.String[] { "State", "BlockingBucket", "Until", "Share", "DueShare", "Waits", "Pending", "InFlight", "OldestAgeMs", "Weight", });
+        new java.lang.String[] { "State", "BlockingBucket", "Until", "Share", "DueShare", "Waits", "Pending", "InFlight", "OldestAgeMs", "Weight", "ReturningOffset", "ReturningCount", });
     internal_static_fila_v1_WaitCauses_descriptor =
       getDescriptor().getMessageType(48);
     internal_static_fila_v1_WaitCauses_fieldAccessorTable = new

@@ -550,6 +550,37 @@ private static final long serialVersionUID = 0L;
     return weight_;
   }
 
+  public static final int RETURNING_OFFSET_FIELD_NUMBER = 11;
+  private long returningOffset_ = 0L;
+  /**
+   * <pre>
+   * The offset of a message, among its next ones, that came back ten times or more without counting an attempt: its
+   * consumers never begin it, or end as soon as they have it. 0 when there is none.
+   * </pre>
+   *
+   * <code>uint64 returning_offset = 11 [json_name = "returningOffset"];</code>
+   * @return The returningOffset.
+   */
+  @java.lang.Override
+  public long getReturningOffset() {
+    return returningOffset_;
+  }
+
+  public static final int RETURNING_COUNT_FIELD_NUMBER = 12;
+  private int returningCount_ = 0;
+  /**
+   * <pre>
+   * How often that one came back; 127 means at least so often.
+   * </pre>
+   *
+   * <code>uint32 returning_count = 12 [json_name = "returningCount"];</code>
+   * @return The returningCount.
+   */
+  @java.lang.Override
+  public int getReturningCount() {
+    return returningCount_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -594,6 +625,12 @@ private static final long serialVersionUID = 0L;
     if (weight_ != 0) {
       output.writeUInt32(10, weight_);
     }
+    if (returningOffset_ != 0L) {
+      output.writeUInt64(11, returningOffset_);
+    }
+    if (returningCount_ != 0) {
+      output.writeUInt32(12, returningCount_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -636,6 +673,14 @@ private static final long serialVersionUID = 0L;
     if (weight_ != 0) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt32Size(10, weight_);
+    }
+    if (returningOffset_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(11, returningOffset_);
+    }
+    if (returningCount_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(12, returningCount_);
     }
     return size;
   }
@@ -688,6 +733,10 @@ private static final long serialVersionUID = 0L;
         != other.getOldestAgeMs()) return false;
     if (getWeight()
         != other.getWeight()) return false;
+    if (getReturningOffset()
+        != other.getReturningOffset()) return false;
+    if (getReturningCount()
+        != other.getReturningCount()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -728,6 +777,11 @@ private static final long serialVersionUID = 0L;
         getOldestAgeMs());
     hash = (37 * hash) + WEIGHT_FIELD_NUMBER;
     hash = (53 * hash) + getWeight();
+    hash = (37 * hash) + RETURNING_OFFSET_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getReturningOffset());
+    hash = (37 * hash) + RETURNING_COUNT_FIELD_NUMBER;
+    hash = (53 * hash) + getReturningCount();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -888,6 +942,8 @@ private static final long serialVersionUID = 0L;
       inFlight_ = 0L;
       oldestAgeMs_ = 0L;
       weight_ = 0;
+      returningOffset_ = 0L;
+      returningCount_ = 0;
       return this;
     }
 
@@ -958,6 +1014,12 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000200) != 0)) {
         result.weight_ = weight_;
       }
+      if (((from_bitField0_ & 0x00000400) != 0)) {
+        result.returningOffset_ = returningOffset_;
+      }
+      if (((from_bitField0_ & 0x00000800) != 0)) {
+        result.returningCount_ = returningCount_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -1004,6 +1066,12 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getWeight() != 0) {
         setWeight(other.getWeight());
+      }
+      if (other.getReturningOffset() != 0L) {
+        setReturningOffset(other.getReturningOffset());
+      }
+      if (other.getReturningCount() != 0) {
+        setReturningCount(other.getReturningCount());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1083,6 +1151,16 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000200;
               break;
             } // case 80
+            case 88: {
+              returningOffset_ = input.readUInt64();
+              bitField0_ |= 0x00000400;
+              break;
+            } // case 88
+            case 96: {
+              returningCount_ = input.readUInt32();
+              bitField0_ |= 0x00000800;
+              break;
+            } // case 96
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1834,6 +1912,97 @@ private static final long serialVersionUID = 0L;
     public Builder clearWeight() {
       bitField0_ = (bitField0_ & ~0x00000200);
       weight_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private long returningOffset_ ;
+    /**
+     * <pre>
+     * The offset of a message, among its next ones, that came back ten times or more without counting an attempt: its
+     * consumers never begin it, or end as soon as they have it. 0 when there is none.
+     * </pre>
+     *
+     * <code>uint64 returning_offset = 11 [json_name = "returningOffset"];</code>
+     * @return The returningOffset.
+     */
+    @java.lang.Override
+    public long getReturningOffset() {
+      return returningOffset_;
+    }
+    /**
+     * <pre>
+     * The offset of a message, among its next ones, that came back ten times or more without counting an attempt: its
+     * consumers never begin it, or end as soon as they have it. 0 when there is none.
+     * </pre>
+     *
+     * <code>uint64 returning_offset = 11 [json_name = "returningOffset"];</code>
+     * @param value The returningOffset to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReturningOffset(long value) {
+
+      returningOffset_ = value;
+      bitField0_ |= 0x00000400;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The offset of a message, among its next ones, that came back ten times or more without counting an attempt: its
+     * consumers never begin it, or end as soon as they have it. 0 when there is none.
+     * </pre>
+     *
+     * <code>uint64 returning_offset = 11 [json_name = "returningOffset"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearReturningOffset() {
+      bitField0_ = (bitField0_ & ~0x00000400);
+      returningOffset_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private int returningCount_ ;
+    /**
+     * <pre>
+     * How often that one came back; 127 means at least so often.
+     * </pre>
+     *
+     * <code>uint32 returning_count = 12 [json_name = "returningCount"];</code>
+     * @return The returningCount.
+     */
+    @java.lang.Override
+    public int getReturningCount() {
+      return returningCount_;
+    }
+    /**
+     * <pre>
+     * How often that one came back; 127 means at least so often.
+     * </pre>
+     *
+     * <code>uint32 returning_count = 12 [json_name = "returningCount"];</code>
+     * @param value The returningCount to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReturningCount(int value) {
+
+      returningCount_ = value;
+      bitField0_ |= 0x00000800;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * How often that one came back; 127 means at least so often.
+     * </pre>
+     *
+     * <code>uint32 returning_count = 12 [json_name = "returningCount"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearReturningCount() {
+      bitField0_ = (bitField0_ & ~0x00000800);
+      returningCount_ = 0;
       onChanged();
       return this;
     }

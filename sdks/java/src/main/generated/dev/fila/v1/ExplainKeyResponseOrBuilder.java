@@ -162,4 +162,25 @@ public interface ExplainKeyResponseOrBuilder extends
    * @return The weight.
    */
   int getWeight();
+
+  /**
+   * <pre>
+   * The offset of a message, among its next ones, that came back ten times or more without counting an attempt: its
+   * consumers never begin it, or end as soon as they have it. 0 when there is none.
+   * </pre>
+   *
+   * <code>uint64 returning_offset = 11 [json_name = "returningOffset"];</code>
+   * @return The returningOffset.
+   */
+  long getReturningOffset();
+
+  /**
+   * <pre>
+   * How often that one came back; 127 means at least so often.
+   * </pre>
+   *
+   * <code>uint32 returning_count = 12 [json_name = "returningCount"];</code>
+   * @return The returningCount.
+   */
+  int getReturningCount();
 }

@@ -614,7 +614,7 @@ private static final long serialVersionUID = 0L;
   private long unbegun_ = 0L;
   /**
    * <pre>
-   * Of `in_flight`, those delivered and not begun: they lie in a consumer's buffer.
+   * Of `in_flight`, those delivered and not begun: they lie in a consumer's buffer. Summed over channels.
    * </pre>
    *
    * <code>uint64 unbegun = 28 [json_name = "unbegun"];</code>
@@ -638,6 +638,21 @@ private static final long serialVersionUID = 0L;
   @java.lang.Override
   public long getReturnedTotal() {
     return returnedTotal_;
+  }
+
+  public static final int DEAD_LETTERS_DROPPED_TOTAL_FIELD_NUMBER = 30;
+  private long deadLettersDroppedTotal_ = 0L;
+  /**
+   * <pre>
+   * Dead letters of a queue that expires when idle, and so has no dead-letter queue: they were dropped.
+   * </pre>
+   *
+   * <code>uint64 dead_letters_dropped_total = 30 [json_name = "deadLettersDroppedTotal"];</code>
+   * @return The deadLettersDroppedTotal.
+   */
+  @java.lang.Override
+  public long getDeadLettersDroppedTotal() {
+    return deadLettersDroppedTotal_;
   }
 
   private byte memoizedIsInitialized = -1;
@@ -740,6 +755,9 @@ private static final long serialVersionUID = 0L;
     }
     if (returnedTotal_ != 0L) {
       output.writeUInt64(29, returnedTotal_);
+    }
+    if (deadLettersDroppedTotal_ != 0L) {
+      output.writeUInt64(30, deadLettersDroppedTotal_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -876,6 +894,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(29, returnedTotal_);
     }
+    if (deadLettersDroppedTotal_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(30, deadLettersDroppedTotal_);
+    }
     return size;
   }
   @java.lang.Override
@@ -957,6 +979,8 @@ private static final long serialVersionUID = 0L;
         != other.getUnbegun()) return false;
     if (getReturnedTotal()
         != other.getReturnedTotal()) return false;
+    if (getDeadLettersDroppedTotal()
+        != other.getDeadLettersDroppedTotal()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -1054,6 +1078,9 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + RETURNED_TOTAL_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getReturnedTotal());
+    hash = (37 * hash) + DEAD_LETTERS_DROPPED_TOTAL_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getDeadLettersDroppedTotal());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -1236,6 +1263,7 @@ private static final long serialVersionUID = 0L;
       weightsClampedTotal_ = 0L;
       unbegun_ = 0L;
       returnedTotal_ = 0L;
+      deadLettersDroppedTotal_ = 0L;
       return this;
     }
 
@@ -1377,6 +1405,9 @@ private static final long serialVersionUID = 0L;
       }
       if (((from_bitField0_ & 0x10000000) != 0)) {
         result.returnedTotal_ = returnedTotal_;
+      }
+      if (((from_bitField0_ & 0x20000000) != 0)) {
+        result.deadLettersDroppedTotal_ = deadLettersDroppedTotal_;
       }
     }
 
@@ -1547,6 +1578,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getReturnedTotal() != 0L) {
         setReturnedTotal(other.getReturnedTotal());
+      }
+      if (other.getDeadLettersDroppedTotal() != 0L) {
+        setDeadLettersDroppedTotal(other.getDeadLettersDroppedTotal());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1741,6 +1775,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x10000000;
               break;
             } // case 232
+            case 240: {
+              deadLettersDroppedTotal_ = input.readUInt64();
+              bitField0_ |= 0x20000000;
+              break;
+            } // case 240
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -3763,7 +3802,7 @@ private static final long serialVersionUID = 0L;
     private long unbegun_ ;
     /**
      * <pre>
-     * Of `in_flight`, those delivered and not begun: they lie in a consumer's buffer.
+     * Of `in_flight`, those delivered and not begun: they lie in a consumer's buffer. Summed over channels.
      * </pre>
      *
      * <code>uint64 unbegun = 28 [json_name = "unbegun"];</code>
@@ -3775,7 +3814,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of `in_flight`, those delivered and not begun: they lie in a consumer's buffer.
+     * Of `in_flight`, those delivered and not begun: they lie in a consumer's buffer. Summed over channels.
      * </pre>
      *
      * <code>uint64 unbegun = 28 [json_name = "unbegun"];</code>
@@ -3791,7 +3830,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of `in_flight`, those delivered and not begun: they lie in a consumer's buffer.
+     * Of `in_flight`, those delivered and not begun: they lie in a consumer's buffer. Summed over channels.
      * </pre>
      *
      * <code>uint64 unbegun = 28 [json_name = "unbegun"];</code>
@@ -3844,6 +3883,50 @@ private static final long serialVersionUID = 0L;
     public Builder clearReturnedTotal() {
       bitField0_ = (bitField0_ & ~0x10000000);
       returnedTotal_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long deadLettersDroppedTotal_ ;
+    /**
+     * <pre>
+     * Dead letters of a queue that expires when idle, and so has no dead-letter queue: they were dropped.
+     * </pre>
+     *
+     * <code>uint64 dead_letters_dropped_total = 30 [json_name = "deadLettersDroppedTotal"];</code>
+     * @return The deadLettersDroppedTotal.
+     */
+    @java.lang.Override
+    public long getDeadLettersDroppedTotal() {
+      return deadLettersDroppedTotal_;
+    }
+    /**
+     * <pre>
+     * Dead letters of a queue that expires when idle, and so has no dead-letter queue: they were dropped.
+     * </pre>
+     *
+     * <code>uint64 dead_letters_dropped_total = 30 [json_name = "deadLettersDroppedTotal"];</code>
+     * @param value The deadLettersDroppedTotal to set.
+     * @return This builder for chaining.
+     */
+    public Builder setDeadLettersDroppedTotal(long value) {
+
+      deadLettersDroppedTotal_ = value;
+      bitField0_ |= 0x20000000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Dead letters of a queue that expires when idle, and so has no dead-letter queue: they were dropped.
+     * </pre>
+     *
+     * <code>uint64 dead_letters_dropped_total = 30 [json_name = "deadLettersDroppedTotal"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearDeadLettersDroppedTotal() {
+      bitField0_ = (bitField0_ & ~0x20000000);
+      deadLettersDroppedTotal_ = 0L;
       onChanged();
       return this;
     }

@@ -393,7 +393,7 @@ public interface GetStatsResponseOrBuilder extends
 
   /**
    * <pre>
-   * Of `in_flight`, those delivered and not begun: they lie in a consumer's buffer.
+   * Of `in_flight`, those delivered and not begun: they lie in a consumer's buffer. Summed over channels.
    * </pre>
    *
    * <code>uint64 unbegun = 28 [json_name = "unbegun"];</code>
@@ -410,4 +410,14 @@ public interface GetStatsResponseOrBuilder extends
    * @return The returnedTotal.
    */
   long getReturnedTotal();
+
+  /**
+   * <pre>
+   * Dead letters of a queue that expires when idle, and so has no dead-letter queue: they were dropped.
+   * </pre>
+   *
+   * <code>uint64 dead_letters_dropped_total = 30 [json_name = "deadLettersDroppedTotal"];</code>
+   * @return The deadLettersDroppedTotal.
+   */
+  long getDeadLettersDroppedTotal();
 }

@@ -58,7 +58,7 @@ private static final long serialVersionUID = 0L;
   private java.util.List<dev.fila.v1.ConsumerInfo> consumers_;
   /**
    * <pre>
-   * Open streams and sessions; pulls are not listed.
+   * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
    * </pre>
    *
    * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -69,7 +69,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Open streams and sessions; pulls are not listed.
+   * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
    * </pre>
    *
    * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -81,7 +81,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Open streams and sessions; pulls are not listed.
+   * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
    * </pre>
    *
    * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -92,7 +92,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Open streams and sessions; pulls are not listed.
+   * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
    * </pre>
    *
    * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -103,7 +103,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Open streams and sessions; pulls are not listed.
+   * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
    * </pre>
    *
    * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -481,7 +481,7 @@ private static final long serialVersionUID = 0L;
 
     /**
      * <pre>
-     * Open streams and sessions; pulls are not listed.
+     * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
      * </pre>
      *
      * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -495,7 +495,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Open streams and sessions; pulls are not listed.
+     * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
      * </pre>
      *
      * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -509,7 +509,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Open streams and sessions; pulls are not listed.
+     * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
      * </pre>
      *
      * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -523,7 +523,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Open streams and sessions; pulls are not listed.
+     * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
      * </pre>
      *
      * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -542,7 +542,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Open streams and sessions; pulls are not listed.
+     * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
      * </pre>
      *
      * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -560,7 +560,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Open streams and sessions; pulls are not listed.
+     * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
      * </pre>
      *
      * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -578,7 +578,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Open streams and sessions; pulls are not listed.
+     * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
      * </pre>
      *
      * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -597,7 +597,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Open streams and sessions; pulls are not listed.
+     * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
      * </pre>
      *
      * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -615,7 +615,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Open streams and sessions; pulls are not listed.
+     * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
      * </pre>
      *
      * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -633,7 +633,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Open streams and sessions; pulls are not listed.
+     * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
      * </pre>
      *
      * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -652,7 +652,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Open streams and sessions; pulls are not listed.
+     * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
      * </pre>
      *
      * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -669,7 +669,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Open streams and sessions; pulls are not listed.
+     * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
      * </pre>
      *
      * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -686,7 +686,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Open streams and sessions; pulls are not listed.
+     * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
      * </pre>
      *
      * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -697,7 +697,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Open streams and sessions; pulls are not listed.
+     * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
      * </pre>
      *
      * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -711,7 +711,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Open streams and sessions; pulls are not listed.
+     * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
      * </pre>
      *
      * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -726,7 +726,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Open streams and sessions; pulls are not listed.
+     * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
      * </pre>
      *
      * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -737,7 +737,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Open streams and sessions; pulls are not listed.
+     * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
      * </pre>
      *
      * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -749,7 +749,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Open streams and sessions; pulls are not listed.
+     * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
      * </pre>
      *
      * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>

@@ -12,7 +12,7 @@ public interface ListConsumersResponseOrBuilder extends
 
   /**
    * <pre>
-   * Open streams and sessions; pulls are not listed.
+   * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
    * </pre>
    *
    * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -21,7 +21,7 @@ public interface ListConsumersResponseOrBuilder extends
       getConsumersList();
   /**
    * <pre>
-   * Open streams and sessions; pulls are not listed.
+   * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
    * </pre>
    *
    * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -29,7 +29,7 @@ public interface ListConsumersResponseOrBuilder extends
   dev.fila.v1.ConsumerInfo getConsumers(int index);
   /**
    * <pre>
-   * Open streams and sessions; pulls are not listed.
+   * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
    * </pre>
    *
    * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -37,7 +37,7 @@ public interface ListConsumersResponseOrBuilder extends
   int getConsumersCount();
   /**
    * <pre>
-   * Open streams and sessions; pulls are not listed.
+   * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
    * </pre>
    *
    * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>
@@ -46,7 +46,7 @@ public interface ListConsumersResponseOrBuilder extends
       getConsumersOrBuilderList();
   /**
    * <pre>
-   * Open streams and sessions; pulls are not listed.
+   * Streams and sessions, those that are away too; pulls are not listed. At most 10,000.
    * </pre>
    *
    * <code>repeated .fila.v1.ConsumerInfo consumers = 1 [json_name = "consumers"];</code>

@@ -773,7 +773,9 @@ private static final long serialVersionUID = 0L;
   private long expiresAfterIdleMs_ = 0L;
   /**
    * <pre>
-   * Delete the queue after this long without a stream, pull, lease or enqueue: at least 1,000; 0 for never.
+   * Delete the queue after this long without a stream, pull, lease or enqueue: at least 1,000; 0 for never. Such a queue
+   * has no dead-letter queue: its dead letters are dropped and counted. Set when the queue is created, and not switched
+   * on or off later.
    * </pre>
    *
    * <code>uint64 expires_after_idle_ms = 20 [json_name = "expiresAfterIdleMs"];</code>
@@ -3347,7 +3349,9 @@ private static final long serialVersionUID = 0L;
     private long expiresAfterIdleMs_ ;
     /**
      * <pre>
-     * Delete the queue after this long without a stream, pull, lease or enqueue: at least 1,000; 0 for never.
+     * Delete the queue after this long without a stream, pull, lease or enqueue: at least 1,000; 0 for never. Such a queue
+     * has no dead-letter queue: its dead letters are dropped and counted. Set when the queue is created, and not switched
+     * on or off later.
      * </pre>
      *
      * <code>uint64 expires_after_idle_ms = 20 [json_name = "expiresAfterIdleMs"];</code>
@@ -3359,7 +3363,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Delete the queue after this long without a stream, pull, lease or enqueue: at least 1,000; 0 for never.
+     * Delete the queue after this long without a stream, pull, lease or enqueue: at least 1,000; 0 for never. Such a queue
+     * has no dead-letter queue: its dead letters are dropped and counted. Set when the queue is created, and not switched
+     * on or off later.
      * </pre>
      *
      * <code>uint64 expires_after_idle_ms = 20 [json_name = "expiresAfterIdleMs"];</code>
@@ -3375,7 +3381,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Delete the queue after this long without a stream, pull, lease or enqueue: at least 1,000; 0 for never.
+     * Delete the queue after this long without a stream, pull, lease or enqueue: at least 1,000; 0 for never. Such a queue
+     * has no dead-letter queue: its dead letters are dropped and counted. Set when the queue is created, and not switched
+     * on or off later.
      * </pre>
      *
      * <code>uint64 expires_after_idle_ms = 20 [json_name = "expiresAfterIdleMs"];</code>

@@ -428,7 +428,9 @@ public interface QueueConfigOrBuilder extends
 
   /**
    * <pre>
-   * Delete the queue after this long without a stream, pull, lease or enqueue: at least 1,000; 0 for never.
+   * Delete the queue after this long without a stream, pull, lease or enqueue: at least 1,000; 0 for never. Such a queue
+   * has no dead-letter queue: its dead letters are dropped and counted. Set when the queue is created, and not switched
+   * on or off later.
    * </pre>
    *
    * <code>uint64 expires_after_idle_ms = 20 [json_name = "expiresAfterIdleMs"];</code>

@@ -1,0 +1,74 @@
+"""`fila consumer`: who consumes, and what lies with whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fila_cli.output import Cell, table
+from fila_cli.session import Command, Group, Session, queue_argument
+
+if TYPE_CHECKING:
+    from fila.v1.admin_pb2 import ConsumerInfo
+
+
+@click.group(
+    cls=Group,
+    examples="""
+    fila consumer list orders
+    """,
+)
+def consumer() -> None:
+    """Who consumes a queue, and what each consumer holds."""
+
+
+@consumer.command(
+    "list",
+    cls=Command,
+    examples="""
+    fila consumer list orders
+    fila consumer list orders --channel audit -o json
+    """,
+)
+@queue_argument
+@click.option("--channel", default="", metavar="NAME", help="Only this channel's [default: every channel's]")
+@click.pass_obj
+def list_(session: Session, queue: str, channel: str) -> None:
+    """List the streams and sessions of QUEUE, oldest first.
+
+    HELD counts messages leased to a consumer, BEGUN those it works on, RETURNED what it gave back uncounted. P50 is the
+    median time its program takes for a message, as the consumer reports it.
+    """
+    from fila.v1 import admin_pb2
+
+    request = admin_pb2.ListConsumersRequest(queue=queue, channel=channel)
+    answer = session.admin.ListConsumers(request, timeout=session.timeout_s)
+    headings = ("CONSUMER", "NAME", "PEER", "CHANNEL", "HELD", "BEGUN", "RETURNED", "P50", "WINDOW", "STATE")
+    session.show(answer, table(headings, [_row(each) for each in answer.consumers]))
+
+
+def _row(each: ConsumerInfo) -> tuple[Cell, ...]:
+    return (
+        each.consumer_id,
+        each.name or "-",
+        each.peer or "-",
+        each.channel,
+        each.held,
+        each.begun,
+        each.returned_total,
+        _handling_text(each.handling_time_us),
+        each.window,
+        "away" if each.away else "here",
+    )
+
+
+def _handling_text(us: int) -> str:
+    """A handling time, with as many digits as say something."""
+    if us == 0:
+        return "-"
+    if us < 1_000:
+        return f"{us}us"
+    if us < 1_000_000:
+        return f"{us / 1_000:.3g}ms"
+    return f"{us / 1_000_000:.3g}s"

@@ -1,0 +1,16 @@
+"""What happened by itself and somebody should hear of: a NOTICE to the edge, which logs it and acts on it.
+
+    {1 what, 2 queue, 3 channel, 4 number}; hooks and telemetry do not see these, people do.
+"""
+
+from libc.stdint cimport uint64_t
+
+from fila_server.core.state cimport Channel, Core, Queue
+
+cdef enum Notice:
+    QUEUE_EXPIRED = 1               # number: messages that went with it
+    CHANNEL_EXPIRED = 2             # number: messages it had not finished
+    DEAD_LETTERS_DROPPED = 3        # number: how many since the last notice
+    KEEPS_RETURNING = 4             # number: the offset of a message that came back ten times without counting
+
+cdef void notice(Core* core, int what, Queue* queue, Channel* channel, uint64_t number) noexcept nogil

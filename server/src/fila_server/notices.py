@@ -1,0 +1,63 @@
+"""What the core tells by itself, as people read it in the log. The frame is drawn in core/notices.pxd."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from fila_server import seam_frames
+
+log = structlog.get_logger("fila_server.notices")
+
+QUEUE_EXPIRED: Final = 1
+CHANNEL_EXPIRED: Final = 2
+DEAD_LETTERS_DROPPED: Final = 3
+KEEPS_RETURNING: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One of them."""
+
+    what: int
+    queue: str
+    channel: str
+    number: int
+
+    @classmethod
+    def of(cls, payload: bytes) -> Notice:
+        """Read a NOTICE's payload."""
+        told = seam_frames.Notice.FromString(payload)
+        return cls(
+            what=told.what, queue=told.queue.decode(), channel=told.channel.decode(), number=told.number
+        )
+
+    @property
+    def ends_something(self) -> bool:
+        """True when a queue or a channel is gone."""
+        return self.what in (QUEUE_EXPIRED, CHANNEL_EXPIRED)
+
+    def log(self) -> None:
+        """Write the line."""
+        if self.what == QUEUE_EXPIRED:
+            log.info("queue.expired", queue=self.queue, messages_dropped=self.number)
+        elif self.what == CHANNEL_EXPIRED:
+            log.info("channel.expired", queue=self.queue, channel=self.channel, unfinished=self.number)
+        elif self.what == DEAD_LETTERS_DROPPED:
+            log.warning(
+                "queue.dead_letters_dropped",
+                queue=self.queue,
+                messages=self.number,
+                detail="a queue that expires when idle has no dead-letter queue",
+            )
+        elif self.what == KEEPS_RETURNING:
+            log.warning(
+                "message.keeps_returning",
+                queue=self.queue,
+                channel=self.channel,
+                offset=self.number,
+                detail="it was delivered ten times and came back before anybody had begun it; look at its "
+                "consumers (fila consumer list), or take it out by hand",
+            )
