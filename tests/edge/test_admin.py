@@ -290,6 +290,11 @@ BAD_REQUESTS = [
         admin_pb2.SetConfigRequest(key="k", value="é" * 32_769),
         "value must be at most 65536 bytes",
     ),
+    (
+        "SetConfig",
+        admin_pb2.SetConfigRequest(key="k", value="v" * 65_537),
+        "value must be at most 65536 bytes",
+    ),
     *(
         ("SetConfig", admin_pb2.SetConfigRequest(key=key, value="1,1"), f'throttle:<key>:burst, got "{key}"')
         for key in ("throttle", "Throttle.x", "THROTTLE:x:rate", "throttles.x", "Throttles")

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import grpc
 
 from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2, service_pb2_grpc
+from tests.liveness.http2 import RawHttp2
 from tests.redis.raw_client import command
 
 MIB = 1024 * 1024
@@ -248,6 +249,47 @@ def gzip_bombs(victim: Victim) -> None:
         services[-1].Enqueue(bomb, compression=grpc.Compression.Gzip)
 
     for_ever(explode, threads=4)
+
+
+def _fill_with_large(victim: Victim, queue: str, count: int) -> None:
+    victim.create_queue(queue)
+    victim.fill(queue, count, bytes(4000))
+
+
+@abuse
+def peeks_nobody_reads(victim: Victim) -> None:
+    _fill_with_large(victim, "peeked", 1000)
+    peek = admin_pb2.PeekMessagesRequest(queue="peeked", max_messages=1000).SerializeToString()
+    connections = [RawHttp2(victim.grpc_address) for _ in range(3)]
+    for _ in range(150):
+        for connection in connections:
+            connection.call("/fila.v1.FilaAdmin/PeekMessages", peek)
+    for_ever(connections[0].read)
+
+
+@abuse
+def reads_of_the_log_and_consumers_nobody_reads(victim: Victim) -> None:
+    _fill_with_large(victim, "logged", 20_000)
+    read = admin_pb2.ReadLogRequest(queue="logged", max_batch=1000).SerializeToString()
+    consume = service_pb2.ConsumeRequest(
+        queue="logged", max_in_flight=10_000, max_batch=500
+    ).SerializeToString()
+    connections = [RawHttp2(victim.grpc_address) for _ in range(5)]
+    for _ in range(40):
+        for connection in connections:
+            connection.call("/fila.v1.FilaAdmin/ReadLog", read)
+            connection.call("/fila.v1.FilaService/Consume", consume)
+    for_ever(connections[0].read)
+
+
+@abuse
+def redis_reads_nobody_reads(victim: Victim) -> None:
+    _fill_with_large(victim, "hoarded", 20_000)
+    connections = [victim.redis() for _ in range(30)]
+    for connection in connections:
+        connection.sendall(command("HMGET", "hoarded", "default", 1000) * 25)
+    under_way()
+    time.sleep(600)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ from typing import cast
 import pytest
 
 from fila_server import commands, errors
-from fila_server.broker import EnqueueHooks
 from fila_server.hooks.stage import ParsedFrame
+from fila_server.interfaces import EnqueueHooks
 from fila_server.redis import connection
 from fila_server.redis import server as redis_server
 from fila_server.settings import Limits, Redis

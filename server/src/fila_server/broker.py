@@ -21,25 +21,26 @@ import asyncio
 import contextlib
 import itertools
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
 
 import structlog
 
 from fila.v1.admin_pb2 import ReadLogRequest
 from fila.v1.messages_pb2 import ItemStatus
-from fila.v1.service_pb2 import LeaseResponse, Settle
+from fila.v1.service_pb2 import LeaseRequest, LeaseResponse, Settle
 from fila_server import commands, errors
-from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.stage import ParsedFrame
+from fila_server.interfaces import Engine, EnqueueHooks, EventHandler, NoHooks
 from fila_server.notices import Notice
 from fila_server.queue_mirror import QueueMirror
 from fila_server.stream import Stream
+from fila_server.unwritten import PAGE_BYTES_MAX, Unwritten
 
 log = structlog.get_logger("fila_server.broker")
 
 OUTSTANDING_CALLS_MAX = 20_000
+UNWRITTEN_BYTES_MAX = 256 * 1024 * 1024
 OPENING_BYTES_MAX = 64 * 1024
 """Of a request that is kept for as long as its pull or stream lasts; such a one names a queue and little more."""
 LOG_THREADS = 2
@@ -54,85 +55,16 @@ _ENQUEUES = frozenset(
 )
 
 
-class LogReader(Protocol):
-    """One ReadLog call; `read` blocks on the disk."""
-
-    def read(self) -> bytes | None: ...
-
-
-class Engine(Protocol):
-    """The compiled core, as the broker sees it (see core/engine.pyi)."""
-
-    @property
-    def wake_fd(self) -> int: ...
-    def submit(self, kind: int, token: int, frame: bytes) -> None: ...
-    def parse(self, kind: int, frame: bytes) -> ParsedFrame: ...
-    def submit_parsed(self, token: int, parsed: Any) -> None: ...  # what its own parse() gave
-    def drain(self) -> list[tuple[int, int, int, bytes]]: ...
-    def log_reader(self, request: bytes) -> LogReader: ...
-    def open_report(self) -> dict[str, int]: ...
-    def start(self) -> None: ...
-    def stop(self) -> None: ...
-
-
-class EnqueueHooks(Protocol):
-    """The stage between edge and mailbox for queues that have an `on_enqueue` script."""
-
-    @property
-    def scripted(self) -> bool:
-        """True while any queue has a script; frames skip the stage otherwise."""
-        ...
-
-    def concerns(self, parsed: ParsedFrame) -> bool:
-        """True when a message of the frame goes to a queue with a script; other frames skip the stage too."""
-        ...
-
-    async def route(self, parsed: ParsedFrame) -> None:
-        """Decide the routing of each message of the frame; may take until a failing script works again.
-
-        Never fails an enqueue for what a script does; raises Overloaded when no more can wait.
-        """
-        ...
-
-    def check_scripts(self, on_enqueue_script: str, on_failure_script: str) -> None:
-        """Compile both (empty = none); raise errors.Invalid naming the field when one is no good."""
-        ...
-
-    def status(self, queue: str) -> Sequence[HookStatus]:
-        """Return how the queue's scripts are doing, one entry each."""
-        ...
-
-
-class NoHooks:
-    """A broker without hooks: every frame goes straight in."""
-
-    scripted = False
-
-    def concerns(self, parsed: ParsedFrame) -> bool:  # noqa: ARG002 - the protocol's
-        """No frame needs a hook."""
-        return False
-
-    async def route(self, parsed: ParsedFrame) -> None:
-        """Leave the declarative policy to the core."""
-
-    def check_scripts(self, on_enqueue_script: str, on_failure_script: str) -> None:
-        """Refuse: a script that never runs would be worse than none."""
-        if on_enqueue_script or on_failure_script:
-            raise errors.Unimplemented("this broker runs no hooks; leave the scripts out")
-
-    def status(self, queue: str) -> Sequence[HookStatus]:  # noqa: ARG002 - the protocol's
-        """No scripts, nothing to tell."""
-        return ()
-
-
-EventHandler = Callable[[int, bytes], None]
-"""Gets (event number, payload) on the loop's thread; answers later with `broker.post(DECIDE, number, frame)`."""
-
-
 class Broker:
     """Owns the engine's seam on the asyncio side. Every method belongs to the loop's thread."""
 
-    def __init__(self, engine: Engine, *, outstanding_calls_max: int = OUTSTANDING_CALLS_MAX) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        outstanding_calls_max: int = OUTSTANDING_CALLS_MAX,
+        unwritten_bytes_max: int = UNWRITTEN_BYTES_MAX,
+    ) -> None:
         self._engine = engine
         self._outstanding_calls_max = outstanding_calls_max
         self._hooks: EnqueueHooks = NoHooks()
@@ -150,6 +82,7 @@ class Broker:
         self._listening: asyncio.Task[None] | None = None
         self._looking: set[asyncio.Task[None]] = set()
         self._idle: asyncio.Event = asyncio.Event()
+        self.unwritten = Unwritten(unwritten_bytes_max)
         self.mirror = QueueMirror(self._call)
         self.queue_configs = self.mirror.queue_configs
         self.runtime_config = self.mirror.runtime_config
@@ -204,6 +137,7 @@ class Broker:
             stream.end(farewell)
         for close in list(self._closers):
             close()
+        self.unwritten.close()
         for token in self._pulls:
             # A pull may wait for hours, and has nothing in hand that could be lost.
             pull = self._waiters.pop(token, None)
@@ -266,9 +200,26 @@ class Broker:
             await self._hooks.route(parsed)
         return self._submit_parsed(parsed)
 
-    async def lease(self, frame: bytes) -> bytes:
-        """A pull. It may wait in the core, so a caller that goes away is taken back out."""
+    async def lease(self, frame: bytes, *, may_wait_for_room: bool = True) -> bytes:
+        """A pull. It may wait in the core, so a caller that goes away is taken back out.
+
+        The answer is counted in `unwritten`; the caller says `unwritten.give(len(answer))` once it is
+        written. Where there is no room for it its messages go back, and the pull waits for room as long
+        as it meant to wait for messages, then raises Overloaded.
+        """
         _check_opening(frame)
+        ends_s = None
+        while not self.unwritten.take(len(response := await self._pull(frame))):
+            self.give_back(response)
+            if ends_s is None:
+                request = LeaseRequest.FromString(frame)
+                ends_s = self._loop.time() + (request.wait_ms / 1000 if may_wait_for_room else 0)
+            await self.unwritten.room(len(response), max(0.0, ends_s - self._loop.time()))
+            request.wait_ms = max(0, int((ends_s - self._loop.time()) * 1000))
+            frame = request.SerializeToString()
+        return response
+
+    async def _pull(self, frame: bytes) -> bytes:
         token, waiter = self._submit(commands.LEASE, frame)
         self._pulls.add(token)
         try:
@@ -286,10 +237,15 @@ class Broker:
 
     def give_back(self, response: bytes) -> None:
         """Return the messages of a LeaseResponse that nobody will read: pending again, no attempt counted."""
-        leased = LeaseResponse.FromString(response).messages
-        if leased:
+        self.give_back_leases(
+            [message.metadata.lease_id for message in LeaseResponse.FromString(response).messages]
+        )
+
+    def give_back_leases(self, lease_ids: list[int]) -> None:
+        """Return messages, in the order they were given: pending again, no attempt counted."""
+        if lease_ids:
             # The last first: each finds its old place, in front of the one that was given before it.
-            settle = Settle(lease_ids=[message.metadata.lease_id for message in reversed(leased)])
+            settle = Settle(lease_ids=lease_ids[::-1])
             self.post(commands.CANCEL, next(self._tokens), settle.SerializeToString())
 
     async def open_stream(self, kind: int, frame: bytes) -> Stream:
@@ -297,7 +253,7 @@ class Broker:
         _check_opening(frame)
         token, waiter = self._submit(kind, frame)
         # Registered before the answer is awaited: the first delivery may be in the same drain().
-        stream = self._streams[token] = Stream(self, token)
+        stream = self._streams[token] = Stream(self, token, is_session=kind == commands.SESSION_OPEN)
         try:
             stream.opened = await waiter
         except asyncio.CancelledError:
@@ -312,9 +268,24 @@ class Broker:
         """The pieces of a ReadLog, each read in a thread that the loop can spare."""
         self._check_open()
         reader = self._engine.log_reader(frame)
-        while (piece := await self._loop.run_in_executor(self._log_threads, reader.read)) is not None:
-            yield piece
+        self.unwritten.set_page_aside()
+        while True:
+            size = 0
+            try:
+                piece = await self._loop.run_in_executor(self._log_threads, reader.read)
+                size = len(piece or b"")
+            finally:
+                self.unwritten.page_is(size)
+            if piece is None:
+                return
+            try:
+                yield piece
+            finally:
+                self.unwritten.give(size)
             self._check_open()
+            while not self.unwritten.take(PAGE_BYTES_MAX):
+                await self.unwritten.room(PAGE_BYTES_MAX)
+                self._check_open()
 
     def post(self, kind: int, token: int, frame: bytes) -> None:
         """Submit what has no answer and must not be lost, even when the mailbox is full just now."""

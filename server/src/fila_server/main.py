@@ -27,10 +27,11 @@ import structlog
 import uvloop
 
 from fila_server import commands, config, errors, logs
-from fila_server.broker import Broker, Engine
+from fila_server.broker import Broker
 from fila_server.config import LoadedConfig
 from fila_server.descriptors import Descriptors, raise_limit
 from fila_server.hooks.stage import HookStage
+from fila_server.interfaces import Engine
 from fila_server.redis import server as redis_server
 from fila_server.rpc.server import RpcServer
 from fila_server.scripting import start_with_hooks
@@ -184,7 +185,11 @@ async def serve(
     descriptors = descriptors or Descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     stopping = asyncio.Event()
     _listen_for_signals(stopping)
-    broker = Broker(engine, outstanding_calls_max=settings.scheduler.outstanding_calls_max)
+    broker = Broker(
+        engine,
+        outstanding_calls_max=settings.scheduler.outstanding_calls_max,
+        unwritten_bytes_max=settings.limits.unwritten_bytes_max,
+    )
     hooks = await start_with_hooks(broker, settings)
     telemetry = _telemetry(broker, hooks)
     rpc = RpcServer(broker, settings)

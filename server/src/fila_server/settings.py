@@ -291,6 +291,16 @@ class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     batch_bytes_max: Annotated[int, Meta(ge=1, le=256 * MIB, description="Size of one enqueue frame.")] = (
         16 * MIB
     )
+    unwritten_bytes_max: Annotated[
+        int,
+        Meta(
+            ge=16 * MIB,
+            le=1024 * GIB,
+            description="Answers their clients have not read yet, over all connections. Beyond it pulls wait, peeks, "
+            "statistics and reads of the log are refused with RESOURCE_EXHAUSTED, and consumers get no deliveries. "
+            "Answers under 4 KiB are not counted.",
+        ),
+    ] = 256 * MIB
 
 
 class Lua(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -13,6 +13,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
+from fila.v1.service_pb2 import ConsumeResponse, ConsumeSessionResponse
 from fila_server import commands, errors
 
 if TYPE_CHECKING:
@@ -27,14 +28,19 @@ SEND_RETRY_S = 0.002
 class Stream:
     """Deliveries and settle results of one consumer. `async for` over it until the core ends it."""
 
-    def __init__(self, broker: Broker, token: int) -> None:
+    def __init__(self, broker: Broker, token: int, *, is_session: bool = False) -> None:
         self._broker = broker
         self._token = token
+        self._is_session = is_session
         self._inbox: deque[tuple[bytes, bool]] = deque()
         self._changed: asyncio.Future[None] | None = None
         self._room: asyncio.Event = asyncio.Event()
         self._room.set()
         self._delivery_in_hand = False
+        self._bytes_in_hand = 0
+        """Of the frame that is being written."""
+        self._withheld = 0
+        """Deliveries given back because nobody reads; reported written only when there is room again."""
         self._ended = False
         self._error: errors.FilaServerError | None = None
         self.opened: bytes = b""
@@ -47,6 +53,8 @@ class Stream:
         if self._delivery_in_hand:
             self._delivery_in_hand = False
             self._broker.post(commands.WRITTEN, self._token, b"")
+        self._broker.unwritten.give(self._bytes_in_hand)
+        self._bytes_in_hand = 0
         while not self._inbox:
             if self._ended:
                 if self._error is not None:
@@ -58,6 +66,7 @@ class Stream:
         if len(self._inbox) < INBOX_FRAMES_MAX:
             self._room.set()
         self._delivery_in_hand = is_delivery
+        self._bytes_in_hand = len(payload)
         return payload
 
     async def send(self, frame: bytes) -> None:
@@ -86,12 +95,23 @@ class Stream:
             word = b"release" if release else b"drain" if self._broker.is_draining else b""
             self._broker.post(commands.CONSUMER_CLOSE, self._token, word)
         self.end(None)
+        # Whoever wrote these frames is gone.
+        self._broker.unwritten.give(self._bytes_in_hand)
+        self._bytes_in_hand = 0
+        for payload, _ in self._inbox:
+            self._broker.unwritten.give(len(payload))
+        self._inbox.clear()
 
     # --- for the broker -------------------------------------------------------------------
 
     def push(self, payload: bytes, *, is_delivery: bool) -> None:
         """Take one frame from the core."""
         if self._ended:
+            return
+        if not is_delivery:
+            self._broker.unwritten.add(len(payload))
+        elif not self._broker.unwritten.take(len(payload)):
+            self._withhold(payload)
             return
         self._inbox.append((payload, is_delivery))
         if len(self._inbox) >= INBOX_FRAMES_MAX:
@@ -106,6 +126,24 @@ class Stream:
         self._error = error
         self._room.set()
         self._wake()
+
+    def _withhold(self, payload: bytes) -> None:
+        """Give a delivery back. Not reported as written, it still fills its place in the core, which sends no more."""
+        if self._is_session:
+            messages = list(ConsumeSessionResponse.FromString(payload).delivery.messages)
+        else:
+            response = ConsumeResponse.FromString(payload)
+            messages = list(response.messages) or [response.message]
+        self._broker.give_back_leases([message.metadata.lease_id for message in messages])
+        self._withheld += 1
+        if self._withheld == 1:
+            self._broker.unwritten.at_room(len(payload), self._report_withheld)
+
+    def _report_withheld(self) -> None:
+        withheld, self._withheld = self._withheld, 0
+        if not self._ended:
+            for _ in range(withheld):
+                self._broker.post(commands.WRITTEN, self._token, b"")
 
     def _wake(self) -> None:
         if self._changed is not None and not self._changed.done():

@@ -10,7 +10,8 @@ beside pushes, acks beside acks, reads that do not wait beside their like. The m
 the order within a lane; changing lanes waits for the answers.
 
 Everything is bounded: what is started, by slots and bytes; what is not, by leaving it in the
-decoder and no longer reading from the socket; replies, by the transport's own high-water mark;
+decoder and no longer reading from the socket; replies, by making none while the system has not taken
+the last ones, and all clients' together by the broker's budget of unwritten answers;
 the time all clients take of one turn of the loop, by turns.py.
 """
 
@@ -44,7 +45,6 @@ READS_MAX = 4
 UNSTARTED_BYTES_MAX = 1024 * 1024
 """Input kept for later. Less than this is always read, so that a client's leaving is noticed; with more behind
 it a read does not wait."""
-WRITE_HIGH_WATER = 1024 * 1024
 FLUSH_BYTES = 64 * 1024
 ITEMS_PER_TAKE = 64
 LINGER_S = 1.0
@@ -91,6 +91,8 @@ class Connection(asyncio.Protocol):
         self._lane = _ALONE
         self._started_bytes = 0
         self._ready_bytes = 0
+        self._unwritten: list[int] = []
+        """Sizes of the answers whose replies the transport still holds."""
         self._write_paused = False
         self._read_paused = False
         self._saw_eof = False
@@ -105,7 +107,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the client in, or tell it that there are too many."""
         self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)
+        # Told when the system does not take all at once, and when it has taken the rest.
+        self._transport.set_write_buffer_limits(high=0)
         sock = transport.get_extra_info("socket")
         if sock is not None:
             # A reader may be blocked for hours; this finds out that its machine is gone.
@@ -128,6 +131,8 @@ class Connection(asyncio.Protocol):
         self._decoder.feed(data)
         self._is_dry = False
         self.server.turns.enter(self)
+        if self.server.turns.is_in_line(self):
+            self._steer_reading(out_of_time=True)
 
     def eof_received(self) -> bool:
         """Answer what was asked for before the client stopped sending, save a wait for messages."""
@@ -141,8 +146,10 @@ class Connection(asyncio.Protocol):
         """Take reads back out of the core; pushes and acks that were sent on stand."""
         self.quit()
         self._cancel_reads()
+        self._all_written()
         for slot in self._slots:
             if slot.leased is not None:
+                self.broker.unwritten.give(len(slot.leased))
                 self.broker.give_back(slot.leased)
         self._slots.clear()
         self.server.turns.leave(self)
@@ -155,6 +162,7 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """The client has caught up."""
         self._write_paused = False
+        self._all_written()
         self.server.turns.enter(self)
 
     # --- starting items, in order ---------------------------------------------------------
@@ -226,7 +234,9 @@ class Connection(asyncio.Protocol):
             return
         self.blocked = wait_ms > 0
         finish = partial(_read_reply, wait_ms=wait_ms, protocol=self.session.protocol)
-        self._expect(len(frame), partial(self.broker.lease, frame), finish, is_read=True)
+        self._expect(
+            len(frame), partial(self.broker.lease, frame, may_wait_for_room=False), finish, is_read=True
+        )
 
     def _start_command(self, args: list[bytes], argc: int) -> None:
         try:
@@ -283,6 +293,7 @@ class Connection(asyncio.Protocol):
             response = work.result()
             slot.reply = finish(response)
             if is_read and self._transport.is_closing():
+                self.broker.unwritten.give(len(response))
                 self.broker.give_back(response)
             elif is_read:
                 slot.leased = response
@@ -304,16 +315,26 @@ class Connection(asyncio.Protocol):
         ready = []
         while slots and (reply := slots[0].reply) is not None:
             ready.append(reply)
-            slots.popleft()
+            if (leased := slots.popleft().leased) is not None:
+                self._unwritten.append(len(leased))
         self._ready_bytes = 0
         if self._transport.is_closing():
+            self._all_written()
             return
         if ready:
             self._transport.write(ready[0] if len(ready) == 1 else b"".join(ready))
+            if not self._write_paused:
+                self._all_written()
         if not slots and self._saw_eof and not self._items and self._is_dry:
             self._transport.close()
         elif not slots and self._ending and not self._lingering:
             self._linger()
+
+    def _all_written(self) -> None:
+        """The system has taken every reply, or nobody is left to take them."""
+        for size in self._unwritten:
+            self.broker.unwritten.give(size)
+        self._unwritten.clear()
 
     def _steer_reading(self, out_of_time: bool) -> None:
         """Stop reading while enough waits to be started, or until our next turn; go on when it does not."""

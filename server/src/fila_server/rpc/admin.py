@@ -23,11 +23,12 @@ from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.packed import KeyLimits
 from fila_server.redrive import Redrive
 from fila_server.rpc.admin_rules import AdminRules
-from fila_server.rpc.admission import COUNTED_FROM_BYTES, Admission
-from fila_server.rpc.service import Context
+from fila_server.rpc.admission import Admission
+from fila_server.rpc.service import Context, until_written
 from fila_server.rpc.status import abort
 from fila_server.rpc.wire_fault import explain
 from fila_server.settings import Limits
+from fila_server.unwritten import COUNTED_FROM_BYTES, PAGE_BYTES_MAX, Unwritten
 
 SERVICE = "fila.v1.FilaAdmin"
 
@@ -44,13 +45,12 @@ def handlers(broker: Broker, limits: Limits) -> grpc.GenericRpcHandler:
     admission = Admission(limits)
 
     def answering(method: str, call: Call) -> grpc.RpcMethodHandler[Any, Any]:
-        return grpc.unary_unary_rpc_method_handler(_answering(method, admission, call))
+        return grpc.unary_unary_rpc_method_handler(_answering(method, admission, broker.unwritten, call))
 
     plain: dict[str, tuple[int, type[Message], Check]] = {
         "GetQueue": (commands.GET_QUEUE, pb.GetQueueRequest, check.queue),
         "DeleteQueue": (commands.DELETE_QUEUE, pb.DeleteQueueRequest, check.changed_queue),
         "PurgeQueue": (commands.PURGE_QUEUE, pb.PurgeQueueRequest, check.view),
-        "PeekMessages": (commands.PEEK_MESSAGES, pb.PeekMessagesRequest, check.peek),
         "SetConfig": (commands.SET_CONFIG, pb.SetConfigRequest, check.set_config),
         "GetConfig": (commands.GET_CONFIG, pb.GetConfigRequest, check.config_key),
         "ListConfig": (commands.LIST_CONFIG, pb.ListConfigRequest, check.prefix),
@@ -72,6 +72,7 @@ def handlers(broker: Broker, limits: Limits) -> grpc.GenericRpcHandler:
     methods["ListQueues"] = answering("ListQueues", queues.list_queues)
     methods["ListChannels"] = answering("ListChannels", queues.list_channels)
     methods["GetStats"] = answering("GetStats", queues.stats)
+    methods["PeekMessages"] = answering("PeekMessages", queues.peek)
     methods["Redrive"] = answering("Redrive", queues.redrive)
     methods["ReadLog"] = grpc.unary_stream_rpc_method_handler(_reading_log(broker, admission, check))
     return grpc.method_handlers_generic_handler(SERVICE, methods)
@@ -85,6 +86,7 @@ class _Queues:
         self._limits = limits
         self._check = check
         self._looks = Gate("GetStats calls", at_once=1)
+        self._peeks = Gate("PeekMessages calls", at_once=4)
 
     async def create(self, frame: bytes) -> bytes:
         request = parse(pb.CreateQueueRequest, frame)
@@ -129,6 +131,17 @@ class _Queues:
             reply = await self._broker.call(commands.GET_STATS, frame)
         scripts = self._broker.hooks.status(request.queue)
         return with_hooks(reply, scripts) if scripts else reply
+
+    async def peek(self, frame: bytes) -> bytes:
+        self._check.peek(parse(pb.PeekMessagesRequest, frame))
+        async with self._peeks:
+            unwritten = self._broker.unwritten
+            unwritten.set_page_aside()
+            try:
+                reply = await self._broker.call(commands.PEEK_MESSAGES, frame)
+            finally:
+                unwritten.give(PAGE_BYTES_MAX)
+            return reply
 
     async def redrive(self, frame: bytes) -> bytes:
         request = parse(pb.RedriveRequest, frame)
@@ -178,17 +191,26 @@ def _plain(broker: Broker, kind: int, request_type: type[Message], check: Check)
     return call
 
 
-def _answering(method: str, admission: Admission, call: Call) -> Callable[[bytes, Context], Awaitable[bytes]]:
+def _answering(
+    method: str, admission: Admission, unwritten: Unwritten, call: Call
+) -> Callable[[bytes, Context], Awaitable[bytes]]:
     large = Gate(f"{method} calls of many entries", at_once=1, rest_s=LARGE_REST_S)
 
     async def handle(frame: bytes, context: Context) -> bytes:
         try:
             admission.check_bytes(method, frame)
-            if len(frame) > COUNTED_FROM_BYTES:
+            if admission.may_have_many_parts(method, frame):
                 async with large:
                     admission.check_parts(frame)
-                    return await call(frame)
-            return await call(frame)
+                    reply = await call(frame)
+            else:
+                reply = await call(frame)
+            if len(reply) >= COUNTED_FROM_BYTES:
+                # What changes something answers with little: only what was read can be refused here.
+                if not unwritten.take(len(reply)):
+                    raise unwritten.refusal()
+                until_written(context, unwritten, len(reply))
+            return reply
         except Exception as error:
             frame = b""  # see abort()
             await abort(context, error)

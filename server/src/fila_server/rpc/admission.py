@@ -14,11 +14,13 @@ from fila_server.settings import KIB, MIB, Limits
 PLAIN_BYTES_MAX = 64 * KIB
 """Of a request that names a queue, a channel and a key, and little more."""
 
-COUNTED_FROM_BYTES = 64 * KIB
+ENTRIES_FROM_BYTES = 64 * KIB
 """Of requests that have parts; fewer bytes hold at most some ten thousand of them."""
 
 PARTS_MAX = WEIGHTS_MAX + CHANNELS_MAX + 1_000
 """Of a queue's settings: every weight, every channel, and everything else."""
+
+_WITH_SETTINGS = ("CreateQueue", "UpdateQueue")
 
 _CONFIG_FIELD, _LEN, _FIXED64, _FIXED32 = 2, 2, 1, 5
 
@@ -30,8 +32,7 @@ class Admission:
         # Twice what is allowed, so that a value a little too long is refused by name.
         value_bytes = 2 * (limits.config_key_bytes_max + limits.config_value_bytes_max)
         self._bytes_max_by_method = {
-            "CreateQueue": MIB + 4 * limits.script_bytes_max,
-            "UpdateQueue": MIB + 4 * limits.script_bytes_max,
+            **dict.fromkeys(_WITH_SETTINGS, MIB + 4 * limits.script_bytes_max),
             "SetConfig": PLAIN_BYTES_MAX + value_bytes,
         }
 
@@ -42,6 +43,10 @@ class Admission:
             raise LimitExceeded(
                 "request", f"must be at most {bytes_max} bytes for {method}, got {len(frame)}"
             )
+
+    def may_have_many_parts(self, method: str, frame: bytes) -> bool:
+        """Whether the request is for check_parts: of the others none has a list or a map."""
+        return len(frame) > ENTRIES_FROM_BYTES and method in _WITH_SETTINGS
 
     def check_parts(self, frame: bytes) -> None:
         """Raise LimitExceeded when the request has more entries than any that is right."""

@@ -19,6 +19,7 @@ from fila_server.broker import Broker, shutting_down
 from fila_server.rpc.status import abort, hidden
 from fila_server.stream import Stream
 from fila_server.telemetry.tracing import with_trace_context
+from fila_server.unwritten import COUNTED_FROM_BYTES, Unwritten
 
 SERVICE = "fila.v1.FilaService"
 
@@ -61,11 +62,16 @@ def handlers(broker: Broker, headers_max: int) -> grpc.GenericRpcHandler:
 
 def unary_handler(broker: Broker, kind: int) -> UnaryHandler:
     """Return the handler of a unary call that is one command."""
-    call = broker.call
+    call, unwritten = broker.call, broker.unwritten
 
     async def handle(request: bytes, context: Context) -> bytes:
         try:
-            return await call(kind, request)
+            unwritten.check_write()
+            reply = await call(kind, request)
+            if len(reply) >= COUNTED_FROM_BYTES:
+                unwritten.add(len(reply))
+                until_written(context, unwritten, len(reply))
+            return reply
         except Exception as error:
             request = b""  # see abort()
             await abort(context, error)
@@ -90,6 +96,12 @@ def enqueue_handler(broker: Broker, headers_max: int) -> UnaryHandler:
     return handle
 
 
+def until_written(context: Context, unwritten: Unwritten, size: int) -> None:
+    """Give the budget back what an answer took of it, when its call is over: written, or its client gone."""
+    written: Any = lambda _: unwritten.give(size)  # noqa: E731 - grpc's own type of it is too narrow
+    context.add_done_callback(written)
+
+
 class _Service:
     """The calls that are more than one command."""
 
@@ -98,7 +110,10 @@ class _Service:
 
     async def lease(self, request: bytes, context: Context) -> bytes:
         try:
-            return await self._broker.lease(request)
+            reply = await self._broker.lease(request)
+            if len(reply) >= COUNTED_FROM_BYTES:
+                until_written(context, self._broker.unwritten, len(reply))
+            return reply
         except Exception as error:
             await abort(context, error)
 

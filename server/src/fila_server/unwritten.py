@@ -1,0 +1,115 @@
+"""One budget for answers that are on their way out and that their clients have not read yet.
+
+A client may ask for much and read nothing, on thousands of streams. What each is owed is small; what all
+are owed together fills the memory. So every larger answer is counted from the moment the core gave it
+until the transport has taken it. Beyond the budget pulls wait, reads are refused, and consumers get no
+deliveries: their messages go to those who read. Small answers are not counted, so that clients who read
+are served while others hoard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from fila_server.errors import Overloaded
+
+COUNTED_FROM_BYTES = 4096
+"""Smaller answers cost less than the stream they travel on."""
+
+PAGE_BYTES_MAX = 4 * 1024 * 1024
+"""An answer of many messages stays below it, unless one message is larger: what is set aside before one is read."""
+
+RETRY_AFTER_MS = 1000
+
+
+class Unwritten:
+    """How much is owed. All methods belong to the loop's thread."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.held_bytes = 0
+        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        self._is_closed = False
+
+    def take(self, size: int) -> bool:
+        """Count an answer in when there is room for it. True: `give(size)` when it is written or dropped."""
+        if size < COUNTED_FROM_BYTES:
+            return True
+        if not self._fits(size):
+            return False
+        self.held_bytes += size
+        return True
+
+    def add(self, size: int) -> None:
+        """Count in what cannot be refused any more."""
+        if size >= COUNTED_FROM_BYTES:
+            self.held_bytes += size
+
+    def give(self, size: int) -> None:
+        """An answer has been written, or dropped."""
+        if size >= COUNTED_FROM_BYTES:
+            self.held_bytes -= size
+            self._wake()
+
+    def refusal(self) -> Overloaded:
+        """Return the error of a read there is no room for."""
+        return Overloaded(
+            f"{self.held_bytes} bytes of answers are not read by their clients yet, and limits.unwritten_bytes_max "
+            f"is {self.bytes_max}; read them, or ask for less at a time",
+            retry_after_ms=RETRY_AFTER_MS,
+        )
+
+    def set_page_aside(self) -> None:
+        """Count a whole page in before it is read. Raises Overloaded. Then `page_is(size)`, then `give(size)`."""
+        if not self.take(PAGE_BYTES_MAX):
+            raise self.refusal()
+
+    def page_is(self, size: int) -> None:
+        """The page that was set aside has been read, and is so large."""
+        self.add(size)
+        self.give(PAGE_BYTES_MAX)
+
+    def check_write(self) -> None:
+        """For calls whose answers are counted but must not be refused: raise Overloaded at twice the budget."""
+        if self.held_bytes >= 2 * self.bytes_max:
+            raise self.refusal()
+
+    def at_room(self, size: int, call: Callable[[], None]) -> None:
+        """Call once, when there is room for so much and for those who asked before."""
+        self._waiting.append((size, call))
+        self._wake()
+
+    async def room(self, size: int, timeout_s: float | None = None) -> None:
+        """Return when there may be room for so much. Raises Overloaded after `timeout_s`."""
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def wake() -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        self.at_room(size, wake)
+        try:
+            await asyncio.wait_for(woken, timeout_s)
+        except TimeoutError:
+            raise self.refusal() from None
+        finally:
+            if (size, wake) in self._waiting:
+                self._waiting.remove((size, wake))
+
+    def close(self) -> None:
+        """The server drains: nobody waits any more."""
+        self._is_closed = True
+        self._wake()
+
+    def _fits(self, size: int) -> bool:
+        # One that is larger than the whole budget goes when it is alone.
+        return self.held_bytes + size <= self.bytes_max or self.held_bytes == 0
+
+    def _wake(self) -> None:
+        promised = 0
+        while self._waiting and (self._is_closed or self._fits(promised + self._waiting[0][0])):
+            size, call = self._waiting.popleft()
+            promised += size
+            call()
