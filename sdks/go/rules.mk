@@ -1,3 +1,20 @@
 # What the Go SDK adds to the words of the Makefile.
 
+.PHONY: build-go test-go check-go
+
 GENERATED += sdks/go/v1
+TEST += test-go
+CHECK += check-go
+
+# The SDK itself is compiled by whoever uses it; what is built here is the driver of the conformance suite.
+build-go:
+	go -C sdks/go build -o ../../build/fila-go-driver ./conformance
+
+test-go: build ## Run the tests of the Go SDK
+	go -C sdks/go test ./...
+
+check-go: ## Format, vet and lint the Go SDK
+	@test -z "$$(gofmt -l sdks/go)" || { gofmt -d sdks/go; exit 1; }
+	go -C sdks/go vet ./...
+	go -C sdks/go tool -modfile=tools/go.mod staticcheck ./...
+	@cd sdks/go && go mod tidy -diff

@@ -1,0 +1,88 @@
+package fila
+
+import (
+	"context"
+
+	filav1 "github.com/fila-mq/fila/sdks/go/v1"
+)
+
+// SetConfig sets a runtime config value, visible to hooks when this returns; an empty value deletes it.
+// throttle.<key> sets a token bucket: "rate,burst".
+func (c *Client) SetConfig(ctx context.Context, key, value string) error {
+	request := &filav1.SetConfigRequest{Key: key, Value: value}
+	plan := callPlan{about: subject{configKey: key}, repeatable: repeatable}
+	_, err := call(ctx, c.connection, plan, request, c.connection.admin.SetConfig)
+	return err
+}
+
+// GetConfig reads a runtime config value. It fails with ErrConfigKeyNotFound.
+func (c *Client) GetConfig(ctx context.Context, key string) (string, error) {
+	request := &filav1.GetConfigRequest{Key: key}
+	plan := callPlan{about: subject{configKey: key}, repeatable: repeatable}
+	answer, err := call(ctx, c.connection, plan, request, c.connection.admin.GetConfig)
+	return answer.GetValue(), err
+}
+
+// ConfigEntry is a runtime config key with its value.
+type ConfigEntry struct{ Key, Value string }
+
+// ListConfig returns the values whose key starts with prefix, sorted by key.
+func (c *Client) ListConfig(ctx context.Context, prefix string) ([]ConfigEntry, error) {
+	request := &filav1.ListConfigRequest{Prefix: prefix}
+	answer, err := call(ctx, c.connection, callPlan{repeatable: repeatable}, request, c.connection.admin.ListConfig)
+	entries := make([]ConfigEntry, len(answer.GetEntries()))
+	for i, entry := range answer.GetEntries() {
+		entries[i] = ConfigEntry{Key: entry.GetKey(), Value: entry.GetValue()}
+	}
+	return entries, err
+}
+
+// A KeyPolicyOption changes one part of a fairness key's policy.
+type KeyPolicyOption func(*filav1.SetKeyPolicyRequest)
+
+// KeyWeight weighs the key, 1 to 1000, over every other weight; 0 takes the operator's weight away again.
+func KeyWeight(n uint32) KeyPolicyOption {
+	return func(r *filav1.SetKeyPolicyRequest) { r.Weight = &n }
+}
+
+// KeyPaused stops or resumes deliveries of the key.
+func KeyPaused(paused bool) KeyPolicyOption {
+	return func(r *filav1.SetKeyPolicyRequest) { r.Paused = &paused }
+}
+
+// KeyMaxInFlight bounds the key's leased messages in a channel; 0 for no bound.
+func KeyMaxInFlight(n uint32) KeyPolicyOption {
+	return func(r *filav1.SetKeyPolicyRequest) { r.MaxInFlight = &n }
+}
+
+// SetKeyPolicy weighs, pauses, resumes or caps one fairness key; what is not given stays. It returns the
+// key's policy now.
+func (c *Client) SetKeyPolicy(
+	ctx context.Context, queue, fairnessKey string, opts ...KeyPolicyOption,
+) (*filav1.SetKeyPolicyResponse, error) {
+	request := &filav1.SetKeyPolicyRequest{Queue: queue, FairnessKey: fairnessKey}
+	for _, opt := range opts {
+		opt(request)
+	}
+	plan := callPlan{about: subject{queue: queue}, repeatable: repeatable}
+	return call(ctx, c.connection, plan, request, c.connection.admin.SetKeyPolicy)
+}
+
+// An ExplainOption says more about ExplainKey: a [Channel].
+type ExplainOption interface {
+	applyToExplain(*filav1.ExplainKeyRequest)
+}
+
+func (o ChannelOption) applyToExplain(r *filav1.ExplainKeyRequest) { r.Channel = string(o) }
+
+// ExplainKey says what holds a fairness key's next message, and where its last hour of waiting went.
+func (c *Client) ExplainKey(
+	ctx context.Context, queue, fairnessKey string, opts ...ExplainOption,
+) (*filav1.ExplainKeyResponse, error) {
+	request := &filav1.ExplainKeyRequest{Queue: queue, FairnessKey: fairnessKey}
+	for _, opt := range opts {
+		opt.applyToExplain(request)
+	}
+	about := subject{queue: queue, channel: channelOrDefault(request.GetChannel())}
+	return call(ctx, c.connection, callPlan{about: about, repeatable: repeatable}, request, c.connection.admin.ExplainKey)
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	fila "github.com/fila-mq/fila/sdks/go"
+)
+
+var errUnsupported = errors.New("unsupported")
+
+// request is a line of the protocol: every argument of every operation. What was not given stays nil or zero.
+type request struct {
+	ID       int    `json:"id"`
+	Op       string `json:"op"`
+	Client   string `json:"client"`
+	Target   string `json:"target"`
+	Consumer string `json:"consumer"`
+	Request  int    `json:"request"`
+
+	Options map[string]json.RawMessage `json:"options"`
+	Config  map[string]json.RawMessage `json:"config"`
+
+	Queue       string          `json:"queue"`
+	Channel     *string         `json:"channel"`
+	Messages    []newMessage    `json:"messages"`
+	Prefetch    json.RawMessage `json:"prefetch"`
+	StopWhenIdS *float64        `json:"stop_when_idle_s"`
+	Name        *string         `json:"name"`
+	RenewalMs   *int64          `json:"max_lease_renewal_ms"`
+	Count       *uint64         `json:"count"`
+	TimeoutMs   *int64          `json:"timeout_ms"`
+	MaxMessages *int            `json:"max_messages"`
+	WaitMs      *int64          `json:"wait_ms"`
+
+	Handle     int     `json:"handle"`
+	Handles    []int   `json:"handles"`
+	MessageID  string  `json:"message_id"`
+	Error      string  `json:"error"`
+	DeadLetter bool    `json:"dead_letter"`
+	ExtendMs   int64   `json:"extend_ms"`
+	Key        string  `json:"key"`
+	Value      string  `json:"value"`
+	Prefix     string  `json:"prefix"`
+	Fairness   *string `json:"fairness_key"`
+
+	MaxKeys       *uint32         `json:"max_keys"`
+	AfterOffset   *uint64         `json:"after_offset"`
+	RatePerSecond *float64        `json:"rate_per_second"`
+	Start         json.RawMessage `json:"start"`
+	Offset        *uint64         `json:"offset"`
+	TimeMs        *int64          `json:"time_ms"`
+	Weight        *uint32         `json:"weight"`
+	Paused        *bool           `json:"paused"`
+	MaxInFlight   *uint32         `json:"max_in_flight"`
+	FromOffset    uint64          `json:"from_offset"`
+	ToOffset      uint64          `json:"to_offset"`
+	FromTimeMs    *int64          `json:"from_time_ms"`
+	ToTimeMs      *int64          `json:"to_time_ms"`
+
+	newMessage
+}
+
+// newMessage is a message to enqueue.
+type newMessage struct {
+	Payload     []byte            `json:"payload"`
+	Headers     map[string]string `json:"headers"`
+	DelayMs     *int64            `json:"delay_ms"`
+	DeliverAtMs *int64            `json:"deliver_at_ms"`
+	TTLMs       *int64            `json:"ttl_ms"`
+	DedupKey    string            `json:"dedup_key"`
+}
+
+func newRequest(line []byte) (*request, error) {
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.DisallowUnknownFields()
+	r := &request{}
+	if err := decoder.Decode(r); err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnsupported, err)
+	}
+	return r, nil
+}
+
+func ms(n int64) time.Duration        { return time.Duration(n) * time.Millisecond }
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+func (m *newMessage) message() fila.NewMessage {
+	made := fila.NewMessage{Headers: m.Headers, Payload: m.Payload, DedupKey: m.DedupKey}
+	if m.DelayMs != nil {
+		made.Delay = ms(*m.DelayMs)
+	}
+	if m.DeliverAtMs != nil {
+		made.DeliverAt = time.UnixMilli(*m.DeliverAtMs)
+	}
+	if m.TTLMs != nil {
+		// In Go 0 is no time to live at all; one that is over is negative.
+		made.TTL = max(ms(*m.TTLMs), -1)
+		if made.TTL == 0 {
+			made.TTL = -1
+		}
+	}
+	return made
+}
+
+// channel is the option that names the channel, if one was given.
+func (r *request) channel() []fila.ChannelOption {
+	if r.Channel == nil {
+		return nil
+	}
+	return []fila.ChannelOption{fila.Channel(*r.Channel)}
+}
+
+// as turns options into those of one call.
+func as[To any, From any](opts []From) []To {
+	turned := make([]To, len(opts))
+	for i, opt := range opts {
+		turned[i] = any(opt).(To)
+	}
+	return turned
+}
+
+func decode[T any](raw json.RawMessage) (T, error) {
+	var value T
+	err := json.Unmarshal(raw, &value)
+	return value, err
+}

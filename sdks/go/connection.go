@@ -1,0 +1,215 @@
+package fila
+
+import (
+	"context"
+	"math"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	filav1 "github.com/fila-mq/fila/sdks/go/v1"
+)
+
+const (
+	// Above the broker's largest payload (64 MiB) with its headers, so that no delivery is unreadable.
+	messageBytesMax = 80 << 20
+	// A window of more than the frames in flight, so that a stream never waits for the transport's own pace.
+	flowWindowBytes = 8 << 20
+)
+
+// connection is the only part that talks to gRPC's channel.
+type connection struct {
+	settings settings
+	target   string
+	channel  *grpc.ClientConn
+	service  filav1.FilaServiceClient
+	admin    filav1.FilaAdminClient
+
+	// alive ends when the client is closed; streams live by it, never by one call's context.
+	alive  context.Context
+	end    context.CancelFunc
+	closed atomic.Bool
+}
+
+func newConnection(addr string, s settings) (*connection, error) {
+	hosts, secure, err := parseAddresses(addr)
+	if err != nil {
+		return nil, err
+	}
+	if secure {
+		WithTLS()(&s)
+	}
+	config, err := s.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
+	transport, serverName := insecure.NewCredentials(), ""
+	if config != nil {
+		transport, serverName = credentials.NewTLS(config), config.ServerName
+	}
+	static := newResolver(hosts, serverName)
+	dialing := []grpc.DialOption{
+		grpc.WithResolvers(static),
+		grpc.WithTransportCredentials(transport),
+		grpc.WithUserAgent("fila-go/" + Version),
+		grpc.WithDisableRetry(), // this package decides what may be repeated
+		grpc.WithDisableServiceConfig(),
+		grpc.WithInitialWindowSize(flowWindowBytes),
+		grpc.WithInitialConnWindowSize(flowWindowBytes),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(messageBytesMax), grpc.MaxCallSendMsgSize(math.MaxInt32)),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: s.keepaliveTime, Timeout: s.keepaliveTimeout}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			// Our own backoff decides when to ask again; gRPC's must not be slower than it.
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+			MinConnectTimeout: 5 * time.Second,
+		}),
+	}
+	if s.dial != nil {
+		dialing = append(dialing, grpc.WithContextDialer(s.dial))
+	}
+	if s.apiKey != "" {
+		dialing = append(dialing, grpc.WithPerRPCCredentials(bearer(s.apiKey)))
+	}
+	channel, err := grpc.NewClient(static.Scheme()+":///"+hosts[0], dialing...)
+	if err != nil {
+		return nil, invalidField("addr", "%s cannot be connected to: %v", addr, err).causedBy(err)
+	}
+	alive, end := context.WithCancel(context.Background())
+	return &connection{
+		settings: s,
+		target:   strings.Join(hosts, ", "),
+		channel:  channel,
+		service:  filav1.NewFilaServiceClient(channel),
+		admin:    filav1.NewFilaAdminClient(channel),
+		alive:    alive,
+		end:      end,
+	}, nil
+}
+
+func (c *connection) close() error {
+	c.closed.Store(true)
+	c.end()
+	return c.channel.Close()
+}
+
+// ready returns when the connection stands. It fails with ErrUnavailable at giveUpAt (the zero time: never),
+// and with the context's error.
+func (c *connection) ready(ctx context.Context, giveUpAt time.Time) error {
+	for {
+		if c.closed.Load() {
+			return errClosed()
+		}
+		state := c.channel.GetState()
+		switch state {
+		case connectivity.Ready:
+			return nil
+		case connectivity.Idle:
+			c.channel.Connect()
+		case connectivity.TransientFailure:
+			if failure := c.lastFailure(ctx); isHopeless(failure) {
+				return c.unreachable(failure)
+			}
+		}
+		if err := c.waitForChange(ctx, state, giveUpAt); err != nil {
+			return err
+		}
+	}
+}
+
+// readySoon is ready, with an attempt to connect at least every so often.
+func (c *connection) readySoon(ctx context.Context, giveUpAt time.Time, every time.Duration) error {
+	if every <= 0 || c.channel.GetState() == connectivity.Ready {
+		return c.ready(ctx, giveUpAt)
+	}
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				c.channel.ResetConnectBackoff()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return c.ready(ctx, giveUpAt)
+}
+
+// tell gives the program an event, if it wants them.
+func (c *connection) tell(event ConnectionEvent) {
+	if c.settings.onConnection != nil {
+		c.settings.onConnection(event)
+	}
+}
+
+func (c *connection) waitForChange(ctx context.Context, state connectivity.State, giveUpAt time.Time) error {
+	waiting, stop := context.WithCancel(ctx)
+	if !giveUpAt.IsZero() {
+		waiting, stop = context.WithDeadline(ctx, giveUpAt)
+	}
+	defer stop()
+	defer context.AfterFunc(c.alive, stop)()
+	switch {
+	case c.channel.WaitForStateChange(waiting, state):
+		return nil
+	case c.closed.Load():
+		return errClosed()
+	case ctx.Err() != nil:
+		return stoppedBefore(ctx)
+	}
+	return c.unreachable(c.lastFailure(ctx))
+}
+
+// lastFailure is why the last attempt to connect failed: gRPC tells it to calls alone.
+func (c *connection) lastFailure(ctx context.Context) error {
+	if c.channel.GetState() != connectivity.TransientFailure {
+		return nil
+	}
+	// Bounded, since a call waits while the next attempt is under way.
+	asking, stop := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer stop()
+	_, err := c.channel.NewStream(asking, &grpc.StreamDesc{ClientStreams: true}, filav1.FilaService_Enqueue_FullMethodName)
+	return err
+}
+
+// isHopeless reports whether trying again cannot help: the two sides disagree on TLS.
+func isHopeless(failure error) bool {
+	return failure != nil && strings.Contains(failure.Error(), "authentication handshake failed") &&
+		(strings.Contains(failure.Error(), "tls: ") || strings.Contains(failure.Error(), "x509: "))
+}
+
+func (c *connection) unreachable(failure error) *Error {
+	detail := ""
+	if failure != nil {
+		detail = " (" + status.Convert(failure).Message() + ")"
+	}
+	if isHopeless(failure) {
+		return newError(ErrUnavailable, "%s and this client do not agree on TLS: check https:// in the address, "+
+			"WithCA, WithServerName and WithClientCertificate%s", c.target, detail).causedBy(failure)
+	}
+	return newError(ErrUnavailable, "no Fila broker answers at %s. Start fila-server there, or connect elsewhere%s",
+		c.target, detail).causedBy(failure)
+}
+
+// bearer sends the API key with every call.
+type bearer string
+
+// GetRequestMetadata implements credentials.PerRPCCredentials.
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer " + string(b)}, nil
+}
+
+// RequireTransportSecurity implements credentials.PerRPCCredentials. The broker decides whether it takes a
+// key over plaintext: on loopback, or behind a proxy that speaks TLS, it may.
+func (b bearer) RequireTransportSecurity() bool { return false }

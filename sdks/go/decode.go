@@ -1,0 +1,291 @@
+package fila
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	filav1 "github.com/fila-mq/fila/sdks/go/v1"
+)
+
+var errMalformed = errors.New("the broker's frame is no message of fila.v1")
+
+// fields walks over an encoded message without building anything.
+type fields struct {
+	rest   []byte
+	number protowire.Number
+	bytes  []byte // of a length-delimited field
+	value  uint64 // of a varint or a fixed64
+	failed bool
+}
+
+func (f *fields) next() bool {
+	if len(f.rest) == 0 || f.failed {
+		return false
+	}
+	number, kind, n := protowire.ConsumeTag(f.rest)
+	if n < 0 {
+		f.failed = true
+		return false
+	}
+	f.number, f.rest = number, f.rest[n:]
+	switch kind {
+	case protowire.BytesType:
+		f.bytes, n = protowire.ConsumeBytes(f.rest)
+	case protowire.VarintType:
+		f.value, n = protowire.ConsumeVarint(f.rest)
+	case protowire.Fixed64Type:
+		f.value, n = protowire.ConsumeFixed64(f.rest)
+	default:
+		n = protowire.ConsumeFieldValue(number, kind, f.rest)
+	}
+	if n < 0 {
+		f.failed = true
+		return false
+	}
+	f.rest = f.rest[n:]
+	return true
+}
+
+func (f *fields) err() error {
+	if f.failed {
+		return errMalformed
+	}
+	return nil
+}
+
+// interner gives one string for the same bytes coming again: names of headers, queues and channels.
+type interner map[string]string
+
+const internedMax = 1024
+
+func (i interner) text(b []byte) string {
+	if known, ok := i[string(b)]; ok {
+		return known
+	}
+	text := string(b)
+	if len(i) < internedMax && len(b) <= 64 {
+		i[text] = text
+	}
+	return text
+}
+
+// decodeDelivery reads a ConsumeSessionResponse.Delivery. The messages point into the frame.
+func decodeDelivery(delivery []byte, known interner) ([]Message, error) {
+	count := 0
+	for f := (fields{rest: delivery}); f.next(); {
+		count++
+	}
+	messages := make([]Message, 0, count)
+	f := fields{rest: delivery}
+	for f.next() {
+		if f.number != 1 {
+			continue
+		}
+		messages = append(messages, Message{})
+		if err := decodeMessage(f.bytes, &messages[len(messages)-1], known); err != nil {
+			return nil, err
+		}
+	}
+	return messages, f.err()
+}
+
+func decodeMessage(encoded []byte, m *Message, known interner) error {
+	f := fields{rest: encoded}
+	for f.next() {
+		var err error
+		switch f.number {
+		case 1:
+			m.ID = string(f.bytes)
+		case 2:
+			err = decodeHeader(f.bytes, m, known)
+		case 3:
+			m.Payload = f.bytes[:len(f.bytes):len(f.bytes)]
+		case 4:
+			err = decodeMetadata(f.bytes, m, known)
+		case 5:
+			err = decodeTimestamps(f.bytes, m)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return f.err()
+}
+
+func decodeHeader(entry []byte, m *Message, known interner) error {
+	var key, value string
+	f := fields{rest: entry}
+	for f.next() {
+		switch f.number {
+		case 1:
+			key = known.text(f.bytes)
+		case 2:
+			value = string(f.bytes)
+		}
+	}
+	if m.Headers == nil {
+		m.Headers = make(map[string]string, 4)
+	}
+	m.Headers[key] = value
+	return f.err()
+}
+
+func decodeMetadata(metadata []byte, m *Message, known interner) error {
+	m.Cost = 0
+	f := fields{rest: metadata}
+	for f.next() {
+		switch f.number {
+		case 1:
+			m.FairnessKey = string(f.bytes)
+		case 2:
+			m.Weight = int(f.value)
+		case 3:
+			m.ThrottleKeys = append(m.ThrottleKeys, string(f.bytes))
+		case 4:
+			m.AttemptCount = int(f.value)
+		case 5:
+			m.Queue = known.text(f.bytes)
+		case 6:
+			m.Offset = f.value
+		case 7:
+			m.LeaseID = f.value
+		case 8:
+			m.Cost = math.Float64frombits(f.value)
+		case 9:
+			m.Channel = known.text(f.bytes)
+		case 10:
+			letter := new(filav1.DeadLetter)
+			if err := proto.Unmarshal(f.bytes, letter); err != nil {
+				return errMalformed
+			}
+			m.DeadLetter = newDeadLetter(letter)
+		case 11:
+			m.Redelivered = f.value != 0
+		}
+	}
+	return f.err()
+}
+
+func newDeadLetter(letter *filav1.DeadLetter) *DeadLetter {
+	return &DeadLetter{
+		SourceQueue:   letter.GetSourceQueue(),
+		SourceChannel: letter.GetSourceChannel(),
+		Reason:        letter.GetReason(),
+		LastError:     letter.GetLastError(),
+		Attempts:      int(letter.GetAttempts()),
+		At:            letter.GetAt().AsTime(),
+	}
+}
+
+func decodeTimestamps(timestamps []byte, m *Message) error {
+	f := fields{rest: timestamps}
+	for f.next() {
+		moment, err := decodeMoment(f.bytes)
+		if err != nil {
+			return err
+		}
+		switch f.number {
+		case 1:
+			m.EnqueuedAt = moment
+		case 2:
+			m.LeasedAt = moment
+		case 3:
+			m.LeaseExpiresAt = moment
+		case 4:
+			m.AppendedAt = moment
+		}
+	}
+	return f.err()
+}
+
+func decodeMoment(timestamp []byte) (time.Time, error) {
+	var seconds, nanoseconds int64
+	f := fields{rest: timestamp}
+	for f.next() {
+		switch f.number {
+		case 1:
+			seconds = int64(f.value)
+		case 2:
+			nanoseconds = int64(f.value)
+		}
+	}
+	return time.Unix(seconds, nanoseconds).UTC(), f.err()
+}
+
+// newMessage is a message as a generated object has it, for calls that are not worth more.
+func newMessage(wire *filav1.Message) *Message {
+	metadata, timestamps := wire.GetMetadata(), wire.GetTimestamps()
+	m := &Message{
+		StoredMessage: StoredMessage{
+			ID: wire.GetId(), Headers: wire.GetHeaders(), Payload: wire.GetPayload(),
+			Queue: metadata.GetQueueId(), Channel: metadata.GetChannel(), Offset: metadata.GetOffset(),
+			FairnessKey: metadata.GetFairnessKey(), Weight: int(metadata.GetWeight()), Cost: metadata.GetCost(),
+			ThrottleKeys: metadata.GetThrottleKeys(), AttemptCount: int(metadata.GetAttemptCount()),
+			Redelivered: metadata.GetRedelivered(),
+			EnqueuedAt:  timestamps.GetEnqueuedAt().AsTime(), AppendedAt: timestamps.GetAppendedAt().AsTime(),
+		},
+		LeaseID: metadata.GetLeaseId(),
+	}
+	if timestamps.GetLeasedAt() != nil {
+		m.LeasedAt, m.LeaseExpiresAt = timestamps.GetLeasedAt().AsTime(), timestamps.GetLeaseExpiresAt().AsTime()
+	}
+	if letter := metadata.GetDeadLetter(); letter != nil {
+		m.DeadLetter = newDeadLetter(letter)
+	}
+	return m
+}
+
+// enqueueAnswer is an EnqueueStreamResponse.
+type enqueueAnswer struct {
+	sequence uint64
+	results  []enqueueResult
+}
+
+type enqueueResult struct {
+	receipt Receipt
+	status  *filav1.ItemStatus // why it was refused; nil when it was stored
+}
+
+func decodeEnqueueAnswer(frame []byte) (enqueueAnswer, error) {
+	var answer enqueueAnswer
+	f := fields{rest: frame}
+	for f.next() {
+		switch f.number {
+		case 1:
+			answer.sequence = f.value
+		case 2:
+			result, err := decodeEnqueueResult(f.bytes)
+			if err != nil {
+				return answer, err
+			}
+			answer.results = append(answer.results, result)
+		}
+	}
+	return answer, f.err()
+}
+
+func decodeEnqueueResult(encoded []byte) (enqueueResult, error) {
+	var result enqueueResult
+	f := fields{rest: encoded}
+	for f.next() {
+		switch f.number {
+		case 1:
+			result.receipt.ID = string(f.bytes)
+		case 2:
+			result.receipt.Offset = f.value
+		case 3:
+			status := new(filav1.ItemStatus)
+			if err := proto.Unmarshal(f.bytes, status); err != nil {
+				return result, errMalformed
+			}
+			if status.GetCode() != 0 {
+				result.status = status
+			}
+		}
+	}
+	return result, f.err()
+}

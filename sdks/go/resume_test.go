@@ -1,0 +1,135 @@
+package fila
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestABrokenStreamIsResumedWithWhatIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var events []ConnectionEventKind
+		broker, client := startFake(t, WithConnectionEvents(func(event ConnectionEvent) {
+			mu.Lock()
+			defer mu.Unlock()
+			events = append(events, event.Kind)
+		}))
+		stream, session := consume(t, broker, client, Prefetch(10))
+		session.deliver(false, 1, 2, 3)
+		inHand := receive(t, stream)
+		kept := receive(t, stream)
+		broker.network.cut(false)
+		session = <-broker.sessions
+		resume := session.open.GetResume()
+		leases := slices.Sorted(slices.Values(resume.GetLeaseIds()))
+		if resume.GetConsumerId() != 7 || !slices.Equal(leases, []uint64{1, 2, 3}) {
+			t.Errorf("resumed with %v", resume)
+		}
+		session.accept(1)
+		<-inHand.Context().Done()
+		if !errors.Is(context.Cause(inHand.Context()), ErrLeaseLost) {
+			t.Error("a lease that did not survive is not told")
+		}
+		if begun := session.next().GetBegun(); !slices.Equal(begun.GetLeaseIds(), []uint64{2}) {
+			t.Errorf("declared anew: %v", begun)
+		}
+		go session.settleAll()
+		if err := kept.Ack(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if m := receive(t, stream); m.ID != "m3" {
+			t.Errorf("then came %v", m.ID)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Equal(events, []ConnectionEventKind{ConnectionLost, ConnectionBack}) {
+			t.Errorf("told %v", events)
+		}
+	})
+}
+
+func TestNothingIsHandedOutWhileTheStreamIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t)
+		stream, session := consume(t, broker, client, Prefetch(10))
+		session.deliver(false, 1)
+		synctest.Wait()
+		broker.network.cut(true)
+		synctest.Wait()
+		got := make(chan *Message, 1)
+		go func() { got <- receive(t, stream) }()
+		synctest.Wait()
+		if len(got) != 0 {
+			t.Error("handed out what may be somebody else's by now")
+		}
+		broker.network.cut(false)
+		(<-broker.sessions).accept()
+		<-got
+	})
+}
+
+func TestWhoHoldsLeasesComesBackWithinTheGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t)
+		stream, session := consume(t, broker, client)
+		session.deliver(false, 1)
+		receive(t, stream)
+		broker.network.cut(true)
+		time.Sleep(4 * time.Second) // of 5: by now the ordinary backoff would wait for longer
+		broker.network.cut(false)
+		began := time.Now()
+		(<-broker.sessions).accept()
+		if waited := time.Since(began); waited > 700*time.Millisecond {
+			t.Errorf("came back after %v", waited)
+		}
+	})
+}
+
+func TestAConsumerGivesUpWhenToldTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t, WithReconnectFor(10*time.Second))
+		stream, _ := consume(t, broker, client)
+		broker.network.cut(true)
+		began := time.Now()
+		_, err := stream.Recv()
+		if waited := time.Since(began); !errors.Is(err, ErrUnavailable) || waited < 5*time.Second || waited > 11*time.Second {
+			t.Errorf("after %v: %v", waited, err)
+		}
+	})
+}
+
+func TestSettlementsThatABrokenStreamLeftUnansweredAreRepeatedByCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t)
+		calls := make(chan any, 10)
+		resumedFirst := make(chan struct{})
+		gone := settledByCall(calls, "MESSAGE_NOT_FOUND")
+		broker.unary = func(ctx context.Context, method string, request any) (any, error) {
+			<-resumedFirst
+			return gone(ctx, method, request)
+		}
+		stream, session := consume(t, broker, client)
+		session.deliver(false, 1)
+		m := receive(t, stream)
+		failed := make(chan error, 1)
+		go func() { failed <- m.Ack(t.Context()) }()
+		for session.next().GetAck() == nil {
+		}
+		broker.network.cut(false)
+		resumed := <-broker.sessions
+		if !slices.Equal(resumed.open.GetResume().GetLeaseIds(), []uint64{1}) {
+			t.Errorf("resumed with %v: what is being settled belongs to it", resumed.open.GetResume())
+		}
+		resumed.accept()
+		close(resumedFirst)
+		// The first ack did its work: the message is gone.
+		if err := <-failed; err != nil {
+			t.Errorf("a repeated ack: %v", err)
+		}
+	})
+}
