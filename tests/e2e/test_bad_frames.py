@@ -191,7 +191,7 @@ def test_numbers_without_measure_settle_nothing_and_harm_nothing(server: Running
     server.service.Enqueue(service_pb2.EnqueueRequest(queue=queue, payload=b"x"))
     largest = 2**64 - 1
     frames = [
-        Session(open={"queue": queue, "max_in_flight": 2**32 - 1, "initial_credit": 2**32 - 1}),
+        Session(open={"queue": queue, "max_in_flight": 65_535, "initial_credit": 2**32 - 1}),
         Session(credit=2**32 - 1),
         Session(credit=2**32 - 1),
         Session(ack={"sequence": largest, "lease_ids": [0, largest]}),
@@ -204,6 +204,13 @@ def test_numbers_without_measure_settle_nothing_and_harm_nothing(server: Running
         if response.HasField("settled")
     ]
     assert sorted(settled) == [(0, [0, largest]), (largest, [0, largest])]
+
+    with pytest.raises(grpc.RpcError, match="max_in_flight: at most 65535"):
+        list(
+            server.service.ConsumeSession(
+                iter([Session(open={"queue": queue, "max_in_flight": 65_536})]), timeout=10
+            )
+        )
 
     odd: list[Any] = [
         {"delay_ms": largest},
