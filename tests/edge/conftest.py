@@ -8,8 +8,8 @@ import pytest
 from grpc import aio
 
 from fila_server.broker import Broker
+from fila_server.config.schema import Address, Config, Server
 from fila_server.rpc.server import RpcServer
-from fila_server.settings import Address, Config, Server
 from tests.edge.fake_engine import FakeAdmin, FakeEngine
 
 

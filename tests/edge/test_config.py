@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fila_server import config, errors, main
-from fila_server.settings import MIB
+from fila_server import errors, main
+from fila_server.config import load as config
+from fila_server.config.schema import MIB
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).parent / "golden"

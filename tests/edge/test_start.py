@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from fila_server import commands, errors, main
-from fila_server.settings import Address, AddressOrOff, Config, Metrics, Redis, Server
+from fila_server.config.schema import Address, AddressOrOff, Config, Metrics, Redis, Server
 from tests.edge.fake_engine import FakeAdmin, FakeEngine
 
 STORE_ERRORS = [
@@ -143,7 +143,7 @@ import signal, time
 from fila_server import main
 from tests.edge.fake_engine import FakeAdmin, FakeEngine
 from tests.edge.test_start import _quiet
-from fila_server.settings import Address
+from fila_server.config.schema import Address
 
 class StuckEngine(FakeEngine):
     def stop(self):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fila_server.settings import MIB, Config
+from fila_server.config.schema import MIB, Config
 from tests.e2e.conftest import RunningServer, StartServer
 from tests.liveness.conftest import StartAbuse, StartProbe
 

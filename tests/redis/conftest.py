@@ -9,8 +9,8 @@ import pytest
 import uvloop
 
 from fila_server.broker import Broker
+from fila_server.config.schema import Address, Limits, Redis
 from fila_server.redis import server as redis_server
-from fila_server.settings import Address, Limits, Redis
 from tests.redis.model_engine import ModelEngine
 from tests.redis.raw_client import RawClient
 

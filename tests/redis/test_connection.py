@@ -11,11 +11,11 @@ from typing import cast
 import pytest
 
 from fila_server import commands, errors
+from fila_server.config.schema import Limits, Redis
 from fila_server.hooks.stage import ParsedFrame
 from fila_server.interfaces import EnqueueHooks
 from fila_server.redis import connection
 from fila_server.redis import server as redis_server
-from fila_server.settings import Limits, Redis
 from tests.redis.conftest import Connect
 from tests.redis.model_engine import ModelEngine
 from tests.redis.raw_client import ErrorReply, RawClient, Status, command, until

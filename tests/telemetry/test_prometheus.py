@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from fila_server import errors
-from fila_server.settings import AddressOrOff
+from fila_server.config.schema import AddressOrOff
 from fila_server.telemetry import catalog, prometheus
 from fila_server.telemetry.catalog import METRICS, Metric
 from fila_server.telemetry.prometheus import lines_of

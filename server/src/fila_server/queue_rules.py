@@ -13,8 +13,8 @@ from collections.abc import Callable
 from google.protobuf.message import Message
 
 from fila.v1 import admin_pb2
+from fila_server.config.schema import Limits
 from fila_server.errors import Invalid, LimitExceeded
-from fila_server.settings import Limits
 
 DLQ_SUFFIX = ".dlq"
 RESERVED_PREFIX = "_fila"

@@ -18,10 +18,10 @@ import time
 from fila.v1 import admin_pb2
 from fila_server import commands
 from fila_server.broker import Broker
+from fila_server.config.schema import Config
 from fila_server.hooks.failures import FailureDesk
 from fila_server.hooks.sandbox import HookLimits
 from fila_server.hooks.stage import FALLBACK_HOLD, FALLBACK_POLICY, BreakerSettings, HookStage
-from fila_server.settings import Config
 
 
 async def start_with_hooks(broker: Broker, config: Config) -> HookStage:

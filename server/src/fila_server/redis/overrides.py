@@ -14,8 +14,8 @@ import msgspec
 from fila.v1 import admin_pb2
 from fila_server import commands
 from fila_server.broker import Broker
+from fila_server.config.schema import KIB, Duration, Redis, Size
 from fila_server.errors import Invalid
-from fila_server.settings import KIB, Duration, Redis, Size
 
 PREFIX = "_fila.redis."
 QUEUE_DEFAULTS = (

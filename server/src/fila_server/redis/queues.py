@@ -16,8 +16,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from fila.v1 import admin_pb2
 from fila_server import commands, errors, queue_rules
+from fila_server.config.schema import Redis
 from fila_server.redis.replies import OK, error_reply, integer
-from fila_server.settings import Redis
 
 if TYPE_CHECKING:
     from fila_server.redis.connection import Connection

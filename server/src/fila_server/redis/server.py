@@ -14,10 +14,10 @@ import structlog
 
 from fila_server import errors
 from fila_server.broker import Broker
+from fila_server.config.schema import Limits, Redis
 from fila_server.redis.connection import Connection
 from fila_server.redis.overrides import Overrides
 from fila_server.redis.turns import Turns
-from fila_server.settings import Limits, Redis
 
 log = structlog.get_logger("fila_server.redis")
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from fila.v1 import admin_pb2 as pb
 from fila_server import queue_rules as rules
+from fila_server.config.schema import Limits
 from fila_server.errors import Invalid, LimitExceeded
-from fila_server.settings import Limits
 
 READ_LOG_BATCH_MAX = 10_000
 PEEK_MESSAGES_MAX = 1_000

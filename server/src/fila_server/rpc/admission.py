@@ -7,9 +7,9 @@ they could hold very many parts, the parts are counted up to a bound, and only t
 
 from __future__ import annotations
 
+from fila_server.config.schema import KIB, MIB, Limits
 from fila_server.errors import LimitExceeded
 from fila_server.queue_rules import CHANNELS_MAX, WEIGHTS_MAX
-from fila_server.settings import KIB, MIB, Limits
 
 PLAIN_BYTES_MAX = 64 * KIB
 """Of a request that names a queue, a channel and a key, and little more."""

@@ -18,9 +18,9 @@ from grpc_reflection.v1alpha import reflection
 # Imported for their side effect: reflection serves what the descriptor pool holds.
 from fila.v1 import admin_pb2, service_pb2
 from fila_server.broker import Broker
+from fila_server.config.schema import KIB, MIB, Address, Config
 from fila_server.errors import PortTaken
 from fila_server.rpc import admin, service
-from fila_server.settings import KIB, MIB, Address, Config
 
 SERVICES = (
     service_pb2.DESCRIPTOR.services_by_name["FilaService"].full_name,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from fila_server.config.schema import Address, AddressOrOff
 from fila_server.errors import PortTaken
-from fila_server.settings import Address, AddressOrOff
 from fila_server.telemetry.prometheus import MetricsPage
 from fila_server.telemetry.series import HookReader, OtherKeys, Series, all_series
 from fila_server.telemetry.snapshot import Snapshot

@@ -1,4 +1,4 @@
-"""Every setting of `fila.toml`, with its default, unit, limits and reason. Read by config.py.
+"""Every setting of `fila.toml`, with its default, unit, limits and reason. Read by load.py.
 
 A section is a struct, a key a field, and a field's description is what
 `docs/configuration.md` says about it (a test compares the two). Units are the last part

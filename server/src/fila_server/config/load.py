@@ -23,8 +23,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 import orjson
 
+from fila_server.config.schema import Address, AddressOrOff, Config, Duration, Section, Size
 from fila_server.errors import ConfigInvalid
-from fila_server.settings import Address, AddressOrOff, Config, Duration, Section, Size
 
 __all__ = ["Config", "LoadedConfig", "Setting", "as_toml", "load", "reference_tables", "settings_by_section"]
 

@@ -1,0 +1,1 @@
+"""The settings of `fila.toml`: schema.py says what there is, load.py where each value comes from."""
