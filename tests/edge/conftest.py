@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from grpc import aio
 
-from fila_server.broker import Broker
+from fila_server.broker.calls import Broker
 from fila_server.config.schema import Address, Config, Server
 from fila_server.rpc.server import RpcServer
 from tests.edge.fake_engine import FakeAdmin, FakeEngine

@@ -11,7 +11,7 @@ from grpc import aio
 
 from fila.v1 import messages_pb2, service_pb2
 from fila_server import commands
-from fila_server.broker import Broker
+from fila_server.broker.calls import Broker
 from fila_server.rpc.service import SERVICE
 from tests.edge.fake_engine import FakeEngine, ok
 

@@ -13,11 +13,11 @@ from grpc import aio
 
 from fila.v1 import admin_pb2, admin_pb2_grpc, service_pb2, service_pb2_grpc
 from fila_server import commands
-from fila_server.broker import Broker
+from fila_server.broker.calls import Broker
+from fila_server.broker.gate import Gate
+from fila_server.broker.mirror import CHANGES_AT_ONCE
 from fila_server.config.schema import Limits
 from fila_server.errors import LimitExceeded, Overloaded
-from fila_server.gate import Gate
-from fila_server.queue_mirror import CHANGES_AT_ONCE
 from fila_server.rpc import admin as admin_edge
 from fila_server.rpc.admin_rules import MASK_PATHS_MAX, STATS_KEYS_MAX
 from fila_server.rpc.admission import PARTS_MAX, PLAIN_BYTES_MAX, Admission

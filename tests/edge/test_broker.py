@@ -9,11 +9,11 @@ import pytest
 
 from fila.v1 import admin_pb2
 from fila_server import commands, errors
-from fila_server.broker import Broker
+from fila_server.broker.calls import Broker
+from fila_server.broker.interfaces import NoHooks
+from fila_server.broker.stream import INBOX_FRAMES_MAX
 from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.stage import ParsedFrame
-from fila_server.interfaces import NoHooks
-from fila_server.stream import INBOX_FRAMES_MAX
 from tests.edge.fake_engine import FakeAdmin, FakeEngine, ok, refused
 
 

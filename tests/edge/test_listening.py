@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from fila.v1 import admin_pb2
-from fila_server import commands, errors, notices, seam_frames
-from fila_server.broker import Broker
+from fila_server import commands, errors, seam_frames
+from fila_server.broker import notices
+from fila_server.broker.calls import Broker
 from tests.edge.fake_engine import FakeAdmin, FakeEngine, ok
 
 

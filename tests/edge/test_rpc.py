@@ -13,7 +13,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from fila.v1 import service_pb2, service_pb2_grpc
 from fila_server import commands, errors
-from fila_server.broker import Broker
+from fila_server.broker.calls import Broker
 from fila_server.config.schema import Address, Config, Server
 from fila_server.rpc.server import SERVICES, RpcServer
 from fila_server.rpc.service import ENQUEUE_STREAM_FRAMES_MAX

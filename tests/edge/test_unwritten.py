@@ -12,11 +12,11 @@ from grpc import aio
 
 from fila.v1 import admin_pb2, admin_pb2_grpc, messages_pb2, service_pb2, service_pb2_grpc
 from fila_server import commands
-from fila_server.broker import Broker
+from fila_server.broker.calls import Broker
+from fila_server.broker.unwritten import COUNTED_FROM_BYTES, Unwritten
 from fila_server.config.schema import Address, Config, Server
 from fila_server.errors import Overloaded
 from fila_server.rpc.server import RpcServer
-from fila_server.unwritten import COUNTED_FROM_BYTES, Unwritten
 from tests.edge.fake_engine import FakeEngine, ok
 from tests.liveness.http2 import RawHttp2
 

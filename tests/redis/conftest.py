@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 import uvloop
 
-from fila_server.broker import Broker
+from fila_server.broker.calls import Broker
 from fila_server.config.schema import Address, Limits, Redis
 from fila_server.redis import server as redis_server
 from tests.redis.model_engine import ModelEngine

@@ -16,8 +16,8 @@ from google.protobuf.message import Message as Protobuf
 
 from fila.v1 import admin_pb2, messages_pb2, service_pb2
 from fila_server import commands, errors
+from fila_server.broker.interfaces import LogReader
 from fila_server.hooks.stage import ParsedFrame
-from fila_server.interfaces import LogReader
 
 ENQUEUES = frozenset((commands.ENQUEUE, commands.ENQUEUE_BATCH, commands.ENQUEUE_ATOMIC))
 

@@ -11,9 +11,9 @@ from typing import cast
 import pytest
 
 from fila_server import commands, errors
+from fila_server.broker.interfaces import EnqueueHooks
 from fila_server.config.schema import Limits, Redis
 from fila_server.hooks.stage import ParsedFrame
-from fila_server.interfaces import EnqueueHooks
 from fila_server.redis import connection
 from fila_server.redis import server as redis_server
 from tests.redis.conftest import Connect

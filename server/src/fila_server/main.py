@@ -27,13 +27,13 @@ import structlog
 import uvloop
 
 from fila_server import commands, errors, logs
-from fila_server.broker import Broker
+from fila_server.broker.calls import Broker
+from fila_server.broker.interfaces import Engine
 from fila_server.config import load as config
 from fila_server.config.load import LoadedConfig
 from fila_server.config.schema import Address, Config
 from fila_server.descriptors import Descriptors, raise_limit
 from fila_server.hooks.stage import HookStage
-from fila_server.interfaces import Engine
 from fila_server.redis import server as redis_server
 from fila_server.rpc.server import RpcServer
 from fila_server.scripting import start_with_hooks

@@ -17,7 +17,7 @@ import time
 
 from fila.v1 import admin_pb2
 from fila_server import commands
-from fila_server.broker import Broker
+from fila_server.broker.calls import Broker
 from fila_server.config.schema import Config
 from fila_server.hooks.failures import FailureDesk
 from fila_server.hooks.sandbox import HookLimits

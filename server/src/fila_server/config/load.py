@@ -1,4 +1,4 @@
-"""From file and environment to one checked Config. The settings themselves are in settings.py.
+"""From file and environment to one checked Config. The settings themselves are in schema.py.
 
     --config PATH, else ./fila.toml, else /etc/fila/fila.toml, else nothing      (the file)
       └─ FILA_SECTION__KEY, FILA_DATA_DIR                                          (wins over it)
@@ -98,7 +98,7 @@ class Setting:
 
 
 def settings_by_section() -> dict[str, dict[str, Setting]]:
-    """Every setting there is, in the order of settings.py."""
+    """Every setting there is, in the order of schema.py."""
     return {
         name: {setting.key: setting for setting in _settings_of(name, section)}
         for name, section in typing.get_type_hints(Config).items()

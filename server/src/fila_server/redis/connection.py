@@ -31,7 +31,7 @@ from fila_server.redis import codec, encode, replies, verbs
 from fila_server.redis.session import Session
 
 if TYPE_CHECKING:
-    from fila_server.broker import Broker
+    from fila_server.broker.calls import Broker
     from fila_server.redis.server import Server
 
 log = structlog.get_logger("fila_server.redis")

@@ -13,7 +13,7 @@ import msgspec
 
 from fila.v1 import admin_pb2
 from fila_server import commands
-from fila_server.broker import Broker
+from fila_server.broker.calls import Broker
 from fila_server.config.schema import KIB, Duration, Redis, Size
 from fila_server.errors import Invalid
 

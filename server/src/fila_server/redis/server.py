@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from fila_server import errors
-from fila_server.broker import Broker
+from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits, Redis
 from fila_server.redis.connection import Connection
 from fila_server.redis.overrides import Overrides

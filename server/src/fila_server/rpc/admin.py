@@ -17,9 +17,10 @@ from google.protobuf.message import DecodeError, Message
 from fila.v1 import admin_pb2 as pb
 from fila_server import commands, errors
 from fila_server import queue_rules as rules
-from fila_server.broker import Broker
+from fila_server.broker.calls import Broker
+from fila_server.broker.gate import Gate
+from fila_server.broker.unwritten import COUNTED_FROM_BYTES, PAGE_BYTES_MAX, Unwritten
 from fila_server.config.schema import Limits
-from fila_server.gate import Gate
 from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.packed import KeyLimits
 from fila_server.redrive import Redrive
@@ -28,7 +29,6 @@ from fila_server.rpc.admission import Admission
 from fila_server.rpc.service import Context, until_written
 from fila_server.rpc.status import abort
 from fila_server.rpc.wire_fault import explain
-from fila_server.unwritten import COUNTED_FROM_BYTES, PAGE_BYTES_MAX, Unwritten
 
 SERVICE = "fila.v1.FilaAdmin"
 

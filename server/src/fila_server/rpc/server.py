@@ -17,7 +17,7 @@ from grpc_reflection.v1alpha import reflection
 
 # Imported for their side effect: reflection serves what the descriptor pool holds.
 from fila.v1 import admin_pb2, service_pb2
-from fila_server.broker import Broker
+from fila_server.broker.calls import Broker
 from fila_server.config.schema import KIB, MIB, Address, Config
 from fila_server.errors import PortTaken
 from fila_server.rpc import admin, service

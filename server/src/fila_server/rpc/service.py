@@ -15,11 +15,11 @@ import grpc
 from grpc import aio
 
 from fila_server import commands, errors
-from fila_server.broker import Broker, shutting_down
+from fila_server.broker.calls import Broker, shutting_down
+from fila_server.broker.stream import Stream
+from fila_server.broker.unwritten import COUNTED_FROM_BYTES, Unwritten
 from fila_server.rpc.status import abort, hidden
-from fila_server.stream import Stream
 from fila_server.telemetry.tracing import with_trace_context
-from fila_server.unwritten import COUNTED_FROM_BYTES, Unwritten
 
 SERVICE = "fila.v1.FilaService"
 

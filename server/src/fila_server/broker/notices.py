@@ -9,7 +9,7 @@ import structlog
 
 from fila_server import seam_frames
 
-log = structlog.get_logger("fila_server.notices")
+log = structlog.get_logger("fila_server.broker.notices")
 
 QUEUE_EXPIRED: Final = 1
 CHANNEL_EXPIRED: Final = 2

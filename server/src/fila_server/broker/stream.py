@@ -17,7 +17,7 @@ from fila.v1.service_pb2 import ConsumeResponse, ConsumeSessionResponse
 from fila_server import commands, errors
 
 if TYPE_CHECKING:
-    from fila_server.broker import Broker
+    from fila_server.broker.calls import Broker
 
 INBOX_FRAMES_MAX = 64
 """Frames waiting to be written before `send` stops taking more of the session's input."""

@@ -30,14 +30,14 @@ from fila.v1.admin_pb2 import ReadLogRequest
 from fila.v1.messages_pb2 import ItemStatus
 from fila.v1.service_pb2 import LeaseRequest, LeaseResponse, Settle
 from fila_server import commands, errors
+from fila_server.broker.interfaces import Engine, EnqueueHooks, EventHandler, NoHooks
+from fila_server.broker.mirror import QueueMirror
+from fila_server.broker.notices import Notice
+from fila_server.broker.stream import Stream
+from fila_server.broker.unwritten import PAGE_BYTES_MAX, Unwritten
 from fila_server.hooks.stage import ParsedFrame
-from fila_server.interfaces import Engine, EnqueueHooks, EventHandler, NoHooks
-from fila_server.notices import Notice
-from fila_server.queue_mirror import QueueMirror
-from fila_server.stream import Stream
-from fila_server.unwritten import PAGE_BYTES_MAX, Unwritten
 
-log = structlog.get_logger("fila_server.broker")
+log = structlog.get_logger("fila_server.broker.calls")
 
 OUTSTANDING_CALLS_MAX = 20_000
 UNWRITTEN_BYTES_MAX = 256 * 1024 * 1024
