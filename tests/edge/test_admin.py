@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fila.v1 import admin_pb2, admin_pb2_grpc
-from fila_server import commands, errors, queue_rules
+from fila_server import commands, errors
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits
 from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.stage import ParsedFrame
+from fila_server.operations import rules as queue_rules
 from fila_server.rpc.wire_fault import explain
 from tests.edge.fake_engine import FakeAdmin, FakeEngine
 

@@ -1,7 +1,7 @@
 """Messages and routings as they cross into Lua, for the few that are in no frame of the core's.
 
 core/parsed_frame.pyx has the layout and does the same for frames; dead letters on their way back come
-one by one (redrive.py), and are asked about by the same scripts.
+one by one (operations/redrive.py), and are asked about by the same scripts.
 """
 
 from __future__ import annotations

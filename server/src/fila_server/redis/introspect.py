@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from fila.v1 import admin_pb2
-from fila_server import commands, errors, queue_rules
+from fila_server import commands, errors
+from fila_server.operations import rules as queue_rules
 from fila_server.redis.overrides import QUEUE_DEFAULTS, duration_text, read_setting, size_text
 from fila_server.redis.replies import OK, encode, error_reply
 from fila_server.redis.session import COMPATIBLE_VERSION

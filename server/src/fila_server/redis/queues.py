@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from fila.v1 import admin_pb2
-from fila_server import commands, errors, queue_rules
+from fila_server import commands, errors
 from fila_server.config.schema import Redis
+from fila_server.operations import rules as queue_rules
 from fila_server.redis.replies import OK, error_reply, integer
 
 if TYPE_CHECKING:

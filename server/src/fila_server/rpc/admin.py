@@ -1,30 +1,25 @@
-"""FilaAdmin: rare calls, typed by people. Everything is parsed and checked here, in Python.
+"""FilaAdmin: rare calls, typed by people. Their bytes are parsed here; what they may ask is in operations/.
 
 A method is a row of the table in `handlers`: its command, its request type, and its
-check. A few need more than a check: CreateQueue sends the complete config, UpdateQueue
-merges what its mask names into the config that is there, GetStats adds what the hooks
-counted, lists are sorted, and Redrive is a walk of its own (redrive.py).
+check. Those that need more than a check are methods of operations/queues.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError, Message
 
 from fila.v1 import admin_pb2 as pb
-from fila_server import commands, errors
-from fila_server import queue_rules as rules
+from fila_server import commands
 from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate
-from fila_server.broker.unwritten import COUNTED_FROM_BYTES, PAGE_BYTES_MAX, Unwritten
+from fila_server.broker.unwritten import COUNTED_FROM_BYTES, Unwritten
 from fila_server.config.schema import Limits
-from fila_server.hooks.counters import HookStatus
-from fila_server.hooks.packed import KeyLimits
-from fila_server.redrive import Redrive
-from fila_server.rpc.admin_rules import AdminRules
+from fila_server.operations.queues import Queues
+from fila_server.operations.requests import AdminRules
 from fila_server.rpc.admission import Admission
 from fila_server.rpc.service import Context, until_written
 from fila_server.rpc.status import abort
@@ -62,117 +57,27 @@ def handlers(broker: Broker, limits: Limits) -> grpc.GenericRpcHandler:
         "ListConsumers": (commands.LIST_CONSUMERS, pb.ListConsumersRequest, check.consumers),
         "ExplainKey": (commands.EXPLAIN_KEY, pb.ExplainKeyRequest, check.explained_key),
     }
-    queues = _Queues(broker, limits, check)
+    queues = Queues(broker, limits, check)
     methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
         name: answering(name, _plain(broker, kind, request_type, row_check))
         for name, (kind, request_type, row_check) in plain.items()
     }
-    methods["CreateQueue"] = answering("CreateQueue", queues.create)
-    methods["UpdateQueue"] = answering("UpdateQueue", queues.update)
-    methods["ListQueues"] = answering("ListQueues", queues.list_queues)
-    methods["ListChannels"] = answering("ListChannels", queues.list_channels)
-    methods["GetStats"] = answering("GetStats", queues.stats)
-    methods["PeekMessages"] = answering("PeekMessages", queues.peek)
-    methods["Redrive"] = answering("Redrive", queues.redrive)
+    methods["CreateQueue"] = answering("CreateQueue", _parsed(pb.CreateQueueRequest, queues.create))
+    methods["UpdateQueue"] = answering("UpdateQueue", _parsed(pb.UpdateQueueRequest, queues.update))
+    methods["ListQueues"] = answering("ListQueues", _parsed(pb.ListQueuesRequest, queues.list_queues))
+    methods["ListChannels"] = answering("ListChannels", _parsed(pb.ListChannelsRequest, queues.list_channels))
+    methods["GetStats"] = answering("GetStats", _parsed(pb.GetStatsRequest, queues.stats))
+    methods["PeekMessages"] = answering("PeekMessages", _parsed(pb.PeekMessagesRequest, queues.peek))
+    methods["Redrive"] = answering("Redrive", _parsed(pb.RedriveRequest, queues.redrive))
     methods["ReadLog"] = grpc.unary_stream_rpc_method_handler(_reading_log(broker, admission, check))
     return grpc.method_handlers_generic_handler(SERVICE, methods)
 
 
-class _Queues:
-    """The calls that are more than one command with its check."""
+def _parsed(request_type: type[Any], answer: Callable[[Any], Awaitable[bytes]]) -> Call:
+    async def call(frame: bytes) -> bytes:
+        return await answer(parse(request_type, frame))
 
-    def __init__(self, broker: Broker, limits: Limits, check: AdminRules) -> None:
-        self._broker = broker
-        self._limits = limits
-        self._check = check
-        self._looks = Gate("GetStats calls", at_once=1)
-        self._peeks = Gate("PeekMessages calls", at_once=4)
-
-    async def create(self, frame: bytes) -> bytes:
-        request = parse(pb.CreateQueueRequest, frame)
-        rules.check_new_name("name", request.name)
-        config = rules.complete(request.config, self._limits)
-        self._broker.hooks.check_scripts(config.on_enqueue_script, config.on_failure_script)
-        complete = pb.CreateQueueRequest(name=request.name, config=config)
-        return await self._broker.call(commands.CREATE_QUEUE, complete.SerializeToString())
-
-    async def update(self, frame: bytes) -> bytes:
-        request = parse(pb.UpdateQueueRequest, frame)
-        self._check.update(request)
-        # Two updates that each read, merge and write must not undo one another.
-        async with self._broker.mirror.update_lock:
-            current = self._broker.queue_configs.get(request.queue)
-            if current is None:
-                raise errors.QueueNotFound(request.queue)
-            config = rules.complete(rules.merge(current, request), self._limits, default_channel=False)
-            self._broker.hooks.check_scripts(config.on_enqueue_script, config.on_failure_script)
-            complete = pb.UpdateQueueRequest(
-                queue=request.queue, config=config, update_mask=request.update_mask
-            )
-            return await self._broker.call(commands.UPDATE_QUEUE, complete.SerializeToString())
-
-    async def list_queues(self, frame: bytes) -> bytes:
-        parse(pb.ListQueuesRequest, frame)
-        listed = pb.ListQueuesResponse.FromString(await self._broker.call(commands.LIST_QUEUES, frame))
-        # The core has them in the order of its table.
-        listed.queues.sort(key=lambda queue: queue.name)
-        return listed.SerializeToString()
-
-    async def list_channels(self, frame: bytes) -> bytes:
-        self._check.queue(parse(pb.ListChannelsRequest, frame))
-        listed = pb.ListChannelsResponse.FromString(await self._broker.call(commands.LIST_CHANNELS, frame))
-        listed.channels.sort(key=lambda channel: channel.name)
-        return listed.SerializeToString()
-
-    async def stats(self, frame: bytes) -> bytes:
-        request = parse(pb.GetStatsRequest, frame)
-        self._check.stats(request)
-        async with self._looks:
-            reply = await self._broker.call(commands.GET_STATS, frame)
-        scripts = self._broker.hooks.status(request.queue)
-        return with_hooks(reply, scripts) if scripts else reply
-
-    async def peek(self, frame: bytes) -> bytes:
-        self._check.peek(parse(pb.PeekMessagesRequest, frame))
-        async with self._peeks:
-            unwritten = self._broker.unwritten
-            unwritten.set_page_aside()
-            try:
-                reply = await self._broker.call(commands.PEEK_MESSAGES, frame)
-            finally:
-                unwritten.give(PAGE_BYTES_MAX)
-            return reply
-
-    async def redrive(self, frame: bytes) -> bytes:
-        request = parse(pb.RedriveRequest, frame)
-        self._check.redrive(request)
-        limits = KeyLimits(
-            fairness_key_bytes=self._limits.fairness_key_bytes_max,
-            throttle_key_bytes=self._limits.throttle_key_bytes_max,
-            throttle_keys=self._limits.throttle_keys_max,
-        )
-        redriven = await Redrive(self._broker, request, limits).run()
-        return pb.RedriveResponse(redriven=redriven).SerializeToString()
-
-
-_BREAKER_BY_STATE = {
-    "closed": pb.BREAKER_STATE_CLOSED,
-    "half_open": pb.BREAKER_STATE_HALF_OPEN,
-    "open": pb.BREAKER_STATE_OPEN,
-}
-_GRAVITY = list(_BREAKER_BY_STATE)
-
-
-def with_hooks(reply: bytes, scripts: Sequence[HookStatus]) -> bytes:
-    """Add to a GetStats reply what only the edge knows: how the queue's scripts are doing."""
-    stats = pb.GetStatsResponse.FromString(reply)
-    for script in scripts:
-        stats.hook_fallbacks += script.counters.fallbacks
-        stats.hook_errors += script.counters.errors
-        stats.weights_clamped_total += script.counters.clamped_weights
-    worst = max((script.breaker for script in scripts), key=_GRAVITY.index)
-    stats.breaker_state = _BREAKER_BY_STATE[worst]
-    return stats.SerializeToString()
+    return call
 
 
 def parse(request_type: type[Any], frame: bytes) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fila_server.config.schema import KIB, MIB, Limits
 from fila_server.errors import LimitExceeded
-from fila_server.queue_rules import CHANNELS_MAX, WEIGHTS_MAX
+from fila_server.operations.rules import CHANNELS_MAX, WEIGHTS_MAX
 
 PLAIN_BYTES_MAX = 64 * KIB
 """Of a request that names a queue, a channel and a key, and little more."""

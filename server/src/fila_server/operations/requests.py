@@ -1,6 +1,6 @@
 """What admin requests must look like: one check a request, each error naming field and bound.
 
-Queue configs have rules of their own, in queue_rules.py.
+Queue configs have rules of their own, in rules.py.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import re
 from typing import Any
 
 from fila.v1 import admin_pb2 as pb
-from fila_server import queue_rules as rules
 from fila_server.config.schema import Limits
 from fila_server.errors import Invalid, LimitExceeded
+from fila_server.operations import rules
 
 READ_LOG_BATCH_MAX = 10_000
 PEEK_MESSAGES_MAX = 1_000

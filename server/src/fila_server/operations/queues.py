@@ -1,0 +1,118 @@
+"""The calls of operators that are more than one command with its check: a request in, the response's bytes out.
+
+CreateQueue sends the complete config, UpdateQueue merges what its mask names into the config that is
+there, GetStats adds what the hooks counted, lists are sorted, peeks and statistics take turns, and Redrive
+is a walk of its own (redrive.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fila.v1 import admin_pb2 as pb
+from fila_server import commands, errors
+from fila_server.broker.calls import Broker
+from fila_server.broker.gate import Gate
+from fila_server.broker.unwritten import PAGE_BYTES_MAX
+from fila_server.config.schema import Limits
+from fila_server.hooks.counters import HookStatus
+from fila_server.hooks.packed import KeyLimits
+from fila_server.operations import rules
+from fila_server.operations.redrive import Redrive
+from fila_server.operations.requests import AdminRules
+
+
+class Queues:
+    """The calls that are more than one command with its check."""
+
+    def __init__(self, broker: Broker, limits: Limits, check: AdminRules) -> None:
+        self._broker = broker
+        self._limits = limits
+        self._check = check
+        self._looks = Gate("GetStats calls", at_once=1)
+        self._peeks = Gate("PeekMessages calls", at_once=4)
+
+    async def create(self, request: pb.CreateQueueRequest) -> bytes:
+        rules.check_new_name("name", request.name)
+        config = rules.complete(request.config, self._limits)
+        self._broker.hooks.check_scripts(config.on_enqueue_script, config.on_failure_script)
+        complete = pb.CreateQueueRequest(name=request.name, config=config)
+        return await self._broker.call(commands.CREATE_QUEUE, complete.SerializeToString())
+
+    async def update(self, request: pb.UpdateQueueRequest) -> bytes:
+        self._check.update(request)
+        # Two updates that each read, merge and write must not undo one another.
+        async with self._broker.mirror.update_lock:
+            current = self._broker.queue_configs.get(request.queue)
+            if current is None:
+                raise errors.QueueNotFound(request.queue)
+            config = rules.complete(rules.merge(current, request), self._limits, default_channel=False)
+            self._broker.hooks.check_scripts(config.on_enqueue_script, config.on_failure_script)
+            complete = pb.UpdateQueueRequest(
+                queue=request.queue, config=config, update_mask=request.update_mask
+            )
+            return await self._broker.call(commands.UPDATE_QUEUE, complete.SerializeToString())
+
+    async def list_queues(self, request: pb.ListQueuesRequest) -> bytes:
+        listed = pb.ListQueuesResponse.FromString(
+            await self._broker.call(commands.LIST_QUEUES, request.SerializeToString())
+        )
+        # The core has them in the order of its table.
+        listed.queues.sort(key=lambda queue: queue.name)
+        return listed.SerializeToString()
+
+    async def list_channels(self, request: pb.ListChannelsRequest) -> bytes:
+        self._check.queue(request)
+        listed = pb.ListChannelsResponse.FromString(
+            await self._broker.call(commands.LIST_CHANNELS, request.SerializeToString())
+        )
+        listed.channels.sort(key=lambda channel: channel.name)
+        return listed.SerializeToString()
+
+    async def stats(self, request: pb.GetStatsRequest) -> bytes:
+        self._check.stats(request)
+        async with self._looks:
+            reply = await self._broker.call(commands.GET_STATS, request.SerializeToString())
+        scripts = self._broker.hooks.status(request.queue)
+        return with_hooks(reply, scripts) if scripts else reply
+
+    async def peek(self, request: pb.PeekMessagesRequest) -> bytes:
+        self._check.peek(request)
+        async with self._peeks:
+            unwritten = self._broker.unwritten
+            unwritten.set_page_aside()
+            try:
+                reply = await self._broker.call(commands.PEEK_MESSAGES, request.SerializeToString())
+            finally:
+                unwritten.give(PAGE_BYTES_MAX)
+            return reply
+
+    async def redrive(self, request: pb.RedriveRequest) -> bytes:
+        self._check.redrive(request)
+        limits = KeyLimits(
+            fairness_key_bytes=self._limits.fairness_key_bytes_max,
+            throttle_key_bytes=self._limits.throttle_key_bytes_max,
+            throttle_keys=self._limits.throttle_keys_max,
+        )
+        redriven = await Redrive(self._broker, request, limits).run()
+        return pb.RedriveResponse(redriven=redriven).SerializeToString()
+
+
+_BREAKER_BY_STATE = {
+    "closed": pb.BREAKER_STATE_CLOSED,
+    "half_open": pb.BREAKER_STATE_HALF_OPEN,
+    "open": pb.BREAKER_STATE_OPEN,
+}
+_GRAVITY = list(_BREAKER_BY_STATE)
+
+
+def with_hooks(reply: bytes, scripts: Sequence[HookStatus]) -> bytes:
+    """Add to a GetStats reply what only the edge knows: how the queue's scripts are doing."""
+    stats = pb.GetStatsResponse.FromString(reply)
+    for script in scripts:
+        stats.hook_fallbacks += script.counters.fallbacks
+        stats.hook_errors += script.counters.errors
+        stats.weights_clamped_total += script.counters.clamped_weights
+    worst = max((script.breaker for script in scripts), key=_GRAVITY.index)
+    stats.breaker_state = _BREAKER_BY_STATE[worst]
+    return stats.SerializeToString()
