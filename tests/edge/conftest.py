@@ -9,7 +9,7 @@ from grpc import aio
 
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Address, Config, Server
-from fila_server.rpc.server import RpcServer
+from fila_server.edges.grpc.server import RpcServer
 from tests.edge.fake_engine import FakeAdmin, FakeEngine
 
 

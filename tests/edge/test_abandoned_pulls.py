@@ -12,7 +12,7 @@ from grpc import aio
 from fila.v1 import messages_pb2, service_pb2
 from fila_server import commands
 from fila_server.broker.calls import Broker
-from fila_server.rpc.service import SERVICE
+from fila_server.edges.grpc.service import SERVICE
 from tests.edge.fake_engine import FakeEngine, ok
 
 OUTSTANDING_CALLS_MAX = 100  # of the fixture `broker`

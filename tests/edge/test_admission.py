@@ -17,10 +17,10 @@ from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate
 from fila_server.broker.mirror import CHANGES_AT_ONCE
 from fila_server.config.schema import Limits
+from fila_server.edges.grpc import admin as admin_edge
+from fila_server.edges.grpc.admission import PARTS_MAX, PLAIN_BYTES_MAX, Admission
 from fila_server.errors import LimitExceeded, Overloaded
 from fila_server.operations.requests import MASK_PATHS_MAX, STATS_KEYS_MAX
-from fila_server.rpc import admin as admin_edge
-from fila_server.rpc.admission import PARTS_MAX, PLAIN_BYTES_MAX, Admission
 from tests.edge.fake_engine import FakeAdmin, FakeEngine, ok
 
 MIB = 1024 * 1024

@@ -15,8 +15,8 @@ from fila_server import commands
 from fila_server.broker.calls import Broker
 from fila_server.broker.unwritten import COUNTED_FROM_BYTES, Unwritten
 from fila_server.config.schema import Address, Config, Server
+from fila_server.edges.grpc.server import RpcServer
 from fila_server.errors import Overloaded
-from fila_server.rpc.server import RpcServer
 from tests.edge.fake_engine import FakeEngine, ok
 from tests.liveness.http2 import RawHttp2
 

@@ -10,7 +10,7 @@ import uvloop
 
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Address, Limits, Redis
-from fila_server.redis import server as redis_server
+from fila_server.edges.redis import server as redis_server
 from tests.redis.model_engine import ModelEngine
 from tests.redis.raw_client import RawClient
 
@@ -41,7 +41,7 @@ def limits() -> Limits:
 async def server(
     engine: ModelEngine, settings: Redis, limits: Limits, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[redis_server.Server]:
-    monkeypatch.setattr("fila_server.redis.connection.LINGER_S", 0.05)
+    monkeypatch.setattr("fila_server.edges.redis.connection.LINGER_S", 0.05)
     broker = Broker(engine)
     await broker.start()
     server = await redis_server.start(broker, settings, limits, data_dir="data")

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from fila.v1 import service_pb2
-from fila_server.redis import codec
-from fila_server.redis.inline import UnbalancedQuotes, split_line
+from fila_server.edges.redis import codec
+from fila_server.edges.redis.inline import UnbalancedQuotes, split_line
 
 ARGUMENTS_MAX = 1024 * 1024
 BULK_BYTES_MAX = 512 * 1024 * 1024

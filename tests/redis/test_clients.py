@@ -13,7 +13,7 @@ import pytest
 import redis
 import redis.asyncio
 
-from fila_server.redis import server as redis_server
+from fila_server.edges.redis import server as redis_server
 from tests.redis.conftest import Connect
 from tests.redis.model_engine import ModelEngine
 from tests.redis.raw_client import until

@@ -13,9 +13,9 @@ import pytest
 from fila_server import commands, errors
 from fila_server.broker.interfaces import EnqueueHooks
 from fila_server.config.schema import Limits, Redis
+from fila_server.edges.redis import connection
+from fila_server.edges.redis import server as redis_server
 from fila_server.hooks.stage import ParsedFrame
-from fila_server.redis import connection
-from fila_server.redis import server as redis_server
 from tests.redis.conftest import Connect
 from tests.redis.model_engine import ModelEngine
 from tests.redis.raw_client import ErrorReply, RawClient, Status, command, until

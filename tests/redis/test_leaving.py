@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from fila_server import commands
-from fila_server.redis import server as redis_server
+from fila_server.edges.redis import server as redis_server
 from tests.redis.conftest import Connect
 from tests.redis.model_engine import ModelEngine
 from tests.redis.raw_client import RawClient, command, until

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fila_server.redis.turns import SHARE_NS, SLICE_NS, Turns
+from fila_server.edges.redis.turns import SHARE_NS, SLICE_NS, Turns
 
 STEP_NS = 50_000
 

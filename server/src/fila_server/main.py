@@ -33,10 +33,10 @@ from fila_server.config import load as config
 from fila_server.config.load import LoadedConfig
 from fila_server.config.schema import Address, Config
 from fila_server.descriptors import Descriptors, raise_limit
+from fila_server.edges.grpc.server import RpcServer
+from fila_server.edges.redis import server as redis_server
 from fila_server.hooks.stage import HookStage
 from fila_server.operations.scripts import start_with_hooks
-from fila_server.redis import server as redis_server
-from fila_server.rpc.server import RpcServer
 from fila_server.telemetry.series import HookReading
 from fila_server.telemetry.service import Telemetry
 

@@ -15,7 +15,7 @@ from fila_server.core.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, buffer_reserve, put_bytes, put_u8, take_slice, take_varint,
 )
 
-from fila_server.redis.replies import status_reply
+from fila_server.edges.redis.replies import status_reply
 
 
 def push_replies(bytes response, int32_t count):

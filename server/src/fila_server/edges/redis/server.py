@@ -15,11 +15,11 @@ import structlog
 from fila_server import errors
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits, Redis
-from fila_server.redis.connection import Connection
-from fila_server.redis.overrides import Overrides
-from fila_server.redis.turns import Turns
+from fila_server.edges.redis.connection import Connection
+from fila_server.edges.redis.overrides import Overrides
+from fila_server.edges.redis.turns import Turns
 
-log = structlog.get_logger("fila_server.redis")
+log = structlog.get_logger("fila_server.edges.redis")
 
 BACKLOG = 1024
 """Connections the kernel may hold until the loop takes them: a thousand readers start at once."""

@@ -15,13 +15,13 @@ import orjson
 
 from fila.v1 import admin_pb2
 from fila_server import commands, errors
+from fila_server.edges.redis.overrides import QUEUE_DEFAULTS, duration_text, read_setting, size_text
+from fila_server.edges.redis.replies import OK, encode, error_reply
+from fila_server.edges.redis.session import COMPATIBLE_VERSION
 from fila_server.operations import rules as queue_rules
-from fila_server.redis.overrides import QUEUE_DEFAULTS, duration_text, read_setting, size_text
-from fila_server.redis.replies import OK, encode, error_reply
-from fila_server.redis.session import COMPATIBLE_VERSION
 
 if TYPE_CHECKING:
-    from fila_server.redis.connection import Connection
+    from fila_server.edges.redis.connection import Connection
 
 STATS_AT_ONCE = 32
 """Queues asked about side by side, so that INFO on ten thousand does not fill the mailbox."""

@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fila_server.redis import introspect, queues, session
-from fila_server.redis.replies import Simple, Value, encode, error_reply, integer
+from fila_server.edges.redis import introspect, queues, session
+from fila_server.edges.redis.replies import Simple, Value, encode, error_reply, integer
 
 if TYPE_CHECKING:
-    from fila_server.redis.connection import Connection
+    from fila_server.edges.redis.connection import Connection
 
 MANY = 1 << 31
 ECHOED_BYTES_MAX = 128

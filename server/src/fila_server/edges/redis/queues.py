@@ -17,11 +17,11 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from fila.v1 import admin_pb2
 from fila_server import commands, errors
 from fila_server.config.schema import Redis
+from fila_server.edges.redis.replies import OK, error_reply, integer
 from fila_server.operations import rules as queue_rules
-from fila_server.redis.replies import OK, error_reply, integer
 
 if TYPE_CHECKING:
-    from fila_server.redis.connection import Connection
+    from fila_server.edges.redis.connection import Connection
 
 U64_MAX = 2**64 - 1
 SECONDS_MAX = int(datetime(9999, 12, 31, tzinfo=UTC).timestamp())

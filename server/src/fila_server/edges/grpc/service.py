@@ -18,7 +18,7 @@ from fila_server import commands, errors
 from fila_server.broker.calls import Broker, shutting_down
 from fila_server.broker.stream import Stream
 from fila_server.broker.unwritten import COUNTED_FROM_BYTES, Unwritten
-from fila_server.rpc.status import abort, hidden
+from fila_server.edges.grpc.status import abort, hidden
 from fila_server.telemetry.tracing import with_trace_context
 
 SERVICE = "fila.v1.FilaService"

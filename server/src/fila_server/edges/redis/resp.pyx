@@ -8,7 +8,7 @@ from libc.string cimport memchr, memmove
 
 from fila_server.core.buffer cimport Buffer, buffer_free, buffer_init, must_realloc, put_bytes
 
-from fila_server.redis.inline import UnbalancedQuotes, split_line
+from fila_server.edges.redis.inline import UnbalancedQuotes, split_line
 
 cdef enum:
     KEPT_BYTES_IDLE = 65536      # a larger buffer is given back once it is empty

@@ -18,12 +18,12 @@ from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate
 from fila_server.broker.unwritten import COUNTED_FROM_BYTES, Unwritten
 from fila_server.config.schema import Limits
+from fila_server.edges.grpc.admission import Admission
+from fila_server.edges.grpc.service import Context, until_written
+from fila_server.edges.grpc.status import abort
+from fila_server.edges.grpc.wire_fault import explain
 from fila_server.operations.queues import Queues
 from fila_server.operations.requests import AdminRules
-from fila_server.rpc.admission import Admission
-from fila_server.rpc.service import Context, until_written
-from fila_server.rpc.status import abort
-from fila_server.rpc.wire_fault import explain
 
 SERVICE = "fila.v1.FilaAdmin"
 

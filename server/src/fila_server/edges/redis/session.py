@@ -10,10 +10,10 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from fila_server.redis.replies import OK, RESP2, Value, encode, error_reply, integer
+from fila_server.edges.redis.replies import OK, RESP2, Value, encode, error_reply, integer
 
 if TYPE_CHECKING:
-    from fila_server.redis.connection import Connection
+    from fila_server.edges.redis.connection import Connection
 
 COMPATIBLE_VERSION = "7.0.0"
 """The Redis whose connection commands these are; some libraries choose features by it."""

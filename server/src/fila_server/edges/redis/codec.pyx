@@ -24,9 +24,9 @@ from libc.string cimport memcpy
 from fila_server.core.buffer cimport (
     Buffer, buffer_free, buffer_init, buffer_reserve, put_bytes, put_u8, put_varint, varint_size, write_varint,
 )
-from fila_server.redis.resp cimport NEEDS_MORE, TOO_LARGE, WHOLE, Found, RespReader
+from fila_server.edges.redis.resp cimport NEEDS_MORE, TOO_LARGE, WHOLE, Found, RespReader
 
-from fila_server.redis.replies import error_reply
+from fila_server.edges.redis.replies import error_reply
 
 TICKET_REFUSED = "Invalid Ticket: must be an integer of 64 bits with its sign, as HMGET gave it"
 

@@ -19,8 +19,8 @@ from grpc_reflection.v1alpha import reflection
 from fila.v1 import admin_pb2, service_pb2
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import KIB, MIB, Address, Config
+from fila_server.edges.grpc import admin, service
 from fila_server.errors import PortTaken
-from fila_server.rpc import admin, service
 
 SERVICES = (
     service_pb2.DESCRIPTOR.services_by_name["FilaService"].full_name,

@@ -27,14 +27,14 @@ from typing import TYPE_CHECKING, cast
 import structlog
 
 from fila_server import commands, errors
-from fila_server.redis import codec, encode, replies, verbs
-from fila_server.redis.session import Session
+from fila_server.edges.redis import codec, encode, replies, verbs
+from fila_server.edges.redis.session import Session
 
 if TYPE_CHECKING:
     from fila_server.broker.calls import Broker
-    from fila_server.redis.server import Server
+    from fila_server.edges.redis.server import Server
 
-log = structlog.get_logger("fila_server.redis")
+log = structlog.get_logger("fila_server.edges.redis")
 
 SLOTS_MAX = 512
 """Replies a connection may be owed; items beyond it stay unread."""

@@ -15,7 +15,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from fila_server import errors
 
-log = structlog.get_logger("fila_server.rpc")
+log = structlog.get_logger("fila_server.edges.grpc")
 
 DOMAIN = "fila"
 DETAILS_KEY = "grpc-status-details-bin"
