@@ -22,17 +22,14 @@ import socket
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import structlog
 
 from fila_server import commands, errors
+from fila_server.broker.calls import Broker
 from fila_server.edges.redis import codec, encode, replies, verbs
-from fila_server.edges.redis.session import Session
-
-if TYPE_CHECKING:
-    from fila_server.broker.calls import Broker
-    from fila_server.edges.redis.server import Server
+from fila_server.edges.redis.client import Host, Session
 
 log = structlog.get_logger("fila_server.edges.redis")
 
@@ -75,7 +72,7 @@ class _Slot:
 class Connection(asyncio.Protocol):
     """The protocol object of one client. Lives on the loop's thread."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Host) -> None:
         self.server = server
         self.broker = server.broker
         limits = server.limits

@@ -9,19 +9,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from fila.v1 import admin_pb2
 from fila_server import commands, errors
+from fila_server.edges.redis.client import Client
 from fila_server.edges.redis.overrides import QUEUE_DEFAULTS, duration_text, read_setting, size_text
 from fila_server.edges.redis.replies import OK, encode, error_reply
 from fila_server.edges.redis.session import COMPATIBLE_VERSION
 from fila_server.operations import rules as queue_rules
-
-if TYPE_CHECKING:
-    from fila_server.edges.redis.connection import Connection
 
 STATS_AT_ONCE = 32
 """Queues asked about side by side, so that INFO on ten thousand does not fill the mailbox."""
@@ -40,7 +38,7 @@ _PATHS = {
 # --- INFO ---------------------------------------------------------------------------------
 
 
-def info(client: Connection, args: list[bytes]) -> bytes | Awaitable[bytes]:
+def info(client: Client, args: list[bytes]) -> bytes | Awaitable[bytes]:
     """INFO [server | queues | queues.prefix]"""
     section = args[0].lower() if args else b""
     if section in _TEXT_SECTIONS:
@@ -52,7 +50,7 @@ def info(client: Connection, args: list[bytes]) -> bytes | Awaitable[bytes]:
     return error_reply("IPA", "INFO takes server, queues or queues.<prefix>, or nothing")
 
 
-def _server_info(client: Connection) -> dict[str, Any]:
+def _server_info(client: Client) -> dict[str, Any]:
     server = client.server
     return {
         "client_count": server.client_count,
@@ -63,7 +61,7 @@ def _server_info(client: Connection) -> dict[str, Any]:
     }
 
 
-def _text_info(client: Connection) -> str:
+def _text_info(client: Client) -> str:
     server, now = client.server, client.server.now()
     sections: dict[str, dict[str, Any]] = {
         "Server": {
@@ -88,7 +86,7 @@ def _text_info(client: Connection) -> str:
     )
 
 
-async def _queues_info(client: Connection, prefix: str) -> bytes:
+async def _queues_info(client: Client, prefix: str) -> bytes:
     names = _names(client, prefix)
     found: list[dict[str, Any] | None] = []
     for at in range(0, len(names), STATS_AT_ONCE):
@@ -96,7 +94,7 @@ async def _queues_info(client: Connection, prefix: str) -> bytes:
     return _json_reply({name: about for name, about in zip(names, found, strict=True) if about is not None})
 
 
-async def _queue_info(client: Connection, queue: str) -> dict[str, Any] | None:
+async def _queue_info(client: Client, queue: str) -> dict[str, Any] | None:
     request = admin_pb2.GetStatsRequest(queue=queue, max_keys=1)
     try:
         reply = await client.broker.call(commands.GET_STATS, request.SerializeToString())
@@ -124,7 +122,7 @@ def _channel_info(channel: admin_pb2.ChannelInfo) -> dict[str, Any]:
 # --- CONFIG -------------------------------------------------------------------------------
 
 
-def config(client: Connection, args: list[bytes]) -> bytes | Awaitable[bytes]:
+def config(client: Client, args: list[bytes]) -> bytes | Awaitable[bytes]:
     """CONFIG GET server | queues | queues.prefix, CONFIG SET key value"""
     word = args[0].upper()
     if word == b"GET" and len(args) == 2:
@@ -142,7 +140,7 @@ def config(client: Connection, args: list[bytes]) -> bytes | Awaitable[bytes]:
     return error_reply("ICOM", f"CONFIG has GET and SET, not '{word.decode('utf-8', 'replace')}'")
 
 
-def _server_config(client: Connection) -> dict[str, Any]:
+def _server_config(client: Client) -> dict[str, Any]:
     overrides = client.server.overrides
     settings = overrides.settings
     return {
@@ -156,14 +154,14 @@ def _server_config(client: Connection) -> dict[str, Any]:
     }
 
 
-def _queue_config(client: Connection, queue: str) -> dict[str, Any]:
+def _queue_config(client: Client, queue: str) -> dict[str, Any]:
     config = client.broker.queue_configs[queue]
     about = {name: _text(name, _value_at(config, path)) for name, path in _PATHS.items()}
     about["segment_size"] = size_text(client.server.overrides.segment_size(queue))
     return {"name": queue, "data_directory": client.server.data_dir, **about}
 
 
-def _set(client: Connection, key: str, text: str) -> Awaitable[bytes]:
+def _set(client: Client, key: str, text: str) -> Awaitable[bytes]:
     section, _, rest = key.partition(".")
     if section.lower() == "server":
         return _set_server(client, rest.lower().removeprefix("default_queue_config."), text)
@@ -174,7 +172,7 @@ def _set(client: Connection, key: str, text: str) -> Awaitable[bytes]:
     return _set_queue(client, queue, name.lower(), text)
 
 
-async def _set_server(client: Connection, name: str, text: str) -> bytes:
+async def _set_server(client: Client, name: str, text: str) -> bytes:
     value = read_setting(name, text)
     if name == "message_timeout":
         _check_timeout(client, value)
@@ -182,7 +180,7 @@ async def _set_server(client: Connection, name: str, text: str) -> bytes:
     return OK
 
 
-async def _set_queue(client: Connection, queue: str, name: str, text: str) -> bytes:
+async def _set_queue(client: Client, queue: str, name: str, text: str) -> bytes:
     if name not in QUEUE_DEFAULTS:
         raise errors.Invalid(name, f"is not a setting of a queue; there are {', '.join(QUEUE_DEFAULTS)}")
     value = int(read_setting(name, text))
@@ -204,7 +202,7 @@ async def _set_queue(client: Connection, queue: str, name: str, text: str) -> by
     return OK
 
 
-def _check_timeout(client: Connection, milliseconds: int) -> None:
+def _check_timeout(client: Client, milliseconds: int) -> None:
     """The bounds of a visibility timeout; 0 is no way to say "the default" here."""
     queue_rules.complete(
         admin_pb2.QueueConfig(visibility_timeout_ms=milliseconds or 1),
@@ -222,7 +220,7 @@ def _queue_prefix(section: bytes) -> str | None:
     return prefix if word.lower() == "queues" and (prefix or not dot) else None
 
 
-def _names(client: Connection, prefix: str) -> list[str]:
+def _names(client: Client, prefix: str) -> list[str]:
     return sorted(name for name in client.broker.queue_configs if name.startswith(prefix))
 
 

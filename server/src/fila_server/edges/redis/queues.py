@@ -10,18 +10,15 @@ import contextlib
 from collections.abc import Awaitable
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from fila.v1 import admin_pb2
 from fila_server import commands, errors
 from fila_server.config.schema import Redis
+from fila_server.edges.redis.client import Client
 from fila_server.edges.redis.replies import OK, error_reply, integer
 from fila_server.operations import rules as queue_rules
-
-if TYPE_CHECKING:
-    from fila_server.edges.redis.connection import Connection
 
 U64_MAX = 2**64 - 1
 SECONDS_MAX = int(datetime(9999, 12, 31, tzinfo=UTC).timestamp())
@@ -42,7 +39,7 @@ def channel_name(arg: bytes) -> str:
     return name
 
 
-def set_(client: Connection, args: list[bytes]) -> Awaitable[bytes]:
+def set_(client: Client, args: list[bytes]) -> Awaitable[bytes]:
     """SET queue channel [NX]"""
     if len(args) == 3 and args[2].upper() != b"NX":
         raise errors.Invalid("option", "must be NX: SET takes no other")
@@ -52,12 +49,12 @@ def set_(client: Connection, args: list[bytes]) -> Awaitable[bytes]:
     return _create_queue(client, queue, channel)
 
 
-def setnx(client: Connection, args: list[bytes]) -> Awaitable[bytes]:
+def setnx(client: Client, args: list[bytes]) -> Awaitable[bytes]:
     """SETNX queue channel"""
     return _ensure_channel(client, queue_name(args[0]), channel_name(args[1]))
 
 
-async def _create_queue(client: Connection, queue: str, channel: str) -> bytes:
+async def _create_queue(client: Client, queue: str, channel: str) -> bytes:
     queue_rules.check_new_name("queue", queue)
     config = queue_rules.complete(new_queue_config(client.server.overrides.settings), client.server.limits,
                                   default_channel=False)  # fmt: skip
@@ -67,7 +64,7 @@ async def _create_queue(client: Connection, queue: str, channel: str) -> bytes:
     return OK
 
 
-async def _ensure_channel(client: Connection, queue: str, channel: str) -> bytes:
+async def _ensure_channel(client: Client, queue: str, channel: str) -> bytes:
     """Make what is missing of the two; what is there already is as good."""
     if queue not in client.broker.queue_configs:
         try:
@@ -104,7 +101,7 @@ async def _whether_found(work: Awaitable[bytes]) -> bytes:
     return integer(1)
 
 
-def del_(client: Connection, args: list[bytes]) -> Awaitable[bytes]:
+def del_(client: Client, args: list[bytes]) -> Awaitable[bytes]:
     """DEL queue [channel]"""
     queue = queue_name(args[0])
     if len(args) == 1:
@@ -113,14 +110,14 @@ def del_(client: Connection, args: list[bytes]) -> Awaitable[bytes]:
     return _whether_found(client.broker.call(commands.DELETE_CHANNEL, request.SerializeToString()))
 
 
-async def _delete_queue(client: Connection, queue: str) -> bytes:
+async def _delete_queue(client: Client, queue: str) -> bytes:
     request = admin_pb2.DeleteQueueRequest(queue=queue)
     reply = await _whether_found(client.broker.call(commands.DELETE_QUEUE, request.SerializeToString()))
     await client.server.overrides.forget_queue(queue)
     return reply
 
 
-def srem(client: Connection, args: list[bytes]) -> Awaitable[bytes]:
+def srem(client: Client, args: list[bytes]) -> Awaitable[bytes]:
     """SREM queue channel|*"""
     queue = queue_name(args[0])
     if args[1] == b"*":
@@ -130,7 +127,7 @@ def srem(client: Connection, args: list[bytes]) -> Awaitable[bytes]:
     return _whether_found(client.broker.call(commands.PURGE_CHANNEL, request.SerializeToString()))
 
 
-def hmset(client: Connection, args: list[bytes]) -> bytes | Awaitable[bytes]:
+def hmset(client: Client, args: list[bytes]) -> bytes | Awaitable[bytes]:
     """HMSET queue channel TS|ID value"""
     request = admin_pb2.SeekChannelRequest(queue=queue_name(args[0]), channel=channel_name(args[1]))
     match args[2].upper():
@@ -143,7 +140,7 @@ def hmset(client: Connection, args: list[bytes]) -> bytes | Awaitable[bytes]:
     return _seek(client, request.SerializeToString())
 
 
-async def _seek(client: Connection, frame: bytes) -> bytes:
+async def _seek(client: Client, frame: bytes) -> bytes:
     await client.broker.call(commands.SEEK_CHANNEL, frame)
     return integer(2)
 

@@ -15,6 +15,7 @@ import structlog
 from fila_server import errors
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits, Redis
+from fila_server.edges.redis.client import Client
 from fila_server.edges.redis.connection import Connection
 from fila_server.edges.redis.overrides import Overrides
 from fila_server.edges.redis.turns import Turns
@@ -47,7 +48,7 @@ class Server:
         self.commands_total = 0
         self.connections_total = 0
         self.may_be_kept = may_be_kept
-        self._connections: set[Connection] = set()
+        self._connections: set[Client] = set()
         self._none_left = asyncio.Event()
 
     @staticmethod
@@ -56,7 +57,7 @@ class Server:
         return time.time()
 
     @property
-    def connections(self) -> Iterable[Connection]:
+    def connections(self) -> Iterable[Client]:
         """Every client that was taken in."""
         return self._connections
 
@@ -86,17 +87,17 @@ class Server:
             raise errors.PortTaken.of("redis.bind_address", address, error) from error
         log.info("redis.started", address=f"{self.address[0]}:{self.address[1]}")
 
-    def admit(self, connection: Connection) -> bool:
+    def admit(self, client: Client) -> bool:
         """Count a new client in, unless there are max_connections already."""
         if len(self._connections) >= self.overrides.settings.max_connections:
             return False
-        self._connections.add(connection)
+        self._connections.add(client)
         self.connections_total += 1
         return True
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, client: Client) -> None:
         """A client is gone."""
-        self._connections.discard(connection)
+        self._connections.discard(client)
         if not self._connections:
             self._none_left.set()
 

@@ -7,42 +7,14 @@ Client libraries send these on connect without being asked, so the answers are R
 
 from __future__ import annotations
 
-import itertools
-from typing import TYPE_CHECKING
-
+from fila_server.edges.redis.client import Client, Session
 from fila_server.edges.redis.replies import OK, RESP2, Value, encode, error_reply, integer
-
-if TYPE_CHECKING:
-    from fila_server.edges.redis.connection import Connection
 
 COMPATIBLE_VERSION = "7.0.0"
 """The Redis whose connection commands these are; some libraries choose features by it."""
 
-_ids = itertools.count(1)
 
-
-class Session:
-    """What a client has told us about itself."""
-
-    def __init__(self, peer: tuple[str, int] | None, connected_at_s: float) -> None:
-        self.id = next(_ids)
-        self.address = f"{peer[0]}:{peer[1]}" if peer else "?:0"
-        self.connected_at_s = connected_at_s
-        self.protocol = RESP2
-        self.name = ""
-        self.library = ""
-        self.library_version = ""
-
-    def describe(self, now_s: float) -> str:
-        """One line of CLIENT LIST."""
-        age = int(now_s - self.connected_at_s)
-        return (
-            f"id={self.id} addr={self.address} name={self.name} age={age} flags=N db=0 user=default "
-            f"lib-name={self.library} lib-ver={self.library_version} resp={self.protocol}"
-        )
-
-
-def hello(client: Connection, args: list[bytes]) -> bytes:
+def hello(client: Client, args: list[bytes]) -> bytes:
     """HELLO [2|3 [AUTH user password] [SETNAME name]]"""
     session = client.session
     protocol, name = session.protocol, session.name
@@ -72,7 +44,7 @@ def hello(client: Connection, args: list[bytes]) -> bytes:
     return encode(about, protocol)
 
 
-def auth(_client: Connection, args: list[bytes]) -> bytes:
+def auth(_client: Client, args: list[bytes]) -> bytes:
     """AUTH [user] password: there are no passwords yet, and the answers are what Redis gives then."""
     if len(args) == 1:
         return error_reply(
@@ -83,7 +55,7 @@ def auth(_client: Connection, args: list[bytes]) -> bytes:
     return OK if args[0] == b"default" else _wrong_password()
 
 
-def select(_client: Connection, args: list[bytes]) -> bytes:
+def select(_client: Client, args: list[bytes]) -> bytes:
     """SELECT 0"""
     try:
         number = int(args[0])
@@ -92,30 +64,30 @@ def select(_client: Connection, args: list[bytes]) -> bytes:
     return OK if number == 0 else error_reply("ERR", "DB index is out of range")
 
 
-def reset(client: Connection, _args: list[bytes]) -> bytes:
+def reset(client: Client, _args: list[bytes]) -> bytes:
     """RESET: as if newly connected."""
     client.session.protocol = RESP2
     client.session.name = ""
     return b"+RESET\r\n"
 
 
-def quit_(client: Connection, _args: list[bytes]) -> bytes:
+def quit_(client: Client, _args: list[bytes]) -> bytes:
     """QUIT"""
     client.quit()
     return OK
 
 
-def ping(_client: Connection, args: list[bytes]) -> bytes:
+def ping(_client: Client, args: list[bytes]) -> bytes:
     """PING [message]"""
     return encode(args[0], RESP2) if args else b"+PONG\r\n"
 
 
-def echo(_client: Connection, args: list[bytes]) -> bytes:
+def echo(_client: Client, args: list[bytes]) -> bytes:
     """ECHO message"""
     return encode(args[0], RESP2)
 
 
-def client(client: Connection, args: list[bytes]) -> bytes:
+def client(client: Client, args: list[bytes]) -> bytes:
     """CLIENT SETNAME | GETNAME | ID | INFO | SETINFO | LIST | NO-EVICT"""
     session, now = client.session, client.server.now()
     match [args[0].upper(), *args[1:]]:

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fila_server.edges.redis import introspect, queues, session
+from fila_server.edges.redis.client import Client
 from fila_server.edges.redis.replies import Simple, Value, encode, error_reply, integer
-
-if TYPE_CHECKING:
-    from fila_server.edges.redis.connection import Connection
 
 MANY = 1 << 31
 ECHOED_BYTES_MAX = 128
 """How much of an unknown command is repeated to the client."""
 
-Handler = Callable[["Connection", list[bytes]], "bytes | Awaitable[bytes]"]
+Handler = Callable[[Client, list[bytes]], "bytes | Awaitable[bytes]"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ class Verb:
         return self.least + 1 if self.least == self.most else -(self.least + 1)
 
 
-def run(client: Connection, args: list[bytes], argc: int) -> bytes | Awaitable[bytes]:
+def run(client: Client, args: list[bytes], argc: int) -> bytes | Awaitable[bytes]:
     """Carry out one command; `args` may hold fewer than `argc` where no command takes so many."""
     name = args[0].upper()
     verb = _VERBS.get(name)
@@ -52,7 +49,7 @@ def run(client: Connection, args: list[bytes], argc: int) -> bytes | Awaitable[b
     return verb.handler(client, args[1:])
 
 
-def _unknown(client: Connection, name: bytes, args: list[bytes]) -> bytes:
+def _unknown(client: Client, name: bytes, args: list[bytes]) -> bytes:
     if name in (b"POST", b"HOST:"):
         # A web page made somebody's browser talk to us: what follows could be commands in a form's body.
         client.quit()
@@ -60,7 +57,7 @@ def _unknown(client: Connection, name: bytes, args: list[bytes]) -> bytes:
     return error_reply("UCOM", f"ERR unknown command '{text}'")
 
 
-def command(client: Connection, args: list[bytes]) -> bytes:
+def command(client: Client, args: list[bytes]) -> bytes:
     """COMMAND [COUNT | INFO [name ...] | DOCS [name ...]]"""
     word = args[0].upper() if args else b"INFO"
     names = [name.upper() for name in args[1:]] or list(_VERBS)
@@ -88,7 +85,7 @@ def _doc(verb: Verb) -> Value:
     return {"summary": verb.summary, "since": "0.1.0", "group": "generic", "syntax": verb.usage}
 
 
-def _decoded(_client: Connection, _args: list[bytes]) -> bytes:
+def _decoded(_client: Client, _args: list[bytes]) -> bytes:
     raise AssertionError("the decoder handles this command")
 
 

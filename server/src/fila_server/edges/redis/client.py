@@ -1,0 +1,93 @@
+"""What the parts of this edge know of a client, and of the server it is connected to.
+
+Commands are carried out for a Client, and connection.py has the only one there is; that it calls the
+commands, and they it, needs no circle of imports.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from fila_server.broker.calls import Broker
+from fila_server.config.schema import Limits
+from fila_server.edges.redis.overrides import Overrides
+from fila_server.edges.redis.replies import RESP2
+from fila_server.edges.redis.turns import Turns
+
+_ids = itertools.count(1)
+
+
+class Session:
+    """What a client has told us about itself."""
+
+    def __init__(self, peer: tuple[str, int] | None, connected_at_s: float) -> None:
+        self.id = next(_ids)
+        self.address = f"{peer[0]}:{peer[1]}" if peer else "?:0"
+        self.connected_at_s = connected_at_s
+        self.protocol = RESP2
+        self.name = ""
+        self.library = ""
+        self.library_version = ""
+
+    def describe(self, now_s: float) -> str:
+        """One line of CLIENT LIST."""
+        age = int(now_s - self.connected_at_s)
+        return (
+            f"id={self.id} addr={self.address} name={self.name} age={age} flags=N db=0 user=default "
+            f"lib-name={self.library} lib-ver={self.library_version} resp={self.protocol}"
+        )
+
+
+class Client(Protocol):
+    """One client, as commands see it."""
+
+    session: Session
+    broker: Broker
+    blocked: bool
+    """A read waits in the core for a message."""
+
+    @property
+    def server(self) -> Host: ...
+
+    def quit(self) -> None:
+        """Start nothing more; the connection closes when the replies that are owed have left."""
+        ...
+
+    def end(self) -> None:
+        """The server stops: end a waiting read, answer what runs, close."""
+        ...
+
+    def abort(self) -> None:
+        """Close at once, whatever is owed."""
+        ...
+
+
+class Host(Protocol):
+    """What all clients share."""
+
+    broker: Broker
+    limits: Limits
+    overrides: Overrides
+    turns: Turns
+    loop: asyncio.AbstractEventLoop
+    data_dir: str
+    started_at_s: float
+    commands_total: int
+    connections_total: int
+    may_be_kept: Callable[[int], bool]
+    """Whether there are enough descriptors besides this one."""
+
+    @property
+    def connections(self) -> Iterable[Client]: ...
+    @property
+    def client_count(self) -> int: ...
+    @property
+    def blocked_count(self) -> int: ...
+    @property
+    def address(self) -> tuple[str, int]: ...
+    def now(self) -> float: ...
+    def admit(self, client: Client) -> bool: ...
+    def forget(self, client: Client) -> None: ...
