@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from fila.v1.service_pb2 import ConsumeResponse, ConsumeSessionResponse
 from fila_server import commands, errors
-
-if TYPE_CHECKING:
-    from fila_server.broker.calls import Broker
+from fila_server.broker.unwritten import Unwritten
 
 INBOX_FRAMES_MAX = 64
 """Frames waiting to be written before `send` stops taking more of the session's input."""
@@ -25,10 +23,23 @@ INBOX_FRAMES_MAX = 64
 SEND_RETRY_S = 0.002
 
 
+class Poster(Protocol):
+    """What a stream needs of the broker."""
+
+    unwritten: Unwritten
+
+    @property
+    def is_draining(self) -> bool: ...
+    def post(self, kind: int, token: int, frame: bytes) -> None: ...
+    def submit_session(self, token: int, frame: bytes) -> None: ...
+    def forget_stream(self, token: int) -> bool: ...
+    def give_back_leases(self, lease_ids: list[int]) -> None: ...
+
+
 class Stream:
     """Deliveries and settle results of one consumer. `async for` over it until the core ends it."""
 
-    def __init__(self, broker: Broker, token: int, *, is_session: bool = False) -> None:
+    def __init__(self, broker: Poster, token: int, *, is_session: bool = False) -> None:
         self._broker = broker
         self._token = token
         self._is_session = is_session

@@ -17,6 +17,9 @@ from fila_server.edges.redis.overrides import Overrides
 from fila_server.edges.redis.replies import RESP2
 from fila_server.edges.redis.turns import Turns
 
+COMPATIBLE_VERSION = "7.0.0"
+"""The Redis whose connection commands these are; some libraries choose features by it."""
+
 _ids = itertools.count(1)
 
 

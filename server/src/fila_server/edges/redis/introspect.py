@@ -15,10 +15,9 @@ import orjson
 
 from fila.v1 import admin_pb2
 from fila_server import commands, errors
-from fila_server.edges.redis.client import Client
+from fila_server.edges.redis.client import COMPATIBLE_VERSION, Client
 from fila_server.edges.redis.overrides import QUEUE_DEFAULTS, duration_text, read_setting, size_text
 from fila_server.edges.redis.replies import OK, encode, error_reply
-from fila_server.edges.redis.session import COMPATIBLE_VERSION
 from fila_server.operations import rules as queue_rules
 
 STATS_AT_ONCE = 32

@@ -7,11 +7,8 @@ Client libraries send these on connect without being asked, so the answers are R
 
 from __future__ import annotations
 
-from fila_server.edges.redis.client import Client, Session
+from fila_server.edges.redis.client import COMPATIBLE_VERSION, Client, Session
 from fila_server.edges.redis.replies import OK, RESP2, Value, encode, error_reply, integer
-
-COMPATIBLE_VERSION = "7.0.0"
-"""The Redis whose connection commands these are; some libraries choose features by it."""
 
 
 def hello(client: Client, args: list[bytes]) -> bytes:
