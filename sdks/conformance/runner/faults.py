@@ -68,16 +68,21 @@ def settled(change: Callable[[Any], None]) -> Change:
     return changed
 
 
+def replace(owner: Any, field: str, items: Iterable[Any]) -> None:
+    """Let a repeated field hold these items. They are copied first: clearing the field would take them along."""
+    copies = [type(item).FromString(item.SerializeToString()) for item in items]
+    owner.ClearField(field)
+    getattr(owner, field).extend(copies)
+
+
 def reverse(batch: Any) -> None:
     """The messages in the wrong order."""
-    messages = [*batch.messages][::-1]
-    del batch.messages[:]
-    batch.messages.extend(messages)
+    replace(batch, "messages", [*batch.messages][::-1])
 
 
 def twice(batch: Any) -> None:
     """Every message again."""
-    batch.messages.extend([*batch.messages])
+    replace(batch, "messages", [*batch.messages] * 2)
 
 
 def clear(*fields: str) -> Callable[[Any], None]:
@@ -133,7 +138,7 @@ def deliver_twice(method: str, response: Any) -> Iterator[Any]:
 def lose_every_other(method: str, response: Any) -> Iterator[Any]:
     """Every second message of a delivery never reaches the program."""
     if method == "ConsumeSession" and response.WhichOneof("response") == "delivery":
-        del response.delivery.messages[1::2]
+        replace(response.delivery, "messages", [*response.delivery.messages][::2])
     yield response
 
 
@@ -155,9 +160,7 @@ def no_tracking(request: Any) -> None:
 def in_order(method: str, response: Any) -> Iterator[Any]:
     """Results are handed out in the wrong order."""
     if method in ("EnqueueStream", "EnqueueBatch"):
-        results = [*response.results][::-1]
-        del response.results[:]
-        response.results.extend(results)
+        replace(response, "results", [*response.results][::-1])
     yield response
 
 
