@@ -84,6 +84,8 @@ fmt: $(VENV)/.dev $(BUF) ## Format Python and proto files
 lock: $(VENV)/.dev ## Resolve pyproject.toml and requirements/*.in again
 	$(COMPILE) pyproject.toml requirements/build.in -o requirements/build.txt
 	$(COMPILE) pyproject.toml requirements/dev.in -o requirements/dev.txt
+	$(COMPILE) requirements/stubs.in -o requirements/stubs.txt
+	$(COMPILE) requirements/oldest.in -o requirements/oldest.txt
 
 clean: ## Remove what was built; the data directory stays
 	rm -rf build dist $(VENV) proto/node_modules .pytest_cache .mypy_cache .ruff_cache *.egg-info

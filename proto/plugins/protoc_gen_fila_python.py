@@ -3,16 +3,21 @@
 buf can call `protoc` for messages but not for `grpc_python`, because grpcio-tools carries that generator
 inside its compiler and not as a program of its own. So this plugin hands the whole request to that compiler,
 which keeps messages and stubs at one version, and marks what comes back as generated.
+
+Generated code runs with the libraries of its own version and newer ones, and users of the SDK have others that want
+older ones. So the compiler is an old one (requirements/stubs.in), in an environment of its own beside this one: its
+libraries are not those of the broker.
 """
 
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-import grpc_tools.protoc
 from google.protobuf.compiler import plugin_pb2
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
+COMPILER = Path(sys.prefix, "stubs", "bin", "python")
 HEADER = "# Generated from proto/ by `make gen`; do not edit.\n"
 
 
@@ -25,16 +30,21 @@ def generate(request: plugin_pb2.CodeGeneratorRequest) -> plugin_pb2.CodeGenerat
         descriptors.write_bytes(FileDescriptorSet(file=request.proto_file).SerializeToString())
         out = Path(scratch, "out")
         out.mkdir()
-        failed = grpc_tools.protoc.main(
+        failed = subprocess.run(
             [
-                "protoc",
+                str(COMPILER),
+                "-W",
+                "ignore",
+                "-m",
+                "grpc_tools.protoc",
                 f"--descriptor_set_in={descriptors}",
                 f"--python_out={out}",
                 f"--pyi_out={out}",
                 f"--grpc_python_out={out}",
                 *request.file_to_generate,
-            ]
-        )
+            ],
+            check=False,
+        ).returncode
         if failed:
             response.error = f"the Python generator of grpcio-tools failed with exit code {failed}"
             return response

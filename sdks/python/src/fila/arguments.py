@@ -76,7 +76,7 @@ def _wrong_field(field: Field, name: str, value: Any) -> TypeError | ValueError 
     if inner is not None:
         is_mapping = isinstance(value, Mapping)
         return _first_wrong(inner._concrete_class, value, f"{name}.") if is_mapping else None
-    if not field.is_repeated:
+    if not _is_repeated(field):
         return _wrong_scalar(field, name, value)
     if isinstance(value, str) or not hasattr(value, "__iter__"):
         return _wrong_type(name, "a sequence", value)
@@ -85,6 +85,11 @@ def _wrong_field(field: Field, name: str, value: Any) -> TypeError | ValueError 
         if wrong is not None:
             return wrong
     return None
+
+
+def _is_repeated(field: Field) -> bool:
+    # Older protobufs have a label instead, which newer ones have given up.
+    return bool(field.is_repeated if hasattr(field, "is_repeated") else field.label == field.LABEL_REPEATED)
 
 
 def _wrong_map(
