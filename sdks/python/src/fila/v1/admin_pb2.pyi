@@ -1,6 +1,4 @@
 # Generated from proto/ by `make gen`; do not edit.
-import datetime
-
 from fila.v1 import messages_pb2 as _messages_pb2
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
@@ -8,217 +6,581 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Iterable as _Iterable, Mapping as _Mapping
-from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
+BREAKER_STATE_CLOSED: BreakerState
+BREAKER_STATE_HALF_OPEN: BreakerState
+BREAKER_STATE_OPEN: BreakerState
+BREAKER_STATE_UNSPECIFIED: BreakerState
 DESCRIPTOR: _descriptor.FileDescriptor
-
-class Durability(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    DURABILITY_UNSPECIFIED: _ClassVar[Durability]
-    DURABILITY_FSYNC: _ClassVar[Durability]
-    DURABILITY_OS: _ClassVar[Durability]
-
-class HookFallback(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    HOOK_FALLBACK_UNSPECIFIED: _ClassVar[HookFallback]
-    HOOK_FALLBACK_POLICY: _ClassVar[HookFallback]
-    HOOK_FALLBACK_HOLD: _ClassVar[HookFallback]
-
-class BreakerState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    BREAKER_STATE_UNSPECIFIED: _ClassVar[BreakerState]
-    BREAKER_STATE_CLOSED: _ClassVar[BreakerState]
-    BREAKER_STATE_OPEN: _ClassVar[BreakerState]
-    BREAKER_STATE_HALF_OPEN: _ClassVar[BreakerState]
-DURABILITY_UNSPECIFIED: Durability
 DURABILITY_FSYNC: Durability
 DURABILITY_OS: Durability
-HOOK_FALLBACK_UNSPECIFIED: HookFallback
-HOOK_FALLBACK_POLICY: HookFallback
+DURABILITY_UNSPECIFIED: Durability
 HOOK_FALLBACK_HOLD: HookFallback
-BREAKER_STATE_UNSPECIFIED: BreakerState
-BREAKER_STATE_CLOSED: BreakerState
-BREAKER_STATE_OPEN: BreakerState
-BREAKER_STATE_HALF_OPEN: BreakerState
+HOOK_FALLBACK_POLICY: HookFallback
+HOOK_FALLBACK_UNSPECIFIED: HookFallback
+
+class ChannelInfo(_message.Message):
+    __slots__ = ["consumers", "created_at", "depth", "head_offset", "in_flight", "name", "tail_offset"]
+    CONSUMERS_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    HEAD_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TAIL_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    consumers: int
+    created_at: _timestamp_pb2.Timestamp
+    depth: int
+    head_offset: int
+    in_flight: int
+    name: str
+    tail_offset: int
+    def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., tail_offset: _Optional[int] = ..., head_offset: _Optional[int] = ..., consumers: _Optional[int] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class ConfigEntry(_message.Message):
+    __slots__ = ["key", "value"]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    value: str
+    def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+
+class ConsumerInfo(_message.Message):
+    __slots__ = ["away", "begun", "channel", "connected_at", "consumer_id", "handling_time_us", "held", "name", "peer", "returned_total", "tracks_begun", "window"]
+    AWAY_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    CONNECTED_AT_FIELD_NUMBER: _ClassVar[int]
+    CONSUMER_ID_FIELD_NUMBER: _ClassVar[int]
+    HANDLING_TIME_US_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PEER_FIELD_NUMBER: _ClassVar[int]
+    RETURNED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    TRACKS_BEGUN_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    away: bool
+    begun: int
+    channel: str
+    connected_at: _timestamp_pb2.Timestamp
+    consumer_id: int
+    handling_time_us: int
+    held: int
+    name: str
+    peer: str
+    returned_total: int
+    tracks_begun: bool
+    window: int
+    def __init__(self, consumer_id: _Optional[int] = ..., name: _Optional[str] = ..., peer: _Optional[str] = ..., channel: _Optional[str] = ..., held: _Optional[int] = ..., begun: _Optional[int] = ..., returned_total: _Optional[int] = ..., handling_time_us: _Optional[int] = ..., window: _Optional[int] = ..., tracks_begun: bool = ..., connected_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., away: bool = ...) -> None: ...
+
+class CreateChannelRequest(_message.Message):
+    __slots__ = ["channel", "expires_after_idle_ms", "head", "offset", "oldest", "queue", "time"]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AFTER_IDLE_MS_FIELD_NUMBER: _ClassVar[int]
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    channel: str
+    expires_after_idle_ms: int
+    head: bool
+    offset: int
+    oldest: bool
+    queue: str
+    time: _timestamp_pb2.Timestamp
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., head: bool = ..., oldest: bool = ..., offset: _Optional[int] = ..., time: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., expires_after_idle_ms: _Optional[int] = ...) -> None: ...
+
+class CreateChannelResponse(_message.Message):
+    __slots__ = ["start_offset"]
+    START_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    start_offset: int
+    def __init__(self, start_offset: _Optional[int] = ...) -> None: ...
 
 class CreateQueueRequest(_message.Message):
-    __slots__ = ("name", "config")
-    NAME_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ["config", "name"]
     CONFIG_FIELD_NUMBER: _ClassVar[int]
-    name: str
+    NAME_FIELD_NUMBER: _ClassVar[int]
     config: QueueConfig
+    name: str
     def __init__(self, name: _Optional[str] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ...) -> None: ...
 
 class CreateQueueResponse(_message.Message):
-    __slots__ = ("queue_id",)
+    __slots__ = ["queue_id"]
     QUEUE_ID_FIELD_NUMBER: _ClassVar[int]
     queue_id: str
     def __init__(self, queue_id: _Optional[str] = ...) -> None: ...
 
-class QueueConfig(_message.Message):
-    __slots__ = ("on_enqueue_script", "on_failure_script", "visibility_timeout_ms", "max_attempts", "durability", "max_depth", "max_bytes", "fairness_key_header", "weight_header", "weights", "cost_header", "throttle_key_headers", "retry", "hook_fallback", "retention", "channels", "dedup_window_ms", "ttl_to_dlq", "disconnect_grace_ms", "expires_after_idle_ms")
-    class WeightsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: int
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
-    ON_ENQUEUE_SCRIPT_FIELD_NUMBER: _ClassVar[int]
-    ON_FAILURE_SCRIPT_FIELD_NUMBER: _ClassVar[int]
-    VISIBILITY_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
-    MAX_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
-    DURABILITY_FIELD_NUMBER: _ClassVar[int]
-    MAX_DEPTH_FIELD_NUMBER: _ClassVar[int]
-    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
-    FAIRNESS_KEY_HEADER_FIELD_NUMBER: _ClassVar[int]
-    WEIGHT_HEADER_FIELD_NUMBER: _ClassVar[int]
-    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
-    COST_HEADER_FIELD_NUMBER: _ClassVar[int]
-    THROTTLE_KEY_HEADERS_FIELD_NUMBER: _ClassVar[int]
-    RETRY_FIELD_NUMBER: _ClassVar[int]
-    HOOK_FALLBACK_FIELD_NUMBER: _ClassVar[int]
-    RETENTION_FIELD_NUMBER: _ClassVar[int]
-    CHANNELS_FIELD_NUMBER: _ClassVar[int]
-    DEDUP_WINDOW_MS_FIELD_NUMBER: _ClassVar[int]
-    TTL_TO_DLQ_FIELD_NUMBER: _ClassVar[int]
-    DISCONNECT_GRACE_MS_FIELD_NUMBER: _ClassVar[int]
-    EXPIRES_AFTER_IDLE_MS_FIELD_NUMBER: _ClassVar[int]
-    on_enqueue_script: str
-    on_failure_script: str
-    visibility_timeout_ms: int
-    max_attempts: int
-    durability: Durability
-    max_depth: int
-    max_bytes: int
-    fairness_key_header: str
-    weight_header: str
-    weights: _containers.ScalarMap[str, int]
-    cost_header: str
-    throttle_key_headers: _containers.RepeatedScalarFieldContainer[str]
-    retry: RetryPolicy
-    hook_fallback: HookFallback
-    retention: Retention
-    channels: _containers.RepeatedScalarFieldContainer[str]
-    dedup_window_ms: int
-    ttl_to_dlq: bool
-    disconnect_grace_ms: int
-    expires_after_idle_ms: int
-    def __init__(self, on_enqueue_script: _Optional[str] = ..., on_failure_script: _Optional[str] = ..., visibility_timeout_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., fairness_key_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., weights: _Optional[_Mapping[str, int]] = ..., cost_header: _Optional[str] = ..., throttle_key_headers: _Optional[_Iterable[str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., hook_fallback: _Optional[_Union[HookFallback, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., channels: _Optional[_Iterable[str]] = ..., dedup_window_ms: _Optional[int] = ..., ttl_to_dlq: _Optional[bool] = ..., disconnect_grace_ms: _Optional[int] = ..., expires_after_idle_ms: _Optional[int] = ...) -> None: ...
-
-class RetryPolicy(_message.Message):
-    __slots__ = ("kind", "base_ms", "cap_ms", "jitter")
-    class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-        __slots__ = ()
-        KIND_UNSPECIFIED: _ClassVar[RetryPolicy.Kind]
-        KIND_EXPONENTIAL: _ClassVar[RetryPolicy.Kind]
-        KIND_FIXED: _ClassVar[RetryPolicy.Kind]
-    KIND_UNSPECIFIED: RetryPolicy.Kind
-    KIND_EXPONENTIAL: RetryPolicy.Kind
-    KIND_FIXED: RetryPolicy.Kind
-    KIND_FIELD_NUMBER: _ClassVar[int]
-    BASE_MS_FIELD_NUMBER: _ClassVar[int]
-    CAP_MS_FIELD_NUMBER: _ClassVar[int]
-    JITTER_FIELD_NUMBER: _ClassVar[int]
-    kind: RetryPolicy.Kind
-    base_ms: int
-    cap_ms: int
-    jitter: float
-    def __init__(self, kind: _Optional[_Union[RetryPolicy.Kind, str]] = ..., base_ms: _Optional[int] = ..., cap_ms: _Optional[int] = ..., jitter: _Optional[float] = ...) -> None: ...
-
-class Retention(_message.Message):
-    __slots__ = ("soft_period_ms", "soft_bytes", "hard_period_ms", "hard_bytes")
-    SOFT_PERIOD_MS_FIELD_NUMBER: _ClassVar[int]
-    SOFT_BYTES_FIELD_NUMBER: _ClassVar[int]
-    HARD_PERIOD_MS_FIELD_NUMBER: _ClassVar[int]
-    HARD_BYTES_FIELD_NUMBER: _ClassVar[int]
-    soft_period_ms: int
-    soft_bytes: int
-    hard_period_ms: int
-    hard_bytes: int
-    def __init__(self, soft_period_ms: _Optional[int] = ..., soft_bytes: _Optional[int] = ..., hard_period_ms: _Optional[int] = ..., hard_bytes: _Optional[int] = ...) -> None: ...
-
-class GetQueueRequest(_message.Message):
-    __slots__ = ("queue",)
+class DeleteChannelRequest(_message.Message):
+    __slots__ = ["channel", "queue"]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
+    channel: str
     queue: str
-    def __init__(self, queue: _Optional[str] = ...) -> None: ...
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ...) -> None: ...
 
-class GetQueueResponse(_message.Message):
-    __slots__ = ("queue", "config", "created_at")
-    QUEUE_FIELD_NUMBER: _ClassVar[int]
-    CONFIG_FIELD_NUMBER: _ClassVar[int]
-    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
-    queue: str
-    config: QueueConfig
-    created_at: _timestamp_pb2.Timestamp
-    def __init__(self, queue: _Optional[str] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
-
-class UpdateQueueRequest(_message.Message):
-    __slots__ = ("queue", "config", "update_mask")
-    QUEUE_FIELD_NUMBER: _ClassVar[int]
-    CONFIG_FIELD_NUMBER: _ClassVar[int]
-    UPDATE_MASK_FIELD_NUMBER: _ClassVar[int]
-    queue: str
-    config: QueueConfig
-    update_mask: _field_mask_pb2.FieldMask
-    def __init__(self, queue: _Optional[str] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ...) -> None: ...
-
-class UpdateQueueResponse(_message.Message):
-    __slots__ = ("config",)
-    CONFIG_FIELD_NUMBER: _ClassVar[int]
-    config: QueueConfig
-    def __init__(self, config: _Optional[_Union[QueueConfig, _Mapping]] = ...) -> None: ...
+class DeleteChannelResponse(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
 
 class DeleteQueueRequest(_message.Message):
-    __slots__ = ("queue",)
+    __slots__ = ["queue"]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     queue: str
     def __init__(self, queue: _Optional[str] = ...) -> None: ...
 
 class DeleteQueueResponse(_message.Message):
-    __slots__ = ()
+    __slots__ = []
     def __init__(self) -> None: ...
 
-class PurgeQueueRequest(_message.Message):
-    __slots__ = ("queue", "fairness_key", "channel")
-    QUEUE_FIELD_NUMBER: _ClassVar[int]
-    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+class ExplainKeyRequest(_message.Message):
+    __slots__ = ["channel", "fairness_key", "queue"]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
-    queue: str
-    fairness_key: str
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
     channel: str
-    def __init__(self, queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., channel: _Optional[str] = ...) -> None: ...
+    fairness_key: str
+    queue: str
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ...) -> None: ...
 
-class PurgeQueueResponse(_message.Message):
-    __slots__ = ("purged",)
-    PURGED_FIELD_NUMBER: _ClassVar[int]
-    purged: int
-    def __init__(self, purged: _Optional[int] = ...) -> None: ...
+class ExplainKeyResponse(_message.Message):
+    __slots__ = ["blocking_bucket", "due_share", "in_flight", "oldest_age_ms", "pending", "returning_count", "returning_offset", "share", "state", "until", "waits", "weight"]
+    class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    BLOCKING_BUCKET_FIELD_NUMBER: _ClassVar[int]
+    DUE_SHARE_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    RETURNING_COUNT_FIELD_NUMBER: _ClassVar[int]
+    RETURNING_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    STATE_CAPPED: ExplainKeyResponse.State
+    STATE_DELAYED: ExplainKeyResponse.State
+    STATE_EMPTY: ExplainKeyResponse.State
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    STATE_LEASED: ExplainKeyResponse.State
+    STATE_NOT_ITS_TURN: ExplainKeyResponse.State
+    STATE_NO_CONSUMER: ExplainKeyResponse.State
+    STATE_PAUSED: ExplainKeyResponse.State
+    STATE_THROTTLED: ExplainKeyResponse.State
+    STATE_UNSPECIFIED: ExplainKeyResponse.State
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    blocking_bucket: str
+    due_share: float
+    in_flight: int
+    oldest_age_ms: int
+    pending: int
+    returning_count: int
+    returning_offset: int
+    share: float
+    state: ExplainKeyResponse.State
+    until: _timestamp_pb2.Timestamp
+    waits: WaitCauses
+    weight: int
+    def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ..., returning_offset: _Optional[int] = ..., returning_count: _Optional[int] = ...) -> None: ...
+
+class GetConfigRequest(_message.Message):
+    __slots__ = ["key"]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    def __init__(self, key: _Optional[str] = ...) -> None: ...
+
+class GetConfigResponse(_message.Message):
+    __slots__ = ["value"]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    value: str
+    def __init__(self, value: _Optional[str] = ...) -> None: ...
+
+class GetQueueRequest(_message.Message):
+    __slots__ = ["queue"]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    def __init__(self, queue: _Optional[str] = ...) -> None: ...
+
+class GetQueueResponse(_message.Message):
+    __slots__ = ["config", "created_at", "queue"]
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    config: QueueConfig
+    created_at: _timestamp_pb2.Timestamp
+    queue: str
+    def __init__(self, queue: _Optional[str] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class GetStatsRequest(_message.Message):
+    __slots__ = ["channel", "max_keys", "queue"]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    MAX_KEYS_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    channel: str
+    max_keys: int
+    queue: str
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., max_keys: _Optional[int] = ...) -> None: ...
+
+class GetStatsResponse(_message.Message):
+    __slots__ = ["acked_total", "active_consumers", "active_fairness_keys", "breaker_state", "channels", "dead_lettered_total", "dead_letters_dropped_total", "delivered_total", "depth", "enqueued_total", "expired_total", "hard_dropped", "head_offset", "hook_errors", "hook_fallbacks", "in_flight", "leader_node_id", "nacked_total", "oldest_age_ms", "per_key_stats", "per_throttle_stats", "quantum", "replication_count", "returned_total", "stale_acks_total", "stored_bytes", "tail_offset", "ttl_dropped_total", "unbegun", "weights_clamped_total"]
+    ACKED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    ACTIVE_CONSUMERS_FIELD_NUMBER: _ClassVar[int]
+    ACTIVE_FAIRNESS_KEYS_FIELD_NUMBER: _ClassVar[int]
+    BREAKER_STATE_FIELD_NUMBER: _ClassVar[int]
+    CHANNELS_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTERED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTERS_DROPPED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    DELIVERED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    ENQUEUED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    EXPIRED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    HARD_DROPPED_FIELD_NUMBER: _ClassVar[int]
+    HEAD_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    HOOK_ERRORS_FIELD_NUMBER: _ClassVar[int]
+    HOOK_FALLBACKS_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    LEADER_NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    NACKED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    PER_KEY_STATS_FIELD_NUMBER: _ClassVar[int]
+    PER_THROTTLE_STATS_FIELD_NUMBER: _ClassVar[int]
+    QUANTUM_FIELD_NUMBER: _ClassVar[int]
+    REPLICATION_COUNT_FIELD_NUMBER: _ClassVar[int]
+    RETURNED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    STALE_ACKS_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    STORED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    TAIL_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    TTL_DROPPED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    UNBEGUN_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_CLAMPED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    acked_total: int
+    active_consumers: int
+    active_fairness_keys: int
+    breaker_state: BreakerState
+    channels: _containers.RepeatedCompositeFieldContainer[ChannelInfo]
+    dead_lettered_total: int
+    dead_letters_dropped_total: int
+    delivered_total: int
+    depth: int
+    enqueued_total: int
+    expired_total: int
+    hard_dropped: int
+    head_offset: int
+    hook_errors: int
+    hook_fallbacks: int
+    in_flight: int
+    leader_node_id: int
+    nacked_total: int
+    oldest_age_ms: int
+    per_key_stats: _containers.RepeatedCompositeFieldContainer[PerFairnessKeyStats]
+    per_throttle_stats: _containers.RepeatedCompositeFieldContainer[PerThrottleKeyStats]
+    quantum: int
+    replication_count: int
+    returned_total: int
+    stale_acks_total: int
+    stored_bytes: int
+    tail_offset: int
+    ttl_dropped_total: int
+    unbegun: int
+    weights_clamped_total: int
+    def __init__(self, depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_fairness_keys: _Optional[int] = ..., active_consumers: _Optional[int] = ..., quantum: _Optional[int] = ..., per_key_stats: _Optional[_Iterable[_Union[PerFairnessKeyStats, _Mapping]]] = ..., per_throttle_stats: _Optional[_Iterable[_Union[PerThrottleKeyStats, _Mapping]]] = ..., leader_node_id: _Optional[int] = ..., replication_count: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., hook_fallbacks: _Optional[int] = ..., hard_dropped: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., nacked_total: _Optional[int] = ..., expired_total: _Optional[int] = ..., ttl_dropped_total: _Optional[int] = ..., head_offset: _Optional[int] = ..., tail_offset: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., stale_acks_total: _Optional[int] = ..., channels: _Optional[_Iterable[_Union[ChannelInfo, _Mapping]]] = ..., hook_errors: _Optional[int] = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., weights_clamped_total: _Optional[int] = ..., unbegun: _Optional[int] = ..., returned_total: _Optional[int] = ..., dead_letters_dropped_total: _Optional[int] = ...) -> None: ...
+
+class ListChannelsRequest(_message.Message):
+    __slots__ = ["queue"]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    def __init__(self, queue: _Optional[str] = ...) -> None: ...
+
+class ListChannelsResponse(_message.Message):
+    __slots__ = ["channels"]
+    CHANNELS_FIELD_NUMBER: _ClassVar[int]
+    channels: _containers.RepeatedCompositeFieldContainer[ChannelInfo]
+    def __init__(self, channels: _Optional[_Iterable[_Union[ChannelInfo, _Mapping]]] = ...) -> None: ...
+
+class ListConfigRequest(_message.Message):
+    __slots__ = ["prefix"]
+    PREFIX_FIELD_NUMBER: _ClassVar[int]
+    prefix: str
+    def __init__(self, prefix: _Optional[str] = ...) -> None: ...
+
+class ListConfigResponse(_message.Message):
+    __slots__ = ["entries", "total_count"]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_COUNT_FIELD_NUMBER: _ClassVar[int]
+    entries: _containers.RepeatedCompositeFieldContainer[ConfigEntry]
+    total_count: int
+    def __init__(self, entries: _Optional[_Iterable[_Union[ConfigEntry, _Mapping]]] = ..., total_count: _Optional[int] = ...) -> None: ...
+
+class ListConsumersRequest(_message.Message):
+    __slots__ = ["channel", "queue"]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    channel: str
+    queue: str
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ...) -> None: ...
+
+class ListConsumersResponse(_message.Message):
+    __slots__ = ["consumers"]
+    CONSUMERS_FIELD_NUMBER: _ClassVar[int]
+    consumers: _containers.RepeatedCompositeFieldContainer[ConsumerInfo]
+    def __init__(self, consumers: _Optional[_Iterable[_Union[ConsumerInfo, _Mapping]]] = ...) -> None: ...
+
+class ListQueuesRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class ListQueuesResponse(_message.Message):
+    __slots__ = ["cluster_node_count", "queues"]
+    CLUSTER_NODE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    QUEUES_FIELD_NUMBER: _ClassVar[int]
+    cluster_node_count: int
+    queues: _containers.RepeatedCompositeFieldContainer[QueueInfo]
+    def __init__(self, queues: _Optional[_Iterable[_Union[QueueInfo, _Mapping]]] = ..., cluster_node_count: _Optional[int] = ...) -> None: ...
 
 class PeekMessagesRequest(_message.Message):
-    __slots__ = ("queue", "channel", "max_messages", "after_offset", "fairness_key")
-    QUEUE_FIELD_NUMBER: _ClassVar[int]
-    CHANNEL_FIELD_NUMBER: _ClassVar[int]
-    MAX_MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ["after_offset", "channel", "fairness_key", "max_messages", "queue"]
     AFTER_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
-    queue: str
-    channel: str
-    max_messages: int
+    MAX_MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
     after_offset: int
+    channel: str
     fairness_key: str
+    max_messages: int
+    queue: str
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., max_messages: _Optional[int] = ..., after_offset: _Optional[int] = ..., fairness_key: _Optional[str] = ...) -> None: ...
 
 class PeekMessagesResponse(_message.Message):
-    __slots__ = ("messages",)
+    __slots__ = ["messages"]
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
     messages: _containers.RepeatedCompositeFieldContainer[_messages_pb2.Message]
     def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ...) -> None: ...
 
+class PerFairnessKeyStats(_message.Message):
+    __slots__ = ["current_deficit", "delivered_total", "in_flight", "key", "oldest_age_ms", "paused", "pending_count", "served_cost_total", "weight"]
+    CURRENT_DEFICIT_FIELD_NUMBER: _ClassVar[int]
+    DELIVERED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    PENDING_COUNT_FIELD_NUMBER: _ClassVar[int]
+    SERVED_COST_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    current_deficit: int
+    delivered_total: int
+    in_flight: int
+    key: str
+    oldest_age_ms: int
+    paused: bool
+    pending_count: int
+    served_cost_total: float
+    weight: int
+    def __init__(self, key: _Optional[str] = ..., pending_count: _Optional[int] = ..., current_deficit: _Optional[int] = ..., weight: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., delivered_total: _Optional[int] = ..., served_cost_total: _Optional[float] = ..., paused: bool = ...) -> None: ...
+
+class PerThrottleKeyStats(_message.Message):
+    __slots__ = ["burst", "key", "rate_per_second", "tokens", "waiting"]
+    BURST_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    RATE_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    burst: float
+    key: str
+    rate_per_second: float
+    tokens: float
+    waiting: int
+    def __init__(self, key: _Optional[str] = ..., tokens: _Optional[float] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., waiting: _Optional[int] = ...) -> None: ...
+
+class PurgeChannelRequest(_message.Message):
+    __slots__ = ["channel", "fairness_key", "queue"]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    channel: str
+    fairness_key: str
+    queue: str
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ...) -> None: ...
+
+class PurgeChannelResponse(_message.Message):
+    __slots__ = ["purged"]
+    PURGED_FIELD_NUMBER: _ClassVar[int]
+    purged: int
+    def __init__(self, purged: _Optional[int] = ...) -> None: ...
+
+class PurgeQueueRequest(_message.Message):
+    __slots__ = ["channel", "fairness_key", "queue"]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    channel: str
+    fairness_key: str
+    queue: str
+    def __init__(self, queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., channel: _Optional[str] = ...) -> None: ...
+
+class PurgeQueueResponse(_message.Message):
+    __slots__ = ["purged"]
+    PURGED_FIELD_NUMBER: _ClassVar[int]
+    purged: int
+    def __init__(self, purged: _Optional[int] = ...) -> None: ...
+
+class QueueConfig(_message.Message):
+    __slots__ = ["channels", "cost_header", "dedup_window_ms", "disconnect_grace_ms", "durability", "expires_after_idle_ms", "fairness_key_header", "hook_fallback", "max_attempts", "max_bytes", "max_depth", "on_enqueue_script", "on_failure_script", "retention", "retry", "throttle_key_headers", "ttl_to_dlq", "visibility_timeout_ms", "weight_header", "weights"]
+    class WeightsEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    CHANNELS_FIELD_NUMBER: _ClassVar[int]
+    COST_HEADER_FIELD_NUMBER: _ClassVar[int]
+    DEDUP_WINDOW_MS_FIELD_NUMBER: _ClassVar[int]
+    DISCONNECT_GRACE_MS_FIELD_NUMBER: _ClassVar[int]
+    DURABILITY_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AFTER_IDLE_MS_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_HEADER_FIELD_NUMBER: _ClassVar[int]
+    HOOK_FALLBACK_FIELD_NUMBER: _ClassVar[int]
+    MAX_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_DEPTH_FIELD_NUMBER: _ClassVar[int]
+    ON_ENQUEUE_SCRIPT_FIELD_NUMBER: _ClassVar[int]
+    ON_FAILURE_SCRIPT_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_FIELD_NUMBER: _ClassVar[int]
+    RETRY_FIELD_NUMBER: _ClassVar[int]
+    THROTTLE_KEY_HEADERS_FIELD_NUMBER: _ClassVar[int]
+    TTL_TO_DLQ_FIELD_NUMBER: _ClassVar[int]
+    VISIBILITY_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_HEADER_FIELD_NUMBER: _ClassVar[int]
+    channels: _containers.RepeatedScalarFieldContainer[str]
+    cost_header: str
+    dedup_window_ms: int
+    disconnect_grace_ms: int
+    durability: Durability
+    expires_after_idle_ms: int
+    fairness_key_header: str
+    hook_fallback: HookFallback
+    max_attempts: int
+    max_bytes: int
+    max_depth: int
+    on_enqueue_script: str
+    on_failure_script: str
+    retention: Retention
+    retry: RetryPolicy
+    throttle_key_headers: _containers.RepeatedScalarFieldContainer[str]
+    ttl_to_dlq: bool
+    visibility_timeout_ms: int
+    weight_header: str
+    weights: _containers.ScalarMap[str, int]
+    def __init__(self, on_enqueue_script: _Optional[str] = ..., on_failure_script: _Optional[str] = ..., visibility_timeout_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., fairness_key_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., weights: _Optional[_Mapping[str, int]] = ..., cost_header: _Optional[str] = ..., throttle_key_headers: _Optional[_Iterable[str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., hook_fallback: _Optional[_Union[HookFallback, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., channels: _Optional[_Iterable[str]] = ..., dedup_window_ms: _Optional[int] = ..., ttl_to_dlq: bool = ..., disconnect_grace_ms: _Optional[int] = ..., expires_after_idle_ms: _Optional[int] = ...) -> None: ...
+
+class QueueInfo(_message.Message):
+    __slots__ = ["active_consumers", "depth", "in_flight", "leader_node_id", "name"]
+    ACTIVE_CONSUMERS_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    LEADER_NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    active_consumers: int
+    depth: int
+    in_flight: int
+    leader_node_id: int
+    name: str
+    def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_consumers: _Optional[int] = ..., leader_node_id: _Optional[int] = ...) -> None: ...
+
+class ReadLogRequest(_message.Message):
+    __slots__ = ["fairness_key", "from_offset", "from_time", "max_batch", "queue", "to_offset", "to_time"]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    FROM_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    FROM_TIME_FIELD_NUMBER: _ClassVar[int]
+    MAX_BATCH_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    TO_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    TO_TIME_FIELD_NUMBER: _ClassVar[int]
+    fairness_key: str
+    from_offset: int
+    from_time: _timestamp_pb2.Timestamp
+    max_batch: int
+    queue: str
+    to_offset: int
+    to_time: _timestamp_pb2.Timestamp
+    def __init__(self, queue: _Optional[str] = ..., from_offset: _Optional[int] = ..., to_offset: _Optional[int] = ..., from_time: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., to_time: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., fairness_key: _Optional[str] = ..., max_batch: _Optional[int] = ...) -> None: ...
+
+class ReadLogResponse(_message.Message):
+    __slots__ = ["messages", "next_offset"]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    messages: _containers.RepeatedCompositeFieldContainer[_messages_pb2.Message]
+    next_offset: int
+    def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ..., next_offset: _Optional[int] = ...) -> None: ...
+
+class RedriveRequest(_message.Message):
+    __slots__ = ["count", "dlq_queue", "rate_per_second"]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    DLQ_QUEUE_FIELD_NUMBER: _ClassVar[int]
+    RATE_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    count: int
+    dlq_queue: str
+    rate_per_second: float
+    def __init__(self, dlq_queue: _Optional[str] = ..., count: _Optional[int] = ..., rate_per_second: _Optional[float] = ...) -> None: ...
+
+class RedriveResponse(_message.Message):
+    __slots__ = ["redriven"]
+    REDRIVEN_FIELD_NUMBER: _ClassVar[int]
+    redriven: int
+    def __init__(self, redriven: _Optional[int] = ...) -> None: ...
+
+class Retention(_message.Message):
+    __slots__ = ["hard_bytes", "hard_period_ms", "soft_bytes", "soft_period_ms"]
+    HARD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    HARD_PERIOD_MS_FIELD_NUMBER: _ClassVar[int]
+    SOFT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SOFT_PERIOD_MS_FIELD_NUMBER: _ClassVar[int]
+    hard_bytes: int
+    hard_period_ms: int
+    soft_bytes: int
+    soft_period_ms: int
+    def __init__(self, soft_period_ms: _Optional[int] = ..., soft_bytes: _Optional[int] = ..., hard_period_ms: _Optional[int] = ..., hard_bytes: _Optional[int] = ...) -> None: ...
+
+class RetryPolicy(_message.Message):
+    __slots__ = ["base_ms", "cap_ms", "jitter", "kind"]
+    class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    BASE_MS_FIELD_NUMBER: _ClassVar[int]
+    CAP_MS_FIELD_NUMBER: _ClassVar[int]
+    JITTER_FIELD_NUMBER: _ClassVar[int]
+    KIND_EXPONENTIAL: RetryPolicy.Kind
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIXED: RetryPolicy.Kind
+    KIND_UNSPECIFIED: RetryPolicy.Kind
+    base_ms: int
+    cap_ms: int
+    jitter: float
+    kind: RetryPolicy.Kind
+    def __init__(self, kind: _Optional[_Union[RetryPolicy.Kind, str]] = ..., base_ms: _Optional[int] = ..., cap_ms: _Optional[int] = ..., jitter: _Optional[float] = ...) -> None: ...
+
+class SeekChannelRequest(_message.Message):
+    __slots__ = ["channel", "offset", "queue", "time"]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    channel: str
+    offset: int
+    queue: str
+    time: _timestamp_pb2.Timestamp
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., offset: _Optional[int] = ..., time: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class SeekChannelResponse(_message.Message):
+    __slots__ = ["offset"]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    def __init__(self, offset: _Optional[int] = ...) -> None: ...
+
 class SetConfigRequest(_message.Message):
-    __slots__ = ("key", "value")
+    __slots__ = ["key", "value"]
     KEY_FIELD_NUMBER: _ClassVar[int]
     VALUE_FIELD_NUMBER: _ClassVar[int]
     key: str
@@ -226,453 +588,66 @@ class SetConfigRequest(_message.Message):
     def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class SetConfigResponse(_message.Message):
-    __slots__ = ()
+    __slots__ = []
     def __init__(self) -> None: ...
-
-class GetConfigRequest(_message.Message):
-    __slots__ = ("key",)
-    KEY_FIELD_NUMBER: _ClassVar[int]
-    key: str
-    def __init__(self, key: _Optional[str] = ...) -> None: ...
-
-class GetConfigResponse(_message.Message):
-    __slots__ = ("value",)
-    VALUE_FIELD_NUMBER: _ClassVar[int]
-    value: str
-    def __init__(self, value: _Optional[str] = ...) -> None: ...
-
-class ListConfigRequest(_message.Message):
-    __slots__ = ("prefix",)
-    PREFIX_FIELD_NUMBER: _ClassVar[int]
-    prefix: str
-    def __init__(self, prefix: _Optional[str] = ...) -> None: ...
-
-class ListConfigResponse(_message.Message):
-    __slots__ = ("entries", "total_count")
-    ENTRIES_FIELD_NUMBER: _ClassVar[int]
-    TOTAL_COUNT_FIELD_NUMBER: _ClassVar[int]
-    entries: _containers.RepeatedCompositeFieldContainer[ConfigEntry]
-    total_count: int
-    def __init__(self, entries: _Optional[_Iterable[_Union[ConfigEntry, _Mapping]]] = ..., total_count: _Optional[int] = ...) -> None: ...
-
-class ConfigEntry(_message.Message):
-    __slots__ = ("key", "value")
-    KEY_FIELD_NUMBER: _ClassVar[int]
-    VALUE_FIELD_NUMBER: _ClassVar[int]
-    key: str
-    value: str
-    def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-
-class GetStatsRequest(_message.Message):
-    __slots__ = ("queue", "channel", "max_keys")
-    QUEUE_FIELD_NUMBER: _ClassVar[int]
-    CHANNEL_FIELD_NUMBER: _ClassVar[int]
-    MAX_KEYS_FIELD_NUMBER: _ClassVar[int]
-    queue: str
-    channel: str
-    max_keys: int
-    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., max_keys: _Optional[int] = ...) -> None: ...
-
-class GetStatsResponse(_message.Message):
-    __slots__ = ("depth", "in_flight", "active_fairness_keys", "active_consumers", "quantum", "per_key_stats", "per_throttle_stats", "leader_node_id", "replication_count", "oldest_age_ms", "hook_fallbacks", "hard_dropped", "dead_lettered_total", "enqueued_total", "delivered_total", "acked_total", "nacked_total", "expired_total", "ttl_dropped_total", "head_offset", "tail_offset", "stored_bytes", "stale_acks_total", "channels", "hook_errors", "breaker_state", "weights_clamped_total", "unbegun", "returned_total", "dead_letters_dropped_total")
-    DEPTH_FIELD_NUMBER: _ClassVar[int]
-    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
-    ACTIVE_FAIRNESS_KEYS_FIELD_NUMBER: _ClassVar[int]
-    ACTIVE_CONSUMERS_FIELD_NUMBER: _ClassVar[int]
-    QUANTUM_FIELD_NUMBER: _ClassVar[int]
-    PER_KEY_STATS_FIELD_NUMBER: _ClassVar[int]
-    PER_THROTTLE_STATS_FIELD_NUMBER: _ClassVar[int]
-    LEADER_NODE_ID_FIELD_NUMBER: _ClassVar[int]
-    REPLICATION_COUNT_FIELD_NUMBER: _ClassVar[int]
-    OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
-    HOOK_FALLBACKS_FIELD_NUMBER: _ClassVar[int]
-    HARD_DROPPED_FIELD_NUMBER: _ClassVar[int]
-    DEAD_LETTERED_TOTAL_FIELD_NUMBER: _ClassVar[int]
-    ENQUEUED_TOTAL_FIELD_NUMBER: _ClassVar[int]
-    DELIVERED_TOTAL_FIELD_NUMBER: _ClassVar[int]
-    ACKED_TOTAL_FIELD_NUMBER: _ClassVar[int]
-    NACKED_TOTAL_FIELD_NUMBER: _ClassVar[int]
-    EXPIRED_TOTAL_FIELD_NUMBER: _ClassVar[int]
-    TTL_DROPPED_TOTAL_FIELD_NUMBER: _ClassVar[int]
-    HEAD_OFFSET_FIELD_NUMBER: _ClassVar[int]
-    TAIL_OFFSET_FIELD_NUMBER: _ClassVar[int]
-    STORED_BYTES_FIELD_NUMBER: _ClassVar[int]
-    STALE_ACKS_TOTAL_FIELD_NUMBER: _ClassVar[int]
-    CHANNELS_FIELD_NUMBER: _ClassVar[int]
-    HOOK_ERRORS_FIELD_NUMBER: _ClassVar[int]
-    BREAKER_STATE_FIELD_NUMBER: _ClassVar[int]
-    WEIGHTS_CLAMPED_TOTAL_FIELD_NUMBER: _ClassVar[int]
-    UNBEGUN_FIELD_NUMBER: _ClassVar[int]
-    RETURNED_TOTAL_FIELD_NUMBER: _ClassVar[int]
-    DEAD_LETTERS_DROPPED_TOTAL_FIELD_NUMBER: _ClassVar[int]
-    depth: int
-    in_flight: int
-    active_fairness_keys: int
-    active_consumers: int
-    quantum: int
-    per_key_stats: _containers.RepeatedCompositeFieldContainer[PerFairnessKeyStats]
-    per_throttle_stats: _containers.RepeatedCompositeFieldContainer[PerThrottleKeyStats]
-    leader_node_id: int
-    replication_count: int
-    oldest_age_ms: int
-    hook_fallbacks: int
-    hard_dropped: int
-    dead_lettered_total: int
-    enqueued_total: int
-    delivered_total: int
-    acked_total: int
-    nacked_total: int
-    expired_total: int
-    ttl_dropped_total: int
-    head_offset: int
-    tail_offset: int
-    stored_bytes: int
-    stale_acks_total: int
-    channels: _containers.RepeatedCompositeFieldContainer[ChannelInfo]
-    hook_errors: int
-    breaker_state: BreakerState
-    weights_clamped_total: int
-    unbegun: int
-    returned_total: int
-    dead_letters_dropped_total: int
-    def __init__(self, depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_fairness_keys: _Optional[int] = ..., active_consumers: _Optional[int] = ..., quantum: _Optional[int] = ..., per_key_stats: _Optional[_Iterable[_Union[PerFairnessKeyStats, _Mapping]]] = ..., per_throttle_stats: _Optional[_Iterable[_Union[PerThrottleKeyStats, _Mapping]]] = ..., leader_node_id: _Optional[int] = ..., replication_count: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., hook_fallbacks: _Optional[int] = ..., hard_dropped: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., nacked_total: _Optional[int] = ..., expired_total: _Optional[int] = ..., ttl_dropped_total: _Optional[int] = ..., head_offset: _Optional[int] = ..., tail_offset: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., stale_acks_total: _Optional[int] = ..., channels: _Optional[_Iterable[_Union[ChannelInfo, _Mapping]]] = ..., hook_errors: _Optional[int] = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., weights_clamped_total: _Optional[int] = ..., unbegun: _Optional[int] = ..., returned_total: _Optional[int] = ..., dead_letters_dropped_total: _Optional[int] = ...) -> None: ...
-
-class PerFairnessKeyStats(_message.Message):
-    __slots__ = ("key", "pending_count", "current_deficit", "weight", "in_flight", "oldest_age_ms", "delivered_total", "served_cost_total", "paused")
-    KEY_FIELD_NUMBER: _ClassVar[int]
-    PENDING_COUNT_FIELD_NUMBER: _ClassVar[int]
-    CURRENT_DEFICIT_FIELD_NUMBER: _ClassVar[int]
-    WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
-    OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
-    DELIVERED_TOTAL_FIELD_NUMBER: _ClassVar[int]
-    SERVED_COST_TOTAL_FIELD_NUMBER: _ClassVar[int]
-    PAUSED_FIELD_NUMBER: _ClassVar[int]
-    key: str
-    pending_count: int
-    current_deficit: int
-    weight: int
-    in_flight: int
-    oldest_age_ms: int
-    delivered_total: int
-    served_cost_total: float
-    paused: bool
-    def __init__(self, key: _Optional[str] = ..., pending_count: _Optional[int] = ..., current_deficit: _Optional[int] = ..., weight: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., delivered_total: _Optional[int] = ..., served_cost_total: _Optional[float] = ..., paused: _Optional[bool] = ...) -> None: ...
-
-class PerThrottleKeyStats(_message.Message):
-    __slots__ = ("key", "tokens", "rate_per_second", "burst", "waiting")
-    KEY_FIELD_NUMBER: _ClassVar[int]
-    TOKENS_FIELD_NUMBER: _ClassVar[int]
-    RATE_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
-    BURST_FIELD_NUMBER: _ClassVar[int]
-    WAITING_FIELD_NUMBER: _ClassVar[int]
-    key: str
-    tokens: float
-    rate_per_second: float
-    burst: float
-    waiting: int
-    def __init__(self, key: _Optional[str] = ..., tokens: _Optional[float] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., waiting: _Optional[int] = ...) -> None: ...
-
-class RedriveRequest(_message.Message):
-    __slots__ = ("dlq_queue", "count", "rate_per_second")
-    DLQ_QUEUE_FIELD_NUMBER: _ClassVar[int]
-    COUNT_FIELD_NUMBER: _ClassVar[int]
-    RATE_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
-    dlq_queue: str
-    count: int
-    rate_per_second: float
-    def __init__(self, dlq_queue: _Optional[str] = ..., count: _Optional[int] = ..., rate_per_second: _Optional[float] = ...) -> None: ...
-
-class RedriveResponse(_message.Message):
-    __slots__ = ("redriven",)
-    REDRIVEN_FIELD_NUMBER: _ClassVar[int]
-    redriven: int
-    def __init__(self, redriven: _Optional[int] = ...) -> None: ...
-
-class ListQueuesRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
-
-class ListQueuesResponse(_message.Message):
-    __slots__ = ("queues", "cluster_node_count")
-    QUEUES_FIELD_NUMBER: _ClassVar[int]
-    CLUSTER_NODE_COUNT_FIELD_NUMBER: _ClassVar[int]
-    queues: _containers.RepeatedCompositeFieldContainer[QueueInfo]
-    cluster_node_count: int
-    def __init__(self, queues: _Optional[_Iterable[_Union[QueueInfo, _Mapping]]] = ..., cluster_node_count: _Optional[int] = ...) -> None: ...
-
-class QueueInfo(_message.Message):
-    __slots__ = ("name", "depth", "in_flight", "active_consumers", "leader_node_id")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    DEPTH_FIELD_NUMBER: _ClassVar[int]
-    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
-    ACTIVE_CONSUMERS_FIELD_NUMBER: _ClassVar[int]
-    LEADER_NODE_ID_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    depth: int
-    in_flight: int
-    active_consumers: int
-    leader_node_id: int
-    def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_consumers: _Optional[int] = ..., leader_node_id: _Optional[int] = ...) -> None: ...
-
-class CreateChannelRequest(_message.Message):
-    __slots__ = ("queue", "channel", "head", "oldest", "offset", "time", "expires_after_idle_ms")
-    QUEUE_FIELD_NUMBER: _ClassVar[int]
-    CHANNEL_FIELD_NUMBER: _ClassVar[int]
-    HEAD_FIELD_NUMBER: _ClassVar[int]
-    OLDEST_FIELD_NUMBER: _ClassVar[int]
-    OFFSET_FIELD_NUMBER: _ClassVar[int]
-    TIME_FIELD_NUMBER: _ClassVar[int]
-    EXPIRES_AFTER_IDLE_MS_FIELD_NUMBER: _ClassVar[int]
-    queue: str
-    channel: str
-    head: bool
-    oldest: bool
-    offset: int
-    time: _timestamp_pb2.Timestamp
-    expires_after_idle_ms: int
-    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., head: _Optional[bool] = ..., oldest: _Optional[bool] = ..., offset: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_after_idle_ms: _Optional[int] = ...) -> None: ...
-
-class CreateChannelResponse(_message.Message):
-    __slots__ = ("start_offset",)
-    START_OFFSET_FIELD_NUMBER: _ClassVar[int]
-    start_offset: int
-    def __init__(self, start_offset: _Optional[int] = ...) -> None: ...
-
-class DeleteChannelRequest(_message.Message):
-    __slots__ = ("queue", "channel")
-    QUEUE_FIELD_NUMBER: _ClassVar[int]
-    CHANNEL_FIELD_NUMBER: _ClassVar[int]
-    queue: str
-    channel: str
-    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ...) -> None: ...
-
-class DeleteChannelResponse(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
-
-class ListChannelsRequest(_message.Message):
-    __slots__ = ("queue",)
-    QUEUE_FIELD_NUMBER: _ClassVar[int]
-    queue: str
-    def __init__(self, queue: _Optional[str] = ...) -> None: ...
-
-class ListChannelsResponse(_message.Message):
-    __slots__ = ("channels",)
-    CHANNELS_FIELD_NUMBER: _ClassVar[int]
-    channels: _containers.RepeatedCompositeFieldContainer[ChannelInfo]
-    def __init__(self, channels: _Optional[_Iterable[_Union[ChannelInfo, _Mapping]]] = ...) -> None: ...
-
-class ChannelInfo(_message.Message):
-    __slots__ = ("name", "depth", "in_flight", "tail_offset", "head_offset", "consumers", "created_at")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    DEPTH_FIELD_NUMBER: _ClassVar[int]
-    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
-    TAIL_OFFSET_FIELD_NUMBER: _ClassVar[int]
-    HEAD_OFFSET_FIELD_NUMBER: _ClassVar[int]
-    CONSUMERS_FIELD_NUMBER: _ClassVar[int]
-    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    depth: int
-    in_flight: int
-    tail_offset: int
-    head_offset: int
-    consumers: int
-    created_at: _timestamp_pb2.Timestamp
-    def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., tail_offset: _Optional[int] = ..., head_offset: _Optional[int] = ..., consumers: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
-
-class SeekChannelRequest(_message.Message):
-    __slots__ = ("queue", "channel", "offset", "time")
-    QUEUE_FIELD_NUMBER: _ClassVar[int]
-    CHANNEL_FIELD_NUMBER: _ClassVar[int]
-    OFFSET_FIELD_NUMBER: _ClassVar[int]
-    TIME_FIELD_NUMBER: _ClassVar[int]
-    queue: str
-    channel: str
-    offset: int
-    time: _timestamp_pb2.Timestamp
-    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., offset: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
-
-class SeekChannelResponse(_message.Message):
-    __slots__ = ("offset",)
-    OFFSET_FIELD_NUMBER: _ClassVar[int]
-    offset: int
-    def __init__(self, offset: _Optional[int] = ...) -> None: ...
-
-class PurgeChannelRequest(_message.Message):
-    __slots__ = ("queue", "channel", "fairness_key")
-    QUEUE_FIELD_NUMBER: _ClassVar[int]
-    CHANNEL_FIELD_NUMBER: _ClassVar[int]
-    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
-    queue: str
-    channel: str
-    fairness_key: str
-    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ...) -> None: ...
-
-class PurgeChannelResponse(_message.Message):
-    __slots__ = ("purged",)
-    PURGED_FIELD_NUMBER: _ClassVar[int]
-    purged: int
-    def __init__(self, purged: _Optional[int] = ...) -> None: ...
-
-class ReadLogRequest(_message.Message):
-    __slots__ = ("queue", "from_offset", "to_offset", "from_time", "to_time", "fairness_key", "max_batch")
-    QUEUE_FIELD_NUMBER: _ClassVar[int]
-    FROM_OFFSET_FIELD_NUMBER: _ClassVar[int]
-    TO_OFFSET_FIELD_NUMBER: _ClassVar[int]
-    FROM_TIME_FIELD_NUMBER: _ClassVar[int]
-    TO_TIME_FIELD_NUMBER: _ClassVar[int]
-    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
-    MAX_BATCH_FIELD_NUMBER: _ClassVar[int]
-    queue: str
-    from_offset: int
-    to_offset: int
-    from_time: _timestamp_pb2.Timestamp
-    to_time: _timestamp_pb2.Timestamp
-    fairness_key: str
-    max_batch: int
-    def __init__(self, queue: _Optional[str] = ..., from_offset: _Optional[int] = ..., to_offset: _Optional[int] = ..., from_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., to_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., fairness_key: _Optional[str] = ..., max_batch: _Optional[int] = ...) -> None: ...
-
-class ReadLogResponse(_message.Message):
-    __slots__ = ("messages", "next_offset")
-    MESSAGES_FIELD_NUMBER: _ClassVar[int]
-    NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
-    messages: _containers.RepeatedCompositeFieldContainer[_messages_pb2.Message]
-    next_offset: int
-    def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ..., next_offset: _Optional[int] = ...) -> None: ...
 
 class SetKeyPolicyRequest(_message.Message):
-    __slots__ = ("queue", "fairness_key", "weight", "paused", "max_in_flight")
-    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ["fairness_key", "max_in_flight", "paused", "queue", "weight"]
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
-    WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    PAUSED_FIELD_NUMBER: _ClassVar[int]
     MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
-    queue: str
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     fairness_key: str
-    weight: int
-    paused: bool
     max_in_flight: int
-    def __init__(self, queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., paused: _Optional[bool] = ..., max_in_flight: _Optional[int] = ...) -> None: ...
+    paused: bool
+    queue: str
+    weight: int
+    def __init__(self, queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ...) -> None: ...
 
 class SetKeyPolicyResponse(_message.Message):
-    __slots__ = ("weight", "paused", "max_in_flight")
-    WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ["max_in_flight", "paused", "weight"]
     MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
-    weight: int
-    paused: bool
-    max_in_flight: int
-    def __init__(self, weight: _Optional[int] = ..., paused: _Optional[bool] = ..., max_in_flight: _Optional[int] = ...) -> None: ...
-
-class ExplainKeyRequest(_message.Message):
-    __slots__ = ("queue", "channel", "fairness_key")
-    QUEUE_FIELD_NUMBER: _ClassVar[int]
-    CHANNEL_FIELD_NUMBER: _ClassVar[int]
-    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
-    queue: str
-    channel: str
-    fairness_key: str
-    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ...) -> None: ...
-
-class ExplainKeyResponse(_message.Message):
-    __slots__ = ("state", "blocking_bucket", "until", "share", "due_share", "waits", "pending", "in_flight", "oldest_age_ms", "weight", "returning_offset", "returning_count")
-    class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-        __slots__ = ()
-        STATE_UNSPECIFIED: _ClassVar[ExplainKeyResponse.State]
-        STATE_NO_CONSUMER: _ClassVar[ExplainKeyResponse.State]
-        STATE_NOT_ITS_TURN: _ClassVar[ExplainKeyResponse.State]
-        STATE_THROTTLED: _ClassVar[ExplainKeyResponse.State]
-        STATE_DELAYED: _ClassVar[ExplainKeyResponse.State]
-        STATE_LEASED: _ClassVar[ExplainKeyResponse.State]
-        STATE_PAUSED: _ClassVar[ExplainKeyResponse.State]
-        STATE_CAPPED: _ClassVar[ExplainKeyResponse.State]
-        STATE_EMPTY: _ClassVar[ExplainKeyResponse.State]
-    STATE_UNSPECIFIED: ExplainKeyResponse.State
-    STATE_NO_CONSUMER: ExplainKeyResponse.State
-    STATE_NOT_ITS_TURN: ExplainKeyResponse.State
-    STATE_THROTTLED: ExplainKeyResponse.State
-    STATE_DELAYED: ExplainKeyResponse.State
-    STATE_LEASED: ExplainKeyResponse.State
-    STATE_PAUSED: ExplainKeyResponse.State
-    STATE_CAPPED: ExplainKeyResponse.State
-    STATE_EMPTY: ExplainKeyResponse.State
-    STATE_FIELD_NUMBER: _ClassVar[int]
-    BLOCKING_BUCKET_FIELD_NUMBER: _ClassVar[int]
-    UNTIL_FIELD_NUMBER: _ClassVar[int]
-    SHARE_FIELD_NUMBER: _ClassVar[int]
-    DUE_SHARE_FIELD_NUMBER: _ClassVar[int]
-    WAITS_FIELD_NUMBER: _ClassVar[int]
-    PENDING_FIELD_NUMBER: _ClassVar[int]
-    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
-    OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    RETURNING_OFFSET_FIELD_NUMBER: _ClassVar[int]
-    RETURNING_COUNT_FIELD_NUMBER: _ClassVar[int]
-    state: ExplainKeyResponse.State
-    blocking_bucket: str
-    until: _timestamp_pb2.Timestamp
-    share: float
-    due_share: float
-    waits: WaitCauses
-    pending: int
-    in_flight: int
-    oldest_age_ms: int
+    max_in_flight: int
+    paused: bool
     weight: int
-    returning_offset: int
-    returning_count: int
-    def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ..., returning_offset: _Optional[int] = ..., returning_count: _Optional[int] = ...) -> None: ...
+    def __init__(self, weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ...) -> None: ...
+
+class UpdateQueueRequest(_message.Message):
+    __slots__ = ["config", "queue", "update_mask"]
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_MASK_FIELD_NUMBER: _ClassVar[int]
+    config: QueueConfig
+    queue: str
+    update_mask: _field_mask_pb2.FieldMask
+    def __init__(self, queue: _Optional[str] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ...) -> None: ...
+
+class UpdateQueueResponse(_message.Message):
+    __slots__ = ["config"]
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
+    config: QueueConfig
+    def __init__(self, config: _Optional[_Union[QueueConfig, _Mapping]] = ...) -> None: ...
 
 class WaitCauses(_message.Message):
-    __slots__ = ("no_consumer_ms", "share_ms", "throttle_ms", "delay_ms")
+    __slots__ = ["delay_ms", "no_consumer_ms", "share_ms", "throttle_ms"]
+    DELAY_MS_FIELD_NUMBER: _ClassVar[int]
     NO_CONSUMER_MS_FIELD_NUMBER: _ClassVar[int]
     SHARE_MS_FIELD_NUMBER: _ClassVar[int]
     THROTTLE_MS_FIELD_NUMBER: _ClassVar[int]
-    DELAY_MS_FIELD_NUMBER: _ClassVar[int]
+    delay_ms: int
     no_consumer_ms: int
     share_ms: int
     throttle_ms: int
-    delay_ms: int
     def __init__(self, no_consumer_ms: _Optional[int] = ..., share_ms: _Optional[int] = ..., throttle_ms: _Optional[int] = ..., delay_ms: _Optional[int] = ...) -> None: ...
 
-class ListConsumersRequest(_message.Message):
-    __slots__ = ("queue", "channel")
-    QUEUE_FIELD_NUMBER: _ClassVar[int]
-    CHANNEL_FIELD_NUMBER: _ClassVar[int]
-    queue: str
-    channel: str
-    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ...) -> None: ...
+class Durability(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
 
-class ListConsumersResponse(_message.Message):
-    __slots__ = ("consumers",)
-    CONSUMERS_FIELD_NUMBER: _ClassVar[int]
-    consumers: _containers.RepeatedCompositeFieldContainer[ConsumerInfo]
-    def __init__(self, consumers: _Optional[_Iterable[_Union[ConsumerInfo, _Mapping]]] = ...) -> None: ...
+class HookFallback(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
 
-class ConsumerInfo(_message.Message):
-    __slots__ = ("consumer_id", "name", "peer", "channel", "held", "begun", "returned_total", "handling_time_us", "window", "tracks_begun", "connected_at", "away")
-    CONSUMER_ID_FIELD_NUMBER: _ClassVar[int]
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    PEER_FIELD_NUMBER: _ClassVar[int]
-    CHANNEL_FIELD_NUMBER: _ClassVar[int]
-    HELD_FIELD_NUMBER: _ClassVar[int]
-    BEGUN_FIELD_NUMBER: _ClassVar[int]
-    RETURNED_TOTAL_FIELD_NUMBER: _ClassVar[int]
-    HANDLING_TIME_US_FIELD_NUMBER: _ClassVar[int]
-    WINDOW_FIELD_NUMBER: _ClassVar[int]
-    TRACKS_BEGUN_FIELD_NUMBER: _ClassVar[int]
-    CONNECTED_AT_FIELD_NUMBER: _ClassVar[int]
-    AWAY_FIELD_NUMBER: _ClassVar[int]
-    consumer_id: int
-    name: str
-    peer: str
-    channel: str
-    held: int
-    begun: int
-    returned_total: int
-    handling_time_us: int
-    window: int
-    tracks_begun: bool
-    connected_at: _timestamp_pb2.Timestamp
-    away: bool
-    def __init__(self, consumer_id: _Optional[int] = ..., name: _Optional[str] = ..., peer: _Optional[str] = ..., channel: _Optional[str] = ..., held: _Optional[int] = ..., begun: _Optional[int] = ..., returned_total: _Optional[int] = ..., handling_time_us: _Optional[int] = ..., window: _Optional[int] = ..., tracks_begun: _Optional[bool] = ..., connected_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., away: _Optional[bool] = ...) -> None: ...
+class BreakerState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
