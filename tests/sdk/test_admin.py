@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from google.rpc import code_pb2
 
-from fila import ConfigKeyNotFound, FilaClient, NotSupported, QueueExists, QueueNotFound
-from fila.admin import encode_settings, mask_of
+from fila import ConfigKeyNotFound, FilaClient, NotSupported, QueueExists, QueueNotFound, answers
+from fila.answers import RetryPolicy
 from fila.messages import encode_options, to_timestamp
+from fila.settings import QueueSettings, encode_settings, mask_of, resolve
 from fila.v1 import admin_pb2
 from tests.sdk.fake_broker import FakeBroker, Refusal
 
@@ -93,17 +96,16 @@ async def test_calls_fail_after_close(broker: FakeBroker) -> None:
 
 
 def test_settings_become_the_wires() -> None:
-    config = encode_settings(
-        {
-            "durability": "os",
-            "hook_fallback": "hold",
-            "weights": {"acme": 3},
-            "throttle_key_headers": ["provider"],
-            "retry": {"kind": "fixed", "base_ms": 1000, "jitter": 0.5},
-            "retention": {"soft_period_ms": 1},
-            "max_attempts": 0,
-        }
-    )
+    settings: QueueSettings = {
+        "durability": "os",
+        "hook_fallback": "hold",
+        "weights": {"acme": 3},
+        "throttle_key_headers": ["provider"],
+        "retry": {"kind": "fixed", "base_ms": 1000, "jitter": 0.5},
+        "retention": {"soft_period_ms": 1},
+        "max_attempts": 0,
+    }
+    config = encode_settings(resolve(settings))
 
     assert config.durability == admin_pb2.DURABILITY_OS
     assert config.hook_fallback == admin_pb2.HOOK_FALLBACK_HOLD
@@ -114,13 +116,122 @@ def test_settings_become_the_wires() -> None:
 
 def test_an_unknown_setting_is_named_with_the_known_ones() -> None:
     with pytest.raises(TypeError, match=r"unknown queue setting 'colour'; known are .*max_depth"):
-        encode_settings({"colour": "red"})  # type: ignore[typeddict-unknown-key]
+        resolve({"colour": "red"})  # type: ignore[typeddict-unknown-key]
 
 
 def test_the_mask_names_exactly_what_was_given() -> None:
     mask = mask_of({"max_depth": 0, "retry": {"base_ms": 1, "jitter": 0.0}, "weights": {}})
 
     assert list(mask.paths) == ["max_depth", "retry.base_ms", "retry.jitter", "weights"]
+
+
+def test_durations_sizes_and_policies_may_be_written_as_people_do() -> None:
+    resolved = resolve(
+        {
+            "visibility_timeout_ms": "1m30s",
+            "max_bytes": "16mb",
+            "retention": {"soft_period_ms": "7d", "hard_bytes": "1gb"},
+            "retry": "exponential:1s..60s,jitter=0.5",
+            "disconnect_grace_ms": "0",
+        }
+    )
+
+    assert resolved == {
+        "visibility_timeout_ms": 90_000,
+        "max_bytes": 16 << 20,
+        "retention": {"soft_period_ms": 604_800_000, "hard_bytes": 1 << 30},
+        "retry": {"kind": "KIND_EXPONENTIAL", "base_ms": 1000, "cap_ms": 60_000, "jitter": 0.5},
+        "disconnect_grace_ms": 0,
+    }
+    assert list(mask_of(resolve({"retry": "fixed:5s"})).paths) == ["retry.kind", "retry.base_ms"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"retry": {"kind": "foo"}}, "retry.kind must be 'exponential' or 'fixed', got 'foo'"),
+        ({"durability": "sync"}, "durability must be 'fsync' or 'os', got 'sync'"),
+        ({"hook_fallback": None}, "hook_fallback must be 'policy' or 'hold', got None"),
+        (
+            {"retry": "sometimes"},
+            "retry: 'sometimes' is no retry policy; write exponential:1s..60s or fixed:5s",
+        ),
+        ({"retry": "fixed:0"}, "retry: must be longer than 0"),
+        ({"retry": "fixed:5s,jitter=2"}, "retry: jitter must be from 0 to 1, not '2'"),
+        ({"retry": 5}, "retry must be a mapping, got 5"),
+        ({"retry": {"foo": 1}}, "unknown part of retry 'foo'; known are base_ms, cap_ms, jitter, kind"),
+        (
+            {"visibility_timeout_ms": "soon"},
+            "visibility_timeout_ms: 'soon' is no duration; write it like 500ms",
+        ),
+        (
+            {"retention": {"soft_bytes": "lots"}},
+            "retention.soft_bytes: 'lots' is no size; write it like 64kb",
+        ),
+        ({"max_depth": -1}, "max_depth must be from 0 to"),
+        ({"weights": {"acme": "3"}}, r"weights\['acme'\] must be int, got str"),
+        ({"channels": "audit"}, "channels must be a sequence, got 'audit'"),
+    ],
+)
+async def test_a_wrong_setting_is_told_by_its_name(client: FilaClient, settings: Any, said: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=said):
+        await client.create_queue("bills", **settings)
+    with pytest.raises((TypeError, ValueError), match=said):
+        await client.update_queue("orders", **settings)
+
+
+async def test_what_exists_may_be_made_again_when_that_is_all_right(client: FilaClient) -> None:
+    await client.create_queue("bills", max_attempts=3)
+
+    await client.create_queue("bills", exist_ok=True, max_attempts=5)
+
+    assert (await client.get_queue("bills")).config.max_attempts == 3, "it stays as it is"
+
+
+async def test_answers_show_every_field_also_zeros(client: FilaClient) -> None:
+    await client.create_queue("bills", max_attempts=0, durability="os", retry="fixed:5s")
+
+    config = (await client.get_queue("bills")).config
+
+    assert "max_attempts=0" in repr(config)
+    assert (config.durability, config.hook_fallback, config.retention) == ("os", "", None)
+    assert config.retry == RetryPolicy(kind="fixed", base_ms=5000)
+    stats = await client.get_stats("orders")
+    assert (stats.depth, stats.per_key_stats, stats.breaker_state) == (0, [], "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (answers.QueueConfig, admin_pb2.QueueConfig),
+        (answers.RetryPolicy, admin_pb2.RetryPolicy),
+        (answers.Retention, admin_pb2.Retention),
+        (answers.QueueDetails, admin_pb2.GetQueueResponse),
+        (answers.QueueInfo, admin_pb2.QueueInfo),
+        (answers.ChannelInfo, admin_pb2.ChannelInfo),
+        (answers.FairnessKeyStats, admin_pb2.PerFairnessKeyStats),
+        (answers.ThrottleKeyStats, admin_pb2.PerThrottleKeyStats),
+        (answers.Stats, admin_pb2.GetStatsResponse),
+        (answers.KeyPolicy, admin_pb2.SetKeyPolicyResponse),
+        (answers.WaitCauses, admin_pb2.WaitCauses),
+        (answers.KeyExplanation, admin_pb2.ExplainKeyResponse),
+        (answers.ConsumerInfo, admin_pb2.ConsumerInfo),
+    ],
+)
+def test_an_answer_has_all_that_the_wire_has(kind: Any, message: Any) -> None:
+    ours = {part.name for part in dataclasses.fields(kind)}
+
+    assert set(message.DESCRIPTOR.fields_by_name) <= ours
+
+
+def test_an_answer_reads_words_moments_and_what_is_missing() -> None:
+    told = admin_pb2.ExplainKeyResponse(state=admin_pb2.ExplainKeyResponse.STATE_NOT_ITS_TURN, share=0.5)
+    told.until.FromSeconds(1_000)
+
+    explained = answers.answer(answers.KeyExplanation, told)
+
+    assert (explained.state, explained.share, explained.waits) == ("not_its_turn", 0.5, None)
+    assert explained.until == datetime.fromtimestamp(1_000, UTC)
 
 
 def test_enqueue_options_are_left_out_when_nothing_is_asked_for() -> None:

@@ -75,6 +75,7 @@ async def test_a_stopping_worker_finishes_what_is_begun_and_gives_back_the_rest(
         await until(lambda: len(orders.ready) == 8)
         assert len(orders.leased) == 2
         go_on.set()
+        await until(lambda: len(broker.acked) == 2)
 
     assert len(broker.acked) == 2
     assert not orders.attempts

@@ -6,7 +6,6 @@ an example and not by a stack trace.
 
 from __future__ import annotations
 
-import math
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,10 +14,7 @@ from typing import Any, NamedTuple
 import click
 
 _MS_BY_UNIT = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_BYTES_BY_UNIT = {"": 1, "b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30, "tb": 2**40}
-_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
-_U64_MAX = 2**64 - 1
+_BYTES_BY_UNIT = {"kb": 2**10, "mb": 2**20, "gb": 2**30, "tb": 2**40}
 
 
 class Duration(click.ParamType[int]):
@@ -27,21 +23,14 @@ class Duration(click.ParamType[int]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from fila.values import parse_duration
+
         if isinstance(value, int):
             return value
-        parts = _DURATION_PART.findall(value)
-        if value != "0" and (not parts or "".join(number + unit for number, unit in parts) != value):
-            self.fail(f"{value!r} is no duration; write it like 500ms, 30s, 5m or 1h30m", param, ctx)
-        return self._bounded(
-            value, sum(float(number) * _MS_BY_UNIT[unit] for number, unit in parts), param, ctx
-        )
-
-    def _bounded(
-        self, value: str, ms: float, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        if ms > _U64_MAX or (0 < ms < 1):
-            self.fail(f"{value!r} is out of range; durations are whole milliseconds", param, ctx)
-        return math.ceil(ms)
+        try:
+            return parse_duration(value)
+        except ValueError as wrong:
+            self.fail(str(wrong), param, ctx)
 
 
 class LongerThanNothing(Duration):
@@ -62,15 +51,14 @@ class Size(click.ParamType[int]):
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from fila.values import parse_size
+
         if isinstance(value, int):
             return value
-        found = _SIZE.fullmatch(value.lower())
-        if found is None or found[2] not in _BYTES_BY_UNIT:
-            self.fail(f"{value!r} is no size; write it like 64kb, 16mb or 1gb", param, ctx)
-        size = int(float(found[1]) * _BYTES_BY_UNIT[found[2]])
-        if size > _U64_MAX:
-            self.fail(f"{value!r} is out of range", param, ctx)
-        return size
+        try:
+            return parse_size(value)
+        except ValueError as wrong:
+            self.fail(str(wrong), param, ctx)
 
 
 class Pair(click.ParamType[tuple[str, str]]):
@@ -138,23 +126,15 @@ class RetryType(click.ParamType[Retry]):
     name = "policy"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Retry:
+        from fila.values import parse_retry
+
         if isinstance(value, Retry):
             return value
-        kind, separator, rest = value.partition(":")
-        delays, has_jitter, jitter_text = rest.partition(",jitter=")
-        base, has_cap, cap = delays.partition("..")
-        if not separator or kind not in ("exponential", "fixed") or (kind == "fixed" and has_cap):
-            self.fail(f"{value!r} is no retry policy; write exponential:1s..60s or fixed:5s", param, ctx)
-        jitter = None
-        if has_jitter:
-            try:
-                jitter = float(jitter_text)
-            except ValueError:
-                jitter = math.nan
-            if not 0 <= jitter <= 1:
-                self.fail(f"jitter must be from 0 to 1, not {jitter_text!r}", param, ctx)
-        cap_ms = SOME_TIME.convert(cap, param, ctx) if has_cap else None
-        return Retry(kind, SOME_TIME.convert(base, param, ctx), cap_ms, jitter)
+        try:
+            policy = parse_retry(value)
+        except ValueError as wrong:
+            self.fail(str(wrong), param, ctx)
+        return Retry(policy["kind"], policy["base_ms"], policy.get("cap_ms"), policy.get("jitter"))
 
 
 class Moment(click.ParamType[datetime]):

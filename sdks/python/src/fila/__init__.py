@@ -10,7 +10,6 @@ Start reading at `client.py`. An enqueue goes through `producer.py` and `frames.
 error is in `errors.py`; every setting in `options.py`.
 """
 
-from fila.admin import QueueSettings, RetentionSettings, RetrySettings
 from fila.client import FilaClient
 from fila.connection_events import ConnectionEvent
 from fila.consumer import Consumer
@@ -43,6 +42,7 @@ from fila.errors import (
 )
 from fila.messages import DeadLetter, Message, MessageId, NewMessage, StoredMessage
 from fila.options import Backoff, ClientOptions, Clock
+from fila.settings import QueueSettings, RetentionSettings, RetrySettings
 
 __version__ = "0.1.0"
 

@@ -1,117 +1,38 @@
 """What operators do with a client: queues, channels, statistics, runtime config, dead letters, the log.
 
-Answers are the wire's own messages (`fila.v1.admin_pb2`, each field explained in `proto/fila/v1/admin.proto`)
-wherever there is more than one value to give back: what a newer broker adds is there to read.
+Answers with more than one value are the dataclasses of `fila.answers`; settings are told in `fila.settings`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from datetime import datetime
-from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast
+from typing import Literal, TypeVar, Unpack, cast
 
-from google.protobuf.field_mask_pb2 import FieldMask
 from grpc.aio import EOF, AioRpcError
 
 from fila import methods
-from fila.arguments import make, require_text
+from fila.answers import (
+    ChannelInfo,
+    ConsumerInfo,
+    KeyExplanation,
+    KeyPolicy,
+    QueueConfig,
+    QueueDetails,
+    QueueInfo,
+    Stats,
+    answer,
+)
+from fila.arguments import make, require_number, require_text
 from fila.connection import Connection, unavailable_unless_said
-from fila.errors import Unavailable, from_rpc_error
+from fila.errors import ChannelExists, QueueExists, Unavailable, from_rpc_error
 from fila.messages import StoredMessage, to_timestamp
 from fila.methods import Method, Request, Response
+from fila.settings import Duration, QueueSettings, encode_settings, mask_of, resolve
 from fila.v1 import admin_pb2 as wire
+from fila.values import duration_ms
 
 ValueT = TypeVar("ValueT")
-
-
-class RetrySettings(TypedDict, total=False):
-    """How long a failed message waits before it is ready again."""
-
-    kind: Literal["exponential", "fixed"]
-    base_ms: int
-    """The first delay; 0 for the default, 100."""
-    cap_ms: int
-    """The longest delay; 0 for the default, 60,000 or base_ms, whichever is longer."""
-    jitter: float
-    """The part of the delay that is random, 0 to 1."""
-
-
-class RetentionSettings(TypedDict, total=False):
-    """How long messages are kept: soft, done ones too; hard, no others either."""
-
-    soft_period_ms: int
-    soft_bytes: int
-    hard_period_ms: int
-    hard_bytes: int
-
-
-class QueueSettings(TypedDict, total=False):
-    """A queue's settings; what is left out has its default (create) or stays (update)."""
-
-    on_enqueue_script: str
-    """Lua source that defines on_enqueue(msg)."""
-    on_failure_script: str
-    """Lua source that defines on_failure(msg)."""
-    visibility_timeout_ms: int
-    """How long a delivery is leased: 1,000 to 43,200,000; 0 for the default, 30,000."""
-    max_attempts: int
-    """Failures after which a message becomes a dead letter; default 20, 0 for no cap."""
-    durability: Literal["fsync", "os"]
-    """When calls are answered: after the fsync, or after the write to the operating system."""
-    max_depth: int
-    """Most pending and leased messages; 0 for no bound."""
-    max_bytes: int
-    """Most stored bytes; 0 for no bound."""
-    fairness_key_header: str
-    """The header whose value is the fairness key."""
-    weight_header: str
-    """The header whose value is the weight of the fairness key."""
-    weights: Mapping[str, int]
-    """Weight by fairness key, 1 to 1000."""
-    cost_header: str
-    """The header whose value is the cost."""
-    throttle_key_headers: Sequence[str]
-    """Headers whose values are the throttle keys."""
-    retry: RetrySettings
-    hook_fallback: Literal["policy", "hold"]
-    """What happens when on_enqueue fails."""
-    retention: RetentionSettings
-    channels: Sequence[str]
-    """Channels to make with the queue; only when it is created."""
-    dedup_window_ms: int
-    """How long a dedup_key is remembered, at most 86,400,000; 0 for the default, 300,000."""
-    ttl_to_dlq: bool
-    """Messages whose time to live is over become dead letters instead of being dropped."""
-
-
-_ENUM_PREFIX_BY_FIELD = {"durability": "DURABILITY_", "hook_fallback": "HOOK_FALLBACK_"}
-_NESTED = ("retry", "retention")
-
-
-def encode_settings(settings: QueueSettings) -> wire.QueueConfig:
-    """Return the settings as the wire has them; an unknown name is a TypeError."""
-    fields: dict[str, Any] = dict(settings)
-    known = wire.QueueConfig.DESCRIPTOR.fields_by_name
-    for name in fields:
-        if name not in known:
-            raise TypeError(f"unknown queue setting {name!r}; known are {', '.join(sorted(known))}")
-    for name, prefix in _ENUM_PREFIX_BY_FIELD.items():
-        if name in fields:
-            fields[name] = prefix + fields[name].upper()
-    if "kind" in fields.get("retry", {}):
-        fields["retry"] = {**fields["retry"], "kind": "KIND_" + fields["retry"]["kind"].upper()}
-    return make(wire.QueueConfig, **fields)
-
-
-def mask_of(settings: QueueSettings) -> FieldMask:
-    """Return the mask of exactly the settings given; of a nested one, the parts given."""
-    paths: list[str] = []
-    for name, value in settings.items():
-        if name in _NESTED and isinstance(value, Mapping):
-            paths += [f"{name}.{part}" for part in value]
-        else:
-            paths.append(name)
-    return FieldMask(paths=paths)
 
 
 class AdminCalls:
@@ -131,44 +52,63 @@ class AdminCalls:
 
     # Queues.
 
-    async def create_queue(self, queue: str, **settings: Unpack[QueueSettings]) -> None:
-        """Make a queue and its dead-letter queue `<queue>.dlq`. Raises QueueExists, Invalid."""
+    async def create_queue(
+        self, queue: str, *, exist_ok: bool = False, **settings: Unpack[QueueSettings]
+    ) -> None:
+        """Make a queue and its dead-letter queue `<queue>.dlq`. Raises QueueExists, Invalid.
+
+        With `exist_ok` a queue that exists stays as it is, with the settings it has.
+        """
         require_text("queue", queue)
-        request = make(wire.CreateQueueRequest, name=queue, config=encode_settings(settings))
-        await self._admin(methods.CREATE_QUEUE, request, queue=queue)
+        request = make(wire.CreateQueueRequest, name=queue, config=encode_settings(resolve(settings)))
+        try:
+            await self._admin(methods.CREATE_QUEUE, request, queue=queue)
+        except QueueExists:
+            if not exist_ok:
+                raise
 
-    async def get_queue(self, queue: str) -> wire.GetQueueResponse:
+    async def get_queue(self, queue: str) -> QueueDetails:
         """Return a queue's settings, defaults filled in. Raises QueueNotFound."""
-        return await self._admin(methods.GET_QUEUE, make(wire.GetQueueRequest, queue=queue), queue=queue)
+        request = make(wire.GetQueueRequest, queue=queue)
+        told = await self._admin(methods.GET_QUEUE, request, queue=queue)
+        return answer(QueueDetails, told)
 
-    async def update_queue(self, queue: str, **settings: Unpack[QueueSettings]) -> wire.QueueConfig:
+    async def update_queue(self, queue: str, **settings: Unpack[QueueSettings]) -> QueueConfig:
         """Change the settings given, and no other; they apply at once to what waits. Return them all.
 
         `retry={"base_ms": 500}` changes the base and keeps the kind. Raises QueueNotFound, Invalid.
         """
+        resolved = resolve(settings)
         request = make(
             wire.UpdateQueueRequest,
             queue=queue,
-            config=encode_settings(settings),
-            update_mask=mask_of(settings),
+            config=encode_settings(resolved),
+            update_mask=mask_of(resolved),
         )
-        return (await self._admin(methods.UPDATE_QUEUE, request, queue=queue)).config
+        return answer(QueueConfig, (await self._admin(methods.UPDATE_QUEUE, request, queue=queue)).config)
 
     async def delete_queue(self, queue: str) -> None:
         """Delete a queue, its own dead-letter queue, and everything in them. Raises QueueNotFound."""
         await self._admin(methods.DELETE_QUEUE, make(wire.DeleteQueueRequest, queue=queue), queue=queue)
 
-    async def list_queues(self) -> list[wire.QueueInfo]:
+    async def list_queues(self) -> list[QueueInfo]:
         """Return every queue with its depth, in flight and consumers, sorted by name."""
-        return list((await self._admin(methods.LIST_QUEUES, wire.ListQueuesRequest())).queues)
+        told = await self._admin(methods.LIST_QUEUES, wire.ListQueuesRequest())
+        return [answer(QueueInfo, info) for info in told.queues]
 
-    async def get_stats(
-        self, queue: str, *, channel: str | None = None, max_keys: int = 0
-    ) -> wire.GetStatsResponse:
+    async def get_stats(self, queue: str, *, channel: str | None = None, max_keys: int = 0) -> Stats:
         """Return a queue in numbers: over all channels, or of one. At most `max_keys` keys (0: 1,000).
         Raises QueueNotFound, ChannelNotFound."""
         request = make(wire.GetStatsRequest, queue=queue, channel=channel or "", max_keys=max_keys)
-        return await self._admin(methods.GET_STATS, request, queue=queue, channel=channel or "")
+        told = await self._admin(methods.GET_STATS, request, queue=queue, channel=channel or "")
+        return answer(Stats, told)
+
+    async def list_consumers(self, queue: str, *, channel: str | None = None) -> list[ConsumerInfo]:
+        """Return who consumes a queue, over all channels or of one: what each holds, has begun, and gave back.
+        Raises QueueNotFound, ChannelNotFound."""
+        request = make(wire.ListConsumersRequest, queue=queue, channel=channel or "")
+        told = await self._admin(methods.LIST_CONSUMERS, request, queue=queue, channel=channel or "")
+        return [answer(ConsumerInfo, info) for info in told.consumers]
 
     async def purge(
         self,
@@ -181,10 +121,10 @@ class AdminCalls:
         """Drop pending messages: all, or of one key, in every channel or in one. Return how many.
         Raises QueueNotFound, ChannelNotFound."""
         request = make(wire.PurgeQueueRequest, queue=queue, fairness_key=fairness_key, channel=channel)
-        answer = await self._admin(
+        told = await self._admin(
             methods.PURGE_QUEUE, request, timeout_s=timeout_s, queue=queue, channel=channel or ""
         )
-        return answer.purged
+        return told.purged
 
     async def peek(
         self,
@@ -205,8 +145,8 @@ class AdminCalls:
             after_offset=after_offset,
             fairness_key=fairness_key,
         )
-        answer = await self._admin(methods.PEEK_MESSAGES, request, queue=queue, channel=channel or "default")
-        return [StoredMessage(message) for message in answer.messages]
+        told = await self._admin(methods.PEEK_MESSAGES, request, queue=queue, channel=channel or "default")
+        return [StoredMessage(message) for message in told.messages]
 
     async def redrive(
         self, dlq: str, *, count: int = 0, rate_per_second: float = 0, timeout_s: float | None = None
@@ -223,11 +163,26 @@ class AdminCalls:
     # Channels.
 
     async def create_channel(
-        self, queue: str, channel: str, *, start: Literal["head", "oldest"] | int | datetime = "head"
+        self,
+        queue: str,
+        channel: str,
+        *,
+        start: Literal["head", "oldest"] | int | datetime = "head",
+        expires_after_idle_ms: Duration = 0,
+        exist_ok: bool = False,
     ) -> int:
         """Add a channel that starts at the head, the oldest retained message, an offset or a moment.
-        Return the first offset it will see. Raises QueueNotFound, ChannelExists."""
-        request = make(wire.CreateChannelRequest, queue=queue, channel=channel)
+        Return the first offset it will see. Raises QueueNotFound, ChannelExists.
+
+        With `expires_after_idle_ms` (at least 1 s) it is deleted when nobody used it for that long. With `exist_ok` a
+        channel that exists stays as it is, and the offset it is at is returned.
+        """
+        request = make(
+            wire.CreateChannelRequest,
+            queue=queue,
+            channel=channel,
+            expires_after_idle_ms=duration_ms("expires_after_idle_ms", expires_after_idle_ms),
+        )
         if start == "head":
             request.head = True
         elif start == "oldest":
@@ -235,23 +190,29 @@ class AdminCalls:
         elif isinstance(start, datetime):
             request.time.CopyFrom(to_timestamp(start))
         elif isinstance(start, int):
+            require_number("start", start)
             request.offset = start
         else:
             raise ValueError(f"start must be 'head', 'oldest', an offset or a datetime, got {start!r}")
-        answer = await self._admin(methods.CREATE_CHANNEL, request, queue=queue, channel=channel)
-        return answer.start_offset
+        try:
+            told = await self._admin(methods.CREATE_CHANNEL, request, queue=queue, channel=channel)
+        except ChannelExists:
+            if not exist_ok:
+                raise
+            (there,) = [info for info in await self.list_channels(queue) if info.name == channel]
+            return there.tail_offset
+        return told.start_offset
 
     async def delete_channel(self, queue: str, channel: str) -> None:
         """Delete a channel, its leases and what it had pending. Raises QueueNotFound, ChannelNotFound."""
         request = make(wire.DeleteChannelRequest, queue=queue, channel=channel)
         await self._admin(methods.DELETE_CHANNEL, request, queue=queue, channel=channel)
 
-    async def list_channels(self, queue: str) -> list[wire.ChannelInfo]:
+    async def list_channels(self, queue: str) -> list[ChannelInfo]:
         """Return a queue's channels in numbers, sorted by name. Raises QueueNotFound."""
-        answer = await self._admin(
-            methods.LIST_CHANNELS, make(wire.ListChannelsRequest, queue=queue), queue=queue
-        )
-        return list(answer.channels)
+        request = make(wire.ListChannelsRequest, queue=queue)
+        told = await self._admin(methods.LIST_CHANNELS, request, queue=queue)
+        return [answer(ChannelInfo, info) for info in told.channels]
 
     async def seek_channel(self, queue: str, channel: str | None, target: int | datetime) -> int:
         """Move a channel to an offset or a moment; its leases end. Return the offset it is at now.
@@ -260,9 +221,10 @@ class AdminCalls:
         if isinstance(target, datetime):
             request.time.CopyFrom(to_timestamp(target))
         else:
+            require_number("target", target)
             request.offset = target
-        answer = await self._admin(methods.SEEK_CHANNEL, request, queue=queue, channel=channel or "default")
-        return answer.offset
+        told = await self._admin(methods.SEEK_CHANNEL, request, queue=queue, channel=channel or "default")
+        return told.offset
 
     async def purge_channel(
         self, queue: str, channel: str | None = None, *, fairness_key: str | None = None
@@ -272,8 +234,8 @@ class AdminCalls:
         request = make(
             wire.PurgeChannelRequest, queue=queue, channel=channel or "", fairness_key=fairness_key
         )
-        answer = await self._admin(methods.PURGE_CHANNEL, request, queue=queue, channel=channel or "default")
-        return answer.purged
+        told = await self._admin(methods.PURGE_CHANNEL, request, queue=queue, channel=channel or "default")
+        return told.purged
 
     # Runtime config.
 
@@ -291,8 +253,8 @@ class AdminCalls:
 
     async def list_config(self, prefix: str = "") -> dict[str, str]:
         """Return the runtime config values whose key starts with `prefix`, sorted by key."""
-        answer = await self._admin(methods.LIST_CONFIG, make(wire.ListConfigRequest, prefix=prefix))
-        return {entry.key: entry.value for entry in answer.entries}
+        told = await self._admin(methods.LIST_CONFIG, make(wire.ListConfigRequest, prefix=prefix))
+        return {entry.key: entry.value for entry in told.entries}
 
     # Fairness keys.
 
@@ -304,7 +266,7 @@ class AdminCalls:
         weight: int | None = None,
         paused: bool | None = None,
         max_in_flight: int | None = None,
-    ) -> wire.SetKeyPolicyResponse:
+    ) -> KeyPolicy:
         """Weigh, pause, resume or cap one fairness key; what is left out stays. Return its policy now.
 
         `weight` 0 takes the operator's weight away, `max_in_flight` 0 the cap. Raises QueueNotFound, Invalid.
@@ -317,15 +279,17 @@ class AdminCalls:
             paused=paused,
             max_in_flight=max_in_flight,
         )
-        return await self._admin(methods.SET_KEY_POLICY, request, queue=queue)
+        told = await self._admin(methods.SET_KEY_POLICY, request, queue=queue)
+        return answer(KeyPolicy, told)
 
     async def explain_key(
         self, queue: str, fairness_key: str, *, channel: str | None = None
-    ) -> wire.ExplainKeyResponse:
+    ) -> KeyExplanation:
         """Say what holds a fairness key's next message, and where its last hour of waiting went.
         Raises QueueNotFound, ChannelNotFound."""
         request = make(wire.ExplainKeyRequest, queue=queue, channel=channel or "", fairness_key=fairness_key)
-        return await self._admin(methods.EXPLAIN_KEY, request, queue=queue, channel=channel or "default")
+        told = await self._admin(methods.EXPLAIN_KEY, request, queue=queue, channel=channel or "default")
+        return answer(KeyExplanation, told)
 
     # The log.
 
@@ -363,8 +327,8 @@ class AdminCalls:
                 await self._connection.ready(options.clock.now_s() + options.retry_for_s)
                 stream = self._connection.read_stream(methods.READ_LOG, request)
                 try:
-                    while (answer := await stream.read()) is not EOF:
-                        response = cast("wire.ReadLogResponse", answer)
+                    while (told := await stream.read()) is not EOF:
+                        response = cast("wire.ReadLogResponse", told)
                         attempt, lost_at_s = 0, None
                         # Before the messages: after a break, go on behind what was handed out.
                         request.from_offset = response.next_offset

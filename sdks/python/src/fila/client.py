@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import Any, NamedTuple, Self, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, Unpack
 from weakref import WeakSet
 
 import grpc
@@ -44,14 +44,22 @@ class Puller(NamedTuple):
     memory: LeaseMemory
 
 
+_AWAIT_IT = (
+    "write `client = await FilaClient.connect(...)` or `async with FilaClient.connect(...) as client`; "
+    "without an event loop use fila.sync.FilaClient"
+)
+
+
 class Connecting(Awaitable["FilaClient"]):
     """What `FilaClient.connect` returns: await it, or enter it with `async with`."""
 
     def __init__(self, connect: Callable[[], Generator[Any, None, FilaClient]]) -> None:
+        self._begun = False
         self._connect = connect
         self._client: FilaClient | None = None
 
     def __await__(self) -> Generator[Any, None, FilaClient]:
+        self._begun = True
         return self._connect()
 
     async def __aenter__(self) -> FilaClient:
@@ -63,6 +71,30 @@ class Connecting(Awaitable["FilaClient"]):
     ) -> None:
         if self._client is not None:
             await self._client.__aexit__(kind, error, trace)
+
+    def __del__(self) -> None:
+        if not self._begun:
+            warnings.warn(f"FilaClient.connect(...) was dropped: {_AWAIT_IT}", RuntimeWarning, stacklevel=2)
+
+    # What a forgotten `await` looks like; type checkers see it by themselves.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f"FilaClient.connect(...) has no {name!r}: {_AWAIT_IT}")
+
+        def __enter__(self) -> NoReturn:
+            raise TypeError(f"FilaClient.connect(...) needs `async with`: {_AWAIT_IT}")
+
+        def __exit__(self, *_: object) -> None:
+            """Never called; without it Python would complain of this method instead."""
+
+
+def _check_connected(connection: object) -> None:
+    if not isinstance(connection, Connection):
+        raise TypeError(
+            f"a FilaClient is connected, not made: await FilaClient.connect({connection!r}), "
+            "or fila.sync.FilaClient.connect(...) without an event loop"
+        )
 
 
 class FilaClient(AdminCalls):
@@ -77,6 +109,7 @@ class FilaClient(AdminCalls):
     """
 
     def __init__(self, connection: Connection) -> None:
+        _check_connected(connection)
         self._connection = connection
         self._options = connection.options
         self._producer: Producer | None = None

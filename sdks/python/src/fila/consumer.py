@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from types import TracebackType
-from typing import Generic, Self
+from typing import TYPE_CHECKING, Generic, NoReturn, Self
 
 from fila.errors import ClientClosed
 from fila.holding import Loop, MessageT
@@ -34,6 +34,13 @@ class Consumer(Generic[MessageT]):
 
     def __aiter__(self) -> AsyncIterator[MessageT]:
         return self._each()
+
+    if not TYPE_CHECKING:
+
+        def __iter__(self) -> NoReturn:
+            raise TypeError(
+                "loop over a consumer with `async for`; without an event loop use fila.sync.FilaClient"
+            )
 
     async def _each(self) -> AsyncGenerator[MessageT, None]:
         session, loop = self.join()

@@ -99,3 +99,6 @@ SET_KEY_POLICY = _admin(
     "SetKeyPolicy", admin.SetKeyPolicyRequest, admin.SetKeyPolicyResponse, repeatable=True
 )
 EXPLAIN_KEY = _admin("ExplainKey", admin.ExplainKeyRequest, admin.ExplainKeyResponse, repeatable=True)
+LIST_CONSUMERS = _admin(
+    "ListConsumers", admin.ListConsumersRequest, admin.ListConsumersResponse, repeatable=True
+)

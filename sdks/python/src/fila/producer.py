@@ -67,6 +67,7 @@ class Producer:
         self._sequence = 0
         self._waiting_bytes = 0
         self._retries = 0
+        self._was_lost = False
         self._dropped = 0
         """Messages that were in flight when the loop ended under the producer."""
         self._wake = asyncio.Event()
@@ -233,9 +234,19 @@ class Producer:
             else:
                 reader.cancel()
             self._lose_in_flight(failure)
+        self._note_lost(failure)
         self._retries += 1
         if self._unanswered():
             await self._clock.sleep(self._backoff.wait_s(self._retries - 1))
+
+    def _note_lost(self, failure: FilaError) -> None:
+        self._was_lost = True
+        _log.warning("the stream of enqueues is lost, the next enqueue reopens it: %s", failure)
+
+    def _note_back(self) -> None:
+        if self._was_lost:
+            self._was_lost = False
+            _log.warning("the stream of enqueues is back")
 
     def _next_frame(self) -> Frame | None:
         """Return the frame to send now, or None when it is time to wait."""
@@ -285,6 +296,7 @@ class Producer:
         if frame is None:
             return
         self._retries = 0
+        self._note_back()
         self._wake.set()
         if len(response.results) != len(frame.messages):
             wrong = f"{len(frame.messages)} messages were sent, but {len(response.results)} results came back"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from typing import Literal, TypedDict
 
 _MS_BY_UNIT = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _BYTES_BY_UNIT = {"": 1, "b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30, "tb": 2**40}
@@ -35,22 +36,49 @@ def parse_size(text: str) -> int:
     return size
 
 
-def parse_retry(text: str) -> tuple[str, int, int]:
-    """Return `fixed:5s` or `exponential:1s..60s` as kind, base and cap in milliseconds; a cap of 0 is the default."""
-    kind, _, delays = text.partition(":")
-    base, separator, cap = delays.partition("..")
-    shape = f"{text!r} is no retry policy; write it like fixed:5s or exponential:1s..60s"
-    if kind not in ("fixed", "exponential") or not base or (kind == "fixed" and separator):
-        raise ValueError(shape)
+class RetryParts(TypedDict, total=False):
+    """What was said of a retry policy."""
+
+    kind: Literal["exponential", "fixed"]
+    base_ms: int
+    cap_ms: int
+    jitter: float
+
+
+def parse_retry(text: str) -> RetryParts:
+    """Return `exponential:1s..60s` or `fixed:5s`, either with `,jitter=0.5`, as the parts of a retry policy that were
+    said: kind, base_ms, cap_ms, jitter."""
+    kind, separator, rest = text.partition(":")
+    delays, has_jitter, jitter_text = rest.partition(",jitter=")
+    base, has_cap, cap = delays.partition("..")
+    if not separator or kind not in ("exponential", "fixed") or (kind == "fixed" and has_cap):
+        raise ValueError(f"{text!r} is no retry policy; write exponential:1s..60s or fixed:5s")
+    policy: RetryParts = {
+        "kind": "fixed" if kind == "fixed" else "exponential",
+        "base_ms": _parse_some_time(base),
+    }
+    if has_cap:
+        policy["cap_ms"] = _parse_some_time(cap)
+    if has_jitter:
+        policy["jitter"] = _parse_jitter(jitter_text)
+    return policy
+
+
+def _parse_some_time(text: str) -> int:
+    ms = parse_duration(text)
+    if ms == 0:
+        raise ValueError("must be longer than 0; for the default, leave it out")
+    return ms
+
+
+def _parse_jitter(text: str) -> float:
     try:
-        base_ms, cap_ms = parse_duration(base), parse_duration(cap) if separator else 0
-    except ValueError as wrong:
-        raise ValueError(f"{shape}: {wrong}") from None
-    if 0 in (base_ms, cap_ms if separator else 1):
-        raise ValueError(f"{text!r}: a delay must be longer than 0")
-    if separator and cap_ms < base_ms:
-        raise ValueError(f"{text!r}: the first delay is longer than the longest")
-    return kind, base_ms, cap_ms
+        jitter = float(text)
+    except ValueError:
+        jitter = math.nan
+    if not 0 <= jitter <= 1:
+        raise ValueError(f"jitter must be from 0 to 1, not {text!r}")
+    return jitter
 
 
 def duration_ms(name: str, value: object) -> int:

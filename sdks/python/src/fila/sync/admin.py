@@ -7,11 +7,20 @@ from datetime import datetime
 from typing import Any, Literal, TypeVar, Unpack
 
 from fila import client as asynchronous
-from fila.admin import QueueSettings
+from fila.answers import (
+    ChannelInfo,
+    ConsumerInfo,
+    KeyExplanation,
+    KeyPolicy,
+    QueueConfig,
+    QueueDetails,
+    QueueInfo,
+    Stats,
+)
 from fila.errors import ClientClosed
 from fila.messages import StoredMessage
+from fila.settings import Duration, QueueSettings
 from fila.sync.loop_thread import LoopThread
-from fila.v1 import admin_pb2 as wire
 
 ResultT = TypeVar("ResultT")
 
@@ -52,15 +61,18 @@ class AdminCalls:
         if failure is not None:
             raise failure
 
-    def create_queue(self, queue: str, **settings: Unpack[QueueSettings]) -> None:
-        """Make a queue and its dead-letter queue `<queue>.dlq`. Raises QueueExists, Invalid."""
-        self._run(self._client.create_queue(queue, **settings))
+    def create_queue(self, queue: str, *, exist_ok: bool = False, **settings: Unpack[QueueSettings]) -> None:
+        """Make a queue and its dead-letter queue `<queue>.dlq`. Raises QueueExists, Invalid.
 
-    def get_queue(self, queue: str) -> wire.GetQueueResponse:
+        With `exist_ok` a queue that exists stays as it is, with the settings it has.
+        """
+        self._run(self._client.create_queue(queue, exist_ok=exist_ok, **settings))
+
+    def get_queue(self, queue: str) -> QueueDetails:
         """Return a queue's settings, defaults filled in. Raises QueueNotFound."""
         return self._run(self._client.get_queue(queue))
 
-    def update_queue(self, queue: str, **settings: Unpack[QueueSettings]) -> wire.QueueConfig:
+    def update_queue(self, queue: str, **settings: Unpack[QueueSettings]) -> QueueConfig:
         """Change the settings given, and no other; they apply at once to what waits. Return them all.
 
         `retry={"base_ms": 500}` changes the base and keeps the kind. Raises QueueNotFound, Invalid.
@@ -71,16 +83,19 @@ class AdminCalls:
         """Delete a queue, its own dead-letter queue, and everything in them. Raises QueueNotFound."""
         self._run(self._client.delete_queue(queue))
 
-    def list_queues(self) -> list[wire.QueueInfo]:
+    def list_queues(self) -> list[QueueInfo]:
         """Return every queue with its depth, in flight and consumers, sorted by name."""
         return self._run(self._client.list_queues())
 
-    def get_stats(
-        self, queue: str, *, channel: str | None = None, max_keys: int = 0
-    ) -> wire.GetStatsResponse:
+    def get_stats(self, queue: str, *, channel: str | None = None, max_keys: int = 0) -> Stats:
         """Return a queue in numbers: over all channels, or of one. At most `max_keys` keys (0: 1,000).
         Raises QueueNotFound, ChannelNotFound."""
         return self._run(self._client.get_stats(queue, channel=channel, max_keys=max_keys))
+
+    def list_consumers(self, queue: str, *, channel: str | None = None) -> list[ConsumerInfo]:
+        """Return who consumes a queue, over all channels or of one: what each holds, has begun, and gave back.
+        Raises QueueNotFound, ChannelNotFound."""
+        return self._run(self._client.list_consumers(queue, channel=channel))
 
     def purge(
         self,
@@ -130,17 +145,27 @@ class AdminCalls:
         )
 
     def create_channel(
-        self, queue: str, channel: str, *, start: Literal["head", "oldest"] | int | datetime = "head"
+        self,
+        queue: str,
+        channel: str,
+        *,
+        start: Literal["head", "oldest"] | int | datetime = "head",
+        expires_after_idle_ms: Duration = 0,
+        exist_ok: bool = False,
     ) -> int:
         """Add a channel that starts at the head, the oldest retained message, an offset or a moment.
-        Return the first offset it will see. Raises QueueNotFound, ChannelExists."""
-        return self._run(self._client.create_channel(queue, channel, start=start))
+        Return the first offset it will see. Raises QueueNotFound, ChannelExists. As the asynchronous one."""
+        return self._run(
+            self._client.create_channel(
+                queue, channel, start=start, expires_after_idle_ms=expires_after_idle_ms, exist_ok=exist_ok
+            )
+        )
 
     def delete_channel(self, queue: str, channel: str) -> None:
         """Delete a channel, its leases and what it had pending. Raises QueueNotFound, ChannelNotFound."""
         self._run(self._client.delete_channel(queue, channel))
 
-    def list_channels(self, queue: str) -> list[wire.ChannelInfo]:
+    def list_channels(self, queue: str) -> list[ChannelInfo]:
         """Return a queue's channels in numbers, sorted by name. Raises QueueNotFound."""
         return self._run(self._client.list_channels(queue))
 
@@ -176,7 +201,7 @@ class AdminCalls:
         weight: int | None = None,
         paused: bool | None = None,
         max_in_flight: int | None = None,
-    ) -> wire.SetKeyPolicyResponse:
+    ) -> KeyPolicy:
         """Weigh, pause, resume or cap one fairness key; what is left out stays. Return its policy now.
 
         `weight` 0 takes the operator's weight away, `max_in_flight` 0 the cap. Raises QueueNotFound, Invalid.
@@ -187,9 +212,7 @@ class AdminCalls:
             )
         )
 
-    def explain_key(
-        self, queue: str, fairness_key: str, *, channel: str | None = None
-    ) -> wire.ExplainKeyResponse:
+    def explain_key(self, queue: str, fairness_key: str, *, channel: str | None = None) -> KeyExplanation:
         """Say what holds a fairness key's next message, and where its last hour of waiting went.
         Raises QueueNotFound, ChannelNotFound."""
         return self._run(self._client.explain_key(queue, fairness_key, channel=channel))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, NoReturn, Self, Unpack
 
 import grpc
 
@@ -99,6 +99,13 @@ class Consumer:
         taken = self._thread.run(session.declare([message]))
         return taken[0] if taken else None
 
+    if not TYPE_CHECKING:
+
+        def __aiter__(self) -> NoReturn:
+            raise TypeError(
+                "this consumer is fila.sync's: loop over it with `for`, or use fila.FilaClient with `async for`"
+            )
+
     def batches(self, max_messages: int | None = None) -> Iterator[list[Message]]:
         """Loop over lists of what has arrived: at least one message each, at most `max_messages`. As
         `fila.Consumer.batches`."""
@@ -140,7 +147,9 @@ class FilaClient(AdminCalls):
     Every method raises a FilaError; `fila.errors` draws the tree.
     """
 
-    def __init__(self, client: asynchronous.FilaClient, thread: LoopThread) -> None:
+    def __init__(self, client: asynchronous.FilaClient, thread: LoopThread | None = None) -> None:
+        if thread is None:
+            raise TypeError(f"a FilaClient is connected, not made: FilaClient.connect({client!r})")
         self._client = client
         self._thread = thread
         self._closed = False

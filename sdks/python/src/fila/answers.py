@@ -1,0 +1,286 @@
+"""What operators' calls answer: plain dataclasses, which show every field, zeros included.
+
+Each has the fields of the wire's message of the same name, with moments as datetimes, enumerations as lower-case
+words, and None where the broker said nothing. What a newer broker adds and this version does not know is left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+import typing
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeVar
+
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from fila.messages import to_datetime
+
+AnswerT = TypeVar("AnswerT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How long a failed message waits before it is ready again."""
+
+    kind: str = "exponential"
+    """`exponential` or `fixed`."""
+    base_ms: int = 0
+    cap_ms: int = 0
+    jitter: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How long messages are kept: soft, done ones too; hard, no others either. 0: no bound."""
+
+    soft_period_ms: int = 0
+    soft_bytes: int = 0
+    hard_period_ms: int = 0
+    hard_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueConfig:
+    """A queue's settings, defaults filled in; `fila.QueueSettings` explains each."""
+
+    on_enqueue_script: str = ""
+    on_failure_script: str = ""
+    visibility_timeout_ms: int = 0
+    max_attempts: int = 0
+    durability: str = ""
+    """`fsync` or `os`."""
+    max_depth: int = 0
+    max_bytes: int = 0
+    fairness_key_header: str = ""
+    weight_header: str = ""
+    weights: dict[str, int] = field(default_factory=dict)
+    cost_header: str = ""
+    throttle_key_headers: list[str] = field(default_factory=list)
+    retry: RetryPolicy | None = None
+    hook_fallback: str = ""
+    """`policy` or `hold`."""
+    retention: Retention | None = None
+    channels: list[str] = field(default_factory=list)
+    dedup_window_ms: int = 0
+    ttl_to_dlq: bool = False
+    disconnect_grace_ms: int | None = None
+    expires_after_idle_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueDetails:
+    """One queue."""
+
+    queue: str
+    config: QueueConfig
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueInfo:
+    """One queue of a list."""
+
+    name: str
+    depth: int
+    """Pending messages: ready, throttled or delayed."""
+    in_flight: int
+    """Leased ones."""
+    active_consumers: int
+    leader_node_id: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelInfo:
+    """One channel in numbers."""
+
+    name: str
+    depth: int
+    in_flight: int
+    tail_offset: int
+    """The oldest offset it has not finished."""
+    head_offset: int
+    """The next offset the queue will give."""
+    consumers: int
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FairnessKeyStats:
+    """One fairness key in numbers."""
+
+    key: str
+    pending_count: int
+    current_deficit: int
+    """Thousandths of a message it may still send in its turn."""
+    weight: int
+    in_flight: int
+    oldest_age_ms: int
+    delivered_total: int
+    served_cost_total: float
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottleKeyStats:
+    """One token bucket in numbers."""
+
+    key: str
+    tokens: float
+    rate_per_second: float
+    burst: float
+    waiting: int
+    """Messages that wait for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """A queue, or one of its channels, in numbers."""
+
+    depth: int
+    in_flight: int
+    active_fairness_keys: int
+    active_consumers: int
+    quantum: int
+    per_key_stats: list[FairnessKeyStats]
+    per_throttle_stats: list[ThrottleKeyStats]
+    leader_node_id: int = 0
+    replication_count: int = 0
+    oldest_age_ms: int = 0
+    hook_fallbacks: int = 0
+    hard_dropped: int = 0
+    dead_lettered_total: int = 0
+    enqueued_total: int = 0
+    delivered_total: int = 0
+    acked_total: int = 0
+    nacked_total: int = 0
+    expired_total: int = 0
+    ttl_dropped_total: int = 0
+    head_offset: int = 0
+    tail_offset: int = 0
+    stored_bytes: int = 0
+    stale_acks_total: int = 0
+    channels: list[ChannelInfo] = field(default_factory=list)
+    hook_errors: int = 0
+    breaker_state: str = ""
+    """`closed`, `open` or `half_open`."""
+    weights_clamped_total: int = 0
+    unbegun: int = 0
+    """Of the leased ones, those that no program has seen yet."""
+    returned_total: int = 0
+    """Deliveries that came back uncounted."""
+    dead_letters_dropped_total: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPolicy:
+    """What an operator said of one fairness key."""
+
+    weight: int
+    paused: bool
+    max_in_flight: int
+    """0: no cap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitCauses:
+    """Where the last hour of a key's waiting went, in milliseconds."""
+
+    no_consumer_ms: int = 0
+    share_ms: int = 0
+    throttle_ms: int = 0
+    delay_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyExplanation:
+    """What holds a fairness key's next message."""
+
+    state: str
+    """`no_consumer`, `not_its_turn`, `throttled`, `delayed`, `leased`, `paused`, `capped` or `empty`."""
+    blocking_bucket: str = ""
+    until: datetime | None = None
+    share: float = 0.0
+    due_share: float = 0.0
+    waits: WaitCauses | None = None
+    pending: int = 0
+    in_flight: int = 0
+    oldest_age_ms: int = 0
+    weight: int = 0
+    returning_offset: int = 0
+    """A message that came back often uncounted; 0 when there is none."""
+    returning_count: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerInfo:
+    """One consumer of a queue."""
+
+    consumer_id: int
+    name: str
+    peer: str
+    channel: str
+    held: int
+    """Messages leased to it."""
+    begun: int
+    """Of these, the ones its program has in hand."""
+    returned_total: int
+    handling_time_us: int
+    """The median time its program takes for a message, as it measured; 0 while unknown."""
+    window: int
+    tracks_begun: bool
+    connected_at: datetime | None = None
+    away: bool = False
+    """Its connection broke, and its leases wait for it to come back."""
+
+
+# How a message of the wire becomes one of these.
+
+
+def answer(kind: type[AnswerT], message: Message) -> AnswerT:
+    """Return a message of the wire as its dataclass."""
+    given: dict[str, Any] = {}
+    known = message.DESCRIPTOR.fields_by_name
+    for name, hint in _hints(typing.cast("Any", kind)).items():
+        if name in known:
+            given[name] = _value(hint, known[name], message, name)
+    return kind(**given)
+
+
+@functools.cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    hints = typing.get_type_hints(kind)
+    return {part.name: hints[part.name] for part in dataclasses.fields(kind)}
+
+
+def _value(hint: Any, described: Any, message: Message, name: str) -> Any:
+    inner = [part for part in typing.get_args(hint) if part is not type(None)]
+    if isinstance(hint, types.UnionType):
+        return _value(inner[0], described, message, name) if message.HasField(name) else None
+    value = getattr(message, name)
+    origin = typing.get_origin(hint)
+    if origin is dict:
+        return dict(value)
+    if origin is list:
+        return [answer(inner[0], item) if isinstance(item, Message) else item for item in value]
+    if isinstance(value, Timestamp):
+        return to_datetime(value)
+    if dataclasses.is_dataclass(hint):
+        return answer(typing.cast("type[Any]", hint), value)
+    if described.enum_type is not None:
+        return _word(described.enum_type, value)
+    return value
+
+
+def _word(enum: Any, number: int) -> str:
+    """Return DURABILITY_FSYNC as `fsync`; a number this version has no name for as itself."""
+    known = enum.values_by_number.get(number)
+    if known is None:
+        return str(number)
+    # Every enumeration's first value is PREFIX_UNSPECIFIED.
+    prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
+    word = known.name.removeprefix(prefix).lower()
+    return "" if word == "unspecified" else word
