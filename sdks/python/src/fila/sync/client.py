@@ -67,7 +67,7 @@ class Message(LeasedMessage):
         """Hold the message for `extend_ms` milliseconds from now (at most 12 h). Return when the lease now
         ends, by the broker's clock. Raises LeaseLost when it had ended."""
         expires_at = self._thread.run(self._settler.extend(self.id, self.lease_id, extend_ms))
-        self.held_until_s = self._settler.now_s() + extend_ms / 1000
+        self.held_until_s = max(self.held_until_s, self._settler.now_s() + extend_ms / 1000)
         return expires_at
 
 
