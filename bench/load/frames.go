@@ -25,9 +25,6 @@ type batchFrame struct {
 // newBatchFrame builds a frame of batch messages, with the next keys.
 func newBatchFrame(plan Plan, nextKey func() string) batchFrame {
 	payload := make([]byte, plan.PayloadBytes)
-	for i := range payload {
-		payload[i] = 'x'
-	}
 	batch := appendText(nil, 1, plan.Queue)
 	stampAt := 0
 	for i := range plan.Batch {

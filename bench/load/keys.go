@@ -7,14 +7,18 @@ import (
 
 // newKeys returns a function that names the fairness key of each message in turn.
 func newKeys(plan Plan, producer int) func() string {
+	names := make([]string, plan.Keys)
+	for i := range names {
+		names[i] = keyName(i)
+	}
 	if plan.Distribution == zipf {
 		// The producer's number is part of the seed: two producers must not send the same sequence.
 		draw := rand.NewZipf(rand.New(rand.NewPCG(plan.Seed, uint64(producer))), plan.ZipfExponent, 1, uint64(plan.Keys-1))
-		return func() string { return keyName(int(draw.Uint64())) }
+		return func() string { return names[draw.Uint64()] }
 	}
 	next := 0
 	return func() string {
-		key := keyName(next)
+		key := names[next]
 		next = (next + 1) % plan.Keys
 		return key
 	}

@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,7 +24,7 @@ type echoBroker struct {
 	filav1.UnimplementedFilaServiceServer
 	filav1.UnimplementedFilaAdminServer
 	queue chan *filav1.EnqueueMessage
-	lease uint64
+	lease atomic.Uint64
 }
 
 func (b *echoBroker) CreateQueue(_ context.Context, _ *filav1.CreateQueueRequest) (*filav1.CreateQueueResponse, error) {
@@ -60,6 +62,8 @@ func (b *echoBroker) EnqueueStream(
 func (b *echoBroker) ConsumeSession(
 	stream grpc.BidiStreamingServer[filav1.ConsumeSessionRequest, filav1.ConsumeSessionResponse],
 ) error {
+	_ = stream.Send(&filav1.ConsumeSessionResponse{Response: &filav1.ConsumeSessionResponse_Opened_{
+		Opened: &filav1.ConsumeSessionResponse_Opened{ConsumerId: 1, VisibilityTimeoutMs: 30_000, MaxLeaseRenewalMs: 600_000}}})
 	acks := make(chan *filav1.Settle)
 	go func() {
 		defer close(acks)
@@ -83,10 +87,10 @@ func (b *echoBroker) ConsumeSession(
 			response.Response = &filav1.ConsumeSessionResponse_Settled_{
 				Settled: &filav1.ConsumeSessionResponse_Settled{Sequence: ack.GetSequence()}}
 		case message := <-b.queue:
-			b.lease++
 			response.Response = &filav1.ConsumeSessionResponse_Delivery_{
 				Delivery: &filav1.ConsumeSessionResponse_Delivery{Messages: []*filav1.Message{{
-					Payload: message.GetPayload(), Metadata: &filav1.MessageMetadata{LeaseId: b.lease}}}}}
+					Id:      rand.Text(),
+					Payload: message.GetPayload(), Metadata: &filav1.MessageMetadata{LeaseId: b.lease.Add(1)}}}}}
 		}
 		if err := stream.Send(response); err != nil {
 			return err

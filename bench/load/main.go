@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"runtime/pprof"
 	"syscall"
 )
 
@@ -30,6 +31,21 @@ func main() {
 	}
 }
 
+// startProfile writes where this process spends its time, for `go tool pprof`.
+func startProfile(name string) (stop func(), err error) {
+	file, err := os.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, err
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		file.Close()
+	}, nil
+}
+
 func run(ctx context.Context) error {
 	if number, ok := os.LookupEnv(workerVariable); ok {
 		return runWorker(ctx, number, os.Stdin, os.Stdout)
@@ -37,6 +53,13 @@ func run(ctx context.Context) error {
 	plan, asJSON, err := parsePlan(os.Args[1:], os.Stderr)
 	if err != nil {
 		return err
+	}
+	if plan.profile != "" {
+		stop, err := startProfile(plan.profile)
+		if err != nil {
+			return err
+		}
+		defer stop()
 	}
 	parts, err := runFleet(ctx, plan)
 	if err != nil {

@@ -31,6 +31,8 @@ type Plan struct {
 	Duration     time.Duration `json:"duration_ns"`
 	Processes    int           `json:"processes"`
 	Seed         uint64        `json:"seed"`
+
+	profile string
 }
 
 const (
@@ -77,6 +79,7 @@ func parsePlan(arguments []string, out io.Writer) (Plan, bool, error) {
 	flags.DurationVar(&plan.Duration, "duration", 8*time.Second, "how long to measure")
 	flags.IntVar(&plan.Processes, "processes", 1, "processes that share the load")
 	flags.Uint64Var(&plan.Seed, "seed", 1, "of the key draws")
+	flags.StringVar(&plan.profile, "cpu-profile", "", "write a CPU profile of this process to a `file`")
 	asJSON := flags.Bool("json", false, "print JSON instead of text")
 	if err := flags.Parse(arguments); err != nil {
 		return Plan{}, false, err

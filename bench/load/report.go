@@ -21,6 +21,8 @@ type Report struct {
 	BacklogStart int64    `json:"backlog_start"`
 	BacklogEnd   int64    `json:"backlog_end"`
 	CPUSeconds   float64  `json:"cpu_s"`
+	HeapFirst    uint64   `json:"heap_first"`
+	HeapLast     uint64   `json:"heap_last"`
 	Enqueue      *Latency `json:"enqueue_us,omitempty"`
 	Delivery     *Latency `json:"delivery_us,omitempty"`
 }
@@ -47,6 +49,8 @@ func newReport(plan Plan, parts []Measured) Report {
 		report.ConsumedPerS += float64(part.Last.Consumed-part.First.Consumed) / part.Seconds
 		report.AckedPerS += float64(part.Last.Acked-part.First.Acked) / part.Seconds
 		report.CPUSeconds += part.CPUSeconds
+		report.HeapFirst += part.HeapFirst
+		report.HeapLast += part.HeapLast
 		enqueue.Merge(hdrhistogram.Import(part.Enqueue))
 		delivery.Merge(hdrhistogram.Import(part.Delivery))
 	}
@@ -93,10 +97,13 @@ func (r Report) writeText(out io.Writer) error {
 	fmt.Fprintf(table, "consumed\t%.0f/s\tbacklog %d to %d\n", r.ConsumedPerS, r.BacklogStart, r.BacklogEnd)
 	fmt.Fprintf(table, "acked\t%.0f/s\t%d refused\n", r.AckedPerS, r.SettleFailed)
 	fmt.Fprintf(table, "CPU here\t%.2f of a core\n", r.CPUSeconds/r.Seconds)
+	fmt.Fprintf(table, "live heap here\t%.1f MiB\t%.1f MiB at the end\n", mib(r.HeapFirst), mib(r.HeapLast))
 	r.Enqueue.writeText(table, "enqueue to answer, "+from)
 	r.Delivery.writeText(table, "enqueue to delivery, "+from)
 	return table.Flush()
 }
+
+func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
 
 func (l *Latency) writeText(out io.Writer, name string) {
 	if l == nil {

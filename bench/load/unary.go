@@ -41,13 +41,24 @@ func produceOneByOne(
 ) error {
 	plan.Window, plan.Batch = 1, 1
 	nextKey, pace, underWay := newKeys(plan, producer), newPace(plan, producer), newUnanswered(plan)
+	headersByKey := map[string]map[string]string{}
+	payload := make([]byte, plan.PayloadBytes) // sent again and again: a call is over before the next begins
 	for sequence := uint64(1); ; sequence++ {
 		at, err := pace.next(ctx, underWay)
 		if err != nil {
 			return nil
 		}
 		underWay.add(sequence, at)
-		err = send(map[string]string{plan.KeyHeader: nextKey()}, newPayload(plan, at))
+		key := nextKey()
+		headers := headersByKey[key]
+		if headers == nil {
+			headers = map[string]string{plan.KeyHeader: key}
+			headersByKey[key] = headers
+		}
+		if len(payload) >= stampBytes {
+			appendStamp(payload[:0], at)
+		}
+		err = send(headers, payload)
 		if isStopped(ctx) {
 			return nil
 		}
@@ -60,12 +71,9 @@ func produceOneByOne(
 
 // newPayload is the payload of one message, stamped where there is room for it.
 func newPayload(plan Plan, at int64) []byte {
-	payload := make([]byte, 0, plan.PayloadBytes)
+	payload := make([]byte, plan.PayloadBytes)
 	if plan.PayloadBytes >= stampBytes {
-		payload = appendStamp(payload, at)
-	}
-	for len(payload) < plan.PayloadBytes {
-		payload = append(payload, 'x')
+		appendStamp(payload[:0], at)
 	}
 	return payload
 }

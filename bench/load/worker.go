@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -24,8 +25,10 @@ type client interface {
 }
 
 var clients = map[string]func(Plan, *Tally) (client, error){
-	"bare":  newBareClient,
-	"unary": newUnaryClient,
+	"bare":     newBareClient,
+	"unary":    newUnaryClient,
+	"sdk":      newSDKClient,
+	"sdk-many": newSDKManyClient,
 }
 
 func clientNames() []string { return slices.Sorted(maps.Keys(clients)) }
@@ -36,6 +39,8 @@ type Measured struct {
 	First      Counts                 `json:"first"`
 	Last       Counts                 `json:"last"`
 	CPUSeconds float64                `json:"cpu_s"`
+	HeapFirst  uint64                 `json:"heap_first"`
+	HeapLast   uint64                 `json:"heap_last"`
 	Enqueue    *hdrhistogram.Snapshot `json:"enqueue"`
 	Delivery   *hdrhistogram.Snapshot `json:"delivery"`
 }
@@ -77,18 +82,30 @@ func measure(ctx context.Context, plan Plan, tally *Tally) (Measured, error) {
 	if err := sleep(ctx, plan.WarmUp); err != nil {
 		return Measured{}, err
 	}
+	heap := liveHeap()
 	began, cpu, first := monotonic(), cpuSeconds(), tally.read()
 	tally.measuring.Store(true)
 	err := sleep(ctx, plan.Duration)
 	tally.measuring.Store(false)
-	return Measured{
+	measured := Measured{
 		Seconds:    time.Duration(monotonic() - began).Seconds(),
 		First:      first,
 		Last:       tally.read(),
 		CPUSeconds: cpuSeconds() - cpu,
+		HeapFirst:  heap,
 		Enqueue:    tally.enqueue.export(),
 		Delivery:   tally.delivery.export(),
-	}, err
+	}
+	measured.HeapLast = liveHeap()
+	return measured, err
+}
+
+// liveHeap is what is reachable, in bytes.
+func liveHeap() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
 }
 
 // sleep returns early, with the cause, when a producer or consumer has failed.

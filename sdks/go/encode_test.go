@@ -22,7 +22,7 @@ func TestAFrameOfEnqueuesIsAnEnqueueStreamRequest(t *testing.T) {
 		{Payload: bytes.Repeat([]byte{0xff}, 1<<20), Delay: 1500 * time.Microsecond, DedupKey: "key"},
 		{DeliverAt: moment, TTL: time.Minute},
 	}
-	f := newFrame("q", 0, time.Time{})
+	f := newFrame("q", frameSizes{}, 0, time.Time{})
 	want := &filav1.EnqueueStreamRequest{Sequence: 1 << 40, Batch: &filav1.EnqueueBatchRequest{Queue: "q", Messages: []*filav1.EnqueueMessage{
 		{Payload: []byte{}},
 		{Payload: []byte("päyload"), Headers: map[string]string{"ключ": "значение", "empty": "", "traceparent": "00-1"}, Queue: "other"},

@@ -151,6 +151,7 @@ type enqueueMany struct {
 	producer *producer
 	queue    string
 	filling  *frame
+	sizes    frameSizes
 	slices   []*enqueueSlice
 	awaited  int
 }
@@ -167,7 +168,7 @@ func (e *enqueueMany) add(ctx context.Context, message NewMessage) error {
 		}
 	}
 	if e.filling == nil {
-		e.filling = newFrame(e.queue, len(message.Payload)+64, time.Now())
+		e.filling = newFrame(e.queue, e.sizes, len(message.Payload)+64, time.Now())
 		e.slices = append(e.slices, &enqueueSlice{done: make(chan struct{})})
 	}
 	slice := e.slices[len(e.slices)-1]
@@ -197,6 +198,7 @@ func (e *enqueueMany) flush() error {
 		return nil
 	}
 	e.filling = nil
+	e.sizes.note(f)
 	slice := e.slices[len(e.slices)-1]
 	slice.receipts, slice.errs = make([]Receipt, len(f.items)), make([]error, len(f.items))
 	slice.unresolved.Store(int32(len(f.items)))

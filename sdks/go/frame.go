@@ -1,6 +1,7 @@
 package fila
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,8 +38,34 @@ type asker interface {
 	sent(bool)
 }
 
-func newFrame(queue string, bytesHint int, now time.Time) *frame {
-	return &frame{queue: queue, body: make([]byte, 0, bytesHint), firstAt: now}
+// frameSizes remembers how large frames are lately, to give the next one its room at once.
+type frameSizes struct{ bytes, items int }
+
+func (s *frameSizes) note(f *frame) {
+	s.bytes = max(len(f.body), s.bytes-s.bytes/8)
+	s.items = max(len(f.items), s.items-s.items/8)
+}
+
+// Bodies of frames that were answered are used again. Whoever has answered a frame has received it whole, so
+// nothing reads it any more.
+var frameBodies sync.Pool
+
+func newFrame(queue string, like frameSizes, bytesLeast int, now time.Time) *frame {
+	f := &frame{queue: queue, items: make([]frameItem, 0, like.items), firstAt: now}
+	if body, ok := frameBodies.Get().(*[]byte); ok {
+		f.body = (*body)[:0]
+	}
+	if want := max(like.bytes, bytesLeast); cap(f.body) < want {
+		f.body = make([]byte, 0, want+want/8)
+	}
+	return f
+}
+
+// recycle is called when nothing of the frame will be sent again.
+func (f *frame) recycle() {
+	body := f.body
+	f.body = nil
+	frameBodies.Put(&body)
 }
 
 func (f *frame) add(m *outgoing, queue string, to asker, index int) {
@@ -102,7 +129,7 @@ func (f *frame) fail(err error) {
 
 // enqueueCall is the asker of one Enqueue.
 type enqueueCall struct {
-	done   chan struct{}
+	done   chan struct{} // of one place, so that whoever answers never waits
 	answer Receipt
 	err    error
 

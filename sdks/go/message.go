@@ -122,7 +122,7 @@ func (m *Message) Extend(ctx context.Context, by time.Duration) (time.Time, erro
 	if err != nil {
 		return time.Time{}, err
 	}
-	return m.settler.extend(ctx, v, m.ID, m.LeaseID)
+	return m.settler.settle(ctx, v, m.ID, m.LeaseID)
 }
 
 // Context is done when the lease is lost: it expired, the channel was moved, the queue was deleted, the
@@ -131,12 +131,9 @@ func (m *Message) Extend(ctx context.Context, by time.Duration) (time.Time, erro
 func (m *Message) Context() context.Context { return m.lease.context() }
 
 func (m *Message) settle(ctx context.Context, v verdict) error {
-	call := newSettleCall(1)
-	m.put(v, settlePlace{call, 0})
-	if !call.wait(ctx) {
-		return stoppedAfter(ctx)
-	}
-	return call.results[0]
+	_, err := m.settler.settle(ctx, v, m.ID, m.LeaseID)
+	m.lease.end(errSettled)
+	return err
 }
 
 func (m *Message) put(v verdict, to settlePlace) {

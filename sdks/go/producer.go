@@ -27,6 +27,7 @@ type producer struct {
 	settings   *settings
 	wake       chan struct{}
 	ended      chan struct{} // the run loop is over
+	calls      sync.Pool     // of *enqueueCall that were answered: there is one for every message
 
 	mu           sync.Mutex
 	gathering    *frame
@@ -34,7 +35,7 @@ type producer struct {
 	inFlight     map[uint64]*frame
 	delayed      map[*frame]*time.Timer
 	sequence     uint64
-	bytesHint    int
+	sizes        frameSizes
 	waitingBytes int
 	queueing     []chan struct{} // calls that wait for room, oldest first
 	letIn        bool            // one of them has its turn, and has not added its bytes yet
@@ -53,7 +54,6 @@ func newProducer(c *connection) *producer {
 		ended:      make(chan struct{}),
 		inFlight:   make(map[uint64]*frame),
 		delayed:    make(map[*frame]*time.Timer),
-		bytesHint:  4096,
 	}
 	go p.run()
 	return p
@@ -70,14 +70,20 @@ func (p *producer) wakeUp() {
 
 // enqueue sends one message with whatever else is enqueued around now.
 func (p *producer) enqueue(ctx context.Context, queue string, m *outgoing) (Receipt, error) {
-	call := &enqueueCall{done: make(chan struct{}, 1)}
+	call, _ := p.calls.Get().(*enqueueCall)
+	if call == nil {
+		call = &enqueueCall{done: make(chan struct{}, 1)}
+	}
 	if err := p.gather(ctx, queue, m, call); err != nil {
 		return Receipt{}, err
 	}
 	p.wakeUp()
 	select {
 	case <-call.done:
-		return call.answer, call.err
+		answer, err := call.answer, call.err
+		*call = enqueueCall{done: call.done}
+		p.calls.Put(call)
+		return answer, err
 	case <-ctx.Done():
 	}
 	p.mu.Lock()
@@ -109,7 +115,7 @@ func (p *producer) gather(ctx context.Context, queue string, m *outgoing, call *
 		f = nil
 	}
 	if f == nil {
-		f = newFrame(queue, max(p.bytesHint, size), time.Now())
+		f = newFrame(queue, p.sizes, size, time.Now())
 		p.gathering = f
 	}
 	before := len(f.body)

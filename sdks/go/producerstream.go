@@ -123,7 +123,7 @@ func (p *producer) nextFrame() (uint64, *frame) {
 		}
 		p.waitingBytes -= len(f.body)
 		p.letNextIn()
-		p.bytesHint = len(f.body) + len(f.body)/8
+		p.sizes.note(f)
 		if f = f.withoutGone(); len(f.items) == 0 {
 			continue
 		}
@@ -221,5 +221,6 @@ func (p *producer) takeIn(answer enqueueAnswer) {
 	if again != nil {
 		p.sendLater(f.part(again))
 	}
+	f.recycle()
 	p.wakeUp()
 }

@@ -200,11 +200,14 @@ func (s *session) followStream() error {
 		return errorFromRPC(err, about).broken()
 	}
 	sentAt := time.Now()
+	unanswered := time.AfterFunc(s.connection.settings.callTimeout, cancel)
+	defer unanswered.Stop()
 	// What SendMsg says of a stream that is over, RecvMsg says with the reason.
 	_ = stream.SendMsg(s.openRequest())
 	for first := true; ; first = false {
 		var frame []byte
 		err := stream.RecvMsg(&frame)
+		unanswered.Stop()
 		if err == nil && first {
 			err = s.takeOpened(frame, sentAt, stream, cancel)
 		} else if err == nil {

@@ -84,7 +84,7 @@ func (c *Client) settleByID(
 	if err != nil {
 		return time.Time{}, err
 	}
-	return s.extend(ctx, v, messageID, lease)
+	return s.settle(ctx, v, messageID, lease)
 }
 
 // holderOf returns who settles a delivery and under which lease; lease 0 when this client does not know it.

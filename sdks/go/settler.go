@@ -36,6 +36,7 @@ type settler struct {
 	calls      *settleCalls
 	// settling is told of each delivery that the program has done with, before it is sent.
 	settling func(messageID string, leaseID uint64)
+	singles  sync.Pool // of *settleCall for one item that were answered: there is one for every message
 
 	mu        sync.Mutex
 	transport settleTransport
@@ -70,14 +71,14 @@ type settlePlace struct {
 
 // settleCall is one caller that waits, for one item or for many.
 type settleCall struct {
-	done      chan struct{}
+	done      chan struct{} // of one place
 	remaining atomic.Int32
 	results   []error
 	expiresAt time.Time
 }
 
 func newSettleCall(items int) *settleCall {
-	call := &settleCall{done: make(chan struct{}), results: make([]error, items)}
+	call := &settleCall{done: make(chan struct{}, 1), results: make([]error, items)}
 	call.remaining.Store(int32(items))
 	return call
 }
@@ -85,7 +86,7 @@ func newSettleCall(items int) *settleCall {
 func (c *settleCall) resolve(index int, result error) {
 	c.results[index] = result
 	if c.remaining.Add(-1) == 0 {
-		close(c.done)
+		c.done <- struct{}{}
 	}
 }
 
@@ -120,13 +121,20 @@ func newSettler(c *connection, queue, channel string, settling func(string, uint
 
 // What messages and clients call.
 
-func (s *settler) extend(ctx context.Context, v verdict, messageID string, leaseID uint64) (time.Time, error) {
-	call := newSettleCall(1)
+func (s *settler) settle(ctx context.Context, v verdict, messageID string, leaseID uint64) (time.Time, error) {
+	call, _ := s.singles.Get().(*settleCall)
+	if call == nil {
+		call = newSettleCall(1)
+	}
+	call.remaining.Store(1)
 	s.put(v, messageID, leaseID, settlePlace{call, 0})
 	if !call.wait(ctx) {
 		return time.Time{}, stoppedAfter(ctx)
 	}
-	return call.expiresAt, call.results[0]
+	expiresAt, err := call.expiresAt, call.results[0]
+	call.results[0], call.expiresAt = nil, time.Time{}
+	s.singles.Put(call)
+	return expiresAt, err
 }
 
 // put adds a delivery to the frame of its verdict.
