@@ -90,15 +90,20 @@ const manyFrames = 50
 func (c *sdkManyClient) produce(ctx context.Context, producer int) error {
 	nextKey, pace, underWay := newKeys(c.plan, producer), newPace(c.plan, producer), newUnanswered(c.plan)
 	payload := make([]byte, c.plan.PayloadBytes)
+	headersByKey := map[string]map[string]string{}
+	messages := make([]fila.NewMessage, manyFrames*c.plan.Batch)
 	for sequence := uint64(1); ; sequence++ {
 		at, err := pace.next(ctx, underWay)
 		if err != nil {
 			return nil
 		}
 		underWay.add(sequence, at)
-		messages := make([]fila.NewMessage, manyFrames*c.plan.Batch)
 		for i := range messages {
-			messages[i] = fila.NewMessage{Headers: map[string]string{c.plan.KeyHeader: nextKey()}, Payload: payload}
+			key := nextKey()
+			if headersByKey[key] == nil {
+				headersByKey[key] = map[string]string{c.plan.KeyHeader: key}
+			}
+			messages[i] = fila.NewMessage{Headers: headersByKey[key], Payload: payload}
 			if i%c.plan.Batch == 0 {
 				messages[i].Payload = newPayload(c.plan, monotonic())
 			}

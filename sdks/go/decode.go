@@ -26,28 +26,56 @@ func (f *fields) next() bool {
 	if len(f.rest) == 0 || f.failed {
 		return false
 	}
-	number, kind, n := protowire.ConsumeTag(f.rest)
-	if n < 0 {
-		f.failed = true
-		return false
-	}
-	f.number, f.rest = number, f.rest[n:]
-	switch kind {
+	tag := f.varint()
+	f.number = protowire.Number(tag >> 3)
+	switch kind := protowire.Type(tag & 7); kind {
 	case protowire.BytesType:
-		f.bytes, n = protowire.ConsumeBytes(f.rest)
+		length := f.varint()
+		if length > uint64(len(f.rest)) {
+			f.failed = true
+			return false
+		}
+		f.bytes, f.rest = f.rest[:length], f.rest[length:]
 	case protowire.VarintType:
-		f.value, n = protowire.ConsumeVarint(f.rest)
-	case protowire.Fixed64Type:
-		f.value, n = protowire.ConsumeFixed64(f.rest)
+		f.value = f.varint()
 	default:
-		n = protowire.ConsumeFieldValue(number, kind, f.rest)
+		f.skipOrFixed(kind)
 	}
+	return !f.failed
+}
+
+// varint reads most of those that there are, of one byte, without a call.
+func (f *fields) varint() uint64 {
+	if len(f.rest) > 0 && f.rest[0] < 0x80 {
+		value := uint64(f.rest[0])
+		f.rest = f.rest[1:]
+		return value
+	}
+	return f.longVarint()
+}
+
+func (f *fields) longVarint() uint64 {
+	value, n := protowire.ConsumeVarint(f.rest)
 	if n < 0 {
 		f.failed = true
-		return false
+		return 0
 	}
 	f.rest = f.rest[n:]
-	return true
+	return value
+}
+
+func (f *fields) skipOrFixed(kind protowire.Type) {
+	var n int
+	if kind == protowire.Fixed64Type {
+		f.value, n = protowire.ConsumeFixed64(f.rest)
+	} else {
+		n = protowire.ConsumeFieldValue(f.number, kind, f.rest)
+	}
+	if n < 0 {
+		f.failed = true
+		return
+	}
+	f.rest = f.rest[n:]
 }
 
 func (f *fields) err() error {

@@ -91,11 +91,13 @@ func (h *holding) part(l *loop) {
 }
 
 // take hands out up to max messages. Without any it returns the reason, or nil when the loop shall wait until
-// it is woken.
-func (h *holding) take(l *loop, max int) ([]*Message, error) {
+// it is woken. firstPending tells that a declaration has just begun to wait.
+func (h *holding) take(l *loop, max int) (taken []*Message, firstPending bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.takeLocked(l, max)
+	wasPending := len(h.pending) > 0
+	taken, err = h.takeLocked(l, max)
+	return taken, !wasPending && len(h.pending) > 0, err
 }
 
 func (h *holding) takeLocked(l *loop, max int) ([]*Message, error) {
@@ -244,6 +246,16 @@ func (h *holding) settling(messageID string, leaseID uint64) {
 	}
 }
 
+func (h *holding) settlingAll(messages []*Message) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, m := range messages {
+		if h.inHand[m.ID] == m {
+			h.done(m, errSettled)
+		}
+	}
+}
+
 // lose drops leases that the broker has ended, and tells those who work on them.
 func (h *holding) lose(leases []uint64, reason string) {
 	if len(leases) == 0 {
@@ -337,13 +349,6 @@ func (h *holding) handOutUntil(moment time.Time) {
 	defer h.mu.Unlock()
 	h.until = moment
 	h.wake(h.buffer.len())
-}
-
-// firstPending reports whether the next declaration is to be thought of: one has just begun to wait.
-func (h *holding) firstPending() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.pending) == 1
 }
 
 // due returns the leases to declare now, ticks the prefetch control, and says when to look again.

@@ -135,8 +135,3 @@ func (m *Message) settle(ctx context.Context, v verdict) error {
 	m.lease.end(errSettled)
 	return err
 }
-
-func (m *Message) put(v verdict, to settlePlace) {
-	m.settler.put(v, m.ID, m.LeaseID, to)
-	m.lease.end(errSettled)
-}

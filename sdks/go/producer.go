@@ -77,7 +77,6 @@ func (p *producer) enqueue(ctx context.Context, queue string, m *outgoing) (Rece
 	if err := p.gather(ctx, queue, m, call); err != nil {
 		return Receipt{}, err
 	}
-	p.wakeUp()
 	select {
 	case <-call.done:
 		answer, err := call.answer, call.err
@@ -117,6 +116,7 @@ func (p *producer) gather(ctx context.Context, queue string, m *outgoing, call *
 	if f == nil {
 		f = newFrame(queue, p.sizes, size, time.Now())
 		p.gathering = f
+		p.wakeUp() // the writer then knows of it, or of the moment it is due
 	}
 	before := len(f.body)
 	f.add(m, queue, call, 0)
@@ -124,6 +124,7 @@ func (p *producer) gather(ctx context.Context, queue string, m *outgoing, call *
 	if p.isFull(f) {
 		p.full = append(p.full, f)
 		p.gathering = nil
+		p.wakeUp()
 	}
 	return nil
 }

@@ -84,6 +84,7 @@ func newSession(c *connection, plan sessionPlan, onEnd func(*session)) *session 
 	s.writer = newSessionWriter(s.holding)
 	s.holding.tell = s.writer.tellWindow
 	s.settler = newSettler(c, plan.queue, plan.channel, s.holding.settling)
+	s.settler.settlingAll = s.holding.settlingAll
 	return s
 }
 

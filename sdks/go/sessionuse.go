@@ -17,18 +17,19 @@ func (s *session) receive(l *loop, max int, idle time.Duration) ([]*Message, err
 		idleOver = timer.C
 	}
 	for {
-		taken, err := s.holding.take(l, max)
+		taken, firstPending, err := s.holding.take(l, max)
 		if err != nil {
 			return nil, err
 		}
 		if taken != nil {
-			s.writer.handedOut()
+			if firstPending {
+				s.writer.wakeUp() // it declares them in time
+			}
 			if taken = s.declare(taken); len(taken) > 0 {
 				return taken, nil
 			}
 			continue
 		}
-		s.writer.wakeUp()
 		select {
 		case <-l.woken:
 		case <-idleOver:

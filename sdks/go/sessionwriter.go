@@ -182,13 +182,6 @@ func (w *sessionWriter) postBegun(leases []uint64) {
 	}
 }
 
-// handedOut makes sure that the writer looks in time at what was handed out.
-func (w *sessionWriter) handedOut() {
-	if w.holding.firstPending() {
-		w.wakeUp()
-	}
-}
-
 // declare says that these are begun, and returns when the broker has heard it. When the stream breaks before,
 // that is after the resume, which says it anew.
 func (w *sessionWriter) declare(leases []uint64, ended <-chan struct{}) {

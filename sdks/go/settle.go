@@ -129,8 +129,16 @@ func settleMany(ctx context.Context, v verdict, messages []*Message) error {
 		return nil
 	}
 	call := newSettleCall(len(messages))
-	for i, m := range messages {
-		m.put(v, settlePlace{call, i})
+	for first := 0; first < len(messages); {
+		end := first + 1
+		for end < len(messages) && messages[end].settler == messages[first].settler {
+			end++
+		}
+		messages[first].settler.putAll(v, messages[first:end], call, first)
+		first = end
+	}
+	for _, m := range messages {
+		m.lease.end(errSettled)
 	}
 	if !call.wait(ctx) {
 		return stoppedAfter(ctx)

@@ -36,7 +36,9 @@ type settler struct {
 	calls      *settleCalls
 	// settling is told of each delivery that the program has done with, before it is sent.
 	settling func(messageID string, leaseID uint64)
-	singles  sync.Pool // of *settleCall for one item that were answered: there is one for every message
+	// settlingAll is the same for many; nil where settling is all there is.
+	settlingAll func([]*Message)
+	singles     sync.Pool // of *settleCall for one item that were answered: there is one for every message
 
 	mu        sync.Mutex
 	transport settleTransport
@@ -144,6 +146,26 @@ func (s *settler) put(v verdict, messageID string, leaseID uint64, to settlePlac
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.putLocked(v, messageID, leaseID, to)
+}
+
+// putAll is put for many messages of this settler, whose places are those from first on.
+func (s *settler) putAll(v verdict, messages []*Message, call *settleCall, first int) {
+	if s.settlingAll != nil {
+		s.settlingAll(messages)
+	} else {
+		for _, m := range messages {
+			s.settling(m.ID, m.LeaseID)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, m := range messages {
+		s.putLocked(v, m.ID, m.LeaseID, settlePlace{call, first + i})
+	}
+}
+
+func (s *settler) putLocked(v verdict, messageID string, leaseID uint64, to settlePlace) {
 	if s.closed != nil {
 		to.call.resolve(to.index, s.closed)
 		return
@@ -225,6 +247,8 @@ func (s *settler) makeRoom() {
 
 // take removes a frame that is answered.
 func (s *settler) take(sequence uint64) *settleFrame {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	f := s.inFlight[sequence]
 	delete(s.inFlight, sequence)
 	s.makeRoom()
@@ -233,8 +257,6 @@ func (s *settler) take(sequence uint64) *settleFrame {
 
 // answered says that a frame is durable, but for failures, by index in the frame.
 func (s *settler) answered(sequence uint64, failures map[int]error, expiresAt time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	f := s.take(sequence)
 	if f == nil {
 		return
@@ -249,8 +271,6 @@ func (s *settler) answered(sequence uint64, failures map[int]error, expiresAt ti
 
 // refused says that a frame could not be settled at all.
 func (s *settler) refused(sequence uint64, failure error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if f := s.take(sequence); f != nil {
 		f.fail(failure)
 	}
