@@ -1,0 +1,74 @@
+package dev.fila.client;
+
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/** What to change about a fairness key; what is not asked for stays. Immutable. */
+public final class KeyPolicy {
+    private final @Nullable Integer weight;
+    private final @Nullable Boolean paused;
+    private final @Nullable Integer maxInFlight;
+
+    private KeyPolicy(Builder builder) {
+        weight = builder.weight;
+        paused = builder.paused;
+        maxInFlight = builder.maxInFlight;
+    }
+
+    /** With nothing asked for. */
+    public static KeyPolicy defaults() {
+        return builder().build();
+    }
+
+    /** Begins with nothing asked for. */
+    public static Builder builder() {
+        return new Builder();
+    }
+
+    /** 1 to 1000; wins over every other weight. 0 takes the operator's weight away again. */
+    public Optional<Integer> weight() {
+        return Optional.ofNullable(weight);
+    }
+
+    /** Deliver nothing of this key until it is resumed. */
+    public Optional<Boolean> paused() {
+        return Optional.ofNullable(paused);
+    }
+
+    /** Most messages of this key leased at once in a channel; 0 for no cap. */
+    public Optional<Integer> maxInFlight() {
+        return Optional.ofNullable(maxInFlight);
+    }
+
+    /** Collects what is asked for; each is explained at the accessor of the same name. */
+    public static final class Builder {
+        private @Nullable Integer weight;
+        private @Nullable Boolean paused;
+        private @Nullable Integer maxInFlight;
+
+        private Builder() {}
+
+        /** Sets {@link KeyPolicy#weight()}. */
+        public Builder weight(int value) {
+            weight = Arguments.inRange("weight", value, 0, Integer.MAX_VALUE);
+            return this;
+        }
+
+        /** Sets {@link KeyPolicy#paused()}. */
+        public Builder paused(boolean value) {
+            paused = value;
+            return this;
+        }
+
+        /** Sets {@link KeyPolicy#maxInFlight()}. */
+        public Builder maxInFlight(int value) {
+            maxInFlight = Arguments.inRange("maxInFlight", value, 0, Integer.MAX_VALUE);
+            return this;
+        }
+
+        /** What was asked for up to now. */
+        public KeyPolicy build() {
+            return new KeyPolicy(this);
+        }
+    }
+}

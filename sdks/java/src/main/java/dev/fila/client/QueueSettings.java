@@ -1,0 +1,196 @@
+package dev.fila.client;
+
+import com.google.protobuf.FieldMask;
+import dev.fila.v1.Durability;
+import dev.fila.v1.HookFallback;
+import dev.fila.v1.QueueConfig;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * A queue's settings. What is not said has its default when a queue is created, and stays when it
+ * is updated. Immutable.
+ */
+public final class QueueSettings {
+    private final QueueConfig config;
+    private final Set<String> paths;
+
+    private QueueSettings(QueueConfig config, Set<String> paths) {
+        this.config = config;
+        this.paths = paths;
+    }
+
+    /** Begins with nothing said. */
+    public static Builder builder() {
+        return new Builder();
+    }
+
+    QueueConfig config() {
+        return config;
+    }
+
+    /** Exactly what was said; of retry and retention, the parts that were. */
+    FieldMask mask() {
+        return FieldMask.newBuilder().addAllPaths(paths).build();
+    }
+
+    /** Collects settings. */
+    public static final class Builder {
+        private final QueueConfig.Builder config = QueueConfig.newBuilder();
+        private final Set<String> paths = new LinkedHashSet<>();
+
+        private Builder() {}
+
+        /** Lua source that defines {@code on_enqueue(msg)}. */
+        public Builder onEnqueueScript(String value) {
+            config.setOnEnqueueScript(value);
+            return said("on_enqueue_script");
+        }
+
+        /** Lua source that defines {@code on_failure(msg)}. */
+        public Builder onFailureScript(String value) {
+            config.setOnFailureScript(value);
+            return said("on_failure_script");
+        }
+
+        /** How long a delivery is leased: 1 s to 12 h; zero for the default, 30 s. */
+        public Builder visibilityTimeout(Duration value) {
+            config.setVisibilityTimeoutMs(Arguments.millis("visibilityTimeout", value));
+            return said("visibility_timeout_ms");
+        }
+
+        /** Failures after which a message becomes a dead letter; default 20, 0 for no cap. */
+        public Builder maxAttempts(int value) {
+            config.setMaxAttempts(Arguments.inRange("maxAttempts", value, 0, Integer.MAX_VALUE));
+            return said("max_attempts");
+        }
+
+        /** When calls are answered: after the fsync, or after the write to the operating system. */
+        public Builder durability(Durability value) {
+            config.setDurability(value);
+            return said("durability");
+        }
+
+        /** Most pending and leased messages; 0 for no bound. */
+        public Builder maxDepth(long value) {
+            config.setMaxDepth(Arguments.inRange("maxDepth", value, 0, Long.MAX_VALUE));
+            return said("max_depth");
+        }
+
+        /** Most stored bytes; 0 for no bound. */
+        public Builder maxBytes(long value) {
+            config.setMaxBytes(Arguments.inRange("maxBytes", value, 0, Long.MAX_VALUE));
+            return said("max_bytes");
+        }
+
+        /** The header whose value is the fairness key. */
+        public Builder fairnessKeyHeader(String value) {
+            config.setFairnessKeyHeader(value);
+            return said("fairness_key_header");
+        }
+
+        /** The header whose value is the weight of the fairness key. */
+        public Builder weightHeader(String value) {
+            config.setWeightHeader(value);
+            return said("weight_header");
+        }
+
+        /** Weight by fairness key, 1 to 1000; wins over the header. */
+        public Builder weights(Map<String, Integer> value) {
+            config.clearWeights().putAllWeights(value);
+            return said("weights");
+        }
+
+        /** The header whose value is the cost. */
+        public Builder costHeader(String value) {
+            config.setCostHeader(value);
+            return said("cost_header");
+        }
+
+        /** Headers whose values are the throttle keys. */
+        public Builder throttleKeyHeaders(Collection<String> value) {
+            config.clearThrottleKeyHeaders().addAllThrottleKeyHeaders(value);
+            return said("throttle_key_headers");
+        }
+
+        /** The same. */
+        public Builder throttleKeyHeaders(String... value) {
+            return throttleKeyHeaders(List.of(value));
+        }
+
+        /** How long a failed message waits before it is ready again. */
+        public Builder retry(RetrySettings value) {
+            config.setRetry(value.wire());
+            value.paths().forEach(part -> paths.add("retry." + part));
+            return this;
+        }
+
+        /** What happens when {@code on_enqueue} fails. */
+        public Builder hookFallback(HookFallback value) {
+            config.setHookFallback(value);
+            return said("hook_fallback");
+        }
+
+        /** How long messages are kept. */
+        public Builder retention(RetentionSettings value) {
+            config.setRetention(value.wire());
+            value.paths().forEach(part -> paths.add("retention." + part));
+            return this;
+        }
+
+        /** Channels to make with the queue; only when it is created. None means {@code default}. */
+        public Builder channels(Collection<String> value) {
+            config.clearChannels().addAllChannels(value);
+            return said("channels");
+        }
+
+        /** The same. */
+        public Builder channels(String... value) {
+            return channels(List.of(value));
+        }
+
+        /** How long a dedup key is remembered, at most 24 h; zero for the default, 5 min. */
+        public Builder dedupWindow(Duration value) {
+            config.setDedupWindowMs(Arguments.millis("dedupWindow", value));
+            return said("dedup_window_ms");
+        }
+
+        /** Messages whose time to live is over become dead letters instead of being dropped. */
+        public Builder ttlToDlq(boolean value) {
+            config.setTtlToDlq(value);
+            return said("ttl_to_dlq");
+        }
+
+        /**
+         * How long after a broken connection a consumer may come back to what it held; default 5 s,
+         * zero for not at all.
+         */
+        public Builder disconnectGrace(Duration value) {
+            config.setDisconnectGraceMs(Arguments.millis("disconnectGrace", value));
+            return said("disconnect_grace_ms");
+        }
+
+        /**
+         * Delete the queue after so long without a stream, pull, lease or enqueue: at least 1 s;
+         * zero for never.
+         */
+        public Builder expiresAfterIdle(Duration value) {
+            config.setExpiresAfterIdleMs(Arguments.millis("expiresAfterIdle", value));
+            return said("expires_after_idle_ms");
+        }
+
+        private Builder said(String path) {
+            paths.add(path);
+            return this;
+        }
+
+        /** The settings as they stand now. */
+        public QueueSettings build() {
+            return new QueueSettings(config.build(), Set.copyOf(paths));
+        }
+    }
+}

@@ -1,0 +1,137 @@
+package dev.fila.client;
+
+import dev.fila.v1.AckBatchRequest;
+import dev.fila.v1.CreateChannelRequest;
+import dev.fila.v1.CreateChannelResponse;
+import dev.fila.v1.CreateQueueRequest;
+import dev.fila.v1.CreateQueueResponse;
+import dev.fila.v1.DeleteChannelRequest;
+import dev.fila.v1.DeleteChannelResponse;
+import dev.fila.v1.DeleteQueueRequest;
+import dev.fila.v1.DeleteQueueResponse;
+import dev.fila.v1.EnqueueRequest;
+import dev.fila.v1.EnqueueResponse;
+import dev.fila.v1.ExplainKeyRequest;
+import dev.fila.v1.ExplainKeyResponse;
+import dev.fila.v1.ExtendLeaseRequest;
+import dev.fila.v1.ExtendLeaseResponse;
+import dev.fila.v1.FilaAdminGrpc;
+import dev.fila.v1.FilaServiceGrpc;
+import dev.fila.v1.GetConfigRequest;
+import dev.fila.v1.GetConfigResponse;
+import dev.fila.v1.GetQueueRequest;
+import dev.fila.v1.GetQueueResponse;
+import dev.fila.v1.GetStatsRequest;
+import dev.fila.v1.GetStatsResponse;
+import dev.fila.v1.LeaseRequest;
+import dev.fila.v1.LeaseResponse;
+import dev.fila.v1.ListChannelsRequest;
+import dev.fila.v1.ListChannelsResponse;
+import dev.fila.v1.ListConfigRequest;
+import dev.fila.v1.ListConfigResponse;
+import dev.fila.v1.ListConsumersRequest;
+import dev.fila.v1.ListConsumersResponse;
+import dev.fila.v1.ListQueuesRequest;
+import dev.fila.v1.ListQueuesResponse;
+import dev.fila.v1.NackBatchRequest;
+import dev.fila.v1.PeekMessagesRequest;
+import dev.fila.v1.PeekMessagesResponse;
+import dev.fila.v1.PurgeChannelRequest;
+import dev.fila.v1.PurgeChannelResponse;
+import dev.fila.v1.PurgeQueueRequest;
+import dev.fila.v1.PurgeQueueResponse;
+import dev.fila.v1.RedriveRequest;
+import dev.fila.v1.RedriveResponse;
+import dev.fila.v1.SeekChannelRequest;
+import dev.fila.v1.SeekChannelResponse;
+import dev.fila.v1.SetConfigRequest;
+import dev.fila.v1.SetConfigResponse;
+import dev.fila.v1.SetKeyPolicyRequest;
+import dev.fila.v1.SetKeyPolicyResponse;
+import dev.fila.v1.SettleBatchResponse;
+import dev.fila.v1.UpdateQueueRequest;
+import dev.fila.v1.UpdateQueueResponse;
+import io.grpc.MethodDescriptor;
+
+/**
+ * One call of the wire, and whether it may be repeated when its answer was lost.
+ *
+ * <p>Repeating is a promise about meaning, not about transport: reading twice is harmless, and
+ * setting the same value twice leaves the same state. Enqueueing twice makes two messages, purging
+ * twice may drop what came in between, and deleting twice may delete what somebody made anew. Those
+ * are repeated only when it is certain that the first attempt never reached the broker.
+ *
+ * @param method the call
+ * @param repeatable whether a second run after a lost answer leaves the same state and gives as
+ *     good an answer
+ */
+record Rpc<Q, A>(MethodDescriptor<Q, A> method, boolean repeatable) {
+    static final Rpc<EnqueueRequest, EnqueueResponse> ENQUEUE =
+            once(FilaServiceGrpc.getEnqueueMethod());
+    // A pull whose answer is lost leaves its messages leased until they expire; pulling again is
+    // right.
+    static final Rpc<LeaseRequest, LeaseResponse> LEASE =
+            repeatable(FilaServiceGrpc.getLeaseMethod());
+    // Settling carries lease ids, so a repetition can never settle somebody else's delivery.
+    static final Rpc<AckBatchRequest, SettleBatchResponse> ACK_BATCH =
+            repeatable(FilaServiceGrpc.getAckBatchMethod());
+    static final Rpc<NackBatchRequest, SettleBatchResponse> NACK_BATCH =
+            repeatable(FilaServiceGrpc.getNackBatchMethod());
+    static final Rpc<ExtendLeaseRequest, ExtendLeaseResponse> EXTEND_LEASE =
+            repeatable(FilaServiceGrpc.getExtendLeaseMethod());
+
+    static final Rpc<CreateQueueRequest, CreateQueueResponse> CREATE_QUEUE =
+            once(FilaAdminGrpc.getCreateQueueMethod());
+    static final Rpc<GetQueueRequest, GetQueueResponse> GET_QUEUE =
+            repeatable(FilaAdminGrpc.getGetQueueMethod());
+    static final Rpc<UpdateQueueRequest, UpdateQueueResponse> UPDATE_QUEUE =
+            repeatable(FilaAdminGrpc.getUpdateQueueMethod());
+    static final Rpc<DeleteQueueRequest, DeleteQueueResponse> DELETE_QUEUE =
+            once(FilaAdminGrpc.getDeleteQueueMethod());
+    static final Rpc<ListQueuesRequest, ListQueuesResponse> LIST_QUEUES =
+            repeatable(FilaAdminGrpc.getListQueuesMethod());
+    static final Rpc<PurgeQueueRequest, PurgeQueueResponse> PURGE_QUEUE =
+            once(FilaAdminGrpc.getPurgeQueueMethod());
+    static final Rpc<PeekMessagesRequest, PeekMessagesResponse> PEEK_MESSAGES =
+            repeatable(FilaAdminGrpc.getPeekMessagesMethod());
+    static final Rpc<GetStatsRequest, GetStatsResponse> GET_STATS =
+            repeatable(FilaAdminGrpc.getGetStatsMethod());
+    static final Rpc<SetConfigRequest, SetConfigResponse> SET_CONFIG =
+            repeatable(FilaAdminGrpc.getSetConfigMethod());
+    static final Rpc<GetConfigRequest, GetConfigResponse> GET_CONFIG =
+            repeatable(FilaAdminGrpc.getGetConfigMethod());
+    static final Rpc<ListConfigRequest, ListConfigResponse> LIST_CONFIG =
+            repeatable(FilaAdminGrpc.getListConfigMethod());
+    static final Rpc<RedriveRequest, RedriveResponse> REDRIVE =
+            once(FilaAdminGrpc.getRedriveMethod());
+    static final Rpc<CreateChannelRequest, CreateChannelResponse> CREATE_CHANNEL =
+            once(FilaAdminGrpc.getCreateChannelMethod());
+    static final Rpc<DeleteChannelRequest, DeleteChannelResponse> DELETE_CHANNEL =
+            once(FilaAdminGrpc.getDeleteChannelMethod());
+    static final Rpc<ListChannelsRequest, ListChannelsResponse> LIST_CHANNELS =
+            repeatable(FilaAdminGrpc.getListChannelsMethod());
+    // A second seek would take back the leases given since the first.
+    static final Rpc<SeekChannelRequest, SeekChannelResponse> SEEK_CHANNEL =
+            once(FilaAdminGrpc.getSeekChannelMethod());
+    static final Rpc<PurgeChannelRequest, PurgeChannelResponse> PURGE_CHANNEL =
+            once(FilaAdminGrpc.getPurgeChannelMethod());
+    static final Rpc<SetKeyPolicyRequest, SetKeyPolicyResponse> SET_KEY_POLICY =
+            repeatable(FilaAdminGrpc.getSetKeyPolicyMethod());
+    static final Rpc<ExplainKeyRequest, ExplainKeyResponse> EXPLAIN_KEY =
+            repeatable(FilaAdminGrpc.getExplainKeyMethod());
+    static final Rpc<ListConsumersRequest, ListConsumersResponse> LIST_CONSUMERS =
+            repeatable(FilaAdminGrpc.getListConsumersMethod());
+
+    private static <Q, A> Rpc<Q, A> once(MethodDescriptor<Q, A> method) {
+        return new Rpc<>(method, false);
+    }
+
+    private static <Q, A> Rpc<Q, A> repeatable(MethodDescriptor<Q, A> method) {
+        return new Rpc<>(method, true);
+    }
+
+    /** The same call, repeatable or not: for requests that make a difference. */
+    Rpc<Q, A> repeatableIf(boolean isRepeatable) {
+        return new Rpc<>(method, isRepeatable);
+    }
+}
