@@ -59,9 +59,10 @@ export function sleep(clock: Clock, ms: number, ...signals: (AbortSignal | undef
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {
-    signal.throwIfAborted();
     const aborted = () => reject(signal.reason as Error);
-    signal.addEventListener('abort', aborted, { once: true });
+    // First of all, so that a rejection that nobody waits for any more is heard.
     void promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', aborted));
+    if (signal.aborted) aborted();
+    else signal.addEventListener('abort', aborted, { once: true });
   });
 }

@@ -37,7 +37,7 @@ export type { DeadLetter, NackOptions, WaitOptions } from './message.js';
 export { Message, StoredMessage } from './message.js';
 export type { Enqueued, MessageOptions, NewMessage } from './new-message.js';
 export type { ClientOptions, Prefetch, TlsOptions } from './options.js';
-export type { Plain, Word } from './plain.js';
+export type { Plain } from './plain.js';
 export type { QueueSettings, RetentionSettings, RetrySettings } from './queue-settings.js';
 export { Settlement } from './settlement.js';
 export { VERSION } from './version.js';

@@ -21,7 +21,7 @@ import type {
 import { toDate } from './times.js';
 
 /** An enum's words, in lower case. */
-export type Word<T> = T extends Durability
+type Word<T> = T extends Durability
   ? Lowercase<keyof typeof Durability>
   : T extends HookFallback
     ? Lowercase<keyof typeof HookFallback>
