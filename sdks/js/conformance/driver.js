@@ -111,12 +111,15 @@ const operations = {
     return { results: stored.map(storedAnswer) };
   },
 
-  async consume({ client, consumer, queue, channel, prefetch, stop_when_idle_s, ...unknown }) {
+  async consume({ client, consumer, queue, channel, prefetch, stop_when_idle_s, ...others }) {
+    const { name, max_lease_renewal_ms: maxLeaseRenewalMs, ...unknown } = others;
     refuse(unknown);
     const stopWhenIdleMs = stop_when_idle_s === undefined ? undefined : stop_when_idle_s * 1000;
     takings.set(
       consumer,
-      new Taking(named(client).consume(queue, given({ channel, prefetch, stopWhenIdleMs }))),
+      new Taking(
+        named(client).consume(queue, given({ channel, prefetch, stopWhenIdleMs, name, maxLeaseRenewalMs })),
+      ),
     );
     return {};
   },
@@ -156,7 +159,8 @@ const operations = {
     refuse(unknown);
     const { signal: notice } = messages.get(handle);
     const lost = new Promise((resolve) => notice.addEventListener('abort', () => resolve(true)));
-    return { lost: notice.aborted || (await within(lost, timeout_ms, signal)) === true };
+    const isLost = notice.aborted || (await within(lost, timeout_ms, signal)) === true;
+    return isLost ? { lost: true, reason: notice.reason.reason } : { lost: false };
   },
 
   async connection_events({ client, ...unknown }) {
@@ -174,6 +178,12 @@ const operations = {
     refuse(unknown);
     const message = messages.get(handle);
     await (dead_letter ? message.reject(error, { signal }) : message.nack(error, given({ delayMs, signal })));
+    return {};
+  },
+
+  async reject({ handle, error, ...unknown }, signal) {
+    refuse(unknown);
+    await messages.get(handle).reject(error, { signal });
     return {};
   },
 
@@ -383,4 +393,4 @@ write({ ready: true, language: 'js' });
 for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity }))
   void answer(JSON.parse(line));
 for (const taking of takings.values()) await taking.leave();
-for (const client of clients.values()) await client.close();
+await Promise.all(Array.from(clients.values(), (client) => client.close()));

@@ -35,7 +35,14 @@ export function addressesOf(given: string | readonly string[], settings: Setting
 }
 
 function secure({ ca, cert, key }: TlsOptions): ChannelCredentials {
-  return credentials.createSsl(pem(ca), pem(key), pem(cert));
+  try {
+    return credentials.createSsl(pem(ca), pem(key), pem(cert));
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new TypeError(`tls.ca, tls.cert and tls.key must be PEM, and belong together: ${why}`, {
+      cause: error,
+    });
+  }
 }
 
 function pem(given: string | Uint8Array | undefined): Buffer | null {

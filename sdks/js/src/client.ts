@@ -102,18 +102,21 @@ export class FilaClient extends AdminCalls {
   /**
    * Sends what waits, settles what is under way, gives back what consumers hold, and disconnects. Nothing of
    * the client keeps the process running after that.
+   *
+   * Messages in your hands go back uncounted. With `release: false` they have failed instead, when the
+   * queue's `disconnectGraceMs` is over: for an end by an error whose cause they may be.
    */
-  close(): Promise<void> {
-    this.#closing ??= this.#close();
+  close({ release = true }: { readonly release?: boolean } = {}): Promise<void> {
+    this.#closing ??= this.#close(release);
     return this.#closing;
   }
 
-  async #close(): Promise<void> {
+  async #close(release: boolean): Promise<void> {
     await this.#producer.close();
     const settlers = [...this.#sessions].map((session) => session.settler);
     for (const { settler } of this.#pulled.values()) settlers.push(settler);
     await Promise.all(settlers.map((settler) => settler.close()));
-    await Promise.all([...this.#sessions].map((session) => session.close()));
+    await Promise.all([...this.#sessions].map((session) => session.close(release)));
     this.connection.close();
   }
 

@@ -58,6 +58,8 @@ export class Connection {
   readonly #closing = new AbortController();
   readonly #metadata = new Metadata();
   readonly #waiting = new Set<Waiter>();
+  /** Calls that are not answered yet. */
+  readonly #open = new Set<{ cancel(): void }>();
   /** The address to try next. */
   #next = 0;
   #client: Client | undefined;
@@ -76,6 +78,7 @@ export class Connection {
     const closed = new ClientClosed('this client was closed; connect a new one');
     this.#closing.abort(closed);
     for (const waiter of [...this.#waiting]) waiter.fails(closed);
+    for (const call of [...this.#open]) call.cancel();
     if (this.#trying instanceof Client) this.#trying.close();
     this.#client?.close();
     this.#client = undefined;
@@ -132,38 +135,36 @@ export class Connection {
   ): Promise<MessageShape<O>> {
     const { path, serialize, deserialize } = encodedMethod(method);
     const client = this.#standing();
+    const failed = (failure: Error) =>
+      this.closed.aborted ? lostByClosing(failure) : answerLostUnlessSaid(errorOfCall(failure, known));
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted();
+      const over = () => {
+        this.#open.delete(call);
+        signal?.removeEventListener('abort', abort);
+      };
       const abort = () => {
         reject(signal?.reason as Error);
         call.cancel();
       };
+      const answered = (failure: Error | null, answer?: MessageShape<O>) => {
+        over();
+        if (failure !== null) reject(failed(failure));
+        else resolve(answer as MessageShape<O>);
+      };
       const deadline = Date.now() + timeoutMs;
+      const metadata = this.#metadata;
       const call = client.makeUnaryRequest(
         path,
         serialize,
         deserialize,
         request,
-        this.#metadata,
+        metadata,
         { deadline },
-        (failure, answer) => {
-          signal?.removeEventListener('abort', abort);
-          if (failure)
-            reject(
-              this.closed.aborted
-                ? this.#lostByClosing(failure)
-                : answerLostUnlessSaid(errorOfCall(failure, known)),
-            );
-          else resolve(answer as MessageShape<O>);
-        },
+        answered,
       );
+      this.#open.add(call);
       signal?.addEventListener('abort', abort, { once: true });
-    });
-  }
-
-  #lostByClosing(cause: Error): FilaError {
-    return new ClientClosed('the client was closed before the answer came: it may or may not have happened', {
-      cause,
     });
   }
 
@@ -181,7 +182,16 @@ export class Connection {
     request: MessageShape<I>,
   ): ClientReadableStream<MessageShape<O>> {
     const { path, serialize, deserialize } = encodedMethod(method);
-    return this.#standing().makeServerStreamRequest(path, serialize, deserialize, request, this.#metadata);
+    const stream = this.#standing().makeServerStreamRequest(
+      path,
+      serialize,
+      deserialize,
+      request,
+      this.#metadata,
+    );
+    this.#open.add(stream);
+    stream.once('close', () => this.#open.delete(stream));
+    return stream;
   }
 
   #standing(): Client {
@@ -240,9 +250,16 @@ export class Connection {
   /** Tries one address after the other, round after round, for as long as anybody waits. */
   async #connect(): Promise<void> {
     if (this.#trying !== undefined) return;
-    for (let tries = 0; this.#waiting.size > 0 && !this.closed.aborted; tries++) {
-      if (await this.#tryNext()) return;
-      if (tries % this.#addresses.length === this.#addresses.length - 1) await this.#pause(tries);
+    try {
+      for (let tries = 0; this.#waiting.size > 0 && !this.closed.aborted; tries++) {
+        if (await this.#tryNext()) return;
+        if (tries % this.#addresses.length === this.#addresses.length - 1) await this.#pause(tries);
+      }
+    } catch (error) {
+      // gRPC refuses the address itself: to try again would change nothing.
+      this.#trying = undefined;
+      const wrong = new Unavailable('this address can not be connected to', { cause: error });
+      for (const waiter of [...this.#waiting]) waiter.fails(wrong);
     }
   }
 
@@ -283,6 +300,11 @@ export class Connection {
     this.#client = undefined;
     client.close();
   }
+}
+
+function lostByClosing(cause: Error): FilaError {
+  const text = 'the client was closed before the answer came: it may or may not have happened';
+  return new ClientClosed(text, { cause });
 }
 
 interface Waiter {

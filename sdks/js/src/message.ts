@@ -197,7 +197,7 @@ export class Message extends StoredMessage {
   /** @internal The broker has ended the lease. */
   lose(reason: string): void {
     const text = `the broker ended the lease of message ${this.id} (${reason}); stop working on it`;
-    this.#loss = new LeaseLost(text, { reason: 'LEASE_LOST', messageId: this.id, leaseId: this.leaseId });
+    this.#loss = new LeaseLost(text, { reason, messageId: this.id, leaseId: this.leaseId });
     this.#notice?.abort(this.#loss);
   }
 

@@ -1,6 +1,6 @@
 /**
- * What a session says on its stream. Without one, and on a broken one, a word is dropped: what is still true is said
- * anew on the next.
+ * What a session says on its stream. Without one, and on a broken one, a word is dropped: what is still true
+ * is said anew on the next.
  */
 
 import type { ClientDuplexStream } from '@grpc/grpc-js';
@@ -28,6 +28,11 @@ export class SessionWords {
   /** From now on the words go here. */
   attach(stream: Stream): void {
     this.#stream = stream;
+  }
+
+  /** Whether this is the stream. */
+  isOn(stream: Stream): boolean {
+    return this.#stream === stream;
   }
 
   /** The stream is over. */

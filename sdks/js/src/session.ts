@@ -167,7 +167,10 @@ export class Session {
     try {
       await new Promise<void>((resolve, reject) => {
         const ended = (error: FilaError) => (this.#closeSent || this.#reopening ? resolve() : reject(error));
-        stream.on('data', (response: ConsumeSessionResponse) => this.#takeIn(response, sentAt));
+        stream.on('data', (response: ConsumeSessionResponse) => {
+          // What arrives after the end is no longer ours.
+          if (this.#words.isOn(stream)) this.#takeIn(response, sentAt);
+        });
         stream.on('error', (failure) => ended(unavailableUnlessSaid(errorOfCall(failure, known))));
         stream.on('end', () => ended(new Unavailable("the broker ended the consumer's stream")));
         this.#ending.signal.addEventListener('abort', () => reject(this.#ending.signal.reason as Error), {
@@ -362,22 +365,30 @@ export class Session {
   // Leaving.
 
   /**
-   * Takes nothing more, and gives the buffer back. The stream closes once all that was handed out is settled;
-   * at the latest a visibility timeout from now, after which what is in hand has the rest of its lease.
+   * Takes nothing more, and gives the buffer back. The stream is closed once all that was handed out is
+   * settled. A visibility timeout from now it breaks off with what is still in hand, which has failed a grace
+   * later.
    */
   leave(): void {
-    if (this.leaving) return;
+    if (this.leaving || this.isOver) return;
     this.leaving = true;
     this.holding.wake();
-    if (!this.#open) {
+    const waitMs = this.#tracked ? this.#timeoutMs : this.holding.heldUntil - this.#now();
+    this.#cancelLeave = this.#connection.settings.clock.after(waitMs, () => this.#breakOff());
+    if (this.#open) {
+      this.#giveBackBuffer();
+      this.#closeWhenSettled();
+    } else {
       this.holding.giveUp(this.holding.ready.length);
       if (this.holding.size === 0) this.#stop();
-      return;
     }
-    this.#giveBackBuffer();
-    const waitMs = this.#tracked ? this.#timeoutMs : this.holding.heldUntil - this.#now();
-    this.#cancelLeave = this.#connection.settings.clock.after(waitMs, () => this.#closeNow(false));
-    this.#closeWhenSettled();
+  }
+
+  /** Goes without a word, as if the process had ended: so that what is in hand counts as failed soon. */
+  #breakOff(): void {
+    // An older broker knows no other way of giving the buffer back.
+    if (this.#open && !this.#tracked) this.#closeStream();
+    else this.#stop();
   }
 
   #stop(): void {
@@ -390,22 +401,24 @@ export class Session {
   }
 
   #closeWhenSettled(): void {
-    if (this.leaving && this.holding.size === 0 && !this.settler.hasUnanswered) this.#closeNow(true);
+    if (this.leaving && this.holding.size === 0 && !this.settler.hasUnanswered) this.#closeStream();
   }
 
-  #closeNow(release: boolean): void {
+  #closeStream(): void {
     if (this.#closeSent || !this.#open) return;
     this.#closeSent = true;
     this.#cancelLeave?.();
-    // An older broker knows no other way of giving the buffer back.
-    this.#words.close(release || !this.#tracked);
+    this.#words.close(true);
     this.#cancelLeave = this.#connection.settings.clock.after(CLOSE_TIMEOUT_MS, () => this.#stop());
   }
 
-  /** Leaves at once, also with messages in the program's hands, which go back uncounted. */
-  async close(): Promise<void> {
+  /**
+   * Leaves at once, also with messages in the program's hands: `release` gives them back uncounted, else they
+   * have failed when the broker's grace is over.
+   */
+  async close(release: boolean): Promise<void> {
     this.leave();
-    if (this.#open) this.#closeNow(true);
+    if (this.#open && (release || !this.#tracked)) this.#closeStream();
     else this.#stop();
     await this.over;
     this.failure ??= new ClientClosed('the client was closed while this consumer was in use');

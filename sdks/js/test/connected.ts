@@ -5,7 +5,7 @@ import type { TestContext } from 'node:test';
 import { FilaClient } from '../src/client.js';
 import type { ClientOptions } from '../src/options.js';
 import { FakeBroker } from './fake-broker.js';
-import { ManualClock, turns } from './manual-clock.js';
+import { ManualClock } from './manual-clock.js';
 
 export async function connected(
   t: TestContext,
@@ -15,15 +15,12 @@ export async function connected(
   const client = await FilaClient.connect(broker.address, { backoff: { baseMs: 1, capMs: 5 }, ...options });
   t.after(async () => {
     broker.kill();
-    let isClosed = false;
-    const closed = client.close().finally(() => (isClosed = true));
+    const closing = client.close();
     const { clock } = options;
     // Whatever close would wait for, nobody else moves the clock any more.
-    while (clock instanceof ManualClock && !isClosed) {
-      clock.advance(1_000);
-      await turns();
-    }
-    await closed;
+    const moving = clock instanceof ManualClock ? setInterval(() => clock.advance(1_000), 1) : undefined;
+    await closing;
+    clearInterval(moving);
   });
   return { broker, client };
 }

@@ -208,6 +208,9 @@ test('TLS: neither side takes the other for what it is not', async (t) => {
   assert.ok((await rejection(FilaClient.connect(plain.address, { ...soon, tls }))) instanceof Unavailable);
   const half = rejection(FilaClient.connect(plain.address, { tls: { cert: 'x' } }));
   assert.ok((await half) instanceof TypeError);
+  const nonsense = await rejection(FilaClient.connect(plain.address, { tls: { cert: 'x', key: 'y' } }));
+  assert.ok(nonsense instanceof TypeError);
+  assert.match(nonsense.message, /must be PEM/);
 });
 
 test('a connection that swallows everything is noticed by the unanswered ping', async (t) => {

@@ -162,7 +162,7 @@ export class FakeSession {
   }
 }
 
-type Handle = (request: never, metadata: Metadata) => object;
+type Handle = (request: never, metadata: Metadata) => object | Promise<object>;
 
 /** The fake. */
 export class FakeBroker {
@@ -219,7 +219,7 @@ export class FakeBroker {
       metadata: Metadata,
     ) => MessageInitShape<O> | Promise<MessageInitShape<O>>,
   ): void {
-    this.#handles.set(method.name, handle as unknown as Handle);
+    this.#handles.set(method.name, handle);
   }
 
   session(index = 0): Promise<FakeSession> {
@@ -263,8 +263,8 @@ export class FakeBroker {
       this.calls.push({ name: method.name, metadata, request });
       const handle = this.#handles.get(method.name);
       try {
-        if (handle === undefined) throw failure(status.UNIMPLEMENTED, '');
-        reply(null, create(method.output, (await handle(request, metadata)) as never));
+        if (handle === undefined) reply(failure(status.UNIMPLEMENTED, ''));
+        else reply(null, create(method.output, (await handle(request, metadata)) as never));
       } catch (error) {
         reply(error as Partial<ServerErrorResponse>);
       }

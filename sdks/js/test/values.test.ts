@@ -132,9 +132,13 @@ test('a Fifo keeps order through any mixture of its ends', () => {
   for (let i = 0; i < 20_000; i++) {
     seed = (seed * 48_271) % 0x7fffffff;
     const what = seed % 7;
-    if (what < 3) (fifo.push(i), model.push(i));
-    else if (what === 3) (fifo.unshift(i), model.unshift(i));
-    else if (what === 4) assert.equal(fifo.pop(), model.pop());
+    if (what < 3) {
+      fifo.push(i);
+      model.push(i);
+    } else if (what === 3) {
+      fifo.unshift(i);
+      model.unshift(i);
+    } else if (what === 4) assert.equal(fifo.pop(), model.pop());
     else assert.equal(fifo.shift(), model.shift());
     assert.equal(fifo.length, model.length);
     assert.equal(fifo.peek(), model[0]);
