@@ -1,0 +1,34 @@
+# What the pipeline on Spark adds to the words of the Makefile. It has an environment of its own: PySpark with its
+# jars is nearly a gigabyte, which nobody who works on the broker has to install.
+
+PIPELINE_VENV := pipeline/.venv
+PIPELINE_BIN := $(PIPELINE_VENV)/bin
+PIPELINE_SOURCES := $(shell find pipeline/src -name '*.py') pipeline/pyproject.toml pipeline/setup.py
+
+.PHONY: pipeline-env test-pipeline check-pipeline lock-pipeline
+
+TEST += test-pipeline
+CHECK += check-pipeline
+
+pipeline-env: $(PIPELINE_VENV)/.fila-spark ## Make pipeline/.venv with Spark and fila-spark, and Java where missing
+
+# Against a real broker, so the core is built too.
+test-pipeline: build $(PIPELINE_VENV)/.fila-spark ## Run the tests of the Spark source and of the jobs
+	cd pipeline && .venv/bin/python -m pytest $(PYTEST_ARGS)
+
+check-pipeline: $(PIPELINE_VENV)/.fila-spark
+	cd pipeline && .venv/bin/python -m mypy --config-file pyproject.toml src
+
+lock: lock-pipeline
+lock-pipeline: $(VENV)/.dev
+	$(COMPILE) pipeline/pyproject.toml requirements/pipeline.in -o requirements/pipeline.txt
+
+$(PIPELINE_VENV)/.installed: requirements/pipeline.txt tools/system-packages
+	@PYTHON=$(PYTHON) tools/system-packages pipeline
+	@test -x $(PIPELINE_BIN)/python || $(PYTHON) -m venv $(PIPELINE_VENV)
+	$(PIPELINE_BIN)/python -m pip install --quiet --require-hashes -r requirements/pipeline.txt
+	@touch $@
+
+$(PIPELINE_VENV)/.fila-spark: $(PIPELINE_VENV)/.installed $(PIPELINE_SOURCES) $(wildcard sdks/python/src/fila/v1/*_pb2.py)
+	$(PIPELINE_BIN)/python -m pip install --quiet --no-deps --no-build-isolation --force-reinstall ./pipeline
+	@touch $@

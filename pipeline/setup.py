@@ -1,0 +1,55 @@
+"""Takes the wire contract's Python code along, everything else about the distribution stands in pyproject.toml.
+
+The tree has one copy of the generated code, in the Python SDK. A plain Spark environment has no SDK, and installing
+a second owner of the package `fila` beside one would break both when either is removed. So a build copies the two
+files that reading takes to `pyspark_fila/wire_v1`, a private name, and points their imports there.
+pyspark_fila/wire.py uses that copy only where the SDK is not installed.
+"""
+
+import shutil
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
+
+HERE = Path(__file__).resolve().parent
+GENERATED = HERE.parent / "sdks/python/src/fila/v1"
+UNPACKED = HERE / "src/pyspark_fila/wire_v1"
+FILES = ("admin_pb2.py", "messages_pb2.py")
+
+
+def copy_wire(folder: Path) -> None:
+    """Write the private copy into `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if UNPACKED.is_dir():
+        # Built from a source distribution, which carries it.
+        shutil.copytree(UNPACKED, folder, dirs_exist_ok=True)
+        return
+    (folder / "__init__.py").write_text(
+        '"""The wire contract `fila.v1`, a private copy made by the build."""\n'
+    )
+    for name in FILES:
+        code = (GENERATED / name).read_text()
+        (folder / name).write_text(code.replace("from fila.v1 import", "from pyspark_fila.wire_v1 import"))
+
+
+class BuildPy(build_py):
+    """Build with the copy."""
+
+    def run(self) -> None:
+        """Build, then copy."""
+        super().run()
+        copy_wire(Path(self.build_lib, "pyspark_fila/wire_v1"))
+
+
+class SDist(sdist):
+    """A source distribution with the copy."""
+
+    def make_release_tree(self, base_dir: str, files: list[str]) -> None:
+        """Lay the tree out, then copy."""
+        super().make_release_tree(base_dir, files)
+        copy_wire(Path(base_dir, "src/pyspark_fila/wire_v1"))
+
+
+setup(cmdclass={"build_py": BuildPy, "sdist": SDist})

@@ -1,0 +1,64 @@
+"""The data source that Spark finds under the name `fila`."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import NoReturn
+
+from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.types import StructType
+
+from pyspark_fila.batch import FilteringLogReader, LogReader
+from pyspark_fila.columns import SCHEMA, check_schema
+from pyspark_fila.errors import FilaSourceError
+from pyspark_fila.filters import are_offered
+from pyspark_fila.options import parse_options, refuse_for
+from pyspark_fila.stream import LogStreamReader
+
+
+class DefaultSource(DataSource):
+    """A queue's retained log as rows, one a message, in the columns of `columns.SCHEMA`.
+
+    Options are checked here, in the driver, before anything is planned; the broker is asked when the query is.
+    """
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self._given = dict(options.items())
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the word for `format(...)`."""
+        return "fila"
+
+    def schema(self) -> StructType:
+        """Return every column; a query may ask for fewer with `.schema(...)`."""
+        parse_options(self._given)
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the batch reader."""
+        refuse_for("batch", self._given)
+        check_schema(schema)
+        options = parse_options(self._given)
+        return FilteringLogReader(options, schema) if are_offered() else LogReader(options, schema)
+
+    def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: N802 - Spark's name
+        """Return the streaming reader."""
+        refuse_for("streaming", self._given)
+        check_schema(schema)
+        return LogStreamReader(parse_options(self._given), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002 - Spark's signature
+        """Refuse to write."""
+        raise FilaSourceError(NO_WRITING)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, N802 - as above
+        """Refuse to write."""
+        raise FilaSourceError(NO_WRITING)
+
+
+NO_WRITING = (
+    "writing to a queue is not supported by this version of format('fila'), which reads only; enqueue with the client "
+    "instead, for example from foreachPartition, with dedup keys so that a task that runs twice enqueues once"
+)

@@ -1,0 +1,62 @@
+"""One Spark session a run, and one real broker, started when the first test asks for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from broker_process import BrokerProcess
+from hypothesis import settings
+from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Property tests count examples, not milliseconds: on a busy machine a deadline fails what is right.
+settings.register_profile("fila", deadline=None)
+settings.load_profile("fila")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("soak") and not os.environ.get("FILA_SOAK"):
+        pytest.skip("takes minutes: FILA_SOAK=1 runs it")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    paths = [str(ROOT / "pipeline/src"), str(ROOT / "sdks/python/src")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("fila-tests")
+        .config("spark.driver.memory", "1g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker of the root's environment: `make build` has built it."""
+    folder = tmp_path_factory.mktemp("broker")
+    running = BrokerProcess(ROOT, folder)
+    running.start()
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def queue(request: pytest.FixtureRequest) -> str:
+    """A name of the test's own."""
+    return "".join(letter if letter.isalnum() else "-" for letter in request.node.name)[:200]

@@ -1,0 +1,79 @@
+"""What cannot work is refused with a sentence, before the first task."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_fila.errors import OptionInvalid
+from pyspark_fila.options import parse_options
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "option queue: must be given"),
+        ({"queue": ".orders"}, "option queue: must be 1 to 255 characters"),
+        ({"queue": "a", "path": "b"}, "named twice"),
+        ({"queue": "a", "adress": "b:1"}, "option adress: is not known; the options are address"),
+        ({"queue": "a", "address": "localhost"}, "must look like localhost:5555"),
+        ({"queue": "a", "address": "localhost:70000"}, "must look like localhost:5555"),
+        ({"queue": "a", "startingOffset": "-1"}, "'earliest', 'latest' or an offset from 1, got '-1'"),
+        ({"queue": "a", "startingOffset": "9", "endingOffset": "5"}, "is 5, below startingOffset 9"),
+        ({"queue": "a", "partitions": "0"}, "a whole number from 1 to 10000"),
+        ({"queue": "a", "batchSize": "10001"}, "a whole number from 1 to 10000"),
+        ({"queue": "a", "failOnDataLoss": "yes"}, "must be true or false"),
+        ({"queue": "a", "startingTimestamp": "2026-01-31T12:00:00"}, "ISO 8601 with an offset"),
+        ({"queue": "a", "startingTimestamp": "99999999999999999"}, "ISO 8601 with an offset"),
+        ({"queue": "a", "startingOffset": "1", "startingTimestamp": "1"}, "either it or startingOffset"),
+        ({"queue": "a", "timeoutMs": "0"}, "a whole number from 1"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_named_with_what_is_accepted(options, said):
+    with pytest.raises(OptionInvalid, match=said.replace("(", r"\(")):
+        parse_options(options)
+
+
+def test_a_wrong_option_fails_at_load(spark, broker):
+    with pytest.raises(Exception, match="option partitions: must be a whole number"):
+        spark.read.format("fila").option("partitions", "many").load("orders")
+
+
+def test_an_option_of_the_other_kind_of_read_is_refused(spark, broker):
+    frame = (
+        spark.read.format("fila").option("address", broker.address).option("channel", "spark").load("orders")
+    )
+    with pytest.raises(Exception, match="option channel: has no meaning in a batch read"):
+        frame.count()
+
+
+def test_an_address_where_nobody_answers_is_named(spark):
+    frame = (
+        spark.read.format("fila").option("address", "127.0.0.1:1").option("timeoutMs", "200").load("orders")
+    )
+    with pytest.raises(Exception, match=r"no Fila broker could be reached at 127\.0\.0\.1:1 for 0\.2 s"):
+        frame.count()
+
+
+def test_a_queue_that_does_not_exist_is_named(spark, broker):
+    frame = spark.read.format("fila").option("address", broker.address).load("nowhere")
+    with pytest.raises(Exception, match='queue "nowhere" does not exist'):
+        frame.count()
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("offset bigint, tenant string", "column tenant is not known; the columns are offset, id"),
+        ("payload string", "column payload is binary, not string"),
+    ],
+)
+def test_a_schema_that_does_not_fit_is_refused(spark, broker, schema, said):
+    reader = spark.read.format("fila").schema(schema).option("address", broker.address)
+    with pytest.raises(Exception, match=said):
+        reader.load("orders").count()
+
+
+def test_writing_is_refused_with_what_to_do_instead(spark, broker):
+    writer = spark.range(1).write.format("fila").mode("append").option("address", broker.address)
+    with pytest.raises(Exception, match="writing to a queue is not supported"):
+        writer.save("orders")
