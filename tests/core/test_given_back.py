@@ -279,3 +279,31 @@ def test_wishes_that_contradict_each_other_refuse_their_item_alone(engine: Drive
     assert nacked(engine, leased, release=True, dead_letter=True) == [3]
     assert nacked(engine, leased, release=True, delay_ms=5) == [3]
     assert nacked(engine, leased, release=True) == [0]
+
+
+def test_a_key_whose_message_is_taken_and_returned_again_and_again_keeps_nobody_waiting(
+    engine: DrivenEngine,
+) -> None:
+    filled(engine, 1)
+    session = DrivenSession(engine, max_in_flight=1)
+    engine.enqueue("q", b"quiet", {"k": "quiet"})
+
+    for _ in range(3):
+        session.say(window={"size": 1, "give_back": session.lease_ids(-1)})
+
+    assert b"quiet" in session.payloads
+
+
+def test_what_is_leased_over_a_restart_returns_to_its_place_too(engine: DrivenEngine) -> None:
+    filled(engine, 3)
+    engine.nack("q", engine.lease("q", 1))  # "noisy 0" stands behind the others now
+    engine.enqueue("q", b"newer", {"k": "noisy"})
+    session = DrivenSession(engine, max_in_flight=3)
+    taken = session.payloads
+    engine.kill()
+    engine.reopen()
+
+    engine.listen(6_000)
+
+    assert taken == [b"noisy 1", b"noisy 2", b"noisy 0"]
+    assert engine.payloads("q") == [b"noisy 1", b"noisy 2", b"noisy 0", b"newer"]

@@ -313,3 +313,18 @@ def test_a_lease_extended_before_a_restart_keeps_its_length(engine: DrivenEngine
         engine.listen(1_000)
 
     assert resumed.revoked == []
+
+
+def test_a_lease_that_would_have_run_out_while_the_broker_was_down_is_renewed_by_a_resume(
+    engine: DrivenEngine,
+) -> None:
+    filled(engine, 1)
+    session = DrivenSession(engine)
+    session.begin(0)
+    restarted(engine, "kill")  # for longer than the renewal
+
+    resumed = session.resumed(0)
+    living(engine, resumed, 20_000)
+
+    assert resumed.revoked == []
+    assert engine.stats("q").in_flight == 1

@@ -211,15 +211,17 @@ cdef void _lease_unlink(Lease* lease) noexcept nogil:
 
 cdef void _take_over(Core* core, Consumer* consumer, Consumer* old, uint64_t lease_id, Buffer* lost) noexcept nogil:
     cdef Lease* lease = <Lease*> map64_get(&core.leases, lease_id)
-    cdef int64_t least_ns = core.mono_ns + consumer.silence_ms * 1000000
+    cdef int64_t renewed_ns = core.mono_ns + consumer.lease_ms * 1000000
     if old == NULL or lease == NULL or lease.consumer != old:
         put_varint(lost, lease_id)
         return
     _lease_unlink(lease)
     lease_link(consumer, lease)
-    if lease.due_ns < least_ns and consumer.tracks_begun:   # it may have run out while the broker was down
-        lease.due_ns = least_ns
-        timer_set(&core.timers, &lease.timer, least_ns)
+    # Recovered, it must not have run out while the broker was down.
+    if old.opened_ms == 0 and consumer.tracks_begun and renewed_ns > lease.due_ns:
+        lease.expires_ms += (renewed_ns - lease.due_ns) // 1000000
+        lease.due_ns = renewed_ns
+        timer_set(&core.timers, &lease.timer, renewed_ns)
 
 
 cdef bint _resume(Core* core, Consumer* consumer, Slice resume, Buffer* lost) noexcept nogil:
@@ -442,6 +444,7 @@ cdef Consumer* consumer_recovered(Core* core, Channel* channel, uint64_t number)
         consumer = _new(core, channel, SESSION_STREAM)
         consumer.number = number
         consumer.tracks_begun = consumer.away = True
+        consumer.opened_ms = 0
         consumer.deadline_ms = core.heard_ms + max(grace_ms, <int64_t> 1)
         map64_put(&core.streams, number, consumer)
         _link(&channel.away, consumer)

@@ -277,11 +277,17 @@ cdef void ring_refund(Ring* ring, Turn* turn, int64_t cost) noexcept nogil:
     """Give back what a delivery cost that came to nothing, up to one grant.
 
     Uncapped, a consumer that returns 250 messages at once would let them all go again in one turn, before
-    anybody else's. A flow that is idle gets nothing: ring_join forfeits it.
+    anybody else's. For the same reason the flow's turn is over: one that gets back what it has just sent would
+    keep it for ever, as long as somebody takes its messages and returns them. An idle flow gets nothing:
+    ring_join forfeits it.
     """
+    cdef int64_t grant = _grant(ring, turn)
     if turn.place == WAITING:
         ring_again(ring, turn)                   # it may be able to pay sooner now
-    turn.deficit = max(turn.deficit, min(turn.deficit + cost, _grant(ring, turn)))
+    turn.deficit = max(turn.deficit, min(turn.deficit + cost, grant))
+    if ring.granted == turn:
+        turn.kept = 0 < turn.deficit <= grant
+        _to_tail(ring, turn)
 
 
 cdef void ring_reweigh(Ring* ring, Turn* turn, uint32_t weight) noexcept nogil:

@@ -46,5 +46,6 @@ cdef void note_offset(Core* core, uint64_t queue_number, uint64_t offset) noexce
 cdef void note_settled(Core* core, const char* key, const char* value, size_t length) noexcept nogil
 cdef void note_state(Core* core, const char* key, Cursor* c) noexcept nogil
 cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil
+cdef void note_returned(Notes* notes, Slot* slot, State* state) noexcept nogil     # it has a place of its own
 cdef void note_unhold(Core* core, Held* held) noexcept nogil                 # the message is not held after all
 cdef void notes_free(Core* core, Channel* channel) noexcept nogil

@@ -3,7 +3,7 @@
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
-from fila_server.core.buffer cimport must_malloc, read_u64be, take_u8, take_varint
+from fila_server.core.buffer cimport must_malloc, must_realloc, read_u64be, take_u8, take_varint
 from fila_server.core.groups cimport MARK_BEGUN, group_leave, group_new, mark_at
 from fila_server.core.maps cimport map64_free, map64_get, map64_next, map64_put
 from fila_server.core.records cimport (
@@ -66,6 +66,16 @@ cdef void note_state(Core* core, const char* key, Cursor* c) noexcept nogil:
         free(state)
         return
     map64_put(&notes.states, read_u64be(key + 16), state)
+
+
+cdef void note_returned(Notes* notes, Slot* slot, State* state) noexcept nogil:
+    cdef Returned* r
+    if notes.returned_count == notes.returned_capacity:
+        notes.returned_capacity = notes.returned_capacity * 2 + 64
+        notes.returned = <Returned*> must_realloc(notes.returned, notes.returned_capacity * sizeof(Returned))
+    r = &notes.returned[notes.returned_count]
+    notes.returned_count += 1
+    r.base, r.seq, r.slot = state.a, state.b, slot
 
 
 cdef void _sort_by_lease(Notes* notes) noexcept nogil:

@@ -16,7 +16,7 @@ from libc.string cimport memcpy, memset
 from fila_server.core.runtime_config cimport config_apply
 from fila_server.core.bucket cimport bucket_refill
 from fila_server.core.buffer cimport (
-    Cursor, Slice, must_malloc, must_realloc, read_u64be, take_slice, take_u64be, take_u8, take_varint, take_zigzag,
+    Cursor, Slice, must_malloc, read_u64be, take_slice, take_u64be, take_u8, take_varint, take_zigzag,
 )
 from fila_server.core.dedup cimport dedup_read, dedup_sort
 from fila_server.core.damage cimport (
@@ -35,7 +35,7 @@ from fila_server.core.maps cimport (
     Map64, map64_free, map64_get, map64_init, map64_next, map64_put, map64_remove, textmap_get, textmap_next, textmap_put,
 )
 from fila_server.core.notes cimport (
-    Bits, Held, Notes, Returned, State, note_lease, note_settled, note_state, note_unhold, notes_free,
+    Bits, Held, Notes, Returned, State, note_lease, note_returned, note_settled, note_state, note_unhold, notes_free,
 )
 from fila_server.core.policy cimport queue_configure
 from fila_server.core.queues cimport channel_find, channel_new, queue_new
@@ -53,6 +53,9 @@ from fila_server.core.store cimport (
     scan_value,
 )
 from fila_server.core.timers cimport timer_set
+
+cdef enum:
+    IN_RETURNED = -1                # position of a leased slot that _place_returned comes to
 
 # --- small families --------------------------------------------------------------------------
 
@@ -234,16 +237,6 @@ cdef void _hold(Core* core, Slot* slot, Held* held) noexcept nogil:
     free(held)
 
 
-cdef void _returned(Notes* notes, Slot* slot, State* state) noexcept nogil:
-    cdef Returned* r
-    if notes.returned_count == notes.returned_capacity:
-        notes.returned_capacity = notes.returned_capacity * 2 + 64
-        notes.returned = <Returned*> must_realloc(notes.returned, notes.returned_capacity * sizeof(Returned))
-    r = &notes.returned[notes.returned_count]
-    notes.returned_count += 1
-    r.base, r.seq, r.slot = state.a, state.b, slot
-
-
 cdef void _slot_read(Core* core, Notes* notes, Slot* slot, uint64_t offset, int64_t deliver_at_ms) noexcept nogil:
     """One message of one channel: leased, delayed, come back, or as it was enqueued (left for _place)."""
     cdef State* state = <State*> map64_get(&notes.states, offset)
@@ -260,12 +253,15 @@ cdef void _slot_read(Core* core, Notes* notes, Slot* slot, uint64_t offset, int6
             slot.marks |= RETURNED_ONCE
         elif state == NULL or held.lease_id > state.last_lease:
             _hold(core, slot, held)
+            if state != NULL and state.kind == 0:
+                slot.position = IN_RETURNED
+                note_returned(notes, slot, state)
             return
         note_unhold(core, held)
     if state != NULL and state.kind == 1:
         slot_delay(core, slot, <int64_t> state.a, <int64_t> state.b if state.b else INT64_MAX)
     elif state != NULL:
-        _returned(notes, slot, state)
+        note_returned(notes, slot, state)
         slot.state = RETURNED
     elif deliver_at_ms and offset >= channel.log_below:     # had it been ready, there would be a STATES record
         slot_delay(core, slot, deliver_at_ms, deliver_at_ms - frame_enqueued_ms(share_of(slot).frame, slot.index))
@@ -327,17 +323,28 @@ cdef int _by_place(const void* a, const void* b) noexcept nogil:
     return -1 if x.seq < y.seq else (1 if x.seq > y.seq else 0)
 
 
+cdef void _place_one(Core* core, Slot* slot) noexcept nogil:
+    """Ready, or leased: then it has its place for the case that it comes back."""
+    cdef Channel* channel = share_of(slot).channel
+    if slot.state == LEASED:
+        slot.position = channel.next_position
+        channel.next_position += 1
+    else:
+        slot_ready(core, slot, False)
+
+
 cdef void _place_returned(Core* core, Notes* notes, uint64_t below) noexcept nogil:
     cdef Slot* slot
     while notes.returned_at < notes.returned_count and notes.returned[notes.returned_at].base < below:
         slot = notes.returned[notes.returned_at].slot
         notes.returned_at += 1
-        slot_ready(core, slot, False)
+        _place_one(core, slot)
 
 
 cdef void _place(Core* core, Queue* queue) noexcept nogil:
-    """Make everything that is neither leased nor delayed ready, in the order of each channel's positions. Frame by
-    frame, and not channel by channel: a frame finds its channels at once, a channel its share by a walk."""
+    """Give everything that is not delayed its place, in the order of each channel's positions; what is not leased is
+    ready then. Frame by frame, and not channel by channel: a frame finds its channels at once, a channel its share
+    by a walk."""
     cdef Channel* channel = queue.channels
     cdef Frame* frame = directory_first(&queue.directory)
     cdef Notes* notes
@@ -353,9 +360,9 @@ cdef void _place(Core* core, Queue* queue) noexcept nogil:
         while share != NULL:
             for i in range(frame.count if share.remaining else 0):
                 slot = &share.slots[i]
-                if slot.state == UNPLACED:
+                if slot.state == UNPLACED or slot.state == LEASED and slot.position == 0:
                     _place_returned(core, <Notes*> share.channel.recovery, frame_offset(frame, i))
-                    slot_ready(core, slot, False)
+                    _place_one(core, slot)
             share = share.next_of_frame
         frame = directory_after(&queue.directory, frame)
     channel = queue.channels

@@ -127,6 +127,10 @@ class ReferenceRing:
         if flow.place == WAITING:
             self.again(number)
         flow.deficit = max(flow.deficit, min(flow.deficit + cost, self._grant(flow)))
+        if self.granted is flow:
+            flow.kept = 0 < flow.deficit <= self._grant(flow)
+            self._remove(flow)
+            self._append(flow)
 
     def reweigh(self, number: int, weight: int) -> None:
         flow = self.flows[number]
