@@ -43,6 +43,8 @@ UNSTARTED_BYTES_MAX = 1024 * 1024
 """Input kept for later. Less than this is always read, so that a client's leaving is noticed; with more behind
 it a read does not wait."""
 FLUSH_BYTES = 64 * 1024
+WRITE_HIGH_WATER = 64 * 1024
+"""Beyond it no further reply is made until the system has taken all; less counts as written."""
 ITEMS_PER_TAKE = 64
 LINGER_S = 1.0
 """How long a refused client's further bytes are thrown away, so that it can read why."""
@@ -104,8 +106,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the client in, or tell it that there are too many."""
         self._transport = cast("asyncio.Transport", transport)
-        # Told when the system does not take all at once, and when it has taken the rest.
-        self._transport.set_write_buffer_limits(high=0)
+        # Told when the system does not take what is large, and when it has taken all of it.
+        self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER, low=0)
         sock = transport.get_extra_info("socket")
         if sock is not None:
             # A reader may be blocked for hours; this finds out that its machine is gone.
