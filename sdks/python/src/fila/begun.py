@@ -37,9 +37,11 @@ class Begun(Generic[MessageT]):
         """Something is in hand that is not declared."""
         if self._timer is None:
             self._timer = self._event_loop.call_later(DECLARE_EVERY_S, self._look)
+            self._holding.is_declaring = True
 
     def _look(self) -> None:
         self._timer = None
+        self._holding.is_declaring = False
         in_hand, declared = self._holding.in_hand, self._declared
         still = [
             message.lease_id

@@ -46,11 +46,11 @@ class Consumer(Generic[MessageT]):
         session, loop = self.join()
         try:
             while True:
-                taken = session.take(loop, 1)
-                if taken and taken[0].redelivered:
-                    taken = await session.declare(taken)
-                if taken:
-                    yield taken[0]
+                message = session.take_one(loop)
+                if message is not None and message.redelivered:
+                    message = await self._declared(session, message)
+                if message is not None:
+                    yield message
                 elif not await self._more(session):
                     return
         finally:
@@ -89,13 +89,17 @@ class Consumer(Generic[MessageT]):
     async def next(self, session: Session[MessageT], loop: Loop) -> MessageT | None:
         """Return the next message, waiting for it; None when the consumer is over."""
         while True:
-            taken = session.take(loop, 1)
-            if taken and taken[0].redelivered:
-                taken = await session.declare(taken)
-            if taken:
-                return taken[0]
+            message = session.take_one(loop)
+            if message is not None and message.redelivered:
+                message = await self._declared(session, message)
+            if message is not None:
+                return message
             if not await self._more(session):
                 return None
+
+    async def _declared(self, session: Session[MessageT], message: MessageT) -> MessageT | None:
+        taken = await session.declare([message])
+        return taken[0] if taken else None
 
     async def next_batch(
         self, session: Session[MessageT], loop: Loop, max_messages: int | None = None

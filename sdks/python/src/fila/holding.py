@@ -41,12 +41,16 @@ class Sample:
 class Loop:
     """One loop over a consumer, as its session knows it."""
 
-    __slots__ = ("number", "sample")
+    __slots__ = ("began_s", "number", "sample", "untold")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.sample: Sample | None = None
         """Of what it works on, if that is a sample."""
+        self.began_s = 0.0
+        """When it took messages last."""
+        self.untold = 0
+        """How many it took since the controller was told."""
 
 
 class Holding(Generic[MessageT]):
@@ -69,11 +73,14 @@ class Holding(Generic[MessageT]):
         self.held_until_s = float("-inf")
         """When the last lease in hand ends, on the client's clock."""
         self.handed_out: Callable[[], object] = lambda: None
-        """Called after messages were handed out."""
+        """Called after messages were handed out, unless that is known."""
+        self.is_declaring = False
+        """Whether somebody looks after what is handed out already."""
         self._now_s = now_s
         self._tell = tell
         self._event_loop = asyncio.get_running_loop()
         self._loops = 0
+        self._untold: list[Loop] = []
         self._sampled: dict[int, Sample] = {}
         self._next_sample_s = float("-inf")
         self._timer: asyncio.TimerHandle | None = None
@@ -92,6 +99,7 @@ class Holding(Generic[MessageT]):
     def part(self, loop: Loop) -> None:
         """A loop ends."""
         self.account()
+        self._tell_began()
         self._obey(self.control.left(self._now_us(), loop.number))
 
     # Handing out.
@@ -99,6 +107,7 @@ class Holding(Generic[MessageT]):
     def deliver(self, messages: list[MessageT]) -> None:
         """Messages arrived."""
         self.ready.extend(messages)
+        self._tell_began()
         self._obey(self.control.delivered(self._now_us(), len(messages)))
         self.arrived.set()
         self._watch()
@@ -122,9 +131,41 @@ class Holding(Generic[MessageT]):
         if taken:
             self._begin(taken, loop, now_s, now_us)
         else:
+            self._tell_began()
             self._obey(self.control.idle(now_us, loop.number))
             self.arrived.clear()
         return taken
+
+    def take_one(self, loop: Loop, until_s: float) -> MessageT | None:
+        """As `take` of one message; what most loops do, so it is written out."""
+        now_s = self._now_s()
+        if loop.sample is not None:
+            self._asked(loop, now_s, int(now_s * 1e6))
+        ready, in_hand = self.ready, self.in_hand
+        while ready and now_s < until_s:
+            message = ready.popleft()
+            if message.held_until_s <= now_s:
+                self.control.dropped(1)
+                continue
+            if now_s >= self._next_sample_s or message.id in in_hand:
+                self._begin([message], loop, now_s, int(now_s * 1e6))
+                return message
+            in_hand[message.id] = message
+            if self.renewal_s:
+                message.held_until_s = self.held_until_s = now_s + self.renewal_s
+            elif message.held_until_s > self.held_until_s:
+                self.held_until_s = message.held_until_s
+            if not loop.untold:
+                self._untold.append(loop)
+            loop.untold += 1
+            loop.began_s = now_s
+            if not self.is_declaring:
+                self.handed_out()
+            return message
+        self._tell_began()
+        self._obey(self.control.idle(int(now_s * 1e6), loop.number))
+        self.arrived.clear()
+        return None
 
     def take_by_thread(self, loop: Loop, until_s: float) -> MessageT | None:
         """Hand out one message to a thread that is not the client's; None when it has to wait."""
@@ -166,13 +207,15 @@ class Holding(Generic[MessageT]):
             in_hand[message.id] = message
             message.held_until_s = max(message.held_until_s, until_s)
         self.held_until_s = max(self.held_until_s, taken[-1].held_until_s)
+        self._tell_began()
         self.control.began(now_us, loop.number, len(taken))
         if now_s >= self._next_sample_s:
             self._next_sample_s = now_s + SAMPLE_EVERY_US / 1e6
             loop.sample = Sample(now_s, len(taken))
             for message in taken:
                 self._sampled[message.lease_id] = loop.sample
-        self.handed_out()
+        if not self.is_declaring:
+            self.handed_out()
 
     def put_back(self, taken: Sequence[MessageT]) -> None:
         """Undo `take` of messages that nobody has seen: they wait in front, as if they had just come."""
@@ -211,23 +254,29 @@ class Holding(Generic[MessageT]):
         message = self.in_hand.get(message_id)
         if message is None or message.lease_id != lease_id:
             return False
-        self._drop(message)
-        self.lost.settled(lease_id)
+        del self.in_hand[message_id]
+        if lease_id in self._sampled:
+            self._sample_settled(lease_id)
+        if self.lost.is_watched:
+            self.lost.settled(lease_id)
         return True
 
     def answered(self, count: int) -> None:
         """The broker holds so many leases less."""
+        self._tell_began()
         self._obey(self.control.settled(self._now_us(), count))
 
     def _drop(self, message: MessageT) -> None:
         del self.in_hand[message.id]
-        if self._sampled:
-            sample = self._sampled.pop(message.lease_id, None)
-            if sample is not None:
-                sample.unsettled -= 1
-                if sample.asked and not sample.unsettled:
-                    now_s = self._now_s()
-                    self._handled(sample, now_s, int(now_s * 1e6), None)
+        if message.lease_id in self._sampled:
+            self._sample_settled(message.lease_id)
+
+    def _sample_settled(self, lease_id: int) -> None:
+        sample = self._sampled.pop(lease_id)
+        sample.unsettled -= 1
+        if sample.asked and not sample.unsettled:
+            now_s = self._now_s()
+            self._handled(sample, now_s, int(now_s * 1e6), None)
 
     def lose(self, lease_ids: Iterable[int], reason: str) -> None:
         """The broker took these leases back: drop what waits, tell the program of what it has in hand."""
@@ -262,10 +311,18 @@ class Holding(Generic[MessageT]):
                 self._handled(sample, now_s, now_us, loop.number)
 
     def _handled(self, sample: Sample, now_s: float, now_us: int, asking: int | None) -> None:
+        self._tell_began()
         handling_us = int((now_s - sample.began_s) * 1e6) // sample.count
         self._obey(self.control.handled(now_us, handling_us, asking))
 
-    # What the controller decides.
+    # What the controller is told, and decides.
+
+    def _tell_began(self) -> None:
+        """What loops take one by one is told together, before anything that depends on it."""
+        for loop in self._untold:
+            self.control.began(int(loop.began_s * 1e6), loop.number, loop.untold)
+            loop.untold = 0
+        self._untold.clear()
 
     def _now_us(self) -> int:
         return int(self._now_s() * 1e6)
@@ -277,6 +334,7 @@ class Holding(Generic[MessageT]):
     def _watch(self) -> None:
         """See to it that the controller is asked when time alone changes something."""
         if self._timer is None and self.ready:
+            self._tell_began()
             check_at_us = self.control.check_at_us
             if check_at_us is not None:
                 wait_s = min(max(0.0, check_at_us / 1e6 - self._now_s()), TICK_S_MAX)
@@ -285,6 +343,7 @@ class Holding(Generic[MessageT]):
     def _look_again(self) -> None:
         self._timer = None
         self.account()
+        self._tell_began()
         check_at_us, now_us = self.control.check_at_us, self._now_us()
         if check_at_us is not None and check_at_us <= now_us:
             self._obey(self.control.tick(now_us))

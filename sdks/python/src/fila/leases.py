@@ -77,9 +77,11 @@ class LeaseMemory:
 class LostLeases:
     """Leases that ended while the program worked on their messages, and who wants to know."""
 
-    __slots__ = ("_callbacks", "_reasons")
+    __slots__ = ("_callbacks", "_reasons", "is_watched")
 
     def __init__(self) -> None:
+        self.is_watched = False
+        """Whether anybody ever wanted to be called."""
         self._reasons: dict[int, str] = {}
         self._callbacks: dict[int, list[Callable[[], object]]] = {}
 
@@ -100,9 +102,9 @@ class LostLeases:
         if lease_id in self._reasons:
             callback()
         else:
+            self.is_watched = True
             self._callbacks.setdefault(lease_id, []).append(callback)
 
     def settled(self, lease_id: int) -> None:
         """Nobody needs to know any more."""
-        if self._callbacks:
-            self._callbacks.pop(lease_id, None)
+        self._callbacks.pop(lease_id, None)

@@ -16,6 +16,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Generic, cast
 
 from grpc.aio import EOF, AioRpcError, UsageError
@@ -302,7 +303,7 @@ class Session(Generic[MessageT]):
             lease_s = (first.lease_expires_at.ToNanoseconds() - first.leased_at.ToNanoseconds()) / 1e9
         held_until_s = self._clock.now_s() + lease_s if lease_s > 0 else float("inf")
         make, settler = self._make_message, self.settler
-        self.holding.deliver([make(message, settler, held_until_s) for message in messages])
+        self.holding.deliver([*map(make, messages, repeat(settler), repeat(held_until_s))])
 
     # Staying alive.
 
@@ -349,6 +350,13 @@ class Session(Generic[MessageT]):
         if not taken and self._liveness.should_ask(self._clock.now_s()):
             self._say_alive()
         return taken
+
+    def take_one(self, loop: Loop) -> MessageT | None:
+        """As `take` of one message; None when there is none now."""
+        message = self.holding.take_one(loop, self._liveness.hand_out_until_s)
+        if message is None and self._liveness.should_ask(self._clock.now_s()):
+            self._say_alive()
+        return message
 
     def take_by_thread(self, loop: Loop) -> MessageT | None:
         """As `take` of one message, for a thread that is not the client's."""
