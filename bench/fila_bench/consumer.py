@@ -54,7 +54,11 @@ class Session:
         plan = self._plan
         await self._call.write(
             frames.session_open(
-                plan.queue, channel=plan.channel, max_in_flight=plan.max_in_flight, initial_credit=plan.credit
+                plan.queue,
+                channel=plan.channel,
+                max_in_flight=plan.max_in_flight,
+                initial_credit=plan.credit,
+                tracks_begun=plan.says_begun,
             )
         )
         writer = asyncio.create_task(self._write_acks())
@@ -108,6 +112,8 @@ class Session:
             self._count = 0
             self._sequence += 1
             self._in_ack[self._sequence] = count
+            if self._plan.says_begun:
+                await self._call.write(frames.session_begun(packed))
             await self._call.write(frames.session_ack(self._sequence, packed))
             if self._plan.credit:
                 await self._call.write(frames.session_credit(count))

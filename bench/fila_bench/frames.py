@@ -72,9 +72,15 @@ def sequence(value: int) -> bytes:
     return b"\x08" + varint(value)
 
 
-def session_open(queue: str, *, channel: str = "", max_in_flight: int, initial_credit: int = 0) -> bytes:
+def session_open(
+    queue: str, *, channel: str = "", max_in_flight: int, initial_credit: int = 0, tracks_begun: bool = False
+) -> bytes:
     opened = text(1, queue) + text(2, channel) + number(3, max_in_flight) + number(4, initial_credit)
-    return block(1, opened)
+    return block(1, opened + number(5, int(tracks_begun)))
+
+
+def session_begun(packed_lease_ids: bytes) -> bytes:
+    return block(7, block(1, packed_lease_ids))
 
 
 def session_credit(messages: int) -> bytes:

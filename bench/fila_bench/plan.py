@@ -87,6 +87,9 @@ class ConsumerPlan:
     credit: int = 0
     """initial_credit of the session, topped up as messages come; 0 = ruled by max_in_flight alone."""
 
+    says_begun: bool = False
+    """Track what is begun, and say it of every message before its ack."""
+
     message_count: int = 0
     sessions: int = 1
 
