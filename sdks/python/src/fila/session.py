@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
@@ -23,12 +22,12 @@ from grpc.aio import EOF, AioRpcError, UsageError
 
 from fila.begun import FRAME_LEASES_MAX, Begun
 from fila.connection import Connection, raise_if_cancelled, unavailable_unless_said
-from fila.connection_events import ConnectionEvent
 from fila.errors import ClientClosed, FilaError, Overloaded, Unavailable, from_rpc_error
 from fila.holding import Holding, Loop, MessageT
 from fila.liveness import Liveness
 from fila.methods import CONSUME_SESSION
 from fila.nack import Nack
+from fila.outage import Outage
 from fila.prefetch import AdaptivePrefetch, FixedPrefetch, Prefetch, PrefetchControl
 from fila.settle import SettleFrame, Settler
 from fila.v1 import messages_pb2
@@ -45,8 +44,6 @@ TRIES_PER_GRACE = 8
 """A session that holds leases waits at most this part of the broker's grace between two tries to come back."""
 
 MakeMessage = Callable[[messages_pb2.Message, Settler, float], MessageT]
-
-_log = logging.getLogger("fila")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +88,7 @@ class Session(Generic[MessageT]):
         self._grace_s = 0.0
         self._timeout_s = 0.0
         self._open = False
-        self._lost_at_s: float | None = None
+        self._outage = Outage(connection, plan.queue, plan.channel)
         self._close_sent = False
         self._closing: asyncio.Task[None] | None = None
         self._alive_timer: asyncio.TimerHandle | None = None
@@ -214,7 +211,7 @@ class Session(Generic[MessageT]):
         self.settler.use_session(self)
         if self._tracked:
             self._begun.declare_anew()
-        self._tell_back(len(opened.lost_lease_ids))
+        self._outage.ends(len(opened.lost_lease_ids))
         if self.leaving:
             self._give_back_buffer()
             self._close_when_settled()
@@ -231,38 +228,9 @@ class Session(Generic[MessageT]):
 
     def _lose_stream(self, error: FilaError) -> None:
         self._cancel_alive()
-        if not self._open:
-            return
-        self._open = False
-        self._lost_at_s = self._clock.now_s()
-        _log.warning("consumer of %s lost its stream, reopening it: %s", self.plan.queue, error)
-        self._connection.tell(
-            ConnectionEvent(
-                kind="draining" if error.reason == "SHUTTING_DOWN" else "lost",
-                queue=self.plan.queue,
-                channel=self.plan.channel,
-                error=error,
-            )
-        )
-
-    def _tell_back(self, leases_lost: int) -> None:
-        if self._lost_at_s is None:
-            return
-        outage_s = self._clock.now_s() - self._lost_at_s
-        self._lost_at_s = None
-        _log.warning(
-            "consumer of %s has its stream back after %.1f s, %d leases lost",
-            self.plan.queue, outage_s, leases_lost,
-        )  # fmt: skip
-        self._connection.tell(
-            ConnectionEvent(
-                kind="back",
-                queue=self.plan.queue,
-                channel=self.plan.channel,
-                outage_s=outage_s,
-                leases_lost=leases_lost,
-            )
-        )
+        if self._open:
+            self._open = False
+            self._outage.begins(error)
 
     def _end(self) -> None:
         self._open = False
