@@ -148,12 +148,14 @@ class SessionModel:
                 told.state, told.has_failed, told.came_back = READY, False, False
                 told.least_attempts = told.most_attempts = 0
         self.by_lease.clear()
+        self.noisy_since_return = None
 
     def purged(self) -> None:
         for told in list(self.messages.values()):
             if told.state == READY or (told.state == HELD and not told.begun):
                 self.by_lease.pop(told.lease_id, None)
                 told.state = DONE
+        self.noisy_since_return = None  # the quiet one may be gone
 
     def restarted(self) -> None:
         """How often a message came back is not kept with it."""
