@@ -278,10 +278,12 @@ class Holding(Generic[MessageT]):
             now_s = self._now_s()
             self._handled(sample, now_s, int(now_s * 1e6), None)
 
-    def lose(self, lease_ids: Iterable[int], reason: str) -> None:
-        """The broker took these leases back: drop what waits, tell the program of what it has in hand."""
+    def lose(self, lease_ids: Iterable[int], reason: str) -> int:
+        """The broker took these leases back: drop what waits, tell the program of what it has in hand. Return how many
+        of them were held."""
         self.account()
         lost = set(lease_ids)
+        before = len(self.ready) + len(self.in_hand)
         # In place, once around: a thread may be taking from it.
         for _ in range(len(self.ready)):
             try:
@@ -294,6 +296,7 @@ class Holding(Generic[MessageT]):
                 self.ready.append(waiting)
         for message in [message for message in self.in_hand.values() if message.lease_id in lost]:
             self._lose(message, reason)
+        return before - len(self.ready) - len(self.in_hand)
 
     def _lose(self, message: MessageT, reason: str) -> None:
         self._drop(message)

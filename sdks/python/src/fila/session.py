@@ -166,19 +166,18 @@ class Session(Generic[MessageT]):
 
     def _open_request(self) -> ConsumeSessionRequest.Open:
         plan = self.plan
+        window = len(self.holding) if self.leaving else self.holding.control.window
         request = ConsumeSessionRequest.Open(
-            queue=plan.queue, channel=plan.channel, max_in_flight=self.holding.control.window
+            queue=plan.queue,
+            channel=plan.channel,
+            max_in_flight=max(1, window),  # 0 would mean 256
+            tracks_begun=True,
+            name=plan.name,
+            max_lease_renewal_ms=plan.max_lease_renewal_ms,
         )
-        if self.leaving:
-            request.max_in_flight = max(1, len(self.holding))  # 0 would mean 256
-        if self._tracked:
-            request.tracks_begun = True
-            request.name = plan.name
-            if plan.max_lease_renewal_ms is not None:
-                request.max_lease_renewal_ms = plan.max_lease_renewal_ms
-            if self._consumer_id:
-                request.resume.consumer_id = self._consumer_id
-                request.resume.lease_ids.extend(self._leases_held())
+        if self._consumer_id:
+            request.resume.consumer_id = self._consumer_id
+            request.resume.lease_ids.extend(self._leases_held())
         return request
 
     def _leases_held(self) -> list[int]:
@@ -193,6 +192,7 @@ class Session(Generic[MessageT]):
         opened = cast("ConsumeSessionResponse", response).opened
         self._tracked = opened.visibility_timeout_ms > 0
         self.settler.knows_release = self._tracked
+        leases_lost = 0
         if not self._tracked:
             self._liveness.opened_without_rules()
             if isinstance(self.holding.control, AdaptivePrefetch):
@@ -204,14 +204,14 @@ class Session(Generic[MessageT]):
             self._timeout_s = opened.visibility_timeout_ms / 1000
             self._grace_s = opened.disconnect_grace_ms / 1000
             self.holding.renewal_s = opened.max_lease_renewal_ms / 1000
-            self.holding.lose(opened.lost_lease_ids, "LEASE_LOST")
+            leases_lost = self.holding.lose(opened.lost_lease_ids, "LEASE_LOST")
             self._liveness.opened(sent_at_s, self._timeout_s)
             self._say_alive_later()
         self._open = True
         self.settler.use_session(self)
         if self._tracked:
             self._begun.declare_anew()
-        self._outage.ends(len(opened.lost_lease_ids))
+        self._outage.ends(leases_lost)
         if self.leaving:
             self._give_back_buffer()
             self._close_when_settled()
