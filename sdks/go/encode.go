@@ -34,6 +34,15 @@ func (m *outgoing) validate() error {
 	return nil
 }
 
+// size is what the message brings along, in bytes.
+func (m *outgoing) size() int {
+	size := len(m.Payload)
+	for key, value := range m.Headers {
+		size += len(key) + len(value)
+	}
+	return size
+}
+
 func requireName(field, value string) error {
 	if value == "" {
 		return invalidField(field, "%s must be given", field)

@@ -79,7 +79,7 @@ func (c *Client) EnqueueMessage(ctx context.Context, queue string, message NewMe
 	if ctx.Err() != nil {
 		return Receipt{}, stoppedBefore(ctx)
 	}
-	if !c.connection.settings.batching {
+	if !c.connection.settings.batching || m.size() > sharedBytesMax {
 		return c.enqueueAlone(ctx, queue, m)
 	}
 	producer, err := c.getProducer()
@@ -88,6 +88,10 @@ func (c *Client) EnqueueMessage(ctx context.Context, queue string, message NewMe
 	}
 	return producer.enqueue(ctx, queue, m)
 }
+
+// sharedBytesMax is above every frame. A message that is larger travels in a call of its own: a frame beyond
+// the broker's bound ends the stream, for everybody whose messages are on it.
+const sharedBytesMax = 8 << 20
 
 func (c *Client) enqueueAlone(ctx context.Context, queue string, m *outgoing) (Receipt, error) {
 	request := &filav1.EnqueueRequest{Queue: queue, Headers: m.Headers, Payload: m.Payload, Options: m.wireOptions()}
@@ -137,7 +141,7 @@ func (c *Client) EnqueueSeq(ctx context.Context, queue string, messages iter.Seq
 	if err != nil {
 		return nil, err
 	}
-	sending := &enqueueMany{producer: producer, queue: queue}
+	sending := &enqueueMany{client: c, producer: producer, queue: queue}
 	for message := range messages {
 		if err := sending.add(ctx, message); err != nil {
 			return sending.finish(ctx, err)
@@ -148,6 +152,7 @@ func (c *Client) EnqueueSeq(ctx context.Context, queue string, messages iter.Seq
 
 // enqueueMany is one EnqueueMany under way: slices in order, the oldest first.
 type enqueueMany struct {
+	client   *Client
 	producer *producer
 	queue    string
 	filling  *frame
@@ -161,14 +166,21 @@ func (e *enqueueMany) add(ctx context.Context, message NewMessage) error {
 	if err := m.validate(); err != nil {
 		return err
 	}
-	limits := e.producer.settings
-	if e.filling != nil && len(e.filling.body)+len(message.Payload) > limits.frameBytesMax {
+	limits, size := e.producer.settings, m.size()
+	if e.filling != nil && len(e.filling.body)+size > limits.frameBytesMax {
 		if err := e.flush(); err != nil {
 			return err
 		}
 	}
+	if size > sharedBytesMax {
+		receipt, err := e.client.enqueueAlone(ctx, e.queue, m)
+		alone := &enqueueSlice{done: make(chan struct{}), receipts: []Receipt{receipt}, errs: []error{err}}
+		close(alone.done)
+		e.slices = append(e.slices, alone)
+		return nil
+	}
 	if e.filling == nil {
-		e.filling = newFrame(e.queue, e.sizes, len(message.Payload)+64, time.Now())
+		e.filling = newFrame(e.queue, e.sizes, size+64, time.Now())
 		e.slices = append(e.slices, &enqueueSlice{done: make(chan struct{})})
 	}
 	slice := e.slices[len(e.slices)-1]

@@ -193,3 +193,25 @@ func TestOptionsOutOfRangeAreRefusedByName(t *testing.T) {
 		}
 	}
 }
+
+func TestAnOversizedMessageTravelsAloneSoThatItFailsNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t)
+		tooLarge := refusal(codes.InvalidArgument, "LIMIT_EXCEEDED", "request: at most 16777216 bytes", nil, 0)
+		broker.unary = func(context.Context, string, any) (any, error) { return nil, tooLarge }
+		broker.storeAll(t)
+		huge := make([]byte, sharedBytesMax+1)
+		small := enqueueLater(t.Context(), client, "q", "small")
+		if _, err := client.Enqueue(t.Context(), "q", nil, huge); !errors.Is(err, ErrLimitExceeded) || !errors.Is(err, ErrInvalid) {
+			t.Errorf("got %v", err)
+		}
+		if got := <-small; got.err != nil {
+			t.Errorf("its neighbour: %v", got.err)
+		}
+		receipts, err := client.EnqueueMany(t.Context(), "q", []NewMessage{{Payload: []byte("a")}, {Payload: huge}, {Payload: []byte("b")}})
+		var some *SomeFailedError
+		if !errors.As(err, &some) || !errors.Is(some.Results[1], ErrLimitExceeded) || receipts[0].ID != "id-a" || receipts[2].ID != "id-b" {
+			t.Errorf("of many: %v, %v", receipts, err)
+		}
+	})
+}

@@ -107,7 +107,7 @@ func (p *producer) gather(ctx context.Context, queue string, m *outgoing, call *
 	if err := p.awaitRoom(ctx); err != nil {
 		return err
 	}
-	size := len(m.Payload)
+	size := m.size()
 	f := p.gathering
 	if f != nil && len(f.body)+size > p.settings.frameBytesMax {
 		p.full = append(p.full, f)
