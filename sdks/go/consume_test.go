@@ -376,8 +376,12 @@ func TestEachMessageGoesToOneOfSeveralReceivers(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
+		began := time.Now()
 		session.deliver(false, 1, 2, 3)
 		ids := []string{<-got, <-got, <-got}
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("the last of them waited %v", waited)
+		}
 		slices.Sort(ids)
 		if !slices.Equal(ids, []string{"m1", "m2", "m3"}) {
 			t.Errorf("got %v", ids)

@@ -291,6 +291,33 @@ func TestOnlyAMessageWithADedupKeyIsSentAgainWhenItsAnswerIsLost(t *testing.T) {
 	})
 }
 
+func TestWhatIsSentAgainKeepsItsOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t, WithFrame(1, 1<<20), WithFramesInFlight(2))
+		var done []chan outcome
+		for _, payload := range []string{"a", "b", "c"} {
+			done = append(done, enqueueLater(t.Context(), client, "q", payload, DedupKey(payload)))
+		}
+		stream := <-broker.enqueues
+		<-stream.requests
+		<-stream.requests
+		broker.network.cut(false)
+		stream = <-broker.enqueues
+		var order []string
+		for range 3 {
+			request := <-stream.requests
+			order = append(order, payloads(request)...)
+			stream.store(request)
+		}
+		if !slices.Equal(order, []string{"a", "b", "c"}) {
+			t.Errorf("sent again as %v", order)
+		}
+		for _, one := range done {
+			<-one
+		}
+	})
+}
+
 func TestAnOverloadedBrokerIsWaitedOutIfAskedTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		full := &filav1.ItemStatus{Code: 8, Reason: "QUEUE_FULL", Message: "full"}
@@ -349,11 +376,17 @@ func TestAnUnreachableBrokerIsTriedForAWhile(t *testing.T) {
 func TestCloseSendsWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t)
-		broker.storeAll(t)
 		var done []chan outcome
 		for i := range 20 {
 			done = append(done, enqueueLater(t.Context(), client, "q", fmt.Sprint(i)))
 		}
+		go func() {
+			stream := <-broker.enqueues
+			for request := range stream.requests {
+				time.Sleep(time.Second)
+				stream.store(request)
+			}
+		}()
 		client.Close()
 		for i, one := range done {
 			if got := <-one; got.id != fmt.Sprintf("id-%d", i) {

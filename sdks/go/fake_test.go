@@ -148,7 +148,7 @@ func startFake(t *testing.T, opts ...Option) (*fakeBroker, *Client) {
 		enqueues: make(chan *enqueueStream, 10),
 		sessions: make(chan *fakeSession, 10),
 	}
-	server := grpc.NewServer(grpc.UnaryInterceptor(broker.answer))
+	server := grpc.NewServer(grpc.UnaryInterceptor(broker.answer), grpc.MaxRecvMsgSize(messageBytesMax))
 	filav1.RegisterFilaServiceServer(server, broker)
 	filav1.RegisterFilaAdminServer(server, broker)
 	go server.Serve(broker.network)

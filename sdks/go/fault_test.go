@@ -1,9 +1,11 @@
 package fila
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -106,6 +108,30 @@ func TestASlowConsumerDoesNotHoldUpAFastOne(t *testing.T) {
 	})
 }
 
+func TestNoGoroutineIsLeftWhenCloseReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t)
+		broker.storeAll(t)
+		stream, session := consume(t, broker, client)
+		go session.settleAll()
+		session.deliver(false, 1)
+		if err := receive(t, stream).Ack(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := <-enqueueLater(t.Context(), client, "q", "a"); got.err != nil {
+			t.Error(got.err)
+		}
+		client.Close()
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		for _, ours := range []string{"(*producer)", "(*session)", "(*sessionWriter)", "(*settler)", "(*connection)"} {
+			if bytes.Contains(stacks, []byte("sdks/go."+ours)) {
+				t.Errorf("a goroutine of %s is left", ours)
+			}
+		}
+	})
+}
+
 func TestUseAfterCloseIsAnErrorEverywhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := startFake(t)
@@ -198,7 +224,11 @@ func TestAnOversizedMessageTravelsAloneSoThatItFailsNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t)
 		tooLarge := refusal(codes.InvalidArgument, "LIMIT_EXCEEDED", "request: at most 16777216 bytes", nil, 0)
-		broker.unary = func(context.Context, string, any) (any, error) { return nil, tooLarge }
+		alone := 0
+		broker.unary = func(context.Context, string, any) (any, error) {
+			alone++
+			return nil, tooLarge
+		}
 		broker.storeAll(t)
 		huge := make([]byte, sharedBytesMax+1)
 		small := enqueueLater(t.Context(), client, "q", "small")
@@ -212,6 +242,9 @@ func TestAnOversizedMessageTravelsAloneSoThatItFailsNobodyElse(t *testing.T) {
 		var some *SomeFailedError
 		if !errors.As(err, &some) || !errors.Is(some.Results[1], ErrLimitExceeded) || receipts[0].ID != "id-a" || receipts[2].ID != "id-b" {
 			t.Errorf("of many: %v, %v", receipts, err)
+		}
+		if alone != 2 {
+			t.Errorf("%d calls of their own", alone)
 		}
 	})
 }

@@ -1,0 +1,132 @@
+package fila
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	filav1 "github.com/fila-mq/fila/sdks/go/v1"
+)
+
+// adminCalls are all calls of FilaAdmin but ReadLog, which is a stream, and the answers they get.
+func adminCalls(ctx context.Context, c *Client) map[string]struct {
+	answer     proto.Message
+	repeatable bool
+	call       func() error
+} {
+	type one = struct {
+		answer     proto.Message
+		repeatable bool
+		call       func() error
+	}
+	return map[string]one{
+		"CreateQueue": {&filav1.CreateQueueResponse{}, false, func() error { return c.CreateQueue(ctx, "q") }},
+		"DeleteQueue": {&filav1.DeleteQueueResponse{}, false, func() error { return c.DeleteQueue(ctx, "q") }},
+		"PurgeQueue":  {&filav1.PurgeQueueResponse{}, false, func() error { _, err := c.Purge(ctx, "q"); return err }},
+		"Redrive":     {&filav1.RedriveResponse{}, false, func() error { _, err := c.Redrive(ctx, "q"); return err }},
+		"CreateChannel": {&filav1.CreateChannelResponse{}, false, func() error {
+			_, err := c.CreateChannel(ctx, "q", "c")
+			return err
+		}},
+		"DeleteChannel": {&filav1.DeleteChannelResponse{}, false, func() error { return c.DeleteChannel(ctx, "q", "c") }},
+		"SeekChannel": {&filav1.SeekChannelResponse{}, false, func() error {
+			_, err := c.SeekOffset(ctx, "q", "", 1)
+			return err
+		}},
+		"PurgeChannel": {&filav1.PurgeChannelResponse{}, false, func() error { _, err := c.PurgeChannel(ctx, "q"); return err }},
+		"GetQueue":     {&filav1.GetQueueResponse{}, true, func() error { _, err := c.GetQueue(ctx, "q"); return err }},
+		"UpdateQueue": {&filav1.UpdateQueueResponse{}, true, func() error {
+			_, err := c.UpdateQueue(ctx, "q", MaxAttempts(1))
+			return err
+		}},
+		"ListQueues":    {&filav1.ListQueuesResponse{}, true, func() error { _, err := c.ListQueues(ctx); return err }},
+		"GetStats":      {&filav1.GetStatsResponse{}, true, func() error { _, err := c.GetStats(ctx, "q"); return err }},
+		"PeekMessages":  {&filav1.PeekMessagesResponse{}, true, func() error { _, err := c.Peek(ctx, "q", 1); return err }},
+		"ListChannels":  {&filav1.ListChannelsResponse{}, true, func() error { _, err := c.ListChannels(ctx, "q"); return err }},
+		"ListConsumers": {&filav1.ListConsumersResponse{}, true, func() error { _, err := c.ListConsumers(ctx, "q"); return err }},
+		"SetConfig":     {&filav1.SetConfigResponse{}, true, func() error { return c.SetConfig(ctx, "k", "v") }},
+		"GetConfig":     {&filav1.GetConfigResponse{}, true, func() error { _, err := c.GetConfig(ctx, "k"); return err }},
+		"ListConfig":    {&filav1.ListConfigResponse{}, true, func() error { _, err := c.ListConfig(ctx, ""); return err }},
+		"SetKeyPolicy": {&filav1.SetKeyPolicyResponse{}, true, func() error {
+			_, err := c.SetKeyPolicy(ctx, "q", "k", KeyPaused(true))
+			return err
+		}},
+		"ExplainKey": {&filav1.ExplainKeyResponse{}, true, func() error { _, err := c.ExplainKey(ctx, "q", "k"); return err }},
+	}
+}
+
+func TestACallWhoseAnswerIsLostIsRepeatedOnlyWhereThatIsHarmless(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t)
+		for name, one := range adminCalls(t.Context(), client) {
+			attempts := 0
+			broker.unary = func(_ context.Context, method string, _ any) (any, error) {
+				if method != "/fila.v1.FilaAdmin/"+name {
+					t.Errorf("%s called %s", name, method)
+				}
+				attempts++
+				if attempts == 1 {
+					return nil, status.Error(codes.Unavailable, "the connection broke")
+				}
+				return one.answer, nil
+			}
+			err := one.call()
+			switch {
+			case one.repeatable && (err != nil || attempts != 2):
+				t.Errorf("%s: %v after %d attempts", name, err, attempts)
+			case !one.repeatable && (!errors.Is(err, ErrAnswerLost) || attempts != 1):
+				t.Errorf("%s, which must not be repeated: %v after %d attempts", name, err, attempts)
+			}
+		}
+	})
+}
+
+func TestAnUpdateNamesExactlyWhatWasGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t)
+		var got *filav1.UpdateQueueRequest
+		broker.unary = func(_ context.Context, _ string, request any) (any, error) {
+			got = request.(*filav1.UpdateQueueRequest)
+			return &filav1.UpdateQueueResponse{Config: got.GetConfig()}, nil
+		}
+		if _, err := client.UpdateQueue(t.Context(), "q", MaxDepth(0), RetryBase(time.Second), DropAfter(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		want := &filav1.UpdateQueueRequest{
+			Queue: "q",
+			Config: &filav1.QueueConfig{
+				Retry:     &filav1.RetryPolicy{BaseMs: 1000},
+				Retention: &filav1.Retention{HardPeriodMs: 3_600_000},
+			},
+			UpdateMask: settingsOf([]QueueOption{MaxDepth(0), RetryBase(0), DropAfter(0)}).mask(),
+		}
+		if !proto.Equal(got, want) || len(got.GetUpdateMask().GetPaths()) != 3 || got.GetUpdateMask().GetPaths()[1] != "retry.base_ms" {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+func TestEveryQueueOptionSetsAFieldThatTheMaskNames(t *testing.T) {
+	all := []QueueOption{
+		OnEnqueueScript("x"), OnFailureScript("x"), VisibilityTimeout(1), MaxAttempts(0), DurableFsync(), MaxDepth(1), MaxBytes(1),
+		FairnessKeyHeader("x"), WeightHeader("x"), Weights(map[string]uint32{"a": 1}), CostHeader("x"), ThrottleKeyHeaders("x"),
+		RetryExponential(1, 1), RetryJitter(1), HoldOnHookFailure(true), KeepFor(1), KeepBytes(1), DropAfter(1), DropBeyond(1),
+		Channels("x"), DedupWindow(1), TTLToDLQ(true), DisconnectGrace(1), ExpiresAfterIdle(1),
+	}
+	s := settingsOf(all)
+	if !s.mask().IsValid(&s.config) {
+		t.Errorf("the mask %v names what is no field", s.paths)
+	}
+	fields := s.config.ProtoReflect().Descriptor().Fields()
+	for i := range fields.Len() {
+		if field := fields.Get(i); !s.config.ProtoReflect().Has(field) {
+			t.Errorf("no option sets %s", field.Name())
+		}
+	}
+}
