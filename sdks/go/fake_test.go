@@ -328,6 +328,11 @@ func (s *fakeSession) accept(lost ...uint64) *fakeSession {
 	return s
 }
 
+func (s *fakeSession) openAsEarlier() {
+	s.send(&filav1.ConsumeSessionResponse{Response: &filav1.ConsumeSessionResponse_Opened_{
+		Opened: &filav1.ConsumeSessionResponse_Opened{ConsumerId: 7}}})
+}
+
 // deliver sends messages whose lease ids are these, and whose ids and payloads are their names.
 func (s *fakeSession) deliver(redelivered bool, leases ...uint64) {
 	delivery := &filav1.ConsumeSessionResponse_Delivery{}

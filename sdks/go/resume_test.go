@@ -8,6 +8,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	filav1 "github.com/fila-mq/fila/sdks/go/v1"
 )
 
 func TestABrokenStreamIsResumedWithWhatIsHeld(t *testing.T) {
@@ -130,6 +134,45 @@ func TestSettlementsThatABrokenStreamLeftUnansweredAreRepeatedByCalls(t *testing
 		// The first ack did its work: the message is gone.
 		if err := <-failed; err != nil {
 			t.Errorf("a repeated ack: %v", err)
+		}
+	})
+}
+
+func TestABrokerOfAnEarlierVersionIsServedWithAFixedWindowUntilItIsUpgraded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t)
+		sessions := make(chan *fakeSession, 1)
+		go func() {
+			// It answers Opened with no more than a number.
+			(<-broker.sessions).openAsEarlier()
+			second := <-broker.sessions
+			second.openAsEarlier()
+			sessions <- second
+		}()
+		stream, err := client.Consume(t.Context(), "q")
+		if err != nil {
+			t.Fatal(err)
+		}
+		session := <-sessions
+		if session.open.GetMaxInFlight() != oldBrokerWindow {
+			t.Errorf("opened with a window of %d", session.open.GetMaxInFlight())
+		}
+		session.send(&filav1.ConsumeSessionResponse{Response: &filav1.ConsumeSessionResponse_Delivery_{
+			Delivery: &filav1.ConsumeSessionResponse_Delivery{Messages: []*filav1.Message{{
+				Id: "m1", Metadata: &filav1.MessageMetadata{LeaseId: 1, Redelivered: true},
+				Timestamps: &filav1.MessageTimestamps{
+					LeasedAt: timestamppb.New(time.Unix(0, 0)), LeaseExpiresAt: timestamppb.New(time.Unix(30, 0)),
+				},
+			}}}}})
+		receive(t, stream)
+		time.Sleep(time.Minute)
+		if len(session.requests) != 0 {
+			t.Errorf("was sent %v, which it does not know", <-session.requests)
+		}
+		broker.network.cut(false)
+		session = (<-broker.sessions).accept()
+		if begun := session.next().GetBegun(); len(begun.GetLeaseIds()) != 1 {
+			t.Errorf("the upgraded broker was told %v", begun)
 		}
 	})
 }

@@ -264,9 +264,10 @@ func (s *session) takeOpened(frame []byte, sentAt time.Time, stream grpc.ClientS
 		return errMalformed
 	}
 	opened := response.GetOpened()
-	if opened.GetVisibilityTimeoutMs() == 0 {
+	old := opened.GetVisibilityTimeoutMs() == 0
+	s.writer.forOldBroker(old) // asked anew each time: the broker may have been upgraded
+	if old {
 		opened.VisibilityTimeoutMs = uint64(oldBrokerTimeout.Milliseconds())
-		s.writer.forOldBroker()
 		if s.plan.adaptive {
 			s.plan.adaptive = false
 			s.holding.useWindow(oldBrokerWindow)

@@ -80,10 +80,10 @@ func (w *sessionWriter) post(request *filav1.ConsumeSessionRequest) {
 	w.outbox = append(w.outbox, request)
 }
 
-func (w *sessionWriter) forOldBroker() {
+func (w *sessionWriter) forOldBroker(old bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.old = true
+	w.old = old
 }
 
 // run writes until the stream is replaced or broken.
