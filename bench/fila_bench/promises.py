@@ -221,12 +221,13 @@ async def poison(address: str, queue: str, *, count: int, after_s: float, **sett
 async def throughput(
     address: str, queue: str, *, prefetch: Prefetch, handler_s: float, workers: int, seconds: float
 ) -> float:
-    """Messages a second that so many loops of one consumer handle and ack, from a backlog that does not end."""
+    """Messages a second that so many loops of one consumer handle and ack, from a backlog of about `seconds`."""
     count = 0
+    backlog = 150_000 if handler_s == 0 else int(workers * seconds / handler_s) + 1
+    over = asyncio.Event()
     async with FilaClient.connect(address) as client:
         await client.create_queue(queue)
-        expected = 120_000 if handler_s == 0 else int(2 * workers * seconds / handler_s) + 2_000
-        await client.enqueue_many(queue, [b"x" * 100] * expected)
+        await client.enqueue_many(queue, [b"x" * 100] * backlog)
         consumer = client.consume(queue, prefetch=prefetch)
 
         async def work() -> None:
@@ -236,12 +237,17 @@ async def throughput(
                     await asyncio.sleep(handler_s)
                 message.ack()
                 count += 1
+                if count == backlog:
+                    over.set()
 
+        began_s = time.monotonic()
         working = [asyncio.create_task(work()) for _ in range(workers)]
-        await asyncio.sleep(0.5)
-        began_s, began_count = time.monotonic(), count
-        await asyncio.sleep(seconds)
-        rate = (count - began_count) / (time.monotonic() - began_s)
+        try:
+            async with asyncio.timeout(20 * seconds):
+                await over.wait()
+        except TimeoutError:  # a small window takes long; what was done says how fast it is
+            pass
+        rate = count / (time.monotonic() - began_s)
         for task in working:
             task.cancel()
     return rate

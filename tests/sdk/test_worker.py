@@ -294,19 +294,21 @@ async def test_limits_are_moved_by_the_time_the_loop_stood_still():
     timeouts = Timeouts()
     ended = []
 
-    async def innocent(seconds: float):
-        async with timeouts.start(0.3):
-            await asyncio.sleep(seconds)
-        ended.append(seconds)
+    async def innocent(limit_s: float, turns: int):
+        async with timeouts.start(limit_s):
+            for _ in range(turns):  # which it gets only while nobody blocks the loop
+                await asyncio.sleep(0.02)
+        ended.append(limit_s)
 
-    waiting = [asyncio.create_task(innocent(s)) for s in (0.05, 0.2)]
+    # A limit would be over soon, one within the block, one shortly after.
+    waiting = [asyncio.create_task(innocent(*given)) for given in ((0.03, 1), (0.4, 10), (0.6, 10))]
     await asyncio.sleep(0.01)
-    time.sleep(0.5)  # noqa: ASYNC251 - that is the fault
+    time.sleep(0.55)  # noqa: ASYNC251 - that is the fault
 
     await asyncio.gather(*waiting)
-    assert len(ended) == 2
+    assert len(ended) == 3
     with pytest.raises(TimeoutError):
-        await innocent(5)
+        await innocent(0.05, 10)
 
 
 # Registration.
