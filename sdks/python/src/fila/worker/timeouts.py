@@ -33,7 +33,7 @@ class _Limit:
     def _is_due(self) -> None:
         lag_s = self._loop.time() - self._at_s
         if lag_s > LAG_S_MIN:
-            self.move(lag_s)
+            self.move(lag_s + LOOK_EVERY_S)  # it may have had that long left when the loop stood still
         else:
             self._timeout.reschedule(self._loop.time())
 
