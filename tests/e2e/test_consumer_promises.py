@@ -11,7 +11,7 @@ import pytest
 from fila_bench import promises
 from fila_bench.wire import Wire
 
-from fila import FilaClient, Message
+from fila import ConnectionEvent, FilaClient, Message, Unavailable
 from tests.e2e.conftest import RunningServer, StartServer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.needs("module:fila_server.core.engine")]
@@ -111,3 +111,21 @@ async def test_a_killed_broker_keeps_what_was_begun_and_its_consumers_resume(
 
     assert (first.payload, second.payload) == (b"0", b"1")
     assert (stats.depth, stats.in_flight, stats.dead_lettered_total) == (0, 0, 0)
+
+
+async def test_a_broker_that_stops_says_that_it_is_draining(start_server: StartServer) -> None:
+    server = start_server()
+    events: list[ConnectionEvent] = []
+    async with FilaClient.connect(
+        server.addresses["grpc"], on_connection=events.append, reconnect_for_s=0.5
+    ) as client:
+        await client.create_queue("orders")
+        await client.enqueue("orders", b"x")
+        messages = aiter(client.consume("orders"))
+        await (await anext(messages)).ack()
+
+        server.process.terminate()
+
+        with pytest.raises(Unavailable):
+            await anext(messages)
+    assert [(event.kind, event.queue) for event in events] == [("draining", "orders")]
