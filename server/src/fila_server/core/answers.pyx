@@ -6,14 +6,15 @@ from libc.stdlib cimport free
 from libc.string cimport memset, strlen
 
 from fila_server.core.budget cimport WORK_PER_STAGE, stage_goes_on
-from fila_server.core.buffer cimport Slice, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, put_u8
+from fila_server.core.buffer cimport (
+    Slice, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, put_u8,
+)
 from fila_server.core.commands cimport ACK, NACK, NOT_FOUND, OK, PURGE_QUEUE, REPLY, SESSION_OPEN
-from fila_server.core.mailbox cimport outbox_put, outs_add
 from fila_server.core.maps cimport map64_get, textmap_get
+from fila_server.core.outbox cimport outbox_put, outs_add
 from fila_server.core.reveal cimport frame_reveal
-from fila_server.core.state cimport Channel, Queue, Waiting
+from fila_server.core.state cimport Channel, Waiting
 from fila_server.core.wire cimport Fields, fields_parse, put_status
-
 
 cdef enum:
     CHANNELS_NAMED_MAX = 8

@@ -5,7 +5,7 @@ thousandth of a millionth of itself and never adds one.
 """
 
 from libc.math cimport ceil, floor
-from libc.stdint cimport INT64_MAX, int64_t
+from libc.stdint cimport INT64_MAX
 
 # Doubles may say 0.9999999999 where arithmetic says 1. A waiter that sleeps until its token is there must find it.
 cdef double WHOLE = 1.0 - 1e-9

@@ -5,7 +5,7 @@ a failed allocation means the process is past saving; it stops as `kill -9` woul
 and recovery covers that case anyway.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport abort, free, malloc, realloc
 from libc.string cimport memcpy
 
@@ -110,7 +110,6 @@ cdef inline uint32_t read_u32be(const char* at) noexcept nogil:
 
 cdef inline uint64_t read_u64be(const char* at) noexcept nogil:
     return (<uint64_t> read_u32be(at) << 32) | read_u32be(at + 4)
-
 
 # Reading: a cursor never passes `end`; `bad` stays set once anything did not fit.
 

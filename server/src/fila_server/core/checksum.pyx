@@ -11,8 +11,6 @@ it for RocksDB's own. Should a later RocksDB not ask for that name, nothing chan
 On other architectures RocksDB picks the instruction itself, and this is only ours.
 """
 
-from libc.stdint cimport uint8_t, uint32_t
-
 
 cdef extern from *:
     """

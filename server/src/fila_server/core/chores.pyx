@@ -8,12 +8,14 @@ from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.budget cimport stage_goes_on
 from fila_server.core.buffer cimport Buffer, Slice, buffer_init, must_malloc
 from fila_server.core.commands cimport OK, PURGE_QUEUE
+from fila_server.core.directory cimport directory_at, queue_revealed_below
 from fila_server.core.ending cimport slot_done
-from fila_server.core.frames cimport directory_at, frame_last_offset, frame_offset, share_find
+from fila_server.core.kinds cimport DELAYED, LEASED, READY
 from fila_server.core.mailbox cimport command_free
 from fila_server.core.maps cimport map64_get, textmap_get
-from fila_server.core.queues cimport channel_find, channel_rebuild, queue_revealed_below
-from fila_server.core.state cimport Channel, DELAYED, Frame, Key, LEASED, Lease, READY, Share, Slot
+from fila_server.core.paths cimport channel_find, frame_last_offset, frame_offset, share_find
+from fila_server.core.seek cimport channel_rebuild
+from fila_server.core.state cimport Channel, Frame, Key, Lease, Share, Slot
 from fila_server.core.waiting cimport Chore
 from fila_server.core.wire cimport Fields, fields_parse, put_number_field
 

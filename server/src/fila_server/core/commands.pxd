@@ -1,5 +1,6 @@
 """The numbers of `fila_server/commands.py` for compiled code; a test holds the two together."""
 
+
 cdef enum CommandKind:
     ENQUEUE = 1
     ENQUEUE_BATCH = 2

@@ -11,13 +11,13 @@ Silence and grace are measured on Core.heard_ms, which goes on only while the ed
 What leaves many leases behind is worked off over several passes.
 """
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport uint64_t
 
 from fila_server.core.mailbox cimport Command
 from fila_server.core.state cimport Channel, Consumer, Core, Lease
 
 cdef void consumer_open(Core* core, Command* command) noexcept nogil         # CONSUME_OPEN, SESSION_OPEN, LEASE
-cdef void consumer_command(Core* core, Command* command) noexcept nogil      # SESSION, WRITTEN, CONSUMER_CLOSE, CANCEL
+cdef void consumer_command(Core* core, Command* command) noexcept nogil      # WRITTEN, CONSUMER_CLOSE, CANCEL
 cdef void consumer_close(Core* core, Consumer* consumer, bint release) noexcept nogil    # it said so
 cdef void consumer_leave(Core* core, Consumer* consumer, int fate) noexcept nogil    # forgets it once it holds nothing
 cdef void consumers_leave(Core* core) noexcept nogil                         # some more of what they leave behind

@@ -1,7 +1,6 @@
 """See consumers.pxd."""
 
-from libc.stdint cimport uint32_t, uint8_t
-from libc.stdlib cimport free
+from libc.stdint cimport int64_t, uint32_t, uint8_t
 from libc.string cimport memset
 
 from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue, emit
@@ -10,23 +9,21 @@ from fila_server.core.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, put_slice, put_varint, take_varint,
 )
 from fila_server.core.commands cimport (
-    CANCEL, CONSUME_OPEN, END, FAILED_PRECONDITION, LEASE, NOT_FOUND, OK, REPLY, SESSION, SESSION_OPEN, UNAVAILABLE, WRITTEN,
+    CONSUME_OPEN, END, FAILED_PRECONDITION, LEASE, NOT_FOUND, OK, REPLY, SESSION_OPEN, UNAVAILABLE, WRITTEN,
 )
 from fila_server.core.deliver cimport consumer_fill, leases_reserve
-from fila_server.core.ending cimport HELD, UNWRITTEN, lease_return
-from fila_server.core.enqueue cimport queue_find
 from fila_server.core.failure cimport NO_DELAY, lease_expired, lease_fail
 from fila_server.core.flows cimport channel_activate
-from fila_server.core.frames cimport share_of
-from fila_server.core.maps cimport map64_get, map64_put, map64_remove
-from fila_server.core.queues cimport channel_find
-from fila_server.core.revoked cimport lease_revoke, revoked_note, revoked_tell
-from fila_server.core.sending cimport consumer_forget, consumer_unlink, delivery_free, pull_answer
-from fila_server.core.sessions cimport leases_return, session_frame
-from fila_server.core.state cimport (
-    Delivery, FAIL_BEGUN, FAIL_OLDEST, PULL, Queue, RETURN_ALL, RETURN_UNBEGUN, SESSION_STREAM, STREAM, TIMER_PULL,
+from fila_server.core.giveback cimport HELD, UNWRITTEN, lease_return
+from fila_server.core.kinds cimport (
+    FAIL_BEGUN, FAIL_OLDEST, PULL, RETURN_ALL, RETURN_UNBEGUN, SESSION_STREAM, STREAM, TIMER_PULL,
     TIMER_SESSION,
 )
+from fila_server.core.maps cimport map64_get, map64_put
+from fila_server.core.paths cimport channel_find, queue_find, share_of
+from fila_server.core.revoked cimport lease_revoke, revoked_note, revoked_tell
+from fila_server.core.sending cimport consumer_forget, consumer_unlink, delivery_free, pull_answer
+from fila_server.core.state cimport Delivery, Queue
 from fila_server.core.timers cimport timer_cancel, timer_set
 from fila_server.core.waits cimport channel_room
 from fila_server.core.wire cimport Fields, fields_parse, next_field, put_nested, put_number_field, put_status
@@ -372,14 +369,8 @@ cdef void consumer_command(Core* core, Command* command) noexcept nogil:
     cdef Delivery* delivery
     cdef char word = command.bytes[0] if command.length else <char> BROKEN
     if consumer == NULL:                # it ended meanwhile; the edge has been told
-        if command.kind == CANCEL and command.length:
-            leases_return(core, command)
         return
-    if command.kind == SESSION:
-        if consumer.silence_ms:         # whatever it says, it lives
-            consumer.deadline_ms = core.heard_ms + consumer.silence_ms
-        session_frame(core, consumer, command)
-    elif command.kind == WRITTEN:
+    if command.kind == WRITTEN:
         delivery = consumer.first
         if delivery != NULL and delivery.sent:
             consumer.first = delivery.next

@@ -11,8 +11,10 @@
 
 from libc.stdint cimport int64_t
 
-from fila_server.core.rocksdb cimport rocksdb_column_family_handle_t, rocksdb_iterator_t, rocksdb_readoptions_t, rocksdb_t
-from fila_server.core.store cimport Store
+from fila_server.core.families cimport Store
+from fila_server.core.rocksdb cimport (
+    rocksdb_column_family_handle_t, rocksdb_iterator_t, rocksdb_readoptions_t, rocksdb_t,
+)
 
 cdef enum:
     KEY_BYTES_MAX = 1024        # twice the longest key of any family

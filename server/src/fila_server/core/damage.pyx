@@ -9,7 +9,7 @@ Each try takes a new iterator: one that met damage reports it again wherever it 
 (7.8.3, with the block still in its hands).
 """
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport uint8_t
 from libc.string cimport memcpy, memset
 
 from fila_server.core.disk cimport salvage_ask

@@ -1,8 +1,8 @@
 """One RocksDB directory with its eleven families, opened and closed; no locks, no healing, no rules of ours."""
 
+from fila_server.core.families cimport Store, StoreOptions
 from fila_server.core.rocksdb cimport rocksdb_readoptions_t
-from fila_server.core.store cimport Store, StoreError, StoreOptions
-
+from fila_server.core.storestatus cimport StoreError
 
 # Fills the database part of the store. `lenient`: for salvage; opens past tables that cannot be read, and
 # compacts nothing. On failure everything is released, and STORE_DAMAGED means that healing may help.

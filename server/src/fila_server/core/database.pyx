@@ -2,12 +2,17 @@
 
 from libc.string cimport strcmp, strstr
 
+from fila_server.core.families cimport (
+    BUCKETS, CONFIG, DEDUP, FAMILY_COUNT, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES,
+)
 from fila_server.core.rocksdb cimport *
-from fila_server.core.store cimport *
-from fila_server.core.storestatus cimport store_failed
+from fila_server.core.storestatus cimport (
+    STORE_DAMAGED, STORE_FAILED, STORE_FULL, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, store_failed,
+)
 from fila_server.core.tuning cimport tuned_options
 
 cdef const char* FAMILY_NAMES[FAMILY_COUNT]
+
 FAMILY_NAMES[META] = "default"      # RocksDB insists on a family of this name
 FAMILY_NAMES[FRAMES] = "frames"
 FAMILY_NAMES[INDEX] = "index"

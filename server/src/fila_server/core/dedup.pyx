@@ -5,12 +5,11 @@ from libc.stdlib cimport free, qsort
 from libc.string cimport memcpy, memset
 
 from fila_server.core.buffer cimport must_malloc, read_u64be
-from fila_server.core.frames cimport directory_at
-from fila_server.core.notes cimport note_offset
+from fila_server.core.directory cimport directory_at
+from fila_server.core.ids cimport note_offset
 from fila_server.core.maps cimport map64_get, textmap_get, textmap_put, textmap_remove
 from fila_server.core.records cimport DEDUP_BYTES, dedup_record_delete, dedup_record_put
 from fila_server.core.state cimport Frame
-from fila_server.core.waiting cimport Dedup
 
 cdef enum:
     EXPIRED_AT_ONCE_MAX = 10000     # a look; the next one goes on

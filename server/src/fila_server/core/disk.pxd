@@ -15,7 +15,7 @@ watch.pyx looks each 100 ms.
 
 from libc.stdint cimport int64_t
 
-from fila_server.core.store cimport StoreError
+from fila_server.core.storestatus cimport StoreError
 
 cdef enum DiskLevel:
     DISK_ROOMY = 0
@@ -55,6 +55,7 @@ cdef int64_t directory_bytes(const char* directory, const char* suffix) noexcept
 cdef enum:
     FORMAT_MISSING = 0
     FORMAT_UNREADABLE = -1
+
 cdef int64_t format_read(const char* directory) noexcept nogil      # the number, or one of these
 # The highest and the lowest number of a log file there, 0 when there is none, -1 when the directory cannot be listed.
 cdef int64_t directory_newest_log(const char* path, int64_t* oldest) noexcept nogil

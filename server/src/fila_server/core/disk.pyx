@@ -5,21 +5,13 @@ one thing we can give back at once, and it buys the time in which acks empty the
 """
 
 from libc.errno cimport EEXIST, ENOENT, ENOTDIR, ESTALE, errno
-from libc.stdint cimport int64_t
 from libc.stdio cimport rename, snprintf
 from libc.stdlib cimport atoll
 from libc.string cimport memcpy, memset, strerror, strlen, strncmp
 
-from fila_server.core.store cimport (
-    STORE_ERROR_BYTES,
-    STORE_FULL,
-    STORE_IN_USE,
-    STORE_OK,
-    STORE_UNWRITABLE,
-    StoreError,
+from fila_server.core.storestatus cimport (
+    STORE_ERROR_BYTES, STORE_FULL, STORE_IN_USE, STORE_OK, STORE_UNWRITABLE, store_failed,
 )
-from fila_server.core.storestatus cimport store_failed
-
 
 cdef extern from "sys/statvfs.h" nogil:
     cdef struct statvfs_t "statvfs":

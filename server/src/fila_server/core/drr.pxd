@@ -12,8 +12,7 @@ in between are credited when it comes back. So every backlogged flow gets exactl
 or not, and a pick costs the same with ten flows and with a million.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 
 cdef enum Place:
     IDLE = 0             # not backlogged, or parked

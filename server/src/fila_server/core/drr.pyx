@@ -3,7 +3,6 @@
 The shape is drawn in drr.pxd, the promise proved in docs/fairness.md, the slow twin is reference.ReferenceRing.
 """
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 
 cdef enum:

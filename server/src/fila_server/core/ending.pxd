@@ -9,12 +9,6 @@ cdef void lease_end(Core* core, Lease* lease) noexcept nogil             # forge
 # The same in two halves: what is in memory goes, and what is on disk stays until lease_forget.
 cdef KeptLease lease_let_go(Core* core, Lease* lease) noexcept nogil
 cdef void lease_forget(Core* core, KeptLease* kept) noexcept nogil
-cdef enum Return:                   # what is known of a delivery that comes back uncounted
-    UNWRITTEN = 1                   # nobody saw it
-    GIVEN_BACK = 2                  # its consumer says it has not looked at it
-    HELD = 3                        # somebody may have worked on it
-
-cdef void lease_return(Core* core, Lease* lease, int how) noexcept nogil
 cdef void slot_detach(Core* core, Slot* slot) noexcept nogil           # out of fifo, delay, lease or decision
 cdef void slot_stop(Core* core, Slot* slot) noexcept nogil               # DONE from any state, without a record of it
 cdef void slot_done(Core* core, Slot* slot) noexcept nogil               # DONE from any state, recorded with this pass

@@ -5,34 +5,26 @@ from libc.stdlib cimport free
 from fila_server.core.answers cimport emit, reveal_ends
 from fila_server.core.buffer cimport Buffer, Slice, buffer_init
 from fila_server.core.commands cimport LOST, OK
-from fila_server.core.drr cimport ring_refund
-from fila_server.core.failure cimport slot_expire
-from fila_server.core.flows cimport channel_activate, flow_find, flow_reconsider, slot_refund
-from fila_server.core.frames cimport (
-    directory_at, directory_remove, entry_of, frame_awaited, frame_finish, frame_free, frame_offset, frame_retained,
-    share_find, share_of,
-)
-from fila_server.core.groups cimport MARK_RETURNED, group_leave, group_mark
+from fila_server.core.delays cimport extra_drop
+from fila_server.core.directory cimport directory_at, directory_remove
+from fila_server.core.flows cimport channel_activate, flow_find, flow_reconsider
+from fila_server.core.frames cimport frame_awaited, frame_finish, frame_free, frame_retained
+from fila_server.core.groups cimport group_leave
+from fila_server.core.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, RECORDED
 from fila_server.core.leased_ids cimport leased_id_remove
 from fila_server.core.maps cimport map64_get, map64_remove
-from fila_server.core.notices cimport KEEPS_RETURNING, notice
+from fila_server.core.paths cimport entry_of, frame_offset, share_find, share_of
 from fila_server.core.records cimport (
-    frame_record_delete, lease_extension_delete, settled_record_delete, settled_record_put, state_record_delete,
+    frame_record_delete, lease_extension_delete, settled_record_delete, settled_record_put,
+    state_record_delete,
 )
-from fila_server.core.reveal cimport extra_drop, message_is_over
 from fila_server.core.revoked cimport lease_revoke
-from fila_server.core.slots cimport slot_count, slot_ready, slot_unready
-from fila_server.core.state cimport (
-    Channel, Consumer, DECIDING, DELAYED, DONE, Delay, Entry, Flow, LEASED, Queue, READY, RECORDED, RETURNED_ONCE, Share,
-)
-from fila_server.core.waiting cimport KeptLease, LeaseGroup
+from fila_server.core.slots cimport slot_count, slot_unready
+from fila_server.core.state cimport Channel, Consumer, Delay, Flow, Queue
 from fila_server.core.timers cimport timer_cancel
-from fila_server.core.wire cimport put_number_field, put_text_field
+from fila_server.core.waiting cimport LeaseGroup
 from fila_server.core.waits cimport channel_room, flow_emptied, waits_note
-
-cdef enum:
-    RETURNS_TOLD = 10
-    NOTICED_EVERY_MS = 1000
+from fila_server.core.wire cimport put_number_field, put_text_field
 
 
 cdef void lease_end(Core* core, Lease* lease) noexcept nogil:
@@ -83,36 +75,6 @@ cdef KeptLease lease_let_go(Core* core, Lease* lease) noexcept nogil:
         flow_reconsider(core, flow)
     free(lease)
     return kept
-
-
-cdef void lease_return(Core* core, Lease* lease, int how) noexcept nogil:
-    """Back to its old place, with the attempts it had. What it cost comes back up to one grant, its tokens only
-    where nobody can have used them: what was not written, and what the consumer says it has not looked at."""
-    cdef Slot* slot = lease.slot
-    cdef Entry* entry = entry_of(slot)
-    cdef Channel* channel = share_of(slot).channel
-    cdef Flow* flow = flow_find(entry.key, channel)
-    if lease.consumer != NULL:
-        lease.consumer.returned += 1
-    if how != UNWRITTEN and slot.marks < 0xFF - RETURNED_ONCE:
-        slot.marks += RETURNED_ONCE
-    # Others of its record may live on, and it must not come back with them.
-    group_mark(core, lease.group, lease.lease_id, MARK_RETURNED)
-    lease_end(core, lease)
-    if how != HELD:
-        slot_refund(core, slot)
-    if message_is_over(core, slot):
-        channel.queue.counters.ttl_dropped += 1
-        slot_expire(core, slot)
-    else:
-        slot_ready(core, slot, True)
-    if flow.joined or flow.parked:
-        ring_refund(&channel.ring, &flow.turn, entry.cost)
-    if slot.marks >> 1 == RETURNS_TOLD and core.wall_ms - channel.noticed_ms >= NOTICED_EVERY_MS:
-        channel.noticed_ms = core.wall_ms
-        notice(core, KEEPS_RETURNING, channel.queue, channel, frame_offset(share_of(slot).frame, slot.index))
-    channel.returned += 1
-    channel.queue.counters.returned += 1
 
 
 cdef void share_dirty(Core* core, Share* share) noexcept nogil:

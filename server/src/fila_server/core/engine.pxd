@@ -3,13 +3,9 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from fila_server.core.mailbox cimport Command
-from fila_server.core.state cimport Core
+from fila_server.core.open_core cimport OpenCore
 
-cdef class CoreEngine:
-    cdef Core* core
-    cdef bint is_open
-    cdef int readers                    # log reads under way; closing waits for them
-    cdef object readers_changed
+cdef class CoreEngine(OpenCore):
     cdef _settings(self, dict settings)
     cdef _begin(self, int64_t mono_ns, int64_t wall_ns, uint64_t seed)
     cdef _promise(self, int64_t mono_ns, int64_t wall_ns)

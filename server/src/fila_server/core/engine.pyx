@@ -6,38 +6,37 @@ the real one.
 """
 
 import os
-import threading
-
-from libc.errno cimport errno
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
-from libc.string cimport memset
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.errno cimport errno
+from libc.stdint cimport INT64_MAX, uint32_t
+from libc.stdlib cimport free
+from libc.string cimport memset
 
 from fila_server import errors
-from fila_server.core.buffer cimport Slice, must_malloc
+from fila_server.core.readlog import LogReader
+from fila_server.core.buffer cimport must_malloc
 from fila_server.core.chores cimport chores_forget
-from fila_server.core.commands cimport CANCEL, CONSUMER_CLOSE, ENQUEUE, ENQUEUE_ATOMIC, WRITTEN
+from fila_server.core.commands cimport ENQUEUE, ENQUEUE_ATOMIC
+from fila_server.core.commit cimport commit
+from fila_server.core.deleting cimport forget_all
 from fila_server.core.disk cimport DISK_CRITICAL, disk_open
-from fila_server.core.engine cimport CoreEngine
-from fila_server.core.flows cimport channel_activate
-from fila_server.core.loader cimport loader_free, loader_new, loader_serve
-from fila_server.core.loop cimport commit, pass_
-from fila_server.core.mailbox cimport (
-    Command, Out, command_free, mailbox_free, mailbox_new, mailbox_post, outbox_free, outbox_new, outbox_take, outs_free,
-)
-from fila_server.core.maps cimport map64_init, maps_seed, textmap_init, textmap_next
-from fila_server.core.parsed_frame cimport ParsedFrame
+from fila_server.core.families cimport StoreOptions
 from fila_server.core.groups cimport groups_flush
-from fila_server.core.queues cimport forget_all
+from fila_server.core.kinds cimport TIMER_HOUSEKEEPING
+from fila_server.core.loader cimport loader_free, loader_new, loader_serve
+from fila_server.core.loop cimport pass_
+from fila_server.core.mailbox cimport command_free, mailbox_free, mailbox_new, mailbox_post
+from fila_server.core.maps cimport map64_init, maps_seed, textmap_init, textmap_next
+from fila_server.core.opening cimport store_close, store_default_options, store_open
+from fila_server.core.outbox cimport Out, outbox_free, outbox_new, outbox_take, outs_free
+from fila_server.core.parsed_frame cimport ParsedFrame
 from fila_server.core.records cimport meta_record_put, queue_record_put, reservation_record_put
 from fila_server.core.recover cimport recover
-from fila_server.core.rocksdb cimport rocksdb_writebatch_t
-from fila_server.core.state cimport Core, Queue, TIMER_HOUSEKEEPING, Waiting
-from fila_server.core.store cimport (
-    STORE_DAMAGED, STORE_IN_USE, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, StoreOptions, batch_clear, batch_free,
-    batch_new, failure_is_told, store_close, store_default_options, store_open, store_sync, store_disk_bytes,
+from fila_server.core.state cimport Core, Queue
+from fila_server.core.store cimport batch_free, batch_new
+from fila_server.core.storestatus cimport (
+    STORE_DAMAGED, STORE_IN_USE, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, failure_is_told,
 )
 from fila_server.core.submit cimport Problem, command_parse
 from fila_server.core.timers cimport timer_set, timers_init
@@ -67,14 +66,12 @@ def _store_error(int status, str text, str data_dir):
     return error
 
 
-cdef class CoreEngine:
+cdef class CoreEngine(OpenCore):
     """One data directory, open. Not shared: one thread runs passes, one commits, one loads."""
 
     def __cinit__(self):
         self.core = <Core*> must_malloc(sizeof(Core))
         memset(self.core, 0, sizeof(Core))
-        self.is_open = False
-        self.readers_changed = threading.Condition()
 
     def __init__(self, str data_dir, dict settings, *, int64_t mono_ns, int64_t wall_ns, uint64_t seed):
         """Open and recover `data_dir`.
@@ -392,8 +389,6 @@ cdef class CoreEngine:
 
     def log_reader(self, bytes request):
         """A reader for one ReadLogRequest; see readlog.LogReader."""
-        from fila_server.core.readlog import LogReader
-
         return LogReader(self, request)
 
     def open_report(self):

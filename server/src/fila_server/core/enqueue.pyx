@@ -1,53 +1,31 @@
-"""Stage 1 of 4: see enqueue.pxd.
+"""See enqueue.pxd."""
 
-    command ──► for each message: queue, routing, capacity, dedup ──► the queue's Builder
-    end of the pass: each Builder becomes one Frame (one record of bytes, one of the index)
-    the batch is written ──► answers, and the frame's visibility, wait for the epoch
-
-Nothing is visible before it is written, so a batch the disk refuses is undone by forgetting it.
-"""
-
+from libc.stdint cimport uint32_t
 from libc.stdlib cimport free
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcmp
 
 from fila_server.core.answers cimport answer, answer_enqueued, reveal_later
-from fila_server.core.buffer cimport Buffer, buffer_init, must_malloc, must_realloc, put_bytes, put_varint, varint_size
-from fila_server.core.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, OK
-from fila_server.core.dedup cimport dedup_add, dedup_fill, dedup_find, dedup_forget
-from fila_server.core.frames cimport (
-    body_new, directory_add, directory_remove, frame_free, frame_new, key_release,
-)
-from fila_server.core.ids cimport id_next, offsets_next
+from fila_server.core.buffer cimport Buffer, Slice, buffer_init, put_bytes, put_varint, varint_size
+from fila_server.core.building cimport MERGED_BYTES_MAX, MERGED_MESSAGES_MAX, builder_add, builder_finish
+from fila_server.core.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM
+from fila_server.core.dedup cimport dedup_add, dedup_find, dedup_forget
+from fila_server.core.directory cimport directory_remove
+from fila_server.core.frames cimport frame_free
+from fila_server.core.keys cimport key_release
 from fila_server.core.mailbox cimport command_free
-from fila_server.core.maps cimport textmap_get
-from fila_server.core.records cimport (
-    Times, frame_record_put,
-)
-from fila_server.core.routing cimport route
-from fila_server.core.rocksdb cimport rocksdb_writebatch_t
-from fila_server.core.settings cimport Policy
-from fila_server.core.state cimport Body, Explicit
-from fila_server.core.waiting cimport Dedup
-from fila_server.core.throttle cimport set_release
+from fila_server.core.paths cimport queue_find
 from fila_server.core.refusals cimport (
     REFUSED_BYTES, REFUSED_DEDUP_FULL, REFUSED_DEPTH, REFUSED_DISK_FLOOR, REFUSED_NEIGHBOUR,
     REFUSED_QUEUE_UNKNOWN, REFUSED_STOPPING, refusal_code, refusal_reason, refusal_text_of,
 )
+from fila_server.core.routing cimport route
+from fila_server.core.state cimport Builder, Building, Frame, Queue
+from fila_server.core.throttle cimport set_release
+from fila_server.core.waiting cimport Dedup
 from fila_server.core.wire cimport (
-    Options, put_nested, put_number_field, put_status, put_status_field, put_tag, put_uuid,
+    Item, Options, put_number_field, put_status, put_status_field, put_tag, put_uuid,
 )
 
-cdef enum:
-    MERGED_MESSAGES_MAX = 1024      # of small commands, in one frame
-    MERGED_BYTES_MAX = 1048576
-    MOVED_BYTES_MAX = 16777216      # of dead letters and redrives, in one frame; one message may be larger
-
-
-cdef Queue* queue_find(Core* core, Slice name) noexcept nogil:
-    return <Queue*> textmap_get(&core.queues, name.at, name.length)
-
-
-# --- one message -----------------------------------------------------------------------------
 
 cdef bint _dedup_hit(Core* core, Queue* queue, Command* command, Item* item) noexcept nogil:
     """True when an earlier message has this key: its id is the answer."""
@@ -58,7 +36,7 @@ cdef bint _dedup_hit(Core* core, Queue* queue, Command* command, Item* item) noe
     if row == NULL:
         return False
     if row.offset == 0:                 # it meets its first in this very pass: build that one now
-        _builder_finish(core, &queue.building)
+        builder_finish(core, &queue.building)
     item.id_high, item.id_low, item.offset = row.id_high, row.id_low, row.offset
     item.answered = True
     command.durable = True              # the first one's epoch is this one or an earlier one
@@ -81,16 +59,6 @@ cdef uint8_t _admit(Core* core, Queue* queue, Item* item) noexcept nogil:
     return 0
 
 
-cdef Building* _builder_add(Core* core, Builder* builder) noexcept nogil:
-    cdef Building* b
-    if builder.count == builder.capacity:
-        builder.capacity = builder.capacity * 2 + 64
-        builder.items = <Building*> must_realloc(builder.items, builder.capacity * sizeof(Building))
-    b = &builder.items[builder.count]
-    memset(b, 0, sizeof(Building))
-    return b
-
-
 cdef void _take(Core* core, Queue* queue, Command* command, uint32_t index) noexcept nogil:
     """Add one message to its queue's builder, or mark it refused."""
     cdef Item* item = &command.items[index]
@@ -104,7 +72,7 @@ cdef void _take(Core* core, Queue* queue, Command* command, uint32_t index) noex
         return
     refused = _admit(core, queue, item)
     if refused == 0:
-        b = _builder_add(core, &queue.building)
+        b = builder_add(core, &queue.building)
         refused = route(core, queue, command, item, b)
     if refused:
         item.refused = refused
@@ -193,7 +161,7 @@ cdef void _make_way(Core* core, Queue* queue) noexcept nogil:
         queue.building.count + queue.coming > MERGED_MESSAGES_MAX
         or queue.building.bytes + queue.coming_bytes > MERGED_BYTES_MAX
     ):
-        _builder_finish(core, &queue.building)
+        builder_finish(core, &queue.building)
     queue.coming, queue.coming_bytes = 0, 0
     _list_builder(core, queue)
 
@@ -216,167 +184,6 @@ cdef void _all_or_nothing(Core* core, Queue* queue, Command* command, uint32_t b
     for i in range(command.count):
         if not command.items[i].refused:
             command.items[i].refused = REFUSED_NEIGHBOUR
-
-
-# --- frames ----------------------------------------------------------------------------------
-
-cdef bint _owns_command(Builder* builder) noexcept nogil:
-    """Whether all of one command, and nothing else, is here: then its bytes are the frame's.
-
-    In order, too: the index counts on it, and a message of scattered fields was rewritten behind the rest.
-    """
-    cdef Command* command = builder.items[0].command
-    cdef const char* end
-    cdef uint32_t i
-    if command == NULL or builder.count != command.count or command.bytes == NULL:
-        return False
-    end = command.bytes
-    for i in range(builder.count):
-        if builder.items[i].command != command or builder.items[i].at < end:
-            return False
-        end = builder.items[i].at + builder.items[i].length
-    return True
-
-
-cdef char* _gather(Builder* builder, uint32_t* length) noexcept nogil:
-    cdef uint64_t total = 0
-    cdef uint32_t i
-    cdef char *bytes, *to
-    for i in range(builder.count):
-        total += builder.items[i].length
-    bytes = to = <char*> must_malloc(total)
-    for i in range(builder.count):
-        memcpy(to, builder.items[i].at, builder.items[i].length)
-        builder.items[i].at = to
-        to += builder.items[i].length
-    length[0] = <uint32_t> total
-    return bytes
-
-
-cdef void _builder_finish(Core* core, Builder* builder) noexcept nogil:
-    """Make one frame of what is in the builder, and put its records into the pass's batch."""
-    cdef Queue* queue = builder.queue
-    cdef Frame* frame
-    cdef Command* command
-    cdef char* bytes
-    cdef uint32_t length, i
-    cdef Times* times = NULL
-    cdef Building* b
-    cdef rocksdb_writebatch_t* batch
-    cdef bint durable
-    if builder.count == 0:
-        return
-    if _owns_command(builder):
-        command = builder.items[0].command
-        bytes = command.bytes
-        length = command.length
-        command.bytes = NULL
-    else:
-        bytes = _gather(builder, &length)
-    frame = frame_new(core, queue, builder.count)
-    core.counters.frames_built += 1
-    frame.first_offset = offsets_next(core, queue, builder.count)
-    durable = queue.policy.durable or builder.moves or queue.next_offset > queue.offset_reserved_durable
-    durable = durable or queue.arriving_durable > 0     # seen in the order of offsets, as after a restart; then answered
-    for i in range(builder.count):      # accepted under fsync, and the setting changed since
-        durable = durable or (builder.items[i].command != NULL and builder.items[i].command.durable)
-    queue.appended_ms = max(queue.appended_ms, core.wall_ms)
-    frame.appended_ms = queue.appended_ms
-    frame.body_bytes = length
-    if not builder.moves:
-        id_next(core, &frame.id_high, &frame.id_low)
-    else:
-        frame.explicit = <Explicit*> must_malloc(builder.count * sizeof(Explicit))
-        frame.only = builder.items[0].only.birth if builder.items[0].only != NULL else 0
-    for i in range(builder.count):
-        b = &builder.items[i]
-        frame.entries[i].key = b.key
-        frame.entries[i].set = b.set
-        frame.entries[i].cost = b.cost
-        frame.entries[i].at = <uint32_t> (b.at - bytes)
-        frame.entries[i].length = b.length
-        frame.entries[i].enqueued_delta_ms = <int> (core.wall_ms - frame.appended_ms) if core.wall_ms - frame.appended_ms > -2000000000 else 0
-        frame.live_bytes += b.length
-        if frame.explicit != NULL:
-            frame.explicit[i].id_high = b.id_high
-            frame.explicit[i].id_low = b.id_low
-            frame.explicit[i].offset = frame.first_offset + i
-            frame.explicit[i].enqueued_ms = b.enqueued_ms
-            frame.explicit[i].appended_ms = frame.appended_ms
-        if b.deliver_at_ms or b.expires_ms:
-            if times == NULL:
-                times = <Times*> must_malloc(builder.count * sizeof(Times))
-                memset(times, 0, builder.count * sizeof(Times))
-            times[i].deliver_at_ms = b.deliver_at_ms
-            times[i].expires_ms = b.expires_ms
-        if b.command != NULL:
-            b.command.items[b.item].id_high = frame.id_high
-            b.command.items[b.item].id_low = frame.id_low + i
-            b.command.items[b.item].offset = frame.first_offset + i
-            b.command.items[b.item].answered = True
-            if durable:
-                b.command.durable = True
-            if b.command.items[b.item].options != NULL:
-                dedup_fill(core, queue, b.command, &b.command.items[b.item])
-    batch = core.settles if builder.moves else core.enqueues
-    frame_record_put(core, batch, frame, bytes, length, times)
-    frame.times = times
-    body_new(core, frame, bytes, length)
-    directory_add(&queue.directory, frame)
-    queue.stored_bytes += length
-    queue.arriving += frame.count
-    if not builder.moves:
-        queue.counters.enqueued += frame.count
-    frame.durable = durable
-    queue.arriving_durable += frame.durable
-    if core.stored == NULL:             # until it is written: should the disk refuse the batch, it is forgotten
-        core.stored = frame
-    else:
-        core.stored_last.next_dying = frame
-    core.stored_last = frame
-    builder.count, builder.bytes = 0, 0
-
-
-cdef void frames_build(Core* core) noexcept nogil:
-    cdef Builder* builder = core.movers
-    cdef Builder* following
-    core.movers = NULL
-    while builder != NULL:
-        following = builder.next
-        builder.queue.move_listed = False
-        _builder_finish(core, builder)
-        builder = following
-    builder = core.builders
-    core.builders = NULL
-    while builder != NULL:
-        following = builder.next
-        builder.queue.build_listed = False
-        _builder_finish(core, builder)
-        builder = following
-
-
-cdef void move_in(Core* core, Queue* queue, Key* key, ThrottleSet* set, uint32_t cost, char* bytes, uint32_t length, uint64_t id_high, uint64_t id_low, int64_t enqueued_ms, Channel* only) noexcept nogil:
-    """Add a moved message. `bytes` must live until the frame is built; key and set carry a reference each."""
-    cdef Builder* builder = &queue.moving
-    cdef Building* b
-    builder.moves = True
-    builder.queue = queue
-    if builder.count and (
-        builder.items[0].only != only or builder.count >= MERGED_MESSAGES_MAX
-        or builder.bytes + length > MOVED_BYTES_MAX
-    ):
-        _builder_finish(core, builder)
-    if not queue.move_listed:
-        queue.move_listed = True
-        builder.next = core.movers
-        core.movers = builder
-    b = _builder_add(core, builder)
-    b.key, b.set, b.cost = key, set, cost
-    b.at, b.length = bytes, length
-    b.id_high, b.id_low, b.enqueued_ms = id_high, id_low, enqueued_ms
-    b.only = only
-    builder.count += 1
-    builder.bytes += length
 
 
 # --- after the write ---------------------------------------------------------------------------

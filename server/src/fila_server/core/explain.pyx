@@ -9,16 +9,19 @@ from fila_server.core.commands cimport OK
 from fila_server.core.deliver cimport consumer_room
 from fila_server.core.fifo cimport fifo_first
 from fila_server.core.flows cimport flow_find
-from fila_server.core.frames cimport entry_of, frame_of, frame_offset, key_weight, share_of
+from fila_server.core.kinds cimport PARKED_THROTTLED, TIMER_DELAY
 from fila_server.core.maps cimport textmap_get
-from fila_server.core.queues cimport channel_find
+from fila_server.core.paths cimport channel_find, entry_of, frame_of, frame_offset, key_weight, share_of
 from fila_server.core.state cimport (
-    Channel, Consumer, Delay, Flow, Key, Line, PARKED_THROTTLED, Slot, Subqueue, ThrottleKey, TIMER_DELAY, Waits,
+    Channel, Consumer, Delay, Flow, Key, Line, Slot, Subqueue, ThrottleKey, Waits,
 )
-from fila_server.core.stats cimport flow_age
 from fila_server.core.timers cimport Timer
-from fila_server.core.waits cimport HOUR_SERVED, WAITED_DELAY, hour_sum, waits_account, waits_find, waits_remember
-from fila_server.core.wire cimport put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field
+from fila_server.core.waits cimport (
+    HOUR_SERVED, WAITED_DELAY, flow_age, hour_sum, waits_account, waits_find, waits_remember,
+)
+from fila_server.core.wire cimport (
+    put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
+)
 
 cdef enum State:                        # admin.proto's
     NO_CONSUMER = 1

@@ -9,9 +9,9 @@ Whoever nacked is answered when all its decisions are made, and durable. Until t
 crash in between finds the lease as it was, and the failure happens anew.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from fila_server.core.buffer cimport Buffer, Slice
+from fila_server.core.buffer cimport Slice
 from fila_server.core.mailbox cimport Command
 from fila_server.core.state cimport Core, Lease, Slot
 from fila_server.core.waiting cimport Owed
@@ -29,7 +29,6 @@ cdef void lease_expired(Core* core, Lease* lease) noexcept nogil
 cdef void decide(Core* core, Command* command) noexcept nogil            # DECIDE
 # A stage: failures whose bytes are here, in the order in which they failed. True: there are more.
 cdef bint failures_turn(Core* core) noexcept nogil
-cdef void keep_until_written(Core* core, char* bytes) noexcept nogil
 
 # An answer that may have to wait for decisions. Its payload is filled by the caller; owed_close sends it when it can.
 cdef Owed* owed_open(Core* core, uint64_t token, int32_t kind, bint durable) noexcept nogil

@@ -1,34 +1,35 @@
 """See failure.pxd."""
 
 from libc.math cimport pow as power
+from libc.stdint cimport uint32_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy, memset, strlen
+from libc.string cimport memcpy, memset
 
 from fila_server.core.answers cimport emit
+from fila_server.core.bodies cimport failure_waits, frame_want
 from fila_server.core.budget cimport stage_goes_on
-from fila_server.core.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc, must_realloc, put_bytes
+from fila_server.core.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc
+from fila_server.core.burial cimport LAST_ERROR_BYTES_MAX, bury, utf8_cut
 from fila_server.core.commands cimport EVENT, OK
-from fila_server.core.sending cimport frame_want
+from fila_server.core.delays cimport message_is_over, slot_delay
+from fila_server.core.directory cimport directory_at
 from fila_server.core.ending cimport lease_forget, lease_let_go, slot_at, slot_detach, slot_done
-from fila_server.core.enqueue cimport move_in
 from fila_server.core.flows cimport flow_find, flow_of, flow_reconsider
-from fila_server.core.frames cimport (
-    directory_at, failure_waits, frame_enqueued_ms, frame_finish, frame_id, frame_offset, frame_retained, key_intern, share_of,
-)
+from fila_server.core.frames cimport frame_finish, frame_retained
 from fila_server.core.ids cimport random_next
+from fila_server.core.kinds cimport DECIDING
 from fila_server.core.maps cimport map64_get, map64_put, map64_remove
+from fila_server.core.paths cimport frame_id, frame_offset, share_of
 from fila_server.core.records cimport state_record_delayed, state_record_ready
-from fila_server.core.reveal cimport message_is_over, slot_delay
-from fila_server.core.slots cimport slot_count, slot_ready
 from fila_server.core.settings cimport Policy
-from fila_server.core.state cimport Channel, DECIDING, Entry, Flow, Frame, Queue, Share
+from fila_server.core.slots cimport slot_count, slot_ready
+from fila_server.core.state cimport Channel, Entry, Flow, Frame, Queue, Share
 from fila_server.core.waiting cimport Decision, KeptLease
 from fila_server.core.wire cimport (
-    Fields, fields_parse, next_header, put_nested, put_number_field, put_text_field, put_timestamp_field, put_uuid,
+    Fields, fields_parse, next_header, put_nested, put_number_field, put_text_field, put_uuid,
 )
 
 cdef enum:
-    LAST_ERROR_BYTES_MAX = 1024
     ATTEMPTS_MAX = 0xFFFF
 
 cdef enum Action:                   # of a DECIDE, field 1
@@ -147,7 +148,7 @@ cdef void _ask(Core* core, Slot* slot, const char* reason, Slice error, int64_t 
     cdef Flow* flow = flow_of(core, share.frame.entries[slot.index].key, share.channel)     # UNPLACED may have none
     cdef Decision* decision
     if error.length > LAST_ERROR_BYTES_MAX:
-        error.length = _utf8_cut(error, LAST_ERROR_BYTES_MAX)
+        error.length = utf8_cut(error, LAST_ERROR_BYTES_MAX)
     decision = <Decision*> must_malloc(sizeof(Decision) + error.length)
     memset(decision, 0, sizeof(Decision))
     core.decision_number += 1
@@ -323,7 +324,7 @@ cdef bint _buried_apart(Core* core, Decision* decision) noexcept nogil:
     while channel != NULL and channel.birth != decision.birth:
         channel = channel.next
     if channel != NULL and queue.dlq != NULL:
-        _bury(core, channel, frame, i, decision.attempts, decision.reason, decision.error)
+        bury(core, channel, frame, i, decision.attempts, decision.reason, decision.error)
     if frame.live == 0 and not frame_retained(core, frame):
         frame_finish(core, frame)
     return True
@@ -349,60 +350,5 @@ cdef void _dead_letter(Core* core, Slot* slot, const char* reason, Slice error, 
     if share.frame.body == NULL:
         _ask(core, slot, reason, error, NO_DELAY, kept, owed)
         return
-    _bury(core, share.channel, share.frame, slot.index, slot.attempts, reason, error)
+    bury(core, share.channel, share.frame, slot.index, slot.attempts, reason, error)
     slot_done(core, slot)
-
-
-cdef void _bury(Core* core, Channel* channel, Frame* frame, uint32_t index, uint32_t attempts, const char* reason, Slice error) noexcept nogil:
-    cdef Queue* queue = channel.queue
-    cdef Entry* entry = &frame.entries[index]
-    cdef Queue* dlq = queue.dlq
-    cdef Buffer inner
-    cdef Buffer dead
-    cdef Buffer body
-    cdef Slice text
-    cdef uint64_t high, low
-    buffer_init(&inner)
-    buffer_init(&dead)
-    buffer_init(&body)
-    text.at, text.length = queue.text.bytes, queue.text.length
-    put_text_field(&dead, 1, text)
-    text.at, text.length = channel.text.bytes, channel.text.length
-    put_text_field(&dead, 2, text)
-    text.at, text.length = reason, <uint32_t> strlen(reason)
-    put_text_field(&dead, 3, text)
-    if error.length > LAST_ERROR_BYTES_MAX:
-        error.length = _utf8_cut(error, LAST_ERROR_BYTES_MAX)
-    if error.length:
-        put_text_field(&dead, 4, error)
-    put_number_field(&dead, 5, attempts)
-    put_timestamp_field(&dead, 6, core.wall_ms)
-    put_nested(&inner, 10, &dead)
-    put_bytes(&body, frame.body.bytes + entry.at, entry.length)
-    put_nested(&body, 4, &inner)
-    frame_id(frame, index, &high, &low)
-    text.at, text.length = entry.key.text.bytes, entry.key.text.length
-    if entry.set != NULL:
-        entry.set.refs += 1
-    move_in(
-        core, dlq, key_intern(core, dlq, text), entry.set, entry.cost, body.data, <uint32_t> body.length,
-        high, low, frame_enqueued_ms(frame, index), NULL)
-    # The bytes must outlive the building of the frame; the pass frees them after it.
-    keep_until_written(core, body.data)
-    buffer_free(&inner)
-    buffer_free(&dead)
-    queue.counters.dead_lettered += 1
-
-
-cdef uint32_t _utf8_cut(Slice text, uint32_t most) noexcept nogil:
-    while most > 0 and <unsigned char> text.at[most] & 0xC0 == 0x80:
-        most -= 1
-    return most
-
-
-cdef void keep_until_written(Core* core, char* bytes) noexcept nogil:
-    if core.kept_count == core.kept_capacity:
-        core.kept_capacity = core.kept_capacity * 2 + 16
-        core.kept = <char**> must_realloc(core.kept, core.kept_capacity * sizeof(void*))
-    core.kept[core.kept_count] = bytes
-    core.kept_count += 1

@@ -5,7 +5,6 @@ from libc.stdlib cimport free
 from fila_server.core.buffer cimport must_malloc
 from fila_server.core.heap cimport HeapNode, heap_insert, heap_remove
 
-
 cdef struct Returned:
     HeapNode node                   # first
     Slot*    slot

@@ -7,8 +7,6 @@
     a token arrives      ──► bucket_wake: as many sub-queues leave the line as there are tokens
 """
 
-from libc.stdint cimport int64_t, uint32_t
-
 from fila_server.core.state cimport Channel, Core, Flow, Key, Slot, Subqueue, ThrottleKey, ThrottleSet
 
 cdef Flow* flow_find(Key* key, Channel* channel) noexcept nogil

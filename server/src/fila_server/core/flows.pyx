@@ -1,6 +1,6 @@
 """See flows.pxd."""
 
-from libc.stdint cimport INT64_MAX, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
@@ -9,16 +9,15 @@ from fila_server.core.bucket cimport (
 )
 from fila_server.core.buffer cimport must_malloc
 from fila_server.core.drr cimport (
-    Turn, WAITING, ring_again, ring_join, ring_leave, ring_park, ring_rejoin, ring_reweigh,
+    WAITING, ring_again, ring_join, ring_leave, ring_park, ring_rejoin, ring_reweigh,
 )
 from fila_server.core.fifo cimport fifo_first
-from fila_server.core.frames cimport entry_of, key_weight, share_of
-from fila_server.core.heap cimport HeapNode, heap_insert, heap_remove
+from fila_server.core.heap cimport heap_insert, heap_remove
+from fila_server.core.kinds cimport NOT_PARKED, PARKED_CAPPED, PARKED_PAUSED, PARKED_THROTTLED
 from fila_server.core.lines cimport claim_begins, claim_ends, line_drop_if_empty, line_join, line_leave
 from fila_server.core.maps cimport Map64, map64_free, map64_get, map64_init, map64_put, map64_remove
-from fila_server.core.state cimport (
-    Line, NOT_PARKED, PARKED_CAPPED, PARKED_PAUSED, PARKED_THROTTLED, Subqueue, Subqueues, ThrottleSet,
-)
+from fila_server.core.paths cimport entry_of, key_weight, share_of
+from fila_server.core.state cimport Line, Subqueues
 from fila_server.core.throttle cimport set_release
 from fila_server.core.timers cimport timer_cancel, timer_set
 from fila_server.core.waits cimport channel_room, waits_begin, waits_end, waits_note

@@ -5,7 +5,7 @@ come back; two bits a lease say so. They are written once a pass, unsynced as th
 them, a power cut may forget a mark and never invents one. All goes when the last lease of the frame has ended.
 """
 
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint64_t, uint8_t
 
 from fila_server.core.state cimport Core
 from fila_server.core.waiting cimport LeaseGroup

@@ -1,7 +1,6 @@
 """See groups.pxd."""
 
-from libc.stdint cimport uint32_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.buffer cimport must_malloc

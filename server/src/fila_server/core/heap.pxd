@@ -10,7 +10,6 @@ O(log n) amortised; the first removal after n inserts pairs up to n children onc
 
 from libc.stdint cimport int64_t
 
-
 cdef struct HeapNode:
     HeapNode* child            # first child
     HeapNode* next             # next sibling

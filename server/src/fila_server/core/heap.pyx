@@ -1,6 +1,6 @@
 """The pairing heap. Nothing here recurses: a heap of a million siblings must not need a million stack frames."""
 
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free
 
 

@@ -1,7 +1,5 @@
 """Now and then: retention, rewriting frames that few messages pin, the disk's floor, expired messages."""
 
-from libc.stdint cimport int64_t
-
 from fila_server.core.state cimport Core
 from fila_server.core.waiting cimport Extra
 

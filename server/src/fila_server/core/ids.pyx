@@ -1,5 +1,6 @@
 """See ids.pxd."""
 
+from fila_server.core.maps cimport map64_get
 from fila_server.core.records cimport queue_record_put
 
 cdef enum:
@@ -46,3 +47,9 @@ cdef uint64_t offsets_next(Core* core, Queue* queue, uint32_t count) noexcept no
     elif core.shared.durable >= queue.offset_reserved_epoch:
         queue.offset_reserved_durable = queue.offset_reserved
     return first
+
+
+cdef void note_offset(Core* core, uint64_t queue_number, uint64_t offset) noexcept nogil:
+    cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, queue_number)
+    if queue != NULL and offset >= queue.next_offset:
+        queue.next_offset = offset + 1

@@ -1,5 +1,6 @@
 """The small words that structs of state.pxd carry: what a message, a timer, a consumer, a flow is just now."""
 
+
 cdef enum SlotState:
     DONE = 0            # acked, dropped, dead, or never this channel's
     READY = 1

@@ -1,9 +1,11 @@
 """See leased_ids.pxd. A message that was redriven while its first copy is still leased has two leases under one id,
 and a dead letter of two channels as well, so leases of one cell of the map are chained."""
 
-from fila_server.core.frames cimport directory_ordinary, frame_id, frame_of, share_find, share_of
+from fila_server.core.directory cimport directory_ordinary
+from fila_server.core.kinds cimport LEASED
 from fila_server.core.maps cimport map64_get, map64_put, map64_remove
-from fila_server.core.state cimport Frame, LEASED, Share
+from fila_server.core.paths cimport frame_id, frame_of, share_find, share_of
+from fila_server.core.state cimport Frame, Share
 
 
 cdef inline uint64_t _cell(uint64_t high, uint64_t low) noexcept nogil:

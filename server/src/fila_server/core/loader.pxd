@@ -7,8 +7,9 @@ a Frame: the frame may be gone when the bytes arrive.
 
 from libc.stdint cimport uint64_t
 
-from fila_server.core.mailbox cimport Mailbox, pthread_cond_t, pthread_mutex_t
-from fila_server.core.store cimport Store
+from fila_server.core.families cimport Store
+from fila_server.core.locks cimport pthread_cond_t, pthread_mutex_t
+from fila_server.core.mailbox cimport Mailbox
 
 cdef struct Load:
     Load*    next

@@ -5,24 +5,19 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.buffer cimport must_malloc, write_u64be
+from fila_server.core.locks cimport (
+    pthread_cond_destroy, pthread_cond_init, pthread_cond_signal, pthread_cond_wait, pthread_mutex_destroy,
+    pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+)
 from fila_server.core.mailbox cimport mailbox_poke
-from fila_server.core.store cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK, StoreError, store_get
+from fila_server.core.store cimport store_get
+from fila_server.core.storestatus cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK, StoreError
 
 cdef extern from "<unistd.h>" nogil:
     int usleep(unsigned int)
 
 cdef enum:
     FAILED_READ_US = 20000
-
-cdef extern from "<pthread.h>" nogil:
-    int pthread_mutex_init(pthread_mutex_t*, const void*)
-    int pthread_mutex_destroy(pthread_mutex_t*)
-    int pthread_mutex_lock(pthread_mutex_t*)
-    int pthread_mutex_unlock(pthread_mutex_t*)
-    int pthread_cond_init(pthread_cond_t*, const void*)
-    int pthread_cond_destroy(pthread_cond_t*)
-    int pthread_cond_signal(pthread_cond_t*)
-    int pthread_cond_wait(pthread_cond_t*, pthread_mutex_t*)
 
 
 cdef Loader* loader_new() noexcept nogil:

@@ -13,9 +13,7 @@ Two things prove a loss, and nothing that RocksDB does by itself looks like eith
   have been on its way out already.
 """
 
-from libc.stdint cimport int64_t
-
-from fila_server.core.store cimport Store, StoreOptions, StoreError
+from fila_server.core.families cimport Store
 
 # Upkeep thread, each second.
 cdef void lognote_write(Store* store) noexcept nogil

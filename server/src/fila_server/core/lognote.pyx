@@ -1,13 +1,12 @@
 """See lognote.pxd."""
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdio cimport snprintf, sscanf
-from libc.string cimport memcpy, memset, strchr, strcmp, strlen
+from libc.string cimport memcpy, memset, strchr, strcmp
 
 from fila_server.core.checksum cimport crc32c
 from fila_server.core.disk cimport directory_newest_log
 from fila_server.core.rocksdb cimport rocksdb_get_latest_sequence_number
-
 
 cdef extern from "fcntl.h" nogil:
     enum:

@@ -3,18 +3,15 @@
     drain   commands from the mailbox          settle, consumers, admin, enqueue
     fire    timers that are due                expired leases, delays, time to live, tokens
     deliver ready messages to consumers        bounded, channels in turn
-    build   frames of what was enqueued
-    write   one batch of everything else, one of the frames
+    write   one batch of everything else, one of the frames (commit.pxd)
     answer  what is written leaves; what must be durable waits for its epoch
 
 `pass_` returns the moment it wants to run again: now when work is left, INT64_MAX when only a
 command can bring any. It reads no clock: both clocks are arguments.
 """
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t
 
 from fila_server.core.state cimport Core
 
 cdef int64_t pass_(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil
-cdef void sync_took(Core* core, int64_t ns) noexcept nogil                     # as measured by whoever called commit
-cdef bint commit(Core* core) noexcept nogil          # commit thread: sync what is wanted; True when something was

@@ -1,23 +1,15 @@
-"""The scheduler thread's one door in, and its one door out.
+"""The scheduler thread's one door in: a bounded ring of Commands. Whoever finds it full is refused at once; waiting here
+would hide the overload.
 
-In: a bounded ring of Commands. Whoever finds it full is refused at once; waiting here would
-hide the overload. Out: a list of finished answers, and an eventfd that tells the I/O loop
-once, however many answers there are.
-
-Each door is a mutex held for a few pointer moves. The scheduler parks on the mailbox's
-condition (monotonic clock, nanoseconds: an epoll's millisecond would lose a bucket's tokens).
+The lock is held for a few pointer moves. The scheduler parks on the mailbox's condition (monotonic clock, nanoseconds: an
+epoll's millisecond would lose a bucket's tokens).
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from fila_server.core.buffer cimport Buffer, Slice
+from fila_server.core.buffer cimport Slice
+from fila_server.core.locks cimport pthread_cond_t, pthread_mutex_t
 from fila_server.core.wire cimport Item
-
-cdef extern from "<pthread.h>" nogil:
-    ctypedef struct pthread_mutex_t:
-        pass
-    ctypedef struct pthread_cond_t:
-        pass
 
 cdef struct Decided:                # packed routings, as a hook returned them
     Decided* next
@@ -50,24 +42,6 @@ cdef struct Mailbox:
     uint32_t wanted                 # commands that end the parking; fewer wait for a poke or the time
     bint     poked                  # something else than a command wants a pass
 
-cdef struct Out:
-    uint64_t token
-    int32_t  kind
-    int32_t  status
-    char*    payload
-    size_t   length
-
-cdef struct Outs:                   # answers, in order
-    Out*     items
-    uint32_t count
-    uint32_t capacity
-
-cdef struct Outbox:
-    pthread_mutex_t lock
-    Outs     outs
-    int      wake_fd
-    bint     signalled
-
 cdef Command* command_new(int32_t kind, uint64_t token, const char* bytes, size_t length) noexcept nogil
 cdef void command_free(Command* command) noexcept nogil
 
@@ -78,11 +52,3 @@ cdef Command* mailbox_take(Mailbox* box, uint32_t most) noexcept nogil      # a 
 cdef void mailbox_poke(Mailbox* box) noexcept nogil
 # Sleeps until `wanted` commands or a poke, at most `wait_ns`; returns whether there is something.
 cdef bint mailbox_park(Mailbox* box, int64_t wait_ns, uint32_t wanted) noexcept nogil
-
-cdef Outbox* outbox_new() noexcept nogil
-cdef void outbox_free(Outbox* box) noexcept nogil
-# Answers are gathered without any lock, and handed over together; the payload's bytes change owner.
-cdef void outs_add(Outs* outs, uint64_t token, int32_t kind, int32_t status, Buffer* payload) noexcept nogil
-cdef void outbox_put(Outbox* box, Outs* outs) noexcept nogil               # empties `outs`, and signals
-cdef void outs_free(Outs* outs) noexcept nogil
-cdef uint32_t outbox_take(Outbox* box, Out** outs) noexcept nogil           # the caller frees outs and payloads

@@ -7,7 +7,6 @@ Out of memory aborts, as everywhere in the core. Neither may be changed between 
 
 from libc.stdint cimport uint32_t, uint64_t
 
-
 cdef struct Cell64:
     uint64_t key
     void*    value             # NULL = empty cell, so every key may be used, 0 too

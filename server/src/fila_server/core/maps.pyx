@@ -1,6 +1,6 @@
 """The two maps. Both probe alike; they differ in how a cell is recognised, so each has its own short loops."""
 
-from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport uintptr_t
 from libc.stdlib cimport abort, calloc, free, malloc
 from libc.string cimport memcmp, memcpy
 
@@ -32,6 +32,8 @@ cdef extern from *:
 # ---- hashing ------------------------------------------------------------------------------------------------
 
 cdef uint64_t GOLDEN = 0x9E3779B97F4A7C15ULL
+
+
 cdef uint64_t[3] _secret
 
 

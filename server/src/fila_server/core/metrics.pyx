@@ -1,21 +1,24 @@
 """See metrics.pxd."""
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from fila_server.core.answers cimport answer
 from fila_server.core.bucket cimport bucket_refill
-from fila_server.core.buffer cimport Buffer, buffer_init, buffer_reserve, must_malloc, put_bytes, put_u8, put_u32be, put_u64be
+from fila_server.core.buffer cimport (
+    Buffer, buffer_init, buffer_reserve, must_malloc, put_bytes, put_u32be, put_u64be, put_u8,
+)
 from fila_server.core.commands cimport OK
-from fila_server.core.frames cimport directory_first
+from fila_server.core.counters cimport Hour, QueueCounters
+from fila_server.core.directory cimport directory_first
 from fila_server.core.maps cimport Text, textmap_next
 from fila_server.core.ranking cimport Ranked, keep_largest, largest_first
 from fila_server.core.refusals cimport refusal_reason
-from fila_server.core.counters cimport Hour, QueueCounters
 from fila_server.core.state cimport Channel, Flow, Frame, Queue, ThrottleKey, Waits
-from fila_server.core.stats cimport flow_age
-from fila_server.core.waits cimport HOUR_COLUMNS, HOUR_DUE, HOUR_SERVED, WAITED_DELAY, hour_sum, hour_total, waits_account
+from fila_server.core.waits cimport (
+    HOUR_COLUMNS, HOUR_DUE, HOUR_SERVED, WAITED_DELAY, flow_age, hour_sum, hour_total, waits_account,
+)
 
 cdef enum:
     SNAPSHOT_VERSION = 1

@@ -9,13 +9,12 @@ that are there in both. Each of the two carries checksums, so it is known which 
 """
 
 from libc.errno cimport ENOENT, errno
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport uint8_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcmp, memcpy, memset, strchr, strlen, strncmp
+from libc.string cimport memcmp, memcpy, memset, strchr, strncmp
 
 from fila_server.core.walscan cimport is_whole_log
-
 
 cdef extern from "fcntl.h" nogil:
     enum:

@@ -1,6 +1,6 @@
 """What recovery reads before it reads the messages: one set of notes a channel."""
 
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
 from fila_server.core.buffer cimport Cursor
 from fila_server.core.maps cimport Map64
@@ -41,8 +41,6 @@ cdef struct Notes:                  # of one channel
     uint32_t returned_capacity
     uint32_t returned_at
 
-# An offset that some record speaks of was given out: new ones lie above it.
-cdef void note_offset(Core* core, uint64_t queue_number, uint64_t offset) noexcept nogil
 cdef void note_settled(Core* core, const char* key, const char* value, size_t length) noexcept nogil
 cdef void note_state(Core* core, const char* key, Cursor* c) noexcept nogil
 cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil

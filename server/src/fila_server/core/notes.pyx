@@ -5,9 +5,10 @@ from libc.string cimport memcpy
 
 from fila_server.core.buffer cimport must_malloc, must_realloc, read_u64be, take_u8, take_varint
 from fila_server.core.groups cimport MARK_BEGUN, group_leave, group_new, mark_at
+from fila_server.core.ids cimport note_offset
 from fila_server.core.maps cimport map64_free, map64_get, map64_next, map64_put
 from fila_server.core.records cimport (
-    EXTENSION_OF, MARKS_OF, VERSION_TRACKED, lease_extension_delete, lease_marks_delete, lease_record_delete,
+    MARKS_OF, VERSION_TRACKED, lease_extension_delete, lease_marks_delete, lease_record_delete,
 )
 from fila_server.core.state cimport Queue
 
@@ -23,12 +24,6 @@ cdef Notes* notes_of(Core* core, uint64_t queue_number, uint64_t channel_number)
             return <Notes*> channel.recovery
         channel = channel.next
     return NULL
-
-
-cdef void note_offset(Core* core, uint64_t queue_number, uint64_t offset) noexcept nogil:
-    cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, queue_number)
-    if queue != NULL and offset >= queue.next_offset:
-        queue.next_offset = offset + 1
 
 
 cdef void _lease_ids_met(Core* core, uint64_t first, uint64_t count) noexcept nogil:

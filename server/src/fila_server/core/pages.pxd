@@ -5,21 +5,8 @@ million messages of others, and no delivery waits for that. Then it may have to 
 From one pass to the next it keeps offsets, never pointers, so nothing it saw before can have gone stale.
 """
 
-from libc.stdint cimport uint32_t, uint64_t
-
-from fila_server.core.buffer cimport Slice
 from fila_server.core.mailbox cimport Command
-from fila_server.core.state cimport Channel, Core, Slot
-
-cdef struct Search:                 # what a page is to show; made anew in each pass
-    Channel* channel
-    Slice    key                    # empty = any
-    uint64_t after_offset
-    uint64_t to_offset
-    uint32_t most
-    uint32_t count
-    uint64_t bytes
-    Slot**   slots
+from fila_server.core.state cimport Core
 
 # PEEK_MESSAGES, REDRIVE_MOVE; owns the command, or refuses it (False) where too many are under way.
 cdef bint page_begin(Core* core, Command* command) noexcept nogil

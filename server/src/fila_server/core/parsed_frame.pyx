@@ -10,18 +10,17 @@ on_enqueue.lua reads and writes the same layout. All numbers are big-endian.
                 | n x (u16 length, throttle key)
 """
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport uint32_t
 from libc.string cimport memcmp, memcpy
-
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 from fila_server.core.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, put_slice, put_u32be, put_u64be,
 )
-from fila_server.core.mailbox cimport Command, Decided, command_free
-from fila_server.core.refusals cimport Limits
-from fila_server.core.routing cimport Routing, take_routing
+from fila_server.core.mailbox cimport Decided, command_free
+from fila_server.core.packed_routing cimport Routing, take_routing
 from fila_server.core.wire cimport Item, next_header, utf8_valid
+
 
 cdef bint _same(Slice a, Slice b) noexcept nogil:
     if a.length != b.length:

@@ -6,26 +6,27 @@ is read on a snapshot of its own, let go before the piece is sent, so that a slo
 doesn't keep what is deleted meanwhile on the disk. What goes away between two pieces is gone.
 """
 
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-
 from fila_server import errors
 from fila_server.core.buffer cimport (
-    Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, read_u64be, take_slice, take_u64be, take_u8,
-    take_varint, take_zigzag, write_u64be, read_u32be,
+    Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, read_u32be, read_u64be, take_slice,
+    take_u64be, take_u8, take_varint, take_zigzag, write_u64be,
 )
-from fila_server.core.engine cimport CoreEngine
+from fila_server.core.families cimport FRAMES, INDEX, QUEUES, Store
+from fila_server.core.open_core cimport OpenCore
 from fila_server.core.records cimport VERSION, WITH_EXPLICIT, WITH_ONLY, WITH_TIMES
 from fila_server.core.rocksdb cimport rocksdb_iter_seek_for_prev, rocksdb_iterator_t, rocksdb_snapshot_t
 from fila_server.core.shared cimport shared_load
 from fila_server.core.state cimport Core
 from fila_server.core.store cimport (
-    FRAMES, INDEX, QUEUES, STORE_OK, Store, StoreError, scan_free, scan_key, scan_next, scan_seek, scan_seek_first,
-    scan_valid, scan_value, store_get_many, store_iterate, store_snapshot, store_snapshot_release,
+    scan_free, scan_key, scan_next, scan_seek, scan_seek_first, scan_valid, scan_value, store_get_many,
+    store_iterate, store_snapshot, store_snapshot_release,
 )
+from fila_server.core.storestatus cimport STORE_OK, StoreError
 from fila_server.core.wire cimport Fields, View, fields_parse, put_message, put_number_field, timestamp_ms
 
 cdef extern from "<unistd.h>" nogil:
@@ -227,12 +228,12 @@ cdef bint _await_durable(Core* core) noexcept nogil:
 cdef class LogReader:
     """One ReadLog call: `read()` gives ReadLogResponse after ReadLogResponse, then None."""
 
-    cdef CoreEngine engine
+    cdef OpenCore source
     cdef bytes request
     cdef Range range
     cdef bint ended
 
-    def __init__(self, CoreEngine engine, bytes request):
+    def __init__(self, OpenCore source, bytes request):
         """Take the request apart; nothing is read from the disk yet.
 
         Raises errors.Invalid for a time that is none.
@@ -240,7 +241,7 @@ cdef class LogReader:
         cdef Fields fields
         cdef bint bad = False
         cdef Range* r = &self.range
-        self.engine = engine
+        self.source = source
         self.request = request
         memset(r, 0, sizeof(Range))
         if not fields_parse(&fields, PyBytes_AS_STRING(request), PyBytes_GET_SIZE(request)):
@@ -253,12 +254,12 @@ cdef class LogReader:
         if bad:
             raise errors.Invalid("from_time, to_time", "must lie between the years 1 and 9999")
         r.batch = min(fields.number[7], <uint64_t> BATCH_MAX) if fields.number[7] else BATCH_DEFAULT
-        if not engine.is_open:
+        if not source.is_open:
             raise errors.Unavailable("the broker is shutting down; connect again")
 
     cdef void _find(self) noexcept nogil:
         """The queue's number, and the head as of now."""
-        cdef rocksdb_iterator_t* scan = store_iterate(&self.engine.core.store, QUEUES, NULL)
+        cdef rocksdb_iterator_t* scan = store_iterate(&self.source.core.store, QUEUES, NULL)
         cdef const char* key
         cdef size_t length
         cdef Cursor c
@@ -281,7 +282,7 @@ cdef class LogReader:
             r.to_offset = self._head()
 
     cdef uint64_t _head(self) noexcept nogil:
-        cdef rocksdb_iterator_t* scan = _seek(&self.engine.core.store, NULL, self.range.queue_number, <uint64_t> -1)
+        cdef rocksdb_iterator_t* scan = _seek(&self.source.core.store, NULL, self.range.queue_number, <uint64_t> -1)
         cdef const char* key
         cdef size_t length
         cdef uint64_t head = 0
@@ -314,20 +315,20 @@ cdef class LogReader:
         cdef bint durable = False
         cdef Range* r = &self.range
         cdef bytes payload
-        if self.ended or not self.engine.is_open:
+        if self.ended or not self.source.is_open:
             return None
         buffer_init(&out)
         buffer_init(&tail)
-        self.engine.readers += 1            # under the GIL, as is closing's look at it
+        self.source.readers += 1            # under the GIL, as is closing's look at it
         with nogil:
             if r.queue_number == 0:
                 self._find()
             if r.queue_number:
-                more = _piece(&self.engine.core.store, r, &out, &tail)
-                durable = _await_durable(self.engine.core)
-        with self.engine.readers_changed:
-            self.engine.readers -= 1
-            self.engine.readers_changed.notify_all()
+                more = _piece(&self.source.core.store, r, &out, &tail)
+                durable = _await_durable(self.source.core)
+        with self.source.readers_changed:
+            self.source.readers -= 1
+            self.source.readers_changed.notify_all()
         self.ended = not more
         if not durable:
             self.ended = True

@@ -32,7 +32,6 @@ tests/store/formats.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from fila_server.core.buffer cimport Buffer, Slice
 from fila_server.core.rocksdb cimport rocksdb_writebatch_t
 from fila_server.core.state cimport Channel, Core, Frame, Key, Lease, Queue, Share, Slot, ThrottleKey
 from fila_server.core.waiting cimport Dedup, LeaseGroup

@@ -3,13 +3,14 @@
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy, memset, strlen
 
-from fila_server.core.buffer cimport put_bytes, put_u8, put_u64be, put_varint, put_zigzag, write_u64be
-from fila_server.core.frames cimport frame_of, frame_offset, key_has_policy, share_of
-from fila_server.core.state cimport DONE, Entry, RECORDED
-from fila_server.core.store cimport (
-    BUCKETS, DEDUP, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES, batch_delete, batch_delete_range,
-    batch_put, batch_put_parts,
+from fila_server.core.buffer cimport Buffer, put_bytes, put_u64be, put_u8, put_varint, put_zigzag, write_u64be
+from fila_server.core.families cimport (
+    BUCKETS, DEDUP, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES,
 )
+from fila_server.core.kinds cimport DONE, RECORDED
+from fila_server.core.paths cimport frame_of, frame_offset, key_has_policy, share_of
+from fila_server.core.state cimport Entry
+from fila_server.core.store cimport batch_delete, batch_delete_range, batch_put
 
 cdef enum:
     ROUTINGS_REMEMBERED = 64

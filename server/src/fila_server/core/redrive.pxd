@@ -1,7 +1,7 @@
 """Dead letters moved back where they came from, a page at a time (pages.pxd finds them)."""
 
 from fila_server.core.mailbox cimport Command
-from fila_server.core.pages cimport Search
+from fila_server.core.search cimport Search
 from fila_server.core.state cimport Core
 from fila_server.core.wire cimport Fields
 

@@ -6,15 +6,16 @@ from libc.string cimport memcpy, memset
 
 from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.buffer cimport Buffer, Cursor, Slice, buffer_init, must_malloc
+from fila_server.core.building cimport keep_until_written, move_in
 from fila_server.core.commands cimport INVALID_ARGUMENT, OK
 from fila_server.core.ending cimport slot_done
-from fila_server.core.enqueue cimport move_in, queue_find
-from fila_server.core.failure cimport keep_until_written
-from fila_server.core.frames cimport frame_enqueued_ms, frame_id, frame_of, frame_offset
-from fila_server.core.queues cimport channel_find
-from fila_server.core.routing cimport (
-    GIVEN_COST, GIVEN_FAIRNESS_KEY, GIVEN_THROTTLE_KEYS, GIVEN_WEIGHT, ROUTING_THROTTLE_KEYS_MAX, Routing, route_as,
+from fila_server.core.packed_routing cimport (
+    GIVEN_COST, GIVEN_FAIRNESS_KEY, GIVEN_THROTTLE_KEYS, GIVEN_WEIGHT, ROUTING_THROTTLE_KEYS_MAX, Routing,
 )
+from fila_server.core.paths cimport (
+    channel_find, frame_enqueued_ms, frame_id, frame_of, frame_offset, queue_find,
+)
+from fila_server.core.routing cimport route_as
 from fila_server.core.state cimport Building, Channel, Entry, Frame, Queue, Slot
 from fila_server.core.wire cimport Item, fields_parse, next_field, put_number_field
 

@@ -3,11 +3,10 @@
 from libc.stdlib cimport free
 
 from fila_server.core.buffer cimport read_u64be
+from fila_server.core.families cimport DEDUP, KEYS, LEASES, META, QUEUES, SETTLED, STATES
 from fila_server.core.records cimport MARKS_OF
-from fila_server.core.store cimport (
-    DEDUP, KEYS, LEASES, META, QUEUES, SETTLED, STATES, STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK, store_get,
-)
-from fila_server.core.storestatus cimport store_failed
+from fila_server.core.store cimport store_get
+from fila_server.core.storestatus cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK, store_failed
 
 cdef uint64_t LEASE_IDS_SKIPPED = <uint64_t> 1 << 40
 

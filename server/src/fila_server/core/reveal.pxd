@@ -1,16 +1,11 @@
-"""A stored frame becomes visible: every channel gets its share of it."""
+"""A stored frame becomes visible: every channel gets its share of it.
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+A message is revealed once its enqueue is durable (or, under `os`, written).
+"""
 
-from fila_server.core.state cimport Channel, Core, Frame, Queue, Share, Slot
+from libc.stdint cimport uint64_t
 
-# How long to set a timer for, in ns, for a moment this far off; `far` when that is only a step on the way to it.
-# What fires without `far` is due, whatever the wall clock says by then: it may have been set back.
-cdef int64_t timer_step_ns(int64_t wait_ms, bint* far) noexcept nogil
+from fila_server.core.state cimport Core, Frame
 
 # False: `counters.work` has reached `until`, and more of its channels are to come.
 cdef bint frame_reveal(Core* core, Frame* frame, uint64_t until) noexcept nogil
-cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t longest_ms) noexcept nogil
-cdef void extra_add(Core* core, Queue* queue, uint64_t offset, int64_t expires_ms, int64_t longest_ms) noexcept nogil
-cdef bint message_is_over(Core* core, Slot* slot) noexcept nogil          # its time to live has passed
-cdef void extra_drop(Core* core, Queue* queue, uint64_t offset) noexcept nogil

@@ -9,8 +9,7 @@ that this page is also the list of what an upgrade has to keep. Conventions of t
 - Nothing here raises or needs the GIL.
 """
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
-
+from libc.stdint cimport int64_t, uint64_t
 
 cdef extern from "rocksdb/c.h" nogil:
     ctypedef struct rocksdb_t:

@@ -1,23 +1,24 @@
 """See routing.pxd. A hook's word counts first, then the queue's settings, then the defaults."""
 
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint32_t
 from libc.stdlib cimport strtod
 from libc.string cimport memcpy
 
-from fila_server.core.buffer cimport Cursor, Slice, read_u64be, take_slice
+from fila_server.core.buffer cimport Cursor, Slice
 from fila_server.core.flows cimport key_reconsider
-from fila_server.core.frames cimport key_intern
+from fila_server.core.keys cimport key_intern
+from fila_server.core.packed_routing cimport (
+    GIVEN_COST, GIVEN_THROTTLE_KEYS, GIVEN_WEIGHT, ROUTING_BYTES_MAX, take_routing,
+)
 from fila_server.core.records cimport key_record_put
+from fila_server.core.refusals cimport REFUSED_ROUTING_KEY, REFUSED_THROTTLE_KEYS
 from fila_server.core.settings cimport Policy
 from fila_server.core.state cimport Key
 from fila_server.core.throttle cimport set_intern
-from fila_server.core.refusals cimport REFUSED_ROUTING_KEY, REFUSED_THROTTLE_KEYS
 from fila_server.core.wire cimport header_find
 
 cdef enum:
     COST_ONE = 1000
-    HEAD_BYTES = 12                     # of a packed routing: before the fairness key
-    PACKED_BYTES_MAX = HEAD_BYTES + 17 * (2 + 0xFFFF)
 
 
 cdef bint _number(Slice text, double* value) noexcept nogil:
@@ -50,39 +51,13 @@ cdef uint32_t _clamp_cost(Queue* queue, double cost) noexcept nogil:
     return 1000000000
 
 
-cdef Slice _take_key(Cursor* c) noexcept nogil:
-    cdef Slice length = take_slice(c, 2)
-    if c.bad:
-        return length
-    return take_slice(c, (<uint64_t> <uint8_t> length.at[0] << 8) | <uint8_t> length.at[1])
-
-
-cdef void take_routing(Cursor* c, Routing* routing) noexcept nogil:
-    cdef Slice head = take_slice(c, HEAD_BYTES)
-    cdef uint64_t cost
-    cdef uint32_t i
-    if c.bad:
-        return
-    routing.given = <uint8_t> head.at[0]
-    routing.throttle_count = <uint8_t> head.at[1]
-    routing.weight = (<uint32_t> <uint8_t> head.at[2] << 8) | <uint8_t> head.at[3]
-    cost = read_u64be(head.at + 4)
-    memcpy(&routing.cost, &cost, 8)
-    routing.fairness_key = _take_key(c)
-    if routing.throttle_count > ROUTING_THROTTLE_KEYS_MAX:
-        c.bad = True
-        return
-    for i in range(routing.throttle_count):
-        routing.throttle[i] = _take_key(c)
-
-
 cdef uint8_t route(Core* core, Queue* queue, Command* command, Item* item, Building* b) noexcept nogil:
     cdef Routing hooked
     cdef Cursor c
     if item.routing == NULL:
         return route_as(core, queue, command, item, NULL, b)
     # It was read once before it was kept (ParsedFrame.route), so it ends where it says.
-    c.at, c.end, c.bad = item.routing, item.routing + PACKED_BYTES_MAX, False
+    c.at, c.end, c.bad = item.routing, item.routing + ROUTING_BYTES_MAX, False
     take_routing(&c, &hooked)
     return route_as(core, queue, command, item, &hooked, b)
 

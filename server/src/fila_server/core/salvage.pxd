@@ -1,8 +1,7 @@
 """What can be read of a damaged store, copied into a sound one."""
 
-from libc.stdint cimport int64_t
-
-from fila_server.core.store cimport Store, StoreError, StoreOptions
+from fila_server.core.families cimport Store
+from fila_server.core.storestatus cimport StoreError
 
 # Copies every readable record of `damaged` (open, without automatic compactions) into `sound` (open, empty).
 # Counts what it had to step over in sound.salvage.

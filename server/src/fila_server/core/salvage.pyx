@@ -20,27 +20,12 @@ from libc.stdio cimport rename, snprintf
 from libc.string cimport memcpy, strcmp, strerror, strstr
 
 from fila_server.core.damage cimport (
-    DamageScan,
-    damage_scan_begin,
-    damage_scan_end,
-    damage_scan_next,
-    damage_scan_valid,
+    DamageScan, damage_scan_begin, damage_scan_end, damage_scan_next, damage_scan_valid,
 )
+from fila_server.core.families cimport FAMILY_COUNT
 from fila_server.core.rocksdb cimport *
-from fila_server.core.store cimport (
-    FAMILY_COUNT,
-    STORE_FAILED,
-    STORE_OK,
-    Store,
-    StoreError,
-    batch_bytes,
-    batch_clear,
-    batch_put,
-    scan_key,
-    scan_value,
-)
-from fila_server.core.storestatus cimport store_classify, store_failed
-
+from fila_server.core.store cimport batch_bytes, batch_clear, batch_put, scan_key, scan_value
+from fila_server.core.storestatus cimport STORE_FAILED, STORE_OK, store_classify, store_failed
 
 cdef extern from "fcntl.h" nogil:
     enum:

@@ -5,27 +5,23 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.answers cimport answer, emit
+from fila_server.core.bodies cimport body_new, body_release, frame_want
 from fila_server.core.buffer cimport Buffer, buffer_free, buffer_init, buffer_reserve, must_malloc
 from fila_server.core.commands cimport DELIVERY, OK
+from fila_server.core.directory cimport directory_at
 from fila_server.core.ending cimport frame_lost
 from fila_server.core.flows cimport channel_activate, channel_full
-from fila_server.core.frames cimport body_new, body_release, directory_at, frame_of
-from fila_server.core.loader cimport Load, loader_answers, loader_ask
+from fila_server.core.kinds cimport PULL, STREAM
+from fila_server.core.loader cimport Load, loader_answers
 from fila_server.core.maps cimport map64_get, map64_next, map64_remove
+from fila_server.core.paths cimport frame_of
 from fila_server.core.revoked cimport revoked_forget
-from fila_server.core.state cimport Body, Channel, Lease, PULL, Queue, STREAM
-from fila_server.core.store cimport STORE_DAMAGED, STORE_NOT_FOUND, FRAMES, STORE_OK
+from fila_server.core.state cimport Body, Channel, Frame, Lease, Queue
+from fila_server.core.storestatus cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK
 from fila_server.core.timers cimport timer_cancel
 from fila_server.core.view cimport message_bytes, message_view
 from fila_server.core.waits cimport channel_room
 from fila_server.core.wire cimport View, put_message
-
-
-cdef void frame_want(Core* core, Frame* frame) noexcept nogil:
-    if frame.body == NULL and not frame.loading:
-        frame.loading = True
-        core.counters.loads += 1
-        loader_ask(core.loader, FRAMES, frame.queue.number, frame.first_offset)
 
 
 cdef bint _hot(Core* core, Delivery* delivery) noexcept nogil:

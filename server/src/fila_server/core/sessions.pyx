@@ -5,16 +5,16 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from fila_server.core.answers cimport emit
 from fila_server.core.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, take_varint
 from fila_server.core.commands cimport FRAME, INVALID_ARGUMENT, OK
-from fila_server.core.consumers cimport consumer_close
-from fila_server.core.ending cimport GIVEN_BACK, UNWRITTEN, lease_return
+from fila_server.core.consumers cimport consumer_close, consumer_command
 from fila_server.core.failure cimport owed_close, owed_open
 from fila_server.core.flows cimport channel_activate
+from fila_server.core.giveback cimport GIVEN_BACK, UNWRITTEN, lease_return
 from fila_server.core.maps cimport map64_get
 from fila_server.core.revoked cimport revoked_note
 from fila_server.core.settle cimport (
     Verdict, Wishes, lease_ack, lease_begin, lease_extend, lease_find, lease_nack, verdict, wishes_of,
 )
-from fila_server.core.state cimport Lease
+from fila_server.core.state cimport Consumer, Lease
 from fila_server.core.waiting cimport Owed
 from fila_server.core.waits cimport channel_room
 from fila_server.core.wire cimport (
@@ -67,8 +67,15 @@ cdef bint _next_id(LeaseIds* ids, uint64_t* lease_id) noexcept nogil:
             ids.packed.at, ids.packed.end, ids.packed.bad = text.at, text.at + text.length, False
 
 
-cdef void leases_return(Core* core, Command* command) noexcept nogil:
-    """CANCEL that came behind the pull's answer. What was settled or ran out meanwhile is left as it is."""
+cdef void pull_cancel(Core* core, Command* command) noexcept nogil:
+    if command.length and map64_get(&core.consumers, command.token) == NULL:
+        _leases_return(core, command)
+    else:
+        consumer_command(core, command)
+
+
+cdef void _leases_return(Core* core, Command* command) noexcept nogil:
+    """A cancel that came behind the pull's answer names its leases. What was settled or ran out meanwhile stays so."""
     cdef Slice text
     cdef LeaseIds ids
     cdef uint64_t lease_id
@@ -81,7 +88,16 @@ cdef void leases_return(Core* core, Command* command) noexcept nogil:
             lease_return(core, lease, UNWRITTEN)
 
 
-cdef void session_frame(Core* core, Consumer* consumer, Command* command) noexcept nogil:
+cdef void session_command(Core* core, Command* command) noexcept nogil:
+    cdef Consumer* consumer = <Consumer*> map64_get(&core.consumers, command.token)
+    if consumer == NULL:                # it ended meanwhile; the edge has been told
+        return
+    if consumer.silence_ms:             # whatever it says, it lives
+        consumer.deadline_ms = core.heard_ms + consumer.silence_ms
+    _session_frame(core, consumer, command)
+
+
+cdef void _session_frame(Core* core, Consumer* consumer, Command* command) noexcept nogil:
     cdef Cursor c
     cdef uint32_t field, kind
     cdef Slice text

@@ -1,6 +1,6 @@
 """A queue's settings, parsed: what policy.pyx makes of a QueueConfig and every stage reads."""
 
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t, uint8_t
 
 from fila_server.core.buffer cimport Slice
 from fila_server.core.maps cimport Text, TextMap

@@ -11,7 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from fila_server.core.buffer cimport Slice
 from fila_server.core.mailbox cimport Command
-from fila_server.core.state cimport Channel, Consumer, Core, Lease
+from fila_server.core.state cimport Channel, Core, Lease
 from fila_server.core.waiting cimport Owed
 from fila_server.core.wire cimport Fields
 

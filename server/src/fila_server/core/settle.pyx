@@ -1,27 +1,25 @@
 """Stage 3 of 4: see settle.pxd."""
 
-
 from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.buffer cimport Buffer, Cursor, buffer_init, put_varint
 from fila_server.core.commands cimport (
-    ACK, ACK_BATCH, EXTEND_LEASE, FAILED_PRECONDITION, INVALID_ARGUMENT, NACK, NACK_BATCH, NOT_FOUND, OK, REPLY,
+    ACK, ACK_BATCH, EXTEND_LEASE, FAILED_PRECONDITION, INVALID_ARGUMENT, NACK, NACK_BATCH, NOT_FOUND, OK,
+    REPLY,
 )
-from fila_server.core.ending cimport HELD, lease_end, lease_return, slot_done
-from fila_server.core.enqueue cimport queue_find
+from fila_server.core.ending cimport lease_end, slot_done
 from fila_server.core.failure cimport NO_DELAY, lease_fail, lease_reject, owed_close, owed_open
-from fila_server.core.frames cimport frame_id, frame_of, share_of
+from fila_server.core.giveback cimport HELD, lease_return
 from fila_server.core.groups cimport MARK_BEGUN, group_mark
 from fila_server.core.leased_ids cimport lease_by_message_id
 from fila_server.core.maps cimport map64_get
-from fila_server.core.queues cimport channel_find
+from fila_server.core.paths cimport channel_find, frame_id, frame_of, queue_find, share_of
 from fila_server.core.records cimport lease_extension_put
-from fila_server.core.state cimport Queue, Slot
+from fila_server.core.state cimport Consumer, Queue, Slot
 from fila_server.core.timers cimport timer_set
 from fila_server.core.wire cimport (
     fields_parse, next_field, put_status_field, put_tag, put_timestamp_field, uuid_parse,
 )
 
-# --- commands --------------------------------------------------------------------------------
 
 cdef Verdict verdict(int32_t code, const char* reason, const char* text) noexcept nogil:
     cdef Verdict v

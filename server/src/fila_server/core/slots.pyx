@@ -8,14 +8,11 @@ from fila_server.core.fifo cimport fifo_append, fifo_first, fifo_remove, fifo_re
 from fila_server.core.flows cimport (
     channel_activate, flow_find, flow_of, flow_reconsider, subqueue_free, subqueue_of, subqueue_rank,
 )
-from fila_server.core.frames cimport share_of
-from fila_server.core.state cimport (
-    Channel, DECIDING, DELAYED, DONE, Entry, Fifo, Flow, Frame, LEASED, Queue, READY, Share, Subqueue, UNPLACED,
-)
+from fila_server.core.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, UNPLACED
+from fila_server.core.paths cimport share_of
+from fila_server.core.state cimport Channel, Entry, Fifo, Flow, Frame, Queue, Share, Subqueue
 from fila_server.core.waits cimport flow_emptied, flow_fills, waits_note
 
-
-# --- states --------------------------------------------------------------------------------
 
 cdef inline bint _is_pending(int state) noexcept nogil:
     return state == READY or state == DELAYED

@@ -17,25 +17,25 @@ Sizes (64 bit): Entry 32, Slot 40, so a pending message costs 72 bytes and its p
 frame's overhead; a further channel 40. An active fairness key costs a Key and a Flow.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
 from fila_server.core.bucket cimport Bucket
-from fila_server.core.buffer cimport Buffer, Slice
+from fila_server.core.buffer cimport Buffer
 from fila_server.core.counters cimport CoreCounters, Hour, QueueCounters, Tally
 from fila_server.core.drr cimport Ring, Turn
+from fila_server.core.families cimport Store
 from fila_server.core.heap cimport HeapNode
-from fila_server.core.kinds cimport *
 from fila_server.core.loader cimport Loader
+from fila_server.core.mailbox cimport Command, Mailbox
 from fila_server.core.maps cimport Map64, Text, TextMap
-from fila_server.core.mailbox cimport Command, Mailbox, Outbox, Outs
+from fila_server.core.outbox cimport Outbox, Outs
+from fila_server.core.refusals cimport Limits
 from fila_server.core.rocksdb cimport rocksdb_writebatch_t
 from fila_server.core.settings cimport Policy
 from fila_server.core.shared cimport Shared
-from fila_server.core.store cimport Store
 from fila_server.core.storestatus cimport StoreError
 from fila_server.core.timers cimport Timer, Timers
-from fila_server.core.refusals cimport Limits
-from fila_server.core.waiting cimport Chore, ConfigRow, Decision, Dedup, Explicit, Extra, LeaseGroup, Owed, Page
+from fila_server.core.waiting cimport Chore, Decision, Dedup, Explicit, LeaseGroup, Page
 
 cdef struct Body:                   # the bytes of a frame while they are hot
     uint32_t refs                   # the frame's own, and one for each delivery that waits to be encoded

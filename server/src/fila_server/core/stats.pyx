@@ -2,23 +2,22 @@
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memset
 
 from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.bucket cimport bucket_refill
-from fila_server.core.buffer cimport Buffer, Slice, buffer_free, buffer_init, must_malloc, put_varint
+from fila_server.core.buffer cimport Buffer, Slice, buffer_free, buffer_init, must_malloc
 from fila_server.core.commands cimport EXPLAIN_KEY, GET_STATS, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, OK
-from fila_server.core.enqueue cimport queue_find
+from fila_server.core.directory cimport directory_first, queue_oldest
 from fila_server.core.explain cimport explain_key
-from fila_server.core.fifo cimport fifo_first
-from fila_server.core.frames cimport (
-    directory_first, entry_of, frame_enqueued_ms, frame_of, frame_offset, key_has_policy, key_weight, share_find,
-)
+from fila_server.core.kinds cimport DONE
 from fila_server.core.maps cimport Map64, map64_free, map64_get, map64_init, map64_put, textmap_next
-from fila_server.core.queues cimport channel_find, queue_oldest
+from fila_server.core.paths cimport (
+    channel_find, frame_offset, key_has_policy, key_weight, queue_find, share_find,
+)
 from fila_server.core.ranking cimport Ranked, keep_largest, largest_first
 from fila_server.core.roster cimport roster
-from fila_server.core.state cimport Channel, Flow, Frame, Key, Queue, Share, Slot, Subqueue, ThrottleKey, DONE
+from fila_server.core.state cimport Channel, Flow, Frame, Key, Queue, Share, Subqueue, ThrottleKey
+from fila_server.core.waits cimport flow_age
 from fila_server.core.wire cimport (
     Fields, fields_parse, put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
 )
@@ -53,23 +52,6 @@ cdef uint64_t channel_tail(Channel* channel) noexcept nogil:
         if share == NULL and (frame.only == 0 or frame.only == channel.birth) and (not frame.revealed or (channel.rebuild_at and channel.rebuild_at <= frame.first_offset)):
             return frame_offset(frame, 0)
     return channel.queue.next_offset
-
-
-cdef uint64_t flow_age(Core* core, Flow* flow) noexcept nogil:
-    """Age of the flow's next ready message, in ms; its oldest but for those that came back."""
-    cdef Slot* slot = fifo_first(&flow.fifo)
-    cdef Slot* first
-    cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
-    cdef int64_t age
-    while sub != NULL:
-        first = fifo_first(&sub.fifo)
-        if first != NULL and (slot == NULL or first.position < slot.position):
-            slot = first
-        sub = sub.sibling
-    if slot == NULL:
-        return 0
-    age = core.wall_ms - frame_enqueued_ms(frame_of(slot), slot.index)
-    return <uint64_t> age if age > 0 else 0
 
 
 cdef void _channel_info(Buffer* b, uint32_t field, Channel* channel) noexcept nogil:

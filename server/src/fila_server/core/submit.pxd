@@ -6,7 +6,6 @@ checks nobody checks again: names, sizes, counts, UTF-8, options.
 
 from libc.stdint cimport int32_t, uint64_t
 
-from fila_server.core.buffer cimport Slice
 from fila_server.core.mailbox cimport Command
 from fila_server.core.refusals cimport Limits
 

@@ -1,23 +1,22 @@
 """See submit.pxd."""
 
-from libc.stdint cimport uint32_t, uint8_t
+from libc.stdint cimport uint32_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy
 
-from fila_server.core.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc, must_realloc, take_varint
+from fila_server.core.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, take_varint
 from fila_server.core.commands cimport (
     ACK, ACK_BATCH, CONSUME_OPEN, ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_BATCH, ENQUEUE_STREAM, EXTEND_LEASE,
     INVALID_ARGUMENT, LEASE, NACK, NACK_BATCH, SESSION, SESSION_OPEN,
 )
 from fila_server.core.mailbox cimport command_free, command_new
 from fila_server.core.refusals cimport (
-    REFUSED_MALFORMED, REFUSED_RESERVED, REFUSED_QUEUE_NAME, refusal_code, refusal_reason, refusal_text,
+    REFUSED_MALFORMED, REFUSED_QUEUE_NAME, refusal_code, refusal_reason, refusal_text,
 )
 from fila_server.core.wire cimport (
     Fields, Item, fields_parse, item_parse, name_valid, next_field, utf8_valid, uuid_parse,
 )
-
 
 cdef enum:
     CONSUMER_NAME_BYTES_MAX = 128

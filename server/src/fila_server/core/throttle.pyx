@@ -4,8 +4,8 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
 from fila_server.core.buffer cimport must_malloc, put_bytes, put_u32be
+from fila_server.core.kinds cimport TIMER_BUCKET
 from fila_server.core.maps cimport textmap_get, textmap_put, textmap_remove
-from fila_server.core.state cimport TIMER_BUCKET
 from fila_server.core.timers cimport timer_cancel
 
 

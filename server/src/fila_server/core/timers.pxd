@@ -3,8 +3,7 @@
 A timer knows its place in the heap, so moving or cancelling one is a sift and not a search.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t
-
+from libc.stdint cimport int64_t, uint32_t, uint8_t
 
 cdef struct Timer:
     int64_t  due_ns

@@ -1,6 +1,6 @@
 """The 4-ary heap of timers: half the depth of a binary one, and four children share a cache line."""
 
-from libc.stdint cimport INT64_MAX, int64_t, uint32_t
+from libc.stdint cimport INT64_MAX
 from libc.stdlib cimport abort, calloc, free, realloc
 
 cdef enum:

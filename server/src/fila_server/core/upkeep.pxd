@@ -11,7 +11,8 @@ The rule: the FRAMES family takes at most 1.5 times what is live in it, plus REC
 from libc.stdint cimport int64_t, uint64_t
 
 from fila_server.core.disk cimport Disk
-from fila_server.core.store cimport Store, StoreError
+from fila_server.core.families cimport Store
+from fila_server.core.storestatus cimport StoreError
 
 cdef enum:
     RECLAIM_SLACK_BYTES = 67108864      # 64 MiB: below it, rewriting costs more than it gives back

@@ -10,25 +10,14 @@ copied out of the oldest files. RocksDB could do it by itself in each compaction
 copies two thirds of everything that waits, over and over (measured: docs/durability.md).
 """
 
-from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
+from fila_server.core.families cimport FAMILY_COUNT, FRAMES
 from fila_server.core.lognote cimport lognote_write
 from fila_server.core.mirror cimport mirror_update
 from fila_server.core.rocksdb cimport *
-from fila_server.core.store cimport (
-    FAMILY_COUNT,
-    FRAMES,
-    STORE_FAILED,
-    STORE_OK,
-    Store,
-    StoreError,
-    store_compact,
-    store_compact_cancel,
-    store_flush,
-    store_wal_bytes,
-)
-
+from fila_server.core.store cimport store_compact, store_compact_cancel, store_flush, store_wal_bytes
+from fila_server.core.storestatus cimport STORE_FAILED, STORE_OK
 
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_attr_t:

@@ -2,11 +2,12 @@
 
 from libc.stdint cimport uint32_t
 
-from fila_server.core.frames cimport (
-    body_touch, entry_of, frame_appended_ms, frame_enqueued_ms, frame_id, frame_of, frame_offset, key_weight,
-    share_of,
+from fila_server.core.bodies cimport body_touch
+from fila_server.core.kinds cimport LEASED, RETURNED_ONCE
+from fila_server.core.paths cimport (
+    entry_of, frame_appended_ms, frame_enqueued_ms, frame_id, frame_of, frame_offset, key_weight, share_of,
 )
-from fila_server.core.state cimport Channel, Entry, Frame, LEASED, Lease, RETURNED_ONCE, ThrottleSet
+from fila_server.core.state cimport Channel, Entry, Frame, Lease, ThrottleSet
 
 cdef enum:
     FIXED_BYTES = 192       # id, numbers, moments, and what stands before each text

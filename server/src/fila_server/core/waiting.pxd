@@ -1,7 +1,7 @@
 """What waits for something: an answer for decisions, a failed message for its hook, a page for the disk; and
 the rows of two small tables, and what an entry says of itself where its frame can't."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 
 from fila_server.core.buffer cimport Buffer, Slice
 from fila_server.core.mailbox cimport Command

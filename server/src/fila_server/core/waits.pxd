@@ -19,10 +19,10 @@ those that were served and became idle: who does so often has one soon. Where th
 place of the one that was not used for longest, if that was ROW_IDLE_MS.
 """
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from fila_server.core.counters cimport Hour
-from fila_server.core.state cimport Channel, Core, Flow, Key, Waits
+from fila_server.core.state cimport Channel, Core, Flow, Waits
 
 cdef enum:                              # columns of an Hour
     WAITED_NO_CONSUMER = 0
@@ -88,3 +88,5 @@ cdef void waits_forget(Core* core, Channel* channel) noexcept nogil         # th
 cdef Waits* waits_find(Channel* channel, const char* text, uint32_t length) noexcept nogil
 cdef double hour_sum(Core* core, Hour* hour, int column) noexcept nogil
 cdef double hour_total(Hour* hour, int column) noexcept nogil                # since the beginning
+
+cdef uint64_t flow_age(Core* core, Flow* flow) noexcept nogil    # of its next ready message, in ms

@@ -1,10 +1,16 @@
 """See waits.pxd."""
 
+from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.buffer cimport must_malloc
-from fila_server.core.maps cimport Text, textmap_free, textmap_get, textmap_get_hashed, textmap_put, textmap_remove
+from fila_server.core.fifo cimport fifo_first
+from fila_server.core.maps cimport (
+    Text, textmap_free, textmap_get, textmap_get_hashed, textmap_put, textmap_remove,
+)
+from fila_server.core.paths cimport frame_enqueued_ms, frame_of
+from fila_server.core.state cimport Slot, Subqueue
 
 cdef enum:
     PARTS = 12
@@ -261,3 +267,20 @@ cdef void waits_forget(Core* core, Channel* channel) noexcept nogil:
         core.waits_count -= 1
         free(row)
     textmap_free(&channel.waits)
+
+
+cdef uint64_t flow_age(Core* core, Flow* flow) noexcept nogil:
+    """Age of the flow's next ready message, in ms; its oldest but for those that came back."""
+    cdef Slot* slot = fifo_first(&flow.fifo)
+    cdef Slot* first
+    cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
+    cdef int64_t age
+    while sub != NULL:
+        first = fifo_first(&sub.fifo)
+        if first != NULL and (slot == NULL or first.position < slot.position):
+            slot = first
+        sub = sub.sibling
+    if slot == NULL:
+        return 0
+    age = core.wall_ms - frame_enqueued_ms(frame_of(slot), slot.index)
+    return <uint64_t> age if age > 0 else 0

@@ -17,14 +17,12 @@ the disk had written of a newer file by itself survives, so batches may be missi
 files. Bytes that are there and fail their checksum are damage, unless they are the very last.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport atoll, free, malloc, realloc
-from libc.string cimport memcpy, memset, strlen, strcmp
+from libc.string cimport memcpy, memset, strcmp, strlen
 
 from fila_server.core.checksum cimport crc32c
-from fila_server.core.store cimport WalReport
-
 
 cdef extern from *:
     """

@@ -13,7 +13,8 @@ makes itself heard nowhere else, and all that is answered meanwhile is lost.
 from libc.stdint cimport int64_t
 
 from fila_server.core.disk cimport Disk
-from fila_server.core.store cimport Store, StoreFailure
+from fila_server.core.families cimport Store
+from fila_server.core.storestatus cimport StoreFailure
 from fila_server.core.upkeep cimport pthread_t
 
 cdef struct Watch:

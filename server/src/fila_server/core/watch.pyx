@@ -3,8 +3,10 @@
 from libc.stdint cimport uint64_t
 from libc.stdio cimport snprintf
 
-from fila_server.core.disk cimport directory_newest_log, directory_is_gone, disk_check, disk_restore_ballast
-from fila_server.core.store cimport STORE_ERROR_BYTES, STORE_FAILED, STORE_GONE, STORE_OK, StoreError, failure_tell
+from fila_server.core.disk cimport directory_is_gone, directory_newest_log, disk_check, disk_restore_ballast
+from fila_server.core.storestatus cimport (
+    STORE_ERROR_BYTES, STORE_FAILED, STORE_GONE, STORE_OK, StoreError, failure_tell,
+)
 
 cdef extern from *:
     """

@@ -6,7 +6,7 @@ with it; everything later works on positions. A message's headers and payload (f
 and spliced into the delivery.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
 from fila_server.core.buffer cimport Buffer, Cursor, Slice
 from fila_server.core.refusals cimport Limits

@@ -6,15 +6,14 @@ which is why a dead letter's metadata can stand in its stored bytes and the rest
 metadata be written behind them at delivery.
 """
 
-from libc.stdlib cimport malloc
 from libc.string cimport memcmp, memcpy, memset, strlen
 
 from fila_server.core.buffer cimport (
-    must_malloc, put_bytes, put_slice, put_u8, put_varint, buffer_reserve, take_slice, take_varint,
-    varint_size, write_varint,
+    buffer_reserve, must_malloc, put_bytes, put_slice, put_u8, put_varint, take_slice, take_varint,
+    varint_size,
 )
 from fila_server.core.refusals cimport (
-    Limits, REFUSED_DEDUP_KEY, REFUSED_DELAY, REFUSED_HEADER_COUNT, REFUSED_HEADER_KEY, REFUSED_HEADER_TEXT,
+    REFUSED_DEDUP_KEY, REFUSED_DELAY, REFUSED_HEADER_COUNT, REFUSED_HEADER_KEY, REFUSED_HEADER_TEXT,
     REFUSED_HEADER_VALUE, REFUSED_MALFORMED, REFUSED_PAYLOAD, REFUSED_QUEUE_NAME, REFUSED_TTL,
     REFUSED_TTL_PAST, TAKEN,
 )

@@ -1,0 +1,205 @@
+"""See building.pxd. A command whose messages fill a builder alone gives its bytes to the frame as they are."""
+
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+
+from fila_server.core.bodies cimport body_new
+from fila_server.core.buffer cimport must_malloc, must_realloc
+from fila_server.core.dedup cimport dedup_fill
+from fila_server.core.directory cimport directory_add
+from fila_server.core.frames cimport frame_new
+from fila_server.core.ids cimport id_next, offsets_next
+from fila_server.core.mailbox cimport Command
+from fila_server.core.records cimport Times, frame_record_put
+from fila_server.core.rocksdb cimport rocksdb_writebatch_t
+from fila_server.core.state cimport Frame
+from fila_server.core.waiting cimport Explicit
+
+cdef enum:
+    MOVED_BYTES_MAX = 16777216      # of dead letters and redrives, in one frame; one message may be larger
+
+
+cdef Building* builder_add(Core* core, Builder* builder) noexcept nogil:
+    cdef Building* b
+    if builder.count == builder.capacity:
+        builder.capacity = builder.capacity * 2 + 64
+        builder.items = <Building*> must_realloc(builder.items, builder.capacity * sizeof(Building))
+    b = &builder.items[builder.count]
+    memset(b, 0, sizeof(Building))
+    return b
+
+
+# --- frames ----------------------------------------------------------------------------------
+
+cdef bint _owns_command(Builder* builder) noexcept nogil:
+    """Whether all of one command, and nothing else, is here: then its bytes are the frame's.
+
+    In order, too: the index counts on it, and a message of scattered fields was rewritten behind the rest.
+    """
+    cdef Command* command = builder.items[0].command
+    cdef const char* end
+    cdef uint32_t i
+    if command == NULL or builder.count != command.count or command.bytes == NULL:
+        return False
+    end = command.bytes
+    for i in range(builder.count):
+        if builder.items[i].command != command or builder.items[i].at < end:
+            return False
+        end = builder.items[i].at + builder.items[i].length
+    return True
+
+
+cdef char* _gather(Builder* builder, uint32_t* length) noexcept nogil:
+    cdef uint64_t total = 0
+    cdef uint32_t i
+    cdef char *bytes, *to
+    for i in range(builder.count):
+        total += builder.items[i].length
+    bytes = to = <char*> must_malloc(total)
+    for i in range(builder.count):
+        memcpy(to, builder.items[i].at, builder.items[i].length)
+        builder.items[i].at = to
+        to += builder.items[i].length
+    length[0] = <uint32_t> total
+    return bytes
+
+
+cdef void builder_finish(Core* core, Builder* builder) noexcept nogil:
+    """Make one frame of what is in the builder, and put its records into the pass's batch."""
+    cdef Queue* queue = builder.queue
+    cdef Frame* frame
+    cdef Command* command
+    cdef char* bytes
+    cdef uint32_t length, i
+    cdef Times* times = NULL
+    cdef Building* b
+    cdef rocksdb_writebatch_t* batch
+    cdef bint durable
+    if builder.count == 0:
+        return
+    if _owns_command(builder):
+        command = builder.items[0].command
+        bytes = command.bytes
+        length = command.length
+        command.bytes = NULL
+    else:
+        bytes = _gather(builder, &length)
+    frame = frame_new(core, queue, builder.count)
+    core.counters.frames_built += 1
+    frame.first_offset = offsets_next(core, queue, builder.count)
+    durable = queue.policy.durable or builder.moves or queue.next_offset > queue.offset_reserved_durable
+    durable = durable or queue.arriving_durable > 0     # seen in the order of offsets, as after a restart; then answered
+    for i in range(builder.count):      # accepted under fsync, and the setting changed since
+        durable = durable or (builder.items[i].command != NULL and builder.items[i].command.durable)
+    queue.appended_ms = max(queue.appended_ms, core.wall_ms)
+    frame.appended_ms = queue.appended_ms
+    frame.body_bytes = length
+    if not builder.moves:
+        id_next(core, &frame.id_high, &frame.id_low)
+    else:
+        frame.explicit = <Explicit*> must_malloc(builder.count * sizeof(Explicit))
+        frame.only = builder.items[0].only.birth if builder.items[0].only != NULL else 0
+    for i in range(builder.count):
+        b = &builder.items[i]
+        frame.entries[i].key = b.key
+        frame.entries[i].set = b.set
+        frame.entries[i].cost = b.cost
+        frame.entries[i].at = <uint32_t> (b.at - bytes)
+        frame.entries[i].length = b.length
+        frame.entries[i].enqueued_delta_ms = <int> (core.wall_ms - frame.appended_ms) if core.wall_ms - frame.appended_ms > -2000000000 else 0
+        frame.live_bytes += b.length
+        if frame.explicit != NULL:
+            frame.explicit[i].id_high = b.id_high
+            frame.explicit[i].id_low = b.id_low
+            frame.explicit[i].offset = frame.first_offset + i
+            frame.explicit[i].enqueued_ms = b.enqueued_ms
+            frame.explicit[i].appended_ms = frame.appended_ms
+        if b.deliver_at_ms or b.expires_ms:
+            if times == NULL:
+                times = <Times*> must_malloc(builder.count * sizeof(Times))
+                memset(times, 0, builder.count * sizeof(Times))
+            times[i].deliver_at_ms = b.deliver_at_ms
+            times[i].expires_ms = b.expires_ms
+        if b.command != NULL:
+            b.command.items[b.item].id_high = frame.id_high
+            b.command.items[b.item].id_low = frame.id_low + i
+            b.command.items[b.item].offset = frame.first_offset + i
+            b.command.items[b.item].answered = True
+            if durable:
+                b.command.durable = True
+            if b.command.items[b.item].options != NULL:
+                dedup_fill(core, queue, b.command, &b.command.items[b.item])
+    batch = core.settles if builder.moves else core.enqueues
+    frame_record_put(core, batch, frame, bytes, length, times)
+    frame.times = times
+    body_new(core, frame, bytes, length)
+    directory_add(&queue.directory, frame)
+    queue.stored_bytes += length
+    queue.arriving += frame.count
+    if not builder.moves:
+        queue.counters.enqueued += frame.count
+    frame.durable = durable
+    queue.arriving_durable += frame.durable
+    if core.stored == NULL:             # until it is written: should the disk refuse the batch, it is forgotten
+        core.stored = frame
+    else:
+        core.stored_last.next_dying = frame
+    core.stored_last = frame
+    builder.count, builder.bytes = 0, 0
+
+
+cdef void frames_build(Core* core) noexcept nogil:
+    cdef Builder* builder = core.movers
+    cdef Builder* following
+    core.movers = NULL
+    while builder != NULL:
+        following = builder.next
+        builder.queue.move_listed = False
+        builder_finish(core, builder)
+        builder = following
+    builder = core.builders
+    core.builders = NULL
+    while builder != NULL:
+        following = builder.next
+        builder.queue.build_listed = False
+        builder_finish(core, builder)
+        builder = following
+
+
+cdef void move_in(Core* core, Queue* queue, Key* key, ThrottleSet* set, uint32_t cost, char* bytes, uint32_t length, uint64_t id_high, uint64_t id_low, int64_t enqueued_ms, Channel* only) noexcept nogil:
+    """Add a moved message. `bytes` must live until the frame is built; key and set carry a reference each."""
+    cdef Builder* builder = &queue.moving
+    cdef Building* b
+    builder.moves = True
+    builder.queue = queue
+    if builder.count and (
+        builder.items[0].only != only or builder.count >= MERGED_MESSAGES_MAX
+        or builder.bytes + length > MOVED_BYTES_MAX
+    ):
+        builder_finish(core, builder)
+    if not queue.move_listed:
+        queue.move_listed = True
+        builder.next = core.movers
+        core.movers = builder
+    b = builder_add(core, builder)
+    b.key, b.set, b.cost = key, set, cost
+    b.at, b.length = bytes, length
+    b.id_high, b.id_low, b.enqueued_ms = id_high, id_low, enqueued_ms
+    b.only = only
+    builder.count += 1
+    builder.bytes += length
+
+
+cdef void keep_until_written(Core* core, char* bytes) noexcept nogil:
+    if core.kept_count == core.kept_capacity:
+        core.kept_capacity = core.kept_capacity * 2 + 16
+        core.kept = <char**> must_realloc(core.kept, core.kept_capacity * sizeof(void*))
+    core.kept[core.kept_count] = bytes
+    core.kept_count += 1
+
+
+cdef void moved_bytes_free(Core* core) noexcept nogil:
+    cdef uint32_t i
+    for i in range(core.kept_count):
+        free(core.kept[i])
+    core.kept_count = 0

@@ -1,0 +1,12 @@
+"""See open_core.pxd. Counted under the GIL, as is closing's look at it."""
+
+import threading
+
+
+cdef class OpenCore:
+    """The core of one open data directory."""
+
+    def __cinit__(self):
+        self.core = NULL
+        self.is_open = False
+        self.readers_changed = threading.Condition()
