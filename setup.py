@@ -4,7 +4,7 @@ Everything else about the distribution stands in pyproject.toml. This file exist
 modules is found, not written down, and because a build must redo only what changed: a module is compiled again
 when its .pyx, its .pxd, or any .pxd it cimports is newer than the result.
 
-`FILA_MODULES=drr,bucket python setup.py build_ext --inplace` builds only the modules named so.
+`FILA_MODULES=ring,bucket python setup.py build_ext --inplace` builds only the modules named so.
 """
 
 import fcntl

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fila_server.core.bucket import TokenBucket
-from fila_server.core.drr import FairRing
-from fila_server.core.heap import RankHeap
-from fila_server.core.maps import NumberMap, TextTable
-from fila_server.core.timers import TimerHeap
+from fila_server.core.structures.bucket import TokenBucket
+from fila_server.core.structures.heap import RankHeap
+from fila_server.core.structures.maps import NumberMap, TextTable
+from fila_server.core.structures.ring import FairRing
+from fila_server.core.structures.timers import TimerHeap
 
 SIZES = (10, 1_000, 1_000_000)
 MESSAGE = 1000

@@ -127,7 +127,9 @@ def test_python_and_compiled_code_agree_on_every_command_number():
     in_python = {name: value for name, value in vars(commands).items() if name.isupper()}
     in_core = {
         name: int(value)
-        for name, value in re.findall(r"^ +(\w+) = (\d+)$", (CORE / "commands.pxd").read_text(), re.MULTILINE)
+        for name, value in re.findall(
+            r"^ +(\w+) = (\d+)$", (CORE / "wire/commands.pxd").read_text(), re.MULTILINE
+        )
     }
     status_codes = {code.name: code.value[0] for code in grpc.StatusCode}
     assert in_python.items() <= in_core.items()

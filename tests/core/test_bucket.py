@@ -6,8 +6,8 @@ from fractions import Fraction
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fila_server.core.bucket import TokenBucket
-from fila_server.core.reference import ReferenceBucket
+from fila_server.core.structures.bucket import TokenBucket
+from fila_server.core.structures.reference import ReferenceBucket
 
 NS_PER_S = 1_000_000_000
 LATENESS_NS = 10_000_000

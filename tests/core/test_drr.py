@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fila_server.core.drr import FairRing
-from fila_server.core.reference import IDLE, WAITING, ReferenceRing
+from fila_server.core.structures.reference import IDLE, WAITING, ReferenceRing
+from fila_server.core.structures.ring import FairRing
 
 MESSAGE = 1000  # the cost of one message, in thousandths
 COST_MAX = 1_000_000_000

@@ -6,8 +6,8 @@ from collections import Counter, deque
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fila_server.core.drr import FairRing
-from fila_server.core.reference import ON_RING
+from fila_server.core.structures.reference import ON_RING
+from fila_server.core.structures.ring import FairRing
 
 COST_MAX = 1_000_000_000  # thousandths of a message
 

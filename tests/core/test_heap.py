@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fila_server.core.heap import RankHeap
-from fila_server.core.reference import ReferenceHeap
+from fila_server.core.structures.heap import RankHeap
+from fila_server.core.structures.reference import ReferenceHeap
 
 numbers = st.integers(0, 39)
 ranks = st.one_of(st.integers(0, 30), st.integers(-(2**63), 2**63 - 1))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fila_server.core.maps import NumberMap, TextTable, hash_text, seed_text_hash
+from fila_server.core.structures.maps import NumberMap, TextTable, hash_text, seed_text_hash
 
 keys = st.one_of(st.integers(0, 60), st.integers(0, 60).map(lambda n: n << 40), st.integers(0, 2**64 - 1))
 number_steps = st.one_of(

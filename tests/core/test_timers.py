@@ -5,8 +5,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fila_server.core.reference import ReferenceTimers
-from fila_server.core.timers import TimerHeap
+from fila_server.core.structures.reference import ReferenceTimers
+from fila_server.core.structures.timers import TimerHeap
 
 NEVER = 2**63 - 1
 

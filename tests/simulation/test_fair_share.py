@@ -1,7 +1,7 @@
 """The judge of fairness judged: a ring that keeps the promise passes, each planted fault is seen within a few picks.
 
-Bounds are easily written so wide that nothing exceeds them. Here the slow ring of core/reference.py serves notes of
-the model, as it is and with one fault each.
+Bounds are easily written so wide that nothing exceeds them. Here the slow ring of
+core/structures/reference.py serves notes of the model, as it is and with one fault each.
 """
 
 import random
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fila_server.core.reference import IDLE, WAITING, ReferenceRing
+from fila_server.core.structures.reference import IDLE, WAITING, ReferenceRing
 from tests.simulation.fair_share import FairShare
 from tests.simulation.model import LEASED, READY, ChannelModel, Entry, Note, QueueModel
 from tests.simulation.oracles import Broken

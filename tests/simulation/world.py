@@ -10,7 +10,7 @@ from google.protobuf.message import Message as Proto
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server import commands
-from fila_server.core.parsed_frame import ParsedFrame
+from fila_server.core.doors.parsed_frame import ParsedFrame
 from tests.core.driven_engine import MS, Out
 from tests.simulation.asked import Asked, Snapshot
 from tests.simulation.deliveries import LONGEST_LEASE_MS

@@ -13,14 +13,14 @@ import threading
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 
 from fila_server.core.engine cimport CoreEngine
-from fila_server.core.loader cimport loader_serve, loader_stop
+from fila_server.core.doors.reader cimport loader_serve, loader_stop
 from fila_server.core.commit cimport commit, sync_took
 from fila_server.core.loop cimport pass_
-from fila_server.core.mailbox cimport mailbox_park, mailbox_poke
-from fila_server.core.shared cimport shared_load
-from fila_server.core.storestatus cimport STORE_GONE, failure_is_told
-from fila_server.core.upkeep cimport upkeep_start, upkeep_stop
-from fila_server.core.watch cimport watch_start, watch_stop
+from fila_server.core.doors.mailbox cimport mailbox_park, mailbox_poke
+from fila_server.core.state.shared cimport shared_load
+from fila_server.core.store.status cimport STORE_GONE, failure_is_told
+from fila_server.core.store.reclaim cimport upkeep_start, upkeep_stop
+from fila_server.core.store.watch cimport watch_start, watch_stop
 
 cdef extern from *:
     """

@@ -4,26 +4,28 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdio cimport snprintf
 
 from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
-from fila_server.core.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, put_bytes
 from fila_server.core.chores cimport chore_waits, purge_begin
-from fila_server.core.commands cimport (
+from fila_server.core.deleting cimport channel_drop, queue_drop
+from fila_server.core.holdings.keys cimport key_drop_if_idle, key_intern
+from fila_server.core.holdings.policy cimport queue_configure
+from fila_server.core.queues cimport channel_new, number_next, queue_new
+from fila_server.core.records.records cimport (
+    channel_record_put, key_record_delete, key_record_put, queue_record_put,
+)
+from fila_server.core.runtime_config cimport config_get, config_list, config_set
+from fila_server.core.seek cimport channel_seek
+from fila_server.core.state.directory cimport queue_offset_at, queue_oldest
+from fila_server.core.state.paths cimport channel_find, key_has_policy, queue_find
+from fila_server.core.state.state cimport Channel, Flow, Key, Queue
+from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, put_bytes
+from fila_server.core.structures.maps cimport textmap_next
+from fila_server.core.turns.flows cimport key_reconsider
+from fila_server.core.wire.commands cimport (
     ALREADY_EXISTS, CREATE_CHANNEL, CREATE_QUEUE, DELETE_CHANNEL, DELETE_QUEUE, FAILED_PRECONDITION,
     GET_CONFIG, GET_QUEUE, INVALID_ARGUMENT, LIST_CONFIG, OK, PURGE_CHANNEL, PURGE_QUEUE, SEEK_CHANNEL,
     SET_CONFIG, SET_KEY_POLICY, UPDATE_QUEUE,
 )
-from fila_server.core.deleting cimport channel_drop, queue_drop
-from fila_server.core.directory cimport queue_offset_at, queue_oldest
-from fila_server.core.flows cimport key_reconsider
-from fila_server.core.keys cimport key_drop_if_idle, key_intern
-from fila_server.core.maps cimport textmap_next
-from fila_server.core.paths cimport channel_find, key_has_policy, queue_find
-from fila_server.core.policy cimport queue_configure
-from fila_server.core.queues cimport channel_new, number_next, queue_new
-from fila_server.core.records cimport channel_record_put, key_record_delete, key_record_put, queue_record_put
-from fila_server.core.runtime_config cimport config_get, config_list, config_set
-from fila_server.core.seek cimport channel_seek
-from fila_server.core.state cimport Channel, Flow, Key, Queue
-from fila_server.core.wire cimport (
+from fila_server.core.wire.protobuf cimport (
     Fields, fields_parse, next_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
     timestamp_ms,
 )

@@ -11,9 +11,9 @@ nobody else does. A batch for several queues is answered when the one with most 
 
 from libc.stdint cimport int32_t, uint64_t
 
-from fila_server.core.buffer cimport Buffer
-from fila_server.core.mailbox cimport Command
-from fila_server.core.state cimport Core, Frame, Queue
+from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.state.state cimport Core, Frame, Queue
+from fila_server.core.structures.buffer cimport Buffer
 
 # Each takes the payload's bytes over. `durable`: not before this pass's epoch is synced.
 cdef void answer(Core* core, uint64_t token, int32_t status, Buffer* payload, bint durable) noexcept nogil

@@ -5,16 +5,16 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memset, strlen
 
-from fila_server.core.budget cimport WORK_PER_STAGE, stage_goes_on
-from fila_server.core.buffer cimport (
+from fila_server.core.doors.outbox cimport outbox_put, outs_add
+from fila_server.core.reveal cimport frame_reveal
+from fila_server.core.state.budget cimport WORK_PER_STAGE, stage_goes_on
+from fila_server.core.state.state cimport Channel, Waiting
+from fila_server.core.structures.buffer cimport (
     Slice, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, put_u8,
 )
-from fila_server.core.commands cimport ACK, NACK, NOT_FOUND, OK, PURGE_QUEUE, REPLY, SESSION_OPEN
-from fila_server.core.maps cimport map64_get, textmap_get
-from fila_server.core.outbox cimport outbox_put, outs_add
-from fila_server.core.reveal cimport frame_reveal
-from fila_server.core.state cimport Channel, Waiting
-from fila_server.core.wire cimport Fields, fields_parse, put_status
+from fila_server.core.structures.maps cimport map64_get, textmap_get
+from fila_server.core.wire.commands cimport ACK, NACK, NOT_FOUND, OK, PURGE_QUEUE, REPLY, SESSION_OPEN
+from fila_server.core.wire.protobuf cimport Fields, fields_parse, put_status
 
 cdef enum:
     CHANNELS_NAMED_MAX = 8

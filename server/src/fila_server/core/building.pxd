@@ -8,7 +8,7 @@ redrives) go with the settles that take them out of where they were.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from fila_server.core.state cimport Builder, Building, Channel, Core, Key, Queue, ThrottleSet
+from fila_server.core.state.state cimport Builder, Building, Channel, Core, Key, Queue, ThrottleSet
 
 cdef enum:
     MERGED_MESSAGES_MAX = 1024      # of small commands, in one frame

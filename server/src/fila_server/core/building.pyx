@@ -3,17 +3,17 @@
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.bodies cimport body_new
-from fila_server.core.buffer cimport must_malloc, must_realloc
-from fila_server.core.dedup cimport dedup_fill
-from fila_server.core.directory cimport directory_add
-from fila_server.core.frames cimport frame_new
-from fila_server.core.ids cimport id_next, offsets_next
-from fila_server.core.mailbox cimport Command
-from fila_server.core.records cimport Times, frame_record_put
-from fila_server.core.rocksdb cimport rocksdb_writebatch_t
-from fila_server.core.state cimport Frame
-from fila_server.core.waiting cimport Explicit
+from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.holdings.bodies cimport body_new
+from fila_server.core.holdings.dedup cimport dedup_fill
+from fila_server.core.holdings.frames cimport frame_new
+from fila_server.core.holdings.ids cimport id_next, offsets_next
+from fila_server.core.records.records cimport Times, frame_record_put
+from fila_server.core.state.directory cimport directory_add
+from fila_server.core.state.pending cimport Explicit
+from fila_server.core.state.state cimport Frame
+from fila_server.core.store.rocksdb cimport rocksdb_writebatch_t
+from fila_server.core.structures.buffer cimport must_malloc, must_realloc
 
 cdef enum:
     MOVED_BYTES_MAX = 16777216      # of dead letters and redrives, in one frame; one message may be larger

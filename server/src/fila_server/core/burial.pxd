@@ -2,8 +2,8 @@
 
 from libc.stdint cimport uint32_t
 
-from fila_server.core.buffer cimport Slice
-from fila_server.core.state cimport Channel, Core, Frame
+from fila_server.core.state.state cimport Channel, Core, Frame
+from fila_server.core.structures.buffer cimport Slice
 
 cdef enum:
     LAST_ERROR_BYTES_MAX = 1024

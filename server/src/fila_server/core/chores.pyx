@@ -5,19 +5,19 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue
-from fila_server.core.budget cimport stage_goes_on
-from fila_server.core.buffer cimport Buffer, Slice, buffer_init, must_malloc
-from fila_server.core.commands cimport OK, PURGE_QUEUE
-from fila_server.core.directory cimport directory_at, queue_revealed_below
+from fila_server.core.doors.mailbox cimport command_free
 from fila_server.core.ending cimport slot_done
-from fila_server.core.kinds cimport DELAYED, LEASED, READY
-from fila_server.core.mailbox cimport command_free
-from fila_server.core.maps cimport map64_get, textmap_get
-from fila_server.core.paths cimport channel_find, frame_last_offset, frame_offset, share_find
 from fila_server.core.seek cimport channel_rebuild
-from fila_server.core.state cimport Channel, Frame, Key, Lease, Share, Slot
-from fila_server.core.waiting cimport Chore
-from fila_server.core.wire cimport Fields, fields_parse, put_number_field
+from fila_server.core.state.budget cimport stage_goes_on
+from fila_server.core.state.directory cimport directory_at, queue_revealed_below
+from fila_server.core.state.kinds cimport DELAYED, LEASED, READY
+from fila_server.core.state.paths cimport channel_find, frame_last_offset, frame_offset, share_find
+from fila_server.core.state.pending cimport Chore
+from fila_server.core.state.state cimport Channel, Frame, Key, Lease, Share, Slot
+from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init, must_malloc
+from fila_server.core.structures.maps cimport map64_get, textmap_get
+from fila_server.core.wire.commands cimport OK, PURGE_QUEUE
+from fila_server.core.wire.protobuf cimport Fields, fields_parse, put_number_field
 
 cdef enum:
     LOOKS_PER_WORK = 16             # messages looked at and left alone count as one that was touched

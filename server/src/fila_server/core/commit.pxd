@@ -6,7 +6,7 @@
 
 from libc.stdint cimport int64_t
 
-from fila_server.core.state cimport Core
+from fila_server.core.state.state cimport Core
 
 cdef void pass_write(Core* core) noexcept nogil
 cdef void sync_took(Core* core, int64_t ns) noexcept nogil                     # as measured by whoever called commit

@@ -4,19 +4,19 @@ from libc.stdint cimport uint64_t, uint8_t
 
 from fila_server.core.answers cimport answers_written
 from fila_server.core.building cimport frames_build, moved_bytes_free
-from fila_server.core.disk cimport DISK_CRITICAL
 from fila_server.core.ending cimport settled_flush
 from fila_server.core.enqueue cimport enqueue_written
-from fila_server.core.groups cimport groups_flush
-from fila_server.core.records cimport bucket_record_put, meta_record_put
-from fila_server.core.refusals cimport REFUSED_DISK_FULL, REFUSED_STALLED
-from fila_server.core.shared cimport shared_load, shared_store
-from fila_server.core.state cimport Frame, ThrottleKey
-from fila_server.core.store cimport batch_clear, batch_count, store_part_log, store_sync, store_write
-from fila_server.core.storestatus cimport (
+from fila_server.core.holdings.groups cimport groups_flush
+from fila_server.core.records.records cimport bucket_record_put, meta_record_put
+from fila_server.core.state.shared cimport shared_load, shared_store
+from fila_server.core.state.state cimport Frame, ThrottleKey
+from fila_server.core.store.data_directory cimport DISK_CRITICAL
+from fila_server.core.store.status cimport (
     STORE_DAMAGED, STORE_FAILED, STORE_FULL, STORE_OK, STORE_STALLED, StoreError, failure_tell,
 )
-from fila_server.core.throttle cimport throttle_key_drop_if_idle
+from fila_server.core.store.store cimport batch_clear, batch_count, store_part_log, store_sync, store_write
+from fila_server.core.turns.throttle cimport throttle_key_drop_if_idle
+from fila_server.core.wire.refusals cimport REFUSED_DISK_FULL, REFUSED_STALLED
 
 cdef enum:
     STALL_NS_MAX = 1000000000       # a flush takes tens of milliseconds; longer is trouble, and told so

@@ -13,8 +13,8 @@ What leaves many leases behind is worked off over several passes.
 
 from libc.stdint cimport uint64_t
 
-from fila_server.core.mailbox cimport Command
-from fila_server.core.state cimport Channel, Consumer, Core, Lease
+from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.state.state cimport Channel, Consumer, Core, Lease
 
 cdef void consumer_open(Core* core, Command* command) noexcept nogil         # CONSUME_OPEN, SESSION_OPEN, LEASE
 cdef void consumer_command(Core* core, Command* command) noexcept nogil      # WRITTEN, CONSUMER_CLOSE, CANCEL

@@ -4,29 +4,31 @@ from libc.stdint cimport int64_t, uint32_t, uint8_t
 from libc.string cimport memset
 
 from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue, emit
-from fila_server.core.budget cimport stage_goes_on
-from fila_server.core.buffer cimport (
-    Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, put_slice, put_varint, take_varint,
-)
-from fila_server.core.commands cimport (
-    CONSUME_OPEN, END, FAILED_PRECONDITION, LEASE, NOT_FOUND, OK, REPLY, SESSION_OPEN, UNAVAILABLE, WRITTEN,
-)
 from fila_server.core.deliver cimport consumer_fill, leases_reserve
 from fila_server.core.failure cimport NO_DELAY, lease_expired, lease_fail
-from fila_server.core.flows cimport channel_activate
 from fila_server.core.giveback cimport HELD, UNWRITTEN, lease_return
-from fila_server.core.kinds cimport (
+from fila_server.core.revoked cimport lease_revoke, revoked_note, revoked_tell
+from fila_server.core.sending cimport consumer_forget, consumer_unlink, delivery_free, pull_answer
+from fila_server.core.state.budget cimport stage_goes_on
+from fila_server.core.state.kinds cimport (
     FAIL_BEGUN, FAIL_OLDEST, PULL, RETURN_ALL, RETURN_UNBEGUN, SESSION_STREAM, STREAM, TIMER_PULL,
     TIMER_SESSION,
 )
-from fila_server.core.maps cimport map64_get, map64_put
-from fila_server.core.paths cimport channel_find, queue_find, share_of
-from fila_server.core.revoked cimport lease_revoke, revoked_note, revoked_tell
-from fila_server.core.sending cimport consumer_forget, consumer_unlink, delivery_free, pull_answer
-from fila_server.core.state cimport Delivery, Queue
-from fila_server.core.timers cimport timer_cancel, timer_set
-from fila_server.core.waits cimport channel_room
-from fila_server.core.wire cimport Fields, fields_parse, next_field, put_nested, put_number_field, put_status
+from fila_server.core.state.paths cimport channel_find, queue_find, share_of
+from fila_server.core.state.state cimport Delivery, Queue
+from fila_server.core.structures.buffer cimport (
+    Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, put_slice, put_varint, take_varint,
+)
+from fila_server.core.structures.maps cimport map64_get, map64_put
+from fila_server.core.structures.timers cimport timer_cancel, timer_set
+from fila_server.core.turns.clocks cimport channel_room
+from fila_server.core.turns.flows cimport channel_activate
+from fila_server.core.wire.commands cimport (
+    CONSUME_OPEN, END, FAILED_PRECONDITION, LEASE, NOT_FOUND, OK, REPLY, SESSION_OPEN, UNAVAILABLE, WRITTEN,
+)
+from fila_server.core.wire.protobuf cimport (
+    Fields, fields_parse, next_field, put_nested, put_number_field, put_status,
+)
 
 cdef enum:
     MAX_IN_FLIGHT_SESSION = 256

@@ -5,24 +5,24 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 
 from fila_server.core.answers cimport answers_forget
-from fila_server.core.buffer cimport buffer_free
 from fila_server.core.consumers cimport channel_consumers_end
-from fila_server.core.directory cimport directory_first, directory_free, directory_pop
-from fila_server.core.drr cimport ring_free
 from fila_server.core.ending cimport settled_flush
-from fila_server.core.flows cimport channel_deactivate, flow_free
-from fila_server.core.frames cimport frame_free
-from fila_server.core.keys cimport key_drop_if_idle
-from fila_server.core.maps cimport (
+from fila_server.core.holdings.frames cimport frame_free
+from fila_server.core.holdings.keys cimport key_drop_if_idle
+from fila_server.core.holdings.policy cimport policy_free
+from fila_server.core.records.records cimport channel_records_delete, queue_records_delete
+from fila_server.core.seek cimport channel_shares_drop
+from fila_server.core.state.directory cimport directory_first, directory_free, directory_pop
+from fila_server.core.state.pending cimport Dedup, Extra
+from fila_server.core.state.state cimport Flow, Frame, Key
+from fila_server.core.structures.buffer cimport buffer_free
+from fila_server.core.structures.maps cimport (
     map64_free, map64_next, map64_remove, textmap_free, textmap_next, textmap_remove,
 )
-from fila_server.core.policy cimport policy_free
-from fila_server.core.records cimport channel_records_delete, queue_records_delete
-from fila_server.core.seek cimport channel_shares_drop
-from fila_server.core.state cimport Flow, Frame, Key
-from fila_server.core.timers cimport timer_cancel
-from fila_server.core.waiting cimport Dedup, Extra
-from fila_server.core.waits cimport waits_forget
+from fila_server.core.structures.ring cimport ring_free
+from fila_server.core.structures.timers cimport timer_cancel
+from fila_server.core.turns.clocks cimport waits_forget
+from fila_server.core.turns.flows cimport channel_deactivate, flow_free
 
 
 cdef void queue_drop(Core* core, Queue* queue) noexcept nogil:

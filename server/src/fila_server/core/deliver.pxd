@@ -8,7 +8,7 @@ cold it waits for the reader thread, in the consumer's order, so fairness is nev
 
 from libc.stdint cimport uint32_t
 
-from fila_server.core.state cimport Consumer, Core
+from fila_server.core.state.state cimport Consumer, Core
 
 cdef void deliver(Core* core) noexcept nogil                              # every channel with work, in turn, bounded
 cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noexcept nogil

@@ -3,26 +3,26 @@
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
-from fila_server.core.bodies cimport frame_want
-from fila_server.core.budget cimport WORK_PER_STAGE
-from fila_server.core.buffer cimport must_malloc
-from fila_server.core.drr cimport Turn, ring_afford, ring_charge, ring_turn
-from fila_server.core.flows cimport (
+from fila_server.core.holdings.bodies cimport frame_want
+from fila_server.core.holdings.groups cimport group_new
+from fila_server.core.holdings.leased_ids cimport leased_id_add
+from fila_server.core.holdings.slots cimport slot_count, slot_unready
+from fila_server.core.records.records cimport lease_record_put, reservation_record_put
+from fila_server.core.sending cimport send_what_is_ready
+from fila_server.core.state.budget cimport WORK_PER_STAGE
+from fila_server.core.state.kinds cimport LEASED, PULL, STREAM, TIMER_LEASE
+from fila_server.core.state.paths cimport entry_of, frame_enqueued_ms, frame_of, share_of
+from fila_server.core.state.pending cimport LeaseGroup
+from fila_server.core.state.state cimport Channel, Delivery, Entry, Flow, Frame, Lease, Queue, Slot
+from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.structures.maps cimport TextMap, map64_put
+from fila_server.core.structures.ring cimport Turn, ring_afford, ring_charge, ring_turn
+from fila_server.core.structures.timers cimport timer_set
+from fila_server.core.turns.clocks cimport channel_room, channel_served
+from fila_server.core.turns.flows cimport (
     channel_deactivate, channel_full, flow_find, flow_next, flow_reconsider, slot_pay,
 )
-from fila_server.core.groups cimport group_new
-from fila_server.core.kinds cimport LEASED, PULL, STREAM, TIMER_LEASE
-from fila_server.core.leased_ids cimport leased_id_add
-from fila_server.core.maps cimport TextMap, map64_put
-from fila_server.core.paths cimport entry_of, frame_enqueued_ms, frame_of, share_of
-from fila_server.core.records cimport lease_record_put, reservation_record_put
-from fila_server.core.sending cimport send_what_is_ready
-from fila_server.core.slots cimport slot_count, slot_unready
-from fila_server.core.state cimport Channel, Delivery, Entry, Flow, Frame, Lease, Queue, Slot
-from fila_server.core.timers cimport timer_set
 from fila_server.core.view cimport message_bytes
-from fila_server.core.waiting cimport LeaseGroup
-from fila_server.core.waits cimport channel_room, channel_served
 
 cdef extern from *:
     """

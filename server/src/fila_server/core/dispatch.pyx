@@ -1,11 +1,6 @@
 """See dispatch.pxd."""
 
 from fila_server.core.admin cimport admin
-from fila_server.core.commands cimport (
-    ACK, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE,
-    GET_STATS, LEASE, LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, METRICS, PEEK_MESSAGES,
-    REDRIVE_MOVE, SESSION, SESSION_OPEN, WRITTEN,
-)
 from fila_server.core.consumers cimport consumer_command, consumer_open, listened
 from fila_server.core.enqueue cimport enqueue
 from fila_server.core.failure cimport decide
@@ -14,6 +9,11 @@ from fila_server.core.pages cimport page_begin
 from fila_server.core.sessions cimport pull_cancel, session_command
 from fila_server.core.settle cimport settle
 from fila_server.core.stats cimport stats
+from fila_server.core.wire.commands cimport (
+    ACK, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE,
+    GET_STATS, LEASE, LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, METRICS, PEEK_MESSAGES,
+    REDRIVE_MOVE, SESSION, SESSION_OPEN, WRITTEN,
+)
 
 
 cdef bint command_run(Core* core, Command* command) noexcept nogil:

@@ -2,8 +2,8 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from fila_server.core.state cimport Core, Frame, Lease, Share, Slot
-from fila_server.core.waiting cimport KeptLease
+from fila_server.core.state.pending cimport KeptLease
+from fila_server.core.state.state cimport Core, Frame, Lease, Share, Slot
 
 cdef void lease_end(Core* core, Lease* lease) noexcept nogil             # forget it; the slot's next state is the caller's
 # The same in two halves: what is in memory goes, and what is on disk stays until lease_forget.

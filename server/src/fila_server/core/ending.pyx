@@ -3,28 +3,28 @@
 from libc.stdlib cimport free
 
 from fila_server.core.answers cimport emit, reveal_ends
-from fila_server.core.buffer cimport Buffer, Slice, buffer_init
-from fila_server.core.commands cimport LOST, OK
-from fila_server.core.delays cimport extra_drop
-from fila_server.core.directory cimport directory_at, directory_remove
-from fila_server.core.flows cimport channel_activate, flow_find, flow_reconsider
-from fila_server.core.frames cimport frame_awaited, frame_finish, frame_free, frame_retained
-from fila_server.core.groups cimport group_leave
-from fila_server.core.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, RECORDED
-from fila_server.core.leased_ids cimport leased_id_remove
-from fila_server.core.maps cimport map64_get, map64_remove
-from fila_server.core.paths cimport entry_of, frame_offset, share_find, share_of
-from fila_server.core.records cimport (
+from fila_server.core.holdings.delays cimport extra_drop
+from fila_server.core.holdings.frames cimport frame_awaited, frame_finish, frame_free, frame_retained
+from fila_server.core.holdings.groups cimport group_leave
+from fila_server.core.holdings.leased_ids cimport leased_id_remove
+from fila_server.core.holdings.slots cimport slot_count, slot_unready
+from fila_server.core.records.records cimport (
     frame_record_delete, lease_extension_delete, settled_record_delete, settled_record_put,
     state_record_delete,
 )
 from fila_server.core.revoked cimport lease_revoke
-from fila_server.core.slots cimport slot_count, slot_unready
-from fila_server.core.state cimport Channel, Consumer, Delay, Flow, Queue
-from fila_server.core.timers cimport timer_cancel
-from fila_server.core.waiting cimport LeaseGroup
-from fila_server.core.waits cimport channel_room, flow_emptied, waits_note
-from fila_server.core.wire cimport put_number_field, put_text_field
+from fila_server.core.state.directory cimport directory_at, directory_remove
+from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, RECORDED
+from fila_server.core.state.paths cimport entry_of, frame_offset, share_find, share_of
+from fila_server.core.state.pending cimport LeaseGroup
+from fila_server.core.state.state cimport Channel, Consumer, Delay, Flow, Queue
+from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init
+from fila_server.core.structures.maps cimport map64_get, map64_remove
+from fila_server.core.structures.timers cimport timer_cancel
+from fila_server.core.turns.clocks cimport channel_room, flow_emptied, waits_note
+from fila_server.core.turns.flows cimport channel_activate, flow_find, flow_reconsider
+from fila_server.core.wire.commands cimport LOST, OK
+from fila_server.core.wire.protobuf cimport put_number_field, put_text_field
 
 
 cdef void lease_end(Core* core, Lease* lease) noexcept nogil:

@@ -2,8 +2,8 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
-from fila_server.core.mailbox cimport Command
-from fila_server.core.open_core cimport OpenCore
+from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.state.open_core cimport OpenCore
 
 cdef class CoreEngine(OpenCore):
     cdef _settings(self, dict settings)

@@ -2,7 +2,7 @@
 
 from typing import final
 
-from fila_server.core.parsed_frame import ParsedFrame
+from fila_server.core.doors.parsed_frame import ParsedFrame
 
 @final
 class LogReader:

@@ -15,33 +15,33 @@ from libc.string cimport memset
 
 from fila_server import errors
 from fila_server.core.readlog import LogReader
-from fila_server.core.buffer cimport must_malloc
 from fila_server.core.chores cimport chores_forget
-from fila_server.core.commands cimport ENQUEUE, ENQUEUE_ATOMIC
 from fila_server.core.commit cimport commit
 from fila_server.core.deleting cimport forget_all
-from fila_server.core.disk cimport DISK_CRITICAL, disk_open
-from fila_server.core.families cimport StoreOptions
-from fila_server.core.groups cimport groups_flush
-from fila_server.core.kinds cimport TIMER_HOUSEKEEPING
-from fila_server.core.loader cimport loader_free, loader_new, loader_serve
+from fila_server.core.doors.mailbox cimport command_free, mailbox_free, mailbox_new, mailbox_post
+from fila_server.core.doors.outbox cimport Out, outbox_free, outbox_new, outbox_take, outs_free
+from fila_server.core.doors.parsed_frame cimport ParsedFrame
+from fila_server.core.doors.reader cimport loader_free, loader_new, loader_serve
+from fila_server.core.doors.submit cimport Problem, command_parse
+from fila_server.core.holdings.groups cimport groups_flush
 from fila_server.core.loop cimport pass_
-from fila_server.core.mailbox cimport command_free, mailbox_free, mailbox_new, mailbox_post
-from fila_server.core.maps cimport map64_init, maps_seed, textmap_init, textmap_next
-from fila_server.core.opening cimport store_close, store_default_options, store_open
-from fila_server.core.outbox cimport Out, outbox_free, outbox_new, outbox_take, outs_free
-from fila_server.core.parsed_frame cimport ParsedFrame
-from fila_server.core.records cimport meta_record_put, queue_record_put, reservation_record_put
+from fila_server.core.records.records cimport meta_record_put, queue_record_put, reservation_record_put
 from fila_server.core.recover cimport recover
-from fila_server.core.state cimport Core, Queue
-from fila_server.core.store cimport batch_free, batch_new
-from fila_server.core.storestatus cimport (
+from fila_server.core.state.kinds cimport TIMER_HOUSEKEEPING
+from fila_server.core.state.state cimport Core, Queue
+from fila_server.core.store.data_directory cimport DISK_CRITICAL, disk_open
+from fila_server.core.store.families cimport StoreOptions
+from fila_server.core.store.opening cimport store_close, store_default_options, store_open
+from fila_server.core.store.reclaim cimport upkeep_round
+from fila_server.core.store.status cimport (
     STORE_DAMAGED, STORE_IN_USE, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, failure_is_told,
 )
-from fila_server.core.submit cimport Problem, command_parse
-from fila_server.core.timers cimport timer_set, timers_init
-from fila_server.core.upkeep cimport upkeep_round
-from fila_server.core.watch cimport watch_begin, watch_look
+from fila_server.core.store.store cimport batch_free, batch_new
+from fila_server.core.store.watch cimport watch_begin, watch_look
+from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.structures.maps cimport map64_init, maps_seed, textmap_init, textmap_next
+from fila_server.core.structures.timers cimport timer_set, timers_init
+from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC
 
 cdef enum:
     LEASE_IDS_RESERVED = 1000000
@@ -335,7 +335,7 @@ cdef class CoreEngine(OpenCore):
         return self.failure()
 
     def upkeep(self):
-        """One round of what a thread does each second (core/upkeep.pyx)."""
+        """One round of what a thread does each second (core/store/reclaim.pyx)."""
         with nogil:
             upkeep_round(&self.core.shared.upkeep)
 

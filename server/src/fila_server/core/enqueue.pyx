@@ -5,25 +5,25 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp
 
 from fila_server.core.answers cimport answer, answer_enqueued, reveal_later
-from fila_server.core.buffer cimport Buffer, Slice, buffer_init, put_bytes, put_varint, varint_size
 from fila_server.core.building cimport MERGED_BYTES_MAX, MERGED_MESSAGES_MAX, builder_add, builder_finish
-from fila_server.core.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM
-from fila_server.core.dedup cimport dedup_add, dedup_find, dedup_forget
-from fila_server.core.directory cimport directory_remove
-from fila_server.core.frames cimport frame_free
-from fila_server.core.keys cimport key_release
-from fila_server.core.mailbox cimport command_free
-from fila_server.core.paths cimport queue_find
-from fila_server.core.refusals cimport (
+from fila_server.core.doors.mailbox cimport command_free
+from fila_server.core.holdings.dedup cimport dedup_add, dedup_find, dedup_forget
+from fila_server.core.holdings.frames cimport frame_free
+from fila_server.core.holdings.keys cimport key_release
+from fila_server.core.routing cimport route
+from fila_server.core.state.directory cimport directory_remove
+from fila_server.core.state.paths cimport queue_find
+from fila_server.core.state.pending cimport Dedup
+from fila_server.core.state.state cimport Builder, Building, Frame, Queue
+from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init, put_bytes, put_varint, varint_size
+from fila_server.core.turns.throttle cimport set_release
+from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM
+from fila_server.core.wire.protobuf cimport (
+    Item, Options, put_number_field, put_status, put_status_field, put_tag, put_uuid,
+)
+from fila_server.core.wire.refusals cimport (
     REFUSED_BYTES, REFUSED_DEDUP_FULL, REFUSED_DEPTH, REFUSED_DISK_FLOOR, REFUSED_NEIGHBOUR,
     REFUSED_QUEUE_UNKNOWN, REFUSED_STOPPING, refusal_code, refusal_reason, refusal_text_of,
-)
-from fila_server.core.routing cimport route
-from fila_server.core.state cimport Builder, Building, Frame, Queue
-from fila_server.core.throttle cimport set_release
-from fila_server.core.waiting cimport Dedup
-from fila_server.core.wire cimport (
-    Item, Options, put_number_field, put_status, put_status_field, put_tag, put_uuid,
 )
 
 

@@ -4,8 +4,8 @@ Walks that could be long are cut: the sub-queues of one key, the places before i
 consumers of a channel, and the timers among which the key's next delay is looked for.
 """
 
-from fila_server.core.mailbox cimport Command
-from fila_server.core.state cimport Core, Queue
-from fila_server.core.wire cimport Fields
+from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.state.state cimport Core, Queue
+from fila_server.core.wire.protobuf cimport Fields
 
 cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil

@@ -3,23 +3,23 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.answers cimport answer, answer_no_channel
-from fila_server.core.bucket cimport bucket_refill
-from fila_server.core.buffer cimport Buffer, Slice, buffer_free, buffer_init
-from fila_server.core.commands cimport OK
 from fila_server.core.deliver cimport consumer_room
-from fila_server.core.fifo cimport fifo_first
-from fila_server.core.flows cimport flow_find
-from fila_server.core.kinds cimport PARKED_THROTTLED, TIMER_DELAY
-from fila_server.core.maps cimport textmap_get
-from fila_server.core.paths cimport channel_find, entry_of, frame_of, frame_offset, key_weight, share_of
-from fila_server.core.state cimport (
+from fila_server.core.state.kinds cimport PARKED_THROTTLED, TIMER_DELAY
+from fila_server.core.state.paths cimport channel_find, entry_of, frame_of, frame_offset, key_weight, share_of
+from fila_server.core.state.state cimport (
     Channel, Consumer, Delay, Flow, Key, Line, Slot, Subqueue, ThrottleKey, Waits,
 )
-from fila_server.core.timers cimport Timer
-from fila_server.core.waits cimport (
+from fila_server.core.structures.bucket cimport bucket_refill
+from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init
+from fila_server.core.structures.maps cimport textmap_get
+from fila_server.core.structures.timers cimport Timer
+from fila_server.core.turns.clocks cimport (
     HOUR_SERVED, WAITED_DELAY, flow_age, hour_sum, waits_account, waits_find, waits_remember,
 )
-from fila_server.core.wire cimport (
+from fila_server.core.turns.fifo cimport fifo_first
+from fila_server.core.turns.flows cimport flow_find
+from fila_server.core.wire.commands cimport OK
+from fila_server.core.wire.protobuf cimport (
     put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
 )
 

@@ -11,10 +11,10 @@ crash in between finds the lease as it was, and the failure happens anew.
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from fila_server.core.buffer cimport Slice
-from fila_server.core.mailbox cimport Command
-from fila_server.core.state cimport Core, Lease, Slot
-from fila_server.core.waiting cimport Owed
+from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.state.pending cimport Owed
+from fila_server.core.state.state cimport Core, Lease, Slot
+from fila_server.core.structures.buffer cimport Slice
 
 cdef enum:
     NO_DELAY = -1                   # the policy's

@@ -6,26 +6,26 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.answers cimport emit
-from fila_server.core.bodies cimport failure_waits, frame_want
-from fila_server.core.budget cimport stage_goes_on
-from fila_server.core.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc
 from fila_server.core.burial cimport LAST_ERROR_BYTES_MAX, bury, utf8_cut
-from fila_server.core.commands cimport EVENT, OK
-from fila_server.core.delays cimport message_is_over, slot_delay
-from fila_server.core.directory cimport directory_at
 from fila_server.core.ending cimport lease_forget, lease_let_go, slot_at, slot_detach, slot_done
-from fila_server.core.flows cimport flow_find, flow_of, flow_reconsider
-from fila_server.core.frames cimport frame_finish, frame_retained
-from fila_server.core.ids cimport random_next
-from fila_server.core.kinds cimport DECIDING
-from fila_server.core.maps cimport map64_get, map64_put, map64_remove
-from fila_server.core.paths cimport frame_id, frame_offset, share_of
-from fila_server.core.records cimport state_record_delayed, state_record_ready
-from fila_server.core.settings cimport Policy
-from fila_server.core.slots cimport slot_count, slot_ready
-from fila_server.core.state cimport Channel, Entry, Flow, Frame, Queue, Share
-from fila_server.core.waiting cimport Decision, KeptLease
-from fila_server.core.wire cimport (
+from fila_server.core.holdings.bodies cimport failure_waits, frame_want
+from fila_server.core.holdings.delays cimport message_is_over, slot_delay
+from fila_server.core.holdings.frames cimport frame_finish, frame_retained
+from fila_server.core.holdings.ids cimport random_next
+from fila_server.core.holdings.slots cimport slot_count, slot_ready
+from fila_server.core.records.records cimport state_record_delayed, state_record_ready
+from fila_server.core.state.budget cimport stage_goes_on
+from fila_server.core.state.directory cimport directory_at
+from fila_server.core.state.kinds cimport DECIDING
+from fila_server.core.state.paths cimport frame_id, frame_offset, share_of
+from fila_server.core.state.pending cimport Decision, KeptLease
+from fila_server.core.state.settings cimport Policy
+from fila_server.core.state.state cimport Channel, Entry, Flow, Frame, Queue, Share
+from fila_server.core.structures.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc
+from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
+from fila_server.core.turns.flows cimport flow_find, flow_of, flow_reconsider
+from fila_server.core.wire.commands cimport EVENT, OK
+from fila_server.core.wire.protobuf cimport (
     Fields, fields_parse, next_header, put_nested, put_number_field, put_text_field, put_uuid,
 )
 
@@ -336,7 +336,7 @@ cdef void _dead_letter(Core* core, Slot* slot, const char* reason, Slice error, 
     """Move a message to its DLQ and settle it here, in one batch.
 
     Its stored bytes go along with a piece of metadata that says where it came from; the rest
-    of the metadata merges with it at delivery (wire.pyx). The bytes must be hot: where they
+    of the metadata merges with it at delivery (protobuf.pyx). The bytes must be hot: where they
     are not, the message waits in DECIDING and comes back here when they are.
     """
     cdef Share* share = share_of(slot)

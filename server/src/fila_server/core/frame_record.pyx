@@ -4,15 +4,15 @@ from libc.stdint cimport int64_t, uint32_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from fila_server.core.buffer cimport (
+from fila_server.core.holdings.frames cimport frame_free, frame_new
+from fila_server.core.holdings.keys cimport key_intern
+from fila_server.core.records.records cimport VERSION, WITH_EXPLICIT, WITH_ONLY, WITH_TIMES
+from fila_server.core.state.pending cimport Explicit
+from fila_server.core.state.state cimport Entry
+from fila_server.core.structures.buffer cimport (
     Cursor, Slice, must_malloc, take_slice, take_u64be, take_u8, take_varint, take_zigzag,
 )
-from fila_server.core.frames cimport frame_free, frame_new
-from fila_server.core.keys cimport key_intern
-from fila_server.core.records cimport VERSION, WITH_EXPLICIT, WITH_ONLY, WITH_TIMES
-from fila_server.core.state cimport Entry
-from fila_server.core.throttle cimport set_intern
-from fila_server.core.waiting cimport Explicit
+from fila_server.core.turns.throttle cimport set_intern
 
 
 cdef bint _read_routing(Core* core, Queue* queue, Cursor* c, Entry* entry) noexcept nogil:

@@ -1,6 +1,6 @@
 """A delivery comes back without counting as an attempt: nobody saw it, its consumer let go of it, or its consumer is gone."""
 
-from fila_server.core.state cimport Core, Lease
+from fila_server.core.state.state cimport Core, Lease
 
 cdef enum Return:                   # what is known of a delivery that comes back uncounted
     UNWRITTEN = 1                   # nobody saw it

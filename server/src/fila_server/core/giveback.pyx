@@ -1,16 +1,16 @@
 """See giveback.pxd."""
 
-from fila_server.core.delays cimport message_is_over
-from fila_server.core.drr cimport ring_refund
 from fila_server.core.ending cimport lease_end
 from fila_server.core.failure cimport slot_expire
-from fila_server.core.flows cimport flow_find, slot_refund
-from fila_server.core.groups cimport MARK_RETURNED, group_mark
-from fila_server.core.kinds cimport RETURNED_ONCE
+from fila_server.core.holdings.delays cimport message_is_over
+from fila_server.core.holdings.groups cimport MARK_RETURNED, group_mark
+from fila_server.core.holdings.slots cimport slot_ready
 from fila_server.core.notices cimport KEEPS_RETURNING, notice
-from fila_server.core.paths cimport entry_of, frame_offset, share_of
-from fila_server.core.slots cimport slot_ready
-from fila_server.core.state cimport Channel, Entry, Flow, Slot
+from fila_server.core.state.kinds cimport RETURNED_ONCE
+from fila_server.core.state.paths cimport entry_of, frame_offset, share_of
+from fila_server.core.state.state cimport Channel, Entry, Flow, Slot
+from fila_server.core.structures.ring cimport ring_refund
+from fila_server.core.turns.flows cimport flow_find, slot_refund
 
 cdef enum:
     RETURNS_TOLD = 10

@@ -2,19 +2,19 @@
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
 
-from fila_server.core.dedup cimport dedup_expire
-from fila_server.core.delays cimport timer_step_ns
-from fila_server.core.directory cimport directory_after, directory_at, directory_first
 from fila_server.core.ending cimport slot_done
 from fila_server.core.failure cimport slot_expire
-from fila_server.core.frames cimport frame_finish, frame_retained
-from fila_server.core.kinds cimport DELAYED, DONE, READY, UNPLACED
-from fila_server.core.maps cimport map64_get, textmap_next
-from fila_server.core.paths cimport frame_offset
+from fila_server.core.holdings.dedup cimport dedup_expire
+from fila_server.core.holdings.delays cimport timer_step_ns
+from fila_server.core.holdings.frames cimport frame_finish, frame_retained
 from fila_server.core.rewrite cimport queue_rewrite
-from fila_server.core.settings cimport Policy
-from fila_server.core.state cimport Frame, Queue, Share, Slot
-from fila_server.core.timers cimport timer_set
+from fila_server.core.state.directory cimport directory_after, directory_at, directory_first
+from fila_server.core.state.kinds cimport DELAYED, DONE, READY, UNPLACED
+from fila_server.core.state.paths cimport frame_offset
+from fila_server.core.state.settings cimport Policy
+from fila_server.core.state.state cimport Frame, Queue, Share, Slot
+from fila_server.core.structures.maps cimport map64_get, textmap_next
+from fila_server.core.structures.timers cimport timer_set
 
 cdef enum:
     EVERY_MS = 100

@@ -4,6 +4,6 @@ Idle is a queue without a stream, pull, lease or enqueue, and a channel without 
 Core.heard_ms, so neither a pause of the broker nor the time it was down makes anything idle.
 """
 
-from fila_server.core.state cimport Core
+from fila_server.core.state.state cimport Core
 
 cdef void idle_expire(Core* core) noexcept nogil     # before anything of the pass is half built

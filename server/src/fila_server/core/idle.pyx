@@ -3,9 +3,9 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.deleting cimport channel_drop, queue_drop
-from fila_server.core.maps cimport textmap_next
 from fila_server.core.notices cimport CHANNEL_EXPIRED, DEAD_LETTERS_DROPPED, QUEUE_EXPIRED, notice
-from fila_server.core.state cimport Channel, Queue
+from fila_server.core.state.state cimport Channel, Queue
+from fila_server.core.structures.maps cimport textmap_next
 
 
 cdef bint _channel_in_use(Core* core, Channel* channel) noexcept nogil:

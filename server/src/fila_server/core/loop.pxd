@@ -12,6 +12,6 @@ command can bring any. It reads no clock: both clocks are arguments.
 
 from libc.stdint cimport int64_t
 
-from fila_server.core.state cimport Core
+from fila_server.core.state.state cimport Core
 
 cdef int64_t pass_(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil

@@ -4,38 +4,38 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 
 from fila_server.core.answers cimport answers_durable, answers_leave, reveals_turn
-from fila_server.core.bodies cimport bodies_evict
-from fila_server.core.budget cimport stage_begins, stage_goes_on
 from fila_server.core.chores cimport chores_turn
-from fila_server.core.commands cimport DELETE_CHANNEL, DELETE_QUEUE
 from fila_server.core.commit cimport pass_write
 from fila_server.core.consumers cimport consumer_due, consumers_leave, lease_due
-from fila_server.core.delays cimport timer_step_ns
 from fila_server.core.deliver cimport deliver
-from fila_server.core.disk cimport DISK_ROOMY
 from fila_server.core.dispatch cimport command_run
+from fila_server.core.doors.mailbox cimport Command, command_free, mailbox_take
 from fila_server.core.failure cimport failures_turn
-from fila_server.core.flows cimport bucket_wake, flow_find
+from fila_server.core.holdings.bodies cimport bodies_evict
+from fila_server.core.holdings.delays cimport timer_step_ns
+from fila_server.core.holdings.slots cimport slot_ready
 from fila_server.core.housekeeping cimport housekeeping, message_expired
 from fila_server.core.idle cimport idle_expire
-from fila_server.core.kinds cimport (
-    TIMER_BUCKET, TIMER_DELAY, TIMER_EXPIRY, TIMER_HOUSEKEEPING, TIMER_LEASE, TIMER_PULL, TIMER_SESSION,
-)
-from fila_server.core.mailbox cimport Command, command_free, mailbox_take
-from fila_server.core.maps cimport textmap_next
 from fila_server.core.pages cimport pages_turn
-from fila_server.core.paths cimport entry_of, share_of
-from fila_server.core.records cimport state_record_ready
+from fila_server.core.records.records cimport state_record_ready
 from fila_server.core.revoked cimport revoked_flush
 from fila_server.core.seek cimport channel_rebuild
 from fila_server.core.sending cimport deliveries_loaded, pull_answer
-from fila_server.core.shared cimport shared_load
-from fila_server.core.slots cimport slot_ready
-from fila_server.core.state cimport Channel, Consumer, Delay, Flow, Lease, Queue, Slot, ThrottleKey
-from fila_server.core.timers cimport Timer, timer_set, timers_next, timers_pop_due
-from fila_server.core.waiting cimport Extra
-from fila_server.core.waits cimport flow_emptied, waits_note
-from fila_server.core.watch cimport watch_level
+from fila_server.core.state.budget cimport stage_begins, stage_goes_on
+from fila_server.core.state.kinds cimport (
+    TIMER_BUCKET, TIMER_DELAY, TIMER_EXPIRY, TIMER_HOUSEKEEPING, TIMER_LEASE, TIMER_PULL, TIMER_SESSION,
+)
+from fila_server.core.state.paths cimport entry_of, share_of
+from fila_server.core.state.pending cimport Extra
+from fila_server.core.state.shared cimport shared_load
+from fila_server.core.state.state cimport Channel, Consumer, Delay, Flow, Lease, Queue, Slot, ThrottleKey
+from fila_server.core.store.data_directory cimport DISK_ROOMY
+from fila_server.core.store.watch cimport watch_level
+from fila_server.core.structures.maps cimport textmap_next
+from fila_server.core.structures.timers cimport Timer, timer_set, timers_next, timers_pop_due
+from fila_server.core.turns.clocks cimport flow_emptied, waits_note
+from fila_server.core.turns.flows cimport bucket_wake, flow_find
+from fila_server.core.wire.commands cimport DELETE_CHANNEL, DELETE_QUEUE
 
 cdef enum:
     COMMANDS_PER_PASS_MAX = 64      # of any size; budget.pxd bounds what they touch

@@ -2,10 +2,10 @@
 
 MessagePack, arrays only, whose places telemetry/snapshot.py names; the two are one contract (SNAPSHOT_VERSION).
 It is built between two passes' work by the one thread that may look, so it is bounded: every queue and every row of
-waits.pxd is looked at once, but only the busiest QUEUES_MAX, KEYS_MAX and BUCKETS_MAX are written down.
+clocks.pxd is looked at once, but only the busiest QUEUES_MAX, KEYS_MAX and BUCKETS_MAX are written down.
 """
 
-from fila_server.core.mailbox cimport Command
-from fila_server.core.state cimport Core
+from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.state.state cimport Core
 
 cdef void metrics(Core* core, Command* command) noexcept nogil

@@ -5,20 +5,20 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from fila_server.core.answers cimport answer
-from fila_server.core.bucket cimport bucket_refill
-from fila_server.core.buffer cimport (
+from fila_server.core.state.directory cimport directory_first
+from fila_server.core.state.state cimport Channel, Flow, Frame, Queue, ThrottleKey, Waits
+from fila_server.core.structures.bucket cimport bucket_refill
+from fila_server.core.structures.buffer cimport (
     Buffer, buffer_init, buffer_reserve, must_malloc, put_bytes, put_u32be, put_u64be, put_u8,
 )
-from fila_server.core.commands cimport OK
-from fila_server.core.counters cimport Hour, QueueCounters
-from fila_server.core.directory cimport directory_first
-from fila_server.core.maps cimport Text, textmap_next
-from fila_server.core.ranking cimport Ranked, keep_largest, largest_first
-from fila_server.core.refusals cimport refusal_reason
-from fila_server.core.state cimport Channel, Flow, Frame, Queue, ThrottleKey, Waits
-from fila_server.core.waits cimport (
+from fila_server.core.structures.counters cimport Hour, QueueCounters
+from fila_server.core.structures.maps cimport Text, textmap_next
+from fila_server.core.structures.ranking cimport Ranked, keep_largest, largest_first
+from fila_server.core.turns.clocks cimport (
     HOUR_COLUMNS, HOUR_DUE, HOUR_SERVED, WAITED_DELAY, flow_age, hour_sum, hour_total, waits_account,
 )
+from fila_server.core.wire.commands cimport OK
+from fila_server.core.wire.refusals cimport refusal_reason
 
 cdef enum:
     SNAPSHOT_VERSION = 1

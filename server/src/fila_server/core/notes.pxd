@@ -2,10 +2,10 @@
 
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
-from fila_server.core.buffer cimport Cursor
-from fila_server.core.maps cimport Map64
-from fila_server.core.state cimport Channel, Core, Slot
-from fila_server.core.waiting cimport LeaseGroup
+from fila_server.core.state.pending cimport LeaseGroup
+from fila_server.core.state.state cimport Channel, Core, Slot
+from fila_server.core.structures.buffer cimport Cursor
+from fila_server.core.structures.maps cimport Map64
 
 cdef struct Bits:                   # a SETTLED record
     uint32_t length

@@ -3,14 +3,14 @@
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
-from fila_server.core.buffer cimport must_malloc, must_realloc, read_u64be, take_u8, take_varint
-from fila_server.core.groups cimport MARK_BEGUN, group_leave, group_new, mark_at
-from fila_server.core.ids cimport note_offset
-from fila_server.core.maps cimport map64_free, map64_get, map64_next, map64_put
-from fila_server.core.records cimport (
+from fila_server.core.holdings.groups cimport MARK_BEGUN, group_leave, group_new, mark_at
+from fila_server.core.holdings.ids cimport note_offset
+from fila_server.core.records.records cimport (
     MARKS_OF, VERSION_TRACKED, lease_extension_delete, lease_marks_delete, lease_record_delete,
 )
-from fila_server.core.state cimport Queue
+from fila_server.core.state.state cimport Queue
+from fila_server.core.structures.buffer cimport must_malloc, must_realloc, read_u64be, take_u8, take_varint
+from fila_server.core.structures.maps cimport map64_free, map64_get, map64_next, map64_put
 
 
 cdef Notes* notes_of(Core* core, uint64_t queue_number, uint64_t channel_number) noexcept nogil:

@@ -5,7 +5,7 @@
 
 from libc.stdint cimport uint64_t
 
-from fila_server.core.state cimport Channel, Core, Queue
+from fila_server.core.state.state cimport Channel, Core, Queue
 
 cdef enum Notice:
     QUEUE_EXPIRED = 1               # number: messages that went with it

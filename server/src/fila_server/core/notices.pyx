@@ -1,9 +1,9 @@
 """See notices.pxd."""
 
 from fila_server.core.answers cimport emit
-from fila_server.core.buffer cimport Buffer, Slice, buffer_init
-from fila_server.core.commands cimport NOTICE, OK
-from fila_server.core.wire cimport put_number_field, put_text_field
+from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init
+from fila_server.core.wire.commands cimport NOTICE, OK
+from fila_server.core.wire.protobuf cimport put_number_field, put_text_field
 
 
 cdef void notice(Core* core, int what, Queue* queue, Channel* channel, uint64_t number) noexcept nogil:

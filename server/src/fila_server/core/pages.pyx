@@ -6,23 +6,23 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
 from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
-from fila_server.core.bodies cimport frame_want
-from fila_server.core.buffer cimport Buffer, buffer_init, must_malloc
-from fila_server.core.commands cimport OK, PEEK_MESSAGES, RESOURCE_EXHAUSTED
-from fila_server.core.directory cimport directory_after, directory_at
-from fila_server.core.flows cimport flow_find
-from fila_server.core.kinds cimport DELAYED, READY
-from fila_server.core.mailbox cimport command_free
-from fila_server.core.maps cimport textmap_get
-from fila_server.core.paths cimport (
+from fila_server.core.doors.mailbox cimport command_free
+from fila_server.core.holdings.bodies cimport frame_want
+from fila_server.core.redrive cimport redrive, redrive_wants
+from fila_server.core.state.directory cimport directory_after, directory_at
+from fila_server.core.state.kinds cimport DELAYED, READY
+from fila_server.core.state.paths cimport (
     channel_find, entry_of, frame_last_offset, frame_of, frame_offset, queue_find, share_find,
 )
-from fila_server.core.redrive cimport redrive, redrive_wants
-from fila_server.core.search cimport Search
-from fila_server.core.state cimport Channel, Directory, Flow, Frame, Key, Queue, Share, Slot
+from fila_server.core.state.pending cimport PAGE_MAX, Page
+from fila_server.core.state.search cimport Search
+from fila_server.core.state.state cimport Channel, Directory, Flow, Frame, Key, Queue, Share, Slot
+from fila_server.core.structures.buffer cimport Buffer, buffer_init, must_malloc
+from fila_server.core.structures.maps cimport textmap_get
+from fila_server.core.turns.flows cimport flow_find
 from fila_server.core.view cimport message_bytes, message_view
-from fila_server.core.waiting cimport PAGE_MAX, Page
-from fila_server.core.wire cimport Fields, View, fields_parse, put_message
+from fila_server.core.wire.commands cimport OK, PEEK_MESSAGES, RESOURCE_EXHAUSTED
+from fila_server.core.wire.protobuf cimport Fields, View, fields_parse, put_message
 
 cdef enum:
     PEEK_DEFAULT = 1

@@ -2,10 +2,10 @@
 
 from libc.string cimport memcmp, memcpy, memset
 
-from fila_server.core.buffer cimport must_malloc
-from fila_server.core.drr cimport ring_init
-from fila_server.core.maps cimport map64_init, map64_put, textmap_init, textmap_put
-from fila_server.core.records cimport reservation_record_put
+from fila_server.core.records.records cimport reservation_record_put
+from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.structures.maps cimport map64_init, map64_put, textmap_init, textmap_put
+from fila_server.core.structures.ring cimport ring_init
 
 cdef enum:
     NUMBERS_RESERVED = 1000

@@ -12,22 +12,24 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
 from fila_server import errors
-from fila_server.core.buffer cimport (
-    Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, read_u32be, read_u64be, take_slice,
-    take_u64be, take_u8, take_varint, take_zigzag, write_u64be,
-)
-from fila_server.core.families cimport FRAMES, INDEX, QUEUES, Store
-from fila_server.core.open_core cimport OpenCore
-from fila_server.core.records cimport VERSION, WITH_EXPLICIT, WITH_ONLY, WITH_TIMES
-from fila_server.core.rocksdb cimport rocksdb_iter_seek_for_prev, rocksdb_iterator_t, rocksdb_snapshot_t
-from fila_server.core.shared cimport shared_load
-from fila_server.core.state cimport Core
-from fila_server.core.store cimport (
+from fila_server.core.records.records cimport VERSION, WITH_EXPLICIT, WITH_ONLY, WITH_TIMES
+from fila_server.core.state.open_core cimport OpenCore
+from fila_server.core.state.shared cimport shared_load
+from fila_server.core.state.state cimport Core
+from fila_server.core.store.families cimport FRAMES, INDEX, QUEUES, Store
+from fila_server.core.store.rocksdb cimport rocksdb_iter_seek_for_prev, rocksdb_iterator_t, rocksdb_snapshot_t
+from fila_server.core.store.status cimport STORE_OK, StoreError
+from fila_server.core.store.store cimport (
     scan_free, scan_key, scan_next, scan_seek, scan_seek_first, scan_valid, scan_value, store_get_many,
     store_iterate, store_snapshot, store_snapshot_release,
 )
-from fila_server.core.storestatus cimport STORE_OK, StoreError
-from fila_server.core.wire cimport Fields, View, fields_parse, put_message, put_number_field, timestamp_ms
+from fila_server.core.structures.buffer cimport (
+    Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, read_u32be, read_u64be, take_slice,
+    take_u64be, take_u8, take_varint, take_zigzag, write_u64be,
+)
+from fila_server.core.wire.protobuf cimport (
+    Fields, View, fields_parse, put_message, put_number_field, timestamp_ms,
+)
 
 cdef extern from "<unistd.h>" nogil:
     int usleep(unsigned int)

@@ -13,45 +13,47 @@ from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free, qsort
 from libc.string cimport memcpy, memset
 
-from fila_server.core.bucket cimport bucket_refill
-from fila_server.core.buffer cimport Cursor, Slice, must_malloc, read_u64be, take_slice, take_u8, take_varint
 from fila_server.core.consumers cimport consumer_recovered, lease_link
-from fila_server.core.damage cimport (
-    DamageScan, damage_scan_begin, damage_scan_end, damage_scan_next, damage_scan_valid,
-)
-from fila_server.core.dedup cimport dedup_read, dedup_sort
-from fila_server.core.delays cimport extra_add, slot_delay
-from fila_server.core.directory cimport directory_add, directory_after, directory_first
-from fila_server.core.families cimport (
-    BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, QUEUES, SETTLED, STATES,
-)
-from fila_server.core.flows cimport flow_of, flow_reconsider
 from fila_server.core.frame_record cimport frame_record_read
-from fila_server.core.frames cimport frame_finish, frame_recount, frame_retained, share_new
-from fila_server.core.groups cimport MARK_BEGUN, MARK_RETURNED
-from fila_server.core.keys cimport key_intern
-from fila_server.core.kinds cimport LEASED, RECORDED, RETURNED, RETURNED_ONCE, TIMER_LEASE, UNPLACED
-from fila_server.core.leased_ids cimport leased_id_add
-from fila_server.core.maps cimport (
-    Map64, map64_free, map64_get, map64_init, map64_put, map64_remove, textmap_get, textmap_next,
-)
+from fila_server.core.holdings.dedup cimport dedup_read, dedup_sort
+from fila_server.core.holdings.delays cimport extra_add, slot_delay
+from fila_server.core.holdings.frames cimport frame_finish, frame_recount, frame_retained, share_new
+from fila_server.core.holdings.groups cimport MARK_BEGUN, MARK_RETURNED
+from fila_server.core.holdings.keys cimport key_intern
+from fila_server.core.holdings.leased_ids cimport leased_id_add
+from fila_server.core.holdings.policy cimport queue_configure
+from fila_server.core.holdings.slots cimport slot_count, slot_ready, slot_unplaced
 from fila_server.core.notes cimport (
     Bits, Held, Notes, Returned, State, note_lease, note_returned, note_settled, note_state, note_unhold,
     notes_free,
 )
-from fila_server.core.paths cimport channel_find, frame_enqueued_ms, frame_id, frame_offset, share_of
-from fila_server.core.policy cimport queue_configure
 from fila_server.core.queues cimport channel_new, queue_new
-from fila_server.core.records cimport (
+from fila_server.core.records.records cimport (
     DEDUP_BYTES, DEDUP_BYTES_OF_BEFORE, Times, channel_record_put, queue_record_put,
 )
-from fila_server.core.reservations cimport damage_stops, number_met, numbers_met, reservations_read
+from fila_server.core.records.reservations cimport damage_stops, number_met, numbers_met, reservations_read
 from fila_server.core.runtime_config cimport config_apply
-from fila_server.core.slots cimport slot_count, slot_ready, slot_unplaced
-from fila_server.core.state cimport Channel, Flow, Frame, Key, Lease, Queue, Share, Slot, ThrottleKey
-from fila_server.core.store cimport batch_delete, scan_key, scan_value
-from fila_server.core.storestatus cimport STORE_OK
-from fila_server.core.timers cimport timer_set
+from fila_server.core.state.directory cimport directory_add, directory_after, directory_first
+from fila_server.core.state.kinds cimport LEASED, RECORDED, RETURNED, RETURNED_ONCE, TIMER_LEASE, UNPLACED
+from fila_server.core.state.paths cimport channel_find, frame_enqueued_ms, frame_id, frame_offset, share_of
+from fila_server.core.state.state cimport Channel, Flow, Frame, Key, Lease, Queue, Share, Slot, ThrottleKey
+from fila_server.core.store.families cimport (
+    BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, QUEUES, SETTLED, STATES,
+)
+from fila_server.core.store.past_damage cimport (
+    DamageScan, damage_scan_begin, damage_scan_end, damage_scan_next, damage_scan_valid,
+)
+from fila_server.core.store.status cimport STORE_OK
+from fila_server.core.store.store cimport batch_delete, scan_key, scan_value
+from fila_server.core.structures.bucket cimport bucket_refill
+from fila_server.core.structures.buffer cimport (
+    Cursor, Slice, must_malloc, read_u64be, take_slice, take_u8, take_varint,
+)
+from fila_server.core.structures.maps cimport (
+    Map64, map64_free, map64_get, map64_init, map64_put, map64_remove, textmap_get, textmap_next,
+)
+from fila_server.core.structures.timers cimport timer_set
+from fila_server.core.turns.flows cimport flow_of, flow_reconsider
 
 cdef enum:
     IN_RETURNED = -1                # position of a leased slot that _place_returned comes to

@@ -5,19 +5,19 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
-from fila_server.core.buffer cimport Buffer, Cursor, Slice, buffer_init, must_malloc
 from fila_server.core.building cimport keep_until_written, move_in
-from fila_server.core.commands cimport INVALID_ARGUMENT, OK
 from fila_server.core.ending cimport slot_done
-from fila_server.core.packed_routing cimport (
-    GIVEN_COST, GIVEN_FAIRNESS_KEY, GIVEN_THROTTLE_KEYS, GIVEN_WEIGHT, ROUTING_THROTTLE_KEYS_MAX, Routing,
-)
-from fila_server.core.paths cimport (
+from fila_server.core.routing cimport route_as
+from fila_server.core.state.paths cimport (
     channel_find, frame_enqueued_ms, frame_id, frame_of, frame_offset, queue_find,
 )
-from fila_server.core.routing cimport route_as
-from fila_server.core.state cimport Building, Channel, Entry, Frame, Queue, Slot
-from fila_server.core.wire cimport Item, fields_parse, next_field, put_number_field
+from fila_server.core.state.state cimport Building, Channel, Entry, Frame, Queue, Slot
+from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_init, must_malloc
+from fila_server.core.wire.commands cimport INVALID_ARGUMENT, OK
+from fila_server.core.wire.packed_routing cimport (
+    GIVEN_COST, GIVEN_FAIRNESS_KEY, GIVEN_THROTTLE_KEYS, GIVEN_WEIGHT, ROUTING_THROTTLE_KEYS_MAX, Routing,
+)
+from fila_server.core.wire.protobuf cimport Item, fields_parse, next_field, put_number_field
 
 cdef enum:
     REDRIVE_MAX = 256

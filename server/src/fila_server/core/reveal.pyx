@@ -3,12 +3,12 @@
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport free
 
-from fila_server.core.delays cimport extra_add, slot_delay
-from fila_server.core.frames cimport frame_finish, frame_recount, frame_retained, share_new
-from fila_server.core.paths cimport frame_enqueued_ms, frame_offset
-from fila_server.core.records cimport Times
-from fila_server.core.slots cimport slot_ready, slot_unplaced
-from fila_server.core.state cimport Channel, Queue, Share, Slot
+from fila_server.core.holdings.delays cimport extra_add, slot_delay
+from fila_server.core.holdings.frames cimport frame_finish, frame_recount, frame_retained, share_new
+from fila_server.core.holdings.slots cimport slot_ready, slot_unplaced
+from fila_server.core.records.records cimport Times
+from fila_server.core.state.paths cimport frame_enqueued_ms, frame_offset
+from fila_server.core.state.state cimport Channel, Queue, Share, Slot
 
 
 cdef void _reveal_to(Core* core, Frame* frame, Channel* channel) noexcept nogil:

@@ -1,6 +1,6 @@
 """Sessions are told of each lease that ended without their doing: one Revoked a session, reason and pass."""
 
-from fila_server.core.state cimport Consumer, Core, Lease
+from fila_server.core.state.state cimport Consumer, Core, Lease
 
 cdef void lease_revoke(Core* core, Lease* lease) noexcept nogil                  # it ends now, for `core.revoking`
 cdef void revoked_note(Core* core, Consumer* consumer, unsigned long long lease_id, const char* why) noexcept nogil

@@ -1,6 +1,6 @@
 """A frame that few messages pin is written anew with those few, so that disk and index follow what is live."""
 
-from fila_server.core.state cimport Core, Frame, Queue
+from fila_server.core.state.state cimport Core, Frame, Queue
 
 # False: not now (its bytes are cold and were asked for, or it is on its way).
 cdef bint frame_rewrite(Core* core, Frame* frame) noexcept nogil

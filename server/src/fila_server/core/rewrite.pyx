@@ -10,23 +10,23 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.bodies cimport body_new, frame_want
-from fila_server.core.buffer cimport must_malloc
-from fila_server.core.delays cimport extra_drop
-from fila_server.core.directory cimport directory_at, directory_replace
 from fila_server.core.ending cimport settled_flush
-from fila_server.core.fifo cimport fifo_moved
-from fila_server.core.flows cimport flow_find
-from fila_server.core.frames cimport frame_free, frame_new, frame_tally, frame_unwanted, share_new
-from fila_server.core.kinds cimport DELAYED, DONE, LEASED, READY, RECORDED
-from fila_server.core.leased_ids cimport leased_id_add
-from fila_server.core.maps cimport map64_get
-from fila_server.core.paths cimport frame_appended_ms, frame_enqueued_ms, frame_id, frame_offset
-from fila_server.core.records cimport (
+from fila_server.core.holdings.bodies cimport body_new, frame_want
+from fila_server.core.holdings.delays cimport extra_drop
+from fila_server.core.holdings.frames cimport frame_free, frame_new, frame_tally, frame_unwanted, share_new
+from fila_server.core.holdings.leased_ids cimport leased_id_add
+from fila_server.core.records.records cimport (
     Times, frame_record_delete, frame_record_put, settled_record_delete, settled_record_put,
 )
-from fila_server.core.state cimport Channel, Delay, Entry, Fifo, Lease, Share, Slot, Subqueue
-from fila_server.core.waiting cimport Explicit, Extra
+from fila_server.core.state.directory cimport directory_at, directory_replace
+from fila_server.core.state.kinds cimport DELAYED, DONE, LEASED, READY, RECORDED
+from fila_server.core.state.paths cimport frame_appended_ms, frame_enqueued_ms, frame_id, frame_offset
+from fila_server.core.state.pending cimport Explicit, Extra
+from fila_server.core.state.state cimport Channel, Delay, Entry, Fifo, Lease, Share, Slot, Subqueue
+from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.structures.maps cimport map64_get
+from fila_server.core.turns.fifo cimport fifo_moved
+from fila_server.core.turns.flows cimport flow_find
 
 cdef enum:
     FRAMES_PER_ROUND_MAX = 64

@@ -4,18 +4,18 @@ from libc.stdint cimport uint32_t
 from libc.stdlib cimport strtod
 from libc.string cimport memcpy
 
-from fila_server.core.buffer cimport Cursor, Slice
-from fila_server.core.flows cimport key_reconsider
-from fila_server.core.keys cimport key_intern
-from fila_server.core.packed_routing cimport (
+from fila_server.core.holdings.keys cimport key_intern
+from fila_server.core.records.records cimport key_record_put
+from fila_server.core.state.settings cimport Policy
+from fila_server.core.state.state cimport Key
+from fila_server.core.structures.buffer cimport Cursor, Slice
+from fila_server.core.turns.flows cimport key_reconsider
+from fila_server.core.turns.throttle cimport set_intern
+from fila_server.core.wire.packed_routing cimport (
     GIVEN_COST, GIVEN_THROTTLE_KEYS, GIVEN_WEIGHT, ROUTING_BYTES_MAX, take_routing,
 )
-from fila_server.core.records cimport key_record_put
-from fila_server.core.refusals cimport REFUSED_ROUTING_KEY, REFUSED_THROTTLE_KEYS
-from fila_server.core.settings cimport Policy
-from fila_server.core.state cimport Key
-from fila_server.core.throttle cimport set_intern
-from fila_server.core.wire cimport header_find
+from fila_server.core.wire.protobuf cimport header_find
+from fila_server.core.wire.refusals cimport REFUSED_ROUTING_KEY, REFUSED_THROTTLE_KEYS
 
 cdef enum:
     COST_ONE = 1000

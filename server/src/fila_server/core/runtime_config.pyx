@@ -6,16 +6,16 @@ from libc.stdlib cimport free, strtod
 from libc.string cimport memcmp, memcpy, memset
 
 from fila_server.core.answers cimport answer, answer_status
-from fila_server.core.buffer cimport Buffer, buffer_free, buffer_init, must_malloc, put_bytes
-from fila_server.core.commands cimport INVALID_ARGUMENT, NOT_FOUND, OK
-from fila_server.core.families cimport CONFIG
-from fila_server.core.flows cimport bucket_set
-from fila_server.core.maps cimport textmap_get, textmap_next, textmap_put, textmap_remove
-from fila_server.core.state cimport ThrottleKey
-from fila_server.core.store cimport batch_delete, batch_put
-from fila_server.core.throttle cimport throttle_key_intern
-from fila_server.core.waiting cimport ConfigRow
-from fila_server.core.wire cimport put_nested, put_number_field, put_text_field
+from fila_server.core.state.pending cimport ConfigRow
+from fila_server.core.state.state cimport ThrottleKey
+from fila_server.core.store.families cimport CONFIG
+from fila_server.core.store.store cimport batch_delete, batch_put
+from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, must_malloc, put_bytes
+from fila_server.core.structures.maps cimport textmap_get, textmap_next, textmap_put, textmap_remove
+from fila_server.core.turns.flows cimport bucket_set
+from fila_server.core.turns.throttle cimport throttle_key_intern
+from fila_server.core.wire.commands cimport INVALID_ARGUMENT, NOT_FOUND, OK
+from fila_server.core.wire.protobuf cimport put_nested, put_number_field, put_text_field
 
 
 cdef inline Slice _text(const char* at, uint32_t length) noexcept nogil:

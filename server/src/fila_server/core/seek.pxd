@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint64_t
 
-from fila_server.core.state cimport Channel, Core
+from fila_server.core.state.state cimport Channel, Core
 
 # Takes the channel out of every frame. What nobody wants then goes with this pass, but for frames that reach
 # `rebuilt_from`: the channel is about to take those in again.

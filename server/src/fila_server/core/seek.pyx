@@ -2,22 +2,24 @@
 
 from libc.stdint cimport UINT64_MAX, uint32_t
 
-from fila_server.core.budget cimport stage_goes_on
-from fila_server.core.delays cimport message_is_over
-from fila_server.core.directory cimport (
-    directory_after, directory_at, directory_first, queue_oldest, queue_revealed_below,
-)
 from fila_server.core.ending cimport settled_flush, share_dirty, slot_stop
 from fila_server.core.failure cimport slot_expire, slot_outlived
-from fila_server.core.frames cimport frame_finish, frame_recount, frame_retained, share_free, share_new
-from fila_server.core.kinds cimport DONE, READY, UNPLACED
-from fila_server.core.maps cimport map64_get
-from fila_server.core.paths cimport frame_offset, share_find
+from fila_server.core.holdings.delays cimport message_is_over
+from fila_server.core.holdings.frames cimport (
+    frame_finish, frame_recount, frame_retained, share_free, share_new,
+)
+from fila_server.core.holdings.slots cimport slot_ready
 from fila_server.core.queues cimport number_next
-from fila_server.core.records cimport channel_record_put, channel_records_delete
-from fila_server.core.slots cimport slot_ready
-from fila_server.core.state cimport Frame, Queue, Share, Slot
-from fila_server.core.waiting cimport Extra
+from fila_server.core.records.records cimport channel_record_put, channel_records_delete
+from fila_server.core.state.budget cimport stage_goes_on
+from fila_server.core.state.directory cimport (
+    directory_after, directory_at, directory_first, queue_oldest, queue_revealed_below,
+)
+from fila_server.core.state.kinds cimport DONE, READY, UNPLACED
+from fila_server.core.state.paths cimport frame_offset, share_find
+from fila_server.core.state.pending cimport Extra
+from fila_server.core.state.state cimport Frame, Queue, Share, Slot
+from fila_server.core.structures.maps cimport map64_get
 
 
 cdef void channel_shares_drop(Core* core, Channel* channel, uint64_t rebuilt_from) noexcept nogil:

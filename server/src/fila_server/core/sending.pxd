@@ -4,7 +4,7 @@ A Delivery whose bytes are cold waits for the reader thread and holds those that
 end of a consumer, whatever was on its way to it.
 """
 
-from fila_server.core.state cimport Consumer, Core, Delivery
+from fila_server.core.state.state cimport Consumer, Core, Delivery
 
 cdef void deliveries_loaded(Core* core) noexcept nogil                    # what the reader thread brought
 cdef void send_what_is_ready(Core* core, Consumer* consumer) noexcept nogil      # frees the consumer of a pull

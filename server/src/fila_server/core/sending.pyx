@@ -5,23 +5,23 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.answers cimport answer, emit
-from fila_server.core.bodies cimport body_new, body_release, frame_want
-from fila_server.core.buffer cimport Buffer, buffer_free, buffer_init, buffer_reserve, must_malloc
-from fila_server.core.commands cimport DELIVERY, OK
-from fila_server.core.directory cimport directory_at
+from fila_server.core.doors.reader cimport Load, loader_answers
 from fila_server.core.ending cimport frame_lost
-from fila_server.core.flows cimport channel_activate, channel_full
-from fila_server.core.kinds cimport PULL, STREAM
-from fila_server.core.loader cimport Load, loader_answers
-from fila_server.core.maps cimport map64_get, map64_next, map64_remove
-from fila_server.core.paths cimport frame_of
+from fila_server.core.holdings.bodies cimport body_new, body_release, frame_want
 from fila_server.core.revoked cimport revoked_forget
-from fila_server.core.state cimport Body, Channel, Frame, Lease, Queue
-from fila_server.core.storestatus cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK
-from fila_server.core.timers cimport timer_cancel
+from fila_server.core.state.directory cimport directory_at
+from fila_server.core.state.kinds cimport PULL, STREAM
+from fila_server.core.state.paths cimport frame_of
+from fila_server.core.state.state cimport Body, Channel, Frame, Lease, Queue
+from fila_server.core.store.status cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK
+from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, buffer_reserve, must_malloc
+from fila_server.core.structures.maps cimport map64_get, map64_next, map64_remove
+from fila_server.core.structures.timers cimport timer_cancel
+from fila_server.core.turns.clocks cimport channel_room
+from fila_server.core.turns.flows cimport channel_activate, channel_full
 from fila_server.core.view cimport message_bytes, message_view
-from fila_server.core.waits cimport channel_room
-from fila_server.core.wire cimport View, put_message
+from fila_server.core.wire.commands cimport DELIVERY, OK
+from fila_server.core.wire.protobuf cimport View, put_message
 
 
 cdef bint _hot(Core* core, Delivery* delivery) noexcept nogil:

@@ -3,21 +3,21 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.answers cimport emit
-from fila_server.core.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, take_varint
-from fila_server.core.commands cimport FRAME, INVALID_ARGUMENT, OK
 from fila_server.core.consumers cimport consumer_close, consumer_command
 from fila_server.core.failure cimport owed_close, owed_open
-from fila_server.core.flows cimport channel_activate
 from fila_server.core.giveback cimport GIVEN_BACK, UNWRITTEN, lease_return
-from fila_server.core.maps cimport map64_get
 from fila_server.core.revoked cimport revoked_note
 from fila_server.core.settle cimport (
     Verdict, Wishes, lease_ack, lease_begin, lease_extend, lease_find, lease_nack, verdict, wishes_of,
 )
-from fila_server.core.state cimport Consumer, Lease
-from fila_server.core.waiting cimport Owed
-from fila_server.core.waits cimport channel_room
-from fila_server.core.wire cimport (
+from fila_server.core.state.pending cimport Owed
+from fila_server.core.state.state cimport Consumer, Lease
+from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, take_varint
+from fila_server.core.structures.maps cimport map64_get
+from fila_server.core.turns.clocks cimport channel_room
+from fila_server.core.turns.flows cimport channel_activate
+from fila_server.core.wire.commands cimport FRAME, INVALID_ARGUMENT, OK
+from fila_server.core.wire.protobuf cimport (
     Fields, fields_parse, next_field, put_nested, put_number_field, put_status_field, put_timestamp_field,
 )
 

@@ -9,11 +9,11 @@ sessions.pyx; what becomes of a stream that ended: consumers.pyx.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from fila_server.core.buffer cimport Slice
-from fila_server.core.mailbox cimport Command
-from fila_server.core.state cimport Channel, Core, Lease
-from fila_server.core.waiting cimport Owed
-from fila_server.core.wire cimport Fields
+from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.state.pending cimport Owed
+from fila_server.core.state.state cimport Channel, Core, Lease
+from fila_server.core.structures.buffer cimport Slice
+from fila_server.core.wire.protobuf cimport Fields
 
 cdef struct Verdict:                # of one settle: 0, or why not
     int32_t code

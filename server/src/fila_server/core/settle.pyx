@@ -1,22 +1,22 @@
 """Stage 3 of 4: see settle.pxd."""
 
 from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
-from fila_server.core.buffer cimport Buffer, Cursor, buffer_init, put_varint
-from fila_server.core.commands cimport (
-    ACK, ACK_BATCH, EXTEND_LEASE, FAILED_PRECONDITION, INVALID_ARGUMENT, NACK, NACK_BATCH, NOT_FOUND, OK,
-    REPLY,
-)
 from fila_server.core.ending cimport lease_end, slot_done
 from fila_server.core.failure cimport NO_DELAY, lease_fail, lease_reject, owed_close, owed_open
 from fila_server.core.giveback cimport HELD, lease_return
-from fila_server.core.groups cimport MARK_BEGUN, group_mark
-from fila_server.core.leased_ids cimport lease_by_message_id
-from fila_server.core.maps cimport map64_get
-from fila_server.core.paths cimport channel_find, frame_id, frame_of, queue_find, share_of
-from fila_server.core.records cimport lease_extension_put
-from fila_server.core.state cimport Consumer, Queue, Slot
-from fila_server.core.timers cimport timer_set
-from fila_server.core.wire cimport (
+from fila_server.core.holdings.groups cimport MARK_BEGUN, group_mark
+from fila_server.core.holdings.leased_ids cimport lease_by_message_id
+from fila_server.core.records.records cimport lease_extension_put
+from fila_server.core.state.paths cimport channel_find, frame_id, frame_of, queue_find, share_of
+from fila_server.core.state.state cimport Consumer, Queue, Slot
+from fila_server.core.structures.buffer cimport Buffer, Cursor, buffer_init, put_varint
+from fila_server.core.structures.maps cimport map64_get
+from fila_server.core.structures.timers cimport timer_set
+from fila_server.core.wire.commands cimport (
+    ACK, ACK_BATCH, EXTEND_LEASE, FAILED_PRECONDITION, INVALID_ARGUMENT, NACK, NACK_BATCH, NOT_FOUND, OK,
+    REPLY,
+)
+from fila_server.core.wire.protobuf cimport (
     fields_parse, next_field, put_status_field, put_tag, put_timestamp_field, uuid_parse,
 )
 

@@ -1,6 +1,6 @@
 """What the broker tells of itself: statistics, lists, explanations."""
 
-from fila_server.core.mailbox cimport Command
-from fila_server.core.state cimport Core
+from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.state.state cimport Core
 
 cdef void stats(Core* core, Command* command) noexcept nogil     # GET_STATS, LIST_QUEUES, LIST_CHANNELS, EXPLAIN_KEY

@@ -4,21 +4,25 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
 from fila_server.core.answers cimport answer, answer_no_channel, answer_no_queue
-from fila_server.core.bucket cimport bucket_refill
-from fila_server.core.buffer cimport Buffer, Slice, buffer_free, buffer_init, must_malloc
-from fila_server.core.commands cimport EXPLAIN_KEY, GET_STATS, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, OK
-from fila_server.core.directory cimport directory_first, queue_oldest
 from fila_server.core.explain cimport explain_key
-from fila_server.core.kinds cimport DONE
-from fila_server.core.maps cimport Map64, map64_free, map64_get, map64_init, map64_put, textmap_next
-from fila_server.core.paths cimport (
+from fila_server.core.roster cimport roster
+from fila_server.core.state.directory cimport directory_first, queue_oldest
+from fila_server.core.state.kinds cimport DONE
+from fila_server.core.state.paths cimport (
     channel_find, frame_offset, key_has_policy, key_weight, queue_find, share_find,
 )
-from fila_server.core.ranking cimport Ranked, keep_largest, largest_first
-from fila_server.core.roster cimport roster
-from fila_server.core.state cimport Channel, Flow, Frame, Key, Queue, Share, Subqueue, ThrottleKey
-from fila_server.core.waits cimport flow_age
-from fila_server.core.wire cimport (
+from fila_server.core.state.state cimport Channel, Flow, Frame, Key, Queue, Share, Subqueue, ThrottleKey
+from fila_server.core.structures.bucket cimport bucket_refill
+from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init, must_malloc
+from fila_server.core.structures.maps cimport (
+    Map64, map64_free, map64_get, map64_init, map64_put, textmap_next,
+)
+from fila_server.core.structures.ranking cimport Ranked, keep_largest, largest_first
+from fila_server.core.turns.clocks cimport flow_age
+from fila_server.core.wire.commands cimport (
+    EXPLAIN_KEY, GET_STATS, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, OK,
+)
+from fila_server.core.wire.protobuf cimport (
     Fields, fields_parse, put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
 )
 

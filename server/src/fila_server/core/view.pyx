@@ -2,12 +2,12 @@
 
 from libc.stdint cimport uint32_t
 
-from fila_server.core.bodies cimport body_touch
-from fila_server.core.kinds cimport LEASED, RETURNED_ONCE
-from fila_server.core.paths cimport (
+from fila_server.core.holdings.bodies cimport body_touch
+from fila_server.core.state.kinds cimport LEASED, RETURNED_ONCE
+from fila_server.core.state.paths cimport (
     entry_of, frame_appended_ms, frame_enqueued_ms, frame_id, frame_of, frame_offset, key_weight, share_of,
 )
-from fila_server.core.state cimport Channel, Entry, Frame, Lease, ThrottleSet
+from fila_server.core.state.state cimport Channel, Entry, Frame, Lease, ThrottleSet
 
 cdef enum:
     FIXED_BYTES = 192       # id, numbers, moments, and what stands before each text

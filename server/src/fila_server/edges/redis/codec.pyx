@@ -21,7 +21,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from fila_server.core.buffer cimport (
+from fila_server.core.structures.buffer cimport (
     Buffer, buffer_free, buffer_init, buffer_reserve, put_bytes, put_u8, put_varint, varint_size, write_varint,
 )
 from fila_server.edges.redis.resp cimport NEEDS_MORE, TOO_LARGE, WHOLE, Found, RespReader

@@ -11,7 +11,7 @@ The core's answers are read in place; unknown fields are skipped, so a newer cor
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from fila_server.core.buffer cimport (
+from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, buffer_reserve, put_bytes, put_u8, take_slice, take_varint,
 )
 

@@ -12,7 +12,7 @@ breaks the connection.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from fila_server.core.buffer cimport Buffer
+from fila_server.core.structures.buffer cimport Buffer
 
 cdef enum:
     ARGUMENTS_MAX = 1048576      # in one command; Redis has the same bound

@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memchr, memmove
 
-from fila_server.core.buffer cimport Buffer, buffer_free, buffer_init, must_realloc, put_bytes
+from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, must_realloc, put_bytes
 
 from fila_server.edges.redis.inline import UnbalancedQuotes, split_line
 

@@ -1,0 +1,54 @@
+"""The scheduler thread's one door in: a bounded ring of Commands. Whoever finds it full is refused at once; waiting here
+would hide the overload.
+
+The lock is held for a few pointer moves. The scheduler parks on the mailbox's condition (monotonic clock, nanoseconds: an
+epoll's millisecond would lose a bucket's tokens).
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+from fila_server.core.doors.locks cimport pthread_cond_t, pthread_mutex_t
+from fila_server.core.structures.buffer cimport Slice
+from fila_server.core.wire.protobuf cimport Item
+
+cdef struct Decided:                # packed routings, as a hook returned them
+    Decided* next
+    char     bytes[1]
+
+cdef struct Command:
+    int32_t  kind
+    uint64_t token
+    char*    bytes                  # the frame; NULL once a Body owns it
+    uint32_t length
+    Item*    items                  # enqueue kinds
+    uint32_t count
+    uint32_t open                   # items without an answer yet
+    uint64_t sequence
+    Slice    queue                  # the frame's
+    uint64_t queue_number           # whose channels take longest to see it
+    bint     durable                # its answer waits for the disk
+    Decided* decided                # behind the items' routings
+    Command* next
+
+cdef struct Mailbox:
+    pthread_mutex_t lock
+    pthread_cond_t  changed
+    Command* first
+    Command* last
+    uint32_t count
+    uint32_t capacity
+    uint64_t refused                # commands that found it full
+    bint     parked
+    uint32_t wanted                 # commands that end the parking; fewer wait for a poke or the time
+    bint     poked                  # something else than a command wants a pass
+
+cdef Command* command_new(int32_t kind, uint64_t token, const char* bytes, size_t length) noexcept nogil
+cdef void command_free(Command* command) noexcept nogil
+
+cdef Mailbox* mailbox_new(uint32_t capacity) noexcept nogil
+cdef void mailbox_free(Mailbox* box) noexcept nogil
+cdef bint mailbox_post(Mailbox* box, Command* command) noexcept nogil      # False: full
+cdef Command* mailbox_take(Mailbox* box, uint32_t most) noexcept nogil      # a list, oldest first
+cdef void mailbox_poke(Mailbox* box) noexcept nogil
+# Sleeps until `wanted` commands or a poke, at most `wait_ns`; returns whether there is something.
+cdef bint mailbox_park(Mailbox* box, int64_t wait_ns, uint32_t wanted) noexcept nogil

@@ -1,0 +1,100 @@
+"""See outbox.pxd."""
+
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+
+from fila_server.core.doors.locks cimport (
+    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+)
+from fila_server.core.structures.buffer cimport must_malloc, must_realloc
+
+cdef extern from "<unistd.h>" nogil:
+    ssize_t write(int fd, const void* buf, size_t count)
+    ssize_t read(int fd, void* buf, size_t count)
+    int close(int fd)
+
+cdef extern from "<sys/eventfd.h>" nogil:
+    int eventfd(unsigned int initval, int flags)
+    enum: EFD_NONBLOCK
+    enum: EFD_CLOEXEC
+
+
+cdef Outbox* outbox_new() noexcept nogil:
+    cdef Outbox* box = <Outbox*> must_malloc(sizeof(Outbox))
+    memset(box, 0, sizeof(Outbox))
+    pthread_mutex_init(&box.lock, NULL)
+    box.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)
+    return box
+
+
+cdef void outbox_free(Outbox* box) noexcept nogil:
+    outs_free(&box.outs)
+    close(box.wake_fd)
+    pthread_mutex_destroy(&box.lock)
+    free(box)
+
+
+cdef void outs_free(Outs* outs) noexcept nogil:
+    cdef uint32_t i
+    for i in range(outs.count):
+        free(outs.items[i].payload)
+    free(outs.items)
+    outs.items = NULL
+    outs.count = outs.capacity = 0
+
+
+cdef void _reserve(Outs* outs, uint32_t more) noexcept nogil:
+    if outs.count + more > outs.capacity:
+        outs.capacity = max(outs.capacity * 2 + 64, outs.count + more)
+        outs.items = <Out*> must_realloc(outs.items, outs.capacity * sizeof(Out))
+
+
+cdef void outs_add(Outs* outs, uint64_t token, int32_t kind, int32_t status, Buffer* payload) noexcept nogil:
+    cdef Out* out
+    _reserve(outs, 1)
+    out = &outs.items[outs.count]
+    outs.count += 1
+    out.token = token
+    out.kind = kind
+    out.status = status
+    out.payload = payload.data
+    out.length = payload.length
+    payload.data = NULL
+    payload.length = payload.capacity = 0
+
+
+cdef void outbox_put(Outbox* box, Outs* outs) noexcept nogil:
+    cdef uint64_t one = 1
+    cdef Outs empty
+    cdef bint signal
+    if outs.count == 0:
+        return
+    pthread_mutex_lock(&box.lock)
+    if box.outs.count == 0:             # the list itself changes hands
+        empty = box.outs
+        box.outs = outs[0]
+        outs[0] = empty
+    else:
+        _reserve(&box.outs, outs.count)
+        memcpy(&box.outs.items[box.outs.count], outs.items, outs.count * sizeof(Out))
+        box.outs.count += outs.count
+        outs.count = 0
+    signal = not box.signalled
+    box.signalled = True
+    pthread_mutex_unlock(&box.lock)
+    if signal:
+        write(box.wake_fd, &one, 8)
+
+
+cdef uint32_t outbox_take(Outbox* box, Out** outs) noexcept nogil:
+    cdef uint64_t drained
+    cdef uint32_t count
+    # Cleared before the list is taken: an answer added in between signals again.
+    read(box.wake_fd, &drained, 8)
+    pthread_mutex_lock(&box.lock)
+    box.signalled = False
+    outs[0] = box.outs.items
+    count = box.outs.count
+    memset(&box.outs, 0, sizeof(Outs))
+    pthread_mutex_unlock(&box.lock)
+    return count

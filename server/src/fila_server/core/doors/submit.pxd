@@ -1,0 +1,18 @@
+"""The one parse: a request's bytes become a Command, or a reason why not.
+
+Runs on the submitting thread, without the GIL, before the mailbox is touched. What it
+checks nobody checks again: names, sizes, counts, UTF-8, options.
+"""
+
+from libc.stdint cimport int32_t, uint64_t
+
+from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.wire.refusals cimport Limits
+
+cdef struct Problem:
+    int32_t code
+    char    reason[32]
+    char    text[256]
+
+# NULL with `problem` filled when the request as a whole is refused.
+cdef Command* command_parse(int32_t kind, uint64_t token, const char* bytes, size_t length, const Limits* limits, Problem* problem) noexcept nogil

@@ -1,0 +1,76 @@
+"""See delays.pxd. A timer reaches 30 days; what lies farther off goes there in steps."""
+
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from fila_server.core.holdings.slots cimport slot_count
+from fila_server.core.state.kinds cimport DELAYED, TIMER_DELAY, TIMER_EXPIRY
+from fila_server.core.state.paths cimport frame_offset, share_of
+from fila_server.core.state.pending cimport Extra
+from fila_server.core.state.state cimport Delay, Flow, Frame, Share
+from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
+from fila_server.core.structures.timers cimport timer_cancel, timer_set
+from fila_server.core.turns.clocks cimport flow_fills
+from fila_server.core.turns.flows cimport flow_of
+
+cdef int64_t TIMER_REACH_MS = <int64_t> 30 * 86400000
+cdef int64_t LEFT_MS_MAX = <int64_t> 100 * 365 * 86400000       # in nanoseconds it fits 63 bits
+
+
+cdef int64_t timer_step_ns(int64_t wait_ms, bint* far) noexcept nogil:
+    far[0] = wait_ms > TIMER_REACH_MS
+    if far[0]:
+        wait_ms = TIMER_REACH_MS
+    return wait_ms * 1000000 if wait_ms > 0 else 0
+
+
+cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t longest_ms) noexcept nogil:
+    """Pending, but not ready until `due_ms` on the wall clock, or until `longest_ms` from now, whichever is sooner:
+    a wall clock that was set back while the broker was down must not make a delay longer than it ever was."""
+    cdef Delay* delay = <Delay*> must_malloc(sizeof(Delay))
+    cdef Share* share = share_of(slot)
+    cdef Flow* flow = flow_of(core, share.frame.entries[slot.index].key, share.channel)
+    memset(delay, 0, sizeof(Delay))
+    delay.timer.kind = TIMER_DELAY
+    delay.slot = slot
+    delay.due_ms = due_ms
+    slot_count(core, slot, DELAYED)
+    slot.owner = delay
+    flow_fills(core, flow)
+    flow.delayed += 1
+    timer_set(&core.timers, &delay.timer, core.mono_ns + timer_step_ns(min(due_ms - core.wall_ms, longest_ms), &delay.far))
+
+
+cdef void extra_add(Core* core, Queue* queue, uint64_t offset, int64_t expires_ms, int64_t longest_ms) noexcept nogil:
+    """A time to live until `expires_ms` on the wall clock, or for `longest_ms` from now, whichever is sooner: it runs on
+    the monotonic clock, and a wall clock that was set back while the broker was down does not make it longer."""
+    cdef Extra* extra = <Extra*> must_malloc(sizeof(Extra))
+    cdef int64_t left_ms = expires_ms - core.wall_ms
+    if longest_ms > 0:                  # not where the clock was far off when the message came: its time is not known
+        left_ms = min(left_ms, longest_ms)
+    left_ms = max(<int64_t> 0, min(left_ms, LEFT_MS_MAX))
+    memset(extra, 0, sizeof(Extra))
+    extra.timer.kind = TIMER_EXPIRY
+    extra.queue_number = queue.number
+    extra.offset = offset
+    extra.expires_ms = expires_ms
+    map64_put(&queue.extras, offset, extra)
+    extra.due_ns = core.mono_ns + left_ms * 1000000
+    timer_set(&core.timers, &extra.timer, core.mono_ns + timer_step_ns(left_ms, &extra.far))
+
+
+cdef bint message_is_over(Core* core, Slot* slot) noexcept nogil:
+    cdef Frame* frame = share_of(slot).frame
+    cdef Extra* extra
+    if not frame.has_extras:
+        return False
+    extra = <Extra*> map64_get(&frame.queue.extras, frame_offset(frame, slot.index))
+    return extra != NULL and (extra.timer.at == 0 or extra.due_ns <= core.mono_ns)
+
+
+cdef void extra_drop(Core* core, Queue* queue, uint64_t offset) noexcept nogil:
+    cdef Extra* extra = <Extra*> map64_remove(&queue.extras, offset)
+    if extra != NULL:
+        timer_cancel(&core.timers, &extra.timer)
+        free(extra)

@@ -1,0 +1,139 @@
+"""See slots.pxd."""
+
+from libc.stdint cimport uint8_t
+
+from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, UNPLACED
+from fila_server.core.state.paths cimport share_of
+from fila_server.core.state.state cimport Channel, Entry, Fifo, Flow, Frame, Queue, Share, Subqueue
+from fila_server.core.structures.counters cimport Tally
+from fila_server.core.structures.ring cimport WAITING, ring_again
+from fila_server.core.turns.clocks cimport flow_emptied, flow_fills, waits_note
+from fila_server.core.turns.fifo cimport fifo_append, fifo_first, fifo_remove, fifo_return
+from fila_server.core.turns.flows cimport (
+    channel_activate, flow_find, flow_of, flow_reconsider, subqueue_free, subqueue_of, subqueue_rank,
+)
+
+
+cdef inline bint _is_pending(int state) noexcept nogil:
+    return state == READY or state == DELAYED
+
+
+cdef inline bint _is_in_flight(int state) noexcept nogil:
+    return state == LEASED or state == DECIDING
+
+
+cdef void slot_count(Core* core, Slot* slot, int state) noexcept nogil:
+    """Move a slot to `state` and count: for its channel, and for the queue, where a message counts once."""
+    cdef Share* share = share_of(slot)
+    cdef Channel* channel = share.channel
+    cdef Queue* queue = channel.queue
+    cdef Tally* tally
+    cdef int before = slot.state
+    cdef bint others_pending = False
+    cdef bint others_in_flight = False
+    core.counters.work += 1
+    if before == READY:
+        channel.ready -= 1
+    elif before == DELAYED:
+        channel.delayed -= 1
+    elif _is_in_flight(before):
+        channel.in_flight -= 1
+    if state == READY:
+        channel.ready += 1
+    elif state == DELAYED:
+        channel.delayed += 1
+    elif _is_in_flight(state):
+        channel.in_flight += 1
+    slot.state = <uint8_t> state
+    if share.frame.tallies != NULL:
+        tally = &share.frame.tallies[slot.index]
+        tally.pending += _is_pending(state)
+        tally.pending -= _is_pending(before)
+        tally.in_flight += _is_in_flight(state)
+        tally.in_flight -= _is_in_flight(before)
+        tally.undone += state != DONE
+        tally.undone -= before != DONE
+        others_pending = tally.pending > _is_pending(state)
+        others_in_flight = tally.in_flight > _is_in_flight(state)
+    if not others_pending:
+        if _is_pending(state) and not _is_pending(before):
+            queue.depth += 1
+        elif _is_pending(before) and not _is_pending(state):
+            queue.depth -= 1
+    if not others_in_flight:
+        if _is_in_flight(state) and not _is_in_flight(before):
+            queue.in_flight += 1
+        elif _is_in_flight(before) and not _is_in_flight(state):
+            queue.in_flight -= 1
+
+
+cdef void slot_unplaced(Slot* slot) noexcept nogil:
+    cdef Frame* frame = share_of(slot).frame
+    if slot.state == DONE and frame.tallies != NULL:
+        frame.tallies[slot.index].undone += 1
+    slot.state = UNPLACED
+
+
+cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
+    """Make a message deliverable: at the back with a new position, or at its old place."""
+    cdef Share* share = share_of(slot)
+    cdef Channel* channel = share.channel
+    cdef Entry* entry = &share.frame.entries[slot.index]
+    cdef Flow* flow = flow_of(core, entry.key, channel)
+    cdef Subqueue* sub
+    cdef Fifo* fifo
+    flow_fills(core, flow)
+    slot_count(core, slot, READY)
+    if not old_place:
+        slot.position = channel.next_position
+        channel.next_position += 1
+    if entry.set == NULL or channel.queue.is_dlq:
+        slot.owner = NULL
+        fifo = &flow.fifo
+        sub = NULL
+    else:
+        sub = subqueue_of(core, flow, entry.set)
+        slot.owner = sub
+        fifo = &sub.fifo
+        sub.count += 1
+        if sub.line != NULL:
+            flow.held += 1
+    if old_place:
+        fifo_return(fifo, slot)
+    else:
+        fifo_append(fifo, slot)
+    if sub != NULL:
+        subqueue_rank(sub)
+    flow.backlog += 1
+    if flow.joined:
+        if old_place:
+            ring_again(&channel.ring, &flow.turn)       # it stands before what the flow saves for
+        channel_activate(core, channel)
+    else:
+        flow_reconsider(core, flow)
+
+
+cdef void slot_unready(Core* core, Slot* slot) noexcept nogil:
+    """Take a ready message out of its fifo; the caller gives it its next state at once."""
+    cdef Share* share = share_of(slot)
+    cdef Entry* entry = &share.frame.entries[slot.index]
+    cdef Flow* flow = flow_find(entry.key, share.channel)
+    cdef Subqueue* sub = <Subqueue*> slot.owner
+    cdef Fifo* fifo = &flow.fifo if sub == NULL else &sub.fifo
+    waits_note(core, flow)
+    if flow.turn.place == WAITING and fifo_first(fifo) == slot:     # purged or expired, it may be what the flow saves for
+        ring_again(&share.channel.ring, &flow.turn)
+    fifo_remove(fifo, slot)
+    if sub != NULL:
+        sub.count -= 1
+        if sub.line != NULL:
+            flow.held -= 1
+        if fifo_first(fifo) == NULL:
+            subqueue_free(core, sub)
+        else:
+            subqueue_rank(sub)
+    slot.owner = NULL
+    flow.backlog -= 1
+    flow_emptied(flow)
+    if flow.backlog == 0:
+        flow_reconsider(core, flow)

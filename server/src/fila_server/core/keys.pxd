@@ -1,9 +1,0 @@
-"""Fairness keys of a queue, each kept once for as long as a message, an operator's setting or a flow needs it."""
-
-from fila_server.core.buffer cimport Slice
-from fila_server.core.state cimport Core, Key, Queue
-
-# --- interned texts
-cdef Key* key_intern(Core* core, Queue* queue, Slice text) noexcept nogil
-cdef void key_release(Core* core, Key* key) noexcept nogil
-cdef void key_drop_if_idle(Core* core, Key* key) noexcept nogil

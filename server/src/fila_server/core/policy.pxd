@@ -1,8 +1,0 @@
-"""A queue's settings: from the serialized QueueConfig, which is what is stored, to the struct that is used."""
-
-from fila_server.core.buffer cimport Slice
-from fila_server.core.settings cimport Policy
-from fila_server.core.state cimport Core, Queue
-
-cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil
-cdef void policy_free(Policy* policy) noexcept nogil

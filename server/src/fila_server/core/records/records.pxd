@@ -1,0 +1,88 @@
+"""What every record looks like on disk; the families are drawn in store.pxd.
+
+    family   key                                     value (first byte: its version)
+    FRAMES   queue | first offset                    the frame's bytes, as they arrived
+    INDEX    queue | first offset                    count, ids, times, its one channel, routings, then per message: place, routing, times
+    SETTLED  queue | channel | first offset          bitmap, one bit a message: done in this channel
+             queue, and queue | channel              what QUEUES says of them, once more (see below)
+             "leases", "numbers", "id"               what META says, once more
+    LEASES   queue | channel | first lease id        the consumer that tracks them (version 2), expiry, then the offsets
+                                                     of one frame sent, ids running on
+             queue + 2^63 | channel | lease id       the expiry of a lease that was extended
+             queue + 2^63 + 2^62 | channel | first lease id     which of the frame's leases were begun, or came back
+    STATES   queue | channel | offset                attempts, and READY (its place) or DELAYED (until when, how long)
+    QUEUES   queue                                   name, created, DLQ, reserved offsets, QueueConfig
+             queue | channel                         name, start offset, created, first number, idle time
+    KEYS     queue | fairness key                    weights, pause, cap
+    CONFIG   key                                     value
+    BUCKETS  throttle key                            level, wall clock
+    DEDUP    queue | dedup key                       id, offset, when its window ends and began
+    META     "leases", "numbers", "id"               reserved lease ids, reserved numbers, newest id's time
+
+`queue` and `channel` are their numbers (u64), never used twice, so a deleted queue's records
+can't be taken for those of a new one of the same name. A queue's and a channel's own records
+are kept twice, in two files: without them all their messages would be lost with one damaged
+block, or a whole table. Recovery takes whichever it can read, and writes both anew. While they are in the log only,
+both copies lie side by side, so they are written once more a block behind (Core.apart), as reservations are.
+Numbers are big-endian: RocksDB's byte
+order is our order, and a scan of INDEX yields a queue first in, first out. To change a record
+give it a new version byte, keep reading the old one, and add a database of the old kind to
+tests/store/formats.
+"""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from fila_server.core.state.pending cimport Dedup, LeaseGroup
+from fila_server.core.state.state cimport Channel, Core, Frame, Key, Lease, Queue, Share, Slot, ThrottleKey
+from fila_server.core.store.rocksdb cimport rocksdb_writebatch_t
+
+cdef enum:
+    VERSION = 1
+    VERSION_TRACKED = 2             # LEASES: a consumer's, that says what it has begun
+    WITH_EXPLICIT = 1
+    WITH_TIMES = 2
+    WITH_ONLY = 4
+    DEDUP_BYTES = 41
+    DEDUP_BYTES_OF_BEFORE = 33      # version 1: without the window's beginning
+
+# What the keys of extensions and marks add to the queue's number: they sort behind all frames.
+cdef extern from *:
+    """
+    #define FILA_EXTENSION_OF ((uint64_t)1 << 63)
+    #define FILA_MARKS_OF ((uint64_t)3 << 62)
+    """
+    uint64_t EXTENSION_OF "FILA_EXTENSION_OF"
+    uint64_t MARKS_OF "FILA_MARKS_OF"
+
+cdef struct Times:                  # per message, only while a frame is built or recovered
+    int64_t deliver_at_ms           # 0 = at once
+    int64_t expires_ms              # 0 = never
+
+cdef void frame_record_put(Core* core, rocksdb_writebatch_t* batch, Frame* frame, const char* bytes, uint32_t length, const Times* times) noexcept nogil
+cdef void frame_record_delete(Core* core, Frame* frame) noexcept nogil
+cdef void settled_record_put(Core* core, Share* share) noexcept nogil
+cdef void settled_record_delete(Core* core, uint64_t queue, uint64_t channel, uint64_t first_offset) noexcept nogil
+
+cdef void lease_record_put(Core* core, Queue* queue, Channel* channel, Lease** leases, uint32_t count) noexcept nogil
+cdef void lease_extension_put(Core* core, Lease* lease) noexcept nogil
+cdef void lease_extension_delete(Core* core, LeaseGroup* group, uint64_t lease_id) noexcept nogil
+cdef void lease_marks_put(Core* core, LeaseGroup* group) noexcept nogil
+cdef void lease_marks_delete(Core* core, uint64_t queue, uint64_t channel, uint64_t first_lease_id) noexcept nogil
+cdef void lease_record_delete(Core* core, uint64_t queue, uint64_t channel, uint64_t first_lease_id) noexcept nogil
+
+cdef void state_record_ready(Core* core, Slot* slot, uint64_t base, uint64_t seq, uint64_t last_lease) noexcept nogil
+cdef void state_record_delayed(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil
+cdef void state_record_delete(Core* core, Slot* slot) noexcept nogil
+
+cdef void queue_record_put(Core* core, Queue* queue) noexcept nogil
+cdef void channel_record_put(Core* core, Channel* channel) noexcept nogil
+cdef void channel_records_delete(Core* core, Channel* channel) noexcept nogil
+cdef void queue_records_delete(Core* core, Queue* queue) noexcept nogil
+cdef void key_record_put(Core* core, Key* key) noexcept nogil
+cdef void key_record_delete(Core* core, Key* key) noexcept nogil
+cdef void bucket_record_put(Core* core, ThrottleKey* bucket) noexcept nogil
+cdef void dedup_record_put(Core* core, rocksdb_writebatch_t* batch, Queue* queue, Dedup* row) noexcept nogil
+cdef void dedup_record_delete(Core* core, Queue* queue, Dedup* row) noexcept nogil
+cdef void meta_record_put(Core* core, const char* name, uint64_t value) noexcept nogil
+# The same for what is written seldom and must outlive a damaged block of the log.
+cdef void reservation_record_put(Core* core, const char* name, uint64_t value) noexcept nogil

@@ -1,0 +1,174 @@
+"""See directory.pxd. One array of cells in offset order: a search is by halves, a deleted frame leaves an empty cell, and
+the array is closed up when it would have to grow and half of it is empty.
+"""
+
+from libc.stdint cimport uint32_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from fila_server.core.state.paths cimport frame_last_offset, frame_offset
+from fila_server.core.state.state cimport DirectoryCell
+from fila_server.core.structures.buffer cimport must_realloc
+
+
+cdef void directory_add(Directory* directory, Frame* frame) noexcept nogil:
+    """Offsets only grow, so a new frame goes to the end; a rewritten one takes a dead cell's place."""
+    cdef DirectoryCell* cell
+    cdef uint32_t i, kept
+    if directory.count == directory.capacity:
+        if directory.live * 2 < directory.count:
+            kept = 0
+            for i in range(directory.start, directory.count):
+                if directory.cells[i].frame != NULL:
+                    directory.cells[kept] = directory.cells[i]
+                    kept += 1
+            directory.start = 0
+            directory.count = kept
+        else:
+            directory.capacity = directory.capacity * 2 + 16
+            directory.cells = <DirectoryCell*> must_realloc(directory.cells, directory.capacity * sizeof(DirectoryCell))
+    cell = &directory.cells[directory.count]
+    cell.first_offset = frame.first_offset
+    cell.id_high = frame.id_high
+    cell.frame = frame
+    directory.count += 1
+    directory.live += 1
+    # A frame rewritten from an older one keeps its offsets: sift it down to where they belong.
+    i = directory.count - 1
+    while i > directory.start and directory.cells[i - 1].first_offset > directory.cells[i].first_offset:
+        directory.cells[i], directory.cells[i - 1] = directory.cells[i - 1], directory.cells[i]
+        i -= 1
+    if frame.explicit != NULL:          # its ids say nothing of its place; keep the search by id in order
+        directory.cells[i].id_high = directory.cells[i - 1].id_high if i > directory.start else 0
+
+
+cdef uint32_t _cell_after(Directory* directory, uint64_t offset) noexcept nogil:
+    """The first cell whose first offset is above `offset`."""
+    cdef uint32_t low = directory.start
+    cdef uint32_t high = directory.count
+    cdef uint32_t middle
+    while low < high:
+        middle = (low + high) // 2
+        if directory.cells[middle].first_offset <= offset:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef void directory_replace(Directory* directory, Frame* old, Frame* frame) noexcept nogil:
+    cdef uint32_t i = _cell_after(directory, old.first_offset)
+    while i > directory.start:
+        i -= 1
+        if directory.cells[i].frame == old:
+            directory.cells[i].frame = frame
+            directory.cells[i].first_offset = frame.first_offset
+            return
+
+
+cdef void directory_remove(Directory* directory, Frame* frame) noexcept nogil:
+    cdef uint32_t i = _cell_after(directory, frame.first_offset)
+    while i > directory.start:
+        i -= 1
+        if directory.cells[i].frame == frame:
+            directory.cells[i].frame = NULL
+            directory.live -= 1
+            break
+        if directory.cells[i].first_offset < frame.first_offset:
+            break
+    while directory.start < directory.count and directory.cells[directory.start].frame == NULL:
+        directory.start += 1
+    if directory.start == directory.count:
+        directory.start = directory.count = 0
+
+
+cdef void directory_free(Directory* directory) noexcept nogil:
+    free(directory.cells)
+    memset(directory, 0, sizeof(Directory))
+
+
+cdef Frame* directory_first(Directory* directory) noexcept nogil:
+    if directory.start == directory.count:
+        return NULL
+    return directory.cells[directory.start].frame      # never a deleted one: remove moves `start`
+
+
+cdef Frame* directory_at(Directory* directory, uint64_t offset) noexcept nogil:
+    cdef uint32_t i = _cell_after(directory, offset)
+    cdef uint32_t j = i
+    while j > directory.start:                          # the last living frame that starts at or below
+        j -= 1
+        if directory.cells[j].frame != NULL:
+            if frame_last_offset(directory.cells[j].frame) >= offset:
+                return directory.cells[j].frame
+            break
+    while i < directory.count:
+        if directory.cells[i].frame != NULL:
+            return directory.cells[i].frame
+        i += 1
+    return NULL
+
+
+cdef Frame* directory_after(Directory* directory, Frame* frame) noexcept nogil:
+    cdef uint32_t i = _cell_after(directory, frame.first_offset)
+    while i < directory.count:
+        if directory.cells[i].frame != NULL:
+            return directory.cells[i].frame
+        i += 1
+    return NULL
+
+
+cdef Frame* directory_ordinary(Directory* directory, uint64_t id_high) noexcept nogil:
+    """The first cell of this id: entries from elsewhere have that of the frame before them, and no id of their own."""
+    cdef uint32_t low = directory.start
+    cdef uint32_t high = directory.count
+    cdef uint32_t middle
+    cdef Frame* frame
+    while low < high:
+        middle = (low + high) // 2
+        if directory.cells[middle].id_high < id_high:
+            low = middle + 1
+        else:
+            high = middle
+    frame = directory.cells[low].frame if low < directory.count else NULL
+    return frame if frame != NULL and frame.explicit == NULL and frame.id_high == id_high else NULL
+
+
+cdef void directory_pop(Queue* queue, Frame* frame) noexcept nogil:
+    queue.directory.cells[queue.directory.start].frame = NULL
+    queue.directory.live -= 1
+    while queue.directory.start < queue.directory.count and queue.directory.cells[queue.directory.start].frame == NULL:
+        queue.directory.start += 1
+
+
+# --- seek --------------------------------------------------------------------------
+
+cdef uint64_t queue_oldest(Queue* queue) noexcept nogil:
+    """The oldest retained offset; the next one to be given when nothing is."""
+    cdef Frame* frame = directory_first(&queue.directory)
+    return frame_offset(frame, 0) if frame != NULL else queue.next_offset
+
+
+cdef uint64_t queue_revealed_below(Queue* queue) noexcept nogil:
+    """The first offset that is on its way, not to be seen yet; the next one to be given when none is."""
+    cdef uint64_t below = queue.next_offset
+    cdef uint32_t i = queue.directory.count
+    cdef Frame* frame
+    while i > queue.directory.start:
+        i -= 1
+        frame = queue.directory.cells[i].frame
+        if frame != NULL:
+            if frame.revealed:
+                break
+            below = frame.first_offset
+    return below
+
+
+cdef uint64_t queue_offset_at(Queue* queue, int64_t time_ms) noexcept nogil:
+    """The smallest retained offset appended at or after a moment; the next one to be given when none is."""
+    cdef Frame* frame = directory_first(&queue.directory)
+    while frame != NULL:
+        if frame.appended_ms >= time_ms:
+            return frame_offset(frame, 0)
+        frame = directory_after(&queue.directory, frame)
+    return queue.next_offset

@@ -1,0 +1,64 @@
+"""The ways through the tables: from a slot to its share, frame and entry, from a name to its queue or channel.
+
+    Slot ──► Share ──► Frame ──► Entry        share_of, frame_of, entry_of: arithmetic, no lookup
+    Frame, index ──► offset, id, times        what a frame that came from elsewhere says of each message by itself
+    Core, name ──► Queue, name ──► Channel    NULL where there is none; asking never makes one
+"""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from fila_server.core.state.state cimport Channel, Core, Entry, Frame, Key, Queue, Share, Slot
+from fila_server.core.structures.buffer cimport Slice
+
+cdef Queue* queue_find(Core* core, Slice name) noexcept nogil
+
+cdef Share* share_find(Frame* frame, Channel* channel) noexcept nogil
+
+cdef inline Share* share_of(Slot* slot) noexcept nogil:
+    """The slot's array stands behind its share, so the way back is arithmetic."""
+    return <Share*> (<char*> (slot - slot.index) - <size_t> &(<Share*> NULL).slots)
+
+cdef inline Frame* frame_of(Slot* slot) noexcept nogil:
+    return share_of(slot).frame
+
+cdef inline Entry* entry_of(Slot* slot) noexcept nogil:
+    return &share_of(slot).frame.entries[slot.index]
+
+cdef inline uint64_t frame_offset(Frame* frame, uint32_t index) noexcept nogil:
+    if frame.explicit != NULL:
+        return frame.explicit[index].offset
+    return frame.first_offset + index
+
+cdef inline void frame_id(Frame* frame, uint32_t index, uint64_t* high, uint64_t* low) noexcept nogil:
+    if frame.explicit != NULL:
+        high[0] = frame.explicit[index].id_high
+        low[0] = frame.explicit[index].id_low
+    else:
+        high[0] = frame.id_high
+        low[0] = frame.id_low + index
+
+cdef inline int64_t frame_enqueued_ms(Frame* frame, uint32_t index) noexcept nogil:
+    if frame.explicit != NULL:
+        return frame.explicit[index].enqueued_ms
+    return frame.appended_ms + frame.entries[index].enqueued_delta_ms
+
+cdef inline int64_t frame_appended_ms(Frame* frame, uint32_t index) noexcept nogil:
+    if frame.explicit != NULL:
+        return frame.explicit[index].appended_ms
+    return frame.appended_ms
+
+cdef inline uint64_t frame_last_offset(Frame* frame) noexcept nogil:
+    return frame_offset(frame, frame.count - 1)
+
+cdef inline uint32_t key_weight(Key* key) noexcept nogil:
+    """What it is served by: an operator's word, else the weight table's, else the newest enqueue's."""
+    if key.admin_weight:
+        return key.admin_weight
+    return key.table_weight if key.table_weight else key.weight
+
+cdef inline bint key_has_policy(Key* key) noexcept nogil:
+    """An operator set something: the key outlives its messages."""
+    return key.admin_weight != 0 or key.paused or key.cap != 0
+
+# The channel a call means, an empty name `default`; NULL: there is none. Asking never makes one.
+cdef Channel* channel_find(Queue* queue, Slice name) noexcept nogil

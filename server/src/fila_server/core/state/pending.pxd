@@ -1,0 +1,107 @@
+"""What waits for something: an answer for decisions, a failed message for its hook, a page for the disk; and
+the rows of two small tables, and what an entry says of itself where its frame can't."""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
+
+from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.structures.buffer cimport Buffer, Slice
+from fila_server.core.structures.maps cimport Text
+from fila_server.core.structures.timers cimport Timer
+
+cdef struct Owed:                   # an answer that may wait for decisions
+    uint32_t open
+    uint64_t token
+    int32_t  kind
+    bint     durable
+    bint     nack
+    Buffer   payload
+
+cdef struct LeaseGroup:             # one LEASES record: what one frame to a consumer held
+    LeaseGroup* next_marked
+    uint64_t channel_number
+    uint64_t queue_number
+    uint64_t first_lease_id
+    uint64_t consumer               # whose session says which it has begun; 0 = all begin on delivery
+    int64_t  begun_until_ms         # when the last of those that were begun ends
+    uint32_t live
+    uint32_t count
+    uint8_t* marks                  # LeaseMark, two bits a lease; NULL = none
+    uint8_t  is_marked              # stands on Core.marked
+    uint8_t  recorded               # a record of its marks exists
+
+cdef struct KeptLease:              # the record of a lease that ended by failure, until what follows is on its way too
+    LeaseGroup* group               # NULL = none is kept
+    uint64_t lease_id
+    bint     extended               # it has a record of its own
+
+cdef struct Decision:               # a failed message set aside: its hook is asked, or its bytes are on their way
+    Decision* next                  # of its frame's, or of those whose bytes are here
+    uint64_t number
+    uint64_t queue_number
+    uint64_t channel_number
+    uint64_t offset
+    const char* reason              # a dead letter's; NULL = the hook decides
+    uint64_t birth                  # of the channel, once a seek has taken the slot away; 0 until then
+    uint32_t attempts               # as they were then
+    int64_t  delay_ms               # the nack's own wish, -1 = none
+    KeptLease kept                  # so that a crash finds the failure undone, or done
+    Owed*    owed
+    Slice    error                  # behind the struct
+
+cdef enum:
+    PAGE_MAX = 1000                 # messages
+
+cdef struct Page:                   # a peek or a redrive that looks for its messages, or waits for their bytes
+    Page*    next
+    Command* command
+    uint64_t next_offset            # where it looks on; 0 = not begun
+    uint64_t loads_seen             # it waits for bytes since then
+    bint     waits_for_bytes
+    uint32_t in_vain                # how often it waited for bytes and got no further
+    uint32_t hot                    # how many of its first messages had their bytes by then
+    uint32_t count
+    uint64_t offsets[PAGE_MAX]      # found; they may be pending no more
+
+cdef struct Chore:                  # an administrator's change that is carried out in pieces, between passes
+    Chore*   next
+    Command* command                # answered when all is done
+    Chore*   behind                 # the next one for the same queue
+    uint64_t queue_number
+    uint64_t* channels              # their births
+    uint32_t channel_count
+    uint32_t channel_at
+    uint64_t next_offset            # where it goes on
+    uint64_t below                  # what came later is not meant
+    uint64_t here                   # messages, of the channel at hand
+    uint64_t most                   # of any channel
+
+cdef struct Dedup:
+    Text     text                   # first
+    Dedup*   next                   # in order of due_ns
+    uint64_t id_high
+    uint64_t id_low
+    uint64_t offset
+    uint64_t epoch                  # durable once this one is
+    int64_t  began_ms               # on the wall clock, as stored; 0 in a record of before
+    int64_t  expires_ms
+    int64_t  due_ns                 # on the monotonic clock, which decides while the server runs; 0 = over
+
+cdef struct ConfigRow:
+    Text     text                   # first
+    uint32_t length
+    char*    value
+
+cdef struct Extra:                  # of a message with a time to live
+    Timer    timer                  # first
+    uint64_t queue_number
+    uint64_t offset
+    int64_t  expires_ms             # on the wall clock, as stored
+    int64_t  due_ns                 # on the monotonic clock, which decides while the server runs
+    bint     far                    # farther off than a timer reaches: it goes there in steps
+
+cdef struct Explicit:               # of an entry that came from another frame: dead-lettered, redriven, rewritten
+    uint64_t id_high
+    uint64_t id_low
+    uint64_t offset
+    int64_t  enqueued_ms
+    int64_t  appended_ms

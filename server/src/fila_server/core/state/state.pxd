@@ -1,0 +1,495 @@
+"""Everything the scheduler thread owns, as structs: read this page first.
+
+    Core ── queues by name ──► Queue ── directory, by offset ──► Frame ── entries: one Entry a message
+              │                  │                                 │
+              │                  ├─ channels ──► Channel           └─ shares: one Share a channel
+              │                  │                 └ ring of Flows            └ slots: one Slot a message
+              │                  └─ keys by text ──► Key ─ flows: one a channel
+              ├─ throttle keys ──► ThrottleKey (bucket, line of Subqueues)
+              ├─ leases by lease_id ──► Lease          ├─ consumers by token ──► Consumer
+              └─ timers (leases, delays, time to live, buckets, waiting pulls)
+
+An Entry is what all channels share of a message (where its bytes are, how it is routed); a
+Slot is one channel's view of it (state, position, attempts). A Frame is what arrived together
+and is one record on disk. Nothing here is reachable from another thread, except Core.shared.
+
+Sizes (64 bit): Entry 32, Slot 40, so a pending message costs 72 bytes and its part of a
+frame's overhead; a further channel 40. An active fairness key costs a Key and a Flow.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
+
+from fila_server.core.doors.mailbox cimport Command, Mailbox
+from fila_server.core.doors.outbox cimport Outbox, Outs
+from fila_server.core.doors.reader cimport Loader
+from fila_server.core.state.pending cimport Chore, Decision, Dedup, Explicit, LeaseGroup, Page
+from fila_server.core.state.settings cimport Policy
+from fila_server.core.state.shared cimport Shared
+from fila_server.core.store.families cimport Store
+from fila_server.core.store.rocksdb cimport rocksdb_writebatch_t
+from fila_server.core.store.status cimport StoreError
+from fila_server.core.structures.bucket cimport Bucket
+from fila_server.core.structures.buffer cimport Buffer
+from fila_server.core.structures.counters cimport CoreCounters, Hour, QueueCounters, Tally
+from fila_server.core.structures.heap cimport HeapNode
+from fila_server.core.structures.maps cimport Map64, Text, TextMap
+from fila_server.core.structures.ring cimport Ring, Turn
+from fila_server.core.structures.timers cimport Timer, Timers
+from fila_server.core.wire.refusals cimport Limits
+
+cdef struct Body:                   # the bytes of a frame while they are hot
+    uint32_t refs                   # the frame's own, and one for each delivery that waits to be encoded
+    uint32_t length
+    char*    bytes
+    Frame*   frame                  # NULL once the frame is gone
+    Body*    newer                  # in order of last use, for eviction
+    Body*    older
+
+cdef struct ThrottleKey:
+    Text     text                   # first
+    uint32_t refs                   # throttle sets that name it
+    bint     limited                # a bucket is configured: rate and burst are both known
+    bint     has_rate, has_burst
+    bint     dirty                  # its level is to be written with this pass
+    double   rate, burst            # as configured, before both are known
+    Bucket   bucket
+    Timer    timer                  # the next token for its lines
+    Line*    lines                  # one a channel; channels take turns
+    uint64_t waiting, passed, held
+    ThrottleKey* next_dirty
+
+cdef struct Line:                   # one channel's sub-queues that wait for one bucket, in turn order
+    ThrottleKey* bucket
+    Channel* channel
+    Line*    next                   # of the bucket
+    Subqueue* head
+    Subqueue* tail
+    uint64_t count
+    uint64_t woken                  # left the line for a token and not served yet
+    Line*    next_woken             # neighbours among the channel's lines with `woken`
+    Line*    prev_woken
+
+cdef struct ThrottleSet:            # a distinct set of throttle keys, sorted
+    Text     text                   # first: the keys, length-prefixed
+    uint32_t refs                   # entries and subqueues that point here
+    uint32_t count
+    ThrottleKey* members[16]
+
+cdef struct Fifo:                   # see fifo.pxd
+    Slot* head
+    Slot* tail
+    HeapNode* returned              # given back to places in the middle
+
+cdef struct Waits:                  # what is kept of a key in one channel, also while it is idle
+    Text     text                   # first: the key's; the bytes follow the struct
+    Flow*    flow                   # NULL while the key is idle
+    Channel* channel
+    int64_t  touched_ms             # on the monotonic clock
+    uint64_t delivered              # by flows that ended
+    uint64_t served_seen            # of the flow's `served`, already in the hour
+    double   virtual_at             # the channel's `virtual` up to which `due` is counted; below 0: not yet
+    Hour     hour
+    Waits*   newer                  # of the channel, in order of last use
+    Waits*   older
+
+cdef struct Flow:
+    Turn     turn                   # first
+    Fifo     fifo                   # ready messages without throttle keys
+    Subqueues* subqueues            # NULL until a message with throttle keys comes
+    Key*     key
+    Channel* channel
+    Flow*    next_of_key
+    uint32_t backlog                # READY slots, held by a throttle or not
+    uint32_t in_flight              # LEASED and DECIDING
+    uint32_t delayed
+    uint32_t held                   # READY slots of sub-queues that stand in lines
+    uint32_t since_ms               # how far its waiting is accounted for (clocks.pxd), and
+    uint32_t no_room_ms             # the channel's clock of having no room, then
+    uint8_t  parked
+    uint8_t  joined                 # stands with the ring: on its list or waiting for rounds
+    uint8_t  stranger               # looked for among the channel's Waits, and has no row
+    uint64_t served                 # cost delivered, in thousandths
+    uint64_t delivered
+    Waits*   waits                  # NULL: nothing worth remembering so far
+
+cdef struct Key:                    # a fairness key of one queue
+    Text     text                   # first; the bytes stand behind the struct
+    Queue*   queue
+    Flow*    flows
+    uint32_t refs                   # entries that carry it
+    uint32_t cap                    # most leases at a time, 0 = no cap
+    uint16_t weight                 # of the newest enqueue, as it came: what counts is frames.key_weight
+    uint16_t table_weight           # of the queue's weight table, 0 = not in it
+    uint16_t admin_weight           # 0 = none set
+    uint8_t  paused
+    uint8_t  recorded               # a KEYS record exists, with this weight
+    Map64*   flows_by_channel       # NULL while they are few
+    Flow     first                  # of the channel that used it first; further channels' are made apart
+
+cdef struct Subqueue:               # a flow's ready messages that share one set of throttle keys
+    HeapNode node                   # first
+    Fifo     fifo
+    uint32_t count                  # of its fifo
+    Flow*    flow
+    ThrottleSet* set
+    Line*    line                   # where it stands and waits, NULL = may go
+    Line*    woken_by               # the line that woke it for a token and counts on it
+    Subqueue* next                  # neighbours in the line
+    Subqueue* prev
+    Subqueue* sibling               # of the flow
+    Subqueue* sibling_prev
+
+cdef struct Subqueues:              # of one flow
+    Subqueue* first
+    HeapNode* eligible              # those that may go, by the position of their first message
+    Map64    by_set                 # ThrottleSet's address -> Subqueue
+
+cdef struct Entry:                  # what all channels share of one message
+    Key*     key
+    ThrottleSet* set                # NULL = none
+    uint32_t at                     # where its headers and payload stand in the frame's bytes
+    uint32_t length
+    uint32_t cost                   # thousandths
+    int32_t  enqueued_delta_ms      # enqueued_at - frame.appended_ms
+
+cdef struct Frame:
+    uint64_t first_offset           # its key on disk, under the queue's number
+    uint64_t id_high                # id of entry 0; entry i has id_low + i
+    uint64_t id_low
+    int64_t  appended_ms
+    Queue*   queue
+    Body*    body                   # NULL = cold
+    Share*   shares
+    Explicit* explicit              # NULL = ids and offsets run on from the first
+    uint32_t count
+    uint32_t live                   # entries that some channel still wants
+    uint32_t body_bytes, live_bytes
+    uint8_t  loading                # asked of the reader thread
+    uint8_t  loaded_seen            # read back once already
+    uint8_t  has_extras             # some entry has an Extra
+    uint8_t  dying                  # goes with this pass
+    uint8_t  revealed               # its channels have their shares, or will by a rebuild
+    uint8_t  durable                # until it is revealed: not before its epoch is synced
+    uint8_t  revealing              # some of its channels have their shares, and more are to come
+    Decision* failures              # that wait for its bytes; a circle, and this the newest
+    Tally*   tallies                # of each entry, NULL while one channel has it
+    uint32_t burials                # dead letters that wait for its bytes, and that no slot stands for any more
+    Frame*   next_dying
+    void*    times                  # records.Times of its messages, until it is visible; NULL = none have any
+    uint64_t only                   # redriven: the `birth` of the one channel it is for; 0 = every channel
+    Entry    entries[1]             # count
+
+cdef struct Slot:                   # one message in one channel
+    Slot*    next                   # READY: neighbours in its fifo
+    Slot*    prev
+    int64_t  position
+    void*    owner                  # READY: its Subqueue, or its Flow when it has no throttle keys; LEASED: Lease; DELAYED: Delay
+    uint32_t index                  # of its entry in the frame
+    uint16_t attempts
+    uint8_t  state
+    uint8_t  marks                  # SlotMark
+
+cdef struct Share:                  # one channel's view of one frame
+    Share*   next_of_frame
+    Channel* channel
+    Frame*   frame
+    Share*   next_dirty
+    uint32_t remaining              # slots not DONE
+    uint8_t  dirty                  # its SETTLED record is to be written with this pass
+    uint8_t  recorded               # a SETTLED record exists
+    Slot     slots[1]               # frame.count
+
+cdef struct Delay:
+    Timer    timer                  # first
+    Slot*    slot
+    int64_t  due_ms
+    bint     far                    # farther off than a timer reaches: it goes there in steps
+
+cdef struct Lease:
+    Timer    timer                  # first
+    uint64_t lease_id
+    Slot*    slot
+    Consumer* consumer              # NULL for pulls, and once its consumer is forgotten
+    Lease*   next                   # of the consumer
+    Lease*   prev
+    LeaseGroup* group
+    Lease*   same_id                # neighbour in leased_ids
+    Delivery* delivery              # until it was written
+    uint32_t at                     # its place in the delivery
+    uint8_t  extended               # has a record of its own
+    uint8_t  begun                  # its consumer works on it; from the delivery on where nobody tracks that
+    int64_t  leased_ms, expires_ms
+    int64_t  due_ns                 # when it ends; the timer may fire sooner, and is then set again
+
+cdef struct Delivery:               # messages picked together for one consumer
+    Delivery* next                  # of the consumer, oldest first
+    Consumer* consumer
+    LeaseGroup* group
+    Lease**  leases                 # NULL where one ended meanwhile
+    Body**   pins                   # bytes held until it is sent; NULL unless it had to wait for some
+    uint32_t count
+    uint8_t  sent
+
+cdef struct Consumer:
+    Timer    timer                  # first; PULL: when to answer without messages; else when to look at `deadline_ms`
+    uint64_t token                  # of its stream; 0 once that is gone
+    uint64_t number                 # its consumer_id, never used twice; 0 = PULL
+    Channel* channel
+    Consumer* next                  # circular, of the channel: of those that are here, or of those that are not
+    Consumer* prev
+    Consumer* next_leaving
+    Consumer* next_told             # of those that are told of leases with this pass
+    Lease*   leases                 # newest first
+    Delivery* first                 # not written yet
+    Delivery* last
+    uint32_t unwritten, in_flight, max_in_flight
+    uint32_t limit                  # leases it may hold now: its credit, never above max_in_flight
+    uint32_t max_batch              # messages a frame; PULL: messages it asked for
+    uint8_t  kind
+    uint8_t  batched                # STREAM: ConsumeResponse.messages instead of .message
+    uint8_t  tracks_begun
+    uint8_t  away                   # its stream is gone; a session may resume until `deadline_ms`
+    uint8_t  fate                   # it leaves: a Fate; 0 = not
+    uint8_t  told                   # stands on Core.told
+    uint32_t begun                  # of `in_flight`
+    int64_t  lease_ms               # how long its leases last; 0 = the queue's visibility timeout
+    int64_t  silence_ms             # longest between two signs of life; 0 = not judged
+    int64_t  deadline_ms            # on Core.heard_ms: silent, or away, for too long then
+    int64_t  opened_ms
+    uint64_t returned
+    uint64_t handling_us            # as it reports it
+    Buffer   revoked                # lease ids, for this pass's Revoked
+    const char* revoked_why
+    Buffer   name
+    Buffer   peer
+
+cdef struct Channel:
+    Text     text                   # first
+    Queue*   queue
+    Channel* next                   # of the queue
+    uint64_t number                 # never used twice; a seek takes a new one
+    uint64_t birth                  # its first number, which stays
+    uint64_t start_offset           # entries below are not its own, or done
+    int64_t  created_ms
+    int64_t  touched_ms
+    Ring     ring
+    Consumer* turn                  # whose turn among the consumers
+    Consumer* away                  # consumers whose stream is gone and that still hold leases
+    uint32_t consumers              # streams; pulls are not counted
+    uint32_t waiting_pulls
+    int64_t  next_position
+    uint64_t requeue_seq
+    uint64_t placed_to              # the highest offset that has its first place here: what comes back stands behind it
+    uint64_t ready, delayed, in_flight
+    uint64_t unbegun                # of these, delivered and not begun
+    uint64_t rebuild_at             # seek: frames from this offset on are still to be taken in; 0 = none
+    uint64_t log_below              # what is below was in the log when the channel started: its delays were over then
+    int64_t  started_ms             # when that was; not kept over a restart
+    uint64_t delivered, acked
+    uint64_t returned               # deliveries that came back uncounted
+    uint64_t idle_after_ms          # it is deleted after so long without use; 0 = never
+    int64_t  used_ms                # on Core.heard_ms
+    int64_t  noticed_ms             # when a message that keeps returning was last told of
+    Line*    woken_lines            # those that count on tokens
+    bint     has_room               # some consumer may take more; false only once deliver has looked
+    uint32_t no_room_since_ms       # while has_room is false
+    uint32_t no_room_ms             # what longer stretches of that add up to
+    uint32_t active_keys            # flows with something ready or delayed
+    uint64_t weight                 # of the flows with the ring
+    uint64_t served                 # cost delivered, in thousandths
+    double   virtual                # cost delivered a unit of weight: what each backlogged flow was due
+    TextMap  waits                  # of Waits, by the key's text
+    Waits*   waits_newest
+    Waits*   waits_oldest
+    Hour     hour                   # over all flows, those without a row too
+    Channel* next_active            # circular list of channels that may have work
+    Channel* prev_active
+    uint64_t reveal                 # the number of the last of the queue's reveals that came by
+    uint8_t  active
+    uint8_t  copied                 # recovery: as the queue's
+    void*    recovery               # recover.pyx's notes, while it runs
+
+cdef struct DirectoryCell:
+    uint64_t first_offset, id_high
+    Frame*   frame                  # NULL once deleted
+
+cdef struct Directory:              # a queue's frames in offset order
+    DirectoryCell* cells
+    uint32_t start
+    uint32_t count                  # cells in use from 0, deleted ones included
+    uint32_t capacity
+    uint32_t live
+
+cdef struct Building:               # one message on its way into a frame
+    Command* command
+    uint32_t item
+    Key*     key
+    ThrottleSet* set
+    uint32_t cost
+    const char* at
+    uint32_t length
+    int64_t  deliver_at_ms          # 0 = now
+    int64_t  expires_ms             # 0 = never
+    int64_t  enqueued_ms            # 0 = this pass
+    uint64_t id_high                # 0 = a new id
+    uint64_t id_low
+    Channel* only                   # NULL = every channel
+
+cdef struct Builder:                # what meets in one pass for one queue becomes one frame
+    Queue*   queue
+    Building* items
+    uint32_t count
+    uint32_t capacity
+    uint64_t bytes
+    Builder* next
+    bint     moves                  # dead letters and redrives: written with the settles, not refusable
+
+cdef struct Queue:
+    Text     text                   # first
+    uint64_t number                 # its incarnation, never used twice
+    Buffer   config                 # the serialized QueueConfig, as stored
+    Policy   policy
+    int64_t  created_ms
+    uint64_t next_offset
+    uint64_t offset_reserved        # offsets below this are promised on disk
+    uint64_t offset_reserved_durable, offset_reserved_epoch
+    int64_t  appended_ms            # of the newest entry
+    int64_t  used_ms                # last enqueue, on Core.heard_ms
+    uint64_t dead_told              # of counters.dead_dropped, as the edge was told
+    uint64_t idle_offset            # next_offset when it was last looked at
+    Waiting* revealing              # its first frame is being revealed; what comes behind it waits here
+    Waiting* revealing_last
+    Queue*   next_revealing
+    uint64_t reveals                # how many of its frames were begun
+    Chore*   chore                  # the change to it that is being carried out, and those that wait for it
+    Queue*   dlq                    # NULL for a DLQ
+    bint     is_dlq, owns_dlq
+    bint     copied                 # recovery: its record was found in both families
+    TextMap  keys
+    Channel* channels
+    TextMap  channels_by_name
+    uint32_t channel_count
+    uint32_t coming                 # messages that the command at hand has for it, until the first of them is taken
+    uint64_t coming_bytes
+    Directory directory
+    TextMap  dedup
+    Dedup*   dedup_oldest
+    Dedup*   dedup_newest
+    Map64    extras                 # offset -> Extra
+    uint64_t arriving               # stored, not durable yet
+    uint32_t arriving_durable       # frames of these that wait for their sync: later ones wait behind them
+    uint64_t depth                  # distinct messages pending in some channel
+    uint64_t in_flight              # distinct messages leased in some channel
+    uint64_t stored_bytes           # of its frames
+    uint64_t unwanted_bytes         # of done messages in frames that others pin
+    QueueCounters counters
+    Builder  building
+    Builder  moving
+    bint     build_listed, move_listed
+    uint64_t rewrite_at             # where the next look for frames to rewrite begins
+    uint64_t retained_at            # where the next look for frames that need not be kept begins; UINT64_MAX = nowhere
+
+cdef struct Waiting:                # an answer, a stream's frame, or a stored frame's visibility, in order
+    Waiting* next
+    uint64_t epoch                  # leaves once this one is durable; 0 = once this pass is written
+    uint64_t token
+    int32_t  kind
+    int32_t  status
+    uint64_t queue_number           # of an enqueue's answer: behind the frames of that queue; 0 = of none
+    Buffer   payload
+    Frame*   frame                  # not NULL: becomes visible
+
+cdef struct Core:
+    Store    store
+    StoreError error                # the scheduler thread's own
+    Shared   shared
+    Limits   limits
+    Mailbox* mailbox
+    Outbox*  outbox
+    Loader*  loader
+    # --- settings
+    int64_t  quantum
+    bint     durable_default
+    uint64_t hot_bytes_max
+    uint64_t dedup_rows_max
+    bint     stop_on_damage
+    # --- clocks of this pass
+    int64_t  mono_ns
+    uint32_t mono_ms                # the same; it wraps after 49 days, so only differences count
+    int64_t  wall_ms
+    int64_t  heard_ms               # goes on only while the edge reads its sockets: silence is judged by it
+    int64_t  listened_ns            # when the edge last said so; 0 = never yet
+    bint     idle_wanted            # look for idle queues with the next pass
+    uint64_t random[2]
+    uint64_t id_ms, id_sequence
+    # --- tables
+    TextMap  queues
+    Map64    queues_by_number
+    TextMap  throttle_keys, throttle_sets, config
+    Map64    leases
+    Map64    leased_ids             # see leased_ids.pxd
+    Map64    consumers              # by token
+    Map64    streams                # the same but for pulls, and those that are away or leave: by number
+    Consumer* leaving
+    Consumer* told
+    const char* revoking            # why leases end just now, for those who hold them; NULL = LEASE_LOST
+    LeaseGroup* marked              # their marks are to be written with this pass
+    Timers   timers
+    Channel* active                 # circular
+    uint64_t next_number            # for queues and channels
+    uint64_t number_reserved
+    uint64_t next_lease_id, lease_id_reserved, lease_id_durable, lease_id_epoch
+    uint64_t dedup_rows
+    # --- this pass
+    rocksdb_writebatch_t* settles   # everything but new messages
+    rocksdb_writebatch_t* enqueues  # refused as a whole when the disk will not take it
+    rocksdb_writebatch_t* apart     # what must outlive a damaged block of the log: once more, a block behind `settles`
+    Share*   dirty_shares
+    ThrottleKey* dirty_keys
+    Builder* builders
+    Builder* movers
+    Waiting* passing                # answers of this pass
+    Waiting* passing_last
+    Decision* unasked               # bytes they waited for are here; oldest first
+    Decision* unasked_last
+    Map64    decisions              # by number
+    uint64_t decision_number
+    Page*    pages
+    Page*    pages_last
+    uint32_t pages_count
+    uint64_t loads_taken            # answers of the reader thread
+    Chore*   chores                 # changes that are carried out in pieces, each in its turn
+    Chore*   chores_last
+    uint64_t stage_end              # see budget.pxd
+    Queue*   revealing              # queues whose frames need more than one stage, in turn
+    Queue*   revealing_last
+    char**   kept                   # bytes of moved messages, until their frame is built
+    uint32_t kept_count, kept_capacity
+    Frame*   stored                 # frames of this pass, oldest first, until it is written
+    Frame*   stored_last
+    Frame*   dying
+    Command* postponed              # taken from the mailbox, for the next pass
+    Command* enqueued               # enqueue commands of this pass, answered once it is written
+    Command* enqueued_last
+    bint     sync_wanted
+    int64_t  held_since_ns
+    # --- epochs
+    uint64_t epoch                  # being built
+    Waiting* outgoing               # may leave, in this order; see answers.pxd
+    Waiting* outgoing_last
+    Outs     outs                   # left, and not handed over yet
+    Waiting* waiting                # for `durable`
+    Waiting* waiting_last
+    # --- bytes in memory
+    uint64_t hot_bytes
+    Body*    newest
+    Body*    oldest
+    uint32_t rebuilding             # channels that take in retained frames after a seek
+    int      disk_level             # as of this pass
+    bint     disk_low
+    Timer    housekeeping
+    int64_t  index_bytes            # frames, shares, keys, flows
+    uint64_t keys_count
+    uint32_t waits_count            # rows of all channels
+    CoreCounters counters
+    Buffer   scratch, tail

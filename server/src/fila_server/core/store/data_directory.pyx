@@ -1,0 +1,357 @@
+"""The data directory as the operating system sees it; the map and the levels are in data_directory.pxd.
+
+The ballast is a file of real blocks that holds nothing. While the disk fills up it is the
+one thing we can give back at once, and it buys the time in which acks empty the store.
+"""
+
+from libc.errno cimport EEXIST, ENOENT, ENOTDIR, ESTALE, errno
+from libc.stdio cimport rename, snprintf
+from libc.stdlib cimport atoll
+from libc.string cimport memcpy, memset, strerror, strlen, strncmp
+
+from fila_server.core.store.status cimport (
+    STORE_ERROR_BYTES, STORE_FULL, STORE_IN_USE, STORE_OK, STORE_UNWRITABLE, store_failed,
+)
+
+cdef extern from "sys/statvfs.h" nogil:
+    cdef struct statvfs_t "statvfs":
+        unsigned long f_frsize
+        unsigned long f_blocks
+        unsigned long f_bavail
+    int statvfs(const char* path, statvfs_t* buffer)
+
+cdef extern from "sys/stat.h" nogil:
+    cdef struct stat_t "stat":
+        unsigned long st_dev
+        unsigned long st_ino
+        int64_t st_blocks
+    int fstat(int fd, stat_t* buffer)
+    int fstatat(int directory_fd, const char* name, stat_t* buffer, int flags)
+    int mkdir(const char* path, unsigned int mode)
+
+cdef extern from "sys/file.h" nogil:
+    int flock(int fd, int operation)
+    enum:
+        LOCK_EX
+        LOCK_NB
+
+cdef extern from "fcntl.h" nogil:
+    enum:
+        O_CLOEXEC
+        O_CREAT
+        O_RDONLY
+        O_RDWR
+        O_TRUNC
+        O_WRONLY
+        O_DIRECTORY
+        AT_FDCWD
+    int c_open "open"(const char* path, int flags, ...)
+    int posix_fallocate(int fd, int64_t offset, int64_t length)
+
+cdef extern from "unistd.h" nogil:
+    int c_close "close"(int fd)
+    ssize_t c_read "read"(int fd, void* buffer, size_t count)
+    ssize_t pwrite(int fd, const void* buffer, size_t count, int64_t offset)
+    int ftruncate(int fd, int64_t length)
+    int fsync(int fd)
+    int unlink(const char* path)
+    int getpid()
+
+cdef extern from "dirent.h" nogil:
+    ctypedef struct DIR:
+        pass
+    cdef struct dirent_t "dirent":
+        char d_name[256]
+    DIR* opendir(const char* path)
+    dirent_t* readdir(DIR* directory)
+    int closedir(DIR* directory)
+    int dirfd(DIR* directory)
+
+
+cdef enum:
+    BALLAST_MARK_MIN = 33554432         # 32 MiB
+    BALLAST_MARK_MAX = 67108864         # 64 MiB
+    CRITICAL_MARK_MIN = 16777216        # 16 MiB, also when no floor was asked for
+    CRITICAL_MARK_MAX = 33554432        # 32 MiB
+    MIB = 1048576
+    START_BYTES_MIN = 16777216          # 16 MiB: a log, its tables, and RocksDB's own files
+
+
+# --- free space --------------------------------------------------------------------------
+
+cdef int disk_open(
+        Disk* disk, const char* directory, int64_t min_free_bytes, int64_t ballast_bytes,
+        StoreError* error) noexcept nogil:
+    memset(disk, 0, sizeof(Disk))
+    snprintf(disk.directory, sizeof(disk.directory), "%s", directory)
+    snprintf(disk.ballast_path, sizeof(disk.ballast_path), "%s/ballast", directory)
+    disk.min_free_bytes = min_free_bytes
+    disk.ballast_bytes = ballast_bytes
+    if ballast_bytes == 0:
+        unlink(disk.ballast_path)       # of an earlier start that was told to have one
+    disk_restore_ballast(disk)
+    disk_check(disk)
+    return STORE_OK
+
+
+cdef int disk_check(Disk* disk) noexcept nogil:
+    _measure(disk)
+    if disk.free_bytes < max(BALLAST_MARK_MIN, min(disk.min_free_bytes // 4, BALLAST_MARK_MAX)) and disk.ballast_held:
+        unlink(disk.ballast_path)
+        disk.ballast_held = False
+        disk.released_count += 1
+        _measure(disk)
+    if disk.free_bytes < max(CRITICAL_MARK_MIN, min(disk.min_free_bytes // 8, CRITICAL_MARK_MAX)):
+        disk.level = DISK_CRITICAL
+    elif disk.free_bytes < disk.min_free_bytes:
+        disk.level = DISK_LOW
+    else:
+        disk.level = DISK_ROOMY
+    return disk.level
+
+
+cdef void _measure(Disk* disk) noexcept nogil:
+    cdef statvfs_t space
+    if statvfs(disk.directory, &space) != 0:
+        return      # the last answer stands; a directory that is gone makes itself heard elsewhere
+    disk.free_bytes = <int64_t>space.f_bavail * <int64_t>space.f_frsize
+    disk.total_bytes = <int64_t>space.f_blocks * <int64_t>space.f_frsize
+
+
+cdef bint disk_restore_ballast(Disk* disk) noexcept nogil:
+    cdef int fd
+    cdef stat_t found
+    if disk.ballast_held or disk.ballast_bytes == 0:
+        return disk.ballast_held
+    _measure(disk)
+    if fstatat(AT_FDCWD, disk.ballast_path, &found, 0) == 0 and found.st_blocks * 512 >= disk.ballast_bytes:
+        disk.ballast_held = True        # of an earlier start
+        return True
+    if disk.free_bytes < disk.min_free_bytes + 2 * disk.ballast_bytes:
+        return False        # twice, so that taking it does not bring back what made us give it up
+    fd = c_open(disk.ballast_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    if fd < 0:
+        return False
+    disk.ballast_held = posix_fallocate(fd, 0, disk.ballast_bytes) == 0
+    c_close(fd)
+    if not disk.ballast_held:
+        unlink(disk.ballast_path)
+    return disk.ballast_held
+
+
+cdef int disk_check_start(const char* directory, int64_t wal_bytes, StoreError* error) noexcept nogil:
+    cdef Disk disk
+    cdef char text[64]
+    cdef int64_t need = wal_bytes + START_BYTES_MIN
+    memset(&disk, 0, sizeof(Disk))
+    disk.free_bytes = need          # what stands if the system does not tell
+    snprintf(disk.directory, sizeof(disk.directory), "%s", directory)
+    _measure(&disk)
+    if disk.free_bytes < need:
+        snprintf(disk.ballast_path, sizeof(disk.ballast_path), "%s/ballast", directory)
+        unlink(disk.ballast_path)
+        _measure(&disk)
+    if disk.free_bytes >= need:
+        return STORE_OK
+    snprintf(text, sizeof(text), "%lld MiB, and %lld MiB are free",
+             <long long>((need + MIB - 1) // MIB), <long long>(disk.free_bytes // MIB))
+    return store_failed(error, STORE_FULL, "a start needs %s; make room on the disk of the data directory", text)
+
+
+# --- the directory -----------------------------------------------------------------------
+
+cdef int _unwritable(StoreError* error, const char* path) noexcept nogil:
+    error.status = STORE_UNWRITABLE
+    snprintf(error.text, STORE_ERROR_BYTES,
+             "the data directory cannot be written: %.300s: %s; check its owner and mode, or set server.data_dir",
+             path, strerror(errno))
+    return -1
+
+
+cdef int directory_lock(const char* directory, StoreError* error) noexcept nogil:
+    cdef char path[4096]
+    cdef char text[64]
+    cdef StoreError unused
+    cdef int fd
+    cdef ssize_t got
+    if error == NULL:
+        error = &unused
+    if _make_directories(directory) != 0:
+        return _unwritable(error, directory)
+    snprintf(path, sizeof(path), "%s/fila.lock", directory)
+    fd = c_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    if fd < 0:
+        return _unwritable(error, path)
+    # flock, not fcntl: it belongs to this open file, so a second engine in this process meets it too,
+    # and the kernel drops it with the process however that ends.
+    if flock(fd, LOCK_EX | LOCK_NB) != 0:
+        got = c_read(fd, text, sizeof(text) - 1)
+        text[got if got > 0 else 0] = 0
+        error.status = STORE_IN_USE
+        snprintf(error.text, STORE_ERROR_BYTES,
+                 "the data directory %.300s is in use by process %s; stop that server, or set server.data_dir",
+                 directory, text)
+        c_close(fd)
+        return -1
+    snprintf(text, sizeof(text), "%d", getpid())
+    if ftruncate(fd, 0) != 0 or pwrite(fd, text, strlen(text), 0) < 0:
+        pass        # who holds it is a courtesy; holding it is what counts
+    if _is_writable(directory, error) != 0:
+        c_close(fd)
+        return -1
+    return fd
+
+
+cdef int _is_writable(const char* directory, StoreError* error) noexcept nogil:
+    """The lock file may exist already in a directory where no new file can be made."""
+    cdef char path[4096]
+    cdef int fd
+    snprintf(path, sizeof(path), "%s/fila.probe", directory)
+    fd = c_open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    if fd < 0:
+        return _unwritable(error, directory)
+    c_close(fd)
+    unlink(path)
+    return 0
+
+
+cdef int _make_directories(const char* directory) noexcept nogil:
+    """Like `mkdir -p`, but the last part is for this user only."""
+    cdef char path[4096]
+    cdef size_t length = strlen(directory)
+    cdef size_t i
+    if length == 0 or length >= sizeof(path) - 32:
+        return -1
+    memcpy(path, directory, length + 1)
+    for i in range(1, length):
+        if path[i] == b"/":
+            path[i] = 0
+            if mkdir(path, 0o755) != 0 and errno != EEXIST:
+                return -1
+            path[i] = b"/"
+    if mkdir(path, 0o700) != 0 and errno != EEXIST:
+        return -1
+    return 0
+
+
+cdef void directory_unlock(int lock_fd) noexcept nogil:
+    c_close(lock_fd)
+
+
+cdef int64_t directory_bytes(const char* directory, const char* suffix) noexcept nogil:
+    cdef int64_t total = 0
+    cdef dirent_t* entry
+    cdef stat_t found
+    cdef size_t length, suffix_bytes = strlen(suffix)
+    cdef DIR* listing = opendir(directory)
+    if listing == NULL:
+        return 0
+    while True:
+        entry = readdir(listing)
+        if entry == NULL:
+            break
+        length = strlen(entry.d_name)
+        if entry.d_name[0] == b"." or length < suffix_bytes:
+            continue
+        if strncmp(entry.d_name + length - suffix_bytes, suffix, suffix_bytes) != 0:
+            continue
+        if fstatat(dirfd(listing), entry.d_name, &found, 0) == 0:
+            total += found.st_blocks * 512
+    closedir(listing)
+    return total
+
+
+cdef int64_t directory_newest_log(const char* path, int64_t* oldest) noexcept nogil:
+    cdef int64_t newest = 0, number
+    cdef dirent_t* entry
+    cdef size_t length
+    cdef DIR* listing = opendir(path)
+    oldest[0] = 0
+    if listing == NULL:
+        return 0 if errno == ENOENT or errno == ENOTDIR else -1
+    while True:
+        entry = readdir(listing)
+        if entry == NULL:
+            break
+        length = strlen(entry.d_name)
+        if length > 4 and strncmp(entry.d_name + length - 4, ".log", 4) == 0:
+            number = atoll(entry.d_name)
+            newest = max(newest, number)
+            oldest[0] = min(oldest[0], number) if oldest[0] else number
+    closedir(listing)
+    return newest
+
+
+cdef const char* directory_is_gone(const char* directory, int lock_fd) noexcept nogil:
+    cdef char path[4200]
+    cdef stat_t named
+    cdef stat_t ours
+    snprintf(path, sizeof(path), "%s/fila.lock", directory)
+    if fstatat(AT_FDCWD, path, &named, 0) != 0:
+        if errno == ENOENT or errno == ENOTDIR or errno == ESTALE:
+            return "fila.lock"
+    elif fstat(lock_fd, &ours) == 0 and (named.st_ino != ours.st_ino or named.st_dev != ours.st_dev):
+        return "fila.lock"              # another directory has taken the name
+    snprintf(path, sizeof(path), "%s/rocksdb/CURRENT", directory)
+    if fstatat(AT_FDCWD, path, &named, 0) != 0 and (errno == ENOENT or errno == ENOTDIR or errno == ESTALE):
+        return "rocksdb/CURRENT"
+    return NULL
+
+
+cdef int64_t format_read(const char* directory) noexcept nogil:
+    cdef char path[4096]
+    cdef char text[64]
+    cdef ssize_t got
+    cdef int64_t format
+    cdef int fd
+    snprintf(path, sizeof(path), "%s/format", directory)
+    fd = c_open(path, O_RDONLY | O_CLOEXEC)
+    if fd < 0:
+        return FORMAT_MISSING if errno == ENOENT else FORMAT_UNREADABLE
+    got = c_read(fd, text, sizeof(text) - 1)
+    c_close(fd)
+    text[got if got > 0 else 0] = 0
+    format = atoll(text + 5) if strncmp(text, "fila ", 5) == 0 else 0
+    return format if format > 0 else FORMAT_UNREADABLE
+
+
+cdef int format_write(const char* directory, int64_t format, StoreError* error) noexcept nogil:
+    """Whole or not at all: a new file, synced, takes the old one's name."""
+    cdef char path[4096]
+    cdef char new_path[4096]
+    cdef char text[32]
+    cdef int fd, length
+    snprintf(path, sizeof(path), "%s/format", directory)
+    snprintf(new_path, sizeof(new_path), "%s/format.new", directory)
+    length = snprintf(text, sizeof(text), "fila %lld\n", <long long>format)
+    fd = c_open(new_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    if fd < 0 or pwrite(fd, text, length, 0) != length or fsync(fd) != 0:
+        if fd >= 0:
+            c_close(fd)
+        _unwritable(error, new_path)
+        return STORE_UNWRITABLE
+    c_close(fd)
+    if rename(new_path, path) != 0:
+        _unwritable(error, path)
+        return STORE_UNWRITABLE
+    fd = c_open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    if fd >= 0:
+        fsync(fd)
+        c_close(fd)
+    return STORE_OK
+
+
+cdef void salvage_ask(const char* path) noexcept nogil:
+    cdef char note[4200]
+    cdef int fd
+    snprintf(note, sizeof(note), "%s/../salvage", path)
+    fd = c_open(note, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+    if fd >= 0:
+        c_close(fd)
+
+
+cdef bint salvage_is_asked(const char* directory) noexcept nogil:
+    cdef char note[4200]
+    cdef stat_t found
+    snprintf(note, sizeof(note), "%s/salvage", directory)
+    return fstatat(AT_FDCWD, note, &found, 0) == 0

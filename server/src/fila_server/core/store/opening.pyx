@@ -1,0 +1,224 @@
+"""See opening.pxd.
+
+    DIRECTORY/fila.lock     held while a server runs; says which process
+    DIRECTORY/format        the number of this layout, in text
+    DIRECTORY/rocksdb/      everything else, by families (families.pxd)
+    DIRECTORY/ballast       given up when the disk is nearly full (data_directory.pyx)
+
+Opening goes lock, format, scan of the WAL (walscan.pyx), RocksDB, format again (from the META family, in case the file
+was lost). Each step that fails releases the earlier ones.
+"""
+
+from libc.stdint cimport int64_t
+from libc.stdio cimport snprintf
+from libc.stdlib cimport free
+from libc.string cimport memset, strlen
+
+from fila_server.core.store.data_directory cimport (
+    FORMAT_UNREADABLE, directory_lock, directory_unlock, disk_check_start, format_read, format_write,
+    salvage_is_asked,
+)
+from fila_server.core.store.database cimport (
+    database_check_families, database_close, database_open, database_rebuild,
+)
+from fila_server.core.store.families cimport META, STORE_FORMAT
+from fila_server.core.store.log_note cimport lognote_check_end, lognote_check_files, lognote_write
+from fila_server.core.store.manifest_copy cimport mirror_heal, mirror_update
+from fila_server.core.store.rocksdb cimport rocksdb_get_latest_sequence_number, rocksdb_writebatch_t
+from fila_server.core.store.salvage cimport (
+    salvage_begin, salvage_commit, salvage_finish, salvage_records, salvage_replace_table,
+)
+from fila_server.core.store.status cimport (
+    STORE_DAMAGED, STORE_ERROR_BYTES, STORE_NOT_FOUND, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE,
+    store_failed,
+)
+from fila_server.core.store.store cimport batch_free, batch_new, batch_put, store_get, store_sync, store_write
+from fila_server.core.store.tuning cimport default_store_options
+from fila_server.core.store.walscan cimport scan_wal
+
+cdef enum:
+    TABLES_LOST_MAX = 1000      # of one salvage; more is not damage but another disk
+
+cdef const char* FORMAT_KEY = "format"
+
+
+# --- open --------------------------------------------------------------------------------
+
+cdef void store_default_options(StoreOptions* options) noexcept nogil:
+    default_store_options(options)
+
+
+cdef int store_open(Store* store, const char* directory, const StoreOptions* options, StoreError* error) noexcept nogil:
+    cdef int status
+    memset(store, 0, sizeof(Store))
+    store.lock_fd = -1
+    if strlen(directory) + 32 > sizeof(store.directory):
+        return store_failed(error, STORE_UNWRITABLE, "the data directory's path is too long: %.200s...", directory)
+    snprintf(store.directory, sizeof(store.directory), "%s/rocksdb", directory)
+
+    store.lock_fd = directory_lock(directory, error)
+    if store.lock_fd < 0:
+        return error.status
+    status = _check_format_file(store, directory, options, error)
+    if status == STORE_OK:
+        status = salvage_finish(directory, error)
+    if status == STORE_OK:
+        status = _check_wal(store, options, error)
+    if status == STORE_OK:
+        status = disk_check_start(directory, store.wal.bytes, error)
+    if status == STORE_OK:
+        store.healed_bytes = 0 if options.stop_on_damage else mirror_heal(store.directory)
+        status = database_check_families(store.directory, error)
+    if status == STORE_OK:
+        status = _open_database(store, directory, options, error)
+    if status == STORE_OK:
+        lognote_check_end(store)
+        if options.stop_on_damage and store.wal.records_lost:
+            status = store_failed(
+                error, STORE_DAMAGED, "the end of the write-ahead log is missing or damaged in the data directory %.200s; restore it "
+                "from a copy, or start with storage.on_damage = \"start\" to go on without it", directory)
+    if status == STORE_OK:
+        status = _check_format_record(store, directory, error)
+    if status != STORE_OK:
+        store_close(store)
+    else:
+        mirror_update(store.directory)
+    return status
+
+
+cdef int _too_new(StoreError* error, int64_t format) noexcept nogil:
+    if error != NULL:
+        error.status = STORE_TOO_NEW
+        snprintf(error.text, STORE_ERROR_BYTES,
+                 "the data directory has format %lld, this server knows up to %d; "
+                 "start the newer server again, or use another data directory",
+                 <long long>format, <int>STORE_FORMAT)
+    return STORE_TOO_NEW
+
+
+cdef int _check_format_file(
+        Store* store, const char* directory, const StoreOptions* options, StoreError* error) noexcept nogil:
+    cdef int64_t format = format_read(directory)
+    if format > STORE_FORMAT:
+        return _too_new(error, format)
+    if format == FORMAT_UNREADABLE and options.stop_on_damage:
+        return store_failed(
+            error, STORE_DAMAGED, "the file \"format\" in the data directory %.200s cannot be read; restore it from a copy, "
+            "or start with storage.on_damage = \"start\" to go by the record in the store", directory)
+    return STORE_OK         # a missing or unreadable file is judged by the META record
+
+
+cdef int _check_wal(Store* store, const StoreOptions* options, StoreError* error) noexcept nogil:
+    scan_wal(store.directory, &store.wal)
+    lognote_check_files(store)
+    if options.stop_on_damage and (store.wal.damaged_regions or store.wal.batches_lost or store.wal.logs_missing):
+        if error != NULL:
+            error.status = STORE_DAMAGED
+            snprintf(error.text, STORE_ERROR_BYTES,
+                     "the write-ahead log %s is %s: %lld records cannot be read; restore the data directory "
+                     "from a copy, or start with storage.on_damage = \"start\" to go on without them",
+                     store.wal.first_damaged_file, <const char*> ("missing" if store.wal.logs_missing else "damaged"),
+                     <long long>store.wal.records_lost)
+        return STORE_DAMAGED
+    return STORE_OK
+
+
+cdef int _open_database(
+        Store* store, const char* directory, const StoreOptions* options, StoreError* error) noexcept nogil:
+    cdef int status = STORE_DAMAGED
+    if options.stop_on_damage or not salvage_is_asked(directory):
+        status = database_open(store, store.directory, options, False, error)
+    if status == STORE_DAMAGED and not options.stop_on_damage:
+        status = _salvage(store, directory, options, error)
+        if status == STORE_OK:
+            status = database_open(store, store.directory, options, False, error)
+    return status
+
+
+cdef int _salvage(
+        Store* store, const char* directory, const StoreOptions* options, StoreError* error) noexcept nogil:
+    """Replace the damaged store by a copy of what can be read of it."""
+    cdef Store damaged
+    cdef Store sound
+    cdef int status
+    memset(&damaged, 0, sizeof(Store))
+    memset(&sound, 0, sizeof(Store))
+    status = _open_damaged(store, &damaged, options, error)
+    if status != STORE_OK:
+        return status
+    salvage_begin(directory)
+    snprintf(sound.directory, sizeof(sound.directory), "%s/rocksdb.copying", directory)
+    status = database_open(&sound, sound.directory, options, False, error)
+    if status == STORE_OK:
+        status = salvage_records(&damaged, &sound, error)
+    database_close(&damaged)
+    database_close(&sound)
+    store.salvage.records = sound.salvage.records
+    store.salvage.gaps = sound.salvage.gaps
+    return salvage_commit(directory, error) if status == STORE_OK else status
+
+
+cdef int _open_damaged(Store* store, Store* damaged, const StoreOptions* options, StoreError* error) noexcept nogil:
+    cdef int status = database_open(damaged, store.directory, options, True, error)
+    if status == STORE_DAMAGED:
+        store.rebuilt = True
+        status = database_rebuild(store.directory, options, error)
+        if status == STORE_OK:
+            status = database_open(damaged, store.directory, options, True, error)
+    while status == STORE_OK and store.salvage.tables_lost < TABLES_LOST_MAX:
+        if not salvage_replace_table(damaged, store.directory):
+            break
+        store.salvage.tables_lost += 1
+        database_close(damaged)
+        status = database_open(damaged, store.directory, options, True, error)
+    return status
+
+
+cdef int _check_format_record(Store* store, const char* directory, StoreError* error) noexcept nogil:
+    """The number is kept twice: a file can be read without the engine, a record cannot be lost alone."""
+    cdef char number[24]
+    cdef char* value = NULL
+    cdef size_t value_bytes = 0
+    cdef int64_t format
+    cdef rocksdb_writebatch_t* batch
+    cdef int status = store_get(store, META, FORMAT_KEY, strlen(FORMAT_KEY), &value, &value_bytes, error)
+    if status == STORE_OK:
+        format = value[0] if value_bytes == 1 else 0
+        free(value)
+        if format > STORE_FORMAT:
+            return _too_new(error, format)
+    elif status == STORE_NOT_FOUND:
+        store.created = rocksdb_get_latest_sequence_number(store.db) == 0
+        if not store.created and format_read(directory) == FORMAT_UNREADABLE:
+            return store_failed(
+                error, STORE_DAMAGED, "neither the file \"format\" in the data directory %.200s nor the record of it in the "
+                "store can be read, so this server cannot know whether it may write there; if no newer server has used "
+                "the directory, write the line \"fila 1\" into that file and start again", directory)
+        number[0] = <char>STORE_FORMAT
+        batch = batch_new()
+        batch_put(store, batch, META, FORMAT_KEY, strlen(FORMAT_KEY), number, 1)
+        status = store_write(store, batch, error)
+        batch_free(batch)
+        if status == STORE_OK:
+            status = store_sync(store, error)
+        if status != STORE_OK:
+            return status
+    elif status != STORE_DAMAGED:       # a damaged record leaves the file to judge by
+        return status
+    if format_read(directory) != STORE_FORMAT:
+        store.format_rewritten = format_read(directory) == FORMAT_UNREADABLE
+        return format_write(directory, STORE_FORMAT, error)
+    return STORE_OK
+
+
+cdef void store_close(Store* store) noexcept nogil:
+    if store.db != NULL:
+        mirror_update(store.directory)
+        lognote_write(store)
+    database_close(store)
+    if store.parting != NULL:
+        batch_free(store.parting)
+        store.parting = NULL
+    if store.lock_fd >= 0:
+        directory_unlock(store.lock_fd)
+        store.lock_fd = -1

@@ -1,0 +1,45 @@
+"""What keeps the disk small and safe while nobody waits for it: one slow thread of its own.
+
+    scheduler thread  --- upkeep.live_frame_bytes (a plain store) --->  upkeep thread, each second
+                                                                        1. copy the MANIFEST's new bytes, note the log's
+                                                                        2. empty the WAL, if nothing happens
+                                                                        3. give dead frames' disk back
+
+The rule: the FRAMES family takes at most 1.5 times what is live in it, plus RECLAIM_SLACK_BYTES.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from fila_server.core.store.data_directory cimport Disk
+from fila_server.core.store.families cimport Store
+from fila_server.core.store.status cimport StoreError
+
+cdef enum:
+    RECLAIM_SLACK_BYTES = 67108864      # 64 MiB: below it, rewriting costs more than it gives back
+
+cdef extern from "<pthread.h>" nogil:
+    ctypedef struct pthread_t:
+        pass
+
+cdef struct Upkeep:
+    Store* store
+    Disk* disk                          # watch.pyx's, to read how much is free; or NULL
+    int64_t live_frame_bytes            # keys and values of FRAMES that are not deleted; the scheduler sets it
+    uint64_t writes_seen                # store.counters.writes at the last round
+    uint64_t writes_tidied              # ... when the WAL was last looked at in a quiet moment
+    uint64_t memtable_bytes             # of all families, as of the last round
+    uint64_t reclaim_count              # times something was compacted
+    uint64_t rewrite_count              # of these, times live payloads had to be rewritten
+    StoreError error                    # of the last round that failed
+    pthread_t thread
+    int stop_fd                         # eventfd: readable when the thread has to end
+    bint running
+
+
+# Starts the thread; before store_close comes upkeep_stop, which also cuts a running compaction short.
+cdef int upkeep_start(Upkeep* upkeep, Store* store, Disk* disk) noexcept nogil
+cdef void upkeep_stop(Upkeep* upkeep) noexcept nogil
+# One round, as the thread does it each second; tests and the simulation call it themselves.
+cdef int upkeep_round(Upkeep* upkeep) noexcept nogil
+# The last part of a round. STORE_OK also when there was nothing to do.
+cdef int reclaim_frames(Upkeep* upkeep, int64_t live_bytes, StoreError* error) noexcept nogil

@@ -1,0 +1,272 @@
+"""What can be read of a damaged store, copied into a sound one.
+
+RocksDB reads around a damaged block, but it cannot get rid of one: the compaction that meets
+it fails, and from then on every write does, at each start anew. So a store in which damage was
+met is copied at the next start, record by record, without the blocks that cannot be read.
+
+    rocksdb             the store
+    rocksdb.copying     while records are copied; of no use after a crash
+    rocksdb.salvaged    complete; from here on the exchange is finished at any later start
+    rocksdb.damaged     what was exchanged, kept for whoever wants to look into it
+    salvage             the note that a copy is due
+
+A deleted record may come back where the block that said "deleted" is the damaged one. That is
+why the engine compares every record it recovers with its own counters.
+"""
+
+from libc.errno cimport errno
+from libc.stdint cimport int64_t
+from libc.stdio cimport rename, snprintf
+from libc.string cimport memcpy, strcmp, strerror, strstr
+
+from fila_server.core.store.families cimport FAMILY_COUNT
+from fila_server.core.store.past_damage cimport (
+    DamageScan, damage_scan_begin, damage_scan_end, damage_scan_next, damage_scan_valid,
+)
+from fila_server.core.store.rocksdb cimport *
+from fila_server.core.store.status cimport STORE_FAILED, STORE_OK, store_classify, store_failed
+from fila_server.core.store.store cimport batch_bytes, batch_clear, batch_put, scan_key, scan_value
+
+cdef extern from "fcntl.h" nogil:
+    enum:
+        O_CLOEXEC
+        O_CREAT
+        O_DIRECTORY
+        O_RDONLY
+        O_RDWR
+        O_WRONLY
+    int c_open "open"(const char* path, int flags, ...)
+
+cdef extern from "unistd.h" nogil:
+    enum:
+        SEEK_END
+    int c_close "close"(int fd)
+    int64_t lseek(int fd, int64_t offset, int whence)
+    ssize_t pread(int fd, void* buffer, size_t count, int64_t offset)
+    ssize_t pwrite(int fd, const void* buffer, size_t count, int64_t offset)
+    int fsync(int fd)
+    int access(const char* path, int mode)
+    int unlink(const char* path)
+    int rmdir(const char* path)
+
+cdef extern from "dirent.h" nogil:
+    ctypedef struct DIR:
+        pass
+    cdef struct dirent_t "dirent":
+        char d_name[256]
+    DIR* opendir(const char* path)
+    dirent_t* readdir(DIR* directory)
+    int closedir(DIR* directory)
+
+cdef enum:
+    BATCH_BYTES = 1048576
+    NAME_BYTES = 64
+    FOOTER_BYTES = 53           # of tables of format 5, which is what tuning.pyx asks for
+    PATH_BYTES = 4300
+
+
+# --- the copy ----------------------------------------------------------------------------
+
+cdef int salvage_records(Store* damaged, Store* sound, StoreError* error) noexcept nogil:
+    cdef rocksdb_writebatch_t* batch = rocksdb_writebatch_create()
+    # Nobody is served yet, so here a write may wait for the disk.
+    cdef rocksdb_writeoptions_t* patient = rocksdb_writeoptions_create()
+    cdef rocksdb_flushoptions_t* flush = rocksdb_flushoptions_create()
+    cdef char* message = NULL
+    cdef int family
+    for family in range(FAMILY_COUNT):
+        _copy_family(damaged, sound, family, batch, patient, &message)
+        if message == NULL:
+            _write(sound, batch, patient, &message)
+        if message == NULL:
+            rocksdb_flush_cf(sound.db, flush, sound.family[family], &message)
+        if message != NULL:
+            break
+    rocksdb_flushoptions_destroy(flush)
+    rocksdb_writeoptions_destroy(patient)
+    rocksdb_writebatch_destroy(batch)
+    return STORE_OK if message == NULL else store_classify(error, message)
+
+
+cdef void _copy_family(
+        Store* damaged, Store* sound, int family, rocksdb_writebatch_t* batch,
+        rocksdb_writeoptions_t* patient, char** message) noexcept nogil:
+    cdef DamageScan scan
+    cdef size_t key_bytes = 0, value_bytes = 0
+    cdef const char* key
+    cdef const char* value
+    damage_scan_begin(&scan, damaged, family)
+    while message[0] == NULL and damage_scan_valid(&scan):
+        key = scan_key(scan.iterator, &key_bytes)
+        value = scan_value(scan.iterator, &value_bytes)
+        batch_put(sound, batch, family, key, key_bytes, value, value_bytes)
+        sound.salvage.records += 1
+        if batch_bytes(batch) > BATCH_BYTES:
+            _write(sound, batch, patient, message)
+        damage_scan_next(&scan)
+    sound.salvage.gaps += scan.gaps
+    damage_scan_end(&scan)
+
+
+cdef void _write(
+        Store* sound, rocksdb_writebatch_t* batch, rocksdb_writeoptions_t* patient, char** message) noexcept nogil:
+    rocksdb_write(sound.db, patient, batch, message)
+    batch_clear(batch)
+
+
+# --- tables that cannot be opened --------------------------------------------------------
+
+cdef bint salvage_replace_table(Store* damaged, const char* path) noexcept nogil:
+    """A damaged block ends a scan where it lies; a table whose index or footer is damaged ends it everywhere."""
+    cdef int family
+    cdef char from_the_front[NAME_BYTES]
+    cdef char from_the_back[NAME_BYTES]
+    for family in range(FAMILY_COUNT):
+        if not _unreadable_table(damaged, family, False, from_the_front):
+            continue
+        if _unreadable_table(damaged, family, True, from_the_back) and strcmp(from_the_front, from_the_back) == 0:
+            return _stand_in(damaged, family, path, from_the_front)
+    return False
+
+
+cdef bint _unreadable_table(Store* damaged, int family, bint from_the_back, char* name) noexcept nogil:
+    """Whether not one key can be read, coming from that end; and the table that is to blame."""
+    cdef char* message = NULL
+    cdef rocksdb_iterator_t* scan = rocksdb_create_iterator_cf(
+        damaged.db, damaged.scan_options, damaged.family[family])
+    name[0] = 0
+    if from_the_back:
+        rocksdb_iter_seek_to_last(scan)
+    else:
+        rocksdb_iter_seek_to_first(scan)
+    if not rocksdb_iter_valid(scan):
+        rocksdb_iter_get_error(scan, &message)
+        if message != NULL:
+            table_named_in(message, name)
+            rocksdb_free(message)
+    rocksdb_iter_destroy(scan)
+    return name[0] != 0
+
+
+cdef bint table_named_in(const char* message, char* name) noexcept nogil:
+    """RocksDB's texts name the file they are about: ".../000035.sst"."""
+    cdef const char* end = strstr(message, ".sst")
+    cdef const char* begin = end
+    name[0] = 0
+    if end == NULL:
+        return False
+    while begin > message and b"0" <= (begin - 1)[0] <= b"9" and end - begin < NAME_BYTES - 8:
+        begin -= 1
+    if begin == end:
+        return False
+    memcpy(name, begin, end - begin + 4)
+    name[end - begin + 4] = 0
+    return True
+
+
+cdef bint _stand_in(Store* damaged, int family, const char* path, const char* name) noexcept nogil:
+    """A table that deletes one key nobody has, under the name of the broken one."""
+    cdef char broken[PATH_BYTES]
+    cdef char aside[PATH_BYTES]
+    cdef char* message = NULL
+    cdef rocksdb_envoptions_t* environment
+    cdef rocksdb_sstfilewriter_t* writer
+    snprintf(broken, PATH_BYTES, "%s/%s", path, name)
+    snprintf(aside, PATH_BYTES, "%s/%s.unreadable", path, name)
+    if rename(broken, aside) != 0:
+        return False
+    environment = rocksdb_envoptions_create()
+    writer = rocksdb_sstfilewriter_create(environment, damaged.options[family])
+    rocksdb_sstfilewriter_open(writer, broken, &message)
+    if message == NULL:
+        rocksdb_sstfilewriter_delete(writer, "\xff\xff", 2, &message)
+    if message == NULL:
+        rocksdb_sstfilewriter_finish(writer, &message)
+    rocksdb_sstfilewriter_destroy(writer)
+    rocksdb_envoptions_destroy(environment)
+    if message != NULL:
+        rocksdb_free(message)
+        return False
+    return _stretch(broken, aside)
+
+
+cdef bint _stretch(const char* table, const char* original) noexcept nogil:
+    """RocksDB looks for a table's footer where the MANIFEST says the file ends: move it there."""
+    cdef char footer[FOOTER_BYTES]
+    cdef int64_t have, want
+    cdef bint done = False
+    cdef int fd = c_open(original, O_RDONLY | O_CLOEXEC)
+    want = lseek(fd, 0, SEEK_END)
+    c_close(fd)
+    fd = c_open(table, O_RDWR | O_CLOEXEC)
+    have = lseek(fd, 0, SEEK_END)
+    if FOOTER_BYTES < have <= want and pread(fd, footer, FOOTER_BYTES, have - FOOTER_BYTES) == FOOTER_BYTES:
+        done = pwrite(fd, footer, FOOTER_BYTES, want - FOOTER_BYTES) == FOOTER_BYTES
+    c_close(fd)
+    return done
+
+
+# --- the exchange ------------------------------------------------------------------------
+
+cdef void salvage_begin(const char* directory) noexcept nogil:
+    _remove(directory, "rocksdb.copying")
+
+
+cdef int salvage_commit(const char* directory, StoreError* error) noexcept nogil:
+    cdef char copying[PATH_BYTES]
+    cdef char salvaged[PATH_BYTES]
+    snprintf(copying, PATH_BYTES, "%s/rocksdb.copying", directory)
+    snprintf(salvaged, PATH_BYTES, "%s/rocksdb.salvaged", directory)
+    if rename(copying, salvaged) != 0:
+        return store_failed(error, STORE_FAILED, "cannot rename rocksdb.copying: %s", strerror(errno))
+    _sync_directory(directory)
+    return salvage_finish(directory, error)
+
+
+cdef int salvage_finish(const char* directory, StoreError* error) noexcept nogil:
+    cdef char salvaged[PATH_BYTES]
+    cdef char damaged[PATH_BYTES]
+    cdef char path[PATH_BYTES]
+    snprintf(salvaged, PATH_BYTES, "%s/rocksdb.salvaged", directory)
+    snprintf(damaged, PATH_BYTES, "%s/rocksdb.damaged", directory)
+    snprintf(path, PATH_BYTES, "%s/rocksdb", directory)
+    if access(salvaged, 0) != 0:
+        return STORE_OK
+    if access(path, 0) == 0:
+        _remove(directory, "rocksdb.damaged")       # of an earlier time; only the last one is kept
+        if rename(path, damaged) != 0:
+            return store_failed(error, STORE_FAILED, "cannot set the damaged store aside: %s", strerror(errno))
+    if rename(salvaged, path) != 0:
+        return store_failed(error, STORE_FAILED, "cannot take the salvaged store into use: %s", strerror(errno))
+    snprintf(path, PATH_BYTES, "%s/salvage", directory)
+    unlink(path)
+    _sync_directory(directory)
+    return STORE_OK
+
+
+cdef void _remove(const char* directory, const char* name) noexcept nogil:
+    """A directory of plain files, with all that is in it."""
+    cdef char path[PATH_BYTES]
+    cdef char inside[PATH_BYTES + 300]
+    cdef dirent_t* entry
+    cdef DIR* listing
+    snprintf(path, PATH_BYTES, "%s/%s", directory, name)
+    listing = opendir(path)
+    if listing == NULL:
+        return
+    while True:
+        entry = readdir(listing)
+        if entry == NULL:
+            break
+        if strcmp(entry.d_name, ".") != 0 and strcmp(entry.d_name, "..") != 0:
+            snprintf(inside, sizeof(inside), "%s/%s", <char*>path, <char*>entry.d_name)
+            unlink(inside)
+    closedir(listing)
+    rmdir(path)
+
+
+cdef void _sync_directory(const char* directory) noexcept nogil:
+    cdef int fd = c_open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    if fd >= 0:
+        fsync(fd)
+        c_close(fd)

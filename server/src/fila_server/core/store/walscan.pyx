@@ -1,0 +1,261 @@
+"""Reads the write-ahead log before RocksDB does, to know what RocksDB will skip.
+
+RocksDB can go on behind a damaged place in its log, but it tells nobody what was there.
+The log numbers every put and delete, though, so a gap in the numbers is a loss with a size.
+
+    file    = blocks of 32 KiB
+    block   = fragments, then at most 6 zero bytes
+    fragment= checksum u32 | length u16 | type u8 (whole, first, middle, last) | bytes
+    batch   = fragments joined = first sequence number u64 | count u32 | puts and deletes
+
+A fragment that fails its checksum takes the rest of its block with it, in RocksDB as here:
+its length can't be trusted, so nobody knows where the next one starts.
+
+Damage or the end? A power cut leaves files without their last bytes; that is no damage, since
+nothing that was answered under fsync lay there. It may happen to several files at once: what
+the disk had written of a newer file by itself survives, so batches may be missing between two
+files. Bytes that are there and fail their checksum are damage, unless they are the very last.
+"""
+
+from libc.stdint cimport uint32_t, uint64_t
+from libc.stdio cimport snprintf
+from libc.stdlib cimport atoll, free, malloc, realloc
+from libc.string cimport memcpy, memset, strcmp, strlen
+
+from fila_server.core.store.checksum cimport crc32c
+
+cdef extern from *:
+    """
+    #include <dirent.h>
+    #include <fcntl.h>
+    #include <stdint.h>
+    #include <unistd.h>
+    """
+    ctypedef struct DIR:
+        pass
+    cdef struct dirent_t "dirent":
+        char d_name[256]
+    DIR* opendir(const char* path) nogil
+    dirent_t* readdir(DIR* directory) nogil
+    int closedir(DIR* directory) nogil
+    int c_open "open"(const char* path, int flags) nogil
+    int c_close "close"(int fd) nogil
+    ssize_t c_read "read"(int fd, void* buffer, size_t count) nogil
+    enum:
+        O_RDONLY
+        O_CLOEXEC
+
+cdef enum:
+    BLOCK_BYTES = 32768
+    HEADER_BYTES = 7
+    BATCH_HEADER_BYTES = 12
+    BUFFER_BLOCKS = 32
+    FILES_MAX = 65536
+
+cdef enum:              # fragment types
+    UNWRITTEN = 0       # zeros: room set aside for the file and never used
+    WHOLE = 1
+    FIRST = 2
+    MIDDLE = 3
+    LAST = 4
+
+cdef struct Scan:
+    WalReport* report
+    const char* file_name
+    uint64_t next_sequence      # the one the next batch should start with, 0 before the first batch
+    uint8_t head[BATCH_HEADER_BYTES]
+    int head_bytes              # of the batch being joined
+    bint joining                # between a FIRST and its LAST
+    bint ignore_batches         # fragments only
+    int64_t fragments           # that passed their checksum
+    bint in_file                # a batch of this file was read already
+    bint bad_checksum           # among the bad bytes are whole fragments with a wrong checksum
+    bint end_damaged            # the file before this one ended so
+    int64_t bad_bytes           # unreadable so far, with nothing readable behind them yet
+
+
+cdef void scan_wal(const char* directory, WalReport* report) noexcept nogil:
+    cdef int64_t* numbers
+    cdef int count = 0, i
+    cdef uint8_t* buffer
+    cdef Scan scan
+    memset(report, 0, sizeof(WalReport))
+    numbers = _list_files(directory, &count)
+    buffer = <uint8_t*>malloc(BUFFER_BLOCKS * BLOCK_BYTES)
+    if numbers != NULL and buffer != NULL:
+        memset(&scan, 0, sizeof(Scan))
+        scan.report = report
+        for i in range(count):
+            _scan_file(&scan, directory, numbers[i], buffer)
+    free(numbers)
+    free(buffer)
+
+
+cdef bint is_whole_log(uint8_t* content, int64_t byte_count) noexcept nogil:
+    cdef WalReport report
+    cdef Scan scan
+    cdef int64_t at = 0
+    memset(&report, 0, sizeof(report))
+    memset(&scan, 0, sizeof(scan))
+    scan.report = &report
+    scan.file_name = ""
+    scan.ignore_batches = True
+    while at < byte_count:
+        _scan_block(&scan, content + at, <size_t>min(<int64_t>BLOCK_BYTES, byte_count - at))
+        at += BLOCK_BYTES
+    return scan.fragments > 0 and scan.bad_bytes == 0
+
+
+cdef int64_t* _list_files(const char* directory, int* count) noexcept nogil:
+    """The numbers of the log files, oldest first; NULL when there is none."""
+    cdef int64_t* numbers = NULL
+    cdef int64_t* grown
+    cdef int room = 0, i
+    cdef int64_t number
+    cdef size_t length
+    cdef dirent_t* entry
+    cdef DIR* listing = opendir(directory)
+    if listing == NULL:
+        return NULL
+    while count[0] < FILES_MAX:
+        entry = readdir(listing)
+        if entry == NULL:
+            break
+        length = strlen(entry.d_name)
+        if length < 5 or strcmp(entry.d_name + length - 4, ".log") != 0:
+            continue
+        number = atoll(entry.d_name)
+        if count[0] == room:
+            room = 2 * room + 16
+            grown = <int64_t*>realloc(numbers, room * sizeof(int64_t))
+            if grown == NULL:
+                break
+            numbers = grown
+        i = count[0]
+        while i > 0 and numbers[i - 1] > number:        # a handful of files: insertion sort
+            numbers[i] = numbers[i - 1]
+            i -= 1
+        numbers[i] = number
+        count[0] += 1
+    closedir(listing)
+    return numbers
+
+
+cdef void _scan_file(Scan* scan, const char* directory, int64_t number, uint8_t* buffer) noexcept nogil:
+    cdef char path[4200]
+    cdef char name[64]
+    cdef ssize_t got
+    cdef size_t filled = 0, at
+    cdef int fd
+    snprintf(name, sizeof(name), "%06lld.log", <long long>number)
+    snprintf(path, sizeof(path), "%s/%s", directory, <char*>name)
+    scan.file_name = name
+    scan.joining = scan.in_file = scan.bad_checksum = False
+    scan.bad_bytes = 0
+    fd = c_open(path, O_RDONLY | O_CLOEXEC)
+    if fd < 0:
+        return
+    scan.report.files += 1
+    while True:
+        filled = 0
+        while filled < BUFFER_BLOCKS * BLOCK_BYTES:
+            got = c_read(fd, buffer + filled, BUFFER_BLOCKS * BLOCK_BYTES - filled)
+            if got <= 0:
+                break
+            filled += got
+        at = 0
+        while at < filled:
+            _scan_block(scan, buffer + at, min(<size_t>BLOCK_BYTES, filled - at))
+            at += BLOCK_BYTES
+        scan.report.bytes += filled
+        if filled < BUFFER_BLOCKS * BLOCK_BYTES:
+            break
+    c_close(fd)
+    # Nothing readable followed: the file just ends here.
+    scan.report.tail_bytes_dropped += scan.bad_bytes
+    scan.end_damaged = scan.bad_bytes > 0 and scan.bad_checksum
+
+
+cdef void _scan_block(Scan* scan, uint8_t* block, size_t size) noexcept nogil:
+    cdef size_t at = 0
+    cdef size_t length
+    cdef uint32_t stored, computed
+    cdef int kind
+    while at + HEADER_BYTES <= size:
+        length = block[at + 4] | (<size_t>block[at + 5] << 8)
+        kind = block[at + 6]
+        if kind == UNWRITTEN and length == 0:
+            return
+        memcpy(&stored, block + at, 4)
+        if at + HEADER_BYTES + length > size:
+            scan.bad_checksum |= size == BLOCK_BYTES        # a fragment ends in its block, unless the file does
+            _bad(scan, size - at)
+            return
+        computed = crc32c(block + at + 6, length + 1)
+        computed = ((computed >> 15) | (computed << 17)) + <uint32_t>0xa282ead8     # masked as RocksDB stores it
+        if stored != computed:
+            scan.bad_checksum = True
+            _bad(scan, size - at)
+            return
+        _fragment(scan, kind, block + at + HEADER_BYTES, length)
+        at += HEADER_BYTES + length
+
+
+cdef void _bad(Scan* scan, size_t byte_count) noexcept nogil:
+    scan.bad_bytes += byte_count
+    scan.joining = False
+
+
+cdef void _fragment(Scan* scan, int kind, uint8_t* content, size_t length) noexcept nogil:
+    cdef size_t take
+    scan.fragments += 1
+    if scan.ignore_batches:
+        return
+    if kind == WHOLE or kind == FIRST:
+        scan.head_bytes = 0
+        scan.joining = True
+    elif (kind == MIDDLE or kind == LAST) and not scan.joining:
+        scan.bad_bytes += length        # the rest of a batch whose beginning is lost
+        return
+    elif kind > LAST:
+        return                          # a kind that carries no batch
+    if scan.head_bytes < BATCH_HEADER_BYTES:
+        take = min(<size_t>(BATCH_HEADER_BYTES - scan.head_bytes), length)
+        memcpy(scan.head + scan.head_bytes, content, take)
+        scan.head_bytes += <int>take
+    if kind == WHOLE or kind == LAST:
+        scan.joining = False
+        if scan.head_bytes == BATCH_HEADER_BYTES:
+            _batch(scan)
+
+
+cdef void _batch(Scan* scan) noexcept nogil:
+    cdef uint64_t sequence
+    cdef uint32_t count
+    cdef WalReport* report = scan.report
+    memcpy(&sequence, scan.head, 8)
+    memcpy(&count, scan.head + 8, 4)
+    report.batches += 1
+    if report.first_sequence == 0:
+        report.first_sequence = <int64_t> sequence
+    if scan.bad_bytes > 0:
+        report.damaged_regions += 1
+        _name_damage(scan)
+    if scan.next_sequence != 0 and sequence > scan.next_sequence:
+        if scan.bad_bytes == 0 and not scan.in_file and not scan.end_damaged:
+            report.records_unsynced += sequence - scan.next_sequence
+        else:
+            report.batches_lost += 1
+            report.records_lost += sequence - scan.next_sequence
+            if report.first_lost_sequence == 0:
+                report.first_lost_sequence = scan.next_sequence
+            _name_damage(scan)
+    scan.next_sequence = sequence + count
+    scan.in_file = True
+    scan.end_damaged = scan.bad_checksum = False
+    scan.bad_bytes = 0
+
+
+cdef void _name_damage(Scan* scan) noexcept nogil:
+    if scan.report.first_damaged_file[0] == 0:
+        snprintf(scan.report.first_damaged_file, 64, "%s", scan.file_name)

@@ -1,0 +1,39 @@
+"""Looks at the disk and at the data directory ten times a second, on a thread of its own.
+
+A look may wait for the disk (statvfs on a busy or remote file system, freeing the ballast's blocks), so it is not the
+scheduler thread's; and a compaction may keep the upkeep thread for many seconds, in which the disk can fill up.
+
+    watch thread  --- level (DiskLevel) --->  scheduler thread
+                  --- failure ------------->  commit thread, which ends the server
+
+Files that are gone while they are open can still be written, and synced, without an error: so a removed directory or log
+makes itself heard nowhere else, and all that is answered meanwhile is lost.
+"""
+
+from libc.stdint cimport int64_t
+
+from fila_server.core.store.data_directory cimport Disk
+from fila_server.core.store.families cimport Store
+from fila_server.core.store.reclaim cimport pthread_t
+from fila_server.core.store.status cimport StoreFailure
+
+cdef struct Watch:
+    Disk disk                           # the watch thread's; others read its numbers
+    Store* store
+    StoreFailure* failure
+    int level                           # DiskLevel of the last look; watch_level reads it
+    int64_t newest_log                  # its number; the newest log is in use until there is a newer one
+    int64_t looks
+    pthread_t thread
+    int stop_fd                         # eventfd: readable when the thread has to end
+    bint running
+
+
+# The first look, by the thread that opens the store; disk_open has been called.
+cdef void watch_begin(Watch* watch, Store* store, StoreFailure* failure) noexcept nogil
+# Starts the thread; watch_stop comes before store_close.
+cdef int watch_start(Watch* watch) noexcept nogil
+cdef void watch_stop(Watch* watch) noexcept nogil
+# One look, as the thread does it ten times a second; tests call it themselves.
+cdef void watch_look(Watch* watch) noexcept nogil
+cdef int watch_level(Watch* watch) noexcept nogil       # any thread

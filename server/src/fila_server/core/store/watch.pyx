@@ -1,0 +1,118 @@
+"""See watch.pxd."""
+
+from libc.stdint cimport uint64_t
+from libc.stdio cimport snprintf
+
+from fila_server.core.store.data_directory cimport (
+    directory_is_gone, directory_newest_log, disk_check, disk_restore_ballast,
+)
+from fila_server.core.store.status cimport (
+    STORE_ERROR_BYTES, STORE_FAILED, STORE_GONE, STORE_OK, StoreError, failure_tell,
+)
+
+cdef extern from *:
+    """
+    #define fila_level_load(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+    #define fila_level_store(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+    """
+    int fila_level_load(int* p) nogil
+    void fila_level_store(int* p, int v) nogil
+
+cdef extern from "<pthread.h>" nogil:
+    ctypedef struct pthread_attr_t:
+        pass
+    int pthread_create(pthread_t* thread, const pthread_attr_t* attr, void* (*start)(void*) noexcept nogil, void* arg)
+    int pthread_join(pthread_t thread, void** result)
+
+cdef extern from "<poll.h>" nogil:
+    enum:
+        POLLIN
+    cdef struct pollfd:
+        int fd
+        short events
+        short revents
+    int poll(pollfd* fds, unsigned long count, int timeout_ms)
+
+cdef extern from "<sys/eventfd.h>" nogil:
+    enum:
+        EFD_CLOEXEC
+    int eventfd(unsigned int initval, int flags)
+
+cdef extern from "<unistd.h>" nogil:
+    ssize_t c_write "write"(int fd, const void* buffer, size_t count)
+    int c_close "close"(int fd)
+
+cdef enum:
+    LOOK_MS = 100
+    LOOKS_PER_BALLAST = 10      # taking the ballast back is tried once a second
+
+
+cdef void watch_begin(Watch* watch, Store* store, StoreFailure* failure) noexcept nogil:
+    watch.store = store
+    watch.failure = failure
+    cdef int64_t oldest
+    watch.newest_log = directory_newest_log(store.directory, &oldest)
+    fila_level_store(&watch.level, disk_check(&watch.disk))
+
+
+cdef int watch_level(Watch* watch) noexcept nogil:
+    return fila_level_load(&watch.level)
+
+
+cdef void watch_look(Watch* watch) noexcept nogil:
+    watch.looks += 1
+    if watch.looks % LOOKS_PER_BALLAST == 0:
+        disk_restore_ballast(&watch.disk)
+    fila_level_store(&watch.level, disk_check(&watch.disk))
+    _look_for_files(watch)
+
+
+cdef void _look_for_files(Watch* watch) noexcept nogil:
+    cdef StoreError error
+    cdef const char* gone = directory_is_gone(watch.disk.directory, watch.store.lock_fd)
+    cdef int64_t newest, oldest
+    if gone == NULL:
+        newest = directory_newest_log(watch.store.directory, &oldest)
+        if newest < 0:
+            return                      # the listing failed, as without free descriptors: no answer is not "gone"
+        if newest < watch.newest_log:
+            gone = "the write-ahead log in rocksdb/"
+        watch.newest_log = max(newest, watch.newest_log)
+    if gone == NULL:
+        return
+    error.status = STORE_GONE
+    snprintf(error.text, STORE_ERROR_BYTES,
+             "%s was removed from the data directory %.200s while the server ran, and what was answered since may be "
+             "lost. Put the directory back, or restore a copy, then start again", gone, watch.disk.directory)
+    failure_tell(watch.failure, &error)
+
+
+cdef void* _run(void* argument) noexcept nogil:
+    cdef Watch* watch = <Watch*> argument
+    cdef pollfd stop
+    stop.fd = watch.stop_fd
+    stop.events = POLLIN
+    while poll(&stop, 1, LOOK_MS) <= 0:
+        watch_look(watch)
+    return NULL
+
+
+cdef int watch_start(Watch* watch) noexcept nogil:
+    watch.stop_fd = eventfd(0, EFD_CLOEXEC)
+    if watch.stop_fd < 0:
+        return STORE_FAILED
+    if pthread_create(&watch.thread, NULL, _run, watch) != 0:
+        c_close(watch.stop_fd)
+        return STORE_FAILED
+    watch.running = True
+    return STORE_OK
+
+
+cdef void watch_stop(Watch* watch) noexcept nogil:
+    cdef uint64_t one = 1
+    if not watch.running:
+        return
+    c_write(watch.stop_fd, &one, sizeof(one))
+    pthread_join(watch.thread, NULL)
+    c_close(watch.stop_fd)
+    watch.running = False

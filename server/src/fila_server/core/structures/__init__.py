@@ -1,0 +1,1 @@
+"""Small structures that know nothing of messages: bytes, maps, heaps, timers, buckets, the fair ring."""

@@ -1,0 +1,32 @@
+"""What is counted, as plain increments on the scheduler thread; metrics.pyx and stats.pyx read it."""
+
+from libc.stdint cimport int64_t, uint16_t, uint64_t
+
+cdef struct Tally:                  # in how many channels an entry is what
+    uint16_t pending                # READY or DELAYED
+    uint16_t in_flight              # LEASED or DECIDING
+    uint16_t undone                 # anything but DONE
+
+cdef struct QueueCounters:
+    uint64_t enqueued, delivered, acked, nacked, expired, dead_lettered, redriven
+    uint64_t stale_acks, ttl_dropped, hard_dropped, clamped, refused, returned, dead_dropped
+    uint64_t latency[32]            # enqueue to delivery, by the bit length of the milliseconds
+    uint64_t latency_ms
+
+cdef struct Hour:                   # the last hour in twelve parts, see clocks.pxd
+    int64_t  part                   # the number of the five minutes that `now` is about
+    double   now[6]                 # by the columns of clocks.pxd
+    float    parts[12][6]           # part % 12
+    double   before[6]              # all parts that are over, since the beginning
+
+cdef struct CoreCounters:
+    uint64_t passes, epochs, commands, frames_in, messages_in, refused
+    uint64_t lost_ranges, damaged_blocks, lost_messages, loads, loads_bytes, evictions, rewrites, stalls
+    uint64_t latency[32]            # enqueue to delivery, by the bit length of the milliseconds
+    uint64_t refused_by[32]         # by wire.Refused
+    uint64_t batch[32]              # messages of a pass that wrote some, by bit length
+    uint64_t batch_messages
+    uint64_t frames_built
+    uint64_t work                   # messages and timers touched; how many a pass may is bounded, see budget.pxd
+    uint64_t pass_work_max          # the most that one pass touched
+    uint64_t walked                 # steps along lists that grow with what is stored: few, whatever is stored

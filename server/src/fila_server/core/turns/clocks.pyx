@@ -1,0 +1,286 @@
+"""See clocks.pxd."""
+
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+
+from fila_server.core.state.paths cimport frame_enqueued_ms, frame_of
+from fila_server.core.state.state cimport Slot, Subqueue
+from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.structures.maps cimport (
+    Text, textmap_free, textmap_get, textmap_get_hashed, textmap_put, textmap_remove,
+)
+from fila_server.core.turns.fifo cimport fifo_first
+
+cdef enum:
+    PARTS = 12
+    TOUCHED_MS = 1000                   # how exact the order of last use is
+    OPENED_ONE_IN = 16
+    SPARED_MAX = 4                      # waiting keys passed over in the search for a row to give away
+
+cdef int64_t PART_NS = <int64_t> 300 * 1000000000
+
+
+# --- an hour in twelve parts -----------------------------------------------------------------
+
+cdef void _turn(Core* core, Hour* hour) noexcept nogil:
+    """Begin the current part; those nobody wrote to meanwhile are empty."""
+    cdef int64_t part = core.mono_ns // PART_NS
+    cdef int64_t gap = part - hour.part
+    cdef int64_t each
+    cdef int column
+    if gap == 0:
+        return
+    for each in range(max(hour.part + 1, part - PARTS), part):
+        memset(hour.parts[each % PARTS], 0, sizeof(hour.parts[0]))
+    if gap < PARTS:
+        for column in range(HOUR_COLUMNS):
+            hour.parts[hour.part % PARTS][column] = <float> hour.now[column]
+    for column in range(HOUR_COLUMNS):
+        hour.before[column] += hour.now[column]
+    memset(hour.now, 0, sizeof(hour.now))
+    hour.part = part
+
+
+cdef double hour_sum(Core* core, Hour* hour, int column) noexcept nogil:
+    """The part that is running and the eleven before it."""
+    cdef double total
+    cdef int64_t each
+    _turn(core, hour)
+    total = hour.now[column]
+    for each in range(max(<int64_t> 0, hour.part - PARTS + 1), hour.part):
+        total += hour.parts[each % PARTS][column]
+    return total
+
+
+cdef double hour_total(Hour* hour, int column) noexcept nogil:
+    return hour.before[column] + hour.now[column]
+
+
+cdef inline void _add(Channel* channel, Waits* row, int column, double amount) noexcept nogil:
+    channel.hour.now[column] += amount
+    if row != NULL:
+        row.hour.now[column] += amount
+
+
+cdef void channel_served(Core* core, Channel* channel, uint64_t cost, uint64_t weight) noexcept nogil:
+    _turn(core, &channel.hour)
+    channel.hour.now[HOUR_SERVED] += <double> cost
+    channel.virtual += <double> cost / <double> (weight if weight else 1)
+
+
+# --- accounting ------------------------------------------------------------------------------
+
+cdef void waits_account(Core* core, Flow* flow) noexcept nogil:
+    cdef Channel* channel = flow.channel
+    cdef uint32_t elapsed = core.mono_ms - flow.since_ms
+    cdef uint32_t clock = no_room_ms(core, channel)
+    cdef uint32_t blocked = clock - flow.no_room_ms
+    cdef uint32_t held = flow.backlog if flow.parked else flow.held
+    cdef double ready = flow.backlog - held
+    cdef Waits* row = flow.waits
+    if row == NULL and flow.backlog + flow.delayed:
+        row = _find(channel, flow)
+        if row == NULL:
+            if elapsed < ROW_WAIT_MS:
+                return                  # left to add up
+            row = _open(core, flow)
+    flow.since_ms = core.mono_ms
+    flow.no_room_ms = clock
+    if row != NULL:
+        _turn(core, &row.hour)
+        _serve(row, flow)
+        if core.mono_ns // 1000000 - row.touched_ms >= TOUCHED_MS:
+            _touch(core, row)
+    if flow.backlog + flow.delayed == 0:
+        return
+    _turn(core, &channel.hour)
+    if blocked > elapsed or channel.ring.ring_count + channel.ring.waiting_count <= 1:
+        blocked = elapsed
+    if ready:
+        _add(channel, row, WAITED_NO_CONSUMER, blocked * ready)
+        _add(channel, row, WAITED_SHARE, (elapsed - blocked) * ready)
+    if held:
+        _add(channel, row, WAITED_THROTTLE, <double> elapsed * held)
+    if flow.delayed:
+        _add(channel, row, WAITED_DELAY, <double> elapsed * flow.delayed)
+
+
+cdef void _serve(Waits* row, Flow* flow) noexcept nogil:
+    """What it was served since the last look, and what it was due: its weight's part, or less if it asked for less."""
+    cdef double served = <double> <int64_t> (flow.served - row.served_seen)
+    cdef double due = served
+    if flow.backlog and row.virtual_at >= 0:
+        due = flow.turn.weight * (flow.channel.virtual - row.virtual_at)
+    row.served_seen = flow.served
+    row.virtual_at = flow.channel.virtual
+    row.hour.now[HOUR_SERVED] += served
+    row.hour.now[HOUR_DUE] += due
+
+
+# --- the table -------------------------------------------------------------------------------
+
+cdef void _unlink(Waits* row) noexcept nogil:
+    cdef Channel* channel = row.channel
+    if row.newer != NULL:
+        row.newer.older = row.older
+    else:
+        channel.waits_newest = row.older
+    if row.older != NULL:
+        row.older.newer = row.newer
+    else:
+        channel.waits_oldest = row.newer
+
+
+cdef void _link(Core* core, Waits* row) noexcept nogil:
+    cdef Channel* channel = row.channel
+    row.touched_ms = core.mono_ns // 1000000
+    row.newer = NULL
+    row.older = channel.waits_newest
+    if row.older != NULL:
+        row.older.newer = row
+    else:
+        channel.waits_oldest = row
+    channel.waits_newest = row
+
+
+cdef void _touch(Core* core, Waits* row) noexcept nogil:
+    _unlink(row)
+    _link(core, row)
+
+
+cdef bint _make_room(Core* core, Channel* channel) noexcept nogil:
+    """Whether one more row may be opened, if need be in place of one that was of no use for a while."""
+    cdef Waits* row
+    cdef int i
+    if channel.waits.count < ROWS_PER_CHANNEL_MAX and core.waits_count < ROWS_MAX:
+        return True
+    for i in range(SPARED_MAX):
+        row = channel.waits_oldest
+        if row == NULL or core.mono_ns // 1000000 - row.touched_ms < ROW_IDLE_MS:
+            return False
+        if row.flow == NULL or row.flow.backlog + row.flow.delayed == 0:
+            _drop(core, row)
+            return True
+        _touch(core, row)               # it waits, and nothing happened to it: just what people will ask about
+    return False
+
+
+cdef void _drop(Core* core, Waits* row) noexcept nogil:
+    if row.flow != NULL:
+        row.flow.waits = NULL
+    _unlink(row)
+    textmap_remove(&row.channel.waits, &row.text)
+    core.waits_count -= 1
+    free(row)
+
+
+cdef void _take_up(Waits* row, Flow* flow) noexcept nogil:
+    """What the flow was served so far counts as its due: nobody noted what others got meanwhile."""
+    row.flow = flow
+    row.served_seen = 0
+    row.virtual_at = -1
+    flow.waits = row
+
+
+cdef Waits* _find(Channel* channel, Flow* flow) noexcept nogil:
+    cdef Text* text = &flow.key.text
+    cdef Waits* row = NULL
+    if flow.stranger:
+        return NULL
+    if channel.waits.count:
+        row = <Waits*> textmap_get_hashed(&channel.waits, text.bytes, text.length, text.hash)
+    if row == NULL:
+        flow.stranger = True            # rows are opened by their own flows, so this stays true
+    else:
+        _take_up(row, flow)
+    return row
+
+
+cdef Waits* _open(Core* core, Flow* flow) noexcept nogil:
+    cdef Channel* channel = flow.channel
+    cdef Text* text = &flow.key.text
+    cdef Waits* row
+    cdef char* bytes
+    if not _make_room(core, channel):
+        return NULL
+    row = <Waits*> must_malloc(sizeof(Waits) + text.length)
+    memset(row, 0, sizeof(Waits))
+    bytes = <char*> row + sizeof(Waits)
+    memcpy(bytes, text.bytes, text.length)
+    row.text.bytes = bytes
+    row.text.length = text.length
+    row.channel = channel
+    row.hour.part = core.mono_ns // PART_NS
+    _take_up(row, flow)
+    textmap_put(&channel.waits, &row.text)
+    _link(core, row)
+    core.waits_count += 1
+    return row
+
+
+cdef void waits_remember(Core* core, Flow* flow) noexcept nogil:
+    cdef Channel* channel = flow.channel
+    if flow.waits != NULL or _find(channel, flow) != NULL:
+        return
+    if not _make_room(core, channel) and channel.waits_oldest != NULL:
+        _drop(core, channel.waits_oldest)
+    _open(core, flow)
+
+
+cdef Waits* waits_find(Channel* channel, const char* text, uint32_t length) noexcept nogil:
+    return <Waits*> textmap_get(&channel.waits, text, length)
+
+
+cdef void waits_begin(Core* core, Flow* flow) noexcept nogil:
+    flow.since_ms = core.mono_ms
+    flow.no_room_ms = no_room_ms(core, flow.channel)
+
+
+cdef void waits_end(Core* core, Flow* flow) noexcept nogil:
+    cdef Waits* row = flow.waits
+    if flow.delivered == 0 and row == NULL:
+        return
+    if row == NULL:
+        row = _find(flow.channel, flow)
+    if row == NULL and (flow.key.text.hash ^ core.counters.passes) % OPENED_ONE_IN == 0:
+        row = _open(core, flow)
+    if row == NULL:
+        return
+    if row.served_seen != flow.served:
+        _turn(core, &row.hour)
+        _serve(row, flow)
+    if core.mono_ns // 1000000 - row.touched_ms >= TOUCHED_MS:
+        _touch(core, row)
+    row.delivered += flow.delivered
+    row.flow = NULL
+    flow.waits = NULL
+
+
+cdef void waits_forget(Core* core, Channel* channel) noexcept nogil:
+    cdef Waits* row
+    while channel.waits_oldest != NULL:
+        row = channel.waits_oldest
+        if row.flow != NULL:
+            row.flow.waits = NULL
+        _unlink(row)
+        core.waits_count -= 1
+        free(row)
+    textmap_free(&channel.waits)
+
+
+cdef uint64_t flow_age(Core* core, Flow* flow) noexcept nogil:
+    """Age of the flow's next ready message, in ms; its oldest but for those that came back."""
+    cdef Slot* slot = fifo_first(&flow.fifo)
+    cdef Slot* first
+    cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
+    cdef int64_t age
+    while sub != NULL:
+        first = fifo_first(&sub.fifo)
+        if first != NULL and (slot == NULL or first.position < slot.position):
+            slot = first
+        sub = sub.sibling
+    if slot == NULL:
+        return 0
+    age = core.wall_ms - frame_enqueued_ms(frame_of(slot), slot.index)
+    return <uint64_t> age if age > 0 else 0

@@ -1,0 +1,13 @@
+"""The lines in front of buckets: a channel's sub-queues that wait for one bucket, in turn order.
+
+A sub-queue that was woken for a token has a claim on it until it is served; a line lives while
+somebody stands in it or has a claim by it.
+"""
+
+from fila_server.core.state.state cimport Core, Line, Subqueue, ThrottleKey
+
+cdef void line_join(Core* core, Subqueue* sub, ThrottleKey* bucket, bint front) noexcept nogil
+cdef void line_leave(Core* core, Subqueue* sub) noexcept nogil
+cdef void line_drop_if_empty(Core* core, Line* line) noexcept nogil
+cdef void claim_begins(Line* line) noexcept nogil
+cdef void claim_ends(Line* line) noexcept nogil

@@ -1,0 +1,110 @@
+"""See lines.pxd."""
+
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from fila_server.core.state.state cimport Channel
+from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.structures.heap cimport heap_remove
+from fila_server.core.turns.clocks cimport waits_note
+from fila_server.core.turns.throttle cimport throttle_key_drop_if_idle
+
+
+cdef void line_join(Core* core, Subqueue* sub, ThrottleKey* bucket, bint front) noexcept nogil:
+    cdef Channel* channel = sub.flow.channel
+    cdef Line* line = bucket.lines
+    cdef Line* last = NULL
+    while line != NULL and line.channel != channel:
+        last = line
+        line = line.next
+    if line == NULL:
+        line = <Line*> must_malloc(sizeof(Line))
+        memset(line, 0, sizeof(Line))
+        line.bucket = bucket
+        line.channel = channel
+        if last == NULL:
+            bucket.lines = line
+        else:
+            last.next = line
+    if sub.node.in_heap:
+        sub.flow.subqueues.eligible = heap_remove(sub.flow.subqueues.eligible, &sub.node)
+    sub.line = line
+    if front:
+        sub.prev = NULL
+        sub.next = line.head
+        if line.head != NULL:
+            line.head.prev = sub
+        else:
+            line.tail = sub
+        line.head = sub
+    else:
+        sub.next = NULL
+        sub.prev = line.tail
+        if line.tail != NULL:
+            line.tail.next = sub
+        else:
+            line.head = sub
+        line.tail = sub
+    waits_note(core, sub.flow)
+    sub.flow.held += sub.count
+    line.count += 1
+    bucket.waiting += 1
+    bucket.held += 1
+
+
+cdef void line_drop_if_empty(Core* core, Line* line) noexcept nogil:
+    cdef ThrottleKey* bucket = line.bucket
+    cdef Line* before = bucket.lines
+    if line.count or line.woken:
+        return
+    if before == line:
+        bucket.lines = line.next
+    else:
+        while before.next != line:
+            before = before.next
+        before.next = line.next
+    free(line)
+    throttle_key_drop_if_idle(core, bucket)
+
+
+cdef void line_leave(Core* core, Subqueue* sub) noexcept nogil:
+    cdef Line* line = sub.line
+    if sub.prev != NULL:
+        sub.prev.next = sub.next
+    else:
+        line.head = sub.next
+    if sub.next != NULL:
+        sub.next.prev = sub.prev
+    else:
+        line.tail = sub.prev
+    sub.next = sub.prev = NULL
+    sub.line = NULL
+    waits_note(core, sub.flow)
+    sub.flow.held -= sub.count
+    line.count -= 1
+    line.bucket.waiting -= 1
+    line_drop_if_empty(core, line)
+
+
+cdef void claim_begins(Line* line) noexcept nogil:
+    cdef Channel* channel = line.channel
+    line.woken += 1
+    if line.woken > 1:
+        return
+    line.next_woken = channel.woken_lines
+    line.prev_woken = NULL
+    if channel.woken_lines != NULL:
+        channel.woken_lines.prev_woken = line
+    channel.woken_lines = line
+
+
+cdef void claim_ends(Line* line) noexcept nogil:
+    line.woken -= 1
+    if line.woken:
+        return
+    if line.next_woken != NULL:
+        line.next_woken.prev_woken = line.prev_woken
+    if line.prev_woken != NULL:
+        line.prev_woken.next_woken = line.next_woken
+    else:
+        line.channel.woken_lines = line.next_woken

@@ -1,0 +1,1 @@
+"""What bytes on the wire mean: commands, fields, refusals, packed routings. Nothing is kept here."""
