@@ -15,7 +15,7 @@ BUF := proto/node_modules/.bin/buf
 export PATH := $(CURDIR)/$(BIN):$(PATH):/usr/local/go/bin
 
 # What the compiled core is made from; `make` looks at their times, setup.py at their contents.
-CORE := $(shell find server/src -name '*.pyx' -o -name '*.pxd')
+CORE := $(shell find server/src tests/native -name '*.pyx' -o -name '*.pxd')
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
 PYTEST ?= pytest
@@ -89,7 +89,7 @@ lock: $(VENV)/.dev ## Resolve pyproject.toml and requirements/*.in again
 
 clean: ## Remove what was built; the data directory stays
 	rm -rf build dist $(VENV) proto/node_modules .pytest_cache .mypy_cache .ruff_cache *.egg-info
-	find server cli sdks \( -name '*.so' -o -name __pycache__ \) -prune -exec rm -rf {} +
+	find server cli sdks tests \( -name '*.so' -o -name __pycache__ \) -prune -exec rm -rf {} +
 
 # --- how it gets there -----------------------------------------------------------------------------------------
 

@@ -22,6 +22,8 @@ from setuptools.command.editable_wheel import _StaticPth, editable_wheel
 ROOT = Path(__file__).resolve().parent
 SOURCES = Path("server/src")
 PACKAGES = ("server/src", "cli/src", "sdks/python/src")
+# What tests and benchmarks need compiled beside the server: built in place, and in no wheel.
+BESIDE = Path("tests/native")
 WORK = Path("build/cython")
 
 DIRECTIVES = {
@@ -43,14 +45,17 @@ FAILED: list[str] = []
 def extensions() -> list[Extension]:
     """One extension a .pyx, cythonized, or none while there are none."""
     wanted = set(filter(None, os.environ.get("FILA_MODULES", "").split(",")))
+    named = [(path, path.relative_to(SOURCES)) for path in sorted(SOURCES.rglob("*.pyx"))]
+    if "--inplace" in sys.argv:
+        named += [(path, path) for path in sorted(BESIDE.glob("*.pyx"))]
     found = [
         Extension(
-            ".".join(path.relative_to(SOURCES).with_suffix("").parts),
+            ".".join(name.with_suffix("").parts),
             [path.as_posix()],
             extra_compile_args=COMPILE_ARGS,
             extra_link_args=LINK_ARGS,
         )
-        for path in sorted(SOURCES.rglob("*.pyx"))
+        for path, name in named
         if not wanted or path.stem in wanted
     ]
     modules = []
@@ -70,7 +75,7 @@ def extensions() -> list[Extension]:
 
 def forget_removed_modules() -> None:
     """A module whose .pyx is gone must not go on working here and fail everywhere else."""
-    for built in SOURCES.rglob("*.so"):
+    for built in [*SOURCES.rglob("*.so"), *BESIDE.glob("*.so")]:
         if not built.with_name(built.name.partition(".")[0] + ".pyx").exists():
             built.unlink()
 

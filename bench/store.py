@@ -1,6 +1,6 @@
 """What the store costs, alone: frames written, acked and deleted as the core does it, at a given backlog.
 
-    python bench/store.py --backlog 100 --frames-per-s 1500 --seconds 8 [--set memtable_bytes=33554432 ...]
+    python -m bench.store --backlog 100 --frames-per-s 1500 --seconds 8 [--set memtable_bytes=33554432 ...]
 
 One frame = one record of 100 messages of 1 KB, an index record of 3 KB, a lease record and a settled
 record; `backlog` frames later it is deleted in full. A second thread syncs without pause, as the
@@ -19,7 +19,7 @@ import threading
 import time
 from pathlib import Path
 
-from fila_server.core.storeprobe import StoreProbe, StoreRefused
+from tests.native.storeprobe import StoreProbe, StoreRefused
 
 FRAMES, INDEX, SETTLED, LEASES = 1, 2, 3, 4
 STATUS_STALLED = 1

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from fila_server.core.storeprobe import StoreProbe
 from tests.core.driven_engine import MS, DrivenEngine
+from tests.native.storeprobe import StoreProbe
 
 HOUR_MS = 3_600_000
 DEDUP = 10

@@ -14,7 +14,7 @@ from fila_bench.wire import Wire
 from fila import ConnectionEvent, FilaClient, Message, Unavailable
 from tests.e2e.conftest import RunningServer, StartServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.needs("module:fila_server.core.engine")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.needs("module:fila_server.core.drive.engine")]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from fila.v1 import service_pb2
 from tests.e2e.command_line import CommandLine
 from tests.e2e.conftest import RunningServer, StartServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.engine")]
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine")]
 
 BY_TENANT = """
 function on_enqueue(msg)

@@ -12,7 +12,7 @@ from fila import FilaClient, NewMessage
 from tests.e2e.command_line import CommandLine
 from tests.e2e.conftest import RunningServer, StartServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.engine")]
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine")]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from fila import Backoff, ChannelNotFound, ConfigKeyNotFound, FilaClient, Invalid
 from tests.e2e.conftest import RunningServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.engine")]
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine")]
 
 QUICK_BACKOFF = Backoff(base_s=0.01, cap_s=0.1, randomness=random.Random(1))
 

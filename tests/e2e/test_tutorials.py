@@ -18,7 +18,7 @@ import pytest
 
 from tests.e2e.conftest import StartServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.engine")]
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine")]
 
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
 PAGES = sorted(FOLDER.glob("*.md"))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fila_server.core.store.checksum import calls_by_rocksdb, extend
-from fila_server.core.storeprobe import StoreProbe, scan_wal_of
+from tests.native.storeprobe import StoreProbe, scan_wal_of
 
 FRAMES = 1
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fila_server.core.storeprobe import StoreProbe, StoreRefused, scan_wal_of
+from tests.native.storeprobe import StoreProbe, StoreRefused, scan_wal_of
 
 FRAMES, INDEX, QUEUES = 1, 2, 6
 FAMILIES = (FRAMES, INDEX, QUEUES)

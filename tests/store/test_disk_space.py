@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fila_server.core.storeprobe import DiskProbe, StoreProbe, StoreRefused
+from tests.native.storeprobe import DiskProbe, StoreProbe, StoreRefused
 
 FRAMES = 1
 STALLED, FULL = 1, 2

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fila_server import errors
-from fila_server.core.engine import CoreEngine
-from fila_server.core.storeprobe import StoreProbe, StoreRefused
+from fila_server.core.drive.engine import CoreEngine
+from tests.native.storeprobe import StoreProbe, StoreRefused
 
 CONFIG = 8
 IN_USE, UNWRITABLE, TOO_NEW = 4, 5, 6

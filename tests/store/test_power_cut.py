@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from fila_server.core.storeprobe import StoreProbe
 from tests.crash import powercut
+from tests.native.storeprobe import StoreProbe
 
 FRAMES, INDEX = 1, 2
 
 WRITER = """
 import sys, threading, time
-from fila_server.core.storeprobe import StoreProbe, StoreRefused
+from tests.native.storeprobe import StoreProbe, StoreRefused
 
 store = StoreProbe(sys.argv[1], memtable_bytes=1 << 20, wal_bytes_max=4 << 20)
 store.start_upkeep()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fila_server.core.storeprobe import StoreProbe
+from tests.native.storeprobe import StoreProbe
 
 FRAMES, INDEX, CONFIG, FAMILIES = 1, 2, 8, range(11)
 OK, NOT_FOUND = 0, 8

@@ -7,8 +7,8 @@ import pytest
 
 from fila.v1 import admin_pb2 as admin
 from fila_server import commands
-from fila_server.core.storeprobe import StoreProbe
 from tests.core.driven_engine import DrivenEngine
+from tests.native.storeprobe import StoreProbe
 
 SETTLED = 3
 FAMILY_COUNT = 11

@@ -26,7 +26,7 @@ SESSION_OPEN: Final = 13  # ConsumeSessionRequest{open}
 SESSION: Final = 14  # any later ConsumeSessionRequest of the session `token`
 WRITTEN: Final = 15  # empty; the oldest unreported delivery of consumer `token` was written
 CONSUMER_CLOSE: Final = (
-    16  # empty: the stream broke; or b"release", b"half-closed", b"drain": see core/consumers.pyx
+    16  # empty: the stream broke; or b"release", b"half-closed", b"drain": see core/life/consumers.pyx
 )
 LISTENED: Final = 17  # empty; the edge runs and has read its sockets
 
@@ -62,4 +62,4 @@ DELIVERY: Final = 2  # as FRAME, then report WRITTEN
 END: Final = 3  # the stream `token` is over
 EVENT: Final = 4  # for the hooks
 LOST: Final = 5  # a range of a queue's log is lost to damage: a ReadLogRequest that names it
-NOTICE: Final = 6  # something happened by itself: core/notices.pxd
+NOTICE: Final = 6  # something happened by itself: core/life/notices.pxd

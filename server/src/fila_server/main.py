@@ -41,7 +41,7 @@ from fila_server.telemetry.series import HookReading
 from fila_server.telemetry.service import Telemetry
 
 if TYPE_CHECKING:
-    from fila_server.scheduler_thread import Engine as CompiledEngine
+    from fila_server.core.drive.scheduler_thread import Engine as CompiledEngine
 
 log = structlog.get_logger("fila_server.main")
 
@@ -120,7 +120,7 @@ def run(settings: Config) -> None:
 def open_engine(settings: Config) -> Engine:
     """Lock, open and recover the data directory."""
     try:
-        from fila_server import scheduler_thread
+        from fila_server.core.drive import scheduler_thread
     except ImportError as error:
         raise errors.StartError(f"the compiled core cannot be loaded ({error}). Run `make build`") from error
     data_dir = settings.server.data_dir

@@ -17,7 +17,7 @@ class LogReader(Protocol):
 
 
 class Engine(Protocol):
-    """The compiled core, as the broker sees it (see core/engine.pyi)."""
+    """The compiled core, as the broker sees it (see core/drive/engine.pyi)."""
 
     @property
     def wake_fd(self) -> int: ...

@@ -1,0 +1,1 @@
+"""What the broker does for itself: recovery, retention, rewriting, queues that nobody uses."""

@@ -1,0 +1,132 @@
+"""See retention.pxd."""
+
+from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
+
+from fila_server.core.care.rewrite cimport queue_rewrite
+from fila_server.core.holdings.dedup cimport dedup_expire
+from fila_server.core.holdings.delays cimport timer_step_ns
+from fila_server.core.holdings.frames cimport frame_finish, frame_retained
+from fila_server.core.life.ending cimport slot_done
+from fila_server.core.life.failure cimport slot_expire
+from fila_server.core.state.directory cimport directory_after, directory_at, directory_first
+from fila_server.core.state.kinds cimport DELAYED, DONE, READY, UNPLACED
+from fila_server.core.state.paths cimport frame_offset
+from fila_server.core.state.settings cimport Policy
+from fila_server.core.state.state cimport Frame, Queue, Share, Slot
+from fila_server.core.structures.maps cimport map64_get, textmap_next
+from fila_server.core.structures.timers cimport timer_set
+
+cdef enum:
+    EVERY_MS = 100
+    FRAMES_LOOKED_AT_MAX = 2048     # a queue, each time
+
+
+cdef void message_expired(Core* core, Extra* extra) noexcept nogil:
+    """Its time to live is over: whoever has not leased it never will."""
+    cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, extra.queue_number)
+    cdef Frame* frame = directory_at(&queue.directory, extra.offset)
+    cdef Share* share
+    cdef Slot* slot
+    cdef uint32_t i
+    cdef bint dropped = False
+    cdef int64_t left_ms = (extra.due_ns - core.mono_ns) // 1000000
+    if extra.far and left_ms > 1:
+        timer_set(&core.timers, &extra.timer, core.mono_ns + timer_step_ns(left_ms, &extra.far))
+        return
+    if frame == NULL:
+        return
+    if frame.revealing:                 # some of its channels do not have it yet: a moment later
+        timer_set(&core.timers, &extra.timer, core.mono_ns + 1000000)
+        return
+    for i in range(frame.count):
+        if frame_offset(frame, i) != extra.offset:
+            continue
+        share = frame.shares
+        while share != NULL:
+            slot = &share.slots[i]
+            if slot.state == READY or slot.state == DELAYED or slot.state == UNPLACED:
+                dropped = True
+                slot_expire(core, slot)
+            share = share.next_of_frame
+    if dropped:
+        queue.counters.ttl_dropped += 1
+
+
+cdef void _drop_hard(Core* core, Queue* queue, Frame* frame) noexcept nogil:
+    """Beyond hard retention: what is unfinished goes too, and is counted."""
+    cdef Share* share = frame.shares
+    cdef uint32_t i
+    queue.counters.hard_dropped += frame.live
+    core.revoking = b"RETENTION"
+    while share != NULL:
+        for i in range(frame.count):
+            if share.slots[i].state != DONE:
+                slot_done(core, &share.slots[i])
+        share = share.next_of_frame
+    core.revoking = NULL
+    frame_finish(core, frame)
+
+
+cdef void _hard_retention(Core* core, Queue* queue) noexcept nogil:
+    """The oldest go first, until what is left is within its bounds."""
+    cdef Policy* policy = &queue.policy
+    cdef Frame* frame = directory_first(&queue.directory)
+    cdef uint32_t looked = 0
+    if not (policy.hard_period_ms or policy.hard_bytes):
+        return
+    while frame != NULL and frame.revealed and looked < FRAMES_LOOKED_AT_MAX:
+        looked += 1
+        if not frame.dying:
+            if not (
+                (policy.hard_period_ms and core.wall_ms - frame.appended_ms > <int64_t> policy.hard_period_ms)
+                or (policy.hard_bytes and queue.stored_bytes > policy.hard_bytes)
+            ):
+                return
+            _drop_hard(core, queue, frame)
+        frame = directory_after(&queue.directory, frame)
+
+
+cdef void _soft_retention(Core* core, Queue* queue) noexcept nogil:
+    """What is done and was kept for a while. Frames at the front that are not done must not hide those behind them,
+    so each look goes on where the last one stopped; where nothing is kept, the queue is looked through once."""
+    cdef Policy* policy = &queue.policy
+    cdef bint keeps = policy.soft_period_ms or policy.soft_bytes or queue.channels == NULL
+    cdef Frame* frame
+    cdef uint32_t looked = 0
+    if queue.retained_at == UINT64_MAX:
+        if not keeps:
+            return
+        queue.retained_at = 0
+    frame = directory_at(&queue.directory, queue.retained_at)
+    while frame != NULL and looked < FRAMES_LOOKED_AT_MAX:
+        looked += 1
+        if not frame.revealed:
+            queue.retained_at = 0
+            return
+        if frame.live == 0 and not frame.dying and not frame_retained(core, frame):
+            frame_finish(core, frame)
+        elif not policy.soft_bytes and core.wall_ms - frame.appended_ms < <int64_t> policy.soft_period_ms:
+            queue.retained_at = 0       # what follows is younger still
+            return
+        queue.retained_at = frame_offset(frame, frame.count - 1) + 1
+        frame = directory_at(&queue.directory, queue.retained_at)
+    if frame == NULL:
+        queue.retained_at = 0 if keeps else UINT64_MAX
+
+
+cdef void housekeeping(Core* core) noexcept nogil:
+    cdef uint32_t cursor = 0
+    cdef Queue* queue
+    cdef uint64_t live_bytes = 0
+    while True:
+        queue = <Queue*> textmap_next(&core.queues, &cursor)
+        if queue == NULL:
+            break
+        _hard_retention(core, queue)
+        _soft_retention(core, queue)
+        queue_rewrite(core, queue)
+        dedup_expire(core, queue)       # here too: the table is one for all queues, and this one may see no more keys
+        live_bytes += queue.stored_bytes + 16 * queue.directory.live
+    core.shared.upkeep.live_frame_bytes = <int64_t> live_bytes
+    core.idle_wanted = True
+    timer_set(&core.timers, &core.housekeeping, core.mono_ns + <int64_t> EVERY_MS * 1000000)

@@ -1,0 +1,286 @@
+"""See admin.pxd. The edge has validated names, settings and masks; what is checked here is state."""
+
+from libc.stdint cimport uint32_t, uint64_t
+from libc.stdio cimport snprintf
+
+from fila_server.core.desk.chores cimport chore_waits, purge_begin
+from fila_server.core.desk.deleting cimport channel_drop, queue_drop
+from fila_server.core.desk.runtime_config cimport config_get, config_list, config_set
+from fila_server.core.holdings.keys cimport key_drop_if_idle, key_intern
+from fila_server.core.holdings.policy cimport queue_configure
+from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
+from fila_server.core.life.queues cimport channel_new, number_next, queue_new
+from fila_server.core.life.seek cimport channel_seek
+from fila_server.core.records.records cimport (
+    channel_record_put, key_record_delete, key_record_put, queue_record_put,
+)
+from fila_server.core.state.directory cimport queue_offset_at, queue_oldest
+from fila_server.core.state.paths cimport channel_find, key_has_policy, queue_find
+from fila_server.core.state.state cimport Channel, Flow, Key, Queue
+from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, put_bytes
+from fila_server.core.structures.maps cimport textmap_next
+from fila_server.core.turns.flows cimport key_reconsider
+from fila_server.core.wire.commands cimport (
+    ALREADY_EXISTS, CREATE_CHANNEL, CREATE_QUEUE, DELETE_CHANNEL, DELETE_QUEUE, FAILED_PRECONDITION,
+    GET_CONFIG, GET_QUEUE, INVALID_ARGUMENT, LIST_CONFIG, OK, PURGE_CHANNEL, PURGE_QUEUE, SEEK_CHANNEL,
+    SET_CONFIG, SET_KEY_POLICY, UPDATE_QUEUE,
+)
+from fila_server.core.wire.protobuf cimport (
+    Fields, fields_parse, next_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
+    timestamp_ms,
+)
+
+cdef enum:
+    OFFSETS_RESERVED = 1000000
+    CHANNELS_MAX = 1000             # of a queue; queue_rules.py refuses more of them in CreateQueue
+
+
+cdef inline Slice _text(const char* at, uint32_t length) noexcept nogil:
+    cdef Slice s
+    s.at, s.length = at, length
+    return s
+
+
+cdef void _no_queue(Core* core, Command* command) noexcept nogil:
+    answer_no_queue(core, command)
+
+
+cdef void _no_channel(Core* core, Command* command) noexcept nogil:
+    answer_no_channel(core, command)
+
+
+cdef bint _waits_its_turn(int kind) noexcept nogil:
+    return kind in (PURGE_QUEUE, PURGE_CHANNEL, SEEK_CHANNEL, CREATE_CHANNEL, DELETE_CHANNEL, DELETE_QUEUE)
+
+
+cdef bint admin(Core* core, Command* command) noexcept nogil:
+    cdef Fields fields
+    cdef Queue* queue
+    fields_parse(&fields, command.bytes, command.length)
+    queue = queue_find(core, fields.text[1]) if _waits_its_turn(command.kind) else NULL
+    if queue != NULL:
+        if chore_waits(core, queue, command):
+            return False
+        if command.kind == PURGE_QUEUE or command.kind == PURGE_CHANNEL:
+            purge_begin(core, queue, command)
+            return False
+    _at_once(core, command, &fields)
+    return True
+
+
+cdef void _at_once(Core* core, Command* command, Fields* fields) noexcept nogil:
+    cdef Queue* queue
+    if command.kind == CREATE_QUEUE:
+        _create_queue(core, command, fields)
+        return
+    if command.kind == SET_CONFIG:
+        config_set(core, command, fields)
+        return
+    if command.kind == GET_CONFIG:
+        config_get(core, command, fields)
+        return
+    if command.kind == LIST_CONFIG:
+        config_list(core, command, fields)
+        return
+    queue = queue_find(core, fields.text[1])
+    if queue == NULL:
+        _no_queue(core, command)
+    elif command.kind == UPDATE_QUEUE:
+        _update_queue(core, command, fields, queue)
+    elif command.kind == DELETE_QUEUE:
+        _delete_queue(core, command, queue)
+    elif command.kind == GET_QUEUE:
+        _get_queue(core, command, queue)
+    elif command.kind == SET_KEY_POLICY:
+        _set_key_policy(core, command, fields, queue)
+    elif command.kind == CREATE_CHANNEL:
+        _create_channel(core, command, fields, queue)
+    else:
+        _channel_command(core, command, fields, queue)
+
+
+# --- queues ----------------------------------------------------------------------------------
+
+cdef Queue* _make(Core* core, Slice name, Slice config) noexcept nogil:
+    cdef Queue* queue = queue_new(core, name, number_next(core))
+    queue_configure(core, queue, config)
+    queue.offset_reserved = OFFSETS_RESERVED
+    queue.offset_reserved_epoch = core.epoch
+    return queue
+
+
+cdef void _make_channels(Core* core, Queue* queue, Slice config) noexcept nogil:
+    cdef Cursor c
+    cdef uint32_t field, kind
+    cdef Slice text
+    cdef uint64_t number
+    c.at, c.end, c.bad = config.at, config.at + config.length, False
+    while next_field(&c, &field, &kind, &text, &number):
+        if field == 16 and channel_find(queue, text) == NULL:
+            channel_record_put(core, channel_new(core, queue, text, number_next(core), 1))
+    if queue.channels == NULL:
+        channel_record_put(core, channel_new(core, queue, _text(b"default", 7), number_next(core), 1))
+
+
+cdef void _create_queue(Core* core, Command* command, Fields* fields) noexcept nogil:
+    cdef Slice name = fields.text[1]
+    cdef Queue* queue
+    cdef Queue* dlq
+    cdef Slice dlq_name
+    cdef Buffer buffer
+    cdef Buffer config
+    cdef char refusal[384]
+    if queue_find(core, name) != NULL:
+        snprintf(refusal, sizeof(refusal), b"queue \"%.*s\" exists; use UpdateQueue to change it", <int> name.length, name.at)
+        answer_status(core, command.token, ALREADY_EXISTS, refusal, b"QUEUE_EXISTS")
+        return
+    queue = _make(core, name, fields.text[2])
+    _make_channels(core, queue, fields.text[2])
+    if not queue.is_dlq and not queue.policy.idle_ms:   # one that expires leaves no dead letters behind
+        buffer_init(&buffer)
+        put_bytes(&buffer, name.at, name.length)
+        put_bytes(&buffer, b".dlq", 4)
+        dlq_name = _text(buffer.data, <uint32_t> buffer.length)
+        dlq = queue_find(core, dlq_name)
+        if dlq == NULL:
+            buffer_init(&config)
+            put_number_field(&config, 3, queue.policy.visibility_ms)
+            put_number_field(&config, 5, 1 if queue.policy.durable else 2)
+            dlq = _make(core, dlq_name, _text(config.data, <uint32_t> config.length))
+            _make_channels(core, dlq, _text(b"", 0))
+            queue_record_put(core, dlq)
+            buffer_free(&config)
+            queue.owns_dlq = True
+        queue.dlq = dlq
+        buffer_free(&buffer)
+    queue_record_put(core, queue)
+    buffer_init(&buffer)
+    put_text_field(&buffer, 1, name)
+    answer(core, command.token, OK, &buffer, True)
+
+
+cdef void _update_queue(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
+    cdef Buffer buffer
+    queue_configure(core, queue, fields.text[2])
+    queue_record_put(core, queue)
+    buffer_init(&buffer)
+    put_text_field(&buffer, 1, fields.text[2])
+    answer(core, command.token, OK, &buffer, True)
+
+
+cdef void _delete_queue(Core* core, Command* command, Queue* queue) noexcept nogil:
+    cdef uint32_t cursor = 0
+    cdef Queue* other
+    cdef Queue* dlq
+    cdef Buffer buffer
+    while True:
+        other = <Queue*> textmap_next(&core.queues, &cursor)
+        if other == NULL:
+            break
+        if other.dlq == queue and other.owns_dlq:
+            answer_status(
+                core, command.token, FAILED_PRECONDITION,
+                b"queue: it is the dead-letter queue of another queue and goes with that one; purge it instead", b"DLQ_IN_USE")
+            return
+    dlq = queue.dlq if queue.owns_dlq else NULL
+    queue_drop(core, queue)
+    if dlq != NULL:
+        queue_drop(core, dlq)
+    buffer_init(&buffer)
+    answer(core, command.token, OK, &buffer, True)
+
+
+cdef void _get_queue(Core* core, Command* command, Queue* queue) noexcept nogil:
+    cdef Buffer buffer
+    buffer_init(&buffer)
+    put_text_field(&buffer, 1, _text(queue.text.bytes, queue.text.length))
+    put_nested(&buffer, 2, &queue.config)
+    put_timestamp_field(&buffer, 3, queue.created_ms)
+    answer(core, command.token, OK, &buffer, False)
+
+
+# --- channels --------------------------------------------------------------------------------
+
+cdef void _create_channel(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
+    cdef Channel* channel
+    cdef uint64_t start = queue.next_offset
+    cdef bint bad = False
+    cdef Buffer buffer
+    cdef char refusal[640]
+    if channel_find(queue, fields.text[2]) != NULL:
+        snprintf(
+            refusal, sizeof(refusal), b"queue \"%.*s\" has a channel \"%.*s\" already; use SeekChannel to move it",
+            <int> fields.text[1].length, fields.text[1].at, <int> fields.text[2].length, fields.text[2].at)
+        answer_status(core, command.token, ALREADY_EXISTS, refusal, b"CHANNEL_EXISTS")
+        return
+    if queue.channel_count >= CHANNELS_MAX:
+        snprintf(
+            refusal, sizeof(refusal), b"channel: queue \"%.*s\" has %d channels, the most a queue may have; delete one first",
+            <int> fields.text[1].length, fields.text[1].at, <int> CHANNELS_MAX)
+        answer_status(core, command.token, INVALID_ARGUMENT, refusal, b"LIMIT_EXCEEDED")
+        return
+    if fields.seen & (1 << 4) and fields.number[4]:
+        start = queue_oldest(queue)
+    elif fields.seen & (1 << 5):
+        start = fields.number[5]
+    elif fields.seen & (1 << 6):
+        start = queue_offset_at(queue, timestamp_ms(fields.text[6], &bad))
+    if start > queue.next_offset:
+        start = queue.next_offset
+    channel = channel_new(core, queue, fields.text[2], number_next(core), start)
+    channel.idle_after_ms = fields.number[7]
+    if start < queue.next_offset:
+        channel_seek(core, channel, start)
+    else:
+        channel_record_put(core, channel)
+    buffer_init(&buffer)
+    put_number_field(&buffer, 1, channel.start_offset)
+    answer(core, command.token, OK, &buffer, True)
+
+
+cdef void _channel_command(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
+    cdef Channel* channel
+    cdef Buffer buffer
+    cdef bint bad = False
+    channel = channel_find(queue, fields.text[2])
+    if channel == NULL:
+        _no_channel(core, command)
+        return
+    buffer_init(&buffer)
+    if command.kind == DELETE_CHANNEL:
+        channel_drop(core, channel)
+    elif command.kind == SEEK_CHANNEL:
+        if fields.seen & (1 << 4):
+            channel_seek(core, channel, queue_offset_at(queue, timestamp_ms(fields.text[4], &bad)))
+        else:
+            channel_seek(core, channel, fields.number[3])
+        put_number_field(&buffer, 1, channel.start_offset)
+    answer(core, command.token, OK, &buffer, True)
+
+
+# --- keys ------------------------------------------------------------------------------------
+
+cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
+    """Weight, pause and cap of one fairness key; effective at once on what waits."""
+    cdef Key* key = key_intern(core, queue, fields.text[2])
+    cdef Flow* flow
+    cdef Buffer buffer
+    key.refs -= 1                       # the policy itself keeps the key from here on
+    if fields.seen & (1 << 3):
+        key.admin_weight = <unsigned short> fields.number[3]
+    if fields.seen & (1 << 4):
+        key.paused = fields.number[4] != 0
+    if fields.seen & (1 << 5):
+        key.cap = <uint32_t> fields.number[5]
+    buffer_init(&buffer)
+    put_number_field(&buffer, 1, key.admin_weight)
+    put_number_field(&buffer, 2, key.paused)
+    put_number_field(&buffer, 3, key.cap)
+    key_reconsider(core, key)
+    if key_has_policy(key) or key.refs:
+        key_record_put(core, key)
+    else:
+        if not key.recorded:
+            key_record_delete(core, key)
+        key_drop_if_idle(core, key)
+    answer(core, command.token, OK, &buffer, True)

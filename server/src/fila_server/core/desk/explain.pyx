@@ -1,0 +1,240 @@
+"""See explain.pxd."""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from fila_server.core.life.answers cimport answer, answer_no_channel
+from fila_server.core.life.deliver cimport consumer_room
+from fila_server.core.state.kinds cimport PARKED_THROTTLED, TIMER_DELAY
+from fila_server.core.state.paths cimport channel_find, entry_of, frame_of, frame_offset, key_weight, share_of
+from fila_server.core.state.state cimport (
+    Channel, Consumer, Delay, Flow, Key, Line, Slot, Subqueue, ThrottleKey, Waits,
+)
+from fila_server.core.structures.bucket cimport bucket_refill
+from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init
+from fila_server.core.structures.maps cimport textmap_get
+from fila_server.core.structures.timers cimport Timer
+from fila_server.core.turns.clocks cimport (
+    HOUR_SERVED, WAITED_DELAY, flow_age, hour_sum, waits_account, waits_find, waits_remember,
+)
+from fila_server.core.turns.fifo cimport fifo_first
+from fila_server.core.turns.flows cimport flow_find
+from fila_server.core.wire.commands cimport OK
+from fila_server.core.wire.protobuf cimport (
+    put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
+)
+
+cdef enum State:                        # admin.proto's
+    NO_CONSUMER = 1
+    NOT_ITS_TURN = 2
+    THROTTLED = 3
+    DELAYED = 4
+    LEASED = 5
+    PAUSED = 6
+    CAPPED = 7
+    EMPTY = 8
+
+cdef enum:
+    SUBQUEUES_MAX = 10000
+    PLACES_MAX = 10000
+    CONSUMERS_MAX = 10000
+    TIMERS_MAX = 65536
+    RETURNING_LOOKED_AT = 256
+    RETURNS_NAMED = 10
+
+cdef struct Holding:                    # what holds the key's next message
+    int state
+    ThrottleKey* bucket
+    int64_t until_ms                    # on the wall clock, 0 = nobody knows
+
+
+cdef bint _somebody_has_room(Channel* channel) noexcept nogil:
+    """Looks anew: Channel.has_room may be a hope that deliver has yet to check."""
+    cdef Consumer* consumer = channel.turn
+    cdef int looked = 0
+    while consumer != NULL and looked < CONSUMERS_MAX:
+        if consumer_room(consumer):
+            return True
+        looked += 1
+        consumer = consumer.next
+        if consumer == channel.turn:
+            break
+    return False
+
+
+cdef Subqueue* _first_in_line(Flow* flow) noexcept nogil:
+    """The sub-queue that waits in some line and has the lowest position."""
+    cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
+    cdef Subqueue* found = NULL
+    cdef int looked = 0
+    while sub != NULL and looked < SUBQUEUES_MAX:
+        looked += 1
+        if sub.line != NULL and (found == NULL or fifo_first(&sub.fifo).position < fifo_first(&found.fifo).position):
+            found = sub
+        sub = sub.sibling
+    return found
+
+
+cdef int64_t _token_due_ms(Core* core, Subqueue* sub) noexcept nogil:
+    """When a token can be its, if those before it take one each and channels take turns; 0 = never."""
+    cdef ThrottleKey* bucket = sub.line.bucket
+    cdef Line* line = bucket.lines
+    cdef Subqueue* before = sub.prev
+    cdef uint64_t ahead = 0
+    cdef uint32_t lines = 0
+    cdef double wait_s
+    if bucket.bucket.rate <= 0 or bucket.bucket.burst < 1:
+        return 0
+    while before != NULL and ahead < PLACES_MAX:
+        ahead += 1
+        before = before.prev
+    while line != NULL:
+        lines += line.head != NULL
+        line = line.next
+    bucket_refill(&bucket.bucket, core.mono_ns, True)
+    wait_s = (<double> (ahead * max(lines, <uint32_t> 1) + 1) - bucket.bucket.level) / bucket.bucket.rate
+    return core.wall_ms + <int64_t> (max(wait_s, 0.0) * 1000)
+
+
+cdef int64_t _delay_due_ms(Core* core, Flow* flow) noexcept nogil:
+    """When the first of its delays is over. The heap's beginning holds what is due soonest."""
+    cdef uint32_t i
+    cdef Timer* timer
+    cdef Delay* delay
+    cdef int64_t due_ms
+    cdef int64_t found = 0
+    for i in range(min(core.timers.count, <uint32_t> TIMERS_MAX)):
+        timer = core.timers.heap[i]
+        if timer.kind != TIMER_DELAY:
+            continue
+        delay = <Delay*> timer
+        if share_of(delay.slot).channel != flow.channel or entry_of(delay.slot).key != flow.key:
+            continue
+        due_ms = delay.due_ms           # the timer is sooner where the wall clock was set back
+        if not delay.far:
+            due_ms = min(due_ms, core.wall_ms + (timer.due_ns - core.mono_ns) // 1000000 + 1)
+        if found == 0 or due_ms < found:
+            found = due_ms
+    return found
+
+
+cdef Holding _holding(Core* core, Key* key, Flow* flow) noexcept nogil:
+    cdef Holding held
+    cdef Subqueue* sub
+    held.state = EMPTY
+    held.bucket = NULL
+    held.until_ms = 0
+    if flow == NULL:
+        return held
+    if flow.backlog:
+        if key.paused:
+            held.state = PAUSED
+        elif key.cap and flow.in_flight >= key.cap:
+            held.state = CAPPED
+        elif flow.parked == PARKED_THROTTLED:
+            held.state = THROTTLED
+            sub = _first_in_line(flow)
+            if sub != NULL:
+                held.bucket = sub.line.bucket
+                held.until_ms = _token_due_ms(core, sub)
+        elif _somebody_has_room(flow.channel):
+            held.state = NOT_ITS_TURN
+        else:
+            held.state = NO_CONSUMER
+    elif flow.delayed:
+        held.state = PAUSED if key.paused else DELAYED
+        held.until_ms = 0 if key.paused else _delay_due_ms(core, flow)
+    elif flow.in_flight:
+        held.state = LEASED
+    return held
+
+
+cdef void _put_waits(Core* core, Buffer* b, Waits* row) noexcept nogil:
+    cdef Buffer inner
+    cdef int cause
+    buffer_init(&inner)
+    if row != NULL:
+        for cause in range(WAITED_DELAY + 1):
+            put_number_field(&inner, cause + 1, <uint64_t> hour_sum(core, &row.hour, cause))
+    put_nested(b, 6, &inner)
+    buffer_free(&inner)
+
+
+cdef void _put_returning(Buffer* b, Flow* flow) noexcept nogil:
+    """What comes back keeps its place, so a message that always does stands among the first."""
+    cdef Slot* slot = flow.fifo.head
+    cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
+    cdef Slot* found = NULL
+    cdef int looked = 0
+    while looked < RETURNING_LOOKED_AT:
+        while slot == NULL and sub != NULL:
+            slot = sub.fifo.head
+            sub = sub.sibling
+        if slot == NULL:
+            break
+        looked += 1
+        if slot.marks >> 1 >= RETURNS_NAMED and (found == NULL or slot.marks > found.marks):
+            found = slot
+        slot = slot.next
+    if found != NULL:
+        put_number_field(b, 11, frame_offset(frame_of(found), found.index))
+        put_number_field(b, 12, found.marks >> 1)
+
+
+cdef double _share(Core* core, Channel* channel, Flow* flow, Waits* row) noexcept nogil:
+    """Its part of what the channel delivered within the hour; a flow without a row counts since it began."""
+    cdef double all_of_it = hour_sum(core, &channel.hour, HOUR_SERVED)
+    cdef double served = 0
+    if row != NULL:
+        served = hour_sum(core, &row.hour, HOUR_SERVED)
+    elif flow != NULL:
+        served = <double> flow.served
+    return min(served / all_of_it, 1.0) if all_of_it > 0 else 0.0
+
+
+cdef double _due_share(Channel* channel, Flow* flow, uint32_t weight) noexcept nogil:
+    """Its weight among those that are on the ring now, itself counted in."""
+    cdef double others = <double> channel.weight
+    if flow != NULL and flow.joined:
+        others -= flow.turn.weight
+    return weight / (others + weight) if weight else 0.0
+
+
+cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
+    cdef Slice text = fields.text[3]
+    cdef Channel* channel = channel_find(queue, fields.text[2])
+    cdef Key* key = <Key*> textmap_get(&queue.keys, text.at, text.length)
+    cdef Flow* flow = NULL
+    cdef Waits* row
+    cdef Holding held
+    cdef uint32_t weight = 0
+    cdef Slice name
+    cdef Buffer b
+    if channel == NULL:
+        answer_no_channel(core, command)
+        return
+    if key != NULL:
+        flow = flow_find(key, channel)
+        weight = key_weight(key)
+    if flow != NULL:
+        waits_remember(core, flow)
+        waits_account(core, flow)
+    row = flow.waits if flow != NULL else waits_find(channel, text.at, text.length)
+    held = _holding(core, key, flow)
+    buffer_init(&b)
+    put_number_field(&b, 1, held.state)
+    if held.bucket != NULL:
+        name.at, name.length = held.bucket.text.bytes, held.bucket.text.length
+        put_text_field(&b, 2, name)
+    if held.until_ms:
+        put_timestamp_field(&b, 3, held.until_ms)
+    put_double_field(&b, 4, _share(core, channel, flow, row))
+    put_double_field(&b, 5, _due_share(channel, flow, weight))
+    _put_waits(core, &b, row)
+    if flow != NULL:
+        put_number_field(&b, 7, flow.backlog + flow.delayed)
+        put_number_field(&b, 8, flow.in_flight)
+        put_number_field(&b, 9, flow_age(core, flow) if flow.backlog else 0)
+    put_number_field(&b, 10, weight)
+    if flow != NULL:
+        _put_returning(&b, flow)
+    answer(core, command.token, OK, &b, False)

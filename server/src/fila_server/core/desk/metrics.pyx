@@ -1,0 +1,294 @@
+"""See metrics.pxd."""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy
+
+from fila_server.core.life.answers cimport answer
+from fila_server.core.state.directory cimport directory_first
+from fila_server.core.state.state cimport Channel, Flow, Frame, Queue, ThrottleKey, Waits
+from fila_server.core.structures.bucket cimport bucket_refill
+from fila_server.core.structures.buffer cimport (
+    Buffer, buffer_init, buffer_reserve, must_malloc, put_bytes, put_u32be, put_u64be, put_u8,
+)
+from fila_server.core.structures.counters cimport Hour, QueueCounters
+from fila_server.core.structures.maps cimport Text, textmap_next
+from fila_server.core.structures.ranking cimport Ranked, keep_largest, largest_first
+from fila_server.core.turns.clocks cimport (
+    HOUR_COLUMNS, HOUR_DUE, HOUR_SERVED, WAITED_DELAY, flow_age, hour_sum, hour_total, waits_account,
+)
+from fila_server.core.wire.commands cimport OK
+from fila_server.core.wire.refusals cimport refusal_reason
+
+cdef enum:
+    SNAPSHOT_VERSION = 1
+    QUEUES_MAX = 2000
+    CHANNELS_MAX = 64               # of one queue
+    KEYS_MAX = 1000
+    BUCKETS_MAX = 1000
+
+cdef uint32_t REASONS = 32
+
+
+# --- MessagePack -----------------------------------------------------------------------------
+
+cdef void _array(Buffer* b, uint32_t count) noexcept nogil:
+    put_u8(b, 0xDD)
+    put_u32be(b, count)
+
+
+cdef void _number(Buffer* b, uint64_t number) noexcept nogil:
+    if number < 128:
+        put_u8(b, <uint8_t> number)
+    else:
+        put_u8(b, 0xCF)
+        put_u64be(b, number)
+
+
+cdef void _real(Buffer* b, double number) noexcept nogil:
+    cdef uint64_t bits
+    memcpy(&bits, &number, 8)
+    put_u8(b, 0xCB)
+    put_u64be(b, bits)
+
+
+cdef void _text(Buffer* b, Text* text) noexcept nogil:
+    """As bytes: a hook's key need not be UTF-8."""
+    put_u8(b, 0xC6)
+    put_u32be(b, text.length)
+    put_bytes(b, text.bytes, text.length)
+
+
+cdef void _numbers(Buffer* b, const uint64_t* numbers, uint32_t count) noexcept nogil:
+    cdef uint32_t i
+    _array(b, count)
+    for i in range(count):
+        _number(b, numbers[i])
+
+
+cdef void _hour_totals(Buffer* b, Hour* hour, int columns) noexcept nogil:
+    cdef int i
+    _array(b, columns)
+    for i in range(columns):
+        _real(b, hour_total(hour, i))
+
+
+# --- the broker ------------------------------------------------------------------------------
+
+cdef void _totals(Core* core, Buffer* b) noexcept nogil:
+    cdef uint64_t totals[29]
+    totals[0] = core.counters.passes
+    totals[1] = core.counters.commands
+    totals[2] = core.counters.epochs
+    totals[3] = core.shared.syncs
+    totals[4] = core.counters.frames_in
+    totals[5] = core.counters.messages_in
+    totals[6] = core.mailbox.refused
+    totals[7] = core.shared.malformed
+    totals[8] = core.counters.loads
+    totals[9] = core.counters.loads_bytes
+    totals[10] = core.counters.evictions
+    totals[11] = core.counters.rewrites
+    totals[12] = core.counters.stalls
+    totals[13] = core.counters.lost_ranges
+    totals[14] = core.counters.lost_messages
+    totals[15] = core.hot_bytes
+    totals[16] = core.hot_bytes_max
+    totals[17] = <uint64_t> core.index_bytes
+    totals[18] = core.shared.upkeep.memtable_bytes
+    totals[19] = <uint64_t> core.disk_level
+    totals[20] = <uint64_t> core.shared.watch.disk.free_bytes
+    totals[21] = core.keys_count
+    totals[22] = core.leases.count
+    totals[23] = core.consumers.count
+    totals[24] = core.timers.count
+    totals[25] = core.mailbox.count
+    totals[26] = core.mailbox.capacity
+    totals[27] = core.decisions.count
+    totals[28] = core.waits_count
+    _numbers(b, totals, 29)
+
+
+cdef void _refused(Core* core, Buffer* b) noexcept nogil:
+    """By reason, as clients are told it; several refusals may share one."""
+    cdef Text text
+    cdef uint32_t i
+    cdef uint32_t count = 0
+    for i in range(REASONS):
+        count += core.counters.refused_by[i] != 0
+    _array(b, count)
+    for i in range(REASONS):
+        if core.counters.refused_by[i] == 0:
+            continue
+        text.bytes = refusal_reason(<uint8_t> i)
+        text.length = 0
+        while text.bytes[text.length]:
+            text.length += 1
+        _array(b, 2)
+        _text(b, &text)
+        _number(b, core.counters.refused_by[i])
+
+
+# --- queues ----------------------------------------------------------------------------------
+
+cdef void _channel(Core* core, Buffer* b, Channel* channel) noexcept nogil:
+    _array(b, 15)
+    _text(b, &channel.text)
+    _number(b, channel.ready)
+    _number(b, channel.delayed)
+    _number(b, channel.in_flight)
+    _number(b, channel.consumers)
+    _number(b, channel.waiting_pulls)
+    _number(b, channel.has_room)
+    _number(b, channel.active_keys)
+    _number(b, channel.ring.walked)
+    _number(b, channel.delivered)
+    _number(b, channel.acked)
+    _number(b, channel.served)
+    _real(b, hour_sum(core, &channel.hour, HOUR_SERVED))
+    _hour_totals(b, &channel.hour, WAITED_DELAY + 1)
+    _number(b, channel.unbegun)
+
+
+cdef void _queue(Core* core, Buffer* b, Queue* queue) noexcept nogil:
+    cdef QueueCounters* c = &queue.counters
+    cdef uint64_t counts[14]
+    cdef Frame* oldest = directory_first(&queue.directory)
+    cdef Channel* channel = queue.channels
+    cdef int64_t age = 0
+    if oldest != NULL and queue.depth + queue.in_flight:
+        age = core.wall_ms - oldest.appended_ms
+    counts[:] = [
+        c.enqueued, c.delivered, c.acked, c.nacked, c.expired, c.dead_lettered, c.redriven, c.stale_acks,
+        c.ttl_dropped, c.hard_dropped, c.clamped, c.refused, c.returned, c.dead_dropped,
+    ]
+    _array(b, 10)
+    _text(b, &queue.text)
+    _number(b, queue.depth)
+    _number(b, queue.in_flight)
+    _number(b, queue.stored_bytes)
+    _number(b, queue.keys.count)
+    _number(b, <uint64_t> max(age, <int64_t> 0))
+    _numbers(b, counts, 14)
+    _numbers(b, c.latency, 32)
+    _number(b, c.latency_ms)
+    _array(b, min(queue.channel_count, <uint32_t> CHANNELS_MAX))
+    for _ in range(min(queue.channel_count, <uint32_t> CHANNELS_MAX)):
+        _channel(core, b, channel)
+        channel = channel.next
+
+
+cdef void _queues(Core* core, Buffer* b) noexcept nogil:
+    cdef Ranked* rows = <Ranked*> must_malloc(QUEUES_MAX * sizeof(Ranked))
+    cdef uint32_t cursor = 0
+    cdef uint32_t count = 0
+    cdef uint32_t i
+    cdef Queue* queue
+    while True:
+        queue = <Queue*> textmap_next(&core.queues, &cursor)
+        if queue == NULL:
+            break
+        keep_largest(rows, &count, QUEUES_MAX, queue, queue.counters.enqueued + queue.counters.delivered + queue.depth)
+    largest_first(rows, count)
+    _number(b, core.queues.count)
+    _array(b, count)
+    for i in range(count):
+        _queue(core, b, <Queue*> rows[i].what)
+    free(rows)
+
+
+# --- the busiest keys and buckets ------------------------------------------------------------
+
+cdef void _key(Core* core, Buffer* b, Waits* row) noexcept nogil:
+    cdef Flow* flow = row.flow
+    cdef double served, due
+    if flow != NULL:
+        waits_account(core, flow)
+    served = hour_sum(core, &row.hour, HOUR_SERVED)
+    due = hour_sum(core, &row.hour, HOUR_DUE)
+    _array(b, 11)
+    _text(b, &row.channel.queue.text)
+    _text(b, &row.channel.text)
+    _text(b, &row.text)
+    _number(b, row.delivered + (flow.delivered if flow != NULL else 0))
+    _real(b, served)
+    _real(b, due)
+    _number(b, flow.backlog + flow.delayed if flow != NULL else 0)
+    _number(b, flow.in_flight if flow != NULL else 0)
+    _number(b, flow.turn.weight if flow != NULL else 0)
+    _number(b, flow_age(core, flow) if flow != NULL and flow.backlog else 0)
+    _hour_totals(b, &row.hour, HOUR_COLUMNS)
+
+
+cdef void _keys(Core* core, Buffer* b) noexcept nogil:
+    """The keys that were served and that waited most, by what this and the last five minutes say."""
+    cdef Ranked* rows = <Ranked*> must_malloc(KEYS_MAX * sizeof(Ranked))
+    cdef uint32_t cursor = 0
+    cdef uint32_t count = 0
+    cdef uint32_t i
+    cdef Queue* queue
+    cdef Channel* channel
+    cdef Waits* row
+    while True:
+        queue = <Queue*> textmap_next(&core.queues, &cursor)
+        if queue == NULL:
+            break
+        channel = queue.channels
+        while channel != NULL:
+            row = channel.waits_newest
+            while row != NULL:
+                keep_largest(rows, &count, KEYS_MAX, row, row.delivered + (row.flow.delivered + row.flow.backlog if row.flow != NULL else 0))
+                row = row.older
+            channel = channel.next
+    largest_first(rows, count)
+    _array(b, count)
+    for i in range(count):
+        _key(core, b, <Waits*> rows[i].what)
+    free(rows)
+
+
+cdef void _buckets(Core* core, Buffer* b) noexcept nogil:
+    cdef Ranked* rows = <Ranked*> must_malloc(BUCKETS_MAX * sizeof(Ranked))
+    cdef uint32_t cursor = 0
+    cdef uint32_t count = 0
+    cdef uint32_t i
+    cdef ThrottleKey* bucket
+    while True:
+        bucket = <ThrottleKey*> textmap_next(&core.throttle_keys, &cursor)
+        if bucket == NULL:
+            break
+        if bucket.limited:
+            keep_largest(rows, &count, BUCKETS_MAX, bucket, bucket.passed + bucket.held)
+    largest_first(rows, count)
+    _array(b, count)
+    for i in range(count):
+        bucket = <ThrottleKey*> rows[i].what
+        bucket_refill(&bucket.bucket, core.mono_ns, bucket.lines != NULL)
+        _array(b, 7)
+        _text(b, &bucket.text)
+        _real(b, bucket.bucket.level)
+        _real(b, bucket.bucket.rate)
+        _real(b, bucket.bucket.burst)
+        _number(b, bucket.passed)
+        _number(b, bucket.held)
+        _number(b, bucket.waiting)
+    free(rows)
+
+
+cdef void metrics(Core* core, Command* command) noexcept nogil:
+    cdef Buffer b
+    buffer_init(&b)
+    buffer_reserve(&b, 65536)
+    _array(&b, 12)
+    _number(&b, SNAPSHOT_VERSION)
+    _totals(core, &b)
+    _refused(core, &b)
+    _numbers(&b, core.shared.sync_us, 32)
+    _number(&b, core.shared.sync_us_sum)
+    _numbers(&b, core.counters.batch, 32)
+    _number(&b, core.counters.batch_messages)
+    _queues(core, &b)                   # two places: how many there are, and those that are told
+    _keys(core, &b)
+    _buckets(core, &b)
+    _number(&b, <uint64_t> core.quantum)
+    answer(core, command.token, OK, &b, False)

@@ -1,0 +1,143 @@
+"""See commit.pxd."""
+
+from libc.stdint cimport uint64_t, uint8_t
+
+from fila_server.core.holdings.groups cimport groups_flush
+from fila_server.core.life.answers cimport answers_written
+from fila_server.core.life.building cimport frames_build, moved_bytes_free
+from fila_server.core.life.ending cimport settled_flush
+from fila_server.core.life.enqueue cimport enqueue_written
+from fila_server.core.records.records cimport bucket_record_put, meta_record_put
+from fila_server.core.state.shared cimport shared_load, shared_store
+from fila_server.core.state.state cimport Frame, ThrottleKey
+from fila_server.core.store.data_directory cimport DISK_CRITICAL
+from fila_server.core.store.status cimport (
+    STORE_DAMAGED, STORE_FAILED, STORE_FULL, STORE_OK, STORE_STALLED, StoreError, failure_tell,
+)
+from fila_server.core.store.store cimport batch_clear, batch_count, store_part_log, store_sync, store_write
+from fila_server.core.turns.throttle cimport throttle_key_drop_if_idle
+from fila_server.core.wire.refusals cimport REFUSED_DISK_FULL, REFUSED_STALLED
+
+cdef enum:
+    STALL_NS_MAX = 1000000000       # a flush takes tens of milliseconds; longer is trouble, and told so
+
+
+# --- the write -------------------------------------------------------------------------------
+
+cdef void _buckets_flush(Core* core) noexcept nogil:
+    cdef ThrottleKey* bucket = core.dirty_keys
+    cdef ThrottleKey* following
+    core.dirty_keys = NULL
+    while bucket != NULL:
+        following = bucket.next_dirty
+        bucket.next_dirty = NULL
+        bucket.dirty = False
+        bucket_record_put(core, bucket)
+        throttle_key_drop_if_idle(core, bucket)
+        bucket = following
+
+
+cdef uint8_t _write(Core* core) noexcept nogil:
+    """Write the pass: the settles, what is kept apart, then the frames. 0, or why not."""
+    cdef int status = STORE_OK
+    if core.disk_level == DISK_CRITICAL:
+        # One more append could meet a full disk, and RocksDB aborts on that.
+        return REFUSED_DISK_FULL
+    if batch_count(core.settles):
+        status = store_write(&core.store, core.settles, &core.error)
+        if status == STORE_OK:
+            batch_clear(core.settles)
+    if status == STORE_OK and batch_count(core.apart):
+        status = store_part_log(&core.store, &core.error)
+        if status == STORE_OK:
+            status = store_write(&core.store, core.apart, &core.error)
+        if status == STORE_OK:
+            batch_clear(core.apart)
+    if status == STORE_OK and batch_count(core.enqueues):
+        status = store_write(&core.store, core.enqueues, &core.error)
+        if status == STORE_OK:
+            batch_clear(core.enqueues)
+    if status == STORE_OK:
+        return 0
+    if status == STORE_DAMAGED or status == STORE_FAILED:
+        failure_tell(&core.shared.failure, &core.error)     # the engine writes no more until it is opened anew
+    core.counters.stalls += 1
+    return REFUSED_STALLED if status == STORE_STALLED else REFUSED_DISK_FULL
+
+
+cdef bint _needs_sync(Core* core) noexcept nogil:
+    """Whether what is about to be written may have to wait for its epoch before anybody sees it."""
+    cdef Frame* frame = core.stored
+    while frame != NULL and not frame.durable:
+        frame = frame.next_dying
+    return core.sync_wanted or frame != NULL
+
+
+cdef void pass_write(Core* core) noexcept nogil:
+    """Build, write, answer.
+
+    What the engine will not take just now is held and tried again with nothing in between. A
+    stall that lasts, or a full disk, refuses the new messages; acks and leases stay held until
+    they are written, and their answers with them.
+    """
+    cdef uint8_t refused
+    frames_build(core)
+    moved_bytes_free(core)
+    settled_flush(core)
+    groups_flush(core)
+    _buckets_flush(core)
+    if core.stored != NULL and not core.shared.held:
+        if core.wall_ms > <int64_t> core.id_ms:     # moved messages bring their ids along, and move time on too
+            core.id_ms, core.id_sequence = <uint64_t> core.wall_ms, 0
+        meta_record_put(core, b"id", core.id_ms)
+    if _needs_sync(core):
+        shared_store(&core.shared.coming, core.epoch)
+    refused = _write(core)
+    if refused == REFUSED_STALLED:
+        if not core.shared.held:
+            core.held_since_ns = core.mono_ns
+        if core.mono_ns - core.held_since_ns < STALL_NS_MAX:
+            core.shared.held = True
+            return
+    enqueue_written(core, refused)
+    if refused:
+        batch_clear(core.enqueues)
+    core.shared.held = refused != 0 and batch_count(core.settles) + batch_count(core.apart) > 0
+    if core.shared.held:
+        return                          # answers wait until the batch is written
+    answers_written(core)
+    if core.sync_wanted:
+        core.sync_wanted = False
+        shared_store(&core.shared.wanted, core.epoch)
+        core.epoch += 1
+        core.counters.epochs += 1
+    else:
+        shared_store(&core.shared.coming, core.shared.wanted)   # the disk refused what was coming
+
+
+cdef bint commit(Core* core) noexcept nogil:
+    """Runs on the commit thread. What was written before `wanted` was read is on disk when it returns."""
+    cdef StoreError error
+    cdef uint64_t wanted = shared_load(&core.shared.wanted)
+    cdef int status
+    if wanted <= shared_load(&core.shared.durable):
+        return False
+    status = store_sync(&core.store, &error)
+    if status == STORE_FULL:
+        return False                    # the engine has stopped writing and resumes by itself when there is room
+    if status != STORE_OK:
+        failure_tell(&core.shared.failure, &error)      # nothing can be promised any more; see StoreFailure
+        return False
+    shared_store(&core.shared.durable, wanted)
+    core.shared.syncs += 1
+    return True
+
+
+cdef void sync_took(Core* core, int64_t ns) noexcept nogil:
+    cdef uint64_t us = <uint64_t> ns // 1000
+    cdef int bits = 0
+    core.shared.sync_us_sum += us
+    while us and bits < 31:
+        us >>= 1
+        bits += 1
+    core.shared.sync_us[bits] += 1

@@ -1,0 +1,411 @@
+"""The core as Python sees it: frames in, answers out, and passes that are told the time.
+
+`CoreEngine` has no thread and no clock: whoever owns it calls `run_pass`, `commit` and `load`.
+Tests and the simulation do so under their own clock; `scheduler_thread.Engine` does so under
+the real one.
+"""
+
+import os
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.errno cimport errno
+from libc.stdint cimport INT64_MAX, uint32_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from fila_server import errors
+from fila_server.core.desk.readlog import LogReader
+from fila_server.core.care.recover cimport recover
+from fila_server.core.desk.chores cimport chores_forget
+from fila_server.core.desk.deleting cimport forget_all
+from fila_server.core.doors.mailbox cimport command_free, mailbox_free, mailbox_new, mailbox_post
+from fila_server.core.doors.outbox cimport Out, outbox_free, outbox_new, outbox_take, outs_free
+from fila_server.core.doors.parsed_frame cimport ParsedFrame
+from fila_server.core.doors.reader cimport loader_free, loader_new, loader_serve
+from fila_server.core.doors.submit cimport Problem, command_parse
+from fila_server.core.drive.commit cimport commit
+from fila_server.core.drive.passes cimport pass_
+from fila_server.core.holdings.groups cimport groups_flush
+from fila_server.core.records.records cimport meta_record_put, queue_record_put, reservation_record_put
+from fila_server.core.state.kinds cimport TIMER_HOUSEKEEPING
+from fila_server.core.state.state cimport Core, Queue
+from fila_server.core.store.data_directory cimport DISK_CRITICAL, disk_open
+from fila_server.core.store.families cimport StoreOptions
+from fila_server.core.store.opening cimport store_close, store_default_options, store_open
+from fila_server.core.store.reclaim cimport upkeep_round
+from fila_server.core.store.status cimport (
+    STORE_DAMAGED, STORE_IN_USE, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE, failure_is_told,
+)
+from fila_server.core.store.store cimport batch_free, batch_new
+from fila_server.core.store.watch cimport watch_begin, watch_look
+from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.structures.maps cimport map64_init, maps_seed, textmap_init, textmap_next
+from fila_server.core.structures.timers cimport timer_set, timers_init
+from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC
+
+cdef enum:
+    LEASE_IDS_RESERVED = 1000000
+    COMMANDS_MARGIN = 1000      # of a pass and postponed ones, beside those in the mailbox
+
+_seeded = False
+
+_STORE_ERRORS = {
+    STORE_IN_USE: errors.DataDirInUse,
+    STORE_UNWRITABLE: errors.DataDirUnwritable,
+    STORE_TOO_NEW: errors.FormatTooNew,
+    STORE_DAMAGED: errors.StoreDamaged,
+}
+
+
+def _store_error(int status, str text, str data_dir):
+    """The store's own sentence under the error's name."""
+    kind = _STORE_ERRORS.get(status, errors.StoreError)
+    error = kind.__new__(kind)
+    Exception.__init__(error, text)
+    error.data_dir = data_dir
+    return error
+
+
+cdef class CoreEngine(OpenCore):
+    """One data directory, open. Not shared: one thread runs passes, one commits, one loads."""
+
+    def __cinit__(self):
+        self.core = <Core*> must_malloc(sizeof(Core))
+        memset(self.core, 0, sizeof(Core))
+
+    def __init__(self, str data_dir, dict settings, *, int64_t mono_ns, int64_t wall_ns, uint64_t seed):
+        """Open and recover `data_dir`.
+
+        settings: flat, as Config.engine_settings gives them. Raises errors.StoreError's kinds.
+        """
+        cdef Core* core = self.core
+        cdef StoreOptions options
+        cdef int status
+        cdef bytes path = data_dir.encode()
+        cdef const char* path_bytes = path
+        self._settings(settings)
+        store_default_options(&options)
+        options.stop_on_damage = core.stop_on_damage
+        for name in ("memtable_bytes", "memtable_count", "wal_bytes_max", "block_cache_bytes", "blob_min_bytes"):
+            value = settings.get("storage." + name)
+            if value is None:
+                continue
+            if name == "memtable_bytes":
+                options.memtable_bytes = value
+            elif name == "memtable_count":
+                options.memtable_count = value
+            elif name == "wal_bytes_max":
+                options.wal_bytes_max = value
+            elif name == "block_cache_bytes":
+                options.block_cache_bytes = value
+            else:
+                options.blob_min_bytes = value
+        with nogil:
+            status = store_open(&core.store, path_bytes, &options, &core.error)
+        if status != STORE_OK:
+            self._release()
+            raise _store_error(status, core.error.text.decode("utf-8", "replace"), data_dir)
+        self._begin(mono_ns, wall_ns, seed)
+        self.is_open = True
+        disk_open(
+            &core.shared.watch.disk, path_bytes, settings.get("storage.min_free_bytes", 268435456),
+            settings.get("storage.ballast_bytes", options.ballast_bytes), &core.error)
+        watch_begin(&core.shared.watch, &core.store, &core.shared.failure)
+        core.shared.upkeep.store = &core.store
+        core.counters.lost_ranges = (
+            core.store.wal.damaged_regions + core.store.wal.logs_missing + core.store.salvage.gaps + core.store.salvage.tables_lost)
+        with nogil:
+            status = recover(core)
+        if status != STORE_OK:
+            text = core.error.text.decode("utf-8", "replace")
+            self.close()
+            raise _store_error(status, text, data_dir)
+        self._promise(mono_ns, wall_ns)
+
+    cdef _settings(self, dict settings):
+        cdef Core* core = self.core
+        core.quantum = settings.get("scheduler.quantum", 1000)
+        core.durable_default = settings.get("storage.durability", "fsync") == "fsync"
+        core.stop_on_damage = settings.get("storage.on_damage", "start") == "stop"
+        core.hot_bytes_max = settings.get("storage.hot_payload_bytes", settings.get("storage.hot_payload_bytes_max", 268435456))
+        core.dedup_rows_max = settings.get("limits.dedup_keys_max", 1000000)
+        core.limits.payload_bytes_max = settings.get("limits.payload_bytes_max", 1048576)
+        core.limits.headers_max = settings.get("limits.headers_max", 64)
+        core.limits.header_key_bytes_max = settings.get("limits.header_key_bytes_max", 4096)
+        core.limits.header_value_bytes_max = settings.get("limits.header_value_bytes_max", 4096)
+        core.limits.fairness_key_bytes_max = settings.get("limits.fairness_key_bytes_max", 256)
+        core.limits.throttle_key_bytes_max = settings.get("limits.throttle_key_bytes_max", 256)
+        core.limits.throttle_keys_max = settings.get("limits.throttle_keys_max", 16)
+        core.limits.batch_messages_max = settings.get("limits.batch_messages_max", 10000)
+        core.limits.batch_bytes_max = max(
+            settings.get("limits.batch_bytes_max", 16777216), core.limits.payload_bytes_max + 1048576)
+        core.limits.dedup_key_bytes_max = settings.get("limits.dedup_key_bytes_max", 128)
+        core.mailbox = mailbox_new(settings.get("scheduler.command_channel_capacity", 10000))
+        core.outbox = outbox_new()
+        if core.outbox.wake_fd < 0:
+            number = errno
+            self._release()
+            raise OSError(number, f"no eventfd for the answers: {os.strerror(number)}")
+        core.loader = loader_new()
+
+    cdef _begin(self, int64_t mono_ns, int64_t wall_ns, uint64_t seed):
+        cdef Core* core = self.core
+        core.mono_ns = mono_ns
+        core.mono_ms = <uint32_t> (mono_ns // 1000000)
+        core.wall_ms = wall_ns // 1000000
+        core.random[0] = seed ^ <uint64_t> 0x9E3779B97F4A7C15
+        core.random[1] = seed * <uint64_t> 0xBF58476D1CE4E5B9 + 1
+        # Once a process: a second seed would hide what the maps of an open engine hold.
+        global _seeded
+        if not _seeded:
+            maps_seed(seed)
+            _seeded = True
+        textmap_init(&core.queues)
+        textmap_init(&core.throttle_keys)
+        textmap_init(&core.throttle_sets)
+        textmap_init(&core.config)
+        map64_init(&core.queues_by_number)
+        map64_init(&core.leases)
+        map64_init(&core.leased_ids)
+        map64_init(&core.consumers)
+        map64_init(&core.streams)
+        map64_init(&core.decisions)
+        timers_init(&core.timers)
+        core.settles = batch_new()
+        core.apart = batch_new()
+        core.enqueues = batch_new()
+        core.epoch = 1
+        core.housekeeping.kind = TIMER_HOUSEKEEPING
+
+    cdef _promise(self, int64_t mono_ns, int64_t wall_ns):
+        """Write what recovery found out, and the first reservations, before anybody is served."""
+        cdef Core* core = self.core
+        core.lease_id_reserved = core.next_lease_id + LEASE_IDS_RESERVED
+        reservation_record_put(core, b"leases", core.lease_id_reserved)
+        reservation_record_put(core, b"numbers", core.number_reserved)
+        meta_record_put(core, b"id", core.id_ms)
+        core.sync_wanted = True
+        core.lease_id_epoch = core.epoch
+        timer_set(&core.timers, &core.housekeeping, mono_ns + 100000000)
+        pass_(core, mono_ns, wall_ns // 1000000)
+        commit(core)
+        core.lease_id_durable = core.lease_id_reserved
+
+    def __dealloc__(self):
+        self.close()
+        self._release()
+        free(self.core)
+
+    def close(self):
+        """Close the store as it is; for a clean stop call stop_cleanly first."""
+        cdef Core* core = self.core
+        cdef Command* command
+        if not self.is_open:
+            return
+        self.is_open = False
+        with self.readers_changed:
+            while self.readers:             # each is at most one piece long
+                self.readers_changed.wait()
+        while core.postponed != NULL:
+            command = core.postponed
+            core.postponed = command.next
+            command_free(command)
+        chores_forget(core)
+        # The tables first: letting go of them fills a batch, which nobody writes.
+        forget_all(core)
+        groups_flush(core)
+        with nogil:
+            store_close(&core.store)
+        outs_free(&core.outs)
+        batch_free(core.settles)
+        batch_free(core.apart)
+        batch_free(core.enqueues)
+        self._release()
+
+    cdef _release(self):
+        """Give back what is there without a store, too."""
+        cdef Core* core = self.core
+        if core.mailbox != NULL:
+            mailbox_free(core.mailbox)
+        if core.outbox != NULL:
+            outbox_free(core.outbox)
+        if core.loader != NULL:
+            loader_free(core.loader)
+        core.mailbox, core.outbox, core.loader = NULL, NULL, NULL
+
+    # --- the edge's side ------------------------------------------------------------------
+
+    @property
+    def wake_fd(self):
+        """An eventfd, readable when drain() has something."""
+        return self.core.outbox.wake_fd if self.is_open else -1
+
+    cdef Command* _parse(self, int kind, uint64_t token, bytes frame) except NULL:
+        cdef Problem problem
+        cdef Command* command
+        cdef const char* at = PyBytes_AS_STRING(frame)
+        cdef size_t length = PyBytes_GET_SIZE(frame)
+        if length > 2048:
+            with nogil:
+                command = command_parse(kind, token, at, length, &self.core.limits, &problem)
+        else:                           # shorter than handing the GIL over and back
+            command = command_parse(kind, token, at, length, &self.core.limits, &problem)
+        if command == NULL:
+            self.core.shared.malformed += 1
+            raise errors.from_reply(
+                problem.code, problem.text.decode("utf-8", "replace"), problem.reason.decode())
+        return command
+
+    cdef _post(self, Command* command):
+        if not self.is_open:
+            command_free(command)
+            raise errors.Unavailable("the server has stopped")
+        if self.core.shared.held and self.core.disk_level == DISK_CRITICAL and ENQUEUE <= command.kind <= ENQUEUE_ATOMIC:
+            command_free(command)       # the scheduler waits for room itself and would let it wait unseen
+            raise errors.DiskFloor("the disk is full; nothing is stored until there is room again")
+        if not mailbox_post(self.core.mailbox, command):
+            command_free(command)
+            raise errors.Overloaded(
+                f"{self.core.mailbox.capacity} requests are already waiting for the scheduler; try again shortly")
+
+    def submit(self, int kind, uint64_t token, bytes frame):
+        """Parse a request, check its bounds, and hand it to the scheduler; the answer comes by drain()."""
+        self._post(self._parse(kind, token, frame))
+
+    def parse(self, int kind, bytes frame):
+        """The first half of submit, for frames that pass through hooks."""
+        cdef ParsedFrame parsed = ParsedFrame.__new__(ParsedFrame)
+        parsed.limits = self.core.limits
+        parsed.command = self._parse(kind, 0, frame)
+        return parsed
+
+    def submit_parsed(self, uint64_t token, ParsedFrame parsed):
+        """The second half; the frame can't be used again."""
+        cdef Command* command = parsed.command
+        if command == NULL:
+            raise ValueError("the frame was submitted already")
+        parsed.command = NULL
+        command.token = token
+        self._post(command)
+
+    def drain(self):
+        """Everything that is ready to leave: a list of (token, reply kind, status, payload)."""
+        cdef Out* outs = NULL
+        cdef uint32_t count, i
+        cdef list answers = []
+        if not self.is_open:
+            return answers
+        count = outbox_take(self.core.outbox, &outs)
+        for i in range(count):
+            answers.append((
+                outs[i].token, outs[i].kind, outs[i].status,
+                PyBytes_FromStringAndSize(outs[i].payload, outs[i].length)))
+            free(outs[i].payload)
+        free(outs)
+        return answers
+
+    # --- the owner's side -----------------------------------------------------------------
+
+    def run_pass(self, int64_t mono_ns, int64_t wall_ns):
+        """One pass; returns when the next is wanted (monotonic ns), or None when only a command can want one."""
+        cdef int64_t next_ns
+        with nogil:
+            next_ns = pass_(self.core, mono_ns, wall_ns // 1000000)
+        return None if next_ns == INT64_MAX else next_ns
+
+    def commit(self):
+        """Sync what passes wanted synced; True when there was something."""
+        cdef bint done
+        with nogil:
+            done = commit(self.core)
+        return done
+
+    def load(self):
+        """Read back what passes asked for; how many frames."""
+        cdef int served
+        with nogil:
+            served = loader_serve(self.core.loader, &self.core.store, self.core.mailbox, False)
+        return served
+
+    def watch(self):
+        """Look at the disk and the directory, as a thread does ten times a second; why the server has to stop, or None."""
+        cdef Core* core = self.core
+        with nogil:
+            watch_look(&core.shared.watch)
+        return self.failure()
+
+    def upkeep(self):
+        """One round of what a thread does each second (core/store/reclaim.pyx)."""
+        with nogil:
+            upkeep_round(&self.core.shared.upkeep)
+
+    def failure(self):
+        """Why nothing can be promised any more, as one sentence, or None."""
+        if not failure_is_told(&self.core.shared.failure):
+            return None
+        return self.core.shared.failure.error.text.decode("utf-8", "replace")
+
+    def stop_cleanly(self, int64_t mono_ns, int64_t wall_ns):
+        """Last pass and sync of a clean stop: exact offsets are kept instead of their reservations."""
+        cdef Core* core = self.core
+        cdef uint32_t cursor = 0
+        cdef Queue* queue
+        cdef int64_t wall_ms = wall_ns // 1000000
+        core.shared.stopping = True
+        # Without the GIL: syncs may take as long as the disk likes, and main.py's deadline must still fire.
+        with nogil:
+            pass_(core, mono_ns, wall_ms)
+            while True:
+                queue = <Queue*> textmap_next(&core.queues, &cursor)
+                if queue == NULL:
+                    break
+                queue.offset_reserved = queue.next_offset
+                queue_record_put(core, queue)
+            # No lease is given out any more (see pass_); a stream that is still to be opened takes one id for itself.
+            reservation_record_put(core, b"leases", core.next_lease_id + core.mailbox.capacity + COMMANDS_MARGIN)
+            core.sync_wanted = True
+            pass_(core, mono_ns, wall_ms)
+            commit(core)
+            pass_(core, mono_ns, wall_ms)
+            while core.outgoing != NULL or core.revealing != NULL:     # no time for it in one pass
+                pass_(core, mono_ns, wall_ms)
+
+    def counters(self):
+        """The core's own counts, for tests and telemetry."""
+        cdef Core* core = self.core
+        return {
+            "passes": core.counters.passes, "epochs": core.counters.epochs, "syncs": core.shared.syncs,
+            "commands": core.counters.commands, "frames_in": core.counters.frames_in,
+            "messages_in": core.counters.messages_in, "refused": core.counters.refused,
+            "lost_ranges": core.counters.lost_ranges, "lost_messages": core.counters.lost_messages,
+            "next_lease_id": core.next_lease_id, "loads": core.counters.loads, "evictions": core.counters.evictions, "stalls": core.counters.stalls,
+            "rewrites": core.counters.rewrites, "hot_bytes": core.hot_bytes, "index_bytes": core.index_bytes,
+            "keys": core.keys_count, "leases": core.leases.count, "consumers": core.consumers.count,
+            "timers": core.timers.count, "mailbox": core.mailbox.count, "epoch": core.epoch, "durable": core.shared.durable,
+            "frames_built": core.counters.frames_built, "work": core.counters.work,
+            "pass_work_max": core.counters.pass_work_max, "walked": core.counters.walked,
+            "latency": [core.counters.latency[i] for i in range(32)],
+        }
+
+    def log_reader(self, bytes request):
+        """A reader for one ReadLogRequest; see readlog.LogReader."""
+        return LogReader(self, request)
+
+    def open_report(self):
+        """What opening found; all zero after a clean stop of a sound store."""
+        cdef Core* core = self.core
+        return {
+            "records_lost": core.store.wal.records_lost, "logs_missing": core.store.wal.logs_missing, "lost_ranges": core.counters.lost_ranges,
+            "damaged_blocks": core.counters.damaged_blocks,
+            "salvaged_records": core.store.salvage.records, "salvage_gaps": core.store.salvage.gaps,
+            "salvage_tables_lost": core.store.salvage.tables_lost, "contents_healed_bytes": core.store.healed_bytes,
+            "contents_rebuilt": int(core.store.rebuilt), "format_rewritten": int(core.store.format_rewritten),
+            "tail_bytes_dropped": core.store.wal.tail_bytes_dropped, "records_unsynced": core.store.wal.records_unsynced,
+        }
+
+    def wal_report(self):
+        """What opening found in the write-ahead log; all zero after a clean stop."""
+        return {
+            "damaged_regions": self.core.store.wal.damaged_regions, "batches_lost": self.core.store.wal.batches_lost,
+            "records_lost": self.core.store.wal.records_lost, "tail_bytes_dropped": self.core.store.wal.tail_bytes_dropped,
+        }

@@ -1,0 +1,191 @@
+"""See passes.pxd."""
+
+from libc.stdint cimport uint32_t, uint64_t
+from libc.stdlib cimport free
+
+from fila_server.core.care.idle cimport idle_expire
+from fila_server.core.care.retention cimport housekeeping, message_expired
+from fila_server.core.desk.chores cimport chores_turn
+from fila_server.core.desk.peek cimport pages_turn
+from fila_server.core.doors.mailbox cimport Command, command_free, mailbox_take
+from fila_server.core.drive.commit cimport pass_write
+from fila_server.core.drive.dispatch cimport command_run
+from fila_server.core.holdings.bodies cimport bodies_evict
+from fila_server.core.holdings.delays cimport timer_step_ns
+from fila_server.core.holdings.slots cimport slot_ready
+from fila_server.core.life.answers cimport answers_durable, answers_leave, reveals_turn
+from fila_server.core.life.consumers cimport consumer_due, consumers_leave, lease_due
+from fila_server.core.life.deliver cimport deliver
+from fila_server.core.life.failure cimport failures_turn
+from fila_server.core.life.revoked cimport revoked_flush
+from fila_server.core.life.seek cimport channel_rebuild
+from fila_server.core.life.sending cimport deliveries_loaded, pull_answer
+from fila_server.core.records.records cimport state_record_ready
+from fila_server.core.state.budget cimport stage_begins, stage_goes_on
+from fila_server.core.state.kinds cimport (
+    TIMER_BUCKET, TIMER_DELAY, TIMER_EXPIRY, TIMER_HOUSEKEEPING, TIMER_LEASE, TIMER_PULL, TIMER_SESSION,
+)
+from fila_server.core.state.paths cimport entry_of, share_of
+from fila_server.core.state.pending cimport Extra
+from fila_server.core.state.shared cimport shared_load
+from fila_server.core.state.state cimport Channel, Consumer, Delay, Flow, Lease, Queue, Slot, ThrottleKey
+from fila_server.core.store.data_directory cimport DISK_ROOMY
+from fila_server.core.store.watch cimport watch_level
+from fila_server.core.structures.maps cimport textmap_next
+from fila_server.core.structures.timers cimport Timer, timer_set, timers_next, timers_pop_due
+from fila_server.core.turns.clocks cimport flow_emptied, waits_note
+from fila_server.core.turns.flows cimport bucket_wake, flow_find
+from fila_server.core.wire.commands cimport DELETE_CHANNEL, DELETE_QUEUE
+
+cdef enum:
+    COMMANDS_PER_PASS_MAX = 64      # of any size; budget.pxd bounds what they touch
+    HELD_RETRY_NS = 2000000
+
+
+cdef bint _drain(Core* core) noexcept nogil:
+    """True when there may be more in the mailbox."""
+    cdef Command* command = core.postponed
+    cdef Command* following
+    cdef uint32_t count = 0
+    cdef bint more = command != NULL    # these first, whatever has come to the mailbox
+    core.postponed = NULL
+    if command == NULL:
+        command = mailbox_take(core.mailbox, COMMANDS_PER_PASS_MAX)
+    while command != NULL and stage_goes_on(core):
+        if (command.kind == DELETE_QUEUE or command.kind == DELETE_CHANNEL) and count:
+            # What this pass holds of the queue is half built: written first, then deleted.
+            break
+        following = command.next
+        count += 1
+        core.counters.commands += 1
+        core.counters.work += 1
+        if command_run(core, command):
+            command_free(command)
+        command = following
+    core.postponed = command
+    return more or command != NULL or count == COMMANDS_PER_PASS_MAX
+
+
+# --- timers ----------------------------------------------------------------------------------
+
+cdef void _delay_over(Core* core, Delay* delay) noexcept nogil:
+    cdef Slot* slot = delay.slot
+    cdef Channel* channel = share_of(slot).channel
+    cdef Flow* flow
+    cdef int64_t left_ms = delay.due_ms - core.wall_ms
+    if delay.far and left_ms > 1:
+        timer_set(&core.timers, &delay.timer, core.mono_ns + timer_step_ns(left_ms, &delay.far))
+        return
+    flow = flow_find(entry_of(slot).key, channel)
+    waits_note(core, flow)
+    flow.delayed -= 1
+    flow_emptied(flow)
+    slot.owner = NULL
+    free(delay)
+    slot_ready(core, slot, False)
+    channel.requeue_seq += 1            # its new place has to survive
+    state_record_ready(core, slot, channel.placed_to, channel.requeue_seq, core.next_lease_id - 1)
+
+
+cdef void _fire(Core* core) noexcept nogil:
+    cdef Timer* timer
+    while stage_goes_on(core):
+        timer = timers_pop_due(&core.timers, core.mono_ns)
+        if timer == NULL:
+            return
+        core.counters.work += 1
+        if timer.kind == TIMER_LEASE:
+            lease_due(core, <Lease*> timer)
+        elif timer.kind == TIMER_DELAY:
+            _delay_over(core, <Delay*> timer)
+        elif timer.kind == TIMER_BUCKET:
+            bucket_wake(core, <ThrottleKey*> (<char*> timer - <size_t> &(<ThrottleKey*> NULL).timer))
+        elif timer.kind == TIMER_PULL:
+            pull_answer(core, <Consumer*> timer)
+        elif timer.kind == TIMER_SESSION:
+            consumer_due(core, <Consumer*> timer)
+        elif timer.kind == TIMER_EXPIRY:
+            message_expired(core, <Extra*> timer)
+        elif timer.kind == TIMER_HOUSEKEEPING:
+            housekeeping(core)
+
+
+cdef void _rebuild(Core* core) noexcept nogil:
+    cdef uint32_t cursor = 0
+    cdef Queue* queue
+    cdef Channel* channel
+    while core.rebuilding:
+        queue = <Queue*> textmap_next(&core.queues, &cursor)
+        if queue == NULL:
+            return
+        channel = queue.channels
+        while channel != NULL:
+            if channel.rebuild_at:
+                channel_rebuild(core, channel)
+            channel = channel.next
+
+
+cdef bint _stages(Core* core) noexcept nogil:
+    """All that a pass does before it writes. True: something was left for the next one, which should follow at once."""
+    cdef bint more
+    stage_begins(core)
+    more = _drain(core)
+    stage_begins(core)
+    _fire(core)
+    deliveries_loaded(core)
+    stage_begins(core)
+    if core.unasked != NULL and failures_turn(core):
+        more = True
+    if core.pages != NULL and pages_turn(core):
+        more = True
+    stage_begins(core)
+    if core.rebuilding:
+        _rebuild(core)
+        more = True
+    stage_begins(core)
+    if core.chores != NULL and chores_turn(core):
+        more = True
+    stage_begins(core)
+    if core.leaving != NULL:
+        consumers_leave(core)
+        more = True
+    if not core.shared.stopping:        # who is left is gone at once, and the last record of lease ids must hold
+        deliver(core)
+    revoked_flush(core)
+    return more
+
+
+cdef int64_t pass_(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
+    cdef bint more = False
+    cdef uint64_t work = core.counters.work
+    core.mono_ns = mono_ns if mono_ns > core.mono_ns else core.mono_ns
+    core.mono_ms = <uint32_t> (core.mono_ns // 1000000)
+    core.wall_ms = wall_ms
+    core.counters.passes += 1
+    core.disk_level = watch_level(&core.shared.watch)
+    core.disk_low = core.disk_level != DISK_ROOMY
+    answers_durable(core, shared_load(&core.shared.durable))
+    stage_begins(core)
+    answers_leave(core)
+    stage_begins(core)
+    if core.revealing != NULL:
+        reveals_turn(core)
+    if core.shared.held:                # nothing else runs: what is in the batches must stay the newest that there is
+        pass_write(core)
+        if core.shared.held:
+            return core.mono_ns + HELD_RETRY_NS
+    if core.idle_wanted:
+        idle_expire(core)
+    more = _stages(core)
+    pass_write(core)
+    if core.shared.held:                # what is not on disk yet can't be read back from there
+        return core.mono_ns + HELD_RETRY_NS
+    stage_begins(core)
+    answers_leave(core)
+    bodies_evict(core)
+    core.counters.pass_work_max = max(core.counters.pass_work_max, core.counters.work - work)
+    if core.outgoing != NULL or core.revealing != NULL or core.unasked != NULL:
+        more = True
+    if more or core.active != NULL:
+        return core.mono_ns
+    return timers_next(&core.timers)

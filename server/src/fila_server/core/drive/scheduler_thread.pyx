@@ -1,0 +1,174 @@
+"""The real clock: three threads that drive the core. Nothing below this file knows what time it is.
+
+    scheduler    passes; parks on the mailbox until a command, a poke, or the moment the core asked for
+    commit       syncs the write-ahead log whenever an epoch is wanted, then pokes the scheduler
+    reader       reads cold frames back
+
+None of them holds the GIL while it runs.
+"""
+
+import os
+import threading
+
+from libc.stdint cimport int64_t, uint64_t
+
+from fila_server.core.doors.mailbox cimport mailbox_park, mailbox_poke
+from fila_server.core.doors.reader cimport loader_serve, loader_stop
+from fila_server.core.drive.commit cimport commit, sync_took
+from fila_server.core.drive.engine cimport CoreEngine
+from fila_server.core.drive.passes cimport pass_
+from fila_server.core.state.shared cimport shared_load
+from fila_server.core.store.reclaim cimport upkeep_start, upkeep_stop
+from fila_server.core.store.status cimport STORE_GONE, failure_is_told
+from fila_server.core.store.watch cimport watch_start, watch_stop
+
+cdef extern from *:
+    """
+    #include <errno.h>
+    #include <linux/futex.h>
+    #include <sys/prctl.h>
+    #include <sys/syscall.h>
+    #include <time.h>
+    #include <unistd.h>
+    static long long fila_now(clockid_t clock) {
+        struct timespec t;
+        clock_gettime(clock, &t);
+        return t.tv_sec * 1000000000LL + t.tv_nsec;
+    }
+    static void fila_sleep(long long ns) {
+        struct timespec t = { ns / 1000000000LL, ns % 1000000000LL };
+        nanosleep(&t, 0);
+    }
+    /* Timers as exact as the kernel can make them: by default it may add 50 us to each. */
+    static void fila_exact_timers(void) { prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0); }
+    #define fila_seq_load(p) __atomic_load_n((p), __ATOMIC_SEQ_CST)
+    #define fila_seq_store(p, v) __atomic_store_n((p), (v), __ATOMIC_SEQ_CST)
+    static void fila_futex_wait(int *word, int value, long long ns) {
+        struct timespec t = { ns / 1000000000LL, ns % 1000000000LL };
+        syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &t, 0, 0);
+    }
+    static void fila_futex_wake(int *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0); }
+    """
+    int CLOCK_MONOTONIC
+    int CLOCK_REALTIME
+    long long fila_now(int clock) nogil
+    void fila_exact_timers() nogil
+    void fila_sleep(long long ns) nogil
+    int fila_seq_load(int* p) nogil
+    void fila_seq_store(int* p, int v) nogil
+    void fila_futex_wait(int* word, int value, long long ns) nogil
+    void fila_futex_wake(int* word) nogil
+
+cdef enum:
+    PARK_NS_MAX = 100000000             # looks around at least this often (scheduler.idle_timeout_ms)
+    COMMIT_PARK_NS = 100000000
+    LINGER_NS = 300000                  # about a sync; a slow disk must not hold up what needs none
+    LINGER_COMMANDS = 32
+    SYNC_GAP_NS = 500000                # syncs closer together than this, on average, ...
+    SYNC_SPACING_NS = 1000000           # ... wait until the last began so long ago
+
+
+def _give_up(int status, str why):
+    """Nothing can be promised any more: what was written may be gone, and a second try could lie. Stop as a crash would."""
+    if status == STORE_GONE:
+        line = f"fila-server: {why}\n"
+    else:
+        line = f"fila-server: the disk refused to write or sync ({why}). Check the disk, then start again: what was answered before is recovered\n"
+    os.write(2, line.encode())
+    os._exit(1)
+
+
+cdef class Engine(CoreEngine):
+    """The core with its threads: what main.py opens and the broker talks to."""
+
+    cdef int stopping_threads
+    cdef int commit_word                # futex: raised when there is something to sync
+    cdef object threads
+    cdef int64_t idle_ns
+    cdef bint upkeep_running
+
+    def __init__(self, str data_dir, dict settings, *, int64_t mono_ns, int64_t wall_ns, uint64_t seed):
+        CoreEngine.__init__(self, data_dir, settings, mono_ns=mono_ns, wall_ns=wall_ns, seed=seed)
+        self.threads = []
+        self.idle_ns = settings.get("scheduler.idle_timeout_ms", 100) * 1000000
+
+    def start(self):
+        """Start the threads; from here on only submit, parse and drain may be called."""
+        for name, target in (("scheduler", self._schedule), ("commit", self._commit), ("reader", self._read)):
+            thread = threading.Thread(target=target, name=name, daemon=True)
+            thread.start()
+            self.threads.append(thread)
+        self.upkeep_running = upkeep_start(
+            &self.core.shared.upkeep, &self.core.store, &self.core.shared.watch.disk) == 0
+        watch_start(&self.core.shared.watch)
+
+    def _schedule(self):
+        cdef int64_t next_ns, now_ns, wait_ns
+        cdef uint64_t wanted = 0
+        with nogil:
+            fila_exact_timers()
+            while not fila_seq_load(&self.stopping_threads):
+                now_ns = fila_now(CLOCK_MONOTONIC)
+                next_ns = pass_(self.core, now_ns, fila_now(CLOCK_REALTIME) // 1000000)
+                if shared_load(&self.core.shared.wanted) != wanted:
+                    wanted = shared_load(&self.core.shared.wanted)
+                    fila_seq_store(&self.commit_word, 1)
+                    fila_futex_wake(&self.commit_word)
+                if next_ns <= now_ns:
+                    continue
+                wait_ns = next_ns - fila_now(CLOCK_MONOTONIC)
+                if wait_ns > self.idle_ns:
+                    wait_ns = self.idle_ns
+                if self.core.waiting == NULL:
+                    mailbox_park(self.core.mailbox, wait_ns, 1)
+                else:
+                    # A sync is under way and its end pokes. What comes meanwhile would wait for the
+                    # next one anyway: taken in together it costs one wake-up, not one each.
+                    mailbox_park(self.core.mailbox, wait_ns if wait_ns < LINGER_NS else LINGER_NS, LINGER_COMMANDS)
+
+    def _commit(self):
+        cdef int64_t began_ns = 0
+        cdef int64_t now_ns
+        cdef int64_t gap_ns = COMMIT_PARK_NS        # between syncs, on average
+        with nogil:
+            while not fila_seq_load(&self.stopping_threads):
+                fila_seq_store(&self.commit_word, 0)
+                now_ns = fila_now(CLOCK_MONOTONIC)
+                if gap_ns < SYNC_GAP_NS and now_ns - began_ns < SYNC_SPACING_NS:
+                    # More than a few thousand syncs a second: a little patience lets each serve more callers.
+                    fila_sleep(SYNC_SPACING_NS - (now_ns - began_ns))
+                    now_ns = fila_now(CLOCK_MONOTONIC)
+                if failure_is_told(&self.core.shared.failure):
+                    with gil:
+                        _give_up(self.core.shared.failure.error.status, self.failure())
+                if commit(self.core):
+                    gap_ns = (gap_ns * 15 + min(now_ns - began_ns, <int64_t> 10 * SYNC_SPACING_NS)) // 16
+                    began_ns = now_ns
+                    sync_took(self.core, fila_now(CLOCK_MONOTONIC) - began_ns)
+                    mailbox_poke(self.core.mailbox)
+                elif not failure_is_told(&self.core.shared.failure):
+                    fila_futex_wait(&self.commit_word, 0, COMMIT_PARK_NS)
+
+    def _read(self):
+        with nogil:
+            while not fila_seq_load(&self.stopping_threads):
+                loader_serve(self.core.loader, &self.core.store, self.core.mailbox, True)
+
+    def stop(self):
+        """Finish what is in hand, sync, end the threads, close. May take as long as the disk does, without the GIL."""
+        if not self.is_open:
+            return
+        self.core.shared.stopping = True
+        fila_seq_store(&self.stopping_threads, 1)
+        mailbox_poke(self.core.mailbox)
+        loader_stop(self.core.loader)
+        fila_seq_store(&self.commit_word, 1)
+        fila_futex_wake(&self.commit_word)
+        for thread in self.threads:
+            thread.join()           # no deadline: with a thread still in it the core could not be closed
+        with nogil:
+            watch_stop(&self.core.shared.watch)
+            if self.upkeep_running:
+                upkeep_stop(&self.core.shared.upkeep)
+        self.stop_cleanly(fila_now(CLOCK_MONOTONIC), fila_now(CLOCK_REALTIME))
+        self.close()

@@ -1,0 +1,269 @@
+"""See answers.pxd."""
+
+from libc.stdint cimport uint32_t
+from libc.stdio cimport snprintf
+from libc.stdlib cimport free
+from libc.string cimport memset, strlen
+
+from fila_server.core.doors.outbox cimport outbox_put, outs_add
+from fila_server.core.life.reveal cimport frame_reveal
+from fila_server.core.state.budget cimport WORK_PER_STAGE, stage_goes_on
+from fila_server.core.state.state cimport Channel, Waiting
+from fila_server.core.structures.buffer cimport (
+    Slice, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, put_u8,
+)
+from fila_server.core.structures.maps cimport map64_get, textmap_get
+from fila_server.core.wire.commands cimport ACK, NACK, NOT_FOUND, OK, PURGE_QUEUE, REPLY, SESSION_OPEN
+from fila_server.core.wire.protobuf cimport Fields, fields_parse, put_status
+
+cdef enum:
+    CHANNELS_NAMED_MAX = 8
+
+
+cdef Waiting* _add(Core* core, bint durable) noexcept nogil:
+    cdef Waiting* waiting = <Waiting*> must_malloc(sizeof(Waiting))
+    memset(waiting, 0, sizeof(Waiting))
+    if durable:
+        waiting.epoch = core.epoch
+        core.sync_wanted = True
+    if core.passing_last == NULL:
+        core.passing = waiting
+    else:
+        core.passing_last.next = waiting
+    core.passing_last = waiting
+    return waiting
+
+
+cdef void emit(Core* core, uint64_t token, int32_t kind, int32_t status, Buffer* payload, bint durable) noexcept nogil:
+    cdef Waiting* waiting = _add(core, durable)
+    waiting.token = token
+    waiting.kind = kind
+    waiting.status = status
+    waiting.payload = payload[0]
+    buffer_init(payload)
+
+
+cdef void answer(Core* core, uint64_t token, int32_t status, Buffer* payload, bint durable) noexcept nogil:
+    emit(core, token, REPLY, status, payload, durable)
+
+
+cdef void answer_enqueued(Core* core, Command* command, Buffer* payload) noexcept nogil:
+    emit(core, command.token, REPLY, OK, payload, command.durable)
+    core.passing_last.queue_number = command.queue_number
+
+
+cdef void answer_status(Core* core, uint64_t token, int32_t status, const char* message, const char* reason) noexcept nogil:
+    cdef Buffer payload
+    buffer_init(&payload)
+    put_status(&payload, status, message, reason)
+    answer(core, token, status, &payload, False)
+
+
+cdef void _names(Command* command, Slice* queue, Slice* channel) noexcept nogil:
+    """Queue and channel as the request wrote them; fields 1 and, for most, 2."""
+    cdef Fields fields
+    cdef Fields inner
+    fields_parse(&fields, command.bytes, command.length)
+    if command.kind == SESSION_OPEN:
+        fields_parse(&inner, fields.text[1].at, fields.text[1].length)
+        fields = inner
+    queue[0] = fields.text[1]
+    channel[0] = fields.text[3 if command.kind in (ACK, PURGE_QUEUE) else (4 if command.kind == NACK else 2)]
+
+
+cdef void answer_no_queue(Core* core, Command* command) noexcept nogil:
+    cdef Slice queue
+    cdef Slice channel
+    cdef char text[384]
+    _names(command, &queue, &channel)
+    snprintf(text, sizeof(text), b"queue \"%.*s\" does not exist; create it first", <int> queue.length, queue.at)
+    answer_status(core, command.token, NOT_FOUND, text, b"QUEUE_NOT_FOUND")
+
+
+cdef void answer_no_channel(Core* core, Command* command) noexcept nogil:
+    cdef Slice queue
+    cdef Slice channel
+    cdef Queue* found
+    cdef Buffer text
+    _names(command, &queue, &channel)
+    if channel.length == 0:
+        channel.at, channel.length = b"default", 7
+    found = <Queue*> textmap_get(&core.queues, queue.at, queue.length)
+    buffer_init(&text)
+    _put(&text, b"queue \"")
+    put_slice(&text, queue)
+    _put(&text, b"\" has no channel \"")
+    put_slice(&text, channel)
+    _put(&text, b"\"")
+    _put_channels(&text, found.channels if found != NULL else NULL)
+    put_u8(&text, 0)
+    answer_status(core, command.token, NOT_FOUND, text.data, b"CHANNEL_NOT_FOUND")
+    buffer_free(&text)
+
+
+cdef inline void _put(Buffer* text, const char* words) noexcept nogil:
+    put_bytes(text, words, strlen(words))
+
+
+cdef void _put_channels(Buffer* text, Channel* channel) noexcept nogil:
+    """The next step: name one of those there are, or make the missing one."""
+    cdef uint32_t named = 0
+    if channel == NULL:
+        _put(text, b"; it has none: CreateChannel makes one")
+        return
+    _put(text, b"; it has ")
+    while channel != NULL and named < CHANNELS_NAMED_MAX:
+        if named:
+            _put(text, b", ")
+        _put(text, b"\"")
+        put_bytes(text, channel.text.bytes, channel.text.length)
+        _put(text, b"\"")
+        named += 1
+        channel = channel.next
+    if channel != NULL:
+        _put(text, b" and more")
+    _put(text, b": name one of them, or make this one with CreateChannel")
+
+
+cdef void reveal_later(Core* core, Frame* frame, bint durable) noexcept nogil:
+    _add(core, durable).frame = frame
+
+
+cdef inline void _append(Waiting** first, Waiting** last, Waiting* waiting) noexcept nogil:
+    if last[0] == NULL:
+        first[0] = waiting
+    else:
+        last[0].next = waiting
+    last[0] = waiting
+    waiting.next = NULL
+
+
+cdef void answers_written(Core* core) noexcept nogil:
+    cdef Waiting* waiting = core.passing
+    cdef Waiting* following
+    core.passing = core.passing_last = NULL
+    while waiting != NULL:
+        following = waiting.next
+        if waiting.epoch == 0:
+            _append(&core.outgoing, &core.outgoing_last, waiting)
+        else:
+            _append(&core.waiting, &core.waiting_last, waiting)
+        waiting = following
+
+
+cdef void answers_durable(Core* core, uint64_t durable) noexcept nogil:
+    cdef Waiting* waiting
+    while core.waiting != NULL and core.waiting.epoch <= durable:
+        waiting = core.waiting
+        core.waiting = waiting.next
+        if core.waiting == NULL:
+            core.waiting_last = NULL
+        _append(&core.outgoing, &core.outgoing_last, waiting)
+
+
+# --- leaving ---------------------------------------------------------------------------------
+
+cdef void _out(Core* core, Waiting* waiting) noexcept nogil:
+    if waiting.kind >= 0:               # below: its frame is gone, and with it what was to become visible
+        outs_add(&core.outs, waiting.token, waiting.kind, waiting.status, &waiting.payload)
+    free(waiting)
+
+
+cdef void _behind(Core* core, Queue* queue, Waiting* waiting) noexcept nogil:
+    if queue.revealing == NULL:
+        _line_up(core, queue)
+    _append(&queue.revealing, &queue.revealing_last, waiting)
+
+
+cdef void _line_up(Core* core, Queue* queue) noexcept nogil:
+    queue.next_revealing = NULL
+    if core.revealing_last == NULL:
+        core.revealing = queue
+    else:
+        core.revealing_last.next_revealing = queue
+    core.revealing_last = queue
+
+
+cdef void answers_leave(Core* core) noexcept nogil:
+    cdef Waiting* waiting
+    cdef Queue* queue
+    while core.outgoing != NULL and stage_goes_on(core):
+        waiting = core.outgoing
+        core.outgoing = waiting.next
+        if core.outgoing == NULL:
+            core.outgoing_last = NULL
+        if waiting.frame != NULL:
+            queue = waiting.frame.queue
+            if queue.revealing != NULL or not frame_reveal(core, waiting.frame, core.stage_end):
+                _behind(core, queue, waiting)
+            else:
+                free(waiting)
+            continue
+        if waiting.queue_number and core.revealing != NULL:
+            queue = <Queue*> map64_get(&core.queues_by_number, waiting.queue_number)
+            if queue != NULL and queue.revealing != NULL:
+                _behind(core, queue, waiting)
+                continue
+        _out(core, waiting)
+    outbox_put(core.outbox, &core.outs)
+
+
+cdef bint reveals_turn(Core* core) noexcept nogil:
+    cdef Queue* queue
+    cdef Waiting* waiting
+    while core.revealing != NULL and stage_goes_on(core):
+        queue = core.revealing
+        core.revealing = queue.next_revealing
+        if core.revealing == NULL:
+            core.revealing_last = NULL
+        waiting = queue.revealing
+        if waiting.frame == NULL or frame_reveal(core, waiting.frame, core.counters.work + WORK_PER_STAGE // 8):
+            queue.revealing = waiting.next
+            if queue.revealing == NULL:
+                queue.revealing_last = NULL
+            if waiting.frame == NULL:
+                _out(core, waiting)
+            else:
+                free(waiting)
+        if queue.revealing != NULL:
+            _line_up(core, queue)
+    outbox_put(core.outbox, &core.outs)
+    return core.revealing != NULL
+
+
+# --- what is gone meanwhile ------------------------------------------------------------------
+
+cdef void answers_forget(Core* core, Queue* queue) noexcept nogil:
+    cdef Queue** at = &core.revealing
+    cdef Queue* last = NULL
+    _forget(core.outgoing, queue)
+    _forget(core.waiting, queue)
+    _forget(core.passing, queue)
+    _forget(queue.revealing, queue)
+    if queue.revealing == NULL:
+        return
+    while at[0] != queue:
+        last = at[0]
+        at = &last.next_revealing
+    at[0] = queue.next_revealing
+    if core.revealing_last == queue:
+        core.revealing_last = last
+    if core.outgoing_last == NULL:       # the answers that waited behind its frames go as they are
+        core.outgoing = queue.revealing
+    else:
+        core.outgoing_last.next = queue.revealing
+    core.outgoing_last = queue.revealing_last
+
+
+cdef void _forget(Waiting* waiting, Queue* queue) noexcept nogil:
+    while waiting != NULL:
+        if waiting.frame != NULL and waiting.frame.queue == queue:
+            waiting.frame = NULL
+            waiting.kind = -1
+        waiting = waiting.next
+
+
+cdef void reveal_ends(Core* core, Frame* frame) noexcept nogil:
+    if frame.queue.revealing != NULL and frame.queue.revealing.frame == frame:
+        frame.queue.revealing.frame = NULL
+        frame.queue.revealing.kind = -1

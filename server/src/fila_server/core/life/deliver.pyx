@@ -1,0 +1,283 @@
+"""Stage 2 of 4: see deliver.pxd."""
+
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memset
+
+from fila_server.core.holdings.bodies cimport frame_want
+from fila_server.core.holdings.groups cimport group_new
+from fila_server.core.holdings.leased_ids cimport leased_id_add
+from fila_server.core.holdings.slots cimport slot_count, slot_unready
+from fila_server.core.life.sending cimport send_what_is_ready
+from fila_server.core.life.view cimport message_bytes
+from fila_server.core.records.records cimport lease_record_put, reservation_record_put
+from fila_server.core.state.budget cimport WORK_PER_STAGE
+from fila_server.core.state.kinds cimport LEASED, PULL, STREAM, TIMER_LEASE
+from fila_server.core.state.paths cimport entry_of, frame_enqueued_ms, frame_of, share_of
+from fila_server.core.state.pending cimport LeaseGroup
+from fila_server.core.state.state cimport Channel, Delivery, Entry, Flow, Frame, Lease, Queue, Slot
+from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.structures.maps cimport TextMap, map64_put
+from fila_server.core.structures.ring cimport Turn, ring_afford, ring_charge, ring_turn
+from fila_server.core.structures.timers cimport timer_set
+from fila_server.core.turns.clocks cimport channel_room, channel_served
+from fila_server.core.turns.flows cimport (
+    channel_deactivate, channel_full, flow_find, flow_next, flow_reconsider, slot_pay,
+)
+
+cdef extern from *:
+    """
+    static inline void fila_prefetch_flow(const void *turn) {
+        const char *at = (const char *)turn;
+        __builtin_prefetch(at - 64);        /* its Key, which it is part of */
+        __builtin_prefetch(at, 1);
+        __builtin_prefetch(at + 64, 1);
+        __builtin_prefetch(at + 128, 1);
+    }
+    """
+    void fila_prefetch_flow(const void* turn) noexcept nogil
+    void fila_prefetch_cell "__builtin_prefetch" (const void* cell, int to_write) noexcept nogil
+
+cdef enum:
+    MESSAGES_PER_FRAME_MAX = 512
+    FRAME_BYTES_MAX = 1048576       # several frames on the way beat one long one
+    PULL_BYTES_MAX = 4128768        # under 4 MiB with its metadata
+    UNWRITTEN_MAX = 2
+    UNWRITTEN_SINGLE_MAX = 32       # of one message each
+    LEASE_IDS_RESERVED = 1000000
+
+
+cdef uint32_t consumer_room(Consumer* consumer) noexcept nogil:
+    """How many more messages it may be given now."""
+    cdef uint32_t most = UNWRITTEN_MAX
+    if consumer.kind == PULL:
+        return consumer.max_batch if consumer.first == NULL else 0
+    if consumer.max_batch == 1:
+        most = UNWRITTEN_SINGLE_MAX
+    if consumer.unwritten >= most or consumer.in_flight >= consumer.limit:
+        return 0
+    return consumer.limit - consumer.in_flight
+
+
+# --- picking ---------------------------------------------------------------------------------
+
+cdef Slot* _pick(Core* core, Channel* channel, uint64_t room_bytes, bint first) noexcept nogil:
+    """The next message in the order of the ring, charged and out of its fifo; NULL when none may go or fits."""
+    cdef Turn* turn
+    cdef Flow* flow
+    cdef Slot* slot
+    cdef Entry* entry
+    cdef TextMap* keys
+    while True:
+        turn = ring_turn(&channel.ring)
+        if turn == NULL:
+            return NULL
+        # With a million keys each one's lines are far from memory's caches; the next one's come meanwhile.
+        fila_prefetch_flow(turn.next)
+        flow = <Flow*> turn
+        slot = flow_next(core, flow)
+        if slot == NULL:
+            flow_reconsider(core, flow)         # all of it waits in lines: off the ring
+            continue
+        entry = entry_of(slot)
+        if not ring_afford(&channel.ring, turn, entry.cost):
+            continue
+        if not first and message_bytes(slot) > room_bytes:
+            return NULL
+        slot_pay(core, slot)
+        if flow.key.refs == 1:
+            # Its ack takes the key out of the table: the cell, a miss of all caches too, is on its way till then.
+            keys = &channel.queue.keys
+            fila_prefetch_cell(&keys.cells[flow.key.text.hash & (keys.capacity - 1)], 1)
+        ring_charge(&channel.ring, turn, entry.cost)
+        flow.served += entry.cost
+        channel.served += entry.cost
+        flow.delivered += 1
+        slot_unready(core, slot)
+        return slot
+
+
+cdef bint leases_reserve(Core* core, uint32_t count) noexcept nogil:
+    """Lease ids promised on disk before they are given out, so that no power cut repeats one."""
+    if core.next_lease_id + LEASE_IDS_RESERVED // 2 > core.lease_id_reserved:
+        core.lease_id_reserved = core.next_lease_id + LEASE_IDS_RESERVED
+        core.lease_id_epoch = core.epoch
+        reservation_record_put(core, b"leases", core.lease_id_reserved)
+        core.sync_wanted = True
+    elif core.shared.durable >= core.lease_id_epoch:
+        core.lease_id_durable = core.lease_id_reserved
+    return core.next_lease_id + count <= core.lease_id_durable
+
+
+cdef Lease* _lease(Core* core, Slot* slot, Consumer* consumer, LeaseGroup* group, int64_t timeout_ms) noexcept nogil:
+    cdef Lease* lease = <Lease*> must_malloc(sizeof(Lease))
+    cdef Channel* channel = consumer.channel
+    cdef Flow* flow
+    memset(lease, 0, sizeof(Lease))
+    lease.timer.kind = TIMER_LEASE
+    lease.lease_id = core.next_lease_id
+    core.next_lease_id += 1
+    lease.slot = slot
+    lease.group = group
+    group.live += 1
+    lease.leased_ms = core.wall_ms
+    lease.expires_ms = core.wall_ms + timeout_ms
+    lease.due_ns = core.mono_ns + timeout_ms * 1000000
+    lease.begun = not consumer.tracks_begun
+    channel.unbegun += consumer.tracks_begun
+    slot_count(core, slot, LEASED)
+    slot.owner = lease
+    map64_put(&core.leases, lease.lease_id, lease)
+    if frame_of(slot).explicit != NULL:
+        leased_id_add(core, lease)
+    timer_set(&core.timers, &lease.timer, lease.due_ns)
+    if consumer.kind != PULL:
+        lease.consumer = consumer
+        lease.next = consumer.leases
+        if lease.next != NULL:
+            lease.next.prev = lease
+        consumer.leases = lease
+        consumer.in_flight += 1
+        consumer.begun += lease.begun
+    flow = _flow(slot)
+    flow.in_flight += 1
+    if flow.key.cap:
+        flow_reconsider(core, flow)
+    return lease
+
+
+cdef inline Flow* _flow(Slot* slot) noexcept nogil:
+    cdef Flow* flow = entry_of(slot).key.flows
+    return flow if flow.channel == share_of(slot).channel else flow_find(entry_of(slot).key, share_of(slot).channel)
+
+
+cdef void _latency(Core* core, Queue* queue, Slot* slot) noexcept nogil:
+    cdef int64_t waited = core.wall_ms - frame_enqueued_ms(frame_of(slot), slot.index)
+    cdef int bucket = 0
+    if waited > 0:
+        queue.counters.latency_ms += <uint64_t> waited
+    while waited > 0 and bucket < 31:
+        waited >>= 1
+        bucket += 1
+    core.counters.latency[bucket] += 1
+    queue.counters.latency[bucket] += 1
+
+
+cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noexcept nogil:
+    """Give a consumer one Delivery of what goes next; returns how many messages."""
+    cdef Channel* channel = consumer.channel
+    cdef Queue* queue = channel.queue
+    cdef uint32_t wanted = consumer_room(consumer)
+    cdef uint32_t count = 0
+    cdef uint64_t bytes_left = PULL_BYTES_MAX if consumer.kind == PULL else FRAME_BYTES_MAX
+    cdef Delivery* delivery
+    cdef LeaseGroup* group
+    cdef Slot* slot
+    cdef Lease* lease
+    cdef Frame* frame
+    cdef int64_t timeout_ms = consumer.lease_ms if consumer.lease_ms else <int64_t> queue.policy.visibility_ms
+    cdef uint64_t served = channel.served
+    cdef uint64_t weight = channel.weight
+    cdef uint64_t taken
+    if consumer.kind != PULL:
+        if wanted > MESSAGES_PER_FRAME_MAX:
+            wanted = MESSAGES_PER_FRAME_MAX
+        if wanted > budget:
+            wanted = budget
+        if consumer.kind == STREAM and wanted > consumer.max_batch:
+            wanted = consumer.max_batch
+    if wanted > channel.ready:
+        wanted = <uint32_t> channel.ready
+    if wanted == 0 or not leases_reserve(core, wanted):
+        return 0
+    delivery = NULL
+    while count < wanted:
+        slot = _pick(core, channel, bytes_left, count == 0)
+        if slot == NULL:
+            break
+        if delivery == NULL:
+            delivery = <Delivery*> must_malloc(sizeof(Delivery))
+            memset(delivery, 0, sizeof(Delivery))
+            delivery.leases = <Lease**> must_malloc(wanted * sizeof(void*))
+            group = group_new(
+                queue.number, channel.number, core.next_lease_id, consumer.number if consumer.tracks_begun else 0)
+        lease = _lease(core, slot, consumer, group, timeout_ms)
+        lease.delivery = delivery
+        lease.at = count
+        delivery.leases[count] = lease
+        count += 1
+        frame = frame_of(slot)
+        if frame.body == NULL:
+            frame_want(core, frame)
+        _latency(core, queue, slot)
+        taken = message_bytes(slot)
+        if taken >= bytes_left:
+            break
+        bytes_left -= taken
+    if delivery == NULL:
+        return 0
+    delivery.count = group.count = count
+    delivery.consumer = consumer
+    delivery.group = group
+    channel_served(core, channel, channel.served - served, weight)
+    channel.delivered += count
+    queue.counters.delivered += count
+    channel.touched_ms = core.wall_ms
+    lease_record_put(core, queue, channel, delivery.leases, count)
+    if consumer.last == NULL:
+        consumer.first = delivery
+    else:
+        consumer.last.next = delivery
+    consumer.last = delivery
+    consumer.unwritten += 1
+    send_what_is_ready(core, consumer)
+    return count
+
+
+# --- the turn of channels and consumers --------------------------------------------------------
+
+cdef void deliver(Core* core) noexcept nogil:
+    cdef uint32_t budget = WORK_PER_STAGE
+    cdef uint32_t got
+    cdef Channel* channel
+    cdef Channel* stop = NULL
+    while budget and core.active != NULL:
+        channel = core.active
+        if channel == stop:
+            break                               # a whole round and nobody took anything
+        core.active = channel.next_active
+        got = _channel_deliver(core, channel, budget)
+        budget -= got if got < budget else budget
+        if got:
+            stop = NULL
+        elif stop == NULL and channel.active:
+            stop = channel
+        if not channel.active and channel == stop:
+            stop = NULL
+
+
+cdef uint32_t _channel_deliver(Core* core, Channel* channel, uint32_t budget) noexcept nogil:
+    """One consumer's turn in one channel; takes the channel off the list when nothing can go."""
+    cdef Consumer* consumer = channel.turn
+    cdef Consumer* begin = consumer
+    cdef Consumer* following
+    cdef uint32_t got
+    if channel.ready == 0 or consumer == NULL:
+        if consumer == NULL:
+            channel_full(core, channel)
+        channel_deactivate(core, channel)
+        return 0
+    while True:
+        following = consumer.next
+        if consumer_room(consumer):
+            channel.turn = following
+            channel_room(core, channel, True)
+            got = consumer_fill(core, consumer, budget)
+            if got == 0 and core.next_lease_id + MESSAGES_PER_FRAME_MAX <= core.lease_id_durable:
+                channel_deactivate(core, channel)       # all that is ready waits for tokens, or is paused
+            return got
+        consumer = following
+        if consumer == begin:
+            break
+    channel_full(core, channel)
+    channel_deactivate(core, channel)
+    return 0

@@ -1,0 +1,241 @@
+"""See ending.pxd. Records go into the pass's batch; a share is written once a pass, however many acks it saw."""
+
+from libc.stdlib cimport free
+
+from fila_server.core.holdings.delays cimport extra_drop
+from fila_server.core.holdings.frames cimport frame_awaited, frame_finish, frame_free, frame_retained
+from fila_server.core.holdings.groups cimport group_leave
+from fila_server.core.holdings.leased_ids cimport leased_id_remove
+from fila_server.core.holdings.slots cimport slot_count, slot_unready
+from fila_server.core.life.answers cimport emit, reveal_ends
+from fila_server.core.life.revoked cimport lease_revoke
+from fila_server.core.records.records cimport (
+    frame_record_delete, lease_extension_delete, settled_record_delete, settled_record_put,
+    state_record_delete,
+)
+from fila_server.core.state.directory cimport directory_at, directory_remove
+from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, RECORDED
+from fila_server.core.state.paths cimport entry_of, frame_offset, share_find, share_of
+from fila_server.core.state.pending cimport LeaseGroup
+from fila_server.core.state.state cimport Channel, Consumer, Delay, Flow, Queue
+from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init
+from fila_server.core.structures.maps cimport map64_get, map64_remove
+from fila_server.core.structures.timers cimport timer_cancel
+from fila_server.core.turns.clocks cimport channel_room, flow_emptied, waits_note
+from fila_server.core.turns.flows cimport channel_activate, flow_find, flow_reconsider
+from fila_server.core.wire.commands cimport LOST, OK
+from fila_server.core.wire.protobuf cimport put_number_field, put_text_field
+
+
+cdef void lease_end(Core* core, Lease* lease) noexcept nogil:
+    cdef KeptLease kept = lease_let_go(core, lease)
+    lease_forget(core, &kept)
+
+
+cdef void lease_forget(Core* core, KeptLease* kept) noexcept nogil:
+    cdef LeaseGroup* group = kept.group
+    if group == NULL:
+        return
+    kept.group = NULL
+    if kept.extended:
+        lease_extension_delete(core, group, kept.lease_id)
+    group_leave(core, group)
+
+
+cdef KeptLease lease_let_go(Core* core, Lease* lease) noexcept nogil:
+    cdef Slot* slot = lease.slot
+    cdef KeptLease kept
+    cdef Consumer* consumer = lease.consumer
+    cdef Flow* flow = flow_find(entry_of(slot).key, share_of(slot).channel)
+    kept.group, kept.lease_id, kept.extended = lease.group, lease.lease_id, lease.extended
+    timer_cancel(&core.timers, &lease.timer)
+    if consumer != NULL:
+        if lease.prev != NULL:
+            lease.prev.next = lease.next
+        else:
+            consumer.leases = lease.next
+        if lease.next != NULL:
+            lease.next.prev = lease.prev
+        consumer.in_flight -= 1
+        if lease.begun:
+            consumer.begun -= 1
+        channel_room(core, consumer.channel, True)
+        if consumer.channel.ready:
+            channel_activate(core, consumer.channel)
+    if not lease.begun:
+        share_of(slot).channel.unbegun -= 1
+    if share_of(slot).frame.explicit != NULL:
+        leased_id_remove(core, lease)
+    if lease.delivery != NULL:
+        lease.delivery.leases[lease.at] = NULL
+    map64_remove(&core.leases, lease.lease_id)
+    slot.owner = NULL
+    flow.in_flight -= 1
+    if flow.key.cap:
+        flow_reconsider(core, flow)
+    free(lease)
+    return kept
+
+
+cdef void share_dirty(Core* core, Share* share) noexcept nogil:
+    if not share.dirty:
+        share.dirty = True
+        share.next_dirty = core.dirty_shares
+        core.dirty_shares = share
+
+
+cdef void slot_detach(Core* core, Slot* slot) noexcept nogil:
+    """Out of whatever it stands in: fifo, delay, lease, decision. The caller gives it its next state at once."""
+    cdef Delay* delay
+    cdef Flow* flow
+    if slot.state == READY:
+        slot_unready(core, slot)
+    elif slot.state == DELAYED:
+        delay = <Delay*> slot.owner
+        timer_cancel(&core.timers, &delay.timer)
+        free(delay)
+        slot.owner = NULL
+        flow = flow_find(entry_of(slot).key, share_of(slot).channel)
+        waits_note(core, flow)
+        flow.delayed -= 1
+        flow_emptied(flow)
+    elif slot.state == LEASED and slot.owner != NULL:
+        lease_revoke(core, <Lease*> slot.owner)
+        lease_end(core, <Lease*> slot.owner)
+    elif slot.state == DECIDING and slot.owner != NULL:
+        slot.owner = NULL               # the decision finds nobody to decide for
+        flow = flow_find(entry_of(slot).key, share_of(slot).channel)
+        flow.in_flight -= 1
+        if flow.key.cap:
+            flow_reconsider(core, flow)
+
+
+cdef void slot_stop(Core* core, Slot* slot) noexcept nogil:
+    """The channel wants it no more. Nothing is recorded."""
+    slot_detach(core, slot)
+    slot_count(core, slot, DONE)
+
+
+cdef void slot_done(Core* core, Slot* slot) noexcept nogil:
+    """This channel is done with the message."""
+    cdef Share* share = share_of(slot)
+    cdef Frame* frame = share.frame
+    slot_stop(core, slot)
+    if slot.marks & RECORDED:
+        state_record_delete(core, slot)
+    share.remaining -= 1
+    share_dirty(core, share)
+    entry_unwanted(core, frame, slot.index)
+
+
+cdef void entry_unwanted(Core* core, Frame* frame, uint32_t index) noexcept nogil:
+    """A channel lost interest in this message; count it out when it was the last one."""
+    if frame.tallies != NULL:
+        if frame.tallies[index].undone:
+            return
+    elif frame.shares.slots[index].state != DONE:
+        return
+    if frame_awaited(core, frame):
+        return
+    frame.live -= 1
+    frame.live_bytes -= frame.entries[index].length
+    if not frame.dying:
+        frame.queue.unwanted_bytes += frame.entries[index].length
+
+
+cdef void settled_flush(Core* core) noexcept nogil:
+    cdef Share* share = core.dirty_shares
+    cdef Share* following
+    cdef Frame* frame
+    cdef Frame* next_frame
+    core.dirty_shares = NULL
+    while share != NULL:
+        following = share.next_dirty
+        share.dirty = False
+        share.next_dirty = NULL
+        frame = share.frame
+        if frame.live == 0 and not frame_retained(core, frame):
+            frame_finish(core, frame)
+        elif not frame.dying:
+            settled_record_put(core, share)
+        share = following
+    frame = core.dying
+    core.dying = NULL
+    while frame != NULL:
+        next_frame = frame.next_dying
+        _frame_delete(core, frame)
+        frame = next_frame
+
+
+cdef void _frame_delete(Core* core, Frame* frame) noexcept nogil:
+    """Off the disk and out of memory. A frame that is dropped unfinished had its slots ended by the caller."""
+    cdef Queue* queue = frame.queue
+    cdef Share* share = frame.shares
+    cdef uint32_t i
+    if not frame.revealed:              # lost to damage before all its channels had it
+        reveal_ends(core, frame)
+        queue.arriving -= frame.count
+        queue.arriving_durable -= frame.durable
+        free(frame.times)
+    if frame.has_extras:
+        for i in range(frame.count):
+            extra_drop(core, queue, frame_offset(frame, i))
+    frame_record_delete(core, frame)
+    while share != NULL:
+        if share.recorded:
+            settled_record_delete(core, queue.number, share.channel.number, frame.first_offset)
+        share = share.next_of_frame
+    directory_remove(&queue.directory, frame)
+    frame_free(core, frame)
+
+
+cdef void _tell_lost(Core* core, Frame* frame) noexcept nogil:
+    cdef Buffer event
+    cdef Slice name
+    buffer_init(&event)
+    name.at, name.length = frame.queue.text.bytes, frame.queue.text.length
+    put_text_field(&event, 1, name)
+    put_number_field(&event, 2, frame_offset(frame, 0))
+    put_number_field(&event, 3, frame_offset(frame, frame.count - 1))
+    emit(core, frame.live, LOST, OK, &event, False)
+
+
+cdef void frame_lost(Core* core, Frame* frame) noexcept nogil:
+    """Its bytes are damaged or gone: what is left of it is dropped, counted and reported."""
+    cdef Share* share = frame.shares
+    cdef Slot* slot
+    cdef uint32_t i
+    core.counters.lost_ranges += 1
+    core.counters.lost_messages += frame.live
+    _tell_lost(core, frame)
+    while share != NULL:
+        for i in range(frame.count):
+            slot = &share.slots[i]
+            if slot.state != DONE:
+                slot_done(core, slot)
+        share = share.next_of_frame
+    frame_finish(core, frame)
+
+
+cdef Slot* slot_at(Core* core, uint64_t queue_number, uint64_t channel_number, uint64_t offset) noexcept nogil:
+    """The slot of a message in a channel, or NULL: the message, the channel or the queue may be gone."""
+    cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, queue_number)
+    cdef Channel* channel
+    cdef Frame* frame
+    cdef Share* share
+    cdef uint32_t i
+    if queue == NULL:
+        return NULL
+    channel = queue.channels
+    while channel != NULL and channel.number != channel_number:
+        channel = channel.next
+    frame = directory_at(&queue.directory, offset)
+    if channel == NULL or frame == NULL:
+        return NULL
+    share = share_find(frame, channel)
+    if share == NULL:
+        return NULL
+    for i in range(frame.count):
+        if frame_offset(frame, i) == offset:
+            return &share.slots[i]
+    return NULL

@@ -1,0 +1,290 @@
+"""See enqueue.pxd."""
+
+from libc.stdint cimport uint32_t
+from libc.stdlib cimport free
+from libc.string cimport memcmp
+
+from fila_server.core.doors.mailbox cimport command_free
+from fila_server.core.holdings.dedup cimport dedup_add, dedup_find, dedup_forget
+from fila_server.core.holdings.frames cimport frame_free
+from fila_server.core.holdings.keys cimport key_release
+from fila_server.core.life.answers cimport answer, answer_enqueued, reveal_later
+from fila_server.core.life.building cimport MERGED_BYTES_MAX, MERGED_MESSAGES_MAX, builder_add, builder_finish
+from fila_server.core.life.routing cimport route
+from fila_server.core.state.directory cimport directory_remove
+from fila_server.core.state.paths cimport queue_find
+from fila_server.core.state.pending cimport Dedup
+from fila_server.core.state.state cimport Builder, Building, Frame, Queue
+from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init, put_bytes, put_varint, varint_size
+from fila_server.core.turns.throttle cimport set_release
+from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM
+from fila_server.core.wire.protobuf cimport (
+    Item, Options, put_number_field, put_status, put_status_field, put_tag, put_uuid,
+)
+from fila_server.core.wire.refusals cimport (
+    REFUSED_BYTES, REFUSED_DEDUP_FULL, REFUSED_DEPTH, REFUSED_DISK_FLOOR, REFUSED_NEIGHBOUR,
+    REFUSED_QUEUE_UNKNOWN, REFUSED_STOPPING, refusal_code, refusal_reason, refusal_text_of,
+)
+
+
+cdef bint _dedup_hit(Core* core, Queue* queue, Command* command, Item* item) noexcept nogil:
+    """True when an earlier message has this key: its id is the answer."""
+    cdef Dedup* row
+    if item.options == NULL or item.options.dedup_key.length == 0:
+        return False
+    row = dedup_find(core, queue, item.options.dedup_key)
+    if row == NULL:
+        return False
+    if row.offset == 0:                 # it meets its first in this very pass: build that one now
+        builder_finish(core, &queue.building)
+    item.id_high, item.id_low, item.offset = row.id_high, row.id_low, row.offset
+    item.answered = True
+    command.durable = True              # the first one's epoch is this one or an earlier one
+    return True
+
+
+cdef uint8_t _admit(Core* core, Queue* queue, Item* item) noexcept nogil:
+    """Capacity, before anything is made for this message."""
+    cdef Builder* builder = &queue.building
+    if core.shared.stopping:
+        return REFUSED_STOPPING
+    if core.disk_low:
+        return REFUSED_DISK_FLOOR
+    if queue.policy.max_depth and queue.depth + queue.arriving + builder.count >= queue.policy.max_depth:
+        return REFUSED_DEPTH
+    if queue.policy.max_bytes and queue.stored_bytes - queue.unwanted_bytes + builder.bytes + item.length > queue.policy.max_bytes:
+        return REFUSED_BYTES
+    if item.options != NULL and item.options.dedup_key.length and core.dedup_rows >= core.dedup_rows_max:
+        return REFUSED_DEDUP_FULL
+    return 0
+
+
+cdef void _take(Core* core, Queue* queue, Command* command, uint32_t index) noexcept nogil:
+    """Add one message to its queue's builder, or mark it refused."""
+    cdef Item* item = &command.items[index]
+    cdef Building* b
+    cdef Options* o = item.options
+    cdef uint8_t refused
+    if item.refused:
+        return
+    core.counters.work += 1
+    if _dedup_hit(core, queue, command, item):
+        return
+    refused = _admit(core, queue, item)
+    if refused == 0:
+        b = builder_add(core, &queue.building)
+        refused = route(core, queue, command, item, b)
+    if refused:
+        item.refused = refused
+        queue.counters.refused += 1
+        return
+    b.command = command
+    b.item = index
+    b.at = command.bytes + item.at
+    b.length = item.length
+    if o != NULL:
+        if o.deliver_at_ms > core.wall_ms:      # a moment that has passed is now, in line with its neighbours
+            b.deliver_at_ms = o.deliver_at_ms
+        elif o.delay_ms > 0:
+            b.deliver_at_ms = core.wall_ms + o.delay_ms
+        if o.ttl_ms > 0:
+            b.expires_ms = core.wall_ms + o.ttl_ms
+        if o.dedup_key.length:
+            dedup_add(core, queue, o.dedup_key)
+    queue.building.count += 1
+    queue.building.bytes += item.length
+    if queue.policy.durable:
+        command.durable = True
+
+
+cdef void _list_builder(Core* core, Queue* queue) noexcept nogil:
+    if not queue.build_listed:
+        queue.build_listed = True
+        queue.building.queue = queue
+        queue.building.next = core.builders
+        core.builders = &queue.building
+
+
+cdef void enqueue(Core* core, Command* command) noexcept nogil:
+    cdef Queue* queue = NULL
+    cdef Item* item
+    cdef Slice last
+    cdef uint32_t i
+    cdef uint32_t before = 0
+    cdef uint32_t channels = 0
+    last.at, last.length = NULL, 0
+    command.next = NULL
+    if core.enqueued_last == NULL:
+        core.enqueued = command
+    else:
+        core.enqueued_last.next = command
+    core.enqueued_last = command
+    core.counters.frames_in += 1
+    core.counters.messages_in += command.count
+    for i in range(command.count):      # how much comes for which queue, before any of it is taken
+        item = &command.items[i]
+        queue = _queue_of(core, item, &last, queue)
+        if queue != NULL:
+            queue.coming += 1
+            queue.coming_bytes += item.length
+    for i in range(command.count):
+        item = &command.items[i]
+        queue = _queue_of(core, item, &last, queue)
+        if queue == NULL:
+            if not item.refused:
+                item.refused = REFUSED_QUEUE_UNKNOWN
+            continue
+        if queue.coming:
+            _make_way(core, queue)
+            if queue.channel_count > channels:
+                channels = queue.channel_count
+                command.queue_number = queue.number
+            before = queue.building.count
+        _take(core, queue, command, i)
+    if command.kind == ENQUEUE_ATOMIC and queue != NULL:
+        _all_or_nothing(core, queue, command, before)
+
+
+cdef inline Queue* _queue_of(Core* core, Item* item, Slice* last, Queue* queue) noexcept nogil:
+    """Found anew only where the name differs from the one before: a message may name its queue itself."""
+    if item.queue.length == last.length and (
+        item.queue.at == last.at or memcmp(item.queue.at, last.at, last.length) == 0
+    ):
+        return queue
+    last[0] = item.queue
+    return queue_find(core, item.queue) if item.queue.length else NULL
+
+
+cdef void _make_way(Core* core, Queue* queue) noexcept nogil:
+    """Before the first of a command's messages for this queue: all of them join what is being built, or none does."""
+    if queue.building.count and (
+        queue.building.count + queue.coming > MERGED_MESSAGES_MAX
+        or queue.building.bytes + queue.coming_bytes > MERGED_BYTES_MAX
+    ):
+        builder_finish(core, &queue.building)
+    queue.coming, queue.coming_bytes = 0, 0
+    _list_builder(core, queue)
+
+
+cdef void _all_or_nothing(Core* core, Queue* queue, Command* command, uint32_t before) noexcept nogil:
+    cdef uint32_t i
+    cdef bint refused = False
+    cdef Building* b
+    for i in range(command.count):
+        refused = refused or command.items[i].refused != 0
+    if not refused:
+        return
+    for i in range(before, queue.building.count):
+        b = &queue.building.items[i]
+        queue.building.bytes -= b.length
+        key_release(core, b.key)
+        if b.set != NULL:
+            set_release(core, b.set)
+    queue.building.count = before
+    for i in range(command.count):
+        if not command.items[i].refused:
+            command.items[i].refused = REFUSED_NEIGHBOUR
+
+
+# --- after the write ---------------------------------------------------------------------------
+
+cdef void _forget(Core* core, Frame* frame) noexcept nogil:
+    cdef Queue* queue = frame.queue
+    queue.stored_bytes -= frame.body_bytes
+    queue.arriving -= frame.count
+    queue.arriving_durable -= frame.durable
+    queue.counters.enqueued -= frame.count
+    directory_remove(&queue.directory, frame)
+    free(frame.times)
+    frame_free(core, frame)
+
+
+cdef inline int _bits(uint32_t number) noexcept nogil:
+    cdef int bits = 0
+    while number and bits < 31:
+        number >>= 1
+        bits += 1
+    return bits
+
+
+cdef void enqueue_written(Core* core, uint8_t refused) noexcept nogil:
+    """Line up frames and answers behind their epoch; or, where the disk refused, undo and say so."""
+    cdef Frame* frame = core.stored
+    cdef Frame* following
+    cdef Command* command
+    cdef Command* next_command
+    cdef uint32_t stored = 0
+    core.stored = NULL
+    if refused:
+        command = core.enqueued
+        while command != NULL:
+            dedup_forget(core, command)
+            command = command.next
+    while frame != NULL:
+        following = frame.next_dying
+        frame.next_dying = NULL
+        if refused and frame.explicit == NULL:
+            _forget(core, frame)
+        else:                           # what was moved here is written with the settles, and never refused
+            stored += frame.count
+            reveal_later(core, frame, frame.durable)
+        frame = following
+    if stored:
+        core.counters.batch[_bits(stored)] += 1
+        core.counters.batch_messages += stored
+    command = core.enqueued
+    core.enqueued = core.enqueued_last = NULL
+    while command != NULL:
+        next_command = command.next
+        _answer(core, command, refused)
+        command_free(command)
+        command = next_command
+
+
+cdef void _answer(Core* core, Command* command, uint8_t refused) noexcept nogil:
+    cdef Buffer payload
+    cdef Item* item
+    cdef uint32_t i, field
+    cdef char text[384]
+    cdef size_t size
+    buffer_init(&payload)
+    for i in range(command.count):
+        if refused and not command.items[i].refused:
+            command.items[i].refused = refused
+        if command.items[i].refused:
+            core.counters.refused += 1
+            core.counters.refused_by[command.items[i].refused] += 1
+    if command.kind == ENQUEUE:
+        item = command.items
+        if item.refused:
+            refusal_text_of(item.refused, item.queue, &core.limits, text, sizeof(text))
+            put_status(&payload, refusal_code(item.refused), text, refusal_reason(item.refused))
+            answer(core, command.token, refusal_code(item.refused), &payload, False)
+            return
+        put_varint(&payload, 0x0A)
+        put_varint(&payload, 36)
+        put_uuid(&payload, item.id_high, item.id_low)
+        put_number_field(&payload, 2, item.offset)
+        answer_enqueued(core, command, &payload)
+        return
+    field = 1
+    if command.kind == ENQUEUE_STREAM:
+        put_number_field(&payload, 1, command.sequence)
+        field = 2
+    for i in range(command.count):
+        item = &command.items[i]
+        put_tag(&payload, field, 2)
+        if item.refused:
+            refusal_text_of(item.refused, item.queue, &core.limits, text, sizeof(text))
+            core.tail.length = 0
+            put_status_field(&core.tail, 3, refusal_code(item.refused), text, refusal_reason(item.refused))
+            put_varint(&payload, core.tail.length)
+            put_bytes(&payload, core.tail.data, core.tail.length)
+        else:
+            size = 38 + (1 + varint_size(item.offset) if item.offset else 0)
+            put_varint(&payload, size)
+            put_varint(&payload, 0x0A)
+            put_varint(&payload, 36)
+            put_uuid(&payload, item.id_high, item.id_low)
+            put_number_field(&payload, 2, item.offset)
+    answer_enqueued(core, command, &payload)

@@ -1,0 +1,354 @@
+"""See failure.pxd."""
+
+from libc.math cimport pow as power
+from libc.stdint cimport uint32_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+
+from fila_server.core.holdings.bodies cimport failure_waits, frame_want
+from fila_server.core.holdings.delays cimport message_is_over, slot_delay
+from fila_server.core.holdings.frames cimport frame_finish, frame_retained
+from fila_server.core.holdings.ids cimport random_next
+from fila_server.core.holdings.slots cimport slot_count, slot_ready
+from fila_server.core.life.answers cimport emit
+from fila_server.core.life.burial cimport LAST_ERROR_BYTES_MAX, bury, utf8_cut
+from fila_server.core.life.ending cimport lease_forget, lease_let_go, slot_at, slot_detach, slot_done
+from fila_server.core.records.records cimport state_record_delayed, state_record_ready
+from fila_server.core.state.budget cimport stage_goes_on
+from fila_server.core.state.directory cimport directory_at
+from fila_server.core.state.kinds cimport DECIDING
+from fila_server.core.state.paths cimport frame_id, frame_offset, share_of
+from fila_server.core.state.pending cimport Decision, KeptLease
+from fila_server.core.state.settings cimport Policy
+from fila_server.core.state.state cimport Channel, Entry, Flow, Frame, Queue, Share
+from fila_server.core.structures.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc
+from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
+from fila_server.core.turns.flows cimport flow_find, flow_of, flow_reconsider
+from fila_server.core.wire.commands cimport EVENT, OK
+from fila_server.core.wire.protobuf cimport (
+    Fields, fields_parse, next_header, put_nested, put_number_field, put_text_field, put_uuid,
+)
+
+cdef enum:
+    ATTEMPTS_MAX = 0xFFFF
+
+cdef enum Action:                   # of a DECIDE, field 1
+    BY_POLICY = 0                   # the hook failed or is cut off: the declarative settings decide
+    RETRY = 1
+    DEAD_LETTER = 2
+
+
+# --- answers that wait -----------------------------------------------------------------------
+
+cdef Owed* owed_open(Core* core, uint64_t token, int32_t kind, bint durable) noexcept nogil:
+    cdef Owed* owed = <Owed*> must_malloc(sizeof(Owed))
+    memset(owed, 0, sizeof(Owed))
+    owed.token = token
+    owed.kind = kind
+    owed.durable = durable
+    owed.open = 1                   # the caller's own; owed_close gives it back
+    return owed
+
+
+cdef void owed_close(Core* core, Owed* owed) noexcept nogil:
+    owed.open -= 1
+    if owed.open == 0:
+        emit(core, owed.token, owed.kind, OK, &owed.payload, owed.durable)
+        free(owed)
+
+
+# --- what happens next -----------------------------------------------------------------------
+
+cdef int64_t _backoff_ms(Core* core, Policy* policy, uint32_t attempts) noexcept nogil:
+    """Fixed, or exponential from `base` to `cap`; jitter takes up to its share off."""
+    cdef double wait = <double> policy.retry_base_ms
+    cdef double unit
+    if not policy.retry_fixed and attempts > 1:
+        wait *= power(2.0, <double> (attempts - 1 if attempts < 64 else 63))
+    if wait > <double> policy.retry_cap_ms and not policy.retry_fixed:
+        wait = <double> policy.retry_cap_ms
+    unit = <double> (random_next(core) >> 11) / 9007199254740992.0
+    wait -= wait * policy.retry_jitter * unit
+    return <int64_t> wait
+
+
+cdef void _retry(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil:
+    """Ready again at the back, now or later."""
+    cdef Channel* channel = share_of(slot).channel
+    if delay_ms > 0:
+        slot_delay(core, slot, core.wall_ms + delay_ms, delay_ms)
+        state_record_delayed(core, slot, delay_ms, last_lease)
+    else:
+        slot_ready(core, slot, False)
+        channel.requeue_seq += 1
+        state_record_ready(core, slot, channel.placed_to, channel.requeue_seq, last_lease)
+
+
+cdef void lease_fail(Core* core, Lease* lease, Slice error, int64_t delay_ms, Owed* owed) noexcept nogil:
+    """The lease ends by failure; count the attempt and find out what comes next."""
+    cdef Slot* slot = lease.slot
+    cdef KeptLease kept = lease_let_go(core, lease)
+    cdef Share* share = share_of(slot)
+    cdef Queue* queue = share.channel.queue
+    cdef Policy* policy = &queue.policy
+    if slot.attempts < ATTEMPTS_MAX:
+        slot.attempts += 1
+    if policy.max_attempts and slot.attempts >= policy.max_attempts and not queue.is_dlq:
+        _dead_letter(core, slot, b"max_attempts", error, &kept, owed)
+    elif message_is_over(core, slot):   # while it was leased: it is not waited for again
+        queue.counters.ttl_dropped += 1
+        slot_expire(core, slot)
+    elif policy.has_on_failure:
+        _ask(core, slot, NULL, error, delay_ms, &kept, owed)
+    else:
+        _by_policy(core, slot, delay_ms, kept.lease_id)
+    lease_forget(core, &kept)
+
+
+cdef void lease_reject(Core* core, Lease* lease, Slice error, Owed* owed) noexcept nogil:
+    """Its consumer says that no retry will help. A dead-letter queue's own messages have nowhere else to go."""
+    cdef Slot* slot = lease.slot
+    cdef KeptLease kept = lease_let_go(core, lease)
+    if slot.attempts < ATTEMPTS_MAX:
+        slot.attempts += 1
+    _dead_letter(core, slot, b"rejected", error, &kept, owed)
+    lease_forget(core, &kept)
+
+
+cdef void slot_expire(Core* core, Slot* slot) noexcept nogil:
+    cdef Queue* queue = share_of(slot).channel.queue
+    cdef Slice error
+    if not queue.policy.ttl_to_dlq or queue.dlq == NULL:
+        slot_done(core, slot)
+        return
+    slot_detach(core, slot)             # its bytes may have to be read back first
+    slot_count(core, slot, DECIDING)
+    error.at, error.length = b"time to live is over", 20
+    _dead_letter(core, slot, b"ttl", error, NULL, NULL)
+
+
+cdef void _by_policy(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil:
+    if delay_ms == NO_DELAY:
+        delay_ms = _backoff_ms(core, &share_of(slot).channel.queue.policy, slot.attempts)
+    _retry(core, slot, delay_ms, last_lease)
+
+
+cdef void lease_expired(Core* core, Lease* lease) noexcept nogil:
+    cdef Slice error
+    error.at, error.length = b"visibility timeout expired", 26
+    share_of(lease.slot).channel.queue.counters.expired += 1
+    lease_fail(core, lease, error, NO_DELAY, NULL)
+
+
+# --- decisions -------------------------------------------------------------------------------
+
+cdef void _ask(Core* core, Slot* slot, const char* reason, Slice error, int64_t delay_ms, KeptLease* kept, Owed* owed) noexcept nogil:
+    """Set a message aside until its bytes are here (`reason`: a dead letter's) or its hook has spoken (NULL)."""
+    cdef Share* share = share_of(slot)
+    cdef Flow* flow = flow_of(core, share.frame.entries[slot.index].key, share.channel)     # UNPLACED may have none
+    cdef Decision* decision
+    if error.length > LAST_ERROR_BYTES_MAX:
+        error.length = utf8_cut(error, LAST_ERROR_BYTES_MAX)
+    decision = <Decision*> must_malloc(sizeof(Decision) + error.length)
+    memset(decision, 0, sizeof(Decision))
+    core.decision_number += 1
+    decision.number = core.decision_number
+    decision.queue_number = share.channel.queue.number
+    decision.channel_number = share.channel.number
+    decision.offset = frame_offset(share.frame, slot.index)
+    decision.reason = reason
+    decision.delay_ms = delay_ms
+    if kept != NULL:                    # it goes with the decision
+        decision.kept = kept[0]
+        kept.group = NULL
+    decision.owed = owed
+    decision.error.at = <char*> decision + sizeof(Decision)
+    decision.error.length = error.length
+    memcpy(<char*> decision + sizeof(Decision), error.at, error.length)
+    if owed != NULL:
+        owed.open += 1
+    map64_put(&core.decisions, decision.number, decision)
+    slot_count(core, slot, DECIDING)
+    slot.owner = decision
+    flow.in_flight += 1             # it counts as leased until it is decided
+    if flow.key.cap:
+        flow_reconsider(core, flow)
+    if share.frame.body == NULL:
+        frame_want(core, share.frame)
+        failure_waits(share.frame, decision)
+    else:
+        _tell(core, slot, decision)
+
+
+cdef void _tell(Core* core, Slot* slot, Decision* decision) noexcept nogil:
+    """The bytes are hot: bury the dead letter, or send the event that asks the hook."""
+    cdef Share* share = share_of(slot)
+    cdef Frame* frame = share.frame
+    cdef Entry* entry = &frame.entries[slot.index]
+    cdef Buffer event
+    cdef Cursor c
+    cdef Slice text
+    cdef Slice value
+    cdef uint64_t high, low
+    cdef Buffer header
+    if decision.reason != NULL:
+        _decided(core, decision)
+        _dead_letter(core, slot, decision.reason, decision.error, &decision.kept, decision.owed)
+        _decision_free(core, decision)
+        return
+    buffer_init(&event)
+    buffer_init(&header)
+    text.at, text.length = share.channel.queue.text.bytes, share.channel.queue.text.length
+    put_text_field(&event, 1, text)
+    text.at, text.length = share.channel.text.bytes, share.channel.text.length
+    put_text_field(&event, 2, text)
+    frame_id(frame, slot.index, &high, &low)
+    put_uuid(&header, high, low)
+    text.at, text.length = header.data, <uint32_t> header.length
+    put_text_field(&event, 3, text)
+    put_number_field(&event, 4, slot.attempts)
+    put_text_field(&event, 5, decision.error)
+    text.at, text.length = entry.key.text.bytes, entry.key.text.length
+    put_text_field(&event, 6, text)
+    c.at, c.end, c.bad = frame.body.bytes + entry.at, frame.body.bytes + entry.at + entry.length, False
+    while next_header(&c, &text, &value):
+        header.length = 0
+        put_text_field(&header, 1, text)
+        put_text_field(&header, 2, value)
+        put_nested(&event, 7, &header)
+    buffer_free(&header)
+    emit(core, decision.number, EVENT, OK, &event, False)
+
+
+cdef void _decided(Core* core, Decision* decision) noexcept nogil:
+    """The slot is nobody's again; the caller gives it its next state at once."""
+    cdef Slot* slot = slot_at(core, decision.queue_number, decision.channel_number, decision.offset)
+    cdef Flow* flow
+    map64_remove(&core.decisions, decision.number)
+    if slot != NULL and slot.state == DECIDING and slot.owner == decision:
+        slot.owner = NULL
+        flow = flow_find(share_of(slot).frame.entries[slot.index].key, share_of(slot).channel)
+        flow.in_flight -= 1
+        if flow.key.cap:
+            flow_reconsider(core, flow)
+
+
+cdef void _decision_free(Core* core, Decision* decision) noexcept nogil:
+    lease_forget(core, &decision.kept)
+    if decision.owed != NULL:
+        owed_close(core, decision.owed)
+    free(decision)
+
+
+cdef void decide(Core* core, Command* command) noexcept nogil:
+    """{1 action, 2 delay_ms}; the message may be gone meanwhile (purge, seek, deletion): then nothing is left to do."""
+    cdef Decision* decision = <Decision*> map64_get(&core.decisions, command.token)
+    cdef Slot* slot
+    cdef Fields fields
+    if decision == NULL:
+        return
+    fields_parse(&fields, command.bytes, command.length)
+    slot = slot_at(core, decision.queue_number, decision.channel_number, decision.offset)
+    if slot != NULL and (slot.state != DECIDING or slot.owner != decision):
+        slot = NULL
+    _decided(core, decision)
+    if slot != NULL:
+        if fields.number[1] == DEAD_LETTER and not share_of(slot).channel.queue.is_dlq:
+            _dead_letter(core, slot, b"on_failure", decision.error, &decision.kept, decision.owed)
+        elif message_is_over(core, slot):   # while it was being decided, as if its lease had ended now
+            share_of(slot).channel.queue.counters.ttl_dropped += 1
+            slot_expire(core, slot)
+        elif fields.number[1] == RETRY and fields.seen & (1 << 2):
+            _retry(core, slot, <int64_t> min(fields.number[2], <uint64_t> 1 << 50), decision.kept.lease_id)
+        else:
+            _by_policy(core, slot, decision.delay_ms, decision.kept.lease_id)
+    _decision_free(core, decision)
+
+
+cdef bint failures_turn(Core* core) noexcept nogil:
+    cdef Decision* decision
+    while core.unasked != NULL and stage_goes_on(core):
+        decision = core.unasked
+        core.unasked = decision.next
+        if core.unasked == NULL:
+            core.unasked_last = NULL
+        core.counters.work += 1
+        _go_on(core, decision)
+    return core.unasked != NULL
+
+
+cdef void _go_on(Core* core, Decision* decision) noexcept nogil:
+    cdef Slot* slot
+    if decision.birth:
+        if _buried_apart(core, decision):
+            map64_remove(&core.decisions, decision.number)
+            _decision_free(core, decision)
+        return
+    slot = slot_at(core, decision.queue_number, decision.channel_number, decision.offset)
+    if slot == NULL or slot.state != DECIDING or slot.owner != decision:
+        map64_remove(&core.decisions, decision.number)
+        _decision_free(core, decision)
+    elif share_of(slot).frame.body == NULL:             # given up again meanwhile
+        frame_want(core, share_of(slot).frame)
+        failure_waits(share_of(slot).frame, decision)
+    else:
+        _tell(core, slot, decision)
+
+
+cdef void slot_outlived(Core* core, Slot* slot) noexcept nogil:
+    cdef Decision* decision = <Decision*> slot.owner
+    if slot.state != DECIDING or decision == NULL or decision.reason == NULL:
+        return
+    decision.birth = share_of(slot).channel.birth
+    decision.attempts = slot.attempts
+    share_of(slot).frame.burials += 1
+
+
+cdef bint _buried_apart(Core* core, Decision* decision) noexcept nogil:
+    """False while its bytes are not here yet."""
+    cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, decision.queue_number)
+    cdef Frame* frame = directory_at(&queue.directory, decision.offset) if queue != NULL else NULL
+    cdef Channel* channel = queue.channels if queue != NULL else NULL
+    cdef uint32_t i = 0
+    if frame == NULL or frame.dying:
+        return True                     # deleted, dropped or damaged meanwhile
+    while i < frame.count and frame_offset(frame, i) != decision.offset:
+        i += 1
+    if i == frame.count:
+        return True
+    if frame.body == NULL:
+        frame_want(core, frame)
+        failure_waits(frame, decision)
+        return False
+    frame.burials -= 1
+    while channel != NULL and channel.birth != decision.birth:
+        channel = channel.next
+    if channel != NULL and queue.dlq != NULL:
+        bury(core, channel, frame, i, decision.attempts, decision.reason, decision.error)
+    if frame.live == 0 and not frame_retained(core, frame):
+        frame_finish(core, frame)
+    return True
+
+
+# --- dead letters ----------------------------------------------------------------------------
+
+cdef void _dead_letter(Core* core, Slot* slot, const char* reason, Slice error, KeptLease* kept, Owed* owed) noexcept nogil:
+    """Move a message to its DLQ and settle it here, in one batch.
+
+    Its stored bytes go along with a piece of metadata that says where it came from; the rest
+    of the metadata merges with it at delivery (protobuf.pyx). The bytes must be hot: where they
+    are not, the message waits in DECIDING and comes back here when they are.
+    """
+    cdef Share* share = share_of(slot)
+    if share.channel.queue.dlq == NULL and share.channel.queue.policy.idle_ms:
+        share.channel.queue.counters.dead_dropped += 1      # a queue that expires has no place for them; the edge is told
+        slot_done(core, slot)
+        return
+    if share.channel.queue.dlq == NULL:
+        _by_policy(core, slot, NO_DELAY, core.next_lease_id - 1)
+        return
+    if share.frame.body == NULL:
+        _ask(core, slot, reason, error, NO_DELAY, kept, owed)
+        return
+    bury(core, share.channel, share.frame, slot.index, slot.attempts, reason, error)
+    slot_done(core, slot)

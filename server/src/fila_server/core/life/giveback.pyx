@@ -1,0 +1,47 @@
+"""See giveback.pxd."""
+
+from fila_server.core.holdings.delays cimport message_is_over
+from fila_server.core.holdings.groups cimport MARK_RETURNED, group_mark
+from fila_server.core.holdings.slots cimport slot_ready
+from fila_server.core.life.ending cimport lease_end
+from fila_server.core.life.failure cimport slot_expire
+from fila_server.core.life.notices cimport KEEPS_RETURNING, notice
+from fila_server.core.state.kinds cimport RETURNED_ONCE
+from fila_server.core.state.paths cimport entry_of, frame_offset, share_of
+from fila_server.core.state.state cimport Channel, Entry, Flow, Slot
+from fila_server.core.structures.ring cimport ring_refund
+from fila_server.core.turns.flows cimport flow_find, slot_refund
+
+cdef enum:
+    RETURNS_TOLD = 10
+    NOTICED_EVERY_MS = 1000
+
+
+cdef void lease_return(Core* core, Lease* lease, int how) noexcept nogil:
+    """Back to its old place, with the attempts it had. What it cost comes back up to one grant, its tokens only
+    where nobody can have used them: what was not written, and what the consumer says it has not looked at."""
+    cdef Slot* slot = lease.slot
+    cdef Entry* entry = entry_of(slot)
+    cdef Channel* channel = share_of(slot).channel
+    cdef Flow* flow = flow_find(entry.key, channel)
+    if lease.consumer != NULL:
+        lease.consumer.returned += 1
+    if how != UNWRITTEN and slot.marks < 0xFF - RETURNED_ONCE:
+        slot.marks += RETURNED_ONCE
+    # Others of its record may live on, and it must not come back with them.
+    group_mark(core, lease.group, lease.lease_id, MARK_RETURNED)
+    lease_end(core, lease)
+    if how != HELD:
+        slot_refund(core, slot)
+    if message_is_over(core, slot):
+        channel.queue.counters.ttl_dropped += 1
+        slot_expire(core, slot)
+    else:
+        slot_ready(core, slot, True)
+    if flow.joined or flow.parked:
+        ring_refund(&channel.ring, &flow.turn, entry.cost)
+    if slot.marks >> 1 == RETURNS_TOLD and core.wall_ms - channel.noticed_ms >= NOTICED_EVERY_MS:
+        channel.noticed_ms = core.wall_ms
+        notice(core, KEEPS_RETURNING, channel.queue, channel, frame_offset(share_of(slot).frame, slot.index))
+    channel.returned += 1
+    channel.queue.counters.returned += 1

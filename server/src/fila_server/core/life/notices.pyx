@@ -1,0 +1,20 @@
+"""See notices.pxd."""
+
+from fila_server.core.life.answers cimport emit
+from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init
+from fila_server.core.wire.commands cimport NOTICE, OK
+from fila_server.core.wire.protobuf cimport put_number_field, put_text_field
+
+
+cdef void notice(Core* core, int what, Queue* queue, Channel* channel, uint64_t number) noexcept nogil:
+    cdef Buffer payload
+    cdef Slice text
+    buffer_init(&payload)
+    put_number_field(&payload, 1, <uint64_t> what)
+    text.at, text.length = queue.text.bytes, queue.text.length
+    put_text_field(&payload, 2, text)
+    if channel != NULL:
+        text.at, text.length = channel.text.bytes, channel.text.length
+        put_text_field(&payload, 3, text)
+    put_number_field(&payload, 4, number)
+    emit(core, 0, NOTICE, OK, &payload, False)

@@ -1,0 +1,191 @@
+"""See redrive.pxd."""
+
+from libc.stdint cimport uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+
+from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
+from fila_server.core.life.building cimport keep_until_written, move_in
+from fila_server.core.life.ending cimport slot_done
+from fila_server.core.life.routing cimport route_as
+from fila_server.core.state.paths cimport (
+    channel_find, frame_enqueued_ms, frame_id, frame_of, frame_offset, queue_find,
+)
+from fila_server.core.state.state cimport Building, Channel, Entry, Frame, Queue, Slot
+from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_init, must_malloc
+from fila_server.core.wire.commands cimport INVALID_ARGUMENT, OK
+from fila_server.core.wire.packed_routing cimport (
+    GIVEN_COST, GIVEN_FAIRNESS_KEY, GIVEN_THROTTLE_KEYS, GIVEN_WEIGHT, ROUTING_THROTTLE_KEYS_MAX, Routing,
+)
+from fila_server.core.wire.protobuf cimport Item, fields_parse, next_field, put_number_field
+
+cdef enum:
+    REDRIVE_MAX = 256
+
+
+cdef struct Origin:                 # of a dead letter
+    Slice queue
+    Slice channel
+    uint32_t body_length            # without the piece of metadata it died with
+
+
+cdef bint _origin(const char* body, uint32_t length, Origin* origin) noexcept nogil:
+    cdef Cursor c
+    cdef uint32_t field, kind
+    cdef Slice text
+    cdef uint64_t number
+    cdef Fields metadata
+    cdef Fields dead
+    cdef const char* before
+    cdef bint found = False
+    c.at, c.end, c.bad = body, body + length, False
+    origin.body_length = length
+    while True:
+        before = c.at
+        if not next_field(&c, &field, &kind, &text, &number):
+            break
+        if field == 4:
+            origin.body_length = <uint32_t> (before - body)
+            if fields_parse(&metadata, text.at, text.length) and fields_parse(&dead, metadata.text[10].at, metadata.text[10].length):
+                origin.queue = dead.text[1]
+                origin.channel = dead.text[2]
+                found = True
+    return found
+
+
+cdef Slice _override(Command* command, uint64_t offset) noexcept nogil:
+    """What a hook decided for this dead letter: field 15, repeated (see _read_override); nothing when it is not named."""
+    cdef Cursor c
+    cdef uint32_t field, kind
+    cdef Slice text
+    cdef Slice nothing
+    cdef uint64_t number
+    cdef Fields fields
+    nothing.at, nothing.length = NULL, 0
+    c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
+    while next_field(&c, &field, &kind, &text, &number):
+        if field == 15 and fields_parse(&fields, text.at, text.length) and fields.number[1] == offset:
+            return text
+    return nothing
+
+
+cdef void _read_override(Routing* hooked, Slice text) noexcept nogil:
+    """{1 offset, 2 fairness key, 3 weight, 4 cost (double), 5 throttle key (repeated), 6 throttle keys were given}."""
+    cdef Cursor c
+    cdef uint32_t field, kind
+    cdef Slice piece
+    cdef uint64_t number
+    memset(hooked, 0, sizeof(Routing))
+    c.at, c.end, c.bad = text.at, text.at + text.length, False
+    while next_field(&c, &field, &kind, &piece, &number):
+        if field == 2:
+            hooked.given |= GIVEN_FAIRNESS_KEY
+            hooked.fairness_key = piece
+        elif field == 3:
+            hooked.given |= GIVEN_WEIGHT
+            hooked.weight = <uint32_t> number
+        elif field == 4:
+            hooked.given |= GIVEN_COST
+            memcpy(&hooked.cost, &number, 8)
+        elif field == 5 and hooked.throttle_count < ROUTING_THROTTLE_KEYS_MAX:
+            hooked.given |= GIVEN_THROTTLE_KEYS
+            hooked.throttle[hooked.throttle_count] = piece
+            hooked.throttle_count += 1
+        elif field == 6:
+            hooked.given |= GIVEN_THROTTLE_KEYS
+
+
+cdef bint _move_back(Core* core, Queue* dlq, Slot* slot, Slice routing) noexcept nogil:
+    """One dead letter: a new entry in its source for the channel it failed in, and done here; False: no source."""
+    cdef Frame* frame
+    cdef Entry* entry
+    cdef Origin origin
+    cdef Queue* source
+    cdef Channel* only
+    cdef Item item
+    cdef Routing hooked
+    cdef Command shell
+    cdef Building b
+    cdef uint64_t high, low
+    cdef char* bytes
+    frame = frame_of(slot)
+    entry = &frame.entries[slot.index]
+    if not _origin(frame.body.bytes + entry.at, entry.length, &origin):
+        return False
+    source = queue_find(core, origin.queue)
+    if source == NULL or source.dlq != dlq:
+        return False
+    only = channel_find(source, origin.channel)
+    if only == NULL:
+        return False                    # its channel was deleted, and no other may see it
+    bytes = <char*> must_malloc(origin.body_length)
+    memcpy(bytes, frame.body.bytes + entry.at, origin.body_length)
+    memset(&item, 0, sizeof(Item))
+    memset(&shell, 0, sizeof(Command))
+    memset(&b, 0, sizeof(Building))
+    shell.bytes = bytes
+    item.length = origin.body_length
+    if routing.length:
+        _read_override(&hooked, routing)
+    if route_as(core, source, &shell, &item, &hooked if routing.length else NULL, &b):
+        free(bytes)                     # today's policy can't place it (a key too long): it stays where it is
+        return False
+    frame_id(frame, slot.index, &high, &low)
+    move_in(
+        core, source, b.key, b.set, b.cost, bytes, origin.body_length, high, low,
+        frame_enqueued_ms(frame, slot.index), only)
+    keep_until_written(core, bytes)
+    source.counters.redriven += 1
+    slot_done(core, slot)
+    return True
+
+
+cdef bint redrive_wants(Core* core, Command* command, Fields* fields, Search* search) noexcept nogil:
+    """False: refused, and answered so."""
+    cdef Queue* dlq = queue_find(core, fields.text[1])
+    cdef Slice nameless
+    nameless.at, nameless.length = NULL, 0
+    if dlq == NULL:
+        answer_no_queue(core, command)
+        return False
+    if not dlq.is_dlq:
+        answer_status(core, command.token, INVALID_ARGUMENT, b"dlq_queue: not a dead-letter queue; those are named <queue>.dlq", b"NOT_A_DLQ")
+        return False
+    search.channel = channel_find(dlq, nameless)
+    if search.channel == NULL:          # made by hand, with other channels: its first one will do
+        search.channel = dlq.channels
+    if search.channel == NULL:
+        answer_no_channel(core, command)
+        return False
+    search.most = <uint32_t> fields.number[2] if 0 < fields.number[2] < REDRIVE_MAX else REDRIVE_MAX
+    search.after_offset = fields.number[5]
+    search.to_offset = fields.number[4] if fields.number[4] else <uint64_t> -1
+    return True
+
+
+cdef void redrive(Core* core, Command* command, Fields* fields, Search* search) noexcept nogil:
+    """A page of a redrive.
+
+    {1 DLQ, 2 most to look at, 4 no later than this offset, 5 after this offset, 7 only those named in 15, 15 routings};
+    answers {1 moved, 2 stuck: looked at and left, 3 the last offset looked at}. The edge turns the pages.
+    """
+    cdef uint32_t i
+    cdef uint64_t moved = 0
+    cdef uint64_t stuck = 0
+    cdef uint64_t last = search.after_offset
+    cdef Slice routing
+    cdef Buffer payload
+    for i in range(search.count):
+        last = frame_offset(frame_of(search.slots[i]), search.slots[i].index)
+        routing = _override(command, last)
+        if fields.number[7] and routing.length == 0:
+            continue                    # nobody asked today's script about it: it came back between peek and move
+        if _move_back(core, search.channel.queue, search.slots[i], routing):
+            moved += 1
+        else:
+            stuck += 1
+    buffer_init(&payload)
+    put_number_field(&payload, 1, moved)
+    put_number_field(&payload, 2, stuck)
+    put_number_field(&payload, 3, last)
+    answer(core, command.token, OK, &payload, True)

@@ -1,0 +1,293 @@
+"""See sending.pxd."""
+
+from libc.stdint cimport uint32_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from fila_server.core.doors.reader cimport Load, loader_answers
+from fila_server.core.holdings.bodies cimport body_new, body_release, frame_want
+from fila_server.core.life.answers cimport answer, emit
+from fila_server.core.life.ending cimport frame_lost
+from fila_server.core.life.revoked cimport revoked_forget
+from fila_server.core.life.view cimport message_bytes, message_view
+from fila_server.core.state.directory cimport directory_at
+from fila_server.core.state.kinds cimport PULL, STREAM
+from fila_server.core.state.paths cimport frame_of
+from fila_server.core.state.state cimport Body, Channel, Frame, Lease, Queue
+from fila_server.core.store.status cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK
+from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, buffer_reserve, must_malloc
+from fila_server.core.structures.maps cimport map64_get, map64_next, map64_remove
+from fila_server.core.structures.timers cimport timer_cancel
+from fila_server.core.turns.clocks cimport channel_room
+from fila_server.core.turns.flows cimport channel_activate, channel_full
+from fila_server.core.wire.commands cimport DELIVERY, OK
+from fila_server.core.wire.protobuf cimport View, put_message
+
+
+cdef bint _hot(Core* core, Delivery* delivery) noexcept nogil:
+    """Whether every message's bytes are here; asks for those that are not, and holds those that are.
+
+    Without the hold a budget smaller than one delivery would give up its first frame for its last, for ever.
+    """
+    cdef uint32_t i
+    cdef bint all_hot = True
+    cdef Body* body
+    cdef Frame* frame
+    for i in range(delivery.count):
+        if delivery.leases[i] != NULL:
+            frame = frame_of(delivery.leases[i].slot)
+            if frame.body == NULL:
+                frame_want(core, frame)
+                all_hot = False
+    if all_hot:
+        return True
+    if delivery.pins == NULL:
+        delivery.pins = <Body**> must_malloc(delivery.count * sizeof(void*))
+        memset(delivery.pins, 0, delivery.count * sizeof(void*))
+    for i in range(delivery.count):
+        if delivery.leases[i] == NULL:
+            continue
+        body = frame_of(delivery.leases[i].slot).body
+        if body != NULL and delivery.pins[i] != body:       # another one since the frame was rewritten
+            if delivery.pins[i] != NULL:
+                body_release(core, delivery.pins[i])
+            delivery.pins[i] = body
+            body.refs += 1
+    return False
+
+
+cdef void _unpin(Core* core, Delivery* delivery) noexcept nogil:
+    cdef uint32_t i
+    if delivery.pins == NULL:
+        return
+    for i in range(delivery.count):
+        if delivery.pins[i] != NULL:
+            body_release(core, delivery.pins[i])
+    free(delivery.pins)
+    delivery.pins = NULL
+
+
+cdef bint _is_empty(Delivery* delivery) noexcept nogil:
+    cdef uint32_t i
+    for i in range(delivery.count):
+        if delivery.leases[i] != NULL:
+            return False
+    return True
+
+
+cdef void _drop_delivery(Core* core, Consumer* consumer, Delivery* before, Delivery* delivery) noexcept nogil:
+    """Every lease in it ended while its bytes were read: there is nothing to send."""
+    if before == NULL:
+        consumer.first = delivery.next
+    else:
+        before.next = delivery.next
+    if consumer.last == delivery:
+        consumer.last = before
+    consumer.unwritten -= 1
+    delivery_free(core, delivery)
+    channel_room(core, consumer.channel, True)
+    if consumer.channel.ready:
+        channel_activate(core, consumer.channel)
+
+
+cdef void send_what_is_ready(Core* core, Consumer* consumer) noexcept nogil:
+    cdef Delivery* delivery = consumer.first
+    cdef Delivery* before = NULL
+    cdef Delivery* following
+    while delivery != NULL:
+        following = delivery.next
+        if not delivery.sent:
+            if consumer.kind != PULL and _is_empty(delivery):
+                _drop_delivery(core, consumer, before, delivery)
+                delivery = following
+                continue
+            if not _hot(core, delivery):
+                return
+            delivery.sent = True
+            _unpin(core, delivery)
+            if consumer.kind == PULL:
+                _send_pull(core, consumer, delivery)    # frees the consumer
+                return
+            _send(core, consumer, delivery)
+        before = delivery
+        delivery = following
+
+
+cdef void _encode(Core* core, Delivery* delivery, uint32_t field, Buffer* out) noexcept nogil:
+    cdef View view
+    cdef uint32_t i
+    cdef size_t expected = 64
+    for i in range(delivery.count):
+        if delivery.leases[i] != NULL:
+            expected += message_bytes(delivery.leases[i].slot)
+    buffer_reserve(out, expected)
+    for i in range(delivery.count):
+        if delivery.leases[i] != NULL:
+            message_view(core, delivery.leases[i].slot, &view)
+            put_message(out, field, &view, &core.tail)
+
+
+cdef void _send(Core* core, Consumer* consumer, Delivery* delivery) noexcept nogil:
+    cdef Buffer payload
+    cdef char head[12]
+    cdef size_t n
+    cdef int i
+    buffer_init(&payload)
+    if consumer.kind == STREAM:
+        _encode(core, delivery, 2 if consumer.batched else 1, &payload)
+    else:
+        # ConsumeSessionResponse.delivery: its length stands in front, so room is left and the
+        # length written in as many bytes as were left (a padded varint is a valid one).
+        buffer_reserve(&payload, 64)
+        payload.length = 6
+        _encode(core, delivery, 1, &payload)
+        n = payload.length - 6
+        head[0] = 0x12
+        head[1] = <char> ((n & 0x7F) | 0x80)
+        head[2] = <char> (((n >> 7) & 0x7F) | 0x80)
+        head[3] = <char> (((n >> 14) & 0x7F) | 0x80)
+        head[4] = <char> (((n >> 21) & 0x7F) | 0x80)
+        head[5] = <char> ((n >> 28) & 0x7F)
+        for i in range(6):
+            payload.data[i] = head[i]
+    emit(core, consumer.token, DELIVERY, OK, &payload, False)
+
+
+cdef void _send_pull(Core* core, Consumer* consumer, Delivery* delivery) noexcept nogil:
+    cdef Buffer payload
+    buffer_init(&payload)
+    _encode(core, delivery, 1, &payload)
+    answer(core, consumer.token, OK, &payload, False)
+    consumer_forget(core, consumer)
+
+
+cdef void pull_answer(Core* core, Consumer* consumer) noexcept nogil:
+    cdef Buffer payload
+    if consumer.first != NULL:          # its messages are being read back: they go when they are here
+        return
+    buffer_init(&payload)
+    answer(core, consumer.token, OK, &payload, False)
+    consumer_forget(core, consumer)
+
+
+cdef void deliveries_loaded(Core* core) noexcept nogil:
+    """Take in what the reader thread brought, then send what was waiting for it."""
+    cdef Load* load = loader_answers(core.loader)
+    cdef Load* following
+    cdef Queue* queue
+    cdef Frame* frame
+    cdef Consumer* consumer
+    cdef uint32_t cursor = 0
+    if load == NULL:
+        return
+    while load != NULL:
+        following = load.next
+        core.loads_taken += 1
+        queue = <Queue*> map64_get(&core.queues_by_number, load.queue_number)
+        frame = directory_at(&queue.directory, load.first_offset) if queue != NULL else NULL
+        if frame != NULL and frame.first_offset == load.first_offset and frame.loading:
+            frame.loading = False
+            if load.status == STORE_OK and load.length >= frame.body_bytes and frame.body == NULL:
+                body_new(core, frame, load.bytes, <uint32_t> load.length)
+                core.counters.loads_bytes += load.length
+                frame.loaded_seen = True
+                load.bytes = NULL
+            elif frame.body == NULL and (load.status == STORE_OK or load.status == STORE_DAMAGED or load.status == STORE_NOT_FOUND):
+                frame_lost(core, frame)
+            elif frame.body == NULL:    # a disk or a table of open files that is in trouble just now
+                frame_want(core, frame)
+        free(load.bytes)
+        free(load)
+        load = following
+    # Few consumers wait at a time, and a load is a disk read: a look at each is cheap beside it.
+    while True:
+        consumer = <Consumer*> map64_next(&core.consumers, &cursor)
+        if consumer == NULL:
+            break
+        if consumer.first != NULL and consumer.kind != PULL:
+            send_what_is_ready(core, consumer)
+    _pulls_loaded(core)
+
+
+cdef void _pulls_loaded(Core* core) noexcept nogil:
+    """Pulls apart: answering one frees it, which moves the map under the cursor."""
+    cdef Consumer* consumer
+    cdef uint32_t cursor = 0
+    cdef bint freed = True
+    while freed:
+        freed = False
+        cursor = 0
+        while True:
+            consumer = <Consumer*> map64_next(&core.consumers, &cursor)
+            if consumer == NULL:
+                break
+            if consumer.kind == PULL and consumer.first != NULL and not consumer.first.sent and _hot(core, consumer.first):
+                send_what_is_ready(core, consumer)
+                freed = True
+                break
+
+
+# --- ends --------------------------------------------------------------------------------------
+
+cdef void delivery_free(Core* core, Delivery* delivery) noexcept nogil:
+    cdef uint32_t i
+    for i in range(delivery.count):
+        if delivery.leases[i] != NULL:
+            delivery.leases[i].delivery = NULL
+    _unpin(core, delivery)
+    free(delivery.leases)
+    free(delivery)
+
+
+cdef void consumer_unlink(Core* core, Consumer* consumer) noexcept nogil:
+    """Out of its channel's circle, the one of those that are here or the one of those that are away."""
+    cdef Channel* channel = consumer.channel
+    cdef Consumer** list = &channel.away if consumer.away else &channel.turn
+    if consumer.next == consumer:
+        list[0] = NULL
+    else:
+        consumer.prev.next = consumer.next
+        consumer.next.prev = consumer.prev
+        if list[0] == consumer:
+            list[0] = consumer.next
+    channel.used_ms = core.heard_ms
+    if consumer.away:
+        return
+    map64_remove(&core.consumers, consumer.token)
+    if consumer.kind == PULL:
+        channel.waiting_pulls -= 1
+    else:
+        channel.consumers -= 1
+    if channel.turn == NULL:
+        channel_full(core, channel)
+
+
+cdef void _leave_no_trace(Core* core, Consumer* consumer) noexcept nogil:
+    cdef Consumer** link = &core.leaving
+    if consumer.fate:
+        while link[0] != consumer:
+            link = &link[0].next_leaving
+        link[0] = consumer.next_leaving
+    if consumer.number:
+        map64_remove(&core.streams, consumer.number)
+
+
+cdef void consumer_forget(Core* core, Consumer* consumer) noexcept nogil:
+    """Its leases live on without it."""
+    cdef Delivery* delivery = consumer.first
+    cdef Delivery* following
+    cdef Lease* lease = consumer.leases
+    timer_cancel(&core.timers, &consumer.timer)
+    while delivery != NULL:
+        following = delivery.next
+        delivery_free(core, delivery)
+        delivery = following
+    while lease != NULL:
+        lease.consumer = NULL
+        lease = lease.next
+    consumer_unlink(core, consumer)
+    _leave_no_trace(core, consumer)
+    revoked_forget(core, consumer)
+    buffer_free(&consumer.name)
+    buffer_free(&consumer.peer)
+    free(consumer)

@@ -1,0 +1,212 @@
+"""Stage 3 of 4: see settle.pxd."""
+
+from fila_server.core.holdings.groups cimport MARK_BEGUN, group_mark
+from fila_server.core.holdings.leased_ids cimport lease_by_message_id
+from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
+from fila_server.core.life.ending cimport lease_end, slot_done
+from fila_server.core.life.failure cimport NO_DELAY, lease_fail, lease_reject, owed_close, owed_open
+from fila_server.core.life.giveback cimport HELD, lease_return
+from fila_server.core.records.records cimport lease_extension_put
+from fila_server.core.state.paths cimport channel_find, frame_id, frame_of, queue_find, share_of
+from fila_server.core.state.state cimport Consumer, Queue, Slot
+from fila_server.core.structures.buffer cimport Buffer, Cursor, buffer_init, put_varint
+from fila_server.core.structures.maps cimport map64_get
+from fila_server.core.structures.timers cimport timer_set
+from fila_server.core.wire.commands cimport (
+    ACK, ACK_BATCH, EXTEND_LEASE, FAILED_PRECONDITION, INVALID_ARGUMENT, NACK, NACK_BATCH, NOT_FOUND, OK,
+    REPLY,
+)
+from fila_server.core.wire.protobuf cimport (
+    fields_parse, next_field, put_status_field, put_tag, put_timestamp_field, uuid_parse,
+)
+
+
+cdef Verdict verdict(int32_t code, const char* reason, const char* text) noexcept nogil:
+    cdef Verdict v
+    v.code, v.reason, v.text = code, reason, text
+    return v
+
+
+cdef Lease* lease_find(Core* core, Channel* channel, bint has_id, uint64_t high, uint64_t low, uint64_t lease_id, Verdict* v) noexcept nogil:
+    """The lease that is meant, or NULL and why it isn't there."""
+    cdef Lease* lease
+    cdef uint64_t h, l
+    if lease_id:
+        lease = <Lease*> map64_get(&core.leases, lease_id)
+        if lease != NULL and share_of(lease.slot).channel == channel:
+            frame_id(frame_of(lease.slot), lease.slot.index, &h, &l)
+            if not has_id or (h == high and l == low):
+                return lease
+        # Nothing is searched for: a consumer that wakes up late sends thousands of these.
+        channel.queue.counters.stale_acks += 1
+        v[0] = verdict(
+            FAILED_PRECONDITION, b"LEASE_LOST",
+            b"lease_id: the message is not held under this lease any more; it was settled, given out again, or waits")
+        return NULL
+    lease = lease_by_message_id(core, channel, high, low) if has_id else NULL
+    if lease == NULL:
+        v[0] = verdict(
+            NOT_FOUND, b"MESSAGE_NOT_FOUND",
+            b"message_id: no such message in this channel, or nobody holds it; it may have been acked already")
+    return lease
+
+
+cdef void lease_ack(Core* core, Lease* lease) noexcept nogil:
+    cdef Slot* slot = lease.slot
+    cdef Channel* channel = share_of(slot).channel
+    channel.queue.counters.acked += 1
+    channel.acked += 1
+    channel.touched_ms = core.wall_ms
+    lease_end(core, lease)
+    slot_done(core, slot)
+
+
+cdef Wishes wishes_of(const Fields* fields, uint32_t error, uint32_t delay, uint32_t dead_letter, uint32_t release) noexcept nogil:
+    """What a nack wants, by the numbers its fields have in that message."""
+    cdef Wishes wishes
+    wishes.error = fields.text[error]
+    wishes.delay_ms = _bounded(fields.number[delay]) if fields.seen & (1 << delay) else NO_DELAY
+    wishes.dead_letter = fields.number[dead_letter] != 0
+    wishes.release = fields.number[release] != 0
+    return wishes
+
+
+cdef void lease_nack(Core* core, Lease* lease, Wishes* wishes, Owed* owed) noexcept nogil:
+    cdef Channel* channel = share_of(lease.slot).channel
+    channel.touched_ms = core.wall_ms
+    if wishes.release:
+        lease_return(core, lease, HELD)
+        return
+    channel.queue.counters.nacked += 1
+    if wishes.dead_letter:
+        lease_reject(core, lease, wishes.error, owed)
+    else:
+        lease_fail(core, lease, wishes.error, wishes.delay_ms, owed)
+
+
+cdef void lease_begin(Core* core, Lease* lease) noexcept nogil:
+    """Its consumer works on it from now on, and its time counts anew."""
+    cdef Consumer* consumer = lease.consumer
+    cdef int64_t due_ns
+    if lease.begun:
+        return
+    lease.begun = True
+    share_of(lease.slot).channel.unbegun -= 1
+    if consumer != NULL:
+        consumer.begun += 1
+        due_ns = core.mono_ns + consumer.lease_ms * 1000000
+        if due_ns > lease.due_ns:       # the timer fires at the old time, and is set again then
+            lease.expires_ms += (due_ns - lease.due_ns) // 1000000
+            lease.due_ns = due_ns
+    lease.group.begun_until_ms = max(lease.group.begun_until_ms, lease.expires_ms)
+    group_mark(core, lease.group, lease.lease_id, MARK_BEGUN)
+
+
+cdef void lease_extend(Core* core, Lease* lease, int64_t extend_ms) noexcept nogil:
+    """The lease now ends `extend_ms` from now; a session that has its leases renewed only ever gains by it.
+    Recorded apart: its frame's record names one expiry for all."""
+    cdef int64_t due_ns = core.mono_ns + extend_ms * 1000000
+    lease_begin(core, lease)
+    if lease.consumer != NULL and lease.consumer.tracks_begun and due_ns < lease.due_ns:
+        return
+    lease.expires_ms = core.wall_ms + extend_ms
+    lease.due_ns = due_ns
+    timer_set(&core.timers, &lease.timer, due_ns)
+    lease.extended = True
+    lease_extension_put(core, lease)
+
+
+cdef void settle(Core* core, Command* command) noexcept nogil:
+    cdef Fields fields
+    cdef Queue* queue
+    cdef Channel* channel
+    cdef Slice name
+    fields_parse(&fields, command.bytes, command.length)
+    queue = queue_find(core, fields.text[1])
+    if queue == NULL:
+        answer_no_queue(core, command)
+        return
+    name = fields.text[3 if command.kind == ACK else (4 if command.kind == NACK else 2)]
+    channel = channel_find(queue, name)
+    if channel == NULL:
+        answer_no_channel(core, command)
+        return
+    if command.kind == ACK_BATCH or command.kind == NACK_BATCH:
+        _settle_batch(core, channel, command)
+    else:
+        _settle_one(core, channel, command, &fields)
+
+
+cdef void _settle_one(Core* core, Channel* channel, Command* command, Fields* fields) noexcept nogil:
+    cdef Verdict v
+    cdef Lease* lease
+    cdef Buffer payload
+    cdef uint64_t high = 0
+    cdef uint64_t low = 0
+    cdef bint has_id
+    cdef uint64_t lease_id = fields.number[5 if command.kind == NACK else 4]
+    cdef Slice id_text = fields.text[3 if command.kind == EXTEND_LEASE else 2]
+    cdef Wishes wishes
+    cdef Owed* owed
+    has_id = uuid_parse(id_text, &high, &low)
+    lease = lease_find(core, channel, has_id, high, low, lease_id, &v)
+    if lease == NULL:
+        answer_status(core, command.token, v.code, v.text, v.reason)
+        return
+    buffer_init(&payload)
+    if command.kind == NACK:
+        wishes = wishes_of(fields, 3, 6, 7, 8)
+        owed = owed_open(core, command.token, REPLY, channel.queue.policy.durable)
+        lease_nack(core, lease, &wishes, owed)
+        owed_close(core, owed)
+        return
+    if command.kind == ACK:
+        lease_ack(core, lease)
+    else:
+        lease_extend(core, lease, <int64_t> fields.number[5])
+        put_timestamp_field(&payload, 1, lease.expires_ms)
+    answer(core, command.token, OK, &payload, channel.queue.policy.durable)
+
+
+cdef inline int64_t _bounded(uint64_t delay_ms) noexcept nogil:
+    return <int64_t> delay_ms if delay_ms < <uint64_t> 1 << 50 else <int64_t> 1 << 50
+
+
+cdef void _settle_batch(Core* core, Channel* channel, Command* command) noexcept nogil:
+    cdef Cursor c
+    cdef uint32_t field, kind
+    cdef Slice text
+    cdef uint64_t number, high, low
+    cdef Fields item
+    cdef Buffer payload
+    cdef Verdict v
+    cdef Lease* lease
+    cdef bint good, has_id
+    cdef Wishes wishes
+    cdef Owed* owed = owed_open(core, command.token, REPLY, channel.queue.policy.durable)
+    buffer_init(&payload)
+    c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
+    while next_field(&c, &field, &kind, &text, &number):
+        if field != 3 or kind != 2:
+            continue
+        good = fields_parse(&item, text.at, text.length)
+        has_id = good and uuid_parse(item.text[1], &high, &low)
+        if not good or (item.text[1].length and not has_id) or (item.text[1].length == 0 and item.number[2] == 0):
+            put_status_field(&payload, 1, INVALID_ARGUMENT, b"message_id: must be a UUID of 36 characters, or give lease_id", b"INVALID_FIELD")
+            continue
+        wishes = wishes_of(&item, 3, 4, 5, 6)
+        if command.kind == NACK_BATCH and wishes.release and (wishes.dead_letter or wishes.delay_ms != NO_DELAY):
+            put_status_field(&payload, 1, INVALID_ARGUMENT, b"release: not together with dead_letter or delay_ms; a message that did not fail goes back as it was", b"INVALID_FIELD")
+            continue
+        lease = lease_find(core, channel, has_id, high, low, item.number[2], &v)
+        if lease == NULL:
+            put_status_field(&payload, 1, v.code, v.text, v.reason)
+            continue
+        if command.kind == ACK_BATCH:
+            lease_ack(core, lease)
+        else:
+            lease_nack(core, lease, &wishes, owed)
+        put_tag(&payload, 1, 2)
+        put_varint(&payload, 0)
+    owed.payload = payload
+    owed_close(core, owed)
