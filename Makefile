@@ -53,6 +53,7 @@ check-python: $(VENV)/.dev $(BUF) ## The same for Python and proto files: under 
 	ruff check .
 	mypy
 	lint-imports
+	python tools/core_rooms.py
 	$(BUF) lint
 	$(BUF) format --diff --exit-code
 	@$(MAKE) --no-print-directory gen-check

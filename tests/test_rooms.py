@@ -1,0 +1,101 @@
+"""The compiled core keeps to its rooms, and the check that says so sees what it is for."""
+
+from pathlib import Path
+
+import pytest
+
+from tools import core_rooms
+
+
+def test_the_core_keeps_to_its_rooms():
+    assert core_rooms.faults() == []
+
+
+@pytest.fixture
+def core(tmp_path, monkeypatch):
+    """A small core that breaks no rule; a test plants its fault in it."""
+    monkeypatch.setattr(core_rooms, "CORE", tmp_path)
+    for room in core_rooms.ROOMS:
+        (tmp_path / room).mkdir()
+    write(tmp_path, "state/state.pxd", "cdef struct Core:\n    int passes\n")
+    write(
+        tmp_path,
+        "drive/loop.pyx",
+        "from fila_server.core.state.state cimport Core\n\ncdef void run(Core* core):\n    core.passes += 1\n",
+    )
+    return tmp_path
+
+
+def write(core: Path, name: str, text: str) -> None:
+    (core / name).write_text(text)
+
+
+def test_the_small_core_breaks_no_rule(core):
+    assert core_rooms.faults() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fault"),
+    [
+        (
+            "state/paths.pyx",
+            "from fila_server.core.drive.engine cimport Engine\n\ncdef Engine it\n",
+            "fila_server.core.state.paths knows fila_server.core.drive.engine, whose room comes later",
+        ),
+        (
+            "drive/engine.pyx",
+            "from fila_server.core.drive.threads cimport Thread\n\ncdef Thread it\n",
+            "fila_server.core.drive.engine -> fila_server.core.drive.threads -> fila_server.core.drive.engine",
+        ),
+        (
+            "drive/engine.pyx",
+            "from fila_server.core.state.state cimport Thread\n\ncdef Thread it\n",
+            "fila_server.core.drive.engine takes Thread from fila_server.core.state.state, which does not declare it",
+        ),
+        (
+            "drive/engine.pyx",
+            "from fila_server.core.state.state cimport *\n",
+            "fila_server.core.drive.engine takes * from fila_server.core.state.state, which does not declare it",
+        ),
+        (
+            "drive/engine.pyx",
+            'from fila_server.core.state.state cimport Core\n\ncdef str it = "Core"      # Core\n',
+            "fila_server.core.drive.engine.pyx takes Core from fila_server.core.state.state and does not use it",
+        ),
+        (
+            "drive/engine.pyx",
+            "from fila_server.core.state.gone cimport Core\n\ncdef Core it\n",
+            "fila_server.core.drive.engine knows fila_server.core.state.gone, which is none",
+        ),
+        (
+            "drive/engine.pyx",
+            "from .threads cimport Thread\n\ncdef Thread it\n",
+            "fila_server.core.drive.engine names .threads by where it stands; write the whole name",
+        ),
+        ("cellar/bones.pyx", "cdef int it\n", "fila_server.core.cellar.bones stands in no room"),
+    ],
+)
+def test_a_broken_rule_is_told(core, name, text, fault):
+    write(core, "drive/engine.pxd", "cdef class Engine:\n    pass\n")
+    write(core, "drive/threads.pxd", "cdef class Thread:\n    pass\n")
+    write(
+        core,
+        "drive/threads.pyx",
+        "from fila_server.core.drive.engine cimport Engine\n\ncdef class Thread:\n    cdef Engine of\n",
+    )
+    (core / name).parent.mkdir(exist_ok=True)
+    write(core, name, text)
+    assert fault in core_rooms.faults()
+
+
+def test_a_crowded_room_is_told(core):
+    for number in range(core_rooms.MODULES_A_ROOM_MAX + 1):
+        write(core, f"desk/m{number}.pyx", "cdef int it\n")
+    assert [fault for fault in core_rooms.faults() if fault.startswith("desk has 21 modules")]
+
+
+def test_the_architecture_names_each_module_of_the_core_once():
+    text = (Path(__file__).parents[1] / "ARCHITECTURE.md").read_text()
+    modules = {name.removeprefix(core_rooms.PACKAGE).replace(".", "/") for name in core_rooms.modules()}
+    times = {module: text.count(f"`{module}`") for module in sorted(modules)}
+    assert {module: count for module, count in times.items() if count != 1} == {}

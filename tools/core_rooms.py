@@ -1,0 +1,155 @@
+"""The rooms of the compiled core, and what each may know: read from the cimports, since import-linter sees none.
+
+    python tools/core_rooms.py        prints what breaks a rule, a line each; fails when there is any
+
+A room is a folder below `core/`. A module may know its own room and the rooms above it in ROOMS, no two modules know
+each other in a circle, and a name is taken from the module that declares it, so that an arrow here is one in the code.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CORE = Path(__file__).resolve().parents[1] / "server/src/fila_server/core"
+PACKAGE = "fila_server.core."
+
+# In the order in which they may know each other: each only those before it.
+ROOMS = (
+    "structures",  # small structures that know nothing of messages
+    "wire",  # what bytes on the wire mean
+    "store",  # RocksDB and its directory
+    "doors",  # how anything gets from thread to thread
+    "state",  # what there is: structs and tables, no decision
+    "records",  # how each thing stands on disk
+    "turns",  # who may go next
+    "holdings",  # counted things, and what goes with the last who needs them
+    "life",  # one message's life
+    "desk",  # what an operator asks or changes
+    "care",  # what the broker does for itself
+    "drive",  # who tells the core the time
+)
+MODULES_A_ROOM_MAX = 20
+# RocksDB's own declarations are taken as one: some hundred names, and none of them ours.
+WHOLE = PACKAGE + "store.rocksdb"
+
+QUOTED = re.compile(r'#[^\n]*|"""(?:.|\n)*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'')
+IMPORT = re.compile(
+    r"^[ \t]*from ([.\w]+) (?:cimport|import) (\([^)]*\)|[^\n]*)$|^[ \t]*c?import (\S+)", re.MULTILINE
+)
+
+
+@dataclass
+class Module:
+    name: str
+    room: str
+    known: dict[str, set[str]] = field(default_factory=dict)
+
+
+def stripped(text: str) -> str:
+    """The code: without comments and without what stands in quotes, but for the expressions in an f-string."""
+    inside = " ".join(re.findall(r"\{([^{}]*)\}", " ".join(re.findall(r'\bf"(?:\\.|[^"\\\n])*"', text))))
+    return QUOTED.sub('""', text) + "\n" + inside
+
+
+def taken(code: str) -> Iterator[tuple[str, str]]:
+    """(module, name as it is used here) of each import in a piece of code; the name of a whole module is "*"."""
+    for module, names, whole in IMPORT.findall(code):
+        if whole:
+            yield whole.rstrip(","), "*"
+        for name in re.sub(r"[()]", "", names).split(","):
+            if name.strip():
+                yield module, name.strip().split(" as ")[-1].strip()
+
+
+def sources() -> list[Path]:
+    return sorted([*CORE.rglob("*.pyx"), *CORE.rglob("*.pxd")])
+
+
+def named(path: Path) -> str:
+    return PACKAGE + ".".join(path.relative_to(CORE).with_suffix("").parts)
+
+
+def modules() -> dict[str, Module]:
+    found: dict[str, Module] = {}
+    for path in sources():
+        module = found.setdefault(named(path), Module(named(path), path.parent.relative_to(CORE).as_posix()))
+        for other, name in taken(stripped(path.read_text())):
+            module.known.setdefault(other, set()).add(name)
+    return found
+
+
+def out_of_order(all_modules: dict[str, Module]) -> Iterator[str]:
+    for module in all_modules.values():
+        if module.room not in ROOMS:
+            yield f"{module.name} stands in no room"
+            continue
+        for other in module.known:
+            if other.startswith("."):
+                yield f"{module.name} names {other} by where it stands; write the whole name"
+            target = all_modules.get(other)
+            if target is not None and target.room in ROOMS[ROOMS.index(module.room) + 1 :]:
+                yield f"{module.name} knows {other}, whose room comes later"
+
+
+def in_circles(all_modules: dict[str, Module]) -> Iterator[str]:
+    """One line a circle: from each module down, whoever is met while it is still under way closes one."""
+    done: set[str] = set()
+
+    def walk(name: str, path: list[str]) -> Iterator[str]:
+        if name in path:
+            yield " -> ".join([*path[path.index(name) :], name])
+            return
+        if name in done:
+            return
+        for other in sorted(all_modules[name].known):
+            if other in all_modules and other != name:
+                yield from walk(other, [*path, name])
+        done.add(name)
+
+    for name in sorted(all_modules):
+        yield from walk(name, [])
+
+
+def handed_on(all_modules: dict[str, Module]) -> Iterator[str]:
+    """Names taken from a module that only has them from another, or taken all at once."""
+    declared = {
+        named(path): stripped(IMPORT.sub("", path.read_text())) for path in sources() if path.suffix == ".pxd"
+    }
+    for module in all_modules.values():
+        for other, names in module.known.items():
+            if other.startswith(PACKAGE) and other not in all_modules:
+                yield f"{module.name} knows {other}, which is none"
+            if other not in declared or other == WHOLE:
+                continue
+            for name in sorted(names):
+                if name == "*" or not re.search(rf"\b{name}\b", declared[other]):
+                    yield f"{module.name} takes {name} from {other}, which does not declare it"
+
+
+def crowded() -> Iterator[str]:
+    for room in ROOMS:
+        count = len(list((CORE / room).glob("*.pyx")))
+        if count > MODULES_A_ROOM_MAX:
+            yield f"{room} has {count} modules; {MODULES_A_ROOM_MAX} are the end: look for the missing room"
+
+
+def unused() -> Iterator[str]:
+    for path in sources():
+        code = stripped(path.read_text())
+        used = IMPORT.sub("", code)
+        for module, name in taken(code):
+            if name != "*" and not re.search(rf"(?<![\w.]){name}\b", used):
+                yield f"{named(path)}{path.suffix} takes {name} from {module} and does not use it"
+
+
+def faults() -> list[str]:
+    found = modules()
+    return [*out_of_order(found), *in_circles(found), *handed_on(found), *crowded(), *unused()]
+
+
+if __name__ == "__main__":
+    for fault in faults():
+        print(fault)
+    sys.exit(1 if faults() else 0)
