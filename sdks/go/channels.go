@@ -42,7 +42,9 @@ func ChannelExpiresAfterIdle(d time.Duration) ChannelStart {
 
 // CreateChannel adds a channel to a queue, and returns the first offset it will see. It fails with
 // ErrQueueNotFound, ErrChannelExists.
-func (c *Client) CreateChannel(ctx context.Context, queue, channel string, opts ...ChannelStart) (uint64, error) {
+func (c *Client) CreateChannel(
+	ctx context.Context, queue, channel string, opts ...ChannelStart,
+) (uint64, error) {
 	request := &filav1.CreateChannelRequest{Queue: queue, Channel: channel}
 	for _, opt := range opts {
 		opt(request)
@@ -86,7 +88,8 @@ func (c *Client) SeekTime(ctx context.Context, queue, channel string, moment tim
 // seek is made once: a second one would take back the leases given since the first.
 func (c *Client) seek(ctx context.Context, request *filav1.SeekChannelRequest) (uint64, error) {
 	about := subject{queue: request.GetQueue(), channel: channelOrDefault(request.GetChannel())}
-	answer, err := call(ctx, c.connection, callPlan{about: about, repeatable: once}, request, c.connection.admin.SeekChannel)
+	plan := callPlan{about: about, repeatable: once}
+	answer, err := call(ctx, c.connection, plan, request, c.connection.admin.SeekChannel)
 	return answer.GetOffset(), err
 }
 
@@ -110,7 +113,9 @@ type ConsumersOption interface {
 func (o ChannelOption) applyToConsumers(r *filav1.ListConsumersRequest) { r.Channel = string(o) }
 
 // ListConsumers returns who consumes a queue, and what each consumer holds, oldest first.
-func (c *Client) ListConsumers(ctx context.Context, queue string, opts ...ConsumersOption) ([]*filav1.ConsumerInfo, error) {
+func (c *Client) ListConsumers(
+	ctx context.Context, queue string, opts ...ConsumersOption,
+) ([]*filav1.ConsumerInfo, error) {
 	request := &filav1.ListConsumersRequest{Queue: queue}
 	for _, opt := range opts {
 		opt.applyToConsumers(request)

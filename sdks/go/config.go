@@ -29,7 +29,8 @@ type ConfigEntry struct{ Key, Value string }
 // ListConfig returns the values whose key starts with prefix, sorted by key.
 func (c *Client) ListConfig(ctx context.Context, prefix string) ([]ConfigEntry, error) {
 	request := &filav1.ListConfigRequest{Prefix: prefix}
-	answer, err := call(ctx, c.connection, callPlan{repeatable: repeatable}, request, c.connection.admin.ListConfig)
+	plan := callPlan{repeatable: repeatable}
+	answer, err := call(ctx, c.connection, plan, request, c.connection.admin.ListConfig)
 	entries := make([]ConfigEntry, len(answer.GetEntries()))
 	for i, entry := range answer.GetEntries() {
 		entries[i] = ConfigEntry{Key: entry.GetKey(), Value: entry.GetValue()}
@@ -84,5 +85,6 @@ func (c *Client) ExplainKey(
 		opt.applyToExplain(request)
 	}
 	about := subject{queue: queue, channel: channelOrDefault(request.GetChannel())}
-	return call(ctx, c.connection, callPlan{about: about, repeatable: repeatable}, request, c.connection.admin.ExplainKey)
+	plan := callPlan{about: about, repeatable: repeatable}
+	return call(ctx, c.connection, plan, request, c.connection.admin.ExplainKey)
 }

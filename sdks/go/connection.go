@@ -64,11 +64,15 @@ func newConnection(addr string, s settings) (*connection, error) {
 		grpc.WithDisableServiceConfig(),
 		grpc.WithInitialWindowSize(flowWindowBytes),
 		grpc.WithInitialConnWindowSize(flowWindowBytes),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(messageBytesMax), grpc.MaxCallSendMsgSize(math.MaxInt32)),
+		grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(messageBytesMax), grpc.MaxCallSendMsgSize(math.MaxInt32),
+		),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: s.keepaliveTime, Timeout: s.keepaliveTimeout}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			// Our own backoff decides when to ask again; gRPC's must not be slower than it.
-			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+			Backoff: backoff.Config{
+				BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second,
+			},
 			MinConnectTimeout: 5 * time.Second,
 		}),
 	}
@@ -179,7 +183,8 @@ func (c *connection) lastFailure(ctx context.Context) error {
 	// Bounded, since a call waits while the next attempt is under way.
 	asking, stop := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer stop()
-	_, err := c.channel.NewStream(asking, &grpc.StreamDesc{ClientStreams: true}, filav1.FilaService_Enqueue_FullMethodName)
+	desc := &grpc.StreamDesc{ClientStreams: true}
+	_, err := c.channel.NewStream(asking, desc, filav1.FilaService_Enqueue_FullMethodName)
 	return err
 }
 

@@ -94,7 +94,9 @@ func (c *Client) EnqueueMessage(ctx context.Context, queue string, message NewMe
 const sharedBytesMax = 8 << 20
 
 func (c *Client) enqueueAlone(ctx context.Context, queue string, m *outgoing) (Receipt, error) {
-	request := &filav1.EnqueueRequest{Queue: queue, Headers: m.Headers, Payload: m.Payload, Options: m.wireOptions()}
+	request := &filav1.EnqueueRequest{
+		Queue: queue, Headers: m.Headers, Payload: m.Payload, Options: m.wireOptions(),
+	}
 	if len(m.trace) > 0 {
 		request.Headers = make(map[string]string, len(m.Headers)+len(m.trace))
 		for key, value := range m.Headers {
@@ -133,7 +135,9 @@ func (c *Client) EnqueueMany(ctx context.Context, queue string, messages []NewMe
 
 // EnqueueSeq is EnqueueMany for messages that are made as they are sent: it reads them as fast as the broker
 // takes them.
-func (c *Client) EnqueueSeq(ctx context.Context, queue string, messages iter.Seq[NewMessage]) ([]Receipt, error) {
+func (c *Client) EnqueueSeq(
+	ctx context.Context, queue string, messages iter.Seq[NewMessage],
+) ([]Receipt, error) {
 	if err := requireText("queue", queue); err != nil {
 		return nil, err
 	}

@@ -16,9 +16,10 @@ import (
 // errors.Is(err, ErrQueueNotFound) asks for the kind or one of its parents. Which of the other fields are
 // set depends on the kind; what was not told by the broker comes from the request.
 type Error struct {
-	Kind    *Kind
-	Code    codes.Code
-	Reason  string // the broker's word, such as QUEUE_NOT_FOUND; empty when it was not the broker that failed the call
+	Kind *Kind
+	Code codes.Code
+	// Reason is the broker's word, such as QUEUE_NOT_FOUND; empty when it was not the broker that failed the call.
+	Reason  string
 	Message string
 
 	Queue     string

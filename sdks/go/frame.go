@@ -75,7 +75,9 @@ func (f *frame) add(m *outgoing, queue string, to asker, index int) {
 		m.queue = queue
 	}
 	f.body = appendMessage(f.body, m)
-	f.items = append(f.items, frameItem{end: len(f.body), hasKey: m.DedupKey != "", queue: queue, asker: to, index: index})
+	f.items = append(f.items, frameItem{
+		end: len(f.body), hasKey: m.DedupKey != "", queue: queue, asker: to, index: index,
+	})
 }
 
 func (f *frame) message(i int) []byte {
@@ -116,7 +118,8 @@ func (f *frame) withoutGone() *frame {
 func (f *frame) encode(sequence uint64) mem.BufferSlice {
 	queue := appendText(nil, 1, f.queue)
 	head := appendNumber(make([]byte, 0, len(queue)+24), 1, sequence)
-	head = protowire.AppendVarint(protowire.AppendTag(head, 2, protowire.BytesType), uint64(len(queue)+len(f.body)))
+	head = protowire.AppendTag(head, 2, protowire.BytesType)
+	head = protowire.AppendVarint(head, uint64(len(queue)+len(f.body)))
 	head = append(head, queue...)
 	return mem.BufferSlice{mem.SliceBuffer(head), mem.SliceBuffer(f.body)}
 }

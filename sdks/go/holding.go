@@ -273,7 +273,8 @@ func (h *holding) lose(leases []uint64, reason string) {
 	for _, m := range h.inHand {
 		if gone[m.LeaseID] {
 			lost := newError(ErrLeaseLost, "the lease of message %s is lost: %s", m.ID, reason)
-			lost.Reason, lost.Queue, lost.Channel, lost.MessageID, lost.LeaseID = reason, m.Queue, m.Channel, m.ID, m.LeaseID
+			lost.Reason, lost.MessageID, lost.LeaseID = reason, m.ID, m.LeaseID
+			lost.Queue, lost.Channel = m.Queue, m.Channel
 			h.done(m, lost)
 		}
 	}

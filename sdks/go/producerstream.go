@@ -199,7 +199,8 @@ func (p *producer) takeIn(answer enqueueAnswer) {
 		return
 	}
 	if len(answer.results) != len(f.items) {
-		f.fail(newError(ErrInternal, "%d messages were sent, but %d results came back", len(f.items), len(answer.results)))
+		f.fail(newError(ErrInternal, "%d messages were sent, but %d results came back",
+			len(f.items), len(answer.results)))
 		p.wakeUp()
 		return
 	}

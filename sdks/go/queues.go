@@ -17,7 +17,8 @@ func (c *Client) CreateQueue(ctx context.Context, queue string, opts ...QueueOpt
 		return err
 	}
 	request := &filav1.CreateQueueRequest{Name: queue, Config: &settingsOf(opts).config}
-	_, err := call(ctx, c.connection, callPlan{about: subject{queue: queue}}, request, c.connection.admin.CreateQueue)
+	plan := callPlan{about: subject{queue: queue}}
+	_, err := call(ctx, c.connection, plan, request, c.connection.admin.CreateQueue)
 	return err
 }
 
@@ -29,7 +30,9 @@ func (c *Client) GetQueue(ctx context.Context, queue string) (*filav1.GetQueueRe
 }
 
 // UpdateQueue changes the settings given, and no other; they apply at once to what waits. It returns them all.
-func (c *Client) UpdateQueue(ctx context.Context, queue string, opts ...QueueOption) (*filav1.QueueConfig, error) {
+func (c *Client) UpdateQueue(
+	ctx context.Context, queue string, opts ...QueueOption,
+) (*filav1.QueueConfig, error) {
 	s := settingsOf(opts)
 	request := &filav1.UpdateQueueRequest{Queue: queue, Config: &s.config, UpdateMask: s.mask()}
 	plan := callPlan{about: subject{queue: queue}, repeatable: repeatable}
@@ -40,7 +43,8 @@ func (c *Client) UpdateQueue(ctx context.Context, queue string, opts ...QueueOpt
 // DeleteQueue deletes a queue, its own dead-letter queue, and everything in them.
 func (c *Client) DeleteQueue(ctx context.Context, queue string) error {
 	request := &filav1.DeleteQueueRequest{Queue: queue}
-	_, err := call(ctx, c.connection, callPlan{about: subject{queue: queue}}, request, c.connection.admin.DeleteQueue)
+	plan := callPlan{about: subject{queue: queue}}
+	_, err := call(ctx, c.connection, plan, request, c.connection.admin.DeleteQueue)
 	return err
 }
 
@@ -67,7 +71,9 @@ func MaxKeys(n uint32) StatsOption {
 }
 
 // GetStats returns a queue in numbers: over all channels, or of one.
-func (c *Client) GetStats(ctx context.Context, queue string, opts ...StatsOption) (*filav1.GetStatsResponse, error) {
+func (c *Client) GetStats(
+	ctx context.Context, queue string, opts ...StatsOption,
+) (*filav1.GetStatsResponse, error) {
 	request := &filav1.GetStatsRequest{Queue: queue}
 	for _, opt := range opts {
 		opt.applyToStats(request)
@@ -133,7 +139,9 @@ func AfterOffset(offset uint64) PeekOption {
 }
 
 // Peek looks at up to max pending messages (at most 1,000) in offset order, without leasing them.
-func (c *Client) Peek(ctx context.Context, queue string, max int, opts ...PeekOption) ([]*StoredMessage, error) {
+func (c *Client) Peek(
+	ctx context.Context, queue string, max int, opts ...PeekOption,
+) ([]*StoredMessage, error) {
 	if max < 1 {
 		return nil, invalidField("max_messages", "max must be at least 1, got %d", max)
 	}

@@ -42,7 +42,9 @@ func LogBatch(max uint32) LogOption {
 
 // ReadLog loops over retained messages in offset order, leasing nothing. A broken stream is resumed where it
 // was. An error ends the loop: ErrQueueNotFound; ErrUnavailable when the broker stays away.
-func (c *Client) ReadLog(ctx context.Context, queue string, opts ...LogOption) iter.Seq2[*StoredMessage, error] {
+func (c *Client) ReadLog(
+	ctx context.Context, queue string, opts ...LogOption,
+) iter.Seq2[*StoredMessage, error] {
 	request := &filav1.ReadLogRequest{Queue: queue}
 	for _, opt := range opts {
 		opt.applyToLog(request)

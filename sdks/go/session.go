@@ -258,7 +258,9 @@ func (s *session) openRequest() *filav1.ConsumeSessionRequest {
 var errReopen = newError(ErrUnavailable, "the session is opened anew, for a broker of an earlier version")
 
 // takeOpened begins by the broker's word.
-func (s *session) takeOpened(frame []byte, sentAt time.Time, stream grpc.ClientStream, cancel context.CancelFunc) error {
+func (s *session) takeOpened(
+	frame []byte, sentAt time.Time, stream grpc.ClientStream, cancel context.CancelFunc,
+) error {
 	var response filav1.ConsumeSessionResponse
 	if proto.Unmarshal(frame, &response) != nil || response.GetOpened() == nil {
 		return errMalformed
@@ -346,7 +348,8 @@ func (s *session) takeIn(frame []byte) error {
 		s.closeWhenSettled()
 	case *filav1.ConsumeSessionResponse_Extended_:
 		sequence := s.writer.oldestExtend()
-		s.settler.settledBySession(sequence, response.Extended.GetFailures(), response.Extended.GetLeaseExpiresAt().AsTime())
+		until := response.Extended.GetLeaseExpiresAt().AsTime()
+		s.settler.settledBySession(sequence, response.Extended.GetFailures(), until)
 	case *filav1.ConsumeSessionResponse_Alive_:
 		s.writer.heardSequence(response.Alive.GetSequence())
 	case *filav1.ConsumeSessionResponse_Revoked_:

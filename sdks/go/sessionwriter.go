@@ -74,7 +74,8 @@ func (w *sessionWriter) detach() {
 }
 
 func (w *sessionWriter) post(request *filav1.ConsumeSessionRequest) {
-	if w.stream == nil || w.old && (request.GetBegun() != nil || request.GetWindow() != nil || request.GetAlive() != nil) {
+	isNew := request.GetBegun() != nil || request.GetWindow() != nil || request.GetAlive() != nil
+	if w.stream == nil || w.old && isNew {
 		return
 	}
 	w.outbox = append(w.outbox, request)
@@ -117,7 +118,9 @@ func (w *sessionWriter) run(stream grpc.ClientStream, cancel context.CancelFunc)
 }
 
 // collect returns what is to be written now, and when to look again.
-func (w *sessionWriter) collect(stream grpc.ClientStream) (frames []*filav1.ConsumeSessionRequest, next time.Time, current bool) {
+func (w *sessionWriter) collect(
+	stream grpc.ClientStream,
+) (frames []*filav1.ConsumeSessionRequest, next time.Time, current bool) {
 	// Its decisions come back to tellWindow, so before this lock is taken.
 	begun, next := w.holding.due(time.Now())
 	w.mu.Lock()
@@ -146,7 +149,9 @@ func (w *sessionWriter) postAlive() {
 	w.sentAt[w.sequence] = now
 	w.aliveDue = now.Add(w.timeout / alivePerTimeout)
 	w.post(&filav1.ConsumeSessionRequest{Request: &filav1.ConsumeSessionRequest_Alive_{
-		Alive: &filav1.ConsumeSessionRequest_Alive{Sequence: w.sequence, HandlingTimeUs: uint64(w.holding.medianUs())}}})
+		Alive: &filav1.ConsumeSessionRequest_Alive{
+			Sequence: w.sequence, HandlingTimeUs: uint64(w.holding.medianUs()),
+		}}})
 }
 
 // heardSequence takes in the answer to a sign of life: messages may be handed out until a visibility timeout

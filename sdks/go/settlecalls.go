@@ -63,7 +63,9 @@ func (c *settleCalls) settle(f *settleFrame) {
 	s.answered(f.sequence, failures, time.Time{})
 }
 
-func (c *settleCalls) call(f *settleFrame, plan callPlan, items []*filav1.SettleItem) (*filav1.SettleBatchResponse, error) {
+func (c *settleCalls) call(
+	f *settleFrame, plan callPlan, items []*filav1.SettleItem,
+) (*filav1.SettleBatchResponse, error) {
 	s, ctx := c.settler, c.settler.connection.alive
 	if f.verdict.kind == acked {
 		request := &filav1.AckBatchRequest{Queue: s.queue, Channel: s.channel, Items: items}

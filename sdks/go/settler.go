@@ -123,7 +123,9 @@ func newSettler(c *connection, queue, channel string, settling func(string, uint
 
 // What messages and clients call.
 
-func (s *settler) settle(ctx context.Context, v verdict, messageID string, leaseID uint64) (time.Time, error) {
+func (s *settler) settle(
+	ctx context.Context, v verdict, messageID string, leaseID uint64,
+) (time.Time, error) {
 	call, _ := s.singles.Get().(*settleCall)
 	if call == nil {
 		call = newSettleCall(1)
@@ -283,7 +285,9 @@ func (f *settleFrame) fail(failure error) {
 }
 
 // settledBySession is a session's word for answered: it names leases, not positions.
-func (s *settler) settledBySession(sequence uint64, failed []*filav1.ConsumeSessionResponse_Failure, expiresAt time.Time) {
+func (s *settler) settledBySession(
+	sequence uint64, failed []*filav1.ConsumeSessionResponse_Failure, expiresAt time.Time,
+) {
 	var failures map[int]error
 	if len(failed) > 0 {
 		s.mu.Lock()

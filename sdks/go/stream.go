@@ -182,7 +182,9 @@ func (s *Stream) Close() error {
 //
 // Leaving the loop closes the stream and gives back what was not handed out. An error ends the loop; without
 // StopWhenIdle it ends in no other way by itself. When ctx ends, the last error is the context's.
-func (c *Client) Messages(ctx context.Context, queue string, opts ...ConsumeOption) iter.Seq2[*Message, error] {
+func (c *Client) Messages(
+	ctx context.Context, queue string, opts ...ConsumeOption,
+) iter.Seq2[*Message, error] {
 	return func(yield func(*Message, error) bool) {
 		stream, err := c.Consume(ctx, queue, opts...)
 		if err != nil {
@@ -199,7 +201,9 @@ func (c *Client) Messages(ctx context.Context, queue string, opts ...ConsumeOpti
 }
 
 // Batches is Messages for lists of what has arrived, at most max messages each.
-func (c *Client) Batches(ctx context.Context, queue string, max int, opts ...ConsumeOption) iter.Seq2[[]*Message, error] {
+func (c *Client) Batches(
+	ctx context.Context, queue string, max int, opts ...ConsumeOption,
+) iter.Seq2[[]*Message, error] {
 	return func(yield func([]*Message, error) bool) {
 		stream, err := c.Consume(ctx, queue, opts...)
 		if err != nil {

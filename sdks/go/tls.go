@@ -75,7 +75,8 @@ func (s *settings) tlsConfig() (*tls.Config, error) {
 	if s.tlsFiles.certificate != "" {
 		pair, err := tls.LoadX509KeyPair(s.tlsFiles.certificate, s.tlsFiles.key)
 		if err != nil {
-			return nil, invalidField("WithClientCertificate", "the client certificate cannot be used: %v", err).causedBy(err)
+			bad := invalidField("WithClientCertificate", "the client certificate cannot be used: %v", err)
+			return nil, bad.causedBy(err)
 		}
 		config.Certificates = append(config.Certificates, pair)
 	}
