@@ -5,7 +5,7 @@
 
 const SHOWN_MAX = 60;
 
-/** @internal Refuses what is no string, or is one that UTF-8 can't write. */
+/** Refuses what is no string, or is one that UTF-8 can't write. */
 export function requireText(name: string, value: unknown): asserts value is string {
   if (typeof value !== 'string') throw wrongType(name, 'a string', value);
   if (!isWellFormed(value)) {
@@ -15,12 +15,12 @@ export function requireText(name: string, value: unknown): asserts value is stri
   }
 }
 
-/** @internal As `requireText`, of what may be left out. */
+/** As `requireText`, of what may be left out. */
 export function requireTextIfGiven(name: string, value: unknown): asserts value is string | undefined {
   if (value !== undefined) requireText(name, value);
 }
 
-/** @internal Refuses what is no number from `least` to `most`. */
+/** Refuses what is no number from `least` to `most`. */
 export function requireRange(
   name: string,
   value: unknown,
@@ -35,7 +35,7 @@ export function requireRange(
   }
 }
 
-/** @internal Refuses what is no whole number from 0 to `most`. */
+/** Refuses what is no whole number from 0 to `most`. */
 export function requireWhole(
   name: string,
   value: unknown,
@@ -45,22 +45,22 @@ export function requireWhole(
   if (!Number.isInteger(value)) throw new RangeError(`${name} must be a whole number, got ${value}`);
 }
 
-/** @internal The most that a uint32 of the wire holds. */
+/** The most that a uint32 of the wire holds. */
 export const UINT32_MAX = 2 ** 32 - 1;
 
-/** @internal A whole number as the wire's 64 bits. */
+/** A whole number as the wire's 64 bits. */
 export function toUint64(name: string, value: unknown): bigint {
   requireWhole(name, value);
   return BigInt(value);
 }
 
-/** @internal Refuses what is no Date, or none that names a moment. */
+/** Refuses what is no Date, or none that names a moment. */
 export function requireMoment(name: string, value: unknown): asserts value is Date {
   if (!(value instanceof Date)) throw wrongType(name, 'a Date', value);
   if (Number.isNaN(value.getTime())) throw new RangeError(`${name} must be a valid Date`);
 }
 
-/** @internal Refuses headers that are no strings by string. */
+/** Refuses headers that are no strings by string. */
 export function requireHeaders(headers: unknown): asserts headers is Readonly<Record<string, string>> {
   if (typeof headers !== 'object' || headers === null || Array.isArray(headers) || headers instanceof Map) {
     throw wrongType('headers', 'an object of strings', headers);
@@ -73,7 +73,7 @@ export function requireHeaders(headers: unknown): asserts headers is Readonly<Re
 
 const encoder = new TextEncoder();
 
-/** @internal Returns a payload's bytes; text is written as UTF-8. */
+/** Returns a payload's bytes; text is written as UTF-8. */
 export function payloadBytes(payload: unknown): Uint8Array {
   if (payload instanceof Uint8Array) return payload;
   if (typeof payload !== 'string') throw wrongType('payload', 'a Uint8Array or a string', payload);
@@ -81,7 +81,7 @@ export function payloadBytes(payload: unknown): Uint8Array {
   return encoder.encode(payload);
 }
 
-/** @internal Says what was wanted and what was given. */
+/** Says what was wanted and what was given. */
 export function wrongType(name: string, wanted: string, value: unknown): TypeError {
   const given = typeof value === 'object' ? Object.prototype.toString.call(value).slice(8, -1) : typeof value;
   return new TypeError(`${name} must be ${wanted}, got ${given}`);

@@ -31,7 +31,7 @@ export interface Backoff {
 }
 
 /**
- * @internal The wait before retry number `attempt`, the first being 0. Half of it is left to chance: clients
+ * The wait before retry number `attempt`, the first being 0. Half of it is left to chance: clients
  * that lost the same broker at the same moment must not come back at the same moment.
  */
 export function backoffMs({ baseMs, capMs, random }: Required<Backoff>, attempt: number): number {
@@ -39,7 +39,7 @@ export function backoffMs({ baseMs, capMs, random }: Required<Backoff>, attempt:
   return ceiling * (0.5 + 0.5 * random());
 }
 
-/** @internal Resolves after `ms`; rejects with the reason of whichever signal aborts before. */
+/** Resolves after `ms`; rejects with the reason of whichever signal aborts before. */
 export function sleep(clock: Clock, ms: number, ...signals: (AbortSignal | undefined)[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const given = signals.filter((signal) => signal !== undefined);
@@ -55,7 +55,7 @@ export function sleep(clock: Clock, ms: number, ...signals: (AbortSignal | undef
   });
 }
 
-/** @internal Settles as `promise` does, or rejects with the signal's reason when that aborts before. */
+/** Settles as `promise` does, or rejects with the signal's reason when that aborts before. */
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {

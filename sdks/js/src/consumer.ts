@@ -16,7 +16,7 @@ import type { Session } from './session.js';
 /** Most messages of one step of `batches`, unless asked otherwise. */
 const BATCH_MESSAGES_MAX = 1_000;
 
-/** @internal What a consumer needs to know of its client and its caller. */
+/** What a consumer needs to know of its client and its caller. */
 export interface ConsumerPlan {
   readonly openSession: () => Session;
   readonly clock: Clock;

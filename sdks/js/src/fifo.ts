@@ -1,5 +1,5 @@
 /**
- * @internal First in, first out, at the same cost whatever its length: an array's `shift` moves all the
+ * First in, first out, at the same cost whatever its length: an array's `shift` moves all the
  * others.
  */
 export class Fifo<T> {

@@ -39,12 +39,12 @@ const REPEATABLE: ReadonlySet<DescMethod> = new Set<DescMethod>([
   admin.listConsumers,
 ]);
 
-/** @internal Whether a second run after a lost answer leaves the same state and gives as good an answer. */
+/** Whether a second run after a lost answer leaves the same state and gives as good an answer. */
 export function isRepeatable(method: DescMethod): boolean {
   return REPEATABLE.has(method);
 }
 
-/** @internal A method as gRPC's client takes it. */
+/** A method as gRPC's client takes it. */
 export interface Encoded<I, O> {
   readonly path: string;
   readonly serialize: (request: I) => Buffer;
@@ -53,7 +53,7 @@ export interface Encoded<I, O> {
 
 const encodedByMethod = new Map<DescMethod, Encoded<never, unknown>>();
 
-/** @internal The method's path, and its messages' way to bytes and back. */
+/** The method's path, and its messages' way to bytes and back. */
 export function encodedMethod<I extends DescMessage, O extends DescMessage>(
   method: DescMethod & { input: I; output: O },
 ): Encoded<MessageShape<I>, MessageShape<O>> {

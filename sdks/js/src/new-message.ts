@@ -47,7 +47,7 @@ export interface Enqueued {
 
 const NO_HEADERS = Object.freeze({});
 
-/** @internal The message as the wire has it. Throws TypeError or RangeError, naming what is wrong. */
+/** The message as the wire has it. Throws TypeError or RangeError, naming what is wrong. */
 export function encodeMessage(
   payload: Uint8Array | string | undefined,
   given: MessageOptions,
@@ -67,7 +67,7 @@ export function encodeMessage(
 
 const EMPTY = new Uint8Array();
 
-/** @internal As `encodeMessage`, of what `enqueueMany` takes. */
+/** As `encodeMessage`, of what `enqueueMany` takes. */
 export function encodeItem(item: NewMessage | Uint8Array | string): EnqueueMessage {
   if (typeof item === 'string' || item instanceof Uint8Array) return encodeMessage(item, {});
   if (!isObject(item)) throw wrongType('a message', 'an object, a Uint8Array or a string', item);
@@ -95,7 +95,7 @@ function encodeOptions({ delayMs, deliverAt, ttlMs, dedupKey }: MessageOptions):
 /** Protobuf's own bytes around a message's fields, and around each header. */
 const OVERHEAD_BYTES = 16;
 
-/** @internal About how many bytes the message takes in a frame; never less. */
+/** About how many bytes the message takes in a frame; never less. */
 export function sizeOf(message: EnqueueMessage): number {
   let bytes = OVERHEAD_BYTES + message.payload.length + message.queue.length;
   for (const key in message.headers) {

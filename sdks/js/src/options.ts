@@ -92,7 +92,7 @@ export interface ClientOptions {
   readonly clock?: Clock;
 }
 
-/** @internal The settings with their defaults. */
+/** The settings with their defaults. */
 export type Settings = Required<Omit<ClientOptions, 'tls' | 'backoff'>> & {
   readonly tls: TlsOptions | undefined;
   readonly backoff: Required<Backoff>;
@@ -135,7 +135,7 @@ const BOUNDS: Readonly<Record<string, readonly [number, number]>> = {
   prefetchBufferMs: [1, 60_000],
 };
 
-/** @internal Fills in the defaults; a setting that is unknown, of a wrong type or out of range is refused. */
+/** Fills in the defaults; a setting that is unknown, of a wrong type or out of range is refused. */
 export function settingsOf(options: ClientOptions, environment = process.env): Settings {
   const { tls = false, backoff = {}, apiKey = environment['FILA_API_KEY'] ?? '', ...others } = options;
   for (const name of Object.keys(others)) {
@@ -165,7 +165,7 @@ export function settingsOf(options: ClientOptions, environment = process.env): S
 
 const KNOWN = ['tls', 'apiKey', 'backoff', ...Object.keys(DEFAULTS)].sort().join(', ');
 
-/** @internal Refuses what is no prefetch. */
+/** Refuses what is no prefetch. */
 export function requirePrefetch(prefetch: unknown): void {
   if (prefetch !== 'auto') requireRange('prefetch', prefetch, 1, Infinity, "a number or 'auto'");
 }

@@ -33,13 +33,16 @@ type Word<T> = T extends Durability
           ? Lowercase<keyof typeof ExplainKeyResponse_State>
           : number;
 
+/** In `number`, and in no enum. */
+type AnyNumber = 999_999;
+
 /** A message of the wire, as a plain object. */
 export type Plain<T> = T extends bigint
   ? number
   : T extends string | boolean | Uint8Array | undefined
     ? T
     : T extends number
-      ? number extends T
+      ? AnyNumber extends T
         ? number
         : Word<T>
       : T extends Timestamp
@@ -50,7 +53,7 @@ export type Plain<T> = T extends bigint
             ? { readonly [K in keyof T as K extends keyof Message ? never : K]: Plain<T[K]> }
             : { readonly [K in keyof T]: Plain<T[K]> };
 
-/** @internal Returns a message of the wire as a plain object. */
+/** Returns a message of the wire as a plain object. */
 export function plain<D extends DescMessage>(schema: D, message: MessageShape<D>): Plain<MessageShape<D>> {
   const values: Record<string, unknown> = {};
   const given = message as unknown as Record<string, unknown>;
@@ -83,7 +86,7 @@ function plainMessage(schema: DescMessage, message: Message): unknown {
   return schema.typeName === TimestampSchema.typeName ? toDate(message as Timestamp) : plain(schema, message);
 }
 
-/** @internal Whether the wire has 64 bits for it. */
+/** Whether the wire has 64 bits for it. */
 export function isWide(scalar: ScalarType): boolean {
   return scalar === ScalarType.UINT64 || scalar === ScalarType.INT64;
 }

@@ -74,12 +74,12 @@ export interface QueueSettings {
   readonly expiresAfterIdleMs?: number;
 }
 
-/** @internal The settings as the wire has them. Throws TypeError or RangeError, naming what is wrong. */
+/** The settings as the wire has them. Throws TypeError or RangeError, naming what is wrong. */
 export function encodeSettings(settings: QueueSettings): WireConfig {
   return encode(QueueConfigSchema, settings, '');
 }
 
-/** @internal The mask of exactly the settings given; of a nested one, the parts given. */
+/** The mask of exactly the settings given; of a nested one, the parts given. */
 export function maskOf(settings: QueueSettings): FieldMask {
   const paths: string[] = [];
   for (const [name, value] of given(settings)) {

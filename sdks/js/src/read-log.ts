@@ -9,7 +9,7 @@ import { FilaAdmin, type ReadLogRequest, type ReadLogResponse } from './gen/fila
 import { StoredMessage } from './message.js';
 import { errorOfCall, unavailableUnlessSaid } from './status.js';
 
-/** @internal Loops over the messages that the request asks for. */
+/** Loops over the messages that the request asks for. */
 export async function* readLog(
   connection: Connection,
   request: ReadLogRequest,

@@ -62,7 +62,7 @@ const STATUS_NAMES: readonly StatusName[] = [
   'UNAUTHENTICATED',
 ];
 
-/** @internal */
+/** */
 export const ERROR_BY_REASON: ReadonlyMap<string, ErrorClass> = new Map<string, ErrorClass>([
   ['QUEUE_NOT_FOUND', QueueNotFound],
   ['CHANNEL_NOT_FOUND', ChannelNotFound],
@@ -86,7 +86,7 @@ export const ERROR_BY_REASON: ReadonlyMap<string, ErrorClass> = new Map<string, 
   ['INTERNAL', InternalError],
 ]);
 
-/** @internal */
+/** */
 export const ERROR_BY_CODE: ReadonlyMap<StatusName, ErrorClass> = new Map<StatusName, ErrorClass>([
   ['NOT_FOUND', NotFound],
   ['ALREADY_EXISTS', Exists],
@@ -105,7 +105,7 @@ export const ERROR_BY_CODE: ReadonlyMap<StatusName, ErrorClass> = new Map<Status
 ]);
 
 /**
- * @internal The error that a status means. A reason this version does not know comes from a newer broker:
+ * The error that a status means. A reason this version does not know comes from a newer broker:
  * then the code still says which branch of the tree it belongs to.
  */
 export function errorOf(code: number, message: string, reason: string, known: ErrorFacts): FilaError {
@@ -115,7 +115,7 @@ export function errorOf(code: number, message: string, reason: string, known: Er
   return new kind(message || `the broker answered ${name} without a text`, { ...known, code: name, reason });
 }
 
-/** @internal The error that a failed call means, with what its ErrorInfo and RetryInfo tell. */
+/** The error that a failed call means, with what its ErrorInfo and RetryInfo tell. */
 export function errorOfCall(failure: Error, known: ErrorFacts): FilaError {
   const { code, details, metadata } = failure as Partial<ServiceError>;
   const told: Told = { ...known, cause: failure };
@@ -159,7 +159,7 @@ function takeFacts(facts: Record<string, string | undefined>, told: Told): void 
   if (leaseId !== undefined) told.leaseId = BigInt(leaseId);
 }
 
-/** @internal Whether the broker itself refused, so that nothing happened; else the transport failed. */
+/** Whether the broker itself refused, so that nothing happened; else the transport failed. */
 export function isTheBrokersWord(error: FilaError): boolean {
   return error.reason !== '';
 }
@@ -176,7 +176,7 @@ function isTransportFailure(error: FilaError): boolean {
   return TRANSPORT_CODES.has(error.code) && !isTheBrokersWord(error);
 }
 
-/** @internal Of a call: turns a failure of the transport into AnswerLost. */
+/** Of a call: turns a failure of the transport into AnswerLost. */
 export function answerLostUnlessSaid(error: FilaError): FilaError {
   if (!isTransportFailure(error)) return error;
   const text = `the request may have arrived, but no answer came: ${error.message}`;
@@ -184,7 +184,7 @@ export function answerLostUnlessSaid(error: FilaError): FilaError {
 }
 
 /**
- * @internal Of a stream: turns a failure of the transport into Unavailable; what was under way is for others
+ * Of a stream: turns a failure of the transport into Unavailable; what was under way is for others
  * to say.
  */
 export function unavailableUnlessSaid(error: FilaError): FilaError {

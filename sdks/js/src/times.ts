@@ -2,7 +2,7 @@
 
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 
-/** @internal A moment as the wire has it. */
+/** A moment as the wire has it. */
 export function toTimestamp(moment: Date): Timestamp {
   const ms = moment.getTime();
   const seconds = Math.floor(ms / 1000);
@@ -13,12 +13,12 @@ export function toTimestamp(moment: Date): Timestamp {
   };
 }
 
-/** @internal Milliseconds since 1970, with their fraction. */
+/** Milliseconds since 1970, with their fraction. */
 export function toMs(timestamp: Timestamp | undefined): number {
   return timestamp === undefined ? 0 : Number(timestamp.seconds) * 1000 + timestamp.nanos / 1e6;
 }
 
-/** @internal A wire moment as a Date, which knows whole milliseconds. */
+/** A wire moment as a Date, which knows whole milliseconds. */
 export function toDate(timestamp: Timestamp | undefined): Date {
   return new Date(Math.floor(toMs(timestamp)));
 }

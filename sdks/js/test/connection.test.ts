@@ -31,7 +31,7 @@ async function works(t: TestContext, address: string | string[], options: Client
 }
 
 test('a wrong address is Unavailable within the time given, and says what to do', async () => {
-  const error = await rejection(FilaClient.connect(NOBODY, soon));
+  const error = await rejection(FilaClient.connect(NOBODY, { ...soon, connectTimeoutMs: 2_000 }));
   assert.ok(error instanceof Unavailable);
   assert.match(
     error.message,
@@ -184,7 +184,9 @@ test('TLS: the authority and the name decide', async (t) => {
     FilaClient.connect(fake.address, { ...soon, tls: { ca: pem('ca.pem') } }),
   );
   assert.ok(wrongName instanceof Unavailable);
-  const unknownAuthority = await rejection(FilaClient.connect(`https://${fake.address}`, soon));
+  const unknownAuthority = await rejection(
+    FilaClient.connect(`https://${fake.address}`, { ...soon, connectTimeoutMs: 2_000 }),
+  );
   assert.ok(unknownAuthority instanceof Unavailable);
   assert.match(unknownAuthority.message, /certificate/);
 });

@@ -76,6 +76,36 @@ test('the package is CommonJS too, and has the same names there', async () => {
   assert.match(await runs('common', source, 'cjs'), /^true$/m);
 });
 
+test('the built types stand by themselves, for ES modules and for CommonJS', async () => {
+  const source = `
+    import { FilaClient, QueueNotFound, type QueueStats } from '@fila-mq/client';
+    import { linksTo } from '@fila-mq/client/opentelemetry';
+    export async function program(): Promise<void> {
+      const client = await FilaClient.connect(['a:1', 'b:2'], { apiKey: 'x', tls: { ca: 'pem' } });
+      const stats: QueueStats = await client.getStats('q');
+      for await (const message of client.consume('q')) await message.ack().catch(() => linksTo(message));
+      await client.close().catch((error: unknown) => error instanceof QueueNotFound && error.queue + stats.depth);
+    }`;
+  const compiler = join(PACKAGE, 'node_modules', 'typescript', 'bin', 'tsc');
+  const options = [
+    '--ignoreConfig',
+    '--noEmit',
+    '--strict',
+    '--module',
+    'nodenext',
+    '--target',
+    'es2022',
+    '--types',
+    'node',
+  ];
+  for (const extension of ['mts', 'cts']) {
+    const file = join(folder, `user.${extension}`);
+    writeFileSync(file, source);
+    const { code, printed } = await run([compiler, ...options, file]);
+    assert.equal(code, 0, printed);
+  }
+});
+
 test('a client that is closed with work in hand keeps nothing running', async () => {
   const source = `
     import { FilaClient } from '@fila-mq/client';

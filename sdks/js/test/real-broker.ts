@@ -61,7 +61,7 @@ export async function run(words: string[], environment: Record<string, string> =
   const child = spawn(process.execPath, words, {
     cwd: PACKAGE,
     env: { ...withoutFila(process.env), ...environment },
-    timeout: 60_000,
+    timeout: 200_000,
   });
   let printed = '';
   for (const output of [child.stdout, child.stderr])
