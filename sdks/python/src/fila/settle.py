@@ -45,7 +45,7 @@ class SettleFrame:
     """Leases that are settled alike and together."""
 
     __slots__ = (
-        "answered", "failure", "failure_by_index", "lease_ids", "message_ids", "repeated", "sequence",
+        "answered", "failure", "failure_by_index", "held", "lease_ids", "message_ids", "repeated", "sequence",
         "verdict", "waiters",
     )  # fmt: skip
 
@@ -54,6 +54,8 @@ class SettleFrame:
         self.verdict = verdict
         self.message_ids: list[str] = []
         self.lease_ids: list[int] = []
+        self.held = 0
+        """How many of the leases were held when they were settled: not lost, not settled before."""
         self.answered = False
         self.repeated = False
         """It was sent before and the answer was lost."""
@@ -142,7 +144,8 @@ class Settler:
         frame = self._open.get(None)
         if frame is None or len(frame.lease_ids) >= FRAME_LEASES_MAX:
             frame = self._open_frame(None)
-        self.leases.forget(message_id, lease_id)
+        if self.leases.forget(message_id, lease_id):
+            frame.held += 1
         frame.message_ids.append(message_id)
         frame.lease_ids.append(lease_id)
         return Settlement(frame, len(frame.lease_ids) - 1)
@@ -182,7 +185,8 @@ class Settler:
         frame = self._open.get(verdict)
         if frame is None or len(frame.lease_ids) >= FRAME_LEASES_MAX:
             frame = self._open_frame(verdict)
-        self.leases.forget(message_id, lease_id)
+        if self.leases.forget(message_id, lease_id):
+            frame.held += 1
         index = len(frame.lease_ids)
         frame.message_ids.append(message_id)
         frame.lease_ids.append(lease_id)
@@ -235,6 +239,7 @@ class Settler:
             error = frame.failure_of(status, index)
             if error is not None:
                 frame.failure_by_index[index] = error
+        self.leases.answered(frame.held)
         frame.answer()
         self._room.set()
 
@@ -257,6 +262,7 @@ class Settler:
         """A frame could not be settled at all."""
         frame = self._in_flight.pop(sequence, None)
         if frame is not None:
+            self.leases.answered(frame.held)
             frame.answer(failure)
             self._room.set()
 

@@ -6,6 +6,7 @@ module dev.fila.client {
     requires io.grpc.protobuf;
     requires proto.google.common.protos;
     requires com.google.common; // the generated stubs do
+    requires jdk.unsupported; // for the transport, which is slower without
     requires static transitive org.jspecify;
     // Used when the program has it, never required.
     requires static io.opentelemetry.api;

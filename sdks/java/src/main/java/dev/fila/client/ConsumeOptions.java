@@ -95,7 +95,10 @@ public final class ConsumeOptions {
             return prefetch(Prefetch.of(messages));
         }
 
-        /** End the loops when nothing has arrived for so long. */
+        /**
+         * End the loops when nothing has arrived for so long. Time in which the broker can't be
+         * heard does not count.
+         */
         public Builder stopWhenIdle(Duration value) {
             stopWhenIdle = Arguments.notNegative("stopWhenIdle", value);
             return this;

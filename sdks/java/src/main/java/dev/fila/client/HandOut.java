@@ -74,18 +74,22 @@ final class HandOut {
     // Threads that wait for messages.
 
     /**
-     * Waits for messages, at most so long (null: for ever). Empty when there are none, or will be
-     * none any more.
+     * Waits for messages: for {@code patience} at most, unless that is null, and until nothing has
+     * arrived for {@code idle}, unless that is null. Time in which the broker can't be heard is not
+     * idle. Returns none when there will be none any more, and null when the patience is over.
      */
-    List<Message> take(Loop loop, int countMax, @Nullable Duration patience)
+    @Nullable List<Message> take(
+            Loop loop, int countMax, @Nullable Duration patience, @Nullable Duration idle)
             throws InterruptedException {
-        long deadline = patience == null ? 0 : timers.now() + patience.toNanos();
+        long beganAt = timers.now();
+        long idleSince = beganAt;
         lock.lockInterruptibly();
         try {
             while (!stream.isOver()) {
                 boolean mayHandOut = stream.mayHandOut();
                 if (!mayHandOut) {
                     stream.askWhetherHeard();
+                    idleSince = timers.now();
                 }
                 List<Message> taken = holding.take(loop, countMax, mayHandOut);
                 watch();
@@ -96,13 +100,17 @@ final class HandOut {
                     if (!taken.isEmpty()) {
                         return taken;
                     }
-                } else if (patience == null) {
-                    arrived.await();
-                } else if (deadline - timers.now() <= 0) {
-                    return List.of();
-                } else {
-                    arrived.awaitNanos(deadline - timers.now());
+                    continue;
                 }
+                long now = timers.now();
+                long patienceLeft = left(patience, beganAt, now);
+                long idleLeft = left(idle, idleSince, now);
+                if (idleLeft <= 0) {
+                    return List.of();
+                } else if (patienceLeft <= 0) {
+                    return null;
+                }
+                arrived.awaitNanos(Math.min(patienceLeft, idleLeft));
             }
             return List.of();
         } finally {
@@ -112,6 +120,10 @@ final class HandOut {
             lock.unlock();
             tellProgram();
         }
+    }
+
+    private static long left(@Nullable Duration limit, long since, long now) {
+        return limit == null ? Long.MAX_VALUE : since + limit.toNanos() - now;
     }
 
     /**

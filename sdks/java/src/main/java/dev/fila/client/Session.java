@@ -91,13 +91,11 @@ final class Session implements Settler.HeldLeases, Settler.Transport, HandOut.St
         lock.unlock();
     }
 
-    /**
-     * Waits for messages, at most so long (null: for ever). Empty when there are none, or will be
-     * none any more.
-     */
-    List<Message> take(Loop loop, int countMax, @Nullable Duration patience)
+    /** See {@link HandOut#take}. */
+    @Nullable List<Message> take(
+            Loop loop, int countMax, @Nullable Duration patience, @Nullable Duration idle)
             throws InterruptedException {
-        return handOut.take(loop, countMax, patience);
+        return handOut.take(loop, countMax, patience, idle);
     }
 
     @Override

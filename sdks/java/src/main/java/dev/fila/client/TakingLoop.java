@@ -30,22 +30,11 @@ final class TakingLoop {
 
     /** Waits for messages as long as the consumer's options say; empty when the loop has ended. */
     List<Message> take() {
-        List<Message> taken = takeWithin(stopWhenIdle);
-        if (taken.isEmpty()) {
-            close();
-        }
-        return taken;
+        return take(null);
     }
 
-    /**
-     * Waits at most so long, and no longer than the consumer's options say, which ends the loop.
-     */
-    List<Message> take(Duration patience) {
-        boolean endsFirst = stopWhenIdle != null && stopWhenIdle.compareTo(patience) <= 0;
-        return endsFirst ? take() : takeWithin(patience);
-    }
-
-    private List<Message> takeWithin(@Nullable Duration patience) {
+    /** Waits at most so long; empty when the time is over, or the loop has ended. */
+    List<Message> take(@Nullable Duration patience) {
         if (ended) {
             return List.of();
         }
@@ -54,7 +43,14 @@ final class TakingLoop {
             loop = session.join(size);
         }
         try {
-            return session.take(loop, countMax, patience);
+            List<Message> taken = session.take(loop, countMax, patience, stopWhenIdle);
+            if (taken == null) {
+                return List.of();
+            }
+            if (taken.isEmpty()) {
+                close();
+            }
+            return taken;
         } catch (InterruptedException interrupted) {
             throw Blocking.interrupted(interrupted);
         }

@@ -156,7 +156,10 @@ class ProducerTest extends FakeBrokerTest {
         assertThrows(AnswerLostException.class, () -> get(lost));
         broker.restart();
         client.enqueueAsync("orders", NewMessage.of("next"));
-        assertEquals(List.of("next"), payloads(broker.producer().next()));
+        stream = broker.producer();
+        EnqueueStreamRequest next = stream.next();
+        assertEquals(List.of("next"), payloads(next));
+        stream.send(stored(next, 1));
     }
 
     @Test

@@ -1,5 +1,8 @@
 package dev.fila.client.fake;
 
+import com.google.protobuf.Any;
+import com.google.rpc.ErrorInfo;
+import com.google.rpc.RetryInfo;
 import dev.fila.v1.AckBatchRequest;
 import dev.fila.v1.ConsumeSessionRequest;
 import dev.fila.v1.ConsumeSessionResponse;
@@ -24,9 +27,13 @@ import io.grpc.ServerCall;
 import io.grpc.ServerCallHandler;
 import io.grpc.ServerCredentials;
 import io.grpc.ServerInterceptor;
+import io.grpc.Status;
+import io.grpc.StatusRuntimeException;
+import io.grpc.protobuf.StatusProto;
 import io.grpc.stub.StreamObserver;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -114,6 +121,36 @@ public final class FakeBroker implements AutoCloseable {
         }
     }
 
+    /** How the broker refuses: a status, and its reason in the details. */
+    public StatusRuntimeException refusal(Status status, String reason, String text) {
+        return refusal(status, reason, text, Duration.ZERO);
+    }
+
+    /** The same with a wait that it suggests. */
+    public StatusRuntimeException refusal(
+            Status status, String reason, String text, Duration retryAfter) {
+        com.google.rpc.Status.Builder details =
+                com.google.rpc.Status.newBuilder()
+                        .setCode(status.getCode().value())
+                        .setMessage(text)
+                        .addDetails(
+                                Any.pack(
+                                        ErrorInfo.newBuilder()
+                                                .setDomain("fila")
+                                                .setReason(reason)
+                                                .build()));
+        if (!retryAfter.isZero()) {
+            details.addDetails(
+                    Any.pack(
+                            RetryInfo.newBuilder()
+                                    .setRetryDelay(
+                                            com.google.protobuf.Duration.newBuilder()
+                                                    .setNanos(retryAfter.getNano()))
+                                    .build()));
+        }
+        return StatusProto.toStatusRuntimeException(details.build());
+    }
+
     /** Breaks every connection, as a broker does that is killed. */
     public void kill() {
         server.shutdownNow();
@@ -160,13 +197,13 @@ public final class FakeBroker implements AutoCloseable {
         @Override
         public StreamObserver<EnqueueStreamRequest> enqueueStream(
                 StreamObserver<EnqueueStreamResponse> to) {
-            return new FakeStream<>(to, producers);
+            return new FakeStream<>(to, producers, any -> false);
         }
 
         @Override
         public StreamObserver<ConsumeSessionRequest> consumeSession(
                 StreamObserver<ConsumeSessionResponse> to) {
-            return new FakeStream<>(to, sessions);
+            return new FakeStream<>(to, sessions, ConsumeSessionRequest::hasClose);
         }
 
         @Override

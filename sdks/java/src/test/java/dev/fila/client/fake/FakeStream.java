@@ -13,10 +13,13 @@ public final class FakeStream<Q, A> implements StreamObserver<Q> {
     private static final long WAIT_S = 10;
 
     private final StreamObserver<A> down;
+    private final Predicate<Q> isLast;
     private final BlockingQueue<Q> up = new LinkedBlockingQueue<>();
 
-    FakeStream(StreamObserver<A> down, BlockingQueue<FakeStream<Q, A>> opened) {
+    FakeStream(
+            StreamObserver<A> down, BlockingQueue<FakeStream<Q, A>> opened, Predicate<Q> isLast) {
         this.down = down;
+        this.isLast = isLast;
         opened.add(this);
     }
 
@@ -66,6 +69,9 @@ public final class FakeStream<Q, A> implements StreamObserver<Q> {
     @Override
     public void onNext(Q request) {
         up.add(request);
+        if (isLast.test(request)) {
+            end();
+        }
     }
 
     @Override
