@@ -115,7 +115,9 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
     # The process.
 
     async def start(self) -> None:
-        self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+        self._server = grpc.aio.server(
+            options=[("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", -1)]
+        )
         service_pb2_grpc.add_FilaServiceServicer_to_server(self, self._server)
         admin_pb2_grpc.add_FilaAdminServicer_to_server(self, self._server)
         self._inner_port = self._server.add_insecure_port("127.0.0.1:0")

@@ -87,6 +87,21 @@ async def test_without_batching_each_call_is_a_call(broker: FakeBroker) -> None:
     assert sorted(message_id.offset for message_id in ids) == [1, 2, 3]
 
 
+async def test_a_huge_message_is_refused_alone_and_leaves_the_stream_to_the_others(
+    broker: FakeBroker, client: FilaClient
+) -> None:
+    huge = b"x" * ((8 << 20) + 1)
+    await client.enqueue("orders", b"small")
+    with pytest.raises(LimitExceeded):
+        await client.enqueue("orders", huge)
+    with pytest.raises(SomeFailed) as some:
+        await client.enqueue_many("orders", [b"a", huge, b"b"])
+
+    assert {index: type(error) for index, error in some.value.failures.items()} == {1: LimitExceeded}
+    assert broker.calls.count("Enqueue") == 2
+    assert sum(broker.enqueue_frames) == 3  # small, a, b
+
+
 async def test_one_bad_message_does_not_fail_its_neighbours(broker: FakeBroker, client: FilaClient) -> None:
     good, missing, large = await asyncio.gather(
         client.enqueue("orders", b"good"),

@@ -28,7 +28,7 @@ from fila.methods import ENQUEUE, LEASE
 from fila.nack import Nack
 from fila.options import ClientOptions, OptionFields, check_prefetch
 from fila.prefetch import Prefetch
-from fila.producer import Producer
+from fila.producer import Producer, travels_alone
 from fila.session import MakeMessage, Session, SessionPlan
 from fila.settle import Settler
 from fila.v1.service_pb2 import EnqueueMessage, EnqueueRequest, LeaseRequest
@@ -213,7 +213,7 @@ class FilaClient(AdminCalls):
         """
         require_text("queue", queue)
         options = encode_options(delay_ms, deliver_at, ttl_ms, dedup_key)
-        if not self._options.batching:
+        if not self._options.batching or travels_alone(payload):
             request = make(EnqueueRequest, queue=queue, headers=headers, payload=payload, options=options)
             answer = await self._connection.call(
                 ENQUEUE, request, {"queue": queue}, repeatable=dedup_key is not None

@@ -41,7 +41,7 @@ class Sample:
 class Loop:
     """One loop over a consumer, as its session knows it."""
 
-    __slots__ = ("began_s", "number", "sample", "untold")
+    __slots__ = ("began_s", "number", "sample", "untold", "waits")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -49,6 +49,8 @@ class Loop:
         """Of what it works on, if that is a sample."""
         self.began_s = 0.0
         """When it took messages last."""
+        self.waits = True
+        """Whether it found nothing when it asked last, or has not asked."""
         self.untold = 0
         """How many it took since the controller was told."""
 
@@ -81,6 +83,9 @@ class Holding(Generic[MessageT]):
         self._event_loop = asyncio.get_running_loop()
         self._loops = 0
         self._untold: list[Loop] = []
+        self._settled_untold = 0
+        self._joined = 0
+        self._waiting = 0  # loops that found nothing
         self._sampled: dict[int, Sample] = {}
         self._next_sample_s = float("-inf")
         self._timer: asyncio.TimerHandle | None = None
@@ -92,6 +97,8 @@ class Holding(Generic[MessageT]):
     def join(self, size: int) -> Loop:
         """A loop that works on up to `size` messages at once begins."""
         self._loops += 1
+        self._joined += 1
+        self._waiting += 1
         loop = Loop(self._loops)
         self._obey(self.control.joined(self._now_us(), loop.number, size))
         return loop
@@ -99,7 +106,9 @@ class Holding(Generic[MessageT]):
     def part(self, loop: Loop) -> None:
         """A loop ends."""
         self.account()
-        self._tell_began()
+        self._joined -= 1
+        self._note(loop, waits=False)
+        self._tell_taken()
         self._obey(self.control.left(self._now_us(), loop.number))
 
     # Handing out.
@@ -107,7 +116,7 @@ class Holding(Generic[MessageT]):
     def deliver(self, messages: list[MessageT]) -> None:
         """Messages arrived."""
         self.ready.extend(messages)
-        self._tell_began()
+        self._tell_taken()
         self._obey(self.control.delivered(self._now_us(), len(messages)))
         self.arrived.set()
         self._watch()
@@ -131,10 +140,19 @@ class Holding(Generic[MessageT]):
         if taken:
             self._begin(taken, loop, now_s, now_us)
         else:
-            self._tell_began()
-            self._obey(self.control.idle(now_us, loop.number))
-            self.arrived.clear()
+            self._idle(loop, now_us)
         return taken
+
+    def _idle(self, loop: Loop, now_us: int) -> None:
+        self._note(loop, waits=True)
+        self._tell_taken()
+        self._obey(self.control.idle(now_us, loop.number))
+        self.arrived.clear()
+
+    def _note(self, loop: Loop, *, waits: bool) -> None:
+        if loop.waits != waits:
+            loop.waits = waits
+            self._waiting += 1 if waits else -1
 
     def take_one(self, loop: Loop, until_s: float) -> MessageT | None:
         """As `take` of one message; what most loops do, so it is written out."""
@@ -155,6 +173,8 @@ class Holding(Generic[MessageT]):
                 message.held_until_s = self.held_until_s = now_s + self.renewal_s
             elif message.held_until_s > self.held_until_s:
                 self.held_until_s = message.held_until_s
+            if loop.waits:
+                self._note(loop, waits=False)
             if not loop.untold:
                 self._untold.append(loop)
             loop.untold += 1
@@ -162,9 +182,7 @@ class Holding(Generic[MessageT]):
             if not self.is_declaring:
                 self.handed_out()
             return message
-        self._tell_began()
-        self._obey(self.control.idle(int(now_s * 1e6), loop.number))
-        self.arrived.clear()
+        self._idle(loop, int(now_s * 1e6))
         return None
 
     def take_by_thread(self, loop: Loop, until_s: float) -> MessageT | None:
@@ -207,7 +225,8 @@ class Holding(Generic[MessageT]):
             in_hand[message.id] = message
             message.held_until_s = max(message.held_until_s, until_s)
         self.held_until_s = max(self.held_until_s, taken[-1].held_until_s)
-        self._tell_began()
+        self._note(loop, waits=False)
+        self._tell_taken()
         self.control.began(now_us, loop.number, len(taken))
         if now_s >= self._next_sample_s:
             self._next_sample_s = now_s + SAMPLE_EVERY_US / 1e6
@@ -222,7 +241,6 @@ class Holding(Generic[MessageT]):
         ours = [message for message in taken if self.in_hand.get(message.id) is message]
         for message in ours:
             self._drop(message)
-        self.answered(len(ours))
         self.ready.extendleft(reversed(ours))
         self._obey(self.control.delivered(self._now_us(), len(ours)))
         self._watch()
@@ -247,29 +265,28 @@ class Holding(Generic[MessageT]):
         message = self.in_hand.get(message_id)
         return None if message is None else message.lease_id
 
-    def forget(self, message_id: str, lease_id: int) -> bool:
-        """A message that is in hand is being settled; say whether it was."""
+    def forget(self, message_id: str, lease_id: int) -> None:
+        """A message that is in hand is being settled."""
         if self._taken_by_threads:
             self.account()
         message = self.in_hand.get(message_id)
         if message is None or message.lease_id != lease_id:
-            return False
+            return
         del self.in_hand[message_id]
+        self._settled_untold += 1
         if lease_id in self._sampled:
             self._sample_settled(lease_id)
         if self.lost.is_watched:
             self.lost.settled(lease_id)
-        return True
-
-    def answered(self, count: int) -> None:
-        """The broker holds so many leases less."""
-        self._tell_began()
-        self._obey(self.control.settled(self._now_us(), count))
+        if self._waiting == self._joined and not self.in_hand:
+            self._tell_taken()  # no loop has anything: nothing else may be told for long
 
     def _drop(self, message: MessageT) -> None:
         del self.in_hand[message.id]
+        self._settled_untold += 1
         if message.lease_id in self._sampled:
             self._sample_settled(message.lease_id)
+        self._tell_taken()
 
     def _sample_settled(self, lease_id: int) -> None:
         sample = self._sampled.pop(lease_id)
@@ -300,7 +317,6 @@ class Holding(Generic[MessageT]):
 
     def _lose(self, message: MessageT, reason: str) -> None:
         self._drop(message)
-        self.answered(1)
         self.lost.add(message.lease_id, reason)
 
     # Measuring.
@@ -314,18 +330,21 @@ class Holding(Generic[MessageT]):
                 self._handled(sample, now_s, now_us, loop.number)
 
     def _handled(self, sample: Sample, now_s: float, now_us: int, asking: int | None) -> None:
-        self._tell_began()
+        self._tell_taken()
         handling_us = int((now_s - sample.began_s) * 1e6) // sample.count
         self._obey(self.control.handled(now_us, handling_us, asking))
 
     # What the controller is told, and decides.
 
-    def _tell_began(self) -> None:
-        """What loops take one by one is told together, before anything that depends on it."""
+    def _tell_taken(self) -> None:
+        """What loops take and settle one by one is told together, before anything that depends on it."""
         for loop in self._untold:
             self.control.began(int(loop.began_s * 1e6), loop.number, loop.untold)
             loop.untold = 0
         self._untold.clear()
+        if self._settled_untold:
+            count, self._settled_untold = self._settled_untold, 0
+            self._obey(self.control.settled(self._now_us(), count))
 
     def _now_us(self) -> int:
         return int(self._now_s() * 1e6)
@@ -337,7 +356,7 @@ class Holding(Generic[MessageT]):
     def _watch(self) -> None:
         """See to it that the controller is asked when time alone changes something."""
         if self._timer is None and self.ready:
-            self._tell_began()
+            self._tell_taken()
             check_at_us = self.control.check_at_us
             if check_at_us is not None:
                 wait_s = min(max(0.0, check_at_us / 1e6 - self._now_s()), TICK_S_MAX)
@@ -346,7 +365,7 @@ class Holding(Generic[MessageT]):
     def _look_again(self) -> None:
         self._timer = None
         self.account()
-        self._tell_began()
+        self._tell_taken()
         check_at_us, now_us = self.control.check_at_us, self._now_us()
         if check_at_us is not None and check_at_us <= now_us:
             self._obey(self.control.tick(now_us))

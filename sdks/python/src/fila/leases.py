@@ -25,11 +25,8 @@ class HeldLeases(Protocol):
     def get(self, message_id: str) -> int | None:
         """Return the lease under which the message was last delivered here, if it is still known."""
 
-    def forget(self, message_id: str, lease_id: int) -> bool:
-        """Drop a lease that is being settled; say whether it was held. A newer delivery of the same message stays."""
-
-    def answered(self, count: int) -> None:
-        """So many leases that were held are settled, as the broker says."""
+    def forget(self, message_id: str, lease_id: int) -> None:
+        """Drop a lease that is being settled. A newer delivery of the same message stays."""
 
 
 class LeaseMemory:
@@ -57,16 +54,12 @@ class LeaseMemory:
         """Return the lease under which the message was last delivered here, if it is still known."""
         return self._newer.get(message_id) or self._older.get(message_id)
 
-    def forget(self, message_id: str, lease_id: int) -> bool:
-        """Drop a lease that is being settled; say whether it was held. A newer delivery of the same message stays."""
+    def forget(self, message_id: str, lease_id: int) -> None:
+        """Drop a lease that is being settled. A newer delivery of the same message stays."""
         for generation in (self._newer, self._older):
             if generation.get(message_id) == lease_id:
                 del generation[message_id]
-                return True
-        return False
-
-    def answered(self, count: int) -> None:
-        """Nothing depends on it."""
+                return
 
     def remember_all(self, leases: Iterable[tuple[str, int]]) -> None:
         """Keep the leases of a consumer that is over."""

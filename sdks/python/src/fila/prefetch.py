@@ -92,7 +92,7 @@ class PrefetchControl(Protocol):
         """A loop took messages out of the buffer."""
 
     def settled(self, now_us: int, count: int) -> Decision | None:
-        """Begun messages are in hand no longer: the broker answered their settlement, or took them back."""
+        """Begun messages are in hand no longer: the program settled or released them, or their leases are lost."""
 
     def dropped(self, count: int) -> None:
         """Messages left the buffer otherwise: revoked, or their lease is over. They count as the oldest."""

@@ -41,12 +41,16 @@ from fila.errors import (
 )
 from fila.frames import Frame, GatheredFrame, Outcome, SliceFrame
 from fila.messages import MessageId, NewMessage, encode_into
-from fila.methods import ENQUEUE_STREAM
-from fila.v1.service_pb2 import EnqueueMessage, EnqueueStreamRequest, EnqueueStreamResponse
+from fila.methods import ENQUEUE, ENQUEUE_STREAM
+from fila.v1.service_pb2 import EnqueueMessage, EnqueueRequest, EnqueueStreamRequest, EnqueueStreamResponse
 
 EnqueueStream = StreamStreamCall[EnqueueStreamRequest, EnqueueStreamResponse]
 
 _log = logging.getLogger("fila")
+
+ALONE_FROM_BYTES = 8 << 20
+"""A payload above this travels as a call of its own. The broker ends a stream at a frame above 16 MiB, and with it
+the messages of everybody that were in flight; a call that is too large is refused alone."""
 
 CLOSING_POLL_S = 0.002
 """How often a closing producer looks whether everything is answered."""
@@ -114,6 +118,12 @@ class Producer:
         slice_: SliceFrame | None = None
         for index, message in enumerate(messages):
             size = payload_size(message)
+            if size > ALONE_FROM_BYTES:
+                if slice_ is not None:
+                    window.append(self._put_slice(slice_, results))
+                    slice_ = None
+                window.append(self._put_alone(queue, message, results))
+                continue
             if slice_ is not None and slice_.bytes + size > self._options.frame_bytes_max:
                 window.append(self._put_slice(slice_, results))
                 slice_ = None
@@ -141,6 +151,34 @@ class Producer:
         self._full.append(slice_)
         self._wake.set()
         return slice_.done
+
+    def _put_alone(
+        self, queue: str, message: NewMessage | bytes, results: list[Outcome | None]
+    ) -> asyncio.Future[None]:
+        """Send one large message as a call of its own, beside the stream."""
+        alone = SliceFrame(queue, self._clock.now_s())
+        encode_into(alone.messages, message)
+        alone.take_places(results)
+        sending = self._loop.create_task(self._send_alone(queue, alone))
+        self._delayed.add(sending)
+        sending.add_done_callback(self._delayed.discard)
+        return alone.done
+
+    async def _send_alone(self, queue: str, alone: SliceFrame) -> None:
+        message = alone.messages[0]
+        request = EnqueueRequest(
+            queue=queue,
+            headers=message.headers,
+            payload=message.payload,
+            options=message.options if message.HasField("options") else None,
+        )
+        repeatable = bool(message.options.dedup_key)
+        try:
+            answer = await self._connection.call(ENQUEUE, request, {"queue": queue}, repeatable=repeatable)
+        except FilaError as error:
+            alone.resolve(0, error)
+        else:
+            alone.resolve(0, MessageId(answer.message_id, answer.offset))
 
     def _is_full(self, frame: Frame) -> bool:
         options = self._options
@@ -385,6 +423,11 @@ class Producer:
             self._watchdog = self._loop.call_later(remaining_s, self._check_oldest)
         elif self._stream is not None:
             self._stream.cancel()
+
+
+def travels_alone(payload: object) -> bool:
+    """Whether a payload is too large for the stream that others share."""
+    return isinstance(payload, bytes) and len(payload) > ALONE_FROM_BYTES
 
 
 def payload_size(message: object) -> int:

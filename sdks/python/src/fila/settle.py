@@ -45,7 +45,7 @@ class SettleFrame:
     """Leases that are settled alike and together."""
 
     __slots__ = (
-        "answered", "failure", "failure_by_index", "held", "lease_ids", "message_ids", "repeated", "sequence",
+        "answered", "failure", "failure_by_index", "lease_ids", "message_ids", "repeated", "sequence",
         "verdict", "waiters",
     )  # fmt: skip
 
@@ -54,8 +54,6 @@ class SettleFrame:
         self.verdict = verdict
         self.message_ids: list[str] = []
         self.lease_ids: list[int] = []
-        self.held = 0
-        """How many of the leases were held when they were settled: not lost, not settled before."""
         self.answered = False
         self.repeated = False
         """It was sent before and the answer was lost."""
@@ -144,8 +142,7 @@ class Settler:
         frame = self._open.get(None)
         if frame is None or len(frame.lease_ids) >= FRAME_LEASES_MAX:
             frame = self._open_frame(None)
-        if self.leases.forget(message_id, lease_id):
-            frame.held += 1
+        self.leases.forget(message_id, lease_id)
         frame.message_ids.append(message_id)
         frame.lease_ids.append(lease_id)
         return Settlement(frame, len(frame.lease_ids) - 1)
@@ -185,8 +182,7 @@ class Settler:
         frame = self._open.get(verdict)
         if frame is None or len(frame.lease_ids) >= FRAME_LEASES_MAX:
             frame = self._open_frame(verdict)
-        if self.leases.forget(message_id, lease_id):
-            frame.held += 1
+        self.leases.forget(message_id, lease_id)
         index = len(frame.lease_ids)
         frame.message_ids.append(message_id)
         frame.lease_ids.append(lease_id)
@@ -239,7 +235,6 @@ class Settler:
             error = frame.failure_of(status, index)
             if error is not None:
                 frame.failure_by_index[index] = error
-        self.leases.answered(frame.held)
         frame.answer()
         self._room.set()
 
@@ -262,7 +257,6 @@ class Settler:
         """A frame could not be settled at all."""
         frame = self._in_flight.pop(sequence, None)
         if frame is not None:
-            self.leases.answered(frame.held)
             frame.answer(failure)
             self._room.set()
 

@@ -6,6 +6,7 @@ A message goes through `slots.py` (take, settle), `pipeline.py` (decode, middlew
 
 from fila.worker.app import App
 from fila.worker.outcome import Outcome, Reject, Release, Retry
+from fila.worker.pipeline import CallNext, Middleware
 from fila.worker.work import WorkMessage
 
-__all__ = ["App", "Outcome", "Reject", "Release", "Retry", "WorkMessage"]
+__all__ = ["App", "CallNext", "Middleware", "Outcome", "Reject", "Release", "Retry", "WorkMessage"]
