@@ -221,13 +221,14 @@ async def poison(address: str, queue: str, *, count: int, after_s: float, **sett
 async def throughput(
     address: str, queue: str, *, prefetch: Prefetch, handler_s: float, workers: int, seconds: float
 ) -> float:
-    """Messages a second that so many loops of one consumer handle and ack, from a backlog of about `seconds`."""
+    """Messages a second that so many loops of one consumer handle and ack, from a backlog of about `seconds`. It is
+    longer than the largest window: what is fetched in one piece at the start must be replaced while the clock runs."""
     count = 0
-    backlog = 150_000 if handler_s == 0 else int(workers * seconds / handler_s) + 1
+    wanted = 150_000 if handler_s == 0 else int(workers * seconds / handler_s) + 1
     over = asyncio.Event()
     async with FilaClient.connect(address) as client:
         await client.create_queue(queue)
-        await client.enqueue_many(queue, [b"x" * 100] * backlog)
+        await client.enqueue_many(queue, [b"x" * 100] * (wanted + 1_000))
         consumer = client.consume(queue, prefetch=prefetch)
 
         async def work() -> None:
@@ -237,7 +238,7 @@ async def throughput(
                     await asyncio.sleep(handler_s)
                 message.ack()
                 count += 1
-                if count == backlog:
+                if count == wanted:
                     over.set()
 
         began_s = time.monotonic()
