@@ -187,6 +187,18 @@ def test_a_session_that_sends_garbage_ends_alone(server: RunningServer, queue: s
     assert next(neighbour).opened.consumer_id
 
 
+def test_a_session_says_one_thing_a_frame(server: RunningServer, queue: str) -> None:
+    opening = Session(open={"queue": queue}).SerializeToString()
+    an_alive, an_ack = _field(9, b""), _field(3, b"")
+
+    for frame in (an_alive * 2, an_ack + an_alive, an_alive * 500_000):
+        text = _refused(lambda frame=frame: list(_raw_stream(server, "ConsumeSession", [opening, frame])))  # type: ignore[misc]
+        assert "one thing a frame" in text
+
+    session = _raw_stream(server, "ConsumeSession", [opening, an_alive])
+    assert len(list(itertools.islice(session, 2))) == 2  # it is opened, and heard
+
+
 def test_numbers_without_measure_settle_nothing_and_harm_nothing(server: RunningServer, queue: str) -> None:
     server.service.Enqueue(service_pb2.EnqueueRequest(queue=queue, payload=b"x"))
     largest = 2**64 - 1

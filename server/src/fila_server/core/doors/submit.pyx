@@ -310,11 +310,18 @@ cdef bint _check_session(Command* command, const Limits* limits, Problem* proble
     cdef Slice text
     cdef uint64_t number
     cdef uint64_t lease_ids = 0
+    cdef uint32_t parts = 0
     cdef bint is_text = True
     cdef bint good = True
     cdef const char* wrong = NULL
     c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
     while good and next_field(&c, &field, &kind, &text, &number):
+        # A frame is a oneof. Each part is answered by itself, so one small frame of a million empty parts would
+        # occupy the scheduler for seconds and fill the memory with answers.
+        parts += 2 <= field <= 9
+        if parts > 1:
+            _problem(problem, b"INVALID_FIELD", b"request: one thing a frame; send several frames", 0)
+            return False
         if field == 1:
             _problem(problem, b"INVALID_FIELD", b"open: a session is opened once, by its first frame", 0)
             return False
