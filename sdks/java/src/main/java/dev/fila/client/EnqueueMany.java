@@ -2,6 +2,7 @@ package dev.fila.client;
 
 import dev.fila.client.errors.ItemResult;
 import dev.fila.client.errors.SomeFailedException;
+import dev.fila.client.internal.Answer;
 import dev.fila.client.internal.Blocking;
 import dev.fila.v1.EnqueueMessage;
 import java.util.ArrayDeque;
@@ -12,6 +13,7 @@ import java.util.List;
 /** Many messages on their way in large frames, a window of them at a time. */
 final class EnqueueMany {
     private final Producer producer;
+    private final Connection connection;
     private final ClientOptions options;
     private final String queue;
     private final Deque<SliceReceivers> underWay = new ArrayDeque<>();
@@ -19,9 +21,10 @@ final class EnqueueMany {
     private List<EnqueueMessage> slice = new ArrayList<>();
     private int sliceBytes;
 
-    EnqueueMany(Producer producer, ClientOptions options, String queue) {
+    EnqueueMany(Producer producer, Connection connection, String queue) {
         this.producer = producer;
-        this.options = options;
+        this.connection = connection;
+        this.options = connection.options;
         this.queue = queue;
     }
 
@@ -43,6 +46,34 @@ final class EnqueueMany {
     }
 
     private void put(EnqueueMessage message) {
+        if (EnqueueCall.isTooLargeToShare(message)) {
+            leave();
+            sendAlone(message);
+        } else {
+            share(message);
+        }
+        // One slice more than may be in flight, so that the producer always finds the next.
+        while (underWay.size() > options.framesInFlightMax()) {
+            collect();
+        }
+    }
+
+    private void sendAlone(EnqueueMessage message) {
+        SliceReceivers receivers = new SliceReceivers(1);
+        Answer.Batch answers = new Answer.Batch(connection.executor());
+        EnqueueCall.send(connection, queue, message)
+                .whenComplete(
+                        (stored, failure) -> {
+                            if (failure == null) {
+                                receivers.stored(0, stored, answers);
+                            } else {
+                                receivers.failed(0, EnqueueCall.errorOf(failure), answers);
+                            }
+                        });
+        underWay.addLast(receivers);
+    }
+
+    private void share(EnqueueMessage message) {
         int size = message.getSerializedSize();
         if (sliceBytes + size > options.frameBytesMax()) {
             leave();
@@ -51,10 +82,6 @@ final class EnqueueMany {
         sliceBytes += size;
         if (slice.size() >= options.frameMessagesMax() || sliceBytes >= options.frameBytesMax()) {
             leave();
-        }
-        // One slice more than may be in flight, so that the producer always finds the next.
-        while (underWay.size() > options.framesInFlightMax()) {
-            collect();
         }
     }
 

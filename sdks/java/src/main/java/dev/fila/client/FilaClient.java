@@ -7,7 +7,6 @@ import dev.fila.client.errors.SomeFailedException;
 import dev.fila.client.internal.Answer;
 import dev.fila.client.internal.Blocking;
 import dev.fila.v1.EnqueueMessage;
-import dev.fila.v1.EnqueueRequest;
 import dev.fila.v1.LeaseRequest;
 import java.time.Duration;
 import java.time.Instant;
@@ -159,30 +158,18 @@ public final class FilaClient extends AdminCalls implements AutoCloseable {
     private void enqueue(String queue, NewMessage message, Answer<MessageId> answer) {
         Objects.requireNonNull(queue, "queue");
         EnqueueMessage wire = TraceHeaders.in(message.wire());
-        if (connection.options.batching()) {
+        if (connection.options.batching() && !EnqueueCall.isTooLargeToShare(wire)) {
             producer.enqueue(queue, wire, answer);
             return;
         }
-        EnqueueRequest.Builder request =
-                EnqueueRequest.newBuilder()
-                        .setQueue(queue)
-                        .putAllHeaders(wire.getHeadersMap())
-                        .setPayload(wire.getPayload());
-        if (wire.hasOptions()) {
-            request.setOptions(wire.getOptions());
-        }
-        boolean repeatable = !wire.getOptions().getDedupKey().isEmpty();
-        connection
-                .call(Rpc.ENQUEUE.repeatableIf(repeatable), request.build(), Map.of("queue", queue))
+        EnqueueCall.send(connection, queue, wire)
                 .whenComplete(
                         (stored, failure) -> {
                             Answer.Batch answers = new Answer.Batch(connection.executor());
                             if (failure == null) {
-                                answers.complete(
-                                        answer,
-                                        new MessageId(stored.getMessageId(), stored.getOffset()));
+                                answers.complete(answer, stored);
                             } else {
-                                answers.fail(answer, failure);
+                                answers.fail(answer, EnqueueCall.errorOf(failure));
                             }
                             answers.deliver();
                         });
@@ -196,7 +183,7 @@ public final class FilaClient extends AdminCalls implements AutoCloseable {
      */
     public List<MessageId> enqueueMany(String queue, Iterable<NewMessage> messages) {
         Objects.requireNonNull(queue, "queue");
-        return new EnqueueMany(producer, connection.options, queue).send(messages);
+        return new EnqueueMany(producer, connection, queue).send(messages);
     }
 
     // Consuming.

@@ -358,4 +358,14 @@ class ProducerTest extends FakeBrokerTest {
         connect(quick().batching(false));
         assertEquals("id-1", client.enqueue("orders", new byte[] {1}).value());
     }
+
+    @Test
+    void aHugePayloadIsACallOfItsOwnSoThatItCannotEndTheStreamOfTheOthers() {
+        EnqueueStreamRequest first = holdBack(quick());
+        NewMessage huge = NewMessage.of(new byte[(8 << 20) + 1]);
+        assertEquals("id-1", client.enqueue("orders", huge).value());
+        assertEquals("id-1", client.enqueueMany("orders", List.of(huge)).get(0).value());
+        assertTrue(stream.drain().isEmpty());
+        stream.send(stored(first, 1));
+    }
 }
