@@ -144,10 +144,11 @@ class Holding(Generic[MessageT]):
         return taken
 
     def _idle(self, loop: Loop, now_us: int) -> None:
-        self._note(loop, waits=True)
-        self._tell_taken()
-        self._obey(self.control.idle(now_us, loop.number))
         self.arrived.clear()
+        if not loop.waits:  # else it is known: another loop was quicker
+            self._note(loop, waits=True)
+            self._tell_taken()
+            self._obey(self.control.idle(now_us, loop.number))
 
     def _note(self, loop: Loop, *, waits: bool) -> None:
         if loop.waits != waits:
