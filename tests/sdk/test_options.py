@@ -26,6 +26,7 @@ def test_the_keywords_of_connect_are_the_fields_of_the_options() -> None:
         ({"linger_ms": 6}, "linger_ms must be at most 5, got 6"),
         ({"linger_ms": -1}, "linger_ms must be at least 0, got -1"),
         ({"prefetch": 0}, "prefetch must be at least 1, got 0"),
+        ({"prefetch": 10_001}, "prefetch must be at most 10000, got 10001; consume with several consumers"),
         ({"frame_messages_max": 10_001}, "frame_messages_max must be at most 10000, got 10001"),
     ],
 )

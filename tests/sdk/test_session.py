@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fila import ConnectionEvent, FilaClient
+from fila import ConnectionEvent, FilaClient, LeaseLost
 from tests.sdk.conftest import QUICK_BACKOFF, ManualClock, Watched, begun, fill, said, until
 from tests.sdk.fake_broker import FakeBroker
 from tests.sdk.fake_session import FakeSession
@@ -266,6 +266,29 @@ async def test_a_resume_names_what_is_being_settled(broker: FakeBroker, watched:
     assert said(broker, "open")[1].resume.lease_ids == [msg.lease_id]
     assert len(broker.acked) == 1
     assert not broker.queues["orders"].returned
+
+
+async def test_a_resume_that_cannot_name_all_leaves_out_what_is_being_settled(
+    broker: FakeBroker, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside a full window it would be more than the broker takes, which would refuse the session for good."""
+    monkeypatch.setattr("fila.session.FRAME_LEASES_MAX", 4)
+    await fill(watched.client, 5)
+    orders = broker.queues["orders"]
+    async for msg in watched.client.consume("orders", prefetch=5):
+        await until(lambda: len(orders.leased) == 5)
+        held = {*orders.leased} - {msg.lease_id}
+        broker.answering.clear()
+        ack = msg.ack()
+        await until(lambda: broker.settle_frames)
+        broker.break_connections()
+        await until(lambda: len(said(broker, "open")) == 2)
+        broker.answering.set()
+        with pytest.raises(LeaseLost):
+            await ack
+        break
+
+    assert {*said(broker, "open")[1].resume.lease_ids} == held
 
 
 async def test_what_a_resume_did_not_save_is_told(broker: FakeBroker, watched: Watched) -> None:

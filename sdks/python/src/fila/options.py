@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypedDict
 
 from fila.connection_events import ConnectionEvent
-from fila.prefetch import Prefetch
+from fila.prefetch import WINDOW_MAX, Prefetch
 
 
 class Clock(Protocol):
@@ -69,13 +69,17 @@ def _name_of_process() -> str:
 
 
 def check_prefetch(prefetch: Prefetch) -> None:
-    """Refuse what is neither "auto" nor a number from 1."""
+    """Refuse what is neither "auto" nor a number from 1 to 10,000: a broken stream's resume names no more leases."""
     if prefetch == "auto":
         return
     if isinstance(prefetch, bool) or not isinstance(prefetch, int):
         raise TypeError(f'prefetch must be "auto" or an int, got {prefetch!r}')
     if prefetch < 1:
         raise ValueError(f"prefetch must be at least 1, got {prefetch}")
+    if prefetch > WINDOW_MAX:
+        raise ValueError(
+            f"prefetch must be at most {WINDOW_MAX}, got {prefetch}; consume with several consumers"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -181,11 +181,15 @@ class Session(Generic[MessageT]):
         return request
 
     def _leases_held(self) -> list[int]:
-        """All that the broker must not return on a resume: also what is being settled, as it may not know of that."""
+        """All that the broker must not return on a resume: also what is being settled, as it may not know of that.
+
+        At most as many as a resume may name, the buffer and what is in hand first. Of what is being settled and not
+        named the broker has settled nearly all already; the rest is delivered again.
+        """
         self.holding.account()
         held = [message.lease_id for message in self.holding.ready]
         held += [message.lease_id for message in self.holding.in_hand.values()]
-        return held + self.settler.unanswered_leases()
+        return [*held, *self.settler.unanswered_leases()][:FRAME_LEASES_MAX]
 
     async def _take_opened(self, response: object, sent_at_s: float, stream: SessionStream) -> bool:
         """Begin by the broker's word; False when it is older than an adapting window, so that it needs a fixed one."""
