@@ -6,4 +6,6 @@ from fila_server.core.records.records cimport Times
 from fila_server.core.state.state cimport Core, Frame, Queue
 
 # NULL when the record is damaged. `times` is malloc'd for the caller, or NULL.
-cdef Frame* frame_record_read(Core* core, Queue* queue, uint64_t first_offset, const char* value, size_t length, Times** times) noexcept nogil
+cdef Frame* frame_record_read(
+    Core* core, Queue* queue, uint64_t first_offset, const char* value, size_t length,
+    Times** times) noexcept nogil

@@ -1,134 +1,105 @@
 """See frame_record.pxd."""
 
-from libc.stdint cimport int64_t, uint32_t, uint8_t
+from libc.stdint cimport UINT32_MAX, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.holdings.frames cimport frame_free, frame_new
 from fila_server.core.holdings.keys cimport key_intern
-from fila_server.core.records.records cimport VERSION, WITH_EXPLICIT, WITH_ONLY, WITH_TIMES
+from fila_server.core.records.index_record cimport (
+    IndexEntry, IndexRecord, index_begin, index_is_whole, index_next,
+)
+from fila_server.core.records.records cimport WITH_EXPLICIT, WITH_TIMES
 from fila_server.core.state.pending cimport Explicit
 from fila_server.core.state.state cimport Entry
-from fila_server.core.structures.buffer cimport (
-    Cursor, Slice, must_malloc, take_slice, take_u64be, take_u8, take_varint, take_zigzag,
-)
+from fila_server.core.structures.buffer cimport Cursor, Slice, must_malloc, read_u32be, take_slice
 from fila_server.core.turns.throttle cimport set_intern
 
 
-cdef bint _read_routing(Core* core, Queue* queue, Cursor* c, Entry* entry) noexcept nogil:
-    cdef Slice key
-    cdef Slice text
+cdef bint _set_routing(Core* core, Queue* queue, const IndexEntry* found, Entry* entry) noexcept nogil:
     cdef Slice names[16]
     cdef Cursor inner
-    cdef uint64_t weight, cost
     cdef uint32_t count = 0
-    key = take_slice(c, take_varint(c))
-    weight = take_varint(c)
-    cost = take_varint(c)
-    text = take_slice(c, take_varint(c))
-    inner.at, inner.end, inner.bad = text.at, text.at + text.length, False
-    while not c.bad and inner.at < inner.end and count < 16:
+    inner.at, inner.end, inner.bad = found.set.at, found.set.at + found.set.length, False
+    while inner.at < inner.end and count < 16:
         if inner.end - inner.at < 4:
             return False
-        names[count] = take_slice(&inner, _u32(&inner))
+        names[count].length = read_u32be(inner.at)
+        inner.at += 4
+        names[count] = take_slice(&inner, names[count].length)
         if inner.bad:
             return False
         count += 1
-    if c.bad or weight < 1 or weight > 1000 or cost < 1 or cost > 1000000000:
+    if found.weight < 1 or found.weight > 1000 or found.cost < 1 or found.cost > 1000000000:
         return False
-    entry.key = key_intern(core, queue, key)
+    entry.key = key_intern(core, queue, found.key)
     if not entry.key.recorded:          # a record of its own is newer than any frame
-        entry.key.weight = <unsigned short> weight
-    entry.cost = <uint32_t> cost
+        entry.key.weight = <unsigned short> found.weight
+    entry.cost = <uint32_t> found.cost
     entry.set = set_intern(core, names, count)
     return True
 
 
-cdef inline uint64_t _u32(Cursor* c) noexcept nogil:
-    cdef uint64_t value = (
-        (<uint64_t> take_u8(c) << 24) | (<uint64_t> take_u8(c) << 16) | (<uint64_t> take_u8(c) << 8)
-    )
-    return value | take_u8(c)
+cdef void _share_routing(Entry* entry, Entry* bringer) noexcept nogil:
+    entry.key = bringer.key
+    entry.key.refs += 1
+    entry.set = bringer.set
+    if entry.set != NULL:
+        entry.set.refs += 1
+    entry.cost = bringer.cost
 
 
-cdef Frame* frame_record_read(Core* core, Queue* queue, uint64_t first_offset, const char* value, size_t length, Times** times) noexcept nogil:
-    cdef Cursor c
-    cdef Frame* frame
+cdef bint _read_entries(Core* core, Frame* frame, IndexRecord* record, Times* times) noexcept nogil:
+    cdef IndexEntry found
     cdef Entry* entry
-    cdef Entry* routed
-    cdef uint32_t* routing_of           # routing number -> entry that brought it
-    cdef uint64_t count, number, length_of, at = 0
-    cdef uint32_t i, routings = 0
-    cdef uint8_t flags
+    cdef uint32_t i = 0
     cdef bint good = True
-    times[0] = NULL
-    c.at, c.end, c.bad = value, value + length, False
-    if take_u8(&c) != VERSION:
-        return NULL
-    flags = take_u8(&c)
-    count = take_varint(&c)
-    if c.bad or count == 0 or count > length:
-        return NULL
-    frame = frame_new(core, queue, <uint32_t> count)
-    frame.first_offset = first_offset
-    frame.id_high = take_u64be(&c)
-    frame.id_low = take_u64be(&c)
-    frame.appended_ms = <int64_t> take_varint(&c)
-    frame.body_bytes = <uint32_t> take_varint(&c)
-    if flags & WITH_ONLY:
-        frame.only = take_varint(&c)
-    if flags & WITH_EXPLICIT:
-        frame.explicit = <Explicit*> must_malloc(count * sizeof(Explicit))
-        memset(frame.explicit, 0, count * sizeof(Explicit))
-    if flags & WITH_TIMES:
-        times[0] = <Times*> must_malloc(count * sizeof(Times))
-    routing_of = <uint32_t*> must_malloc(count * sizeof(uint32_t))
-    for i in range(<uint32_t> count):
+    # the entry that brought it
+    cdef uint32_t* routing_of = <uint32_t*> must_malloc(record.count * sizeof(uint32_t))
+    while good and index_next(record, &found):
         entry = &frame.entries[i]
-        number = take_varint(&c)
-        if number == 0:
-            if not _read_routing(core, queue, &c, entry):
-                good = False
-                break
-            routing_of[routings] = i
-            routings += 1
-        elif number > routings:
-            good = False
-            break
+        if found.brings_routing:
+            routing_of[found.routing] = i
+            good = _set_routing(core, frame.queue, &found, entry)
         else:
-            routed = &frame.entries[routing_of[number - 1]]
-            entry.key = routed.key
-            entry.key.refs += 1
-            entry.set = routed.set
-            if entry.set != NULL:
-                entry.set.refs += 1
-            entry.cost = routed.cost
-        number = take_varint(&c)
-        length_of = take_varint(&c)
-        if number > frame.body_bytes - at or length_of > frame.body_bytes - at - number:
-            good = False                # each on its own: a sum of the three may wrap around and look small
-            break
-        entry.at = <uint32_t> (at + number)
-        entry.length = <uint32_t> length_of
-        at = entry.at + length_of
-        entry.enqueued_delta_ms = <int> take_zigzag(&c)
-        if flags & WITH_TIMES:
-            times[0][i].deliver_at_ms = <int64_t> take_varint(&c)
-            times[0][i].expires_ms = <int64_t> take_varint(&c)
-        if flags & WITH_EXPLICIT:
-            frame.explicit[i].id_high = take_u64be(&c)
-            frame.explicit[i].id_low = take_u64be(&c)
-            frame.explicit[i].offset = first_offset + take_varint(&c)
-            frame.explicit[i].enqueued_ms = <int64_t> take_varint(&c)
-            frame.explicit[i].appended_ms = <int64_t> take_varint(&c)
-        if c.bad:
-            good = False
-            break
+            _share_routing(entry, &frame.entries[routing_of[found.routing]])
+        entry.at, entry.length = found.at, found.length
+        entry.enqueued_delta_ms = found.enqueued_delta_ms
+        if times != NULL:
+            times[i].deliver_at_ms, times[i].expires_ms = found.deliver_at_ms, found.expires_ms
+        if frame.explicit != NULL:
+            frame.explicit[i].id_high, frame.explicit[i].id_low = found.id_high, found.id_low
+            frame.explicit[i].offset = found.offset
+            frame.explicit[i].enqueued_ms = found.enqueued_ms
+            frame.explicit[i].appended_ms = found.appended_ms
         frame.live_bytes += entry.length
+        i += 1
     free(routing_of)
-    if not good or c.at != c.end:
-        free(times[0])
-        times[0] = NULL
-        frame_free(core, frame)
+    return good and index_is_whole(record)
+
+
+cdef Frame* frame_record_read(
+        Core* core, Queue* queue, uint64_t first_offset, const char* value, size_t length,
+        Times** times) noexcept nogil:
+    cdef IndexRecord record
+    cdef Frame* frame
+    times[0] = NULL
+    if not index_begin(&record, first_offset, value, length) or record.body_bytes > UINT32_MAX:
         return NULL
-    return frame
+    frame = frame_new(core, queue, record.count)
+    frame.first_offset = first_offset
+    frame.id_high, frame.id_low = record.id_high, record.id_low
+    frame.appended_ms = record.appended_ms
+    frame.body_bytes = <uint32_t> record.body_bytes
+    frame.only = record.only
+    if record.flags & WITH_EXPLICIT:
+        frame.explicit = <Explicit*> must_malloc(record.count * sizeof(Explicit))
+        memset(frame.explicit, 0, record.count * sizeof(Explicit))
+    if record.flags & WITH_TIMES:
+        times[0] = <Times*> must_malloc(record.count * sizeof(Times))
+    if _read_entries(core, frame, &record, times[0]):
+        return frame
+    free(times[0])
+    times[0] = NULL
+    frame_free(core, frame)
+    return NULL

@@ -7,12 +7,13 @@ doesn't keep what is deleted meanwhile on the disk. What goes away between two p
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memset
 
 from fila_server import errors
-from fila_server.core.records.records cimport VERSION, WITH_EXPLICIT, WITH_ONLY, WITH_TIMES
+from fila_server.core.records.index_record cimport IndexEntry, IndexRecord, index_begin, index_next
+from fila_server.core.records.records cimport WITH_EXPLICIT
 from fila_server.core.state.open_core cimport OpenCore
 from fila_server.core.state.shared cimport shared_load
 from fila_server.core.state.state cimport Core
@@ -24,8 +25,8 @@ from fila_server.core.store.store cimport (
     store_iterate, store_snapshot, store_snapshot_release,
 )
 from fila_server.core.structures.buffer cimport (
-    Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, read_u32be, read_u64be, take_slice,
-    take_u64be, take_u8, take_varint, take_zigzag, write_u64be,
+    Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, read_u32be, read_u64be, take_slice, take_u8,
+    take_varint, write_u64be,
 )
 from fila_server.core.wire.protobuf cimport (
     Fields, View, fields_parse, put_message, put_number_field, timestamp_ms,
@@ -73,74 +74,37 @@ cdef void _throttle_names(View* view, Slice set) noexcept nogil:
         view.throttle_count += 1
 
 
-cdef uint32_t _frame(Range* range_, uint64_t first_offset, Slice index, Slice body, uint32_t most, Buffer* out, Buffer* tail) noexcept nogil:
+cdef uint32_t _frame(
+        Range* range_, uint64_t first_offset, Slice index, Slice body, uint32_t most, Buffer* out,
+        Buffer* tail) noexcept nogil:
     """Encode what the range wants of one frame; returns how many, and moves `next_offset`."""
-    cdef Cursor c
-    cdef uint8_t flags
-    cdef uint64_t count, id_high, id_low, number, at = 0
-    cdef int64_t appended_ms, delta
+    cdef IndexRecord record
+    cdef IndexEntry entry
     cdef Routing* routings
     cdef Routing* routing
-    cdef uint32_t i, known = 0, taken = 0
+    cdef uint32_t taken = 0
     cdef View view
+    if not index_begin(&record, first_offset, index.at, index.length):
+        return 0
+    # what was read of it is what there is
+    record.body_bytes = min(record.body_bytes, <uint64_t> body.length)
     memset(&view, 0, sizeof(View))
-    c.at, c.end, c.bad = index.at, index.at + index.length, False
-    if take_u8(&c) != VERSION:
-        return 0
-    flags = take_u8(&c)
-    count = take_varint(&c)
-    id_high = take_u64be(&c)
-    id_low = take_u64be(&c)
-    appended_ms = <int64_t> take_varint(&c)
-    take_varint(&c)
-    if flags & WITH_ONLY:
-        take_varint(&c)
-    if c.bad or count == 0 or count > index.length:
-        return 0
-    routings = <Routing*> must_malloc(count * sizeof(Routing))
-    for i in range(<uint32_t> count):
-        number = take_varint(&c)
-        if number > known:
-            break
-        if number == 0:
-            routing = &routings[known]
-            known += 1
-            routing.key = take_slice(&c, take_varint(&c))
-            routing.weight = take_varint(&c)
-            routing.cost = take_varint(&c)
-            routing.set = take_slice(&c, take_varint(&c))
-        else:
-            routing = &routings[number - 1]
-        at += take_varint(&c)
-        view.body_length = <uint32_t> take_varint(&c)
-        view.body = body.at + at
-        at += view.body_length
-        delta = take_zigzag(&c)
-        if flags & WITH_TIMES:
-            take_varint(&c)
-            take_varint(&c)
-        view.id_high, view.id_low, view.offset = id_high, id_low + i, first_offset + i
-        view.appended_ms, view.enqueued_ms = appended_ms, appended_ms + delta
-        if flags & WITH_EXPLICIT:
-            view.id_high = take_u64be(&c)
-            view.id_low = take_u64be(&c)
-            view.offset = first_offset + take_varint(&c)
-            view.enqueued_ms = <int64_t> take_varint(&c)
-            view.appended_ms = <int64_t> take_varint(&c)
-        if c.bad or at > body.length:
-            break
-        if view.offset < range_.next_offset:
+    routings = <Routing*> must_malloc(record.count * sizeof(Routing))
+    while index_next(&record, &entry):
+        routing = &routings[entry.routing]
+        if entry.brings_routing:
+            routing.key, routing.set = entry.key, entry.set
+            routing.weight, routing.cost = entry.weight, entry.cost
+        if entry.offset < range_.next_offset:
             continue
-        if view.offset >= range_.to_offset or taken == most or (taken and out.length > PIECE_BYTES_MAX):
+        if entry.offset >= range_.to_offset or taken == most or (taken and out.length > PIECE_BYTES_MAX):
             break
-        range_.next_offset = view.offset + 1
-        if view.appended_ms < range_.from_ms or view.appended_ms >= range_.to_ms:
+        range_.next_offset = entry.offset + 1
+        if not _is_wanted(range_, &entry, routing):
             continue
-        if range_.key.length and (
-            routing.key.length != range_.key.length
-            or memcmp(routing.key.at, range_.key.at, range_.key.length) != 0
-        ):
-            continue
+        view.body, view.body_length = body.at + entry.at, entry.length
+        view.id_high, view.id_low, view.offset = entry.id_high, entry.id_low, entry.offset
+        view.appended_ms, view.enqueued_ms = entry.appended_ms, entry.enqueued_ms
         view.fairness_key = routing.key
         view.weight = <uint32_t> routing.weight
         view.cost = <uint32_t> routing.cost
@@ -152,7 +116,18 @@ cdef uint32_t _frame(Range* range_, uint64_t first_offset, Slice index, Slice bo
     return taken
 
 
-cdef rocksdb_iterator_t* _seek(Store* store, const rocksdb_snapshot_t* snapshot, uint64_t queue_number, uint64_t offset) noexcept nogil:
+cdef bint _is_wanted(Range* range_, IndexEntry* entry, Routing* routing) noexcept nogil:
+    if entry.appended_ms < range_.from_ms or entry.appended_ms >= range_.to_ms:
+        return False
+    return range_.key.length == 0 or (
+        routing.key.length == range_.key.length
+        and memcmp(routing.key.at, range_.key.at, range_.key.length) == 0
+    )
+
+
+cdef rocksdb_iterator_t* _seek(
+        Store* store, const rocksdb_snapshot_t* snapshot, uint64_t queue_number,
+        uint64_t offset) noexcept nogil:
     """A scan of INDEX at the frame that holds `offset`, or at the first one behind it."""
     cdef rocksdb_iterator_t* scan = store_iterate(store, INDEX, snapshot)
     cdef char key[16]
@@ -216,7 +191,8 @@ cdef bint _piece(Store* store, Range* range_, Buffer* out, Buffer* tail) noexcep
 
 
 cdef bint _await_durable(Core* core) noexcept nogil:
-    """Wait until all that a snapshot of a moment ago may hold is synced: what a power cut can take back is shown to nobody."""
+    """Wait until all that a snapshot of a moment ago may hold is synced:
+    what a power cut can take back is shown to nobody."""
     cdef uint64_t coming = shared_load(&core.shared.coming)
     cdef uint32_t waited_us = 0
     while shared_load(&core.shared.durable) < coming and shared_load(&core.shared.coming) >= coming:
@@ -275,7 +251,10 @@ cdef class LogReader:
                 c.end, c.bad = c.at + length, False
                 take_u8(&c)
                 name = take_slice(&c, take_varint(&c))
-                if not c.bad and name.length == r.queue.length and memcmp(name.at, r.queue.at, name.length) == 0:
+                if (
+                    not c.bad and name.length == r.queue.length
+                    and memcmp(name.at, r.queue.at, name.length) == 0
+                ):
                     r.queue_number = read_u64be(key)
                     break
             scan_next(scan)
@@ -284,7 +263,8 @@ cdef class LogReader:
             r.to_offset = self._head()
 
     cdef uint64_t _head(self) noexcept nogil:
-        cdef rocksdb_iterator_t* scan = _seek(&self.source.core.store, NULL, self.range.queue_number, <uint64_t> -1)
+        cdef rocksdb_iterator_t* scan = _seek(
+            &self.source.core.store, NULL, self.range.queue_number, <uint64_t> -1)
         cdef const char* key
         cdef size_t length
         cdef uint64_t head = 0
@@ -308,8 +288,8 @@ cdef class LogReader:
     def read(self):
         """The next response's bytes, or None at the end. Reads the disk: not for the I/O loop's thread.
 
-        The first call finds the queue and fixes the end of the range. Raises errors.QueueNotFound, and errors.Unavailable
-        where what was read does not become durable, as on a full disk.
+        The first call finds the queue and fixes the end of the range. Raises errors.QueueNotFound, and
+        errors.Unavailable where what was read does not become durable, as on a full disk.
         """
         cdef Buffer out
         cdef Buffer tail
@@ -338,7 +318,8 @@ cdef class LogReader:
             buffer_free(&tail)
             if r.queue_number == 0:
                 raise errors.QueueNotFound(r.queue.at[:r.queue.length].decode("utf-8", "replace"))
-            raise errors.Unavailable("what was read is not on the disk yet; make room there, or try again shortly")
+            raise errors.Unavailable(
+                "what was read is not on the disk yet; make room there, or try again shortly")
         if out.length == 0 and self.ended:
             buffer_free(&out)
             buffer_free(&tail)
