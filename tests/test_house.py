@@ -42,6 +42,8 @@ GENERATED_MARK = re.compile(
 )
 
 LINES_MAX = 500
+COLUMNS_MAX = 110
+FUNCTION_LINES_MAX = 60
 BANNED_NAMES = {"common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}
 ADDRESSES = re.compile(
     r"/work/|/root/|/home/\w|/Users/\w"
@@ -85,6 +87,42 @@ def test_no_module_is_longer_than_anybody_reads():
     ours = [path for path in files(SOURCES) if not is_generated(path) and path.suffix != ".proto"]
     too_long = [path for path in ours if len(path.read_text().splitlines()) > LINES_MAX]
     assert not named(too_long), f"more than {LINES_MAX} lines: look for the missing noun"
+
+
+def test_compiled_code_keeps_to_110_columns():
+    wide = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in files({".pyx", ".pxd"})
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if len(line) > COLUMNS_MAX
+    ]
+    assert not wide
+
+
+def test_compiled_functions_are_no_longer_than_a_screen():
+    found = {
+        f"{path.relative_to(ROOT)} {function}": length
+        for path in files({".pyx"})
+        for function, length in functions(path.read_text())
+        if length > FUNCTION_LINES_MAX
+    }
+    assert not found
+
+
+def functions(text: str) -> list[tuple[str, int]]:
+    """Name and length of each function of a .pyx, methods too: up to the next line that is not indented more."""
+    lines = text.splitlines()
+    found = []
+    for first, line in enumerate(lines):
+        begin = re.match(r"( *)(?:cdef|cpdef|def|async def) (?!class )[^=(]*?(\w+)\(", line)
+        if not begin:
+            continue
+        inside = re.compile(rf" {{{len(begin[1]) + 1},}}\S|\s*$|{begin[1]}\)")
+        end = next((n for n in range(first + 1, len(lines)) if not inside.match(lines[n])), len(lines))
+        while not lines[end - 1].strip():
+            end -= 1
+        found.append((begin[2], end - first))
+    return found
 
 
 def test_no_module_has_a_name_that_says_nothing():
@@ -147,3 +185,17 @@ def test_generated_code_says_so_to_people_and_to_git():
 @pytest.mark.parametrize("name", ["uv.lock", "poetry.lock", "Pipfile.lock"])
 def test_no_lock_file_that_records_addresses_is_kept(name):
     assert not (ROOT / name).exists()
+
+
+def test_the_glossary_gives_each_word_one_meaning():
+    """And the words that had several are no names in the core any more."""
+    text = (ROOT / "CONTRIBUTING.md").read_text().partition("## One word, one meaning")[2].partition("## ")[0]
+    words = [
+        word.strip() for row in re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE) for word in row.split(",")
+    ]
+    assert len(words) > 20
+    assert sorted(words) == sorted(set(words))
+    core = "\n".join(path.read_text() for path in files({".pyx", ".pxd"}) if path.is_relative_to(CORE))
+    assert not re.findall(
+        r"cdef struct (?:Waiting|Waits|Held|KeptLease|Decided)\b|\bmirror_(?:update|heal)\b", core
+    )

@@ -83,11 +83,13 @@ cdef class StoreProbe:
 
     cdef int _check(self, int status) except -1:
         if status != STORE_OK:
-            raise StoreRefused(status, self.error.text.decode(errors="replace") if self.error.status == status else "")
+            raise StoreRefused(
+                status, self.error.text.decode(errors="replace") if self.error.status == status else "")
         return 0
 
     def write(self, changes):
-        """One batch: (family, key, value) puts, (family, key, None) deletes, (family, first, end, "range") deletes."""
+        """One batch: (family, key, value) puts, (family, key, None) deletes, (family, first, end, "range")
+        deletes."""
         cdef rocksdb_writebatch_t* batch = batch_new()
         cdef bytes key, value
         cdef int status
@@ -153,7 +155,8 @@ cdef class StoreProbe:
         for i in range(len(keys)):
             pointers[i] = <const char*>keys[i]
             sizes[i] = len(keys[i])
-        store_get_many(&self.store, family, snapshot, len(keys), pointers, sizes, values, value_sizes, statuses,
+        store_get_many(
+            &self.store, family, snapshot, len(keys), pointers, sizes, values, value_sizes, statuses,
                        &self.error)
         store_snapshot_release(&self.store, snapshot)
         found = []
@@ -163,7 +166,8 @@ cdef class StoreProbe:
         return found
 
     def scan(self, int family, bytes start=b"", bint skip_damage=False):
-        """All (key, value) from `start` on; with skip_damage (from the first key), over damaged blocks too."""
+        """All (key, value) from `start` on; with skip_damage (from the first key), over damaged blocks
+        too."""
         if skip_damage:
             return self._scan_all(family)
         cdef rocksdb_iterator_t* scan = store_iterate(&self.store, family, NULL)
@@ -246,9 +250,12 @@ cdef class StoreProbe:
 
     @property
     def repaired(self):
-        """What this open did about damage: bytes of the table of contents healed, records copied, gaps stepped over."""
+        """What this open did about damage: bytes of the table of contents healed, records copied, gaps
+        stepped over."""
         salvage = self.store.salvage
-        return (self.store.healed_bytes, salvage.records, salvage.gaps, salvage.tables_lost, bool(self.store.rebuilt))
+        return (
+            self.store.healed_bytes, salvage.records, salvage.gaps, salvage.tables_lost,
+            bool(self.store.rebuilt))
 
     @property
     def stopped(self):

@@ -24,7 +24,10 @@ cdef void _channels_expire(Core* core, Queue* queue) noexcept nogil:
     cdef Channel* following
     while channel != NULL:
         following = channel.next
-        if channel.idle_after_ms and queue.chore == NULL and not _channel_in_use(core, channel) and _over(core, channel.used_ms, channel.idle_after_ms):
+        if (
+            channel.idle_after_ms and queue.chore == NULL and not _channel_in_use(core, channel)
+            and _over(core, channel.used_ms, channel.idle_after_ms)
+        ):
             notice(core, CHANNEL_EXPIRED, queue, channel, channel.ready + channel.delayed)
             channel_drop(core, channel)
             core.sync_wanted = True

@@ -11,7 +11,7 @@ cdef struct Bits:                   # a SETTLED record
     uint32_t length
     uint8_t bytes[1]
 
-cdef struct Held:                   # one message of a LEASES record
+cdef struct LeaseNote:                   # one message of a LEASES record
     uint64_t lease_id
     int64_t expires_ms
     int64_t leased_ms
@@ -33,8 +33,9 @@ cdef struct Returned:               # a slot that came back, and where it stands
 
 cdef struct Notes:                  # of one channel
     Map64 settled                   # first offset -> Bits
-    Map64 held                      # offset -> Held
-    Map64 by_lease                  # lease id -> the same; made when the first extension is read, behind all leases
+    Map64 leases                      # offset -> LeaseNote
+    Map64 by_lease                  # lease id -> the same; made when the first
+                                    # extension is read, behind all leases
     Map64 states                    # offset -> State
     Returned* returned
     uint32_t returned_count
@@ -45,5 +46,6 @@ cdef void note_settled(Core* core, const char* key, const char* value, size_t le
 cdef void note_state(Core* core, const char* key, Cursor* c) noexcept nogil
 cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil
 cdef void note_returned(Notes* notes, Slot* slot, State* state) noexcept nogil     # it has a place of its own
-cdef void note_unhold(Core* core, Held* held) noexcept nogil                 # the message is not held after all
+# the message is not held after all
+cdef void note_unhold(Core* core, LeaseNote* held) noexcept nogil
 cdef void notes_free(Core* core, Channel* channel) noexcept nogil

@@ -75,23 +75,37 @@ cdef void note_returned(Notes* notes, Slot* slot, State* state) noexcept nogil:
 
 cdef void _sort_by_lease(Notes* notes) noexcept nogil:
     cdef uint32_t cursor = 0
-    cdef Held* held
+    cdef LeaseNote* held
     while True:
-        held = <Held*> map64_next(&notes.held, &cursor)
+        held = <LeaseNote*> map64_next(&notes.leases, &cursor)
         if held == NULL:
             return
         map64_put(&notes.by_lease, held.lease_id, held)
 
 
+cdef void _note_extension(Core* core, Notes* notes, const char* key, int64_t expires_ms) noexcept nogil:
+    cdef uint64_t lease_id = read_u64be(key + 16)
+    cdef LeaseNote* held
+    if notes.by_lease.count == 0:
+        _sort_by_lease(notes)
+    held = <LeaseNote*> map64_get(&notes.by_lease, lease_id)
+    if held == NULL:
+        lease_record_delete(core, read_u64be(key), read_u64be(key + 8), lease_id)
+    else:
+        held.expires_ms = expires_ms
+        held.extended = True
+
+
 cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
-    """A frame sent; or, with the top bits of the queue's number set, one lease's extension or the frame's marks."""
+    """A frame sent; or, with the top bits of the queue's number set,
+    one lease's extension or the frame's marks."""
     cdef uint64_t queue_number = read_u64be(key)
     cdef uint64_t first = read_u64be(key + 16)
     cdef bint extension = (queue_number >> 63) != 0
     cdef Notes* notes
     cdef LeaseGroup* group
-    cdef Held* held
-    cdef Held* older
+    cdef LeaseNote* held
+    cdef LeaseNote* older
     cdef uint64_t count, offset, i
     cdef int64_t expires_ms, leased_ms
     cdef uint64_t consumer = 0
@@ -114,14 +128,7 @@ cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
                 _lease_ids_met(core, first, count)
         return
     if extension:                       # they sort behind all frames, so the lease is known by now
-        if notes.by_lease.count == 0:
-            _sort_by_lease(notes)
-        held = <Held*> map64_get(&notes.by_lease, first)
-        if held == NULL:
-            lease_record_delete(core, queue_number, read_u64be(key + 8), first)
-        else:
-            held.expires_ms = expires_ms
-            held.extended = True
+        _note_extension(core, notes, key, expires_ms)
         return
     leased_ms = <int64_t> take_varint(c)
     count = take_varint(c)
@@ -137,7 +144,7 @@ cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
             break
         _lease_ids_met(core, first + i, 1)
         note_offset(core, queue_number, offset)
-        held = <Held*> must_malloc(sizeof(Held))
+        held = <LeaseNote*> must_malloc(sizeof(LeaseNote))
         held.lease_id = first + i
         held.expires_ms = expires_ms
         held.leased_ms = leased_ms
@@ -145,17 +152,17 @@ cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
         held.extended = False
         held.marks = 0
         group.live += 1                 # counted down again for those that turn out not to be held
-        older = <Held*> map64_get(&notes.held, offset)
+        older = <LeaseNote*> map64_get(&notes.leases, offset)
         if older != NULL:               # ascending lease ids: the later one counts
             note_unhold(core, older)
-        map64_put(&notes.held, offset, held)
+        map64_put(&notes.leases, offset, held)
 
 
 cdef void _note_marks(Core* core, Notes* notes, const char* key, Cursor* c) noexcept nogil:
     """They sort behind all frames and extensions, too."""
     cdef uint64_t first = read_u64be(key + 16)
     cdef LeaseGroup* group = NULL
-    cdef Held* held
+    cdef LeaseNote* held
     cdef uint64_t count, i
     cdef int64_t begun_until_ms
     take_u8(c)
@@ -167,7 +174,7 @@ cdef void _note_marks(Core* core, Notes* notes, const char* key, Cursor* c) noex
     if notes.by_lease.count == 0:
         _sort_by_lease(notes)
     for i in range(count):
-        held = <Held*> map64_get(&notes.by_lease, first + i)
+        held = <LeaseNote*> map64_get(&notes.by_lease, first + i)
         if held == NULL:
             continue
         group = held.group
@@ -183,7 +190,7 @@ cdef void _note_marks(Core* core, Notes* notes, const char* key, Cursor* c) noex
     group.recorded = True
 
 
-cdef void note_unhold(Core* core, Held* held) noexcept nogil:
+cdef void note_unhold(Core* core, LeaseNote* held) noexcept nogil:
     if held.extended:
         lease_extension_delete(core, held.group, held.lease_id)
     group_leave(core, held.group)
@@ -209,13 +216,13 @@ cdef void notes_free(Core* core, Channel* channel) noexcept nogil:
         free(value)
     cursor = 0
     while True:                         # leases of messages that are gone
-        value = map64_next(&notes.held, &cursor)
+        value = map64_next(&notes.leases, &cursor)
         if value == NULL:
             break
-        note_unhold(core, <Held*> value)
+        note_unhold(core, <LeaseNote*> value)
     map64_free(&notes.settled)
     map64_free(&notes.states)
-    map64_free(&notes.held)
+    map64_free(&notes.leases)
     map64_free(&notes.by_lease)
     free(notes.returned)
     free(notes)

@@ -15,7 +15,7 @@ from libc.string cimport memcpy, memset
 
 from fila_server.core.care.frame_record cimport frame_record_read
 from fila_server.core.care.notes cimport (
-    Bits, Held, Notes, Returned, State, note_lease, note_returned, note_settled, note_state, note_unhold,
+    Bits, LeaseNote, Notes, Returned, State, note_lease, note_returned, note_settled, note_state, note_unhold,
     notes_free,
 )
 from fila_server.core.desk.runtime_config cimport config_apply
@@ -78,7 +78,7 @@ cdef void _queue_read(Core* core, uint64_t number, Cursor* c, Map64* dlq_of) noe
         core.counters.lost_ranges += 1
         return
     if textmap_get(&core.queues, name.at, name.length) != NULL:
-        return                          # a copy that damage kept from being deleted; its name is another's now
+        return                          # a copy that damage kept alive; its name is another's now
     queue = queue_new(core, name, number)
     queue_configure(core, queue, config)
     queue.created_ms = <int64_t> created
@@ -86,7 +86,7 @@ cdef void _queue_read(Core* core, uint64_t number, Cursor* c, Map64* dlq_of) noe
     queue.next_offset = reserved if reserved else 1
     queue.is_dlq = flags & 1
     queue.owns_dlq = flags & 2
-    queue.appended_ms = max(<int64_t> take_varint(c), <int64_t> core.id_ms)     # what came after the record is gone
+    queue.appended_ms = max(<int64_t> take_varint(c), <int64_t> core.id_ms)
     if dlq:
         map64_put(dlq_of, number, <void*> dlq)
 
@@ -115,14 +115,14 @@ cdef void _channel_read(Core* core, uint64_t queue_number, uint64_t number, Curs
     notes = <Notes*> must_malloc(sizeof(Notes))
     memset(notes, 0, sizeof(Notes))
     map64_init(&notes.settled)
-    map64_init(&notes.held)
+    map64_init(&notes.leases)
     map64_init(&notes.by_lease)
     map64_init(&notes.states)
     channel.recovery = notes
 
 
 cdef void _copy_read(Core* core, const char* key, size_t key_length, Cursor* c, Map64* dlq_of) noexcept nogil:
-    """The second record of a queue or channel. It counts where the first is lost; both are written anew then."""
+    """The second record of a queue or channel: it counts where the first is lost; both are written anew."""
     cdef uint64_t number = read_u64be(key)
     cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, number)
     cdef Channel* channel
@@ -141,7 +141,9 @@ cdef void _copy_read(Core* core, const char* key, size_t key_length, Cursor* c, 
             _channel_read(core, queue.number, number, c)
 
 
-cdef void _one(Core* core, int family, const char* key, size_t key_length, const char* value, size_t length, Map64* dlq_of) noexcept nogil:
+cdef void _one(
+        Core* core, int family, const char* key, size_t key_length, const char* value, size_t length,
+        Map64* dlq_of) noexcept nogil:
     """Take in one record of a small family."""
     cdef Cursor c
     cdef Slice name
@@ -209,7 +211,7 @@ cdef void _key_read(Core* core, const char* at, size_t length, const char* value
 
 # --- messages ----------------------------------------------------------------------------------
 
-cdef void _hold(Core* core, Slot* slot, Held* held) noexcept nogil:
+cdef void _hold(Core* core, Slot* slot, LeaseNote* held) noexcept nogil:
     cdef Lease* lease = <Lease*> must_malloc(sizeof(Lease))
     cdef Channel* channel = share_of(slot).channel
     cdef int64_t left_ms = held.expires_ms - core.wall_ms
@@ -239,10 +241,11 @@ cdef void _hold(Core* core, Slot* slot, Held* held) noexcept nogil:
     free(held)
 
 
-cdef void _slot_read(Core* core, Notes* notes, Slot* slot, uint64_t offset, int64_t deliver_at_ms) noexcept nogil:
+cdef void _slot_read(
+        Core* core, Notes* notes, Slot* slot, uint64_t offset, int64_t deliver_at_ms) noexcept nogil:
     """One message of one channel: leased, delayed, come back, or as it was enqueued (left for _place)."""
     cdef State* state = <State*> map64_get(&notes.states, offset)
-    cdef Held* held = <Held*> map64_get(&notes.held, offset)
+    cdef LeaseNote* held = <LeaseNote*> map64_get(&notes.leases, offset)
     cdef Channel* channel = share_of(slot).channel
     if state != NULL:
         slot.attempts = state.attempts
@@ -250,7 +253,7 @@ cdef void _slot_read(Core* core, Notes* notes, Slot* slot, uint64_t offset, int6
         if state.kind == 0 and state.b > channel.requeue_seq:
             channel.requeue_seq = state.b
     if held != NULL:
-        map64_remove(&notes.held, offset)
+        map64_remove(&notes.leases, offset)
         if held.marks & MARK_RETURNED:
             slot.marks |= RETURNED_ONCE
         elif state == NULL or held.lease_id > state.last_lease:
@@ -265,8 +268,9 @@ cdef void _slot_read(Core* core, Notes* notes, Slot* slot, uint64_t offset, int6
     elif state != NULL:
         note_returned(notes, slot, state)
         slot.state = RETURNED
-    elif deliver_at_ms and offset >= channel.log_below:     # had it been ready, there would be a STATES record
-        slot_delay(core, slot, deliver_at_ms, deliver_at_ms - frame_enqueued_ms(share_of(slot).frame, slot.index))
+    elif deliver_at_ms and offset >= channel.log_below:    # else there were a STATES record
+        slot_delay(
+            core, slot, deliver_at_ms, deliver_at_ms - frame_enqueued_ms(share_of(slot).frame, slot.index))
 
 
 cdef void _frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noexcept nogil:
@@ -285,7 +289,7 @@ cdef void _frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noex
     offset = frame_offset(frame, frame.count - 1)
     if offset >= queue.next_offset:
         queue.next_offset = offset + 1
-    for i in range(frame.count if frame.explicit != NULL else 1):       # where damage took the record of the newest id
+    for i in range(frame.count if frame.explicit != NULL else 1):
         frame_id(frame, i, &id_high, &id_low)
         core.id_ms = max(core.id_ms, id_high >> 16)
     if times != NULL:
@@ -344,9 +348,8 @@ cdef void _place_returned(Core* core, Notes* notes, uint64_t below) noexcept nog
 
 
 cdef void _place(Core* core, Queue* queue) noexcept nogil:
-    """Give everything that is not delayed its place, in the order of each channel's positions; what is not leased is
-    ready then. Frame by frame, and not channel by channel: a frame finds its channels at once, a channel its share
-    by a walk."""
+    """Give what is not delayed its place, in the order of each channel's positions; what is not leased is
+    ready then. Frame by frame: a frame finds its channels at once, a channel its share of it by a walk."""
     cdef Channel* channel = queue.channels
     cdef Frame* frame = directory_first(&queue.directory)
     cdef Notes* notes
@@ -419,7 +422,7 @@ cdef int _scan_index(Core* core) noexcept nogil:
                 queue = <Queue*> map64_get(&core.queues_by_number, read_u64be(key))
                 number_met(core, read_u64be(key))
             if queue == NULL and orphan != read_u64be(key):
-                orphan = read_u64be(key)    # the record that names this queue is lost, and so are its messages
+                orphan = read_u64be(key)    # its queue's record is lost, and so are its messages
                 core.counters.lost_ranges += 1
             if queue != NULL:
                 frame = frame_record_read(core, queue, read_u64be(key + 8), value, length, &times)

@@ -87,8 +87,9 @@ cdef void _hard_retention(Core* core, Queue* queue) noexcept nogil:
 
 
 cdef void _soft_retention(Core* core, Queue* queue) noexcept nogil:
-    """What is done and was kept for a while. Frames at the front that are not done must not hide those behind them,
-    so each look goes on where the last one stopped; where nothing is kept, the queue is looked through once."""
+    """What is done and was kept for a while. Frames at the front that are not done must not hide those behind
+    them, so each look goes on where the last one stopped; where nothing is kept, the queue is looked through
+    once."""
     cdef Policy* policy = &queue.policy
     cdef bint keeps = policy.soft_period_ms or policy.soft_bytes or queue.channels == NULL
     cdef Frame* frame
@@ -125,7 +126,8 @@ cdef void housekeeping(Core* core) noexcept nogil:
         _hard_retention(core, queue)
         _soft_retention(core, queue)
         queue_rewrite(core, queue)
-        dedup_expire(core, queue)       # here too: the table is one for all queues, and this one may see no more keys
+        dedup_expire(core, queue)       # here too: the table is one for all queues, and
+                                        # this one may see no more keys
         live_bytes += queue.stored_bytes + 16 * queue.directory.live
     core.shared.upkeep.live_frame_bytes = <int64_t> live_bytes
     core.idle_wanted = True

@@ -1,4 +1,5 @@
-"""A frame that few messages pin is written anew with those few, so that disk and index follow what is live."""
+"""A frame that few messages pin is written anew with those few, so
+that disk and index follow what is live."""
 
 from fila_server.core.state.state cimport Core, Frame, Queue
 

@@ -199,7 +199,10 @@ cdef void queue_rewrite(Core* core, Queue* queue) noexcept nogil:
     while frame != NULL and looked < FRAMES_LOOKED_AT_MAX and done < FRAMES_PER_ROUND_MAX:
         looked += 1
         offset = frame_offset(frame, frame.count - 1)
-        if frame.live and (frame.live * 2 <= frame.count or frame.live_bytes * 2 <= frame.body_bytes) and frame.count > 1:
+        if (
+            frame.live and (frame.live * 2 <= frame.count or frame.live_bytes * 2 <= frame.body_bytes)
+            and frame.count > 1
+        ):
             if frame_rewrite(core, frame):
                 done += 1
         queue.rewrite_at = offset + 1

@@ -131,7 +131,9 @@ cdef void _create_queue(Core* core, Command* command, Fields* fields) noexcept n
     cdef Buffer config
     cdef char refusal[384]
     if queue_find(core, name) != NULL:
-        snprintf(refusal, sizeof(refusal), b"queue \"%.*s\" exists; use UpdateQueue to change it", <int> name.length, name.at)
+        snprintf(
+            refusal, sizeof(refusal), b"queue \"%.*s\" exists; use UpdateQueue to change it",
+            <int> name.length, name.at)
         answer_status(core, command.token, ALREADY_EXISTS, refusal, b"QUEUE_EXISTS")
         return
     queue = _make(core, name, fields.text[2])
@@ -180,7 +182,9 @@ cdef void _delete_queue(Core* core, Command* command, Queue* queue) noexcept nog
         if other.dlq == queue and other.owns_dlq:
             answer_status(
                 core, command.token, FAILED_PRECONDITION,
-                b"queue: it is the dead-letter queue of another queue and goes with that one; purge it instead", b"DLQ_IN_USE")
+                b"queue: it is the dead-letter queue of another queue and goes with that one; purge it "
+                b"instead",
+                b"DLQ_IN_USE")
             return
     dlq = queue.dlq if queue.owns_dlq else NULL
     queue_drop(core, queue)
@@ -209,13 +213,15 @@ cdef void _create_channel(Core* core, Command* command, Fields* fields, Queue* q
     cdef char refusal[640]
     if channel_find(queue, fields.text[2]) != NULL:
         snprintf(
-            refusal, sizeof(refusal), b"queue \"%.*s\" has a channel \"%.*s\" already; use SeekChannel to move it",
+            refusal, sizeof(refusal),
+            b"queue \"%.*s\" has a channel \"%.*s\" already; use SeekChannel to move it",
             <int> fields.text[1].length, fields.text[1].at, <int> fields.text[2].length, fields.text[2].at)
         answer_status(core, command.token, ALREADY_EXISTS, refusal, b"CHANNEL_EXISTS")
         return
     if queue.channel_count >= CHANNELS_MAX:
         snprintf(
-            refusal, sizeof(refusal), b"channel: queue \"%.*s\" has %d channels, the most a queue may have; delete one first",
+            refusal, sizeof(refusal),
+            b"channel: queue \"%.*s\" has %d channels, the most a queue may have; delete one first",
             <int> fields.text[1].length, fields.text[1].at, <int> CHANNELS_MAX)
         answer_status(core, command.token, INVALID_ARGUMENT, refusal, b"LIMIT_EXCEEDED")
         return

@@ -191,8 +191,8 @@ cdef bint _is_idle(Slot* slot) noexcept nogil:
 
 
 cdef bint _purge_channel(Core* core, Channel* channel, Chore* chore, Key* key) noexcept nogil:
-    """Drop what is pending, of one key or of all, and what lies unbegun with consumers; a message that somebody works
-    on stays with its holder. False: the stage is over."""
+    """Drop what is pending, of one key or of all, and what lies unbegun with consumers; a message
+    that somebody works on stays with its holder. False: the stage is over."""
     cdef Frame* frame
     cdef Share* share
     cdef Slot* slot

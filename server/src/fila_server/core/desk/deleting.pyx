@@ -21,8 +21,17 @@ from fila_server.core.structures.maps cimport (
 )
 from fila_server.core.structures.ring cimport ring_free
 from fila_server.core.structures.timers cimport timer_cancel
-from fila_server.core.turns.clocks cimport waits_forget
+from fila_server.core.turns.clocks cimport clock_forget
 from fila_server.core.turns.flows cimport channel_deactivate, flow_free
+
+
+cdef void _dedup_forget(Core* core, Queue* queue) noexcept nogil:
+    cdef Dedup* row
+    while queue.dedup_oldest != NULL:
+        row = queue.dedup_oldest
+        queue.dedup_oldest = row.next
+        core.dedup_rows -= 1
+        free(row)
 
 
 cdef void queue_drop(Core* core, Queue* queue) noexcept nogil:
@@ -31,12 +40,13 @@ cdef void queue_drop(Core* core, Queue* queue) noexcept nogil:
     cdef Queue* other
     cdef Key* key
     cdef Extra* extra
-    cdef Dedup* row
     cdef uint32_t cursor = 0
     settled_flush(core)
     answers_forget(core, queue)
     while queue.channels != NULL:
-        _channel_forget(core, queue.channels, b"queue \"%.*s\" was deleted while its channel \"%.*s\" was consumed", b"QUEUE_NOT_FOUND", b"QUEUE_DELETED")
+        _channel_forget(
+            core, queue.channels, b"queue \"%.*s\" was deleted while its channel \"%.*s\" was consumed",
+            b"QUEUE_NOT_FOUND", b"QUEUE_DELETED")
     settled_flush(core)
     while True:
         frame = directory_first(&queue.directory)
@@ -60,11 +70,7 @@ cdef void queue_drop(Core* core, Queue* queue) noexcept nogil:
             break
         timer_cancel(&core.timers, &extra.timer)
         free(extra)
-    while queue.dedup_oldest != NULL:
-        row = queue.dedup_oldest
-        queue.dedup_oldest = row.next
-        core.dedup_rows -= 1
-        free(row)
+    _dedup_forget(core, queue)
     cursor = 0
     while True:                         # whoever moved dead letters here has nowhere to move them now
         other = <Queue*> textmap_next(&core.queues, &cursor)
@@ -86,7 +92,9 @@ cdef void queue_drop(Core* core, Queue* queue) noexcept nogil:
     free(queue)
 
 
-cdef void _channel_forget(Core* core, Channel* channel, const char* message, const char* reason, const char* revoked) noexcept nogil:
+cdef void _channel_forget(
+        Core* core, Channel* channel, const char* message, const char* reason,
+        const char* revoked) noexcept nogil:
     """A channel's consumers, leases and shares, and the channel itself; its records are the caller's."""
     cdef Queue* queue = channel.queue
     cdef Channel* before = queue.channels
@@ -106,7 +114,7 @@ cdef void _channel_forget(Core* core, Channel* channel, const char* message, con
     queue.channel_count -= 1
     textmap_remove(&queue.channels_by_name, &channel.text)
     _flows_drop(core, queue, channel)
-    waits_forget(core, channel)
+    clock_forget(core, channel)
     ring_free(&channel.ring)
     free(channel)
 
@@ -136,7 +144,9 @@ cdef void _flows_drop(Core* core, Queue* queue, Channel* channel) noexcept nogil
 cdef void channel_drop(Core* core, Channel* channel) noexcept nogil:
     settled_flush(core)                 # its last records, before they are deleted
     channel_records_delete(core, channel)
-    _channel_forget(core, channel, b"queue \"%.*s\": channel \"%.*s\" was deleted while it was consumed", b"CHANNEL_NOT_FOUND", b"CHANNEL_DELETED")
+    _channel_forget(
+        core, channel, b"queue \"%.*s\": channel \"%.*s\" was deleted while it was consumed",
+        b"CHANNEL_NOT_FOUND", b"CHANNEL_DELETED")
 
 
 cdef void forget_all(Core* core) noexcept nogil:

@@ -7,14 +7,14 @@ from fila_server.core.life.deliver cimport consumer_room
 from fila_server.core.state.kinds cimport PARKED_THROTTLED, TIMER_DELAY
 from fila_server.core.state.paths cimport channel_find, entry_of, frame_of, frame_offset, key_weight, share_of
 from fila_server.core.state.state cimport (
-    Channel, Consumer, Delay, Flow, Key, Line, Slot, Subqueue, ThrottleKey, Waits,
+    Channel, Consumer, Delay, Flow, Key, KeyClock, Line, Slot, Subqueue, ThrottleKey,
 )
 from fila_server.core.structures.bucket cimport bucket_refill
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init
 from fila_server.core.structures.maps cimport textmap_get
 from fila_server.core.structures.timers cimport Timer
 from fila_server.core.turns.clocks cimport (
-    HOUR_SERVED, WAITED_DELAY, flow_age, hour_sum, waits_account, waits_find, waits_remember,
+    HOUR_SERVED, WAITED_DELAY, clock_account, clock_find, clock_remember, flow_age, hour_sum,
 )
 from fila_server.core.turns.fifo cimport fifo_first
 from fila_server.core.turns.flows cimport flow_find
@@ -68,7 +68,10 @@ cdef Subqueue* _first_in_line(Flow* flow) noexcept nogil:
     cdef int looked = 0
     while sub != NULL and looked < SUBQUEUES_MAX:
         looked += 1
-        if sub.line != NULL and (found == NULL or fifo_first(&sub.fifo).position < fifo_first(&found.fifo).position):
+        if (
+            sub.line != NULL
+            and (found == NULL or fifo_first(&sub.fifo).position < fifo_first(&found.fifo).position)
+        ):
             found = sub
         sub = sub.sibling
     return found
@@ -148,7 +151,7 @@ cdef Holding _holding(Core* core, Key* key, Flow* flow) noexcept nogil:
     return held
 
 
-cdef void _put_waits(Core* core, Buffer* b, Waits* row) noexcept nogil:
+cdef void _put_waits(Core* core, Buffer* b, KeyClock* row) noexcept nogil:
     cdef Buffer inner
     cdef int cause
     buffer_init(&inner)
@@ -180,7 +183,7 @@ cdef void _put_returning(Buffer* b, Flow* flow) noexcept nogil:
         put_number_field(b, 12, found.marks >> 1)
 
 
-cdef double _share(Core* core, Channel* channel, Flow* flow, Waits* row) noexcept nogil:
+cdef double _share(Core* core, Channel* channel, Flow* flow, KeyClock* row) noexcept nogil:
     """Its part of what the channel delivered within the hour; a flow without a row counts since it began."""
     cdef double all_of_it = hour_sum(core, &channel.hour, HOUR_SERVED)
     cdef double served = 0
@@ -204,7 +207,7 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
     cdef Channel* channel = channel_find(queue, fields.text[2])
     cdef Key* key = <Key*> textmap_get(&queue.keys, text.at, text.length)
     cdef Flow* flow = NULL
-    cdef Waits* row
+    cdef KeyClock* row
     cdef Holding held
     cdef uint32_t weight = 0
     cdef Slice name
@@ -216,9 +219,9 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
         flow = flow_find(key, channel)
         weight = key_weight(key)
     if flow != NULL:
-        waits_remember(core, flow)
-        waits_account(core, flow)
-    row = flow.waits if flow != NULL else waits_find(channel, text.at, text.length)
+        clock_remember(core, flow)
+        clock_account(core, flow)
+    row = flow.clock if flow != NULL else clock_find(channel, text.at, text.length)
     held = _holding(core, key, flow)
     buffer_init(&b)
     put_number_field(&b, 1, held.state)

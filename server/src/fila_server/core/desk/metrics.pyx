@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 
 from fila_server.core.life.answers cimport answer
 from fila_server.core.state.directory cimport directory_first
-from fila_server.core.state.state cimport Channel, Flow, Frame, Queue, ThrottleKey, Waits
+from fila_server.core.state.state cimport Channel, Flow, Frame, KeyClock, Queue, ThrottleKey
 from fila_server.core.structures.bucket cimport bucket_refill
 from fila_server.core.structures.buffer cimport (
     Buffer, buffer_init, buffer_reserve, must_malloc, put_bytes, put_u32be, put_u64be, put_u8,
@@ -15,7 +15,7 @@ from fila_server.core.structures.counters cimport Hour, QueueCounters
 from fila_server.core.structures.maps cimport Text, textmap_next
 from fila_server.core.structures.ranking cimport Ranked, keep_largest, largest_first
 from fila_server.core.turns.clocks cimport (
-    HOUR_COLUMNS, HOUR_DUE, HOUR_SERVED, WAITED_DELAY, flow_age, hour_sum, hour_total, waits_account,
+    HOUR_COLUMNS, HOUR_DUE, HOUR_SERVED, WAITED_DELAY, clock_account, flow_age, hour_sum, hour_total,
 )
 from fila_server.core.wire.commands cimport OK
 from fila_server.core.wire.refusals cimport refusal_reason
@@ -105,7 +105,7 @@ cdef void _totals(Core* core, Buffer* b) noexcept nogil:
     totals[25] = core.mailbox.count
     totals[26] = core.mailbox.capacity
     totals[27] = core.decisions.count
-    totals[28] = core.waits_count
+    totals[28] = core.clocks_count
     _numbers(b, totals, 29)
 
 
@@ -188,7 +188,8 @@ cdef void _queues(Core* core, Buffer* b) noexcept nogil:
         queue = <Queue*> textmap_next(&core.queues, &cursor)
         if queue == NULL:
             break
-        keep_largest(rows, &count, QUEUES_MAX, queue, queue.counters.enqueued + queue.counters.delivered + queue.depth)
+        keep_largest(
+            rows, &count, QUEUES_MAX, queue, queue.counters.enqueued + queue.counters.delivered + queue.depth)
     largest_first(rows, count)
     _number(b, core.queues.count)
     _array(b, count)
@@ -199,11 +200,11 @@ cdef void _queues(Core* core, Buffer* b) noexcept nogil:
 
 # --- the busiest keys and buckets ------------------------------------------------------------
 
-cdef void _key(Core* core, Buffer* b, Waits* row) noexcept nogil:
+cdef void _key(Core* core, Buffer* b, KeyClock* row) noexcept nogil:
     cdef Flow* flow = row.flow
     cdef double served, due
     if flow != NULL:
-        waits_account(core, flow)
+        clock_account(core, flow)
     served = hour_sum(core, &row.hour, HOUR_SERVED)
     due = hour_sum(core, &row.hour, HOUR_DUE)
     _array(b, 11)
@@ -228,22 +229,24 @@ cdef void _keys(Core* core, Buffer* b) noexcept nogil:
     cdef uint32_t i
     cdef Queue* queue
     cdef Channel* channel
-    cdef Waits* row
+    cdef KeyClock* row
     while True:
         queue = <Queue*> textmap_next(&core.queues, &cursor)
         if queue == NULL:
             break
         channel = queue.channels
         while channel != NULL:
-            row = channel.waits_newest
+            row = channel.clocks_newest
             while row != NULL:
-                keep_largest(rows, &count, KEYS_MAX, row, row.delivered + (row.flow.delivered + row.flow.backlog if row.flow != NULL else 0))
+                keep_largest(
+                    rows, &count, KEYS_MAX, row,
+                    row.delivered + (row.flow.delivered + row.flow.backlog if row.flow != NULL else 0))
                 row = row.older
             channel = channel.next
     largest_first(rows, count)
     _array(b, count)
     for i in range(count):
-        _key(core, b, <Waits*> rows[i].what)
+        _key(core, b, <KeyClock*> rows[i].what)
     free(rows)
 
 
@@ -258,7 +261,7 @@ cdef void _buckets(Core* core, Buffer* b) noexcept nogil:
         if bucket == NULL:
             break
         if bucket.limited:
-            keep_largest(rows, &count, BUCKETS_MAX, bucket, bucket.passed + bucket.held)
+            keep_largest(rows, &count, BUCKETS_MAX, bucket, bucket.passed + bucket.stopped)
     largest_first(rows, count)
     _array(b, count)
     for i in range(count):
@@ -270,8 +273,8 @@ cdef void _buckets(Core* core, Buffer* b) noexcept nogil:
         _real(b, bucket.bucket.rate)
         _real(b, bucket.bucket.burst)
         _number(b, bucket.passed)
-        _number(b, bucket.held)
-        _number(b, bucket.waiting)
+        _number(b, bucket.stopped)
+        _number(b, bucket.in_lines)
     free(rows)
 
 

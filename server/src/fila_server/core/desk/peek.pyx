@@ -28,7 +28,8 @@ cdef enum:
     PEEK_DEFAULT = 1
     BYTES_MAX = 4000000
     WAITED_IN_VAIN_MAX = 64         # loads, of this page's frames or others', that brought it no further
-    LOOKS_PER_PASS = 262144         # messages that the pages of a pass look at together, a millisecond or two,
+    LOOKS_PER_PASS = 262144         # messages that the pages of a pass look at
+                                    # together, a millisecond or two,
     PAGES_MAX = 256                 # under way at a time, of 8 KiB each
     FRAME_LOOKS = 16                # and what a frame costs beside its messages
 
@@ -43,7 +44,8 @@ cdef bint page_begin(Core* core, Command* command) noexcept nogil:
     cdef char text[160]
     if core.pages_count == PAGES_MAX:
         snprintf(
-            text, sizeof(text), b"%d peeks and redrives are under way already; try again when some are answered",
+            text, sizeof(text),
+            b"%d peeks and redrives are under way already; try again when some are answered",
             <int> PAGES_MAX)
         answer_status(core, command.token, RESOURCE_EXHAUSTED, text, b"OVERLOADED")
         return False
@@ -101,7 +103,9 @@ cdef int _turn(Core* core, Page* page, uint32_t looks) noexcept nogil:
     fields_parse(&fields, page.command.bytes, page.command.length)
     memset(&search, 0, sizeof(Search))
     search.slots = slots
-    if not (_peek_wants(core, page.command, &fields, &search) if peeks else redrive_wants(core, page.command, &fields, &search)):
+    if not (
+            _peek_wants(core, page.command, &fields, &search) if peeks
+            else redrive_wants(core, page.command, &fields, &search)):
         return ANSWERED
     _look_again(page, &search)
     if not _look_on(page, &search, looks):
@@ -124,7 +128,9 @@ cdef bint _wanted(Search* search, Slot* slot) noexcept nogil:
     if search.key.length == 0:
         return True
     key = entry_of(slot).key
-    return key.text.length == search.key.length and memcmp(key.text.bytes, search.key.at, search.key.length) == 0
+    return (
+        key.text.length == search.key.length and memcmp(key.text.bytes, search.key.at, search.key.length) == 0
+    )
 
 
 cdef void _take(Page* page, Search* search, Slot* slot, uint64_t offset) noexcept nogil:
@@ -182,7 +188,10 @@ cdef bint _look_on(Page* page, Search* search, uint32_t looks) noexcept nogil:
         return True
     frame = directory_at(directory, page.next_offset)
     while frame != NULL:
-        if search.count == search.most or search.bytes >= BYTES_MAX or frame_offset(frame, 0) > search.to_offset:
+        if (
+            search.count == search.most or search.bytes >= BYTES_MAX
+            or frame_offset(frame, 0) > search.to_offset
+        ):
             return True
         if pending == 0 or (search.after_offset == 0 and search.count >= pending):
             return True                 # all there are

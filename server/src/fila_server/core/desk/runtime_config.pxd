@@ -5,7 +5,8 @@ from fila_server.core.state.state cimport Core
 from fila_server.core.structures.buffer cimport Slice
 from fila_server.core.wire.protobuf cimport Fields
 
-cdef void config_apply(Core* core, Slice name, Slice value) noexcept nogil       # in memory; recovery calls it too
+# in memory; recovery calls it too
+cdef void config_apply(Core* core, Slice name, Slice value) noexcept nogil
 cdef void config_set(Core* core, Command* command, Fields* fields) noexcept nogil
 cdef void config_get(Core* core, Command* command, Fields* fields) noexcept nogil
 cdef void config_list(Core* core, Command* command, Fields* fields) noexcept nogil

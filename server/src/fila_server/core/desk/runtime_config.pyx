@@ -40,7 +40,9 @@ cdef bint _number(const char* at, uint32_t length, double* value) noexcept nogil
         return False
     for i in range(length):
         # strtod would also take spaces, hexadecimal, inf and nan.
-        if not (c'0' <= at[i] <= c'9' or at[i] == c'.' or at[i] == c'e' or at[i] == c'E' or at[i] == c'+' or at[i] == c'-'):
+        if not (
+                c'0' <= at[i] <= c'9' or at[i] == c'.' or at[i] == c'e' or at[i] == c'E' or at[i] == c'+'
+                or at[i] == c'-'):
             return False
     memcpy(digits, at, length)
     digits[length] = 0
@@ -52,7 +54,8 @@ cdef bint _burst_good(double burst) noexcept nogil:
     return burst == 0 or burst >= 1
 
 
-cdef bint _throttle_parse(Slice name, Slice value, Slice* bucket, double* rate, double* burst, int* form) noexcept nogil:
+cdef bint _throttle_parse(
+        Slice name, Slice value, Slice* bucket, double* rate, double* burst, int* form) noexcept nogil:
     """`throttle.<key>` = "rate,burst", or `throttle:<key>:rate` and `throttle:<key>:burst`.
 
     form: 0 no throttle key at all, 1 both, 2 rate, 3 burst. False: a bad value.
@@ -62,10 +65,16 @@ cdef bint _throttle_parse(Slice name, Slice value, Slice* bucket, double* rate, 
     if _starts(name, b"throttle.", 9) and name.length > 9:
         form[0] = 1
         bucket[0] = _text(name.at + 9, name.length - 9)
-    elif _starts(name, b"throttle:", 9) and name.length > 14 and memcmp(name.at + name.length - 5, b":rate", 5) == 0:
+    elif (
+        _starts(name, b"throttle:", 9) and name.length > 14
+        and memcmp(name.at + name.length - 5, b":rate", 5) == 0
+    ):
         form[0] = 2
         bucket[0] = _text(name.at + 9, name.length - 14)
-    elif _starts(name, b"throttle:", 9) and name.length > 15 and memcmp(name.at + name.length - 6, b":burst", 6) == 0:
+    elif (
+        _starts(name, b"throttle:", 9) and name.length > 15
+        and memcmp(name.at + name.length - 6, b":burst", 6) == 0
+    ):
         form[0] = 3
         bucket[0] = _text(name.at + 9, name.length - 15)
     if form[0] == 0 or value.length == 0:
@@ -146,6 +155,17 @@ cdef Slice _join(Buffer* b, const char* prefix, Slice middle, const char* suffix
     return _text(b.data, <uint32_t> b.length)
 
 
+cdef void _store_parts(Core* core, Buffer* b, Slice bucket, Slice value) noexcept nogil:
+    """Rate and burst of "rate,burst", each under its own key."""
+    cdef Slice burst
+    cdef uint32_t comma = 0
+    while comma < value.length and value.at[comma] != c',':
+        comma += 1
+    burst = _text(value.at + comma + 1, value.length - comma - 1)
+    _config_store(core, _join(b, b"throttle:", bucket, b":rate"), _text(value.at, comma))
+    _config_store(core, _join(b, b"throttle:", bucket, b":burst"), burst)
+
+
 cdef void config_set(Core* core, Command* command, Fields* fields) noexcept nogil:
     """Both forms of a throttle are kept in step, so that each reads back what the other set."""
     cdef Slice name = fields.text[1]
@@ -157,13 +177,13 @@ cdef void config_set(Core* core, Command* command, Fields* fields) noexcept nogi
     cdef double burst = 0
     cdef int form
     cdef bint good
-    cdef uint32_t i
     cdef ConfigRow* other
     cdef Buffer b
     cdef Buffer both
     good = _throttle_parse(name, value, &bucket, &rate, &burst, &form)
     if form == 0 and value.length and (_starts(name, b"throttle.", 9) or _starts(name, b"throttle:", 9)):
-        # Stored, it would limit nothing and look as if it did. An empty value still takes away one from before.
+        # Stored, it would limit nothing and look as if it did. An empty value still takes away one from
+        # before.
         answer_status(
             core, command.token, INVALID_ARGUMENT,
             b"key: a throttle is throttle.<key>, or throttle:<key>:rate and throttle:<key>:burst; "
@@ -172,7 +192,9 @@ cdef void config_set(Core* core, Command* command, Fields* fields) noexcept nogi
     if not good:
         answer_status(
             core, command.token, INVALID_ARGUMENT,
-            b"value: a throttle is \"rate,burst\" with rate >= 0 and burst >= 1 (or burst 0 to stop), finite numbers", b"INVALID_FIELD")
+            b"value: a throttle is \"rate,burst\" with rate >= 0 and burst >= 1 (or burst 0 to stop), "
+            b"finite numbers",
+            b"INVALID_FIELD")
         return
     buffer_init(&b)
     buffer_init(&both)
@@ -181,12 +203,8 @@ cdef void config_set(Core* core, Command* command, Fields* fields) noexcept nogi
         _config_store(core, _join(&b, b"throttle:", bucket, b":rate"), value)
         _config_store(core, _join(&b, b"throttle:", bucket, b":burst"), value)
     elif form == 1:
-        for i in range(value.length):
-            if value.at[i] == c',':
-                break
         _config_store(core, name, value)
-        _config_store(core, _join(&b, b"throttle:", bucket, b":rate"), _text(value.at, i))
-        _config_store(core, _join(&b, b"throttle:", bucket, b":burst"), _text(value.at + i + 1, value.length - i - 1))
+        _store_parts(core, &b, bucket, value)
     elif form:
         _config_store(core, name, value)
         other = _row(core, _join(&b, b"throttle:", bucket, b":burst" if form == 2 else b":rate"))
@@ -196,7 +214,8 @@ cdef void config_set(Core* core, Command* command, Fields* fields) noexcept nogi
             put_bytes(&both, rate_text.at, rate_text.length)
             put_bytes(&both, b",", 1)
             put_bytes(&both, burst_text.at, burst_text.length)
-            _config_store(core, _join(&b, b"throttle.", bucket, b""), _text(both.data, <uint32_t> both.length))
+            _config_store(
+                core, _join(&b, b"throttle.", bucket, b""), _text(both.data, <uint32_t> both.length))
     else:
         _config_store(core, name, value)
     buffer_free(&b)

@@ -3,4 +3,5 @@
 from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core
 
-cdef void stats(Core* core, Command* command) noexcept nogil     # GET_STATS, LIST_QUEUES, LIST_CHANNELS, EXPLAIN_KEY
+# GET_STATS, LIST_QUEUES, LIST_CHANNELS, EXPLAIN_KEY
+cdef void stats(Core* core, Command* command) noexcept nogil

@@ -53,7 +53,10 @@ cdef uint64_t channel_tail(Channel* channel) noexcept nogil:
             for i in range(frame.count):
                 if share.slots[i].state != DONE:
                     return frame_offset(frame, i)
-        if share == NULL and (frame.only == 0 or frame.only == channel.birth) and (not frame.revealed or (channel.rebuild_at and channel.rebuild_at <= frame.first_offset)):
+        if (
+            share == NULL and (frame.only == 0 or frame.only == channel.birth)
+            and (not frame.revealed or (channel.rebuild_at and channel.rebuild_at <= frame.first_offset))
+        ):
             return frame_offset(frame, 0)
     return channel.queue.next_offset
 
@@ -114,7 +117,9 @@ cdef uint64_t _pending(Key* key, Channel* channel) noexcept nogil:
     return pending
 
 
-cdef void _keys(Core* core, Queue* queue, Channel* channel, uint32_t most, Buffer* b, uint64_t* active, uint64_t* oldest) noexcept nogil:
+cdef void _keys(
+        Core* core, Queue* queue, Channel* channel, uint32_t most, Buffer* b, uint64_t* active,
+        uint64_t* oldest) noexcept nogil:
     cdef Ranked* rows = <Ranked*> must_malloc(most * sizeof(Ranked))
     cdef uint32_t cursor = 0
     cdef uint32_t count = 0
@@ -151,13 +156,18 @@ cdef void _count_waiting(Map64* waiting, Key* key, Channel* channel) noexcept no
     cdef uint64_t before
     cdef uint32_t i
     while flow != NULL:
-        sub = flow.subqueues.first if flow.subqueues != NULL and (channel == NULL or flow.channel == channel) else NULL
+        sub = (
+            flow.subqueues.first if flow.subqueues != NULL and (channel == NULL or flow.channel == channel)
+            else NULL
+        )
         while sub != NULL:
             for i in range(sub.set.count):
                 bucket = sub.set.members[i]
                 before = <uint64_t> map64_get(waiting, <uint64_t> bucket)
                 if sub.line != NULL and sub.line.bucket == bucket:
-                    map64_put(waiting, <uint64_t> bucket, <void*> ((before if before else <uint64_t> 1) + sub.count))
+                    map64_put(
+                        waiting, <uint64_t> bucket,
+                        <void*> ((before if before else <uint64_t> 1) + sub.count))
                 elif before == 0 and bucket.limited:
                     map64_put(waiting, <uint64_t> bucket, <void*> 1)
             sub = sub.sibling
@@ -191,7 +201,7 @@ cdef void _buckets(Core* core, Queue* queue, Channel* channel, uint32_t most, Bu
     buffer_init(&inner)
     for i in range(count):
         bucket = <ThrottleKey*> rows[i].what
-        bucket_refill(&bucket.bucket, core.mono_ns, bucket.waiting > 0)
+        bucket_refill(&bucket.bucket, core.mono_ns, bucket.in_lines > 0)
         inner.length = 0
         put_text_field(&inner, 1, _text(bucket.text.bytes, bucket.text.length))
         put_double_field(&inner, 2, bucket.bucket.level)

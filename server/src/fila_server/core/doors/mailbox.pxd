@@ -1,8 +1,8 @@
-"""The scheduler thread's one door in: a bounded ring of Commands. Whoever finds it full is refused at once; waiting here
-would hide the overload.
+"""The scheduler thread's one door in: a bounded ring of Commands. Whoever finds it
+full is refused at once; waiting here would hide the overload.
 
-The lock is held for a few pointer moves. The scheduler parks on the mailbox's condition (monotonic clock, nanoseconds: an
-epoll's millisecond would lose a bucket's tokens).
+The lock is held for a few pointer moves. The scheduler parks on the mailbox's condition
+(monotonic clock, nanoseconds: an epoll's millisecond would lose a bucket's tokens).
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
@@ -11,8 +11,8 @@ from fila_server.core.doors.locks cimport pthread_cond_t, pthread_mutex_t
 from fila_server.core.structures.buffer cimport Slice
 from fila_server.core.wire.protobuf cimport Item
 
-cdef struct Decided:                # packed routings, as a hook returned them
-    Decided* next
+cdef struct HookRoutings:                # packed routings, as a hook returned them
+    HookRoutings* next
     char     bytes[1]
 
 cdef struct Command:
@@ -27,7 +27,7 @@ cdef struct Command:
     Slice    queue                  # the frame's
     uint64_t queue_number           # whose channels take longest to see it
     bint     durable                # its answer waits for the disk
-    Decided* decided                # behind the items' routings
+    HookRoutings* routings                # behind the items' routings
     Command* next
 
 cdef struct Mailbox:

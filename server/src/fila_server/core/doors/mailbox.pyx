@@ -47,14 +47,14 @@ cdef Command* command_new(int32_t kind, uint64_t token, const char* bytes, size_
 
 cdef void command_free(Command* command) noexcept nogil:
     cdef uint32_t i
-    cdef Decided* decided
+    cdef HookRoutings* routings
     for i in range(command.count):
         free(command.items[i].options)
     free(command.items)
-    while command.decided != NULL:
-        decided = command.decided
-        command.decided = decided.next
-        free(decided)
+    while command.routings != NULL:
+        routings = command.routings
+        command.routings = routings.next
+        free(routings)
     free(command.bytes)
     free(command)
 

@@ -1,5 +1,5 @@
-"""The scheduler thread's one door out: a list of finished answers, and an eventfd that tells the I/O loop once, however many
-answers there are. The lock is held for a few pointer moves.
+"""The scheduler thread's one door out: a list of finished answers, and an eventfd that tells the I/O
+loop once, however many answers there are. The lock is held for a few pointer moves.
 """
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t
@@ -31,4 +31,5 @@ cdef void outbox_free(Outbox* box) noexcept nogil
 cdef void outs_add(Outs* outs, uint64_t token, int32_t kind, int32_t status, Buffer* payload) noexcept nogil
 cdef void outbox_put(Outbox* box, Outs* outs) noexcept nogil               # empties `outs`, and signals
 cdef void outs_free(Outs* outs) noexcept nogil
-cdef uint32_t outbox_take(Outbox* box, Out** outs) noexcept nogil           # the caller frees outs and payloads
+# the caller frees outs and payloads
+cdef uint32_t outbox_take(Outbox* box, Out** outs) noexcept nogil

@@ -14,7 +14,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.stdint cimport uint32_t
 from libc.string cimport memcmp, memcpy
 
-from fila_server.core.doors.mailbox cimport Decided, command_free
+from fila_server.core.doors.mailbox cimport HookRoutings, command_free
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, put_slice, put_u32be, put_u64be,
 )
@@ -45,20 +45,24 @@ cdef void _pack(Buffer* b, const char* bytes, const Item* item) noexcept nogil:
         put_slice(b, value)
 
 
-cdef const char* _kept(Command* command, const char* routings, size_t length) noexcept nogil:
+cdef const char* _copied(Command* command, const char* routings, size_t length) noexcept nogil:
     """Where the routings are for as long as the command lives."""
-    cdef Decided* decided = <Decided*> must_malloc(sizeof(Decided) + length)
-    decided.next = command.decided
-    command.decided = decided
-    memcpy(decided.bytes, routings, length)
-    return decided.bytes
+    cdef HookRoutings* copy = <HookRoutings*> must_malloc(sizeof(HookRoutings) + length)
+    copy.next = command.routings
+    command.routings = copy
+    memcpy(copy.bytes, routings, length)
+    return copy.bytes
 
 
 cdef str _problem_of(const Routing* r, const Limits* limits):
-    """Why the core could not take these keys: Lua's strings are any bytes, and the settings bound them further."""
+    """Why the core could not take these keys: Lua's strings are any
+    bytes, and the settings bound them further."""
     cdef uint32_t i
     if r.fairness_key.length > limits.fairness_key_bytes_max:
-        return f"fairness_key must be at most {limits.fairness_key_bytes_max} bytes, got {r.fairness_key.length}"
+        return (
+            f"fairness_key must be at most {limits.fairness_key_bytes_max} bytes, got "
+            f"{r.fairness_key.length}"
+        )
     if r.throttle_count > limits.throttle_keys_max:
         return f"throttle_keys must be at most {limits.throttle_keys_max}, got {r.throttle_count}"
     for i in range(r.throttle_count):
@@ -120,9 +124,11 @@ cdef class ParsedFrame:
         return self.command.length if self.command != NULL else 0
 
     def pack(self, indices, Py_ssize_t at, Py_ssize_t count_max, size_t bytes_max):
-        """Messages indices[at], indices[at + 1], ... as long as they go to the same queue: how many, and their bytes.
+        """Messages indices[at], indices[at + 1], ... as long as they go to
+        the same queue: how many, and their bytes.
 
-        At most `count_max`, and none more once there are `bytes_max` bytes; at least one. None may be refused.
+        At most `count_max`, and none more once there are `bytes_max`
+        bytes; at least one. None may be refused.
         """
         cdef Buffer b
         cdef Py_ssize_t count = 0
@@ -148,9 +154,11 @@ cdef class ParsedFrame:
             buffer_free(&b)
 
     def route(self, indices, Py_ssize_t at, Py_ssize_t count, bytes routings, Py_ssize_t start):
-        """A hook's decisions for messages indices[at] to indices[at + count - 1], packed, from byte `start` on.
+        """A hook's decisions for messages indices[at] to indices[at +
+        count - 1], packed, from byte `start` on.
 
-        Returns how many were taken, what is wrong with the next one, or None, and the byte behind them and it.
+        Returns how many were taken, what is wrong with the next one,
+        or None, and the byte behind them and it.
         """
         cdef const char* given = PyBytes_AS_STRING(routings)
         cdef Py_ssize_t taken_end = start
@@ -175,7 +183,7 @@ cdef class ParsedFrame:
             taken_end = seen_end
         if taken_end > start:
             # Nothing more: a frame may wait for hours, and its script is asked again every few seconds.
-            c.at = _kept(self.command, given + start, taken_end - start)
+            c.at = _copied(self.command, given + start, taken_end - start)
             c.end = c.at + (taken_end - start)
             for done in range(count):
                 i = indices[at + done]

@@ -32,7 +32,8 @@ cdef struct Loader:
 cdef Loader* loader_new() noexcept nogil
 cdef void loader_free(Loader* loader) noexcept nogil
 cdef void loader_ask(Loader* loader, int family, uint64_t queue_number, uint64_t first_offset) noexcept nogil
-cdef Load* loader_answers(Loader* loader) noexcept nogil            # a list; the caller frees it and takes the bytes
+# a list; the caller frees it and takes the bytes
+cdef Load* loader_answers(Loader* loader) noexcept nogil
 # Reads all that is asked for; returns how many. `wait`: sleep first while there is nothing.
 cdef int loader_serve(Loader* loader, Store* store, Mailbox* mailbox, bint wait) noexcept nogil
 cdef void loader_stop(Loader* loader) noexcept nogil

@@ -15,4 +15,6 @@ cdef struct Problem:
     char    text[256]
 
 # NULL with `problem` filled when the request as a whole is refused.
-cdef Command* command_parse(int32_t kind, uint64_t token, const char* bytes, size_t length, const Limits* limits, Problem* problem) noexcept nogil
+cdef Command* command_parse(
+    int32_t kind, uint64_t token, const char* bytes, size_t length, const Limits* limits,
+    Problem* problem) noexcept nogil

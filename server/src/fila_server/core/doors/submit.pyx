@@ -25,9 +25,13 @@ cdef enum:
     LEASE_MS_MAX = 43200000
     LEASE_IDS_MAX = 10000
     MAX_IN_FLIGHT_MAX = 65535       # leases of one stream; they all end with it
-    BATCH_MAX = 0xFFFFFFFF          # deliver.pyx gives no more than it sees fit; a number beyond its type is a mistake
+    BATCH_MAX = 0xFFFFFFFF          # deliver.pyx gives no more than it sees fit; a
+                                    # number beyond its type is a mistake
 
-cdef const char* RELEASE_ALONE = b"release: not together with dead_letter or delay_ms; a message that did not fail goes back as it was"
+cdef const char* RELEASE_ALONE = (
+    b"release: not together with dead_letter or delay_ms; a message that did "
+    b"not fail goes back as it was"
+)
 
 
 cdef void _problem(Problem* p, const char* reason, const char* text, unsigned long long bound) noexcept nogil:
@@ -81,7 +85,9 @@ cdef bint _parse_batch(Command* command, Slice batch, const Limits* limits, Prob
     command.count = _count(batch.at, batch.length, 2)
     if command.count > limits.batch_messages_max:
         command.count = 0
-        _problem(problem, b"LIMIT_EXCEEDED", b"messages: at most %llu a batch; send several", limits.batch_messages_max)
+        _problem(
+            problem, b"LIMIT_EXCEEDED", b"messages: at most %llu a batch; send several",
+            limits.batch_messages_max)
         return False
     command.items = <Item*> must_malloc(command.count * sizeof(Item))
     buffer_init(&spare)
@@ -103,20 +109,28 @@ cdef bint _parse_batch(Command* command, Slice batch, const Limits* limits, Prob
 
 
 cdef bint _check_atomic(Command* command, Problem* problem) noexcept nogil:
-    """All of it is stored or none: so it is one frame of one queue, and no message of it stands for an earlier one."""
+    """All of it is stored or none: so it is one frame of one queue, and
+    no message of it stands for an earlier one."""
     cdef Slice first
     cdef uint32_t i
     if command.count == 0:
         return True
     first = command.items[0].queue
     for i in range(command.count):
-        if command.items[i].queue.length != first.length or memcmp(command.items[i].queue.at, first.at, first.length):
-            _problem(problem, b"INVALID_FIELD", b"queue: all messages of an atomic batch go to one queue; send a batch for each", 0)
+        if (
+            command.items[i].queue.length != first.length
+            or memcmp(command.items[i].queue.at, first.at, first.length)
+        ):
+            _problem(
+                problem, b"INVALID_FIELD",
+                b"queue: all messages of an atomic batch go to one queue; send a batch for each", 0)
             return False
         if command.items[i].options != NULL and command.items[i].options.dedup_key.length:
             _problem(
                 problem, b"INVALID_FIELD",
-                b"dedup_key: not in an atomic batch, where a repeated message could not be told from a stored one; leave it out", 0)
+                b"dedup_key: not in an atomic batch, where a repeated message could not be told from a "
+                b"stored one; leave it out",
+                0)
             return False
     return True
 
@@ -162,7 +176,9 @@ cdef bint _parse_single(Command* command, const Limits* limits, Problem* problem
         problem.code = refusal_code(item.refused)
         snprintf(problem.reason, sizeof(problem.reason), b"%s", refusal_reason(item.refused))
         if item.refused == REFUSED_MALFORMED:
-            snprintf(problem.text, sizeof(problem.text), b"request: the bytes are no valid EnqueueRequest; check the client's encoder")
+            snprintf(
+                problem.text, sizeof(problem.text),
+                b"request: the bytes are no valid EnqueueRequest; check the client's encoder")
         else:
             refusal_text(item.refused, limits, problem.text, sizeof(problem.text))
         return False
@@ -179,7 +195,9 @@ cdef bint _check_settle(Command* command, const Limits* limits, Problem* problem
     cdef uint64_t high, low
     cdef int channel_field = 3
     if not fields_parse(&fields, command.bytes, command.length):
-        _problem(problem, b"INVALID_FIELD", b"request: the bytes are no valid message of its kind; check the client's encoder", 0)
+        _problem(
+            problem, b"INVALID_FIELD",
+            b"request: the bytes are no valid message of its kind; check the client's encoder", 0)
         return False
     if not _check_name(problem, fields.text[1], b"queue"):
         return False
@@ -207,7 +225,9 @@ cdef bint _check_settle(Command* command, const Limits* limits, Problem* problem
             _problem(problem, b"INVALID_FIELD", b"extend_ms: must be 1000 (1 s) to 43200000 (12 h)", 0)
             return False
     elif _count(command.bytes, command.length, 3) > limits.batch_messages_max:
-        _problem(problem, b"LIMIT_EXCEEDED", b"items: at most %llu a batch; send several", limits.batch_messages_max)
+        _problem(
+            problem, b"LIMIT_EXCEEDED", b"items: at most %llu a batch; send several",
+            limits.batch_messages_max)
         return False
     return True
 
@@ -224,7 +244,9 @@ cdef bint _check_consumer(Command* command, Problem* problem) noexcept nogil:
         good = fields_parse(&inner, fields.text[1].at, fields.text[1].length)
         fields = inner
     if not good:
-        _problem(problem, b"INVALID_FIELD", b"request: the bytes are no valid message of its kind; check the client's encoder", 0)
+        _problem(
+            problem, b"INVALID_FIELD",
+            b"request: the bytes are no valid message of its kind; check the client's encoder", 0)
         return False
     if not _check_name(problem, fields.text[1], b"queue"):
         return False
@@ -234,7 +256,9 @@ cdef bint _check_consumer(Command* command, Problem* problem) noexcept nogil:
         _problem(problem, b"LIMIT_EXCEEDED", b"max_messages: at most 10000", 0)
         return False
     if command.kind != LEASE and fields.number[3] > MAX_IN_FLIGHT_MAX:
-        _problem(problem, b"LIMIT_EXCEEDED", b"max_in_flight: at most %llu a stream; open several", MAX_IN_FLIGHT_MAX)
+        _problem(
+            problem, b"LIMIT_EXCEEDED", b"max_in_flight: at most %llu a stream; open several",
+            MAX_IN_FLIGHT_MAX)
         return False
     if command.kind == CONSUME_OPEN and fields.number[4] > BATCH_MAX:
         _problem(problem, b"LIMIT_EXCEEDED", b"max_batch: at most %llu messages a frame", BATCH_MAX)
@@ -253,9 +277,15 @@ cdef bint _check_open(const Fields* fields, Problem* problem) noexcept nogil:
     elif fields.number[7] > LEASE_MS_MAX:
         _problem(problem, b"INVALID_FIELD", b"max_lease_renewal_ms: at most %llu (12 h)", LEASE_MS_MAX)
     elif fields.number[7] and not fields.number[5]:
-        _problem(problem, b"INVALID_FIELD", b"max_lease_renewal_ms: only with tracks_begun; leases of other sessions last the visibility timeout", 0)
+        _problem(
+            problem, b"INVALID_FIELD",
+            b"max_lease_renewal_ms: only with tracks_begun; leases of other sessions last the visibility "
+            b"timeout",
+            0)
     elif not _session_part_valid(8, fields.text[8], &lease_ids, &is_text):
-        _problem(problem, b"INVALID_FIELD", b"resume: the bytes are no valid message of its kind; check the client's encoder", 0)
+        _problem(
+            problem, b"INVALID_FIELD",
+            b"resume: the bytes are no valid message of its kind; check the client's encoder", 0)
     elif lease_ids > LEASE_IDS_MAX:
         _problem(problem, b"LIMIT_EXCEEDED", b"resume.lease_ids: at most %llu", LEASE_IDS_MAX)
     else:
@@ -273,8 +303,8 @@ cdef bint _lease_ids_valid(Slice packed, uint64_t* count) noexcept nogil:
 
 
 cdef bint _session_part_valid(uint32_t field, Slice part, uint64_t* lease_ids, bint* is_text) noexcept nogil:
-    """One of a session's messages by its number there, or an Open's Resume (8, as Window has its ids at 2, too);
-    `is_text` turns false where an error's text is none."""
+    """One of a session's messages by its number there, or an Open's Resume (8, as Window has its
+    ids at 2, too); `is_text` turns false where an error's text is none."""
     cdef Cursor c
     cdef uint32_t inner, kind
     cdef Slice text
@@ -330,7 +360,9 @@ cdef bint _check_session(Command* command, const Limits* limits, Problem* proble
             if good and wrong == NULL:
                 wrong = _session_part_wrong(field, text)
     if not good or c.bad:
-        _problem(problem, b"INVALID_FIELD", b"request: the bytes are no valid message of its kind; check the client's encoder", 0)
+        _problem(
+            problem, b"INVALID_FIELD",
+            b"request: the bytes are no valid message of its kind; check the client's encoder", 0)
     elif not is_text:
         _problem(problem, b"INVALID_FIELD", b"error: must be UTF-8 text", 0)
     elif wrong != NULL:
@@ -342,12 +374,15 @@ cdef bint _check_session(Command* command, const Limits* limits, Problem* proble
     return False
 
 
-cdef Command* command_parse(int32_t kind, uint64_t token, const char* bytes, size_t length, const Limits* limits, Problem* problem) noexcept nogil:
+cdef Command* command_parse(
+        int32_t kind, uint64_t token, const char* bytes, size_t length, const Limits* limits,
+        Problem* problem) noexcept nogil:
     cdef Command* command
     cdef Fields fields
     cdef bint good = True
     if length > limits.batch_bytes_max:
-        _problem(problem, b"LIMIT_EXCEEDED", b"request: at most %llu bytes; send several", limits.batch_bytes_max)
+        _problem(
+            problem, b"LIMIT_EXCEEDED", b"request: at most %llu bytes; send several", limits.batch_bytes_max)
         return NULL
     command = command_new(kind, token, bytes, length)
     if kind == ENQUEUE:
@@ -373,7 +408,9 @@ cdef Command* command_parse(int32_t kind, uint64_t token, const char* bytes, siz
         good = _check_session(command, limits, problem)
     elif kind >= 32:
         if not fields_parse(&fields, command.bytes, command.length):
-            _problem(problem, b"INVALID_FIELD", b"request: the bytes are no valid message of its kind; check the client's encoder", 0)
+            _problem(
+                problem, b"INVALID_FIELD",
+                b"request: the bytes are no valid message of its kind; check the client's encoder", 0)
             good = False
     if good and kind == ENQUEUE_ATOMIC:
         good = _check_atomic(command, problem)

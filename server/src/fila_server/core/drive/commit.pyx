@@ -60,7 +60,8 @@ cdef uint8_t _write(Core* core) noexcept nogil:
     if status == STORE_OK:
         return 0
     if status == STORE_DAMAGED or status == STORE_FAILED:
-        failure_tell(&core.shared.failure, &core.error)     # the engine writes no more until it is opened anew
+        failure_tell(&core.shared.failure, &core.error)     # the engine writes no more until
+                                                            # it is opened anew
     core.counters.stalls += 1
     return REFUSED_STALLED if status == STORE_STALLED else REFUSED_DISK_FULL
 
@@ -86,24 +87,25 @@ cdef void pass_write(Core* core) noexcept nogil:
     settled_flush(core)
     groups_flush(core)
     _buckets_flush(core)
-    if core.stored != NULL and not core.shared.held:
-        if core.wall_ms > <int64_t> core.id_ms:     # moved messages bring their ids along, and move time on too
+    if core.stored != NULL and not core.shared.blocked:
+        # moved messages bring their ids along, and move time on too
+        if core.wall_ms > <int64_t> core.id_ms:
             core.id_ms, core.id_sequence = <uint64_t> core.wall_ms, 0
         meta_record_put(core, b"id", core.id_ms)
     if _needs_sync(core):
         shared_store(&core.shared.coming, core.epoch)
     refused = _write(core)
     if refused == REFUSED_STALLED:
-        if not core.shared.held:
-            core.held_since_ns = core.mono_ns
-        if core.mono_ns - core.held_since_ns < STALL_NS_MAX:
-            core.shared.held = True
+        if not core.shared.blocked:
+            core.blocked_since_ns = core.mono_ns
+        if core.mono_ns - core.blocked_since_ns < STALL_NS_MAX:
+            core.shared.blocked = True
             return
     enqueue_written(core, refused)
     if refused:
         batch_clear(core.enqueues)
-    core.shared.held = refused != 0 and batch_count(core.settles) + batch_count(core.apart) > 0
-    if core.shared.held:
+    core.shared.blocked = refused != 0 and batch_count(core.settles) + batch_count(core.apart) > 0
+    if core.shared.blocked:
         return                          # answers wait until the batch is written
     answers_written(core)
     if core.sync_wanted:
@@ -124,7 +126,8 @@ cdef bint commit(Core* core) noexcept nogil:
         return False
     status = store_sync(&core.store, &error)
     if status == STORE_FULL:
-        return False                    # the engine has stopped writing and resumes by itself when there is room
+        return False                    # the engine has stopped writing and resumes
+                                        # by itself when there is room
     if status != STORE_OK:
         failure_tell(&core.shared.failure, &error)      # nothing can be promised any more; see StoreFailure
         return False

@@ -38,7 +38,10 @@ cdef bint command_run(Core* core, Command* command) noexcept nogil:
         return not page_begin(core, command)    # it has its turn later in this pass
     elif kind == DECIDE:
         decide(core, command)
-    elif kind == GET_STATS or kind == LIST_QUEUES or kind == LIST_CHANNELS or kind == EXPLAIN_KEY or kind == LIST_CONSUMERS:
+    elif (
+        kind == GET_STATS or kind == LIST_QUEUES or kind == LIST_CHANNELS or kind == EXPLAIN_KEY
+        or kind == LIST_CONSUMERS
+    ):
         stats(core, command)
     elif kind == METRICS:
         metrics(core, command)

@@ -86,7 +86,8 @@ cdef class CoreEngine(OpenCore):
         self._settings(settings)
         store_default_options(&options)
         options.stop_on_damage = core.stop_on_damage
-        for name in ("memtable_bytes", "memtable_count", "wal_bytes_max", "block_cache_bytes", "blob_min_bytes"):
+        for name in (
+                "memtable_bytes", "memtable_count", "wal_bytes_max", "block_cache_bytes", "blob_min_bytes"):
             value = settings.get("storage." + name)
             if value is None:
                 continue
@@ -112,8 +113,8 @@ cdef class CoreEngine(OpenCore):
             settings.get("storage.ballast_bytes", options.ballast_bytes), &core.error)
         watch_begin(&core.shared.watch, &core.store, &core.shared.failure)
         core.shared.upkeep.store = &core.store
-        core.counters.lost_ranges = (
-            core.store.wal.damaged_regions + core.store.wal.logs_missing + core.store.salvage.gaps + core.store.salvage.tables_lost)
+        core.counters.lost_ranges = core.store.wal.damaged_regions + core.store.wal.logs_missing
+        core.counters.lost_ranges += core.store.salvage.gaps + core.store.salvage.tables_lost
         with nogil:
             status = recover(core)
         if status != STORE_OK:
@@ -127,7 +128,8 @@ cdef class CoreEngine(OpenCore):
         core.quantum = settings.get("scheduler.quantum", 1000)
         core.durable_default = settings.get("storage.durability", "fsync") == "fsync"
         core.stop_on_damage = settings.get("storage.on_damage", "start") == "stop"
-        core.hot_bytes_max = settings.get("storage.hot_payload_bytes", settings.get("storage.hot_payload_bytes_max", 268435456))
+        core.hot_bytes_max = settings.get(
+            "storage.hot_payload_bytes", settings.get("storage.hot_payload_bytes_max", 268435456))
         core.dedup_rows_max = settings.get("limits.dedup_keys_max", 1000000)
         core.limits.payload_bytes_max = settings.get("limits.payload_bytes_max", 1048576)
         core.limits.headers_max = settings.get("limits.headers_max", 64)
@@ -260,13 +262,17 @@ cdef class CoreEngine(OpenCore):
         if not self.is_open:
             command_free(command)
             raise errors.Unavailable("the server has stopped")
-        if self.core.shared.held and self.core.disk_level == DISK_CRITICAL and ENQUEUE <= command.kind <= ENQUEUE_ATOMIC:
+        if (
+            self.core.shared.blocked and self.core.disk_level == DISK_CRITICAL
+            and ENQUEUE <= command.kind <= ENQUEUE_ATOMIC
+        ):
             command_free(command)       # the scheduler waits for room itself and would let it wait unseen
             raise errors.DiskFloor("the disk is full; nothing is stored until there is room again")
         if not mailbox_post(self.core.mailbox, command):
             command_free(command)
             raise errors.Overloaded(
-                f"{self.core.mailbox.capacity} requests are already waiting for the scheduler; try again shortly")
+                f"{self.core.mailbox.capacity} requests are already waiting for the scheduler; try again "
+                f"shortly")
 
     def submit(self, int kind, uint64_t token, bytes frame):
         """Parse a request, check its bounds, and hand it to the scheduler; the answer comes by drain()."""
@@ -307,7 +313,8 @@ cdef class CoreEngine(OpenCore):
     # --- the owner's side -----------------------------------------------------------------
 
     def run_pass(self, int64_t mono_ns, int64_t wall_ns):
-        """One pass; returns when the next is wanted (monotonic ns), or None when only a command can want one."""
+        """One pass; returns when the next is wanted (monotonic ns), or
+        None when only a command can want one."""
         cdef int64_t next_ns
         with nogil:
             next_ns = pass_(self.core, mono_ns, wall_ns // 1000000)
@@ -328,7 +335,8 @@ cdef class CoreEngine(OpenCore):
         return served
 
     def watch(self):
-        """Look at the disk and the directory, as a thread does ten times a second; why the server has to stop, or None."""
+        """Look at the disk and the directory, as a thread does ten times a
+        second; why the server has to stop, or None."""
         cdef Core* core = self.core
         with nogil:
             watch_look(&core.shared.watch)
@@ -361,8 +369,10 @@ cdef class CoreEngine(OpenCore):
                     break
                 queue.offset_reserved = queue.next_offset
                 queue_record_put(core, queue)
-            # No lease is given out any more (see pass_); a stream that is still to be opened takes one id for itself.
-            reservation_record_put(core, b"leases", core.next_lease_id + core.mailbox.capacity + COMMANDS_MARGIN)
+            # No lease is given out any more (see pass_); a stream that is still to be opened takes one id for
+            # itself.
+            reservation_record_put(
+                core, b"leases", core.next_lease_id + core.mailbox.capacity + COMMANDS_MARGIN)
             core.sync_wanted = True
             pass_(core, mono_ns, wall_ms)
             commit(core)
@@ -378,10 +388,12 @@ cdef class CoreEngine(OpenCore):
             "commands": core.counters.commands, "frames_in": core.counters.frames_in,
             "messages_in": core.counters.messages_in, "refused": core.counters.refused,
             "lost_ranges": core.counters.lost_ranges, "lost_messages": core.counters.lost_messages,
-            "next_lease_id": core.next_lease_id, "loads": core.counters.loads, "evictions": core.counters.evictions, "stalls": core.counters.stalls,
+            "next_lease_id": core.next_lease_id, "loads": core.counters.loads,
+            "evictions": core.counters.evictions, "stalls": core.counters.stalls,
             "rewrites": core.counters.rewrites, "hot_bytes": core.hot_bytes, "index_bytes": core.index_bytes,
             "keys": core.keys_count, "leases": core.leases.count, "consumers": core.consumers.count,
-            "timers": core.timers.count, "mailbox": core.mailbox.count, "epoch": core.epoch, "durable": core.shared.durable,
+            "timers": core.timers.count, "mailbox": core.mailbox.count, "epoch": core.epoch,
+            "durable": core.shared.durable,
             "frames_built": core.counters.frames_built, "work": core.counters.work,
             "pass_work_max": core.counters.pass_work_max, "walked": core.counters.walked,
             "latency": [core.counters.latency[i] for i in range(32)],
@@ -395,17 +407,22 @@ cdef class CoreEngine(OpenCore):
         """What opening found; all zero after a clean stop of a sound store."""
         cdef Core* core = self.core
         return {
-            "records_lost": core.store.wal.records_lost, "logs_missing": core.store.wal.logs_missing, "lost_ranges": core.counters.lost_ranges,
+            "records_lost": core.store.wal.records_lost, "logs_missing": core.store.wal.logs_missing,
+            "lost_ranges": core.counters.lost_ranges,
             "damaged_blocks": core.counters.damaged_blocks,
             "salvaged_records": core.store.salvage.records, "salvage_gaps": core.store.salvage.gaps,
-            "salvage_tables_lost": core.store.salvage.tables_lost, "contents_healed_bytes": core.store.healed_bytes,
+            "salvage_tables_lost": core.store.salvage.tables_lost,
+            "contents_healed_bytes": core.store.healed_bytes,
             "contents_rebuilt": int(core.store.rebuilt), "format_rewritten": int(core.store.format_rewritten),
-            "tail_bytes_dropped": core.store.wal.tail_bytes_dropped, "records_unsynced": core.store.wal.records_unsynced,
+            "tail_bytes_dropped": core.store.wal.tail_bytes_dropped,
+            "records_unsynced": core.store.wal.records_unsynced,
         }
 
     def wal_report(self):
         """What opening found in the write-ahead log; all zero after a clean stop."""
         return {
-            "damaged_regions": self.core.store.wal.damaged_regions, "batches_lost": self.core.store.wal.batches_lost,
-            "records_lost": self.core.store.wal.records_lost, "tail_bytes_dropped": self.core.store.wal.tail_bytes_dropped,
+            "damaged_regions": self.core.store.wal.damaged_regions,
+            "batches_lost": self.core.store.wal.batches_lost,
+            "records_lost": self.core.store.wal.records_lost,
+            "tail_bytes_dropped": self.core.store.wal.tail_bytes_dropped,
         }

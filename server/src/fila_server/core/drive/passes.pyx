@@ -33,13 +33,13 @@ from fila_server.core.store.data_directory cimport DISK_ROOMY
 from fila_server.core.store.watch cimport watch_level
 from fila_server.core.structures.maps cimport textmap_next
 from fila_server.core.structures.timers cimport Timer, timer_set, timers_next, timers_pop_due
-from fila_server.core.turns.clocks cimport flow_emptied, waits_note
+from fila_server.core.turns.clocks cimport clock_note, flow_emptied
 from fila_server.core.turns.flows cimport bucket_wake, flow_find
 from fila_server.core.wire.commands cimport DELETE_CHANNEL, DELETE_QUEUE
 
 cdef enum:
     COMMANDS_PER_PASS_MAX = 64      # of any size; budget.pxd bounds what they touch
-    HELD_RETRY_NS = 2000000
+    BLOCKED_RETRY_NS = 2000000
 
 
 cdef bint _drain(Core* core) noexcept nogil:
@@ -77,7 +77,7 @@ cdef void _delay_over(Core* core, Delay* delay) noexcept nogil:
         timer_set(&core.timers, &delay.timer, core.mono_ns + timer_step_ns(left_ms, &delay.far))
         return
     flow = flow_find(entry_of(slot).key, channel)
-    waits_note(core, flow)
+    clock_note(core, flow)
     flow.delayed -= 1
     flow_emptied(flow)
     slot.owner = NULL
@@ -126,7 +126,8 @@ cdef void _rebuild(Core* core) noexcept nogil:
 
 
 cdef bint _stages(Core* core) noexcept nogil:
-    """All that a pass does before it writes. True: something was left for the next one, which should follow at once."""
+    """All that a pass does before it writes. True: something was left for
+    the next one, which should follow at once."""
     cdef bint more
     stage_begins(core)
     more = _drain(core)
@@ -149,7 +150,8 @@ cdef bint _stages(Core* core) noexcept nogil:
     if core.leaving != NULL:
         consumers_leave(core)
         more = True
-    if not core.shared.stopping:        # who is left is gone at once, and the last record of lease ids must hold
+    # who is left is gone at once, and the last record of lease ids must hold
+    if not core.shared.stopping:
         deliver(core)
     revoked_flush(core)
     return more
@@ -170,16 +172,17 @@ cdef int64_t pass_(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
     stage_begins(core)
     if core.revealing != NULL:
         reveals_turn(core)
-    if core.shared.held:                # nothing else runs: what is in the batches must stay the newest that there is
+    # nothing else runs: what is in the batches must stay the newest that there is
+    if core.shared.blocked:
         pass_write(core)
-        if core.shared.held:
-            return core.mono_ns + HELD_RETRY_NS
+        if core.shared.blocked:
+            return core.mono_ns + BLOCKED_RETRY_NS
     if core.idle_wanted:
         idle_expire(core)
     more = _stages(core)
     pass_write(core)
-    if core.shared.held:                # what is not on disk yet can't be read back from there
-        return core.mono_ns + HELD_RETRY_NS
+    if core.shared.blocked:                # what is not on disk yet can't be read back from there
+        return core.mono_ns + BLOCKED_RETRY_NS
     stage_begins(core)
     answers_leave(core)
     bodies_evict(core)

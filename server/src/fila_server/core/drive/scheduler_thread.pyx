@@ -69,11 +69,15 @@ cdef enum:
 
 
 def _give_up(int status, str why):
-    """Nothing can be promised any more: what was written may be gone, and a second try could lie. Stop as a crash would."""
+    """Nothing can be promised any more: what was written may be gone, and a
+    second try could lie. Stop as a crash would."""
     if status == STORE_GONE:
         line = f"fila-server: {why}\n"
     else:
-        line = f"fila-server: the disk refused to write or sync ({why}). Check the disk, then start again: what was answered before is recovered\n"
+        line = (
+            f"fila-server: the disk refused to write or sync ({why}). Check the disk, then start again: "
+            f"what was answered before is recovered\n"
+        )
     os.write(2, line.encode())
     os._exit(1)
 
@@ -119,12 +123,13 @@ cdef class Engine(CoreEngine):
                 wait_ns = next_ns - fila_now(CLOCK_MONOTONIC)
                 if wait_ns > self.idle_ns:
                     wait_ns = self.idle_ns
-                if self.core.waiting == NULL:
+                if self.core.unsynced == NULL:
                     mailbox_park(self.core.mailbox, wait_ns, 1)
                 else:
                     # A sync is under way and its end pokes. What comes meanwhile would wait for the
                     # next one anyway: taken in together it costs one wake-up, not one each.
-                    mailbox_park(self.core.mailbox, wait_ns if wait_ns < LINGER_NS else LINGER_NS, LINGER_COMMANDS)
+                    mailbox_park(
+                        self.core.mailbox, wait_ns if wait_ns < LINGER_NS else LINGER_NS, LINGER_COMMANDS)
 
     def _commit(self):
         cdef int64_t began_ns = 0
@@ -155,7 +160,8 @@ cdef class Engine(CoreEngine):
                 loader_serve(self.core.loader, &self.core.store, self.core.mailbox, True)
 
     def stop(self):
-        """Finish what is in hand, sync, end the threads, close. May take as long as the disk does, without the GIL."""
+        """Finish what is in hand, sync, end the threads, close. May take
+        as long as the disk does, without the GIL."""
         if not self.is_open:
             return
         self.core.shared.stopping = True

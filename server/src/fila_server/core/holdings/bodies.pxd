@@ -11,7 +11,8 @@ cdef void body_release(Core* core, Body* body) noexcept nogil
 cdef void body_touch(Core* core, Body* body) noexcept nogil
 cdef void bodies_evict(Core* core) noexcept nogil
 
-cdef void failures_go_on(Core* core, Frame* frame) noexcept nogil          # the bytes they waited for are here, or never will be
+# the bytes they waited for are here, or never will be
+cdef void failures_go_on(Core* core, Frame* frame) noexcept nogil
 
 # --- frames
 cdef void failure_waits(Frame* frame, Decision* decision) noexcept nogil         # for the frame's bytes

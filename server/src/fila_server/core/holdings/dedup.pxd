@@ -7,10 +7,14 @@ from fila_server.core.structures.buffer cimport Slice
 from fila_server.core.wire.protobuf cimport Item
 
 cdef void dedup_expire(Core* core, Queue* queue) noexcept nogil                  # rows whose window is over
-cdef Dedup* dedup_find(Core* core, Queue* queue, Slice text) noexcept nogil      # NULL: no message has this key now
+# NULL: no message has this key now
+cdef Dedup* dedup_find(Core* core, Queue* queue, Slice text) noexcept nogil
 cdef void dedup_add(Core* core, Queue* queue, Slice text) noexcept nogil         # a row without an id yet
 cdef void dedup_fill(Core* core, Queue* queue, Command* command, Item* item) noexcept nogil
-cdef void dedup_forget(Core* core, Command* command) noexcept nogil             # the disk refused this pass's messages
+# the disk refused this pass's messages
+cdef void dedup_forget(Core* core, Command* command) noexcept nogil
 
-cdef void dedup_read(Core* core, const char* at, size_t length, const char* value, size_t value_length) noexcept nogil   # one record
+# one record
+cdef void dedup_read(
+    Core* core, const char* at, size_t length, const char* value, size_t value_length) noexcept nogil
 cdef void dedup_sort(Queue* queue) noexcept nogil                               # once all are read

@@ -18,7 +18,10 @@ cdef enum:
 cdef void dedup_expire(Core* core, Queue* queue) noexcept nogil:
     cdef Dedup* row
     cdef uint32_t dropped = 0
-    while queue.dedup_oldest != NULL and queue.dedup_oldest.due_ns <= core.mono_ns and dropped < EXPIRED_AT_ONCE_MAX:
+    while (
+        queue.dedup_oldest != NULL and queue.dedup_oldest.due_ns <= core.mono_ns
+        and dropped < EXPIRED_AT_ONCE_MAX
+    ):
         row = queue.dedup_oldest
         dropped += 1
         queue.dedup_oldest = row.next
@@ -34,7 +37,8 @@ cdef Dedup* dedup_find(Core* core, Queue* queue, Slice text) noexcept nogil:
     cdef Dedup* row
     dedup_expire(core, queue)
     row = <Dedup*> textmap_get(&queue.dedup, text.at, text.length)
-    # A row may be over before it is at the front: the window was made shorter, or the disk refused its message.
+    # A row may be over before it is at the front: the window was made shorter, or the disk refused its
+    # message.
     return row if row != NULL and row.due_ns > core.mono_ns else NULL
 
 
@@ -93,7 +97,10 @@ cdef void dedup_forget(Core* core, Command* command) noexcept nogil:
         if item.options == NULL or item.options.dedup_key.length == 0 or item.refused:
             continue
         queue = <Queue*> textmap_get(&core.queues, item.queue.at, item.queue.length)
-        row = <Dedup*> textmap_get(&queue.dedup, item.options.dedup_key.at, item.options.dedup_key.length) if queue != NULL else NULL
+        row = (
+            <Dedup*> textmap_get(&queue.dedup, item.options.dedup_key.at, item.options.dedup_key.length)
+            if queue != NULL else NULL
+        )
         if row == NULL or row.epoch != core.epoch:
             continue
         # Under `os` an epoch lasts: a row whose message was stored in an earlier pass stays.
@@ -104,7 +111,8 @@ cdef void dedup_forget(Core* core, Command* command) noexcept nogil:
 
 # --- recovery ---------------------------------------------------------------------------------
 
-cdef void dedup_read(Core* core, const char* at, size_t length, const char* value, size_t value_length) noexcept nogil:
+cdef void dedup_read(
+        Core* core, const char* at, size_t length, const char* value, size_t value_length) noexcept nogil:
     cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, read_u64be(at))
     cdef Dedup* row
     cdef uint32_t n = <uint32_t> (length - 8)
@@ -122,8 +130,9 @@ cdef void dedup_read(Core* core, const char* at, size_t length, const char* valu
     memcpy(&row.expires_ms, value + 25, 8)
     if value_length == DEDUP_BYTES:
         memcpy(&row.began_ms, value + 33, 8)
-    # The window goes on by the wall clock over a restart; where that was set back, nothing of it counts as passed, and it is
-    # not longer than it was. A record of before does not tell its beginning: the queue's setting stands for it.
+    # The window goes on by the wall clock over a restart; where that was set back, nothing of it counts as
+    # passed, and it is not longer than it was. A record of before does not tell its beginning: the queue's
+    # setting stands for it.
     longest_ms = row.expires_ms - row.began_ms if row.began_ms else <int64_t> queue.policy.dedup_window_ms
     left_ms = min(row.expires_ms - core.wall_ms, longest_ms)
     row.due_ns = core.mono_ns + left_ms * 1000000 if left_ms > 0 else 0

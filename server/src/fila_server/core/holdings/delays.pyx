@@ -26,8 +26,9 @@ cdef int64_t timer_step_ns(int64_t wait_ms, bint* far) noexcept nogil:
 
 
 cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t longest_ms) noexcept nogil:
-    """Pending, but not ready until `due_ms` on the wall clock, or until `longest_ms` from now, whichever is sooner:
-    a wall clock that was set back while the broker was down must not make a delay longer than it ever was."""
+    """Pending, but not ready until `due_ms` on the wall clock, or until `longest_ms` from now, whichever is
+    sooner: a wall clock that was set back while the broker was down must not make a delay longer than it ever
+    was."""
     cdef Delay* delay = <Delay*> must_malloc(sizeof(Delay))
     cdef Share* share = share_of(slot)
     cdef Flow* flow = flow_of(core, share.frame.entries[slot.index].key, share.channel)
@@ -39,15 +40,20 @@ cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t longest_ms)
     slot.owner = delay
     flow_fills(core, flow)
     flow.delayed += 1
-    timer_set(&core.timers, &delay.timer, core.mono_ns + timer_step_ns(min(due_ms - core.wall_ms, longest_ms), &delay.far))
+    timer_set(
+        &core.timers, &delay.timer,
+        core.mono_ns + timer_step_ns(min(due_ms - core.wall_ms, longest_ms), &delay.far))
 
 
-cdef void extra_add(Core* core, Queue* queue, uint64_t offset, int64_t expires_ms, int64_t longest_ms) noexcept nogil:
-    """A time to live until `expires_ms` on the wall clock, or for `longest_ms` from now, whichever is sooner: it runs on
-    the monotonic clock, and a wall clock that was set back while the broker was down does not make it longer."""
+cdef void extra_add(
+        Core* core, Queue* queue, uint64_t offset, int64_t expires_ms, int64_t longest_ms) noexcept nogil:
+    """A time to live until `expires_ms` on the wall clock, or for `longest_ms` from now, whichever is sooner:
+    it runs on the monotonic clock, and a wall clock that was set back while the broker was down does not make
+    it longer."""
     cdef Extra* extra = <Extra*> must_malloc(sizeof(Extra))
     cdef int64_t left_ms = expires_ms - core.wall_ms
-    if longest_ms > 0:                  # not where the clock was far off when the message came: its time is not known
+    # not where the clock was far off when the message came: its time is not known
+    if longest_ms > 0:
         left_ms = min(left_ms, longest_ms)
     left_ms = max(<int64_t> 0, min(left_ms, LEFT_MS_MAX))
     memset(extra, 0, sizeof(Extra))

@@ -27,7 +27,8 @@ cdef Frame* frame_new(Core* core, Queue* queue, uint32_t count) noexcept nogil:
 
 
 cdef void frame_free(Core* core, Frame* frame) noexcept nogil:
-    """Forget a frame: its keys' references, its shares, its bytes. The directory and the disk are the caller's."""
+    """Forget a frame: its keys' references, its shares, its bytes. The
+    directory and the disk are the caller's."""
     cdef uint32_t i
     cdef Share* share = frame.shares
     cdef Share* following

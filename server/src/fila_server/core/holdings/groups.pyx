@@ -7,7 +7,9 @@ from fila_server.core.records.records cimport lease_marks_delete, lease_marks_pu
 from fila_server.core.structures.buffer cimport must_malloc
 
 
-cdef LeaseGroup* group_new(uint64_t queue_number, uint64_t channel_number, uint64_t first_lease_id, uint64_t consumer) noexcept nogil:
+cdef LeaseGroup* group_new(
+        uint64_t queue_number, uint64_t channel_number, uint64_t first_lease_id,
+        uint64_t consumer) noexcept nogil:
     cdef LeaseGroup* group = <LeaseGroup*> must_malloc(sizeof(LeaseGroup))
     memset(group, 0, sizeof(LeaseGroup))
     group.queue_number = queue_number

@@ -1,4 +1,5 @@
-"""Fairness keys of a queue, each kept once for as long as a message, an operator's setting or a flow needs it."""
+"""Fairness keys of a queue, each kept once for as long as a message,
+an operator's setting or a flow needs it."""
 
 from fila_server.core.state.state cimport Core, Key, Queue
 from fila_server.core.structures.buffer cimport Slice

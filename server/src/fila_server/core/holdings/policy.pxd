@@ -1,4 +1,5 @@
-"""A queue's settings: from the serialized QueueConfig, which is what is stored, to the struct that is used."""
+"""A queue's settings: from the serialized QueueConfig, which is
+what is stored, to the struct that is used."""
 
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.state cimport Core, Queue

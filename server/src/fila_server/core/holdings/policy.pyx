@@ -40,7 +40,8 @@ cdef void _weights_free(TextMap* weights) noexcept nogil:
 
 
 cdef void _weights_apply(Core* core, Queue* queue, TextMap* named) noexcept nogil:
-    """The keys that `named` names, an old table or the new one, go by the queue's table from now on: what waits too."""
+    """The keys that `named` names, an old table or the new one, go by the
+    queue's table from now on: what waits too."""
     cdef uint32_t cursor = 0
     cdef WeightRow* row
     cdef WeightRow* now

@@ -7,7 +7,7 @@ from fila_server.core.state.paths cimport share_of
 from fila_server.core.state.state cimport Channel, Entry, Fifo, Flow, Frame, Queue, Share, Subqueue
 from fila_server.core.structures.counters cimport Tally
 from fila_server.core.structures.ring cimport WAITING, ring_again
-from fila_server.core.turns.clocks cimport flow_emptied, flow_fills, waits_note
+from fila_server.core.turns.clocks cimport clock_note, flow_emptied, flow_fills
 from fila_server.core.turns.fifo cimport fifo_append, fifo_first, fifo_remove, fifo_return
 from fila_server.core.turns.flows cimport (
     channel_activate, flow_find, flow_of, flow_reconsider, subqueue_free, subqueue_of, subqueue_rank,
@@ -97,7 +97,7 @@ cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
         fifo = &sub.fifo
         sub.count += 1
         if sub.line != NULL:
-            flow.held += 1
+            flow.in_lines += 1
     if old_place:
         fifo_return(fifo, slot)
     else:
@@ -120,14 +120,15 @@ cdef void slot_unready(Core* core, Slot* slot) noexcept nogil:
     cdef Flow* flow = flow_find(entry.key, share.channel)
     cdef Subqueue* sub = <Subqueue*> slot.owner
     cdef Fifo* fifo = &flow.fifo if sub == NULL else &sub.fifo
-    waits_note(core, flow)
-    if flow.turn.place == WAITING and fifo_first(fifo) == slot:     # purged or expired, it may be what the flow saves for
+    clock_note(core, flow)
+    # purged or expired, it may be what the flow saves for
+    if flow.turn.place == WAITING and fifo_first(fifo) == slot:
         ring_again(&share.channel.ring, &flow.turn)
     fifo_remove(fifo, slot)
     if sub != NULL:
         sub.count -= 1
         if sub.line != NULL:
-            flow.held -= 1
+            flow.in_lines -= 1
         if fifo_first(fifo) == NULL:
             subqueue_free(core, sub)
         else:

@@ -1,12 +1,12 @@
 """What leaves the core, and when: once the pass is written, or once its epoch is durable.
 
-    this pass ──► passing ──► waiting, for its epoch ──► outgoing ──► a frame becomes visible, an answer goes out
+    this pass ──► passing ──► unsynced, for its epoch ──► outgoing ──► a frame is seen, an answer leaves
                          └──────────────────────────────►    │
-                                                             └──► the queue's line, behind a frame that needs more
-                                                                  than one stage: for a thousand channels
+                                                             └──► the queue's line, behind a frame that needs
+                                                                  more than one stage: for a thousand channels
 
-Everything leaves in one order, but for that: whoever enqueues to a queue with many channels waits for them, and
-nobody else does. A batch for several queues is answered when the one with most channels has it.
+Everything leaves in one order, but for that: whoever enqueues to a queue with many channels waits for them,
+and nobody else does. A batch for several queues is answered when the one with most channels has it.
 """
 
 from libc.stdint cimport int32_t, uint64_t
@@ -18,16 +18,19 @@ from fila_server.core.structures.buffer cimport Buffer
 # Each takes the payload's bytes over. `durable`: not before this pass's epoch is synced.
 cdef void answer(Core* core, uint64_t token, int32_t status, Buffer* payload, bint durable) noexcept nogil
 cdef void answer_enqueued(Core* core, Command* command, Buffer* payload) noexcept nogil   # behind its frames
-cdef void answer_status(Core* core, uint64_t token, int32_t status, const char* message, const char* reason) noexcept nogil
+cdef void answer_status(
+    Core* core, uint64_t token, int32_t status, const char* message, const char* reason) noexcept nogil
 cdef void answer_no_queue(Core* core, Command* command) noexcept nogil         # NOT_FOUND, by name
 cdef void answer_no_channel(Core* core, Command* command) noexcept nogil       # and names those there are
-cdef void emit(Core* core, uint64_t token, int32_t kind, int32_t status, Buffer* payload, bint durable) noexcept nogil
+cdef void emit(
+    Core* core, uint64_t token, int32_t kind, int32_t status, Buffer* payload, bint durable) noexcept nogil
 cdef void reveal_later(Core* core, Frame* frame, bint durable) noexcept nogil
 # The pass is written: what waits for the disk too lines up behind its epoch.
 cdef void answers_written(Core* core) noexcept nogil
 # What epochs up to `durable` allow to leave, lines up.
 cdef void answers_durable(Core* core, uint64_t durable) noexcept nogil
-# A stage: answers leave and frames become visible, in one order. The outbox is locked only when they are handed over.
+# A stage: answers leave and frames become visible, in one order. The outbox is locked only when they are
+# handed over.
 cdef void answers_leave(Core* core) noexcept nogil
 # A stage: queues whose frames need longer take turns. True: there is more.
 cdef bint reveals_turn(Core* core) noexcept nogil

@@ -8,7 +8,7 @@ from libc.string cimport memset, strlen
 from fila_server.core.doors.outbox cimport outbox_put, outs_add
 from fila_server.core.life.reveal cimport frame_reveal
 from fila_server.core.state.budget cimport WORK_PER_STAGE, stage_goes_on
-from fila_server.core.state.state cimport Channel, Waiting
+from fila_server.core.state.state cimport Channel, Effect
 from fila_server.core.structures.buffer cimport (
     Slice, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, put_u8,
 )
@@ -20,26 +20,28 @@ cdef enum:
     CHANNELS_NAMED_MAX = 8
 
 
-cdef Waiting* _add(Core* core, bint durable) noexcept nogil:
-    cdef Waiting* waiting = <Waiting*> must_malloc(sizeof(Waiting))
-    memset(waiting, 0, sizeof(Waiting))
+cdef Effect* _add(Core* core, bint durable) noexcept nogil:
+    cdef Effect* effect = <Effect*> must_malloc(sizeof(Effect))
+    memset(effect, 0, sizeof(Effect))
     if durable:
-        waiting.epoch = core.epoch
+        effect.epoch = core.epoch
         core.sync_wanted = True
     if core.passing_last == NULL:
-        core.passing = waiting
+        core.passing = effect
     else:
-        core.passing_last.next = waiting
-    core.passing_last = waiting
-    return waiting
+        core.passing_last.next = effect
+    core.passing_last = effect
+    return effect
 
 
-cdef void emit(Core* core, uint64_t token, int32_t kind, int32_t status, Buffer* payload, bint durable) noexcept nogil:
-    cdef Waiting* waiting = _add(core, durable)
-    waiting.token = token
-    waiting.kind = kind
-    waiting.status = status
-    waiting.payload = payload[0]
+cdef void emit(
+        Core* core, uint64_t token, int32_t kind, int32_t status, Buffer* payload,
+        bint durable) noexcept nogil:
+    cdef Effect* effect = _add(core, durable)
+    effect.token = token
+    effect.kind = kind
+    effect.status = status
+    effect.payload = payload[0]
     buffer_init(payload)
 
 
@@ -52,7 +54,8 @@ cdef void answer_enqueued(Core* core, Command* command, Buffer* payload) noexcep
     core.passing_last.queue_number = command.queue_number
 
 
-cdef void answer_status(Core* core, uint64_t token, int32_t status, const char* message, const char* reason) noexcept nogil:
+cdef void answer_status(
+        Core* core, uint64_t token, int32_t status, const char* message, const char* reason) noexcept nogil:
     cdef Buffer payload
     buffer_init(&payload)
     put_status(&payload, status, message, reason)
@@ -76,7 +79,8 @@ cdef void answer_no_queue(Core* core, Command* command) noexcept nogil:
     cdef Slice channel
     cdef char text[384]
     _names(command, &queue, &channel)
-    snprintf(text, sizeof(text), b"queue \"%.*s\" does not exist; create it first", <int> queue.length, queue.at)
+    snprintf(
+        text, sizeof(text), b"queue \"%.*s\" does not exist; create it first", <int> queue.length, queue.at)
     answer_status(core, command.token, NOT_FOUND, text, b"QUEUE_NOT_FOUND")
 
 
@@ -129,50 +133,50 @@ cdef void reveal_later(Core* core, Frame* frame, bint durable) noexcept nogil:
     _add(core, durable).frame = frame
 
 
-cdef inline void _append(Waiting** first, Waiting** last, Waiting* waiting) noexcept nogil:
+cdef inline void _append(Effect** first, Effect** last, Effect* effect) noexcept nogil:
     if last[0] == NULL:
-        first[0] = waiting
+        first[0] = effect
     else:
-        last[0].next = waiting
-    last[0] = waiting
-    waiting.next = NULL
+        last[0].next = effect
+    last[0] = effect
+    effect.next = NULL
 
 
 cdef void answers_written(Core* core) noexcept nogil:
-    cdef Waiting* waiting = core.passing
-    cdef Waiting* following
+    cdef Effect* effect = core.passing
+    cdef Effect* following
     core.passing = core.passing_last = NULL
-    while waiting != NULL:
-        following = waiting.next
-        if waiting.epoch == 0:
-            _append(&core.outgoing, &core.outgoing_last, waiting)
+    while effect != NULL:
+        following = effect.next
+        if effect.epoch == 0:
+            _append(&core.outgoing, &core.outgoing_last, effect)
         else:
-            _append(&core.waiting, &core.waiting_last, waiting)
-        waiting = following
+            _append(&core.unsynced, &core.unsynced_last, effect)
+        effect = following
 
 
 cdef void answers_durable(Core* core, uint64_t durable) noexcept nogil:
-    cdef Waiting* waiting
-    while core.waiting != NULL and core.waiting.epoch <= durable:
-        waiting = core.waiting
-        core.waiting = waiting.next
-        if core.waiting == NULL:
-            core.waiting_last = NULL
-        _append(&core.outgoing, &core.outgoing_last, waiting)
+    cdef Effect* effect
+    while core.unsynced != NULL and core.unsynced.epoch <= durable:
+        effect = core.unsynced
+        core.unsynced = effect.next
+        if core.unsynced == NULL:
+            core.unsynced_last = NULL
+        _append(&core.outgoing, &core.outgoing_last, effect)
 
 
 # --- leaving ---------------------------------------------------------------------------------
 
-cdef void _out(Core* core, Waiting* waiting) noexcept nogil:
-    if waiting.kind >= 0:               # below: its frame is gone, and with it what was to become visible
-        outs_add(&core.outs, waiting.token, waiting.kind, waiting.status, &waiting.payload)
-    free(waiting)
+cdef void _out(Core* core, Effect* effect) noexcept nogil:
+    if effect.kind >= 0:               # below: its frame is gone, and with it what was to become visible
+        outs_add(&core.outs, effect.token, effect.kind, effect.status, &effect.payload)
+    free(effect)
 
 
-cdef void _behind(Core* core, Queue* queue, Waiting* waiting) noexcept nogil:
+cdef void _behind(Core* core, Queue* queue, Effect* effect) noexcept nogil:
     if queue.revealing == NULL:
         _line_up(core, queue)
-    _append(&queue.revealing, &queue.revealing_last, waiting)
+    _append(&queue.revealing, &queue.revealing_last, effect)
 
 
 cdef void _line_up(Core* core, Queue* queue) noexcept nogil:
@@ -185,46 +189,46 @@ cdef void _line_up(Core* core, Queue* queue) noexcept nogil:
 
 
 cdef void answers_leave(Core* core) noexcept nogil:
-    cdef Waiting* waiting
+    cdef Effect* effect
     cdef Queue* queue
     while core.outgoing != NULL and stage_goes_on(core):
-        waiting = core.outgoing
-        core.outgoing = waiting.next
+        effect = core.outgoing
+        core.outgoing = effect.next
         if core.outgoing == NULL:
             core.outgoing_last = NULL
-        if waiting.frame != NULL:
-            queue = waiting.frame.queue
-            if queue.revealing != NULL or not frame_reveal(core, waiting.frame, core.stage_end):
-                _behind(core, queue, waiting)
+        if effect.frame != NULL:
+            queue = effect.frame.queue
+            if queue.revealing != NULL or not frame_reveal(core, effect.frame, core.stage_end):
+                _behind(core, queue, effect)
             else:
-                free(waiting)
+                free(effect)
             continue
-        if waiting.queue_number and core.revealing != NULL:
-            queue = <Queue*> map64_get(&core.queues_by_number, waiting.queue_number)
+        if effect.queue_number and core.revealing != NULL:
+            queue = <Queue*> map64_get(&core.queues_by_number, effect.queue_number)
             if queue != NULL and queue.revealing != NULL:
-                _behind(core, queue, waiting)
+                _behind(core, queue, effect)
                 continue
-        _out(core, waiting)
+        _out(core, effect)
     outbox_put(core.outbox, &core.outs)
 
 
 cdef bint reveals_turn(Core* core) noexcept nogil:
     cdef Queue* queue
-    cdef Waiting* waiting
+    cdef Effect* effect
     while core.revealing != NULL and stage_goes_on(core):
         queue = core.revealing
         core.revealing = queue.next_revealing
         if core.revealing == NULL:
             core.revealing_last = NULL
-        waiting = queue.revealing
-        if waiting.frame == NULL or frame_reveal(core, waiting.frame, core.counters.work + WORK_PER_STAGE // 8):
-            queue.revealing = waiting.next
+        effect = queue.revealing
+        if effect.frame == NULL or frame_reveal(core, effect.frame, core.counters.work + WORK_PER_STAGE // 8):
+            queue.revealing = effect.next
             if queue.revealing == NULL:
                 queue.revealing_last = NULL
-            if waiting.frame == NULL:
-                _out(core, waiting)
+            if effect.frame == NULL:
+                _out(core, effect)
             else:
-                free(waiting)
+                free(effect)
         if queue.revealing != NULL:
             _line_up(core, queue)
     outbox_put(core.outbox, &core.outs)
@@ -237,7 +241,7 @@ cdef void answers_forget(Core* core, Queue* queue) noexcept nogil:
     cdef Queue** at = &core.revealing
     cdef Queue* last = NULL
     _forget(core.outgoing, queue)
-    _forget(core.waiting, queue)
+    _forget(core.unsynced, queue)
     _forget(core.passing, queue)
     _forget(queue.revealing, queue)
     if queue.revealing == NULL:
@@ -255,12 +259,12 @@ cdef void answers_forget(Core* core, Queue* queue) noexcept nogil:
     core.outgoing_last = queue.revealing_last
 
 
-cdef void _forget(Waiting* waiting, Queue* queue) noexcept nogil:
-    while waiting != NULL:
-        if waiting.frame != NULL and waiting.frame.queue == queue:
-            waiting.frame = NULL
-            waiting.kind = -1
-        waiting = waiting.next
+cdef void _forget(Effect* effect, Queue* queue) noexcept nogil:
+    while effect != NULL:
+        if effect.frame != NULL and effect.frame.queue == queue:
+            effect.frame = NULL
+            effect.kind = -1
+        effect = effect.next
 
 
 cdef void reveal_ends(Core* core, Frame* frame) noexcept nogil:

@@ -1,4 +1,5 @@
-"""See building.pxd. A command whose messages fill a builder alone gives its bytes to the frame as they are."""
+"""See building.pxd. A command whose messages fill a builder alone
+gives its bytes to the frame as they are."""
 
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
@@ -11,9 +12,10 @@ from fila_server.core.holdings.ids cimport id_next, offsets_next
 from fila_server.core.records.records cimport Times, frame_record_put
 from fila_server.core.state.directory cimport directory_add
 from fila_server.core.state.pending cimport Explicit
-from fila_server.core.state.state cimport Frame
+from fila_server.core.state.state cimport Entry, Frame
 from fila_server.core.store.rocksdb cimport rocksdb_writebatch_t
 from fila_server.core.structures.buffer cimport must_malloc, must_realloc
+from fila_server.core.wire.protobuf cimport Item
 
 cdef enum:
     MOVED_BYTES_MAX = 16777216      # of dead letters and redrives, in one frame; one message may be larger
@@ -64,6 +66,61 @@ cdef char* _gather(Builder* builder, uint32_t* length) noexcept nogil:
     return bytes
 
 
+cdef Times* _fill_entries(Core* core, Builder* builder, Frame* frame, const char* bytes) noexcept nogil:
+    """What the index says of each message; the delays and times to live
+    among them, or NULL when there are none."""
+    cdef Times* times = NULL
+    cdef Building* b
+    cdef Entry* entry
+    cdef int64_t behind_ms = core.wall_ms - frame.appended_ms
+    cdef uint32_t i
+    for i in range(builder.count):
+        b = &builder.items[i]
+        entry = &frame.entries[i]
+        entry.key, entry.set, entry.cost = b.key, b.set, b.cost
+        entry.at = <uint32_t> (b.at - bytes)
+        entry.length = b.length
+        entry.enqueued_delta_ms = <int> behind_ms if behind_ms > -2000000000 else 0
+        frame.live_bytes += b.length
+        if frame.explicit != NULL:
+            frame.explicit[i].id_high, frame.explicit[i].id_low = b.id_high, b.id_low
+            frame.explicit[i].offset = frame.first_offset + i
+            frame.explicit[i].enqueued_ms = b.enqueued_ms
+            frame.explicit[i].appended_ms = frame.appended_ms
+        if b.deliver_at_ms or b.expires_ms:
+            if times == NULL:
+                times = <Times*> must_malloc(builder.count * sizeof(Times))
+                memset(times, 0, builder.count * sizeof(Times))
+            times[i].deliver_at_ms, times[i].expires_ms = b.deliver_at_ms, b.expires_ms
+    return times
+
+
+cdef void _tell_commands(Core* core, Builder* builder, Frame* frame, bint durable) noexcept nogil:
+    """Ids and offsets for the answers, and for the keys that find a message sent twice."""
+    cdef Building* b
+    cdef Item* item
+    cdef uint32_t i
+    for i in range(builder.count):
+        b = &builder.items[i]
+        item = &b.command.items[b.item]
+        item.id_high, item.id_low = frame.id_high, frame.id_low + i
+        item.offset = frame.first_offset + i
+        item.answered = True
+        if durable:
+            b.command.durable = True
+        if item.options != NULL:
+            dedup_fill(core, frame.queue, b.command, item)
+
+
+cdef void _append_stored(Core* core, Frame* frame) noexcept nogil:
+    # until it is written: should the disk refuse the batch, it is forgotten
+    if core.stored == NULL:
+        core.stored = frame
+    else:
+        core.stored_last.next_dying = frame
+    core.stored_last = frame
+
+
 cdef void builder_finish(Core* core, Builder* builder) noexcept nogil:
     """Make one frame of what is in the builder, and put its records into the pass's batch."""
     cdef Queue* queue = builder.queue
@@ -72,7 +129,6 @@ cdef void builder_finish(Core* core, Builder* builder) noexcept nogil:
     cdef char* bytes
     cdef uint32_t length, i
     cdef Times* times = NULL
-    cdef Building* b
     cdef rocksdb_writebatch_t* batch
     cdef bint durable
     if builder.count == 0:
@@ -88,7 +144,8 @@ cdef void builder_finish(Core* core, Builder* builder) noexcept nogil:
     core.counters.frames_built += 1
     frame.first_offset = offsets_next(core, queue, builder.count)
     durable = queue.policy.durable or builder.moves or queue.next_offset > queue.offset_reserved_durable
-    durable = durable or queue.arriving_durable > 0     # seen in the order of offsets, as after a restart; then answered
+    durable = durable or queue.arriving_durable > 0     # seen in the order of offsets, as after a
+                                                        # restart; then answered
     for i in range(builder.count):      # accepted under fsync, and the setting changed since
         durable = durable or (builder.items[i].command != NULL and builder.items[i].command.durable)
     queue.appended_ms = max(queue.appended_ms, core.wall_ms)
@@ -99,36 +156,9 @@ cdef void builder_finish(Core* core, Builder* builder) noexcept nogil:
     else:
         frame.explicit = <Explicit*> must_malloc(builder.count * sizeof(Explicit))
         frame.only = builder.items[0].only.birth if builder.items[0].only != NULL else 0
-    for i in range(builder.count):
-        b = &builder.items[i]
-        frame.entries[i].key = b.key
-        frame.entries[i].set = b.set
-        frame.entries[i].cost = b.cost
-        frame.entries[i].at = <uint32_t> (b.at - bytes)
-        frame.entries[i].length = b.length
-        frame.entries[i].enqueued_delta_ms = <int> (core.wall_ms - frame.appended_ms) if core.wall_ms - frame.appended_ms > -2000000000 else 0
-        frame.live_bytes += b.length
-        if frame.explicit != NULL:
-            frame.explicit[i].id_high = b.id_high
-            frame.explicit[i].id_low = b.id_low
-            frame.explicit[i].offset = frame.first_offset + i
-            frame.explicit[i].enqueued_ms = b.enqueued_ms
-            frame.explicit[i].appended_ms = frame.appended_ms
-        if b.deliver_at_ms or b.expires_ms:
-            if times == NULL:
-                times = <Times*> must_malloc(builder.count * sizeof(Times))
-                memset(times, 0, builder.count * sizeof(Times))
-            times[i].deliver_at_ms = b.deliver_at_ms
-            times[i].expires_ms = b.expires_ms
-        if b.command != NULL:
-            b.command.items[b.item].id_high = frame.id_high
-            b.command.items[b.item].id_low = frame.id_low + i
-            b.command.items[b.item].offset = frame.first_offset + i
-            b.command.items[b.item].answered = True
-            if durable:
-                b.command.durable = True
-            if b.command.items[b.item].options != NULL:
-                dedup_fill(core, queue, b.command, &b.command.items[b.item])
+    times = _fill_entries(core, builder, frame, bytes)
+    if not builder.moves:
+        _tell_commands(core, builder, frame, durable)
     batch = core.settles if builder.moves else core.enqueues
     frame_record_put(core, batch, frame, bytes, length, times)
     frame.times = times
@@ -140,11 +170,7 @@ cdef void builder_finish(Core* core, Builder* builder) noexcept nogil:
         queue.counters.enqueued += frame.count
     frame.durable = durable
     queue.arriving_durable += frame.durable
-    if core.stored == NULL:             # until it is written: should the disk refuse the batch, it is forgotten
-        core.stored = frame
-    else:
-        core.stored_last.next_dying = frame
-    core.stored_last = frame
+    _append_stored(core, frame)
     builder.count, builder.bytes = 0, 0
 
 
@@ -166,7 +192,9 @@ cdef void frames_build(Core* core) noexcept nogil:
         builder = following
 
 
-cdef void move_in(Core* core, Queue* queue, Key* key, ThrottleSet* set, uint32_t cost, char* bytes, uint32_t length, uint64_t id_high, uint64_t id_low, int64_t enqueued_ms, Channel* only) noexcept nogil:
+cdef void move_in(
+        Core* core, Queue* queue, Key* key, ThrottleSet* set, uint32_t cost, char* bytes, uint32_t length,
+        uint64_t id_high, uint64_t id_low, int64_t enqueued_ms, Channel* only) noexcept nogil:
     """Add a moved message. `bytes` must live until the frame is built; key and set carry a reference each."""
     cdef Builder* builder = &queue.moving
     cdef Building* b
@@ -191,15 +219,15 @@ cdef void move_in(Core* core, Queue* queue, Key* key, ThrottleSet* set, uint32_t
 
 
 cdef void keep_until_written(Core* core, char* bytes) noexcept nogil:
-    if core.kept_count == core.kept_capacity:
-        core.kept_capacity = core.kept_capacity * 2 + 16
-        core.kept = <char**> must_realloc(core.kept, core.kept_capacity * sizeof(void*))
-    core.kept[core.kept_count] = bytes
-    core.kept_count += 1
+    if core.moved_bytes_count == core.moved_bytes_capacity:
+        core.moved_bytes_capacity = core.moved_bytes_capacity * 2 + 16
+        core.moved_bytes = <char**> must_realloc(core.moved_bytes, core.moved_bytes_capacity * sizeof(void*))
+    core.moved_bytes[core.moved_bytes_count] = bytes
+    core.moved_bytes_count += 1
 
 
 cdef void moved_bytes_free(Core* core) noexcept nogil:
     cdef uint32_t i
-    for i in range(core.kept_count):
-        free(core.kept[i])
-    core.kept_count = 0
+    for i in range(core.moved_bytes_count):
+        free(core.moved_bytes[i])
+    core.moved_bytes_count = 0

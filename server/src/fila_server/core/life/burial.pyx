@@ -11,7 +11,9 @@ from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init
 from fila_server.core.wire.protobuf cimport put_nested, put_number_field, put_text_field, put_timestamp_field
 
 
-cdef void bury(Core* core, Channel* channel, Frame* frame, uint32_t index, uint32_t attempts, const char* reason, Slice error) noexcept nogil:
+cdef void bury(
+        Core* core, Channel* channel, Frame* frame, uint32_t index, uint32_t attempts, const char* reason,
+        Slice error) noexcept nogil:
     cdef Queue* queue = channel.queue
     cdef Entry* entry = &frame.entries[index]
     cdef Queue* dlq = queue.dlq

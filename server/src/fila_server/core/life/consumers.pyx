@@ -6,7 +6,7 @@ from libc.string cimport memset
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, emit
 from fila_server.core.life.deliver cimport consumer_fill, leases_reserve
 from fila_server.core.life.failure cimport NO_DELAY, lease_expired, lease_fail
-from fila_server.core.life.giveback cimport HELD, UNWRITTEN, lease_return
+from fila_server.core.life.giveback cimport MAY_BE_SEEN, UNWRITTEN, lease_return
 from fila_server.core.life.revoked cimport lease_revoke, revoked_note, revoked_tell
 from fila_server.core.life.sending cimport consumer_forget, consumer_unlink, delivery_free, pull_answer
 from fila_server.core.state.budget cimport stage_goes_on
@@ -90,7 +90,9 @@ cdef void consumer_open(Core* core, Command* command) noexcept nogil:
     if channel == NULL:
         answer_no_channel(core, command)
         return
-    consumer = _new(core, channel, PULL if command.kind == LEASE else (STREAM if command.kind == CONSUME_OPEN else SESSION_STREAM))
+    consumer = _new(
+        core, channel,
+        PULL if command.kind == LEASE else (STREAM if command.kind == CONSUME_OPEN else SESSION_STREAM))
     consumer.token = command.token
     map64_put(&core.consumers, command.token, consumer)
     _link(&channel.turn, consumer)
@@ -208,7 +210,8 @@ cdef void _lease_unlink(Lease* lease) noexcept nogil:
         lease.delivery = NULL
 
 
-cdef void _take_over(Core* core, Consumer* consumer, Consumer* old, uint64_t lease_id, Buffer* lost) noexcept nogil:
+cdef void _take_over(
+        Core* core, Consumer* consumer, Consumer* old, uint64_t lease_id, Buffer* lost) noexcept nogil:
     cdef Lease* lease = <Lease*> map64_get(&core.leases, lease_id)
     cdef int64_t renewed_ns = core.mono_ns + consumer.lease_ms * 1000000
     if old == NULL or lease == NULL or lease.consumer != old:
@@ -224,7 +227,8 @@ cdef void _take_over(Core* core, Consumer* consumer, Consumer* old, uint64_t lea
 
 
 cdef bint _resume(Core* core, Consumer* consumer, Slice resume, Buffer* lost) noexcept nogil:
-    """Take over what the broken session held and this one says it still has; the rest returns. False: there is none."""
+    """Take over what the broken session held and this one says it still
+    has; the rest returns. False: there is none."""
     cdef Fields fields
     cdef Consumer* old = NULL
     cdef Cursor c
@@ -254,14 +258,17 @@ cdef bint _resume(Core* core, Consumer* consumer, Slice resume, Buffer* lost) no
     old.number = 0                      # the leases' records name it, so it stays with them
     map64_put(&core.streams, consumer.number, consumer)
     if not old.away:
-        _end(core, old, FAILED_PRECONDITION, b"SESSION_RESUMED", b"the session was resumed on another stream; this one is over")
+        _end(
+            core, old, FAILED_PRECONDITION, b"SESSION_RESUMED",
+            b"the session was resumed on another stream; this one is over")
     consumer_leave(core, old, RETURN_ALL)
     return True
 
 
 # --- the end -----------------------------------------------------------------------------------
 
-cdef void _end(Core* core, Consumer* consumer, int code, const char* reason, const char* message) noexcept nogil:
+cdef void _end(
+        Core* core, Consumer* consumer, int code, const char* reason, const char* message) noexcept nogil:
     cdef Buffer payload
     revoked_tell(core, consumer)
     buffer_init(&payload)
@@ -277,8 +284,8 @@ cdef void consumer_close(Core* core, Consumer* consumer, bint release) noexcept 
 
 
 cdef void _unwritten_return(Core* core, Consumer* consumer, bint all_of_it) noexcept nogil:
-    """What was not written comes back now. A frame handed to the transport may have arrived all the same: of a session
-    that can still resume it stays."""
+    """What was not written comes back now. A frame handed to the transport may have
+    arrived all the same: of a session that can still resume it stays."""
     cdef Delivery* delivery = consumer.first
     cdef Delivery* following
     cdef uint32_t i
@@ -335,14 +342,15 @@ cdef void _lease_leave(Core* core, Consumer* consumer, Lease* lease) noexcept no
         share_of(lease.slot).channel.queue.counters.expired += 1
         lease_fail(core, lease, error, NO_DELAY, NULL)
     else:
-        lease_return(core, lease, HELD)
+        lease_return(core, lease, MAY_BE_SEEN)
 
 
 cdef void consumers_leave(Core* core) noexcept nogil:
     cdef Consumer* consumer
     while core.leaving != NULL and stage_goes_on(core):
         consumer = core.leaving
-        while consumer.leases != NULL and stage_goes_on(core):      # the newest first: each was near the front
+        # the newest first: each was near the front
+        while consumer.leases != NULL and stage_goes_on(core):
             _lease_leave(core, consumer, consumer.leases)
             core.counters.work += 1
         if consumer.leases == NULL:
@@ -394,12 +402,14 @@ cdef void consumer_command(Core* core, Command* command) noexcept nogil:
 cdef void consumer_due(Core* core, Consumer* consumer) noexcept nogil:
     cdef int64_t left_ms = consumer.deadline_ms - core.heard_ms
     if left_ms > 0:
-        timer_set(&core.timers, &consumer.timer, core.mono_ns + max(left_ms, <int64_t> LOOK_AGAIN_MS_MIN) * 1000000)
+        timer_set(
+            &core.timers, &consumer.timer, core.mono_ns + max(left_ms, <int64_t> LOOK_AGAIN_MS_MIN) * 1000000)
         return
     if not consumer.away:
         _end(
             core, consumer, UNAVAILABLE, b"SESSION_SILENT",
-            b"the session said nothing for the queue's visibility timeout, so its messages were taken back; send Alive more often")
+            b"the session said nothing for the queue's visibility timeout, so its messages were taken back; "
+            b"send Alive more often")
     consumer_leave(core, consumer, FAIL_OLDEST if consumer.kind == STREAM else FAIL_BEGUN)
 
 
@@ -418,7 +428,8 @@ cdef void lease_due(Core* core, Lease* lease) noexcept nogil:
         timer_set(&core.timers, &lease.timer, lease.due_ns)
         return
     if consumer != NULL and consumer.away and consumer.tracks_begun:
-        timer_set(&core.timers, &lease.timer, core.mono_ns + <int64_t> AWAY_LEASE_MS * 1000000)     # its session may come back
+        # its session may come back
+        timer_set(&core.timers, &lease.timer, core.mono_ns + <int64_t> AWAY_LEASE_MS * 1000000)
         return
     core.revoking = b"EXPIRED"
     lease_revoke(core, lease)
@@ -426,7 +437,7 @@ cdef void lease_due(Core* core, Lease* lease) noexcept nogil:
     if lease.begun:
         lease_expired(core, lease)
     else:
-        lease_return(core, lease, HELD)
+        lease_return(core, lease, MAY_BE_SEEN)
 
 
 cdef Consumer* consumer_recovered(Core* core, Channel* channel, uint64_t number) noexcept nogil:
@@ -445,7 +456,9 @@ cdef Consumer* consumer_recovered(Core* core, Channel* channel, uint64_t number)
     return consumer
 
 
-cdef void channel_consumers_end(Core* core, Channel* channel, const char* message, const char* reason, const char* revoked) noexcept nogil:
+cdef void channel_consumers_end(
+        Core* core, Channel* channel, const char* message, const char* reason,
+        const char* revoked) noexcept nogil:
     cdef Buffer payload
     cdef Consumer* consumer
     cdef Lease* lease

@@ -10,7 +10,9 @@ from libc.stdint cimport uint32_t
 
 from fila_server.core.state.state cimport Consumer, Core
 
-cdef void deliver(Core* core) noexcept nogil                              # every channel with work, in turn, bounded
+# every channel with work, in turn, bounded
+cdef void deliver(Core* core) noexcept nogil
 cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noexcept nogil
-cdef bint leases_reserve(Core* core, uint32_t count) noexcept nogil         # False: so many ids are not promised on disk yet
+# False: so many ids are not promised on disk yet
+cdef bint leases_reserve(Core* core, uint32_t count) noexcept nogil
 cdef uint32_t consumer_room(Consumer* consumer) noexcept nogil

@@ -61,7 +61,8 @@ cdef uint32_t consumer_room(Consumer* consumer) noexcept nogil:
 # --- picking ---------------------------------------------------------------------------------
 
 cdef Slot* _pick(Core* core, Channel* channel, uint64_t room_bytes, bint first) noexcept nogil:
-    """The next message in the order of the ring, charged and out of its fifo; NULL when none may go or fits."""
+    """The next message in the order of the ring, charged and out of
+    its fifo; NULL when none may go or fits."""
     cdef Turn* turn
     cdef Flow* flow
     cdef Slot* slot
@@ -85,7 +86,8 @@ cdef Slot* _pick(Core* core, Channel* channel, uint64_t room_bytes, bint first) 
             return NULL
         slot_pay(core, slot)
         if flow.key.refs == 1:
-            # Its ack takes the key out of the table: the cell, a miss of all caches too, is on its way till then.
+            # Its ack takes the key out of the table: the cell, a miss of all caches too, is on its way till
+            # then.
             keys = &channel.queue.keys
             fila_prefetch_cell(&keys.cells[flow.key.text.hash & (keys.capacity - 1)], 1)
         ring_charge(&channel.ring, turn, entry.cost)
@@ -108,7 +110,8 @@ cdef bint leases_reserve(Core* core, uint32_t count) noexcept nogil:
     return core.next_lease_id + count <= core.lease_id_durable
 
 
-cdef Lease* _lease(Core* core, Slot* slot, Consumer* consumer, LeaseGroup* group, int64_t timeout_ms) noexcept nogil:
+cdef Lease* _lease(
+        Core* core, Slot* slot, Consumer* consumer, LeaseGroup* group, int64_t timeout_ms) noexcept nogil:
     cdef Lease* lease = <Lease*> must_malloc(sizeof(Lease))
     cdef Channel* channel = consumer.channel
     cdef Flow* flow
@@ -147,7 +150,10 @@ cdef Lease* _lease(Core* core, Slot* slot, Consumer* consumer, LeaseGroup* group
 
 cdef inline Flow* _flow(Slot* slot) noexcept nogil:
     cdef Flow* flow = entry_of(slot).key.flows
-    return flow if flow.channel == share_of(slot).channel else flow_find(entry_of(slot).key, share_of(slot).channel)
+    return (
+        flow if flow.channel == share_of(slot).channel
+        else flow_find(entry_of(slot).key, share_of(slot).channel)
+    )
 
 
 cdef void _latency(Core* core, Queue* queue, Slot* slot) noexcept nogil:
@@ -162,11 +168,37 @@ cdef void _latency(Core* core, Queue* queue, Slot* slot) noexcept nogil:
     queue.counters.latency[bucket] += 1
 
 
+cdef uint32_t _wanted(Consumer* consumer, uint32_t budget) noexcept nogil:
+    """How many messages its next delivery may have."""
+    cdef uint32_t wanted = consumer_room(consumer)
+    if consumer.kind != PULL:
+        wanted = min(wanted, <uint32_t> MESSAGES_PER_FRAME_MAX, budget)
+        if consumer.kind == STREAM:
+            wanted = min(wanted, consumer.max_batch)
+    return <uint32_t> min(<uint64_t> wanted, consumer.channel.ready)
+
+
+cdef Delivery* _delivery_new(uint32_t most) noexcept nogil:
+    cdef Delivery* delivery = <Delivery*> must_malloc(sizeof(Delivery))
+    memset(delivery, 0, sizeof(Delivery))
+    delivery.leases = <Lease**> must_malloc(most * sizeof(void*))
+    return delivery
+
+
+cdef void _append(Consumer* consumer, Delivery* delivery) noexcept nogil:
+    if consumer.last == NULL:
+        consumer.first = delivery
+    else:
+        consumer.last.next = delivery
+    consumer.last = delivery
+    consumer.unwritten += 1
+
+
 cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noexcept nogil:
     """Give a consumer one Delivery of what goes next; returns how many messages."""
     cdef Channel* channel = consumer.channel
     cdef Queue* queue = channel.queue
-    cdef uint32_t wanted = consumer_room(consumer)
+    cdef uint32_t wanted = _wanted(consumer, budget)
     cdef uint32_t count = 0
     cdef uint64_t bytes_left = PULL_BYTES_MAX if consumer.kind == PULL else FRAME_BYTES_MAX
     cdef Delivery* delivery
@@ -178,15 +210,6 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
     cdef uint64_t served = channel.served
     cdef uint64_t weight = channel.weight
     cdef uint64_t taken
-    if consumer.kind != PULL:
-        if wanted > MESSAGES_PER_FRAME_MAX:
-            wanted = MESSAGES_PER_FRAME_MAX
-        if wanted > budget:
-            wanted = budget
-        if consumer.kind == STREAM and wanted > consumer.max_batch:
-            wanted = consumer.max_batch
-    if wanted > channel.ready:
-        wanted = <uint32_t> channel.ready
     if wanted == 0 or not leases_reserve(core, wanted):
         return 0
     delivery = NULL
@@ -195,11 +218,10 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
         if slot == NULL:
             break
         if delivery == NULL:
-            delivery = <Delivery*> must_malloc(sizeof(Delivery))
-            memset(delivery, 0, sizeof(Delivery))
-            delivery.leases = <Lease**> must_malloc(wanted * sizeof(void*))
+            delivery = _delivery_new(wanted)
             group = group_new(
-                queue.number, channel.number, core.next_lease_id, consumer.number if consumer.tracks_begun else 0)
+                queue.number, channel.number, core.next_lease_id, consumer.number if consumer.tracks_begun
+                else 0)
         lease = _lease(core, slot, consumer, group, timeout_ms)
         lease.delivery = delivery
         lease.at = count
@@ -223,12 +245,7 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
     queue.counters.delivered += count
     channel.touched_ms = core.wall_ms
     lease_record_put(core, queue, channel, delivery.leases, count)
-    if consumer.last == NULL:
-        consumer.first = delivery
-    else:
-        consumer.last.next = delivery
-    consumer.last = delivery
-    consumer.unwritten += 1
+    _append(consumer, delivery)
     send_what_is_ready(core, consumer)
     return count
 

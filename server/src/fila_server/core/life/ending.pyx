@@ -1,4 +1,5 @@
-"""See ending.pxd. Records go into the pass's batch; a share is written once a pass, however many acks it saw."""
+"""See ending.pxd. Records go into the pass's batch; a share is
+written once a pass, however many acks it saw."""
 
 from libc.stdlib cimport free
 
@@ -21,18 +22,18 @@ from fila_server.core.state.state cimport Channel, Consumer, Delay, Flow, Queue
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init
 from fila_server.core.structures.maps cimport map64_get, map64_remove
 from fila_server.core.structures.timers cimport timer_cancel
-from fila_server.core.turns.clocks cimport channel_room, flow_emptied, waits_note
+from fila_server.core.turns.clocks cimport channel_room, clock_note, flow_emptied
 from fila_server.core.turns.flows cimport channel_activate, flow_find, flow_reconsider
 from fila_server.core.wire.commands cimport LOST, OK
 from fila_server.core.wire.protobuf cimport put_number_field, put_text_field
 
 
 cdef void lease_end(Core* core, Lease* lease) noexcept nogil:
-    cdef KeptLease kept = lease_let_go(core, lease)
+    cdef LeaseRecord kept = lease_let_go(core, lease)
     lease_forget(core, &kept)
 
 
-cdef void lease_forget(Core* core, KeptLease* kept) noexcept nogil:
+cdef void lease_forget(Core* core, LeaseRecord* kept) noexcept nogil:
     cdef LeaseGroup* group = kept.group
     if group == NULL:
         return
@@ -42,9 +43,9 @@ cdef void lease_forget(Core* core, KeptLease* kept) noexcept nogil:
     group_leave(core, group)
 
 
-cdef KeptLease lease_let_go(Core* core, Lease* lease) noexcept nogil:
+cdef LeaseRecord lease_let_go(Core* core, Lease* lease) noexcept nogil:
     cdef Slot* slot = lease.slot
-    cdef KeptLease kept
+    cdef LeaseRecord kept
     cdef Consumer* consumer = lease.consumer
     cdef Flow* flow = flow_find(entry_of(slot).key, share_of(slot).channel)
     kept.group, kept.lease_id, kept.extended = lease.group, lease.lease_id, lease.extended
@@ -85,7 +86,8 @@ cdef void share_dirty(Core* core, Share* share) noexcept nogil:
 
 
 cdef void slot_detach(Core* core, Slot* slot) noexcept nogil:
-    """Out of whatever it stands in: fifo, delay, lease, decision. The caller gives it its next state at once."""
+    """Out of whatever it stands in: fifo, delay, lease, decision. The
+    caller gives it its next state at once."""
     cdef Delay* delay
     cdef Flow* flow
     if slot.state == READY:
@@ -96,7 +98,7 @@ cdef void slot_detach(Core* core, Slot* slot) noexcept nogil:
         free(delay)
         slot.owner = NULL
         flow = flow_find(entry_of(slot).key, share_of(slot).channel)
-        waits_note(core, flow)
+        clock_note(core, flow)
         flow.delayed -= 1
         flow_emptied(flow)
     elif slot.state == LEASED and slot.owner != NULL:
@@ -168,7 +170,8 @@ cdef void settled_flush(Core* core) noexcept nogil:
 
 
 cdef void _frame_delete(Core* core, Frame* frame) noexcept nogil:
-    """Off the disk and out of memory. A frame that is dropped unfinished had its slots ended by the caller."""
+    """Off the disk and out of memory. A frame that is dropped
+    unfinished had its slots ended by the caller."""
     cdef Queue* queue = frame.queue
     cdef Share* share = frame.shares
     cdef uint32_t i
@@ -217,7 +220,8 @@ cdef void frame_lost(Core* core, Frame* frame) noexcept nogil:
     frame_finish(core, frame)
 
 
-cdef Slot* slot_at(Core* core, uint64_t queue_number, uint64_t channel_number, uint64_t offset) noexcept nogil:
+cdef Slot* slot_at(
+        Core* core, uint64_t queue_number, uint64_t channel_number, uint64_t offset) noexcept nogil:
     """The slot of a message in a channel, or NULL: the message, the channel or the queue may be gone."""
     cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, queue_number)
     cdef Channel* channel

@@ -1,4 +1,5 @@
-"""Messages are admitted: found a queue for, looked up in the dedup window, held against the queue's capacity, routed.
+"""Messages are admitted: found a queue for, looked up in the dedup
+window, held against the queue's capacity, routed.
 
 building.pyx makes frames of what was admitted, reveal.pyx makes those visible, deliver.pyx hands them out.
 """

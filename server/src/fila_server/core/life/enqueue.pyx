@@ -52,7 +52,10 @@ cdef uint8_t _admit(Core* core, Queue* queue, Item* item) noexcept nogil:
         return REFUSED_DISK_FLOOR
     if queue.policy.max_depth and queue.depth + queue.arriving + builder.count >= queue.policy.max_depth:
         return REFUSED_DEPTH
-    if queue.policy.max_bytes and queue.stored_bytes - queue.unwanted_bytes + builder.bytes + item.length > queue.policy.max_bytes:
+    if (
+        queue.policy.max_bytes
+        and queue.stored_bytes - queue.unwanted_bytes + builder.bytes + item.length > queue.policy.max_bytes
+    ):
         return REFUSED_BYTES
     if item.options != NULL and item.options.dedup_key.length and core.dedup_rows >= core.dedup_rows_max:
         return REFUSED_DEDUP_FULL
@@ -156,7 +159,8 @@ cdef inline Queue* _queue_of(Core* core, Item* item, Slice* last, Queue* queue) 
 
 
 cdef void _make_way(Core* core, Queue* queue) noexcept nogil:
-    """Before the first of a command's messages for this queue: all of them join what is being built, or none does."""
+    """Before the first of a command's messages for this queue: all of
+    them join what is being built, or none does."""
     if queue.building.count and (
         queue.building.count + queue.coming > MERGED_MESSAGES_MAX
         or queue.building.bytes + queue.coming_bytes > MERGED_BYTES_MAX

@@ -5,8 +5,8 @@
                  ──► declarative or default backoff ────────────► READY or DELAYED
 
 A decision that is asked for outside (an EVENT to the edge) comes back as a DECIDE command.
-Whoever nacked is answered when all its decisions are made, and durable. Until then the record of the lease stays: a
-crash in between finds the lease as it was, and the failure happens anew.
+Whoever nacked is answered when all its decisions are made, and durable. Until then the record of the lease
+stays: a crash in between finds the lease as it was, and the failure happens anew.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -21,7 +21,8 @@ cdef enum:
 
 # `owed` may be NULL (nobody waits); where the decision is asked for, it is counted in.
 cdef void lease_fail(Core* core, Lease* lease, Slice error, int64_t delay_ms, Owed* owed) noexcept nogil
-cdef void lease_reject(Core* core, Lease* lease, Slice error, Owed* owed) noexcept nogil    # a dead letter, at once
+# a dead letter, at once
+cdef void lease_reject(Core* core, Lease* lease, Slice error, Owed* owed) noexcept nogil
 cdef void slot_expire(Core* core, Slot* slot) noexcept nogil              # its time to live is over
 # A seek takes the slot away: what was dead before is buried all the same.
 cdef void slot_outlived(Core* core, Slot* slot) noexcept nogil
@@ -30,6 +31,7 @@ cdef void decide(Core* core, Command* command) noexcept nogil            # DECID
 # A stage: failures whose bytes are here, in the order in which they failed. True: there are more.
 cdef bint failures_turn(Core* core) noexcept nogil
 
-# An answer that may have to wait for decisions. Its payload is filled by the caller; owed_close sends it when it can.
+# An answer that may have to wait for decisions. Its payload is filled by the caller; owed_close sends it when
+# it can.
 cdef Owed* owed_open(Core* core, uint64_t token, int32_t kind, bint durable) noexcept nogil
 cdef void owed_close(Core* core, Owed* owed) noexcept nogil

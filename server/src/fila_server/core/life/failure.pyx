@@ -18,7 +18,7 @@ from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at
 from fila_server.core.state.kinds cimport DECIDING
 from fila_server.core.state.paths cimport frame_id, frame_offset, share_of
-from fila_server.core.state.pending cimport Decision, KeptLease
+from fila_server.core.state.pending cimport Decision, LeaseRecord
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.state cimport Channel, Entry, Flow, Frame, Queue, Share
 from fila_server.core.structures.buffer cimport Buffer, Cursor, buffer_free, buffer_init, must_malloc
@@ -87,7 +87,7 @@ cdef void _retry(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) 
 cdef void lease_fail(Core* core, Lease* lease, Slice error, int64_t delay_ms, Owed* owed) noexcept nogil:
     """The lease ends by failure; count the attempt and find out what comes next."""
     cdef Slot* slot = lease.slot
-    cdef KeptLease kept = lease_let_go(core, lease)
+    cdef LeaseRecord kept = lease_let_go(core, lease)
     cdef Share* share = share_of(slot)
     cdef Queue* queue = share.channel.queue
     cdef Policy* policy = &queue.policy
@@ -106,9 +106,10 @@ cdef void lease_fail(Core* core, Lease* lease, Slice error, int64_t delay_ms, Ow
 
 
 cdef void lease_reject(Core* core, Lease* lease, Slice error, Owed* owed) noexcept nogil:
-    """Its consumer says that no retry will help. A dead-letter queue's own messages have nowhere else to go."""
+    """Its consumer says that no retry will help. A dead-letter
+    queue's own messages have nowhere else to go."""
     cdef Slot* slot = lease.slot
-    cdef KeptLease kept = lease_let_go(core, lease)
+    cdef LeaseRecord kept = lease_let_go(core, lease)
     if slot.attempts < ATTEMPTS_MAX:
         slot.attempts += 1
     _dead_letter(core, slot, b"rejected", error, &kept, owed)
@@ -142,10 +143,14 @@ cdef void lease_expired(Core* core, Lease* lease) noexcept nogil:
 
 # --- decisions -------------------------------------------------------------------------------
 
-cdef void _ask(Core* core, Slot* slot, const char* reason, Slice error, int64_t delay_ms, KeptLease* kept, Owed* owed) noexcept nogil:
-    """Set a message aside until its bytes are here (`reason`: a dead letter's) or its hook has spoken (NULL)."""
+cdef void _ask(
+        Core* core, Slot* slot, const char* reason, Slice error, int64_t delay_ms, LeaseRecord* kept,
+        Owed* owed) noexcept nogil:
+    """Set a message aside until its bytes are here (`reason`: a dead
+    letter's) or its hook has spoken (NULL)."""
     cdef Share* share = share_of(slot)
-    cdef Flow* flow = flow_of(core, share.frame.entries[slot.index].key, share.channel)     # UNPLACED may have none
+    # UNPLACED may have none
+    cdef Flow* flow = flow_of(core, share.frame.entries[slot.index].key, share.channel)
     cdef Decision* decision
     if error.length > LAST_ERROR_BYTES_MAX:
         error.length = utf8_cut(error, LAST_ERROR_BYTES_MAX)
@@ -159,7 +164,7 @@ cdef void _ask(Core* core, Slot* slot, const char* reason, Slice error, int64_t 
     decision.reason = reason
     decision.delay_ms = delay_ms
     if kept != NULL:                    # it goes with the decision
-        decision.kept = kept[0]
+        decision.record = kept[0]
         kept.group = NULL
     decision.owed = owed
     decision.error.at = <char*> decision + sizeof(Decision)
@@ -192,8 +197,8 @@ cdef void _tell(Core* core, Slot* slot, Decision* decision) noexcept nogil:
     cdef uint64_t high, low
     cdef Buffer header
     if decision.reason != NULL:
-        _decided(core, decision)
-        _dead_letter(core, slot, decision.reason, decision.error, &decision.kept, decision.owed)
+        _decision_end(core, decision)
+        _dead_letter(core, slot, decision.reason, decision.error, &decision.record, decision.owed)
         _decision_free(core, decision)
         return
     buffer_init(&event)
@@ -220,7 +225,7 @@ cdef void _tell(Core* core, Slot* slot, Decision* decision) noexcept nogil:
     emit(core, decision.number, EVENT, OK, &event, False)
 
 
-cdef void _decided(Core* core, Decision* decision) noexcept nogil:
+cdef void _decision_end(Core* core, Decision* decision) noexcept nogil:
     """The slot is nobody's again; the caller gives it its next state at once."""
     cdef Slot* slot = slot_at(core, decision.queue_number, decision.channel_number, decision.offset)
     cdef Flow* flow
@@ -234,14 +239,15 @@ cdef void _decided(Core* core, Decision* decision) noexcept nogil:
 
 
 cdef void _decision_free(Core* core, Decision* decision) noexcept nogil:
-    lease_forget(core, &decision.kept)
+    lease_forget(core, &decision.record)
     if decision.owed != NULL:
         owed_close(core, decision.owed)
     free(decision)
 
 
 cdef void decide(Core* core, Command* command) noexcept nogil:
-    """{1 action, 2 delay_ms}; the message may be gone meanwhile (purge, seek, deletion): then nothing is left to do."""
+    """{1 action, 2 delay_ms}; the message may be gone meanwhile (purge,
+    seek, deletion): then nothing is left to do."""
     cdef Decision* decision = <Decision*> map64_get(&core.decisions, command.token)
     cdef Slot* slot
     cdef Fields fields
@@ -251,17 +257,17 @@ cdef void decide(Core* core, Command* command) noexcept nogil:
     slot = slot_at(core, decision.queue_number, decision.channel_number, decision.offset)
     if slot != NULL and (slot.state != DECIDING or slot.owner != decision):
         slot = NULL
-    _decided(core, decision)
+    _decision_end(core, decision)
     if slot != NULL:
         if fields.number[1] == DEAD_LETTER and not share_of(slot).channel.queue.is_dlq:
-            _dead_letter(core, slot, b"on_failure", decision.error, &decision.kept, decision.owed)
+            _dead_letter(core, slot, b"on_failure", decision.error, &decision.record, decision.owed)
         elif message_is_over(core, slot):   # while it was being decided, as if its lease had ended now
             share_of(slot).channel.queue.counters.ttl_dropped += 1
             slot_expire(core, slot)
         elif fields.number[1] == RETRY and fields.seen & (1 << 2):
-            _retry(core, slot, <int64_t> min(fields.number[2], <uint64_t> 1 << 50), decision.kept.lease_id)
+            _retry(core, slot, <int64_t> min(fields.number[2], <uint64_t> 1 << 50), decision.record.lease_id)
         else:
-            _by_policy(core, slot, decision.delay_ms, decision.kept.lease_id)
+            _by_policy(core, slot, decision.delay_ms, decision.record.lease_id)
     _decision_free(core, decision)
 
 
@@ -332,7 +338,9 @@ cdef bint _buried_apart(Core* core, Decision* decision) noexcept nogil:
 
 # --- dead letters ----------------------------------------------------------------------------
 
-cdef void _dead_letter(Core* core, Slot* slot, const char* reason, Slice error, KeptLease* kept, Owed* owed) noexcept nogil:
+cdef void _dead_letter(
+        Core* core, Slot* slot, const char* reason, Slice error, LeaseRecord* kept,
+        Owed* owed) noexcept nogil:
     """Move a message to its DLQ and settle it here, in one batch.
 
     Its stored bytes go along with a piece of metadata that says where it came from; the rest
@@ -341,7 +349,8 @@ cdef void _dead_letter(Core* core, Slot* slot, const char* reason, Slice error, 
     """
     cdef Share* share = share_of(slot)
     if share.channel.queue.dlq == NULL and share.channel.queue.policy.idle_ms:
-        share.channel.queue.counters.dead_dropped += 1      # a queue that expires has no place for them; the edge is told
+        share.channel.queue.counters.dead_dropped += 1      # a queue that expires has no place for
+                                                            # them; the edge is told
         slot_done(core, slot)
         return
     if share.channel.queue.dlq == NULL:

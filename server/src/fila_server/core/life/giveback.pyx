@@ -18,8 +18,9 @@ cdef enum:
 
 
 cdef void lease_return(Core* core, Lease* lease, int how) noexcept nogil:
-    """Back to its old place, with the attempts it had. What it cost comes back up to one grant, its tokens only
-    where nobody can have used them: what was not written, and what the consumer says it has not looked at."""
+    """Back to its old place, with the attempts it had. What it cost comes back up to one grant, its tokens
+    only where nobody can have used them: what was not written, and what the consumer says it has not looked
+    at."""
     cdef Slot* slot = lease.slot
     cdef Entry* entry = entry_of(slot)
     cdef Channel* channel = share_of(slot).channel
@@ -31,7 +32,7 @@ cdef void lease_return(Core* core, Lease* lease, int how) noexcept nogil:
     # Others of its record may live on, and it must not come back with them.
     group_mark(core, lease.group, lease.lease_id, MARK_RETURNED)
     lease_end(core, lease)
-    if how != HELD:
+    if how != MAY_BE_SEEN:
         slot_refund(core, slot)
     if message_is_over(core, slot):
         channel.queue.counters.ttl_dropped += 1

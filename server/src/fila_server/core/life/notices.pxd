@@ -11,6 +11,7 @@ cdef enum Notice:
     QUEUE_EXPIRED = 1               # number: messages that went with it
     CHANNEL_EXPIRED = 2             # number: messages it had not finished
     DEAD_LETTERS_DROPPED = 3        # number: how many since the last notice
-    KEEPS_RETURNING = 4             # number: the offset of a message that came back ten times without counting
+    KEEPS_RETURNING = 4             # number: the offset of a message that came
+                                    # back ten times without counting
 
 cdef void notice(Core* core, int what, Queue* queue, Channel* channel, uint64_t number) noexcept nogil

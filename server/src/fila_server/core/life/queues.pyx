@@ -49,7 +49,8 @@ cdef Queue* queue_new(Core* core, Slice name, uint64_t number) noexcept nogil:
 
 # --- channels --------------------------------------------------------------------------------
 
-cdef Channel* channel_new(Core* core, Queue* queue, Slice name, uint64_t number, uint64_t start_offset) noexcept nogil:
+cdef Channel* channel_new(
+        Core* core, Queue* queue, Slice name, uint64_t number, uint64_t start_offset) noexcept nogil:
     cdef Channel* channel = <Channel*> must_malloc(sizeof(Channel) + name.length)
     cdef char* bytes = <char*> channel + sizeof(Channel)
     memset(channel, 0, sizeof(Channel))

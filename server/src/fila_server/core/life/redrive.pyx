@@ -46,7 +46,10 @@ cdef bint _origin(const char* body, uint32_t length, Origin* origin) noexcept no
             break
         if field == 4:
             origin.body_length = <uint32_t> (before - body)
-            if fields_parse(&metadata, text.at, text.length) and fields_parse(&dead, metadata.text[10].at, metadata.text[10].length):
+            if (
+                fields_parse(&metadata, text.at, text.length)
+                and fields_parse(&dead, metadata.text[10].at, metadata.text[10].length)
+            ):
                 origin.queue = dead.text[1]
                 origin.channel = dead.text[2]
                 found = True
@@ -54,7 +57,8 @@ cdef bint _origin(const char* body, uint32_t length, Origin* origin) noexcept no
 
 
 cdef Slice _override(Command* command, uint64_t offset) noexcept nogil:
-    """What a hook decided for this dead letter: field 15, repeated (see _read_override); nothing when it is not named."""
+    """What a hook decided for this dead letter: field 15, repeated (see
+    _read_override); nothing when it is not named."""
     cdef Cursor c
     cdef uint32_t field, kind
     cdef Slice text
@@ -70,7 +74,8 @@ cdef Slice _override(Command* command, uint64_t offset) noexcept nogil:
 
 
 cdef void _read_override(Routing* hooked, Slice text) noexcept nogil:
-    """{1 offset, 2 fairness key, 3 weight, 4 cost (double), 5 throttle key (repeated), 6 throttle keys were given}."""
+    """{1 offset, 2 fairness key, 3 weight, 4 cost (double), 5 throttle
+    key (repeated), 6 throttle keys were given}."""
     cdef Cursor c
     cdef uint32_t field, kind
     cdef Slice piece
@@ -96,7 +101,8 @@ cdef void _read_override(Routing* hooked, Slice text) noexcept nogil:
 
 
 cdef bint _move_back(Core* core, Queue* dlq, Slot* slot, Slice routing) noexcept nogil:
-    """One dead letter: a new entry in its source for the channel it failed in, and done here; False: no source."""
+    """One dead letter: a new entry in its source for the channel it
+    failed in, and done here; False: no source."""
     cdef Frame* frame
     cdef Entry* entry
     cdef Origin origin
@@ -149,7 +155,9 @@ cdef bint redrive_wants(Core* core, Command* command, Fields* fields, Search* se
         answer_no_queue(core, command)
         return False
     if not dlq.is_dlq:
-        answer_status(core, command.token, INVALID_ARGUMENT, b"dlq_queue: not a dead-letter queue; those are named <queue>.dlq", b"NOT_A_DLQ")
+        answer_status(
+            core, command.token, INVALID_ARGUMENT,
+            b"dlq_queue: not a dead-letter queue; those are named <queue>.dlq", b"NOT_A_DLQ")
         return False
     search.channel = channel_find(dlq, nameless)
     if search.channel == NULL:          # made by hand, with other channels: its first one will do
@@ -166,8 +174,9 @@ cdef bint redrive_wants(Core* core, Command* command, Fields* fields, Search* se
 cdef void redrive(Core* core, Command* command, Fields* fields, Search* search) noexcept nogil:
     """A page of a redrive.
 
-    {1 DLQ, 2 most to look at, 4 no later than this offset, 5 after this offset, 7 only those named in 15, 15 routings};
-    answers {1 moved, 2 stuck: looked at and left, 3 the last offset looked at}. The edge turns the pages.
+    {1 DLQ, 2 most to look at, 4 no later than this offset, 5 after this offset, 7 only those named in 15, 15
+    routings}; answers {1 moved, 2 stuck: looked at and left, 3 the last offset looked at}. The edge turns the
+    pages.
     """
     cdef uint32_t i
     cdef uint64_t moved = 0
@@ -179,7 +188,8 @@ cdef void redrive(Core* core, Command* command, Fields* fields, Search* search) 
         last = frame_offset(frame_of(search.slots[i]), search.slots[i].index)
         routing = _override(command, last)
         if fields.number[7] and routing.length == 0:
-            continue                    # nobody asked today's script about it: it came back between peek and move
+            continue                    # nobody asked today's script about it: it came
+                                        # back between peek and move
         if _move_back(core, search.channel.queue, search.slots[i], routing):
             moved += 1
         else:

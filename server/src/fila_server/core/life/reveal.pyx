@@ -49,11 +49,12 @@ cdef void _begin(Core* core, Frame* frame) noexcept nogil:
 
 
 cdef bint frame_reveal(Core* core, Frame* frame, uint64_t until) noexcept nogil:
-    """A thousand channels have a thousand times its messages, so it goes on from pass to pass, channel by channel.
+    """A thousand channels have a thousand times its messages, so it
+    goes on from pass to pass, channel by channel.
 
-    One frame of a queue is revealed at a time, so a channel that remembers the number of the last reveal knows
-    whether this one came by; a channel that is made or starts anew in between does not. Until the last one the frame
-    counts as awaited, whatever its first channels have done with it.
+    One frame of a queue is revealed at a time, so a channel that remembers the number of the last reveal
+    knows whether this one came by; a channel that is made or starts anew in between does not. Until the last
+    one the frame counts as awaited, whatever its first channels have done with it.
     """
     cdef Queue* queue = frame.queue
     cdef Channel* channel = queue.channels

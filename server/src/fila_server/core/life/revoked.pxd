@@ -2,8 +2,11 @@
 
 from fila_server.core.state.state cimport Consumer, Core, Lease
 
-cdef void lease_revoke(Core* core, Lease* lease) noexcept nogil                  # it ends now, for `core.revoking`
-cdef void revoked_note(Core* core, Consumer* consumer, unsigned long long lease_id, const char* why) noexcept nogil
+# it ends now, for `core.revoking`
+cdef void lease_revoke(Core* core, Lease* lease) noexcept nogil
+cdef void revoked_note(
+    Core* core, Consumer* consumer, unsigned long long lease_id, const char* why) noexcept nogil
 cdef void revoked_tell(Core* core, Consumer* consumer) noexcept nogil            # what is noted, now
-cdef void revoked_flush(Core* core) noexcept nogil                               # to everybody, with this pass
+# to everybody, with this pass
+cdef void revoked_flush(Core* core) noexcept nogil
 cdef void revoked_forget(Core* core, Consumer* consumer) noexcept nogil

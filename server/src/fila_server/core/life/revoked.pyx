@@ -10,7 +10,8 @@ from fila_server.core.wire.protobuf cimport put_nested, put_text_field
 
 
 cdef void lease_revoke(Core* core, Lease* lease) noexcept nogil:
-    """Only those are told who keep account of their leases, and of messages that were on their way to them."""
+    """Only those are told who keep account of their leases, and of
+    messages that were on their way to them."""
     cdef const char* why = b"LEASE_LOST"
     if lease.consumer == NULL or not lease.consumer.tracks_begun or lease.consumer.token == 0:
         return
@@ -21,7 +22,8 @@ cdef void lease_revoke(Core* core, Lease* lease) noexcept nogil:
     revoked_note(core, lease.consumer, lease.lease_id, why)
 
 
-cdef void revoked_note(Core* core, Consumer* consumer, unsigned long long lease_id, const char* why) noexcept nogil:
+cdef void revoked_note(
+        Core* core, Consumer* consumer, unsigned long long lease_id, const char* why) noexcept nogil:
     if consumer.revoked.length and consumer.revoked_why != why:
         revoked_tell(core, consumer)
     if not consumer.told:

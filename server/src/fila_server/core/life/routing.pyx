@@ -63,8 +63,10 @@ cdef uint8_t route(Core* core, Queue* queue, Command* command, Item* item, Build
 
 
 cdef uint8_t route_as(
-        Core* core, Queue* queue, Command* command, Item* item, const Routing* hooked, Building* b) noexcept nogil:
-    """Fairness key, weight, cost and throttle keys: a hook's word, else the queue's settings, else defaults."""
+        Core* core, Queue* queue, Command* command, Item* item, const Routing* hooked,
+        Building* b) noexcept nogil:
+    """Fairness key, weight, cost and throttle keys: a hook's word,
+    else the queue's settings, else defaults."""
     cdef Policy* policy = &queue.policy
     cdef const char* body = command.bytes + item.at
     cdef Slice key
@@ -75,7 +77,10 @@ cdef uint8_t route_as(
     cdef double number
     key.at, key.length = b"default", 7
     b.cost = COST_ONE
-    if policy.fairness_key_header.length and header_find(body, item.length, policy.fairness_key_header, &value):
+    if (
+        policy.fairness_key_header.length
+        and header_find(body, item.length, policy.fairness_key_header, &value)
+    ):
         if value.length:
             key = value
     if policy.weight_header.length and header_find(body, item.length, policy.weight_header, &value):

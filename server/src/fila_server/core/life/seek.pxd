@@ -8,4 +8,5 @@ from fila_server.core.state.state cimport Channel, Core
 # `rebuilt_from`: the channel is about to take those in again.
 cdef void channel_shares_drop(Core* core, Channel* channel, uint64_t rebuilt_from) noexcept nogil
 cdef void channel_seek(Core* core, Channel* channel, uint64_t offset) noexcept nogil
-cdef bint channel_rebuild(Core* core, Channel* channel) noexcept nogil        # some frames; True while there are more
+# some frames; True while there are more
+cdef bint channel_rebuild(Core* core, Channel* channel) noexcept nogil

@@ -41,7 +41,10 @@ cdef void channel_shares_drop(Core* core, Channel* channel, uint64_t rebuilt_fro
                     slot_stop(core, &share.slots[i])
             _share_unlink(frame, share)
             share_free(core, share)
-        if frame.revealed and (share != NULL or awaited_from) and frame_offset(frame, frame.count - 1) < rebuilt_from:
+        if (
+            frame.revealed and (share != NULL or awaited_from)
+            and frame_offset(frame, frame.count - 1) < rebuilt_from
+        ):
             frame_recount(core, frame)
             if frame.live == 0 and not frame_retained(core, frame):
                 frame_finish(core, frame)

@@ -1,4 +1,5 @@
-"""What was picked leaves: once its bytes are here, in the consumer's order; see deliver.pxd for what comes before.
+"""What was picked leaves: once its bytes are here, in the consumer's
+order; see deliver.pxd for what comes before.
 
 A Delivery whose bytes are cold waits for the reader thread and holds those that are hot. Here too is the
 end of a consumer, whatever was on its way to it.
@@ -7,7 +8,8 @@ end of a consumer, whatever was on its way to it.
 from fila_server.core.state.state cimport Consumer, Core, Delivery
 
 cdef void deliveries_loaded(Core* core) noexcept nogil                    # what the reader thread brought
-cdef void send_what_is_ready(Core* core, Consumer* consumer) noexcept nogil      # frees the consumer of a pull
+# frees the consumer of a pull
+cdef void send_what_is_ready(Core* core, Consumer* consumer) noexcept nogil
 cdef void pull_answer(Core* core, Consumer* consumer) noexcept nogil      # a pull whose time is over: nothing
 cdef void delivery_free(Core* core, Delivery* delivery) noexcept nogil
 cdef void consumer_unlink(Core* core, Consumer* consumer) noexcept nogil  # nothing is given to it any more

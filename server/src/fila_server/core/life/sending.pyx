@@ -192,7 +192,7 @@ cdef void deliveries_loaded(Core* core) noexcept nogil:
                 core.counters.loads_bytes += load.length
                 frame.loaded_seen = True
                 load.bytes = NULL
-            elif frame.body == NULL and (load.status == STORE_OK or load.status == STORE_DAMAGED or load.status == STORE_NOT_FOUND):
+            elif frame.body == NULL and load.status in (STORE_OK, STORE_DAMAGED, STORE_NOT_FOUND):
                 frame_lost(core, frame)
             elif frame.body == NULL:    # a disk or a table of open files that is in trouble just now
                 frame_want(core, frame)
@@ -221,7 +221,10 @@ cdef void _pulls_loaded(Core* core) noexcept nogil:
             consumer = <Consumer*> map64_next(&core.consumers, &cursor)
             if consumer == NULL:
                 break
-            if consumer.kind == PULL and consumer.first != NULL and not consumer.first.sent and _hot(core, consumer.first):
+            if (
+                consumer.kind == PULL and consumer.first != NULL and not consumer.first.sent
+                and _hot(core, consumer.first)
+            ):
                 send_what_is_ready(core, consumer)
                 freed = True
                 break

@@ -1,7 +1,9 @@
-"""What a session says on its stream, after its Open: credit, acks, nacks, extensions, begun, window, alive, close."""
+"""What a session says on its stream, after its Open: credit, acks,
+nacks, extensions, begun, window, alive, close."""
 
 from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core
 
 cdef void session_command(Core* core, Command* command) noexcept nogil      # SESSION
-cdef void pull_cancel(Core* core, Command* command) noexcept nogil          # CANCEL, of a pull that waits or was answered
+# CANCEL, of a pull that waits or was answered
+cdef void pull_cancel(Core* core, Command* command) noexcept nogil

@@ -75,7 +75,8 @@ cdef void pull_cancel(Core* core, Command* command) noexcept nogil:
 
 
 cdef void _leases_return(Core* core, Command* command) noexcept nogil:
-    """A cancel that came behind the pull's answer names its leases. What was settled or ran out meanwhile stays so."""
+    """A cancel that came behind the pull's answer names its leases. What
+    was settled or ran out meanwhile stays so."""
     cdef Slice text
     cdef LeaseIds ids
     cdef uint64_t lease_id
@@ -232,7 +233,8 @@ cdef void _extend(Core* core, Consumer* consumer, Slice text) noexcept nogil:
     while _next_id(&ids, &lease_id):
         lease = NULL
         if extend_ms < EXTEND_MS_MIN or extend_ms > EXTEND_MS_MAX:
-            v = verdict(INVALID_ARGUMENT, b"INVALID_FIELD", b"extend_ms: must be 1000 (1 s) to 43200000 (12 h)")
+            v = verdict(
+                INVALID_ARGUMENT, b"INVALID_FIELD", b"extend_ms: must be 1000 (1 s) to 43200000 (12 h)")
         else:
             lease = lease_find(core, consumer.channel, False, 0, 0, lease_id, &v)
         if lease == NULL:

@@ -1,5 +1,5 @@
-"""Stage 3: consumers' answers. Before: deliver.pyx. What a failure leads to: failure.pyx; what a session says besides:
-sessions.pyx; what becomes of a stream that ended: consumers.pyx.
+"""Stage 3: consumers' answers. Before: deliver.pyx. What a failure leads to: failure.pyx; what a
+session says besides: sessions.pyx; what becomes of a stream that ended: consumers.pyx.
 
     ack                        -> DONE
     nack, expired lease        -> attempts + 1, then the policy: READY, DELAYED, or a dead letter
@@ -26,12 +26,17 @@ cdef struct Wishes:                 # what a nack says besides its leases
     bint     dead_letter
     bint     release
 
-cdef void settle(Core* core, Command* command) noexcept nogil            # ACK, NACK, their batches, EXTEND_LEASE
+# ACK, NACK, their batches, EXTEND_LEASE
+cdef void settle(Core* core, Command* command) noexcept nogil
 
 # For sessions, where a lease id alone names the message.
 cdef Verdict verdict(int32_t code, const char* reason, const char* text) noexcept nogil
-cdef Lease* lease_find(Core* core, Channel* channel, bint has_id, uint64_t high, uint64_t low, uint64_t lease_id, Verdict* v) noexcept nogil
-cdef Wishes wishes_of(const Fields* fields, uint32_t error, uint32_t delay, uint32_t dead_letter, uint32_t release) noexcept nogil
+cdef Lease* lease_find(
+    Core* core, Channel* channel, bint has_id, uint64_t high, uint64_t low, uint64_t lease_id,
+    Verdict* v) noexcept nogil
+cdef Wishes wishes_of(
+    const Fields* fields, uint32_t error, uint32_t delay, uint32_t dead_letter,
+    uint32_t release) noexcept nogil
 cdef void lease_ack(Core* core, Lease* lease) noexcept nogil
 cdef void lease_nack(Core* core, Lease* lease, Wishes* wishes, Owed* owed) noexcept nogil
 cdef void lease_begin(Core* core, Lease* lease) noexcept nogil           # its consumer works on it

@@ -5,7 +5,7 @@ from fila_server.core.holdings.leased_ids cimport lease_by_message_id
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.life.ending cimport lease_end, slot_done
 from fila_server.core.life.failure cimport NO_DELAY, lease_fail, lease_reject, owed_close, owed_open
-from fila_server.core.life.giveback cimport HELD, lease_return
+from fila_server.core.life.giveback cimport MAY_BE_SEEN, lease_return
 from fila_server.core.records.records cimport lease_extension_put
 from fila_server.core.state.paths cimport channel_find, frame_id, frame_of, queue_find, share_of
 from fila_server.core.state.state cimport Consumer, Queue, Slot
@@ -27,7 +27,9 @@ cdef Verdict verdict(int32_t code, const char* reason, const char* text) noexcep
     return v
 
 
-cdef Lease* lease_find(Core* core, Channel* channel, bint has_id, uint64_t high, uint64_t low, uint64_t lease_id, Verdict* v) noexcept nogil:
+cdef Lease* lease_find(
+        Core* core, Channel* channel, bint has_id, uint64_t high, uint64_t low, uint64_t lease_id,
+        Verdict* v) noexcept nogil:
     """The lease that is meant, or NULL and why it isn't there."""
     cdef Lease* lease
     cdef uint64_t h, l
@@ -41,13 +43,15 @@ cdef Lease* lease_find(Core* core, Channel* channel, bint has_id, uint64_t high,
         channel.queue.counters.stale_acks += 1
         v[0] = verdict(
             FAILED_PRECONDITION, b"LEASE_LOST",
-            b"lease_id: the message is not held under this lease any more; it was settled, given out again, or waits")
+            b"lease_id: the message is not held under this lease any more; it was settled, given out again, "
+            b"or waits")
         return NULL
     lease = lease_by_message_id(core, channel, high, low) if has_id else NULL
     if lease == NULL:
         v[0] = verdict(
             NOT_FOUND, b"MESSAGE_NOT_FOUND",
-            b"message_id: no such message in this channel, or nobody holds it; it may have been acked already")
+            b"message_id: no such message in this channel, or nobody holds it; it may have been acked "
+            b"already")
     return lease
 
 
@@ -61,7 +65,9 @@ cdef void lease_ack(Core* core, Lease* lease) noexcept nogil:
     slot_done(core, slot)
 
 
-cdef Wishes wishes_of(const Fields* fields, uint32_t error, uint32_t delay, uint32_t dead_letter, uint32_t release) noexcept nogil:
+cdef Wishes wishes_of(
+        const Fields* fields, uint32_t error, uint32_t delay, uint32_t dead_letter,
+        uint32_t release) noexcept nogil:
     """What a nack wants, by the numbers its fields have in that message."""
     cdef Wishes wishes
     wishes.error = fields.text[error]
@@ -75,7 +81,7 @@ cdef void lease_nack(Core* core, Lease* lease, Wishes* wishes, Owed* owed) noexc
     cdef Channel* channel = share_of(lease.slot).channel
     channel.touched_ms = core.wall_ms
     if wishes.release:
-        lease_return(core, lease, HELD)
+        lease_return(core, lease, MAY_BE_SEEN)
         return
     channel.queue.counters.nacked += 1
     if wishes.dead_letter:
@@ -191,12 +197,24 @@ cdef void _settle_batch(Core* core, Channel* channel, Command* command) noexcept
             continue
         good = fields_parse(&item, text.at, text.length)
         has_id = good and uuid_parse(item.text[1], &high, &low)
-        if not good or (item.text[1].length and not has_id) or (item.text[1].length == 0 and item.number[2] == 0):
-            put_status_field(&payload, 1, INVALID_ARGUMENT, b"message_id: must be a UUID of 36 characters, or give lease_id", b"INVALID_FIELD")
+        if (
+            not good or (item.text[1].length and not has_id)
+            or (item.text[1].length == 0 and item.number[2] == 0)
+        ):
+            put_status_field(
+                &payload, 1, INVALID_ARGUMENT,
+                b"message_id: must be a UUID of 36 characters, or give lease_id", b"INVALID_FIELD")
             continue
         wishes = wishes_of(&item, 3, 4, 5, 6)
-        if command.kind == NACK_BATCH and wishes.release and (wishes.dead_letter or wishes.delay_ms != NO_DELAY):
-            put_status_field(&payload, 1, INVALID_ARGUMENT, b"release: not together with dead_letter or delay_ms; a message that did not fail goes back as it was", b"INVALID_FIELD")
+        if (
+            command.kind == NACK_BATCH and wishes.release
+            and (wishes.dead_letter or wishes.delay_ms != NO_DELAY)
+        ):
+            put_status_field(
+                &payload, 1, INVALID_ARGUMENT,
+                b"release: not together with dead_letter or delay_ms; a message that did not fail goes back "
+                b"as it was",
+                b"INVALID_FIELD")
             continue
         lease = lease_find(core, channel, has_id, high, low, item.number[2], &v)
         if lease == NULL:

@@ -57,7 +57,6 @@ cdef void message_view(Core* core, Slot* slot, View* view) noexcept nogil:
 cdef uint64_t message_bytes(Slot* slot) noexcept nogil:
     cdef Entry* entry = entry_of(slot)
     cdef Channel* channel = share_of(slot).channel
-    return (
-        <uint64_t> entry.length + FIXED_BYTES + entry.key.text.length + (entry.set.text.length if entry.set != NULL else 0)
-        + channel.queue.text.length + channel.text.length
-    )
+    cdef uint64_t keys = entry.set.text.length if entry.set != NULL else 0
+    keys += entry.key.text.length
+    return entry.length + FIXED_BYTES + keys + channel.queue.text.length + channel.text.length

@@ -1,16 +1,18 @@
-"""What every record looks like on disk; the families are drawn in store.pxd.
+"""What every record looks like on disk; the families are in families.pxd.
 
     family   key                                     value (first byte: its version)
     FRAMES   queue | first offset                    the frame's bytes, as they arrived
-    INDEX    queue | first offset                    count, ids, times, its one channel, routings, then per message: place, routing, times
+    INDEX    queue | first offset                    count, ids, times, its one channel; then of each message:
+                                                     routing, place, times
     SETTLED  queue | channel | first offset          bitmap, one bit a message: done in this channel
              queue, and queue | channel              what QUEUES says of them, once more (see below)
              "leases", "numbers", "id"               what META says, once more
-    LEASES   queue | channel | first lease id        the consumer that tracks them (version 2), expiry, then the offsets
-                                                     of one frame sent, ids running on
+    LEASES   queue | channel | first lease id        the consumer that tracks them (version 2), expiry, then
+                                                     the offsets of one frame sent, ids running on
              queue + 2^63 | channel | lease id       the expiry of a lease that was extended
-             queue + 2^63 + 2^62 | channel | first lease id     which of the frame's leases were begun, or came back
-    STATES   queue | channel | offset                attempts, and READY (its place) or DELAYED (until when, how long)
+             queue + 2^63 + 2^62 | channel | first lease id
+                                                     which of its leases were begun, or came back
+    STATES   queue | channel | offset                attempts, and READY (its place) or DELAYED (until when)
     QUEUES   queue                                   name, created, DLQ, reserved offsets, QueueConfig
              queue | channel                         name, start offset, created, first number, idle time
     KEYS     queue | fairness key                    weights, pause, cap
@@ -22,12 +24,11 @@
 `queue` and `channel` are their numbers (u64), never used twice, so a deleted queue's records
 can't be taken for those of a new one of the same name. A queue's and a channel's own records
 are kept twice, in two files: without them all their messages would be lost with one damaged
-block, or a whole table. Recovery takes whichever it can read, and writes both anew. While they are in the log only,
-both copies lie side by side, so they are written once more a block behind (Core.apart), as reservations are.
-Numbers are big-endian: RocksDB's byte
-order is our order, and a scan of INDEX yields a queue first in, first out. To change a record
-give it a new version byte, keep reading the old one, and add a database of the old kind to
-tests/store/formats.
+block, or a whole table. Recovery takes whichever it can read, and writes both anew. While they are in the log
+only, both copies lie side by side, so they are written once more a block behind (Core.apart), as reservations
+are. Numbers are big-endian: RocksDB's byte order is our order, and a scan of INDEX yields a queue first in,
+first out. To change a record give it a new version byte, keep reading the old one, and add a database of the
+old kind to tests/store/formats.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
@@ -58,19 +59,26 @@ cdef struct Times:                  # per message, only while a frame is built o
     int64_t deliver_at_ms           # 0 = at once
     int64_t expires_ms              # 0 = never
 
-cdef void frame_record_put(Core* core, rocksdb_writebatch_t* batch, Frame* frame, const char* bytes, uint32_t length, const Times* times) noexcept nogil
+cdef void frame_record_put(
+    Core* core, rocksdb_writebatch_t* batch, Frame* frame, const char* bytes, uint32_t length,
+    const Times* times) noexcept nogil
 cdef void frame_record_delete(Core* core, Frame* frame) noexcept nogil
 cdef void settled_record_put(Core* core, Share* share) noexcept nogil
-cdef void settled_record_delete(Core* core, uint64_t queue, uint64_t channel, uint64_t first_offset) noexcept nogil
+cdef void settled_record_delete(
+    Core* core, uint64_t queue, uint64_t channel, uint64_t first_offset) noexcept nogil
 
-cdef void lease_record_put(Core* core, Queue* queue, Channel* channel, Lease** leases, uint32_t count) noexcept nogil
+cdef void lease_record_put(
+    Core* core, Queue* queue, Channel* channel, Lease** leases, uint32_t count) noexcept nogil
 cdef void lease_extension_put(Core* core, Lease* lease) noexcept nogil
 cdef void lease_extension_delete(Core* core, LeaseGroup* group, uint64_t lease_id) noexcept nogil
 cdef void lease_marks_put(Core* core, LeaseGroup* group) noexcept nogil
-cdef void lease_marks_delete(Core* core, uint64_t queue, uint64_t channel, uint64_t first_lease_id) noexcept nogil
-cdef void lease_record_delete(Core* core, uint64_t queue, uint64_t channel, uint64_t first_lease_id) noexcept nogil
+cdef void lease_marks_delete(
+    Core* core, uint64_t queue, uint64_t channel, uint64_t first_lease_id) noexcept nogil
+cdef void lease_record_delete(
+    Core* core, uint64_t queue, uint64_t channel, uint64_t first_lease_id) noexcept nogil
 
-cdef void state_record_ready(Core* core, Slot* slot, uint64_t base, uint64_t seq, uint64_t last_lease) noexcept nogil
+cdef void state_record_ready(
+    Core* core, Slot* slot, uint64_t base, uint64_t seq, uint64_t last_lease) noexcept nogil
 cdef void state_record_delayed(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil
 cdef void state_record_delete(Core* core, Slot* slot) noexcept nogil
 

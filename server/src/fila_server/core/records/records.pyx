@@ -44,15 +44,17 @@ cdef void _put_routing(Buffer* b, Entry* entry) noexcept nogil:
         put_bytes(b, entry.set.text.bytes, entry.set.text.length)
 
 
-cdef void frame_record_put(Core* core, rocksdb_writebatch_t* batch, Frame* frame, const char* bytes, uint32_t length, const Times* times) noexcept nogil:
+cdef void frame_record_put(
+        Core* core, rocksdb_writebatch_t* batch, Frame* frame, const char* bytes, uint32_t length,
+        const Times* times) noexcept nogil:
     """Messages that share their routing share its text: a message costs 4 to 6 bytes here."""
     cdef char key[16]
     cdef Buffer* b = &core.tail
     cdef Entry* remembered[ROUTINGS_REMEMBERED]
     cdef uint32_t number[ROUTINGS_REMEMBERED]
     cdef Entry* entry
-    cdef uint32_t i, place, routings = 0
-    cdef uint32_t at = 0
+    cdef uint64_t hash
+    cdef uint32_t i, place, routings = 0, at = 0
     cdef uint8_t flags = 0
     if frame.explicit != NULL:
         flags |= WITH_EXPLICIT
@@ -73,7 +75,8 @@ cdef void frame_record_put(Core* core, rocksdb_writebatch_t* batch, Frame* frame
         put_varint(b, frame.only)
     for i in range(frame.count):
         entry = &frame.entries[i]
-        place = <uint32_t> (((<uint64_t> entry.key >> 4) * 31 + (<uint64_t> entry.set >> 4) + entry.cost) % ROUTINGS_REMEMBERED)
+        hash = (<uint64_t> entry.key >> 4) * 31 + (<uint64_t> entry.set >> 4) + entry.cost
+        place = <uint32_t> (hash % ROUTINGS_REMEMBERED)
         if (
             remembered[place] != NULL and remembered[place].key == entry.key
             and remembered[place].set == entry.set and remembered[place].cost == entry.cost
@@ -130,7 +133,8 @@ cdef void settled_record_put(Core* core, Share* share) noexcept nogil:
     share.recorded = True
 
 
-cdef void settled_record_delete(Core* core, uint64_t queue, uint64_t channel, uint64_t first_offset) noexcept nogil:
+cdef void settled_record_delete(
+        Core* core, uint64_t queue, uint64_t channel, uint64_t first_offset) noexcept nogil:
     cdef char key[24]
     _key24(key, queue, channel, first_offset)
     batch_delete(&core.store, core.settles, SETTLED, key, 24)
@@ -138,9 +142,11 @@ cdef void settled_record_delete(Core* core, uint64_t queue, uint64_t channel, ui
 
 # --- leases --------------------------------------------------------------------------------
 
-cdef void lease_record_put(Core* core, Queue* queue, Channel* channel, Lease** leases, uint32_t count) noexcept nogil:
-    """One record a frame sent: lease ids run on from the first, expiry is the same for all. The second version names
-    the consumer whose session says what it has begun; of the first, all leases begin on delivery."""
+cdef void lease_record_put(
+        Core* core, Queue* queue, Channel* channel, Lease** leases, uint32_t count) noexcept nogil:
+    """One record a frame sent: lease ids run on from the first, expiry is the same for all. The second
+    version names the consumer whose session says what it has begun; of the first, all leases begin on
+    delivery."""
     cdef char key[24]
     cdef Buffer* b = &core.tail
     cdef uint32_t i
@@ -172,7 +178,8 @@ cdef void lease_marks_put(Core* core, LeaseGroup* group) noexcept nogil:
     batch_put(&core.store, core.settles, LEASES, key, 24, b.data, b.length)
 
 
-cdef void lease_marks_delete(Core* core, uint64_t queue, uint64_t channel, uint64_t first_lease_id) noexcept nogil:
+cdef void lease_marks_delete(
+        Core* core, uint64_t queue, uint64_t channel, uint64_t first_lease_id) noexcept nogil:
     lease_record_delete(core, queue | MARKS_OF, channel, first_lease_id)
 
 
@@ -190,7 +197,8 @@ cdef void lease_extension_put(Core* core, Lease* lease) noexcept nogil:
     batch_put(&core.store, core.settles, LEASES, key, 24, b.data, b.length)
 
 
-cdef void lease_record_delete(Core* core, uint64_t queue, uint64_t channel, uint64_t first_lease_id) noexcept nogil:
+cdef void lease_record_delete(
+        Core* core, uint64_t queue, uint64_t channel, uint64_t first_lease_id) noexcept nogil:
     cdef char key[24]
     _key24(key, queue, channel, first_lease_id)
     batch_delete(&core.store, core.settles, LEASES, key, 24)
@@ -206,7 +214,8 @@ cdef void _state_put(Core* core, Slot* slot, Buffer* b) noexcept nogil:
     slot.marks |= RECORDED
 
 
-cdef void state_record_ready(Core* core, Slot* slot, uint64_t base, uint64_t seq, uint64_t last_lease) noexcept nogil:
+cdef void state_record_ready(
+        Core* core, Slot* slot, uint64_t base, uint64_t seq, uint64_t last_lease) noexcept nogil:
     """Ready again behind everything up to offset `base`, `seq` ordering those that came back there."""
     cdef Buffer* b = &core.tail
     b.length = 0
@@ -242,7 +251,8 @@ cdef void state_record_delete(Core* core, Slot* slot) noexcept nogil:
 # --- queues, channels, keys ------------------------------------------------------------------
 
 cdef void _put_twice(Core* core, const char* key, size_t key_bytes, Buffer* b) noexcept nogil:
-    """Families are different files. SETTLED because whatever deletes a queue or channel deletes its range there.
+    """Families are different files. SETTLED because whatever deletes
+    a queue or channel deletes its range there.
 
     Both copies would lie in one block of the log, so they are written apart once more."""
     batch_put(&core.store, core.settles, QUEUES, key, key_bytes, b.data, b.length)
@@ -290,7 +300,8 @@ cdef void _delete_prefix(Core* core, int family, const char* prefix, size_t leng
 
 
 cdef void _delete_prefix_in(
-        Core* core, rocksdb_writebatch_t* batch, int family, const char* prefix, size_t length) noexcept nogil:
+        Core* core, rocksdb_writebatch_t* batch, int family, const char* prefix,
+        size_t length) noexcept nogil:
     """Everything whose key starts with these big-endian numbers: up to the number after."""
     cdef char end[16]
     cdef size_t i = length
@@ -310,7 +321,8 @@ cdef void channel_records_delete(Core* core, Channel* channel) noexcept nogil:
     _delete_prefix(core, SETTLED, key, 16)
     _delete_prefix(core, LEASES, key, 16)
     _delete_prefix(core, STATES, key, 16)
-    batch_delete(&core.store, core.apart, QUEUES, key, 16)      # what was written apart in this pass must not bring it back
+    # what was written apart in this pass must not bring it back
+    batch_delete(&core.store, core.apart, QUEUES, key, 16)
     batch_delete(&core.store, core.apart, SETTLED, key, 16)
     _key16(key, channel.queue.number | EXTENSION_OF, channel.number)
     _delete_prefix(core, LEASES, key, 16)
@@ -391,7 +403,8 @@ cdef void dedup_record_delete(Core* core, Queue* queue, Dedup* row) noexcept nog
 
 
 cdef void meta_record_put(Core* core, const char* name, uint64_t value) noexcept nogil:
-    """Twice, in two files; its name is shorter than any key of SETTLED, and no queue's number begins like it."""
+    """Twice, in two files; its name is shorter than any key of
+    SETTLED, and no queue's number begins like it."""
     cdef char bytes[9]
     bytes[0] = VERSION
     write_u64be(bytes + 1, value)

@@ -1,14 +1,16 @@
 """What must not be given out again over a start: lease ids, numbers of queues and channels, ids of messages.
 
-Each has a record, kept twice, that says how far it was promised. No start trusts these records alone: a number or lease id
-that stands on anything that is read raises what they say (numbers_met here, lease ids and offsets in notes.pyx).
+Each has a record, kept twice, that says how far it was promised. No start trusts these records alone: a
+number or lease id that stands on anything that is read raises what they say (numbers_met here, lease ids and
+offsets in notes.pyx).
 """
 
 from libc.stdint cimport uint64_t
 
 from fila_server.core.state.state cimport Core
 
-# Before anything else is read. STORE_DAMAGED when a record cannot be read and the owner wants to stop at damage.
+# Before anything else is read. STORE_DAMAGED when a record cannot be read and the owner wants to stop at
+# damage.
 cdef int reservations_read(Core* core) noexcept nogil
 cdef void number_met(Core* core, uint64_t number) noexcept nogil
 # Those in the key of a record of `family`.

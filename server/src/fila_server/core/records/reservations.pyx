@@ -41,8 +41,8 @@ cdef int reservations_read(Core* core) noexcept nogil:
     _meta(core, b"numbers", 7, &core.next_number, &damaged)
     _meta(core, b"id", 2, &core.id_ms, &damaged)
     core.id_sequence = 4095
-    # Leases that ended left nothing behind to tell their ids by, and their holders may still come with them: where the
-    # reservation is lost in both places, ids go on beyond all that can have been given out.
+    # Leases that ended left nothing behind to tell their ids by, and their holders may still come with them:
+    # where the reservation is lost in both places, ids go on beyond all that can have been given out.
     core.next_lease_id = lease_id + 1 if known or core.store.created else LEASE_IDS_SKIPPED
     if not damaged:
         return STORE_OK
@@ -60,7 +60,8 @@ cdef int damage_stops(Core* core) noexcept nogil:
 
 cdef void number_met(Core* core, uint64_t number) noexcept nogil:
     """A queue's or channel's number on some record: whoever has it, or had it, no other may get it."""
-    number &= ~MARKS_OF                 # extensions and marks of leases have the queue's number with these bits
+    number &= ~MARKS_OF                 # extensions and marks of leases have the
+                                        # queue's number with these bits
     if number > core.next_number:
         core.next_number = number
 

@@ -19,5 +19,6 @@ cdef Frame* directory_ordinary(Directory* directory, uint64_t id_high) noexcept 
 
 cdef void directory_pop(Queue* queue, Frame* frame) noexcept nogil       # its first frame
 cdef uint64_t queue_oldest(Queue* queue) noexcept nogil
-cdef uint64_t queue_revealed_below(Queue* queue) noexcept nogil        # the first offset that is not to be seen yet
+# the first offset that is not to be seen yet
+cdef uint64_t queue_revealed_below(Queue* queue) noexcept nogil
 cdef uint64_t queue_offset_at(Queue* queue, int64_t time_ms) noexcept nogil

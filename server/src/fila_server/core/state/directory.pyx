@@ -1,5 +1,5 @@
-"""See directory.pxd. One array of cells in offset order: a search is by halves, a deleted frame leaves an empty cell, and
-the array is closed up when it would have to grow and half of it is empty.
+"""See directory.pxd. One array of cells in offset order: a search is by halves, a deleted frame leaves an
+empty cell, and the array is closed up when it would have to grow and half of it is empty.
 """
 
 from libc.stdint cimport uint32_t
@@ -26,7 +26,8 @@ cdef void directory_add(Directory* directory, Frame* frame) noexcept nogil:
             directory.count = kept
         else:
             directory.capacity = directory.capacity * 2 + 16
-            directory.cells = <DirectoryCell*> must_realloc(directory.cells, directory.capacity * sizeof(DirectoryCell))
+            directory.cells = <DirectoryCell*> must_realloc(
+                directory.cells, directory.capacity * sizeof(DirectoryCell))
     cell = &directory.cells[directory.count]
     cell.first_offset = frame.first_offset
     cell.id_high = frame.id_high
@@ -119,7 +120,8 @@ cdef Frame* directory_after(Directory* directory, Frame* frame) noexcept nogil:
 
 
 cdef Frame* directory_ordinary(Directory* directory, uint64_t id_high) noexcept nogil:
-    """The first cell of this id: entries from elsewhere have that of the frame before them, and no id of their own."""
+    """The first cell of this id: entries from elsewhere have that of the
+    frame before them, and no id of their own."""
     cdef uint32_t low = directory.start
     cdef uint32_t high = directory.count
     cdef uint32_t middle
@@ -137,7 +139,10 @@ cdef Frame* directory_ordinary(Directory* directory, uint64_t id_high) noexcept 
 cdef void directory_pop(Queue* queue, Frame* frame) noexcept nogil:
     queue.directory.cells[queue.directory.start].frame = NULL
     queue.directory.live -= 1
-    while queue.directory.start < queue.directory.count and queue.directory.cells[queue.directory.start].frame == NULL:
+    while (
+        queue.directory.start < queue.directory.count
+        and queue.directory.cells[queue.directory.start].frame == NULL
+    ):
         queue.directory.start += 1
 
 

@@ -1,4 +1,5 @@
-"""The small words that structs of state.pxd carry: what a message, a timer, a consumer, a flow is just now."""
+"""The small words that structs of state.pxd carry: what a message,
+a timer, a consumer, a flow is just now."""
 
 
 cdef enum SlotState:

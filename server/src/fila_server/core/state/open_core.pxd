@@ -1,4 +1,5 @@
-"""What the engine and the readers of its log share: the core while it is open, and how many of them read just now.
+"""What the engine and the readers of its log share: the core while
+it is open, and how many of them read just now.
 
 CoreEngine is one of these; a LogReader holds it as one, and knows nothing else of the engine.
 """

@@ -1,7 +1,8 @@
-"""The ways through the tables: from a slot to its share, frame and entry, from a name to its queue or channel.
+"""The ways through the tables: from a slot to its share, frame and
+entry, from a name to its queue or channel.
 
     Slot ──► Share ──► Frame ──► Entry        share_of, frame_of, entry_of: arithmetic, no lookup
-    Frame, index ──► offset, id, times        what a frame that came from elsewhere says of each message by itself
+    Frame, index ──► offset, id, times        one frame from elsewhere says them of each message
     Core, name ──► Queue, name ──► Channel    NULL where there is none; asking never makes one
 """
 

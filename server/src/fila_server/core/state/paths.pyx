@@ -20,6 +20,9 @@ cdef Channel* channel_find(Queue* queue, Slice name) noexcept nogil:
     cdef Channel* channel = queue.channels
     if name.length == 0:
         name.at, name.length = b"default", 7
-    if channel != NULL and channel.text.length == name.length and memcmp(channel.text.bytes, name.at, name.length) == 0:
+    if (
+        channel != NULL and channel.text.length == name.length
+        and memcmp(channel.text.bytes, name.at, name.length) == 0
+    ):
         return channel
     return <Channel*> textmap_get(&queue.channels_by_name, name.at, name.length)

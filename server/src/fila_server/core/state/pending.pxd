@@ -29,12 +29,14 @@ cdef struct LeaseGroup:             # one LEASES record: what one frame to a con
     uint8_t  is_marked              # stands on Core.marked
     uint8_t  recorded               # a record of its marks exists
 
-cdef struct KeptLease:              # the record of a lease that ended by failure, until what follows is on its way too
+# the record of a lease that ended by failure, until what follows is on its way too
+cdef struct LeaseRecord:
     LeaseGroup* group               # NULL = none is kept
     uint64_t lease_id
     bint     extended               # it has a record of its own
 
-cdef struct Decision:               # a failed message set aside: its hook is asked, or its bytes are on their way
+# a failed message set aside: its hook is asked, or its bytes are on their way
+cdef struct Decision:
     Decision* next                  # of its frame's, or of those whose bytes are here
     uint64_t number
     uint64_t queue_number
@@ -44,14 +46,15 @@ cdef struct Decision:               # a failed message set aside: its hook is as
     uint64_t birth                  # of the channel, once a seek has taken the slot away; 0 until then
     uint32_t attempts               # as they were then
     int64_t  delay_ms               # the nack's own wish, -1 = none
-    KeptLease kept                  # so that a crash finds the failure undone, or done
+    LeaseRecord record                  # so that a crash finds the failure undone, or done
     Owed*    owed
     Slice    error                  # behind the struct
 
 cdef enum:
     PAGE_MAX = 1000                 # messages
 
-cdef struct Page:                   # a peek or a redrive that looks for its messages, or waits for their bytes
+# a peek or a redrive that looks for its messages, or waits for their bytes
+cdef struct Page:
     Page*    next
     Command* command
     uint64_t next_offset            # where it looks on; 0 = not begun
@@ -99,7 +102,8 @@ cdef struct Extra:                  # of a message with a time to live
     int64_t  due_ns                 # on the monotonic clock, which decides while the server runs
     bint     far                    # farther off than a timer reaches: it goes there in steps
 
-cdef struct Explicit:               # of an entry that came from another frame: dead-lettered, redriven, rewritten
+# of an entry that came from another frame: dead-lettered, redriven, rewritten
+cdef struct Explicit:
     uint64_t id_high
     uint64_t id_low
     uint64_t offset

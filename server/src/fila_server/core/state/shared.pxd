@@ -4,15 +4,15 @@
     wanted, coming              scheduler                   commit, log readers
     durable                     commit                      scheduler, log readers
     stopping                    the thread that stops       scheduler
-    held                        scheduler                   submitting threads
-    watch                       watch                       scheduler (its level), upkeep and metrics (free bytes)
+    blocked                     scheduler                   submitting threads
+    watch                       watch                       scheduler (level), upkeep, metrics (free bytes)
     upkeep                      upkeep; live_frame_bytes by the scheduler
     failure                     whichever thread fails first; read by commit
     malformed                   submitting threads, under the GIL
     syncs, sync_us              commit
 
-What decides is loaded and stored atomically (shared_load, shared_store); counts may be a little old. Mailbox, outbox and
-loader have locks of their own, and RocksDB has its own.
+What decides is loaded and stored atomically (shared_load, shared_store); counts may be a little old.
+Mailbox, outbox and loader have locks of their own, and RocksDB has its own.
 """
 
 from libc.stdint cimport uint64_t
@@ -34,7 +34,7 @@ cdef struct Shared:
     uint64_t wanted                 # sync up to this epoch
     uint64_t durable                # synced up to this epoch
     bint     stopping               # new messages are refused, and nothing is handed out any more
-    bint     held                   # the pass could not be written yet; nothing else runs until it is
+    bint     blocked                # the pass could not be written yet; nothing else runs until it is
     Watch    watch
     Upkeep   upkeep
     StoreFailure failure            # whoever owns the threads stops the server

@@ -55,7 +55,7 @@ cdef struct ThrottleKey:
     Bucket   bucket
     Timer    timer                  # the next token for its lines
     Line*    lines                  # one a channel; channels take turns
-    uint64_t waiting, passed, held
+    uint64_t in_lines, passed, stopped
     ThrottleKey* next_dirty
 
 cdef struct Line:                   # one channel's sub-queues that wait for one bucket, in turn order
@@ -80,7 +80,7 @@ cdef struct Fifo:                   # see fifo.pxd
     Slot* tail
     HeapNode* returned              # given back to places in the middle
 
-cdef struct Waits:                  # what is kept of a key in one channel, also while it is idle
+cdef struct KeyClock:                  # what is kept of a key in one channel, also while it is idle
     Text     text                   # first: the key's; the bytes follow the struct
     Flow*    flow                   # NULL while the key is idle
     Channel* channel
@@ -89,8 +89,8 @@ cdef struct Waits:                  # what is kept of a key in one channel, also
     uint64_t served_seen            # of the flow's `served`, already in the hour
     double   virtual_at             # the channel's `virtual` up to which `due` is counted; below 0: not yet
     Hour     hour
-    Waits*   newer                  # of the channel, in order of last use
-    Waits*   older
+    KeyClock*   newer               # of the channel, in order of last use
+    KeyClock*   older
 
 cdef struct Flow:
     Turn     turn                   # first
@@ -102,15 +102,15 @@ cdef struct Flow:
     uint32_t backlog                # READY slots, held by a throttle or not
     uint32_t in_flight              # LEASED and DECIDING
     uint32_t delayed
-    uint32_t held                   # READY slots of sub-queues that stand in lines
+    uint32_t in_lines               # READY slots of sub-queues that stand in lines
     uint32_t since_ms               # how far its waiting is accounted for (clocks.pxd), and
     uint32_t no_room_ms             # the channel's clock of having no room, then
     uint8_t  parked
     uint8_t  joined                 # stands with the ring: on its list or waiting for rounds
-    uint8_t  stranger               # looked for among the channel's Waits, and has no row
+    uint8_t  stranger               # looked for among the channel's clocks, and has no row
     uint64_t served                 # cost delivered, in thousandths
     uint64_t delivered
-    Waits*   waits                  # NULL: nothing worth remembering so far
+    KeyClock*   clock               # NULL: nothing worth remembering so far
 
 cdef struct Key:                    # a fairness key of one queue
     Text     text                   # first; the bytes stand behind the struct
@@ -173,7 +173,7 @@ cdef struct Frame:
     uint8_t  revealing              # some of its channels have their shares, and more are to come
     Decision* failures              # that wait for its bytes; a circle, and this the newest
     Tally*   tallies                # of each entry, NULL while one channel has it
-    uint32_t burials                # dead letters that wait for its bytes, and that no slot stands for any more
+    uint32_t burials                # dead letters that wait for its bytes and have no slot any more
     Frame*   next_dying
     void*    times                  # records.Times of its messages, until it is visible; NULL = none have any
     uint64_t only                   # redriven: the `birth` of the one channel it is for; 0 = every channel
@@ -183,7 +183,7 @@ cdef struct Slot:                   # one message in one channel
     Slot*    next                   # READY: neighbours in its fifo
     Slot*    prev
     int64_t  position
-    void*    owner                  # READY: its Subqueue, or its Flow when it has no throttle keys; LEASED: Lease; DELAYED: Delay
+    void*    owner                  # READY: its Subqueue, else its Flow; LEASED: Lease; DELAYED: Delay
     uint32_t index                  # of its entry in the frame
     uint16_t attempts
     uint8_t  state
@@ -231,11 +231,12 @@ cdef struct Delivery:               # messages picked together for one consumer
     uint8_t  sent
 
 cdef struct Consumer:
-    Timer    timer                  # first; PULL: when to answer without messages; else when to look at `deadline_ms`
+    Timer    timer                  # first; PULL: when to answer without messages;
+                                    # else when to look at `deadline_ms`
     uint64_t token                  # of its stream; 0 once that is gone
     uint64_t number                 # its consumer_id, never used twice; 0 = PULL
     Channel* channel
-    Consumer* next                  # circular, of the channel: of those that are here, or of those that are not
+    Consumer* next                  # circular, of the channel: those that are here, or those away
     Consumer* prev
     Consumer* next_leaving
     Consumer* next_told             # of those that are told of leases with this pass
@@ -279,11 +280,11 @@ cdef struct Channel:
     uint32_t waiting_pulls
     int64_t  next_position
     uint64_t requeue_seq
-    uint64_t placed_to              # the highest offset that has its first place here: what comes back stands behind it
+    uint64_t placed_to              # highest offset with its first place here: what comes back stands behind
     uint64_t ready, delayed, in_flight
     uint64_t unbegun                # of these, delivered and not begun
     uint64_t rebuild_at             # seek: frames from this offset on are still to be taken in; 0 = none
-    uint64_t log_below              # what is below was in the log when the channel started: its delays were over then
+    uint64_t log_below              # below: in the log when the channel started, its delays over then
     int64_t  started_ms             # when that was; not kept over a restart
     uint64_t delivered, acked
     uint64_t returned               # deliveries that came back uncounted
@@ -298,9 +299,9 @@ cdef struct Channel:
     uint64_t weight                 # of the flows with the ring
     uint64_t served                 # cost delivered, in thousandths
     double   virtual                # cost delivered a unit of weight: what each backlogged flow was due
-    TextMap  waits                  # of Waits, by the key's text
-    Waits*   waits_newest
-    Waits*   waits_oldest
+    TextMap  clocks                 # of KeyClocks, by the key's text
+    KeyClock*   clocks_newest
+    KeyClock*   clocks_oldest
     Hour     hour                   # over all flows, those without a row too
     Channel* next_active            # circular list of channels that may have work
     Channel* prev_active
@@ -357,8 +358,8 @@ cdef struct Queue:
     int64_t  used_ms                # last enqueue, on Core.heard_ms
     uint64_t dead_told              # of counters.dead_dropped, as the edge was told
     uint64_t idle_offset            # next_offset when it was last looked at
-    Waiting* revealing              # its first frame is being revealed; what comes behind it waits here
-    Waiting* revealing_last
+    Effect* revealing               # its first frame is being revealed; what comes behind it waits here
+    Effect* revealing_last
     Queue*   next_revealing
     uint64_t reveals                # how many of its frames were begun
     Chore*   chore                  # the change to it that is being carried out, and those that wait for it
@@ -369,7 +370,7 @@ cdef struct Queue:
     Channel* channels
     TextMap  channels_by_name
     uint32_t channel_count
-    uint32_t coming                 # messages that the command at hand has for it, until the first of them is taken
+    uint32_t coming                 # messages of the command at hand for it, until the first is taken
     uint64_t coming_bytes
     Directory directory
     TextMap  dedup
@@ -387,10 +388,11 @@ cdef struct Queue:
     Builder  moving
     bint     build_listed, move_listed
     uint64_t rewrite_at             # where the next look for frames to rewrite begins
-    uint64_t retained_at            # where the next look for frames that need not be kept begins; UINT64_MAX = nowhere
+    uint64_t retained_at            # where the next look for frames not to be kept
+                                    # begins; UINT64_MAX = nowhere
 
-cdef struct Waiting:                # an answer, a stream's frame, or a stored frame's visibility, in order
-    Waiting* next
+cdef struct Effect:                # an answer, a stream's frame, or a stored frame's visibility, in order
+    Effect* next
     uint64_t epoch                  # leaves once this one is durable; 0 = once this pass is written
     uint64_t token
     int32_t  kind
@@ -443,13 +445,14 @@ cdef struct Core:
     # --- this pass
     rocksdb_writebatch_t* settles   # everything but new messages
     rocksdb_writebatch_t* enqueues  # refused as a whole when the disk will not take it
-    rocksdb_writebatch_t* apart     # what must outlive a damaged block of the log: once more, a block behind `settles`
+    rocksdb_writebatch_t* apart     # what must outlive a damaged block of the log:
+                                    # once more, behind `settles`
     Share*   dirty_shares
     ThrottleKey* dirty_keys
     Builder* builders
     Builder* movers
-    Waiting* passing                # answers of this pass
-    Waiting* passing_last
+    Effect* passing                 # answers of this pass
+    Effect* passing_last
     Decision* unasked               # bytes they waited for are here; oldest first
     Decision* unasked_last
     Map64    decisions              # by number
@@ -463,8 +466,8 @@ cdef struct Core:
     uint64_t stage_end              # see budget.pxd
     Queue*   revealing              # queues whose frames need more than one stage, in turn
     Queue*   revealing_last
-    char**   kept                   # bytes of moved messages, until their frame is built
-    uint32_t kept_count, kept_capacity
+    char**   moved_bytes            # bytes of moved messages, until their frame is built
+    uint32_t moved_bytes_count, moved_bytes_capacity
     Frame*   stored                 # frames of this pass, oldest first, until it is written
     Frame*   stored_last
     Frame*   dying
@@ -472,14 +475,14 @@ cdef struct Core:
     Command* enqueued               # enqueue commands of this pass, answered once it is written
     Command* enqueued_last
     bint     sync_wanted
-    int64_t  held_since_ns
+    int64_t  blocked_since_ns
     # --- epochs
     uint64_t epoch                  # being built
-    Waiting* outgoing               # may leave, in this order; see answers.pxd
-    Waiting* outgoing_last
+    Effect* outgoing                # may leave, in this order; see answers.pxd
+    Effect* outgoing_last
     Outs     outs                   # left, and not handed over yet
-    Waiting* waiting                # for `durable`
-    Waiting* waiting_last
+    Effect* unsynced                # for `durable`
+    Effect* unsynced_last
     # --- bytes in memory
     uint64_t hot_bytes
     Body*    newest
@@ -490,6 +493,6 @@ cdef struct Core:
     Timer    housekeeping
     int64_t  index_bytes            # frames, shares, keys, flows
     uint64_t keys_count
-    uint32_t waits_count            # rows of all channels
+    uint32_t clocks_count           # rows of all channels
     CoreCounters counters
     Buffer   scratch, tail

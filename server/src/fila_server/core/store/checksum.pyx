@@ -38,10 +38,11 @@ cdef extern from *:
     static uint32_t fila_crc_by_table(uint32_t crc, const uint8_t* bytes, size_t count) {
         crc = ~crc;
         for (; count >= 8; bytes += 8, count -= 8)
-            crc = fila_crc_tables[7][(crc ^ bytes[0]) & 0xff] ^ fila_crc_tables[6][((crc >> 8) ^ bytes[1]) & 0xff]
-                ^ fila_crc_tables[5][((crc >> 16) ^ bytes[2]) & 0xff] ^ fila_crc_tables[4][(crc >> 24) ^ bytes[3]]
-                ^ fila_crc_tables[3][bytes[4]] ^ fila_crc_tables[2][bytes[5]]
-                ^ fila_crc_tables[1][bytes[6]] ^ fila_crc_tables[0][bytes[7]];
+            crc = fila_crc_tables[7][(crc ^ bytes[0]) & 0xff] ^
+            fila_crc_tables[6][((crc >> 8) ^ bytes[1]) & 0xff]
+                ^ fila_crc_tables[5][((crc >> 16) ^ bytes[2]) & 0xff] ^ fila_crc_tables[4][(crc >> 24) ^
+                bytes[3]] ^ fila_crc_tables[3][bytes[4]] ^ fila_crc_tables[2][bytes[5]] ^
+                fila_crc_tables[1][bytes[6]] ^ fila_crc_tables[0][bytes[7]];
         while (count--)
             crc = (crc >> 8) ^ fila_crc_tables[0][(crc ^ *bytes++) & 0xff];
         return ~crc;

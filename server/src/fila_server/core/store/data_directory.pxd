@@ -35,15 +35,18 @@ cdef struct Disk:
 
 
 # --- free space ------------------------------------------------------------------------
-# Call after store_open (the directory exists then, and what a start needs is not taken). Takes the ballast if there is room for it and the floor.
+# Call after store_open (the directory exists then, and what a start needs is not taken). Takes the ballast if
+# there is room for it and the floor.
 cdef int disk_open(
-    Disk* disk, const char* directory, int64_t min_free_bytes, int64_t ballast_bytes, StoreError* error) noexcept nogil
+    Disk* disk, const char* directory, int64_t min_free_bytes, int64_t ballast_bytes,
+    StoreError* error) noexcept nogil
 # Answers the level; gives the ballast up when it must, which may take a while: not for the scheduler thread.
 cdef int disk_check(Disk* disk) noexcept nogil
 # Takes the ballast again when there is room for it and the floor. True when it is held afterwards.
 cdef bint disk_restore_ballast(Disk* disk) noexcept nogil
 
-# Whether a start, which may write all of the WAL to tables, has the room for it; gives the ballast up if it must.
+# Whether a start, which may write all of the WAL to tables, has the room for it; gives the ballast up if it
+# must.
 cdef int disk_check_start(const char* directory, int64_t wal_bytes, StoreError* error) noexcept nogil
 
 # --- the directory (store_open calls these) --------------------------------------------
@@ -57,12 +60,15 @@ cdef enum:
     FORMAT_UNREADABLE = -1
 
 cdef int64_t format_read(const char* directory) noexcept nogil      # the number, or one of these
-# The highest and the lowest number of a log file there, 0 when there is none, -1 when the directory cannot be listed.
+# The highest and the lowest number of a log file there, 0 when there is none, -1 when the directory cannot be
+# listed.
 cdef int64_t directory_newest_log(const char* path, int64_t* oldest) noexcept nogil
-# The name of what a running server must find there and does not, or NULL: the directory under its own name, with the very
-# lock file that this process holds, and RocksDB's CURRENT. An error that says nothing about that counts as found.
+# The name of what a running server must find there and does not, or NULL: the directory under its own name,
+# with the very lock file that this process holds, and RocksDB's CURRENT. An error that says nothing about
+# that counts as found.
 cdef const char* directory_is_gone(const char* directory, int lock_fd) noexcept nogil
 cdef int format_write(const char* directory, int64_t format, StoreError* error) noexcept nogil
-# The note that the next start has to copy the store without what is damaged (salvage.pyx); `path` is .../rocksdb.
+# The note that the next start has to copy the store without what is damaged (salvage.pyx); `path` is
+# .../rocksdb.
 cdef void salvage_ask(const char* path) noexcept nogil
 cdef bint salvage_is_asked(const char* directory) noexcept nogil

@@ -96,7 +96,10 @@ cdef int disk_open(
 
 cdef int disk_check(Disk* disk) noexcept nogil:
     _measure(disk)
-    if disk.free_bytes < max(BALLAST_MARK_MIN, min(disk.min_free_bytes // 4, BALLAST_MARK_MAX)) and disk.ballast_held:
+    if (
+        disk.free_bytes < max(BALLAST_MARK_MIN, min(disk.min_free_bytes // 4, BALLAST_MARK_MAX))
+        and disk.ballast_held
+    ):
         unlink(disk.ballast_path)
         disk.ballast_held = False
         disk.released_count += 1
@@ -155,7 +158,8 @@ cdef int disk_check_start(const char* directory, int64_t wal_bytes, StoreError* 
         return STORE_OK
     snprintf(text, sizeof(text), "%lld MiB, and %lld MiB are free",
              <long long>((need + MIB - 1) // MIB), <long long>(disk.free_bytes // MIB))
-    return store_failed(error, STORE_FULL, "a start needs %s; make room on the disk of the data directory", text)
+    return store_failed(
+        error, STORE_FULL, "a start needs %s; make room on the disk of the data directory", text)
 
 
 # --- the directory -----------------------------------------------------------------------
@@ -163,7 +167,8 @@ cdef int disk_check_start(const char* directory, int64_t wal_bytes, StoreError* 
 cdef int _unwritable(StoreError* error, const char* path) noexcept nogil:
     error.status = STORE_UNWRITABLE
     snprintf(error.text, STORE_ERROR_BYTES,
-             "the data directory cannot be written: %.300s: %s; check its owner and mode, or set server.data_dir",
+             "the data directory cannot be written: %.300s: %s; check its owner and mode, or set "
+             "server.data_dir",
              path, strerror(errno))
     return -1
 
@@ -189,7 +194,8 @@ cdef int directory_lock(const char* directory, StoreError* error) noexcept nogil
         text[got if got > 0 else 0] = 0
         error.status = STORE_IN_USE
         snprintf(error.text, STORE_ERROR_BYTES,
-                 "the data directory %.300s is in use by process %s; stop that server, or set server.data_dir",
+                 "the data directory %.300s is in use by process %s; stop that server, or set "
+                 "server.data_dir",
                  directory, text)
         c_close(fd)
         return -1

@@ -27,7 +27,8 @@ FAMILY_NAMES[DEDUP] = "dedup"
 
 
 cdef int database_open(
-        Store* store, const char* path, const StoreOptions* options, bint lenient, StoreError* error) noexcept nogil:
+        Store* store, const char* path, const StoreOptions* options, bint lenient,
+        StoreError* error) noexcept nogil:
     cdef int family
     cdef char* message = NULL
     store.cache = rocksdb_cache_create_lru(<size_t>options.block_cache_bytes)
@@ -58,7 +59,8 @@ cdef void _make_lenient(rocksdb_options_t* options) noexcept nogil:
     if message != NULL:
         rocksdb_free(message)       # an engine that does not know the option does not check either
         message = NULL
-    # A table of contents that was made up from the tables found may name one twice, before and after a compaction.
+    # A table of contents that was made up from the tables found may name one twice, before and after a
+    # compaction.
     rocksdb_get_options_from_string(options, "force_consistency_checks=false", options, &message)
     if message != NULL:
         rocksdb_free(message)
@@ -76,19 +78,23 @@ cdef int _open_failed(StoreError* error, char* message, bint lenient) noexcept n
     cdef int status
     if lenient and (strstr(message, "Corruption") != NULL or strstr(message, "No such file") != NULL):
         status = store_failed(error, STORE_DAMAGED,
-                              "the data directory is damaged beyond what can be read around; restore it from a copy, or "
+                              "the data directory is damaged beyond what can be read around; restore it "
+                              "from a copy, or "
                               "move it away to start with an empty one (%.300s)", message)
     elif strstr(message, "Corruption") != NULL or strstr(message, "No such file") != NULL:
         status = store_failed(error, STORE_DAMAGED,
                               "the data directory is damaged; restore it from a copy, or start with "
-                              "storage.on_damage = \"start\" to go on with what can be read (%.300s)", message)
+                              "storage.on_damage = \"start\" to go on with what can be read (%.300s)",
+                              message)
     elif strstr(message, "No space left") != NULL:
-        status = store_failed(error, STORE_FULL, "the disk is full; make room, then start again (%.300s)", message)
+        status = store_failed(
+            error, STORE_FULL, "the disk is full; make room, then start again (%.300s)", message)
     elif strstr(message, "ermission denied") != NULL or strstr(message, "ead-only file system") != NULL:
         status = store_failed(error, STORE_UNWRITABLE,
                          "the data directory cannot be written; check its owner and mode (%.300s)", message)
     else:
-        status = store_failed(error, STORE_FAILED, "the storage engine cannot open the data directory (%.300s)", message)
+        status = store_failed(
+            error, STORE_FAILED, "the storage engine cannot open the data directory (%.300s)", message)
     rocksdb_free(message)
     return status
 

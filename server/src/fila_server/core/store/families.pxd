@@ -11,7 +11,8 @@ cdef enum:                  # families: the numbers index Store.family; on disk 
     META = 0                # one record each: format, reservations; the reservations once more in SETTLED
     FRAMES = 1              # queue | first offset             payload bytes of one frame
     INDEX = 2               # queue | first offset             per message: routing, size, times
-    SETTLED = 3             # queue | channel | first offset   what the channel is done with; QUEUES and META once more
+    SETTLED = 3             # queue | channel | first offset   what the channel is
+                            # done with; QUEUES and META once more
     LEASES = 4              # queue | channel | frame sent     offset, lease id, expiry
     STATES = 5              # queue | channel | ...            attempts, delays, positions
     QUEUES = 6              # queue                            its configuration
@@ -48,7 +49,8 @@ cdef struct WalReport:              # what opening found in the WAL; all zero af
     int64_t first_lost_sequence     # of RocksDB's sequence numbers, 0 when nothing was lost
     char first_damaged_file[64]
 
-cdef struct SalvageReport:          # when a damaged store was copied; records may be lost, deleted ones may be back
+# when a damaged store was copied; records may be lost, deleted ones may be back
+cdef struct SalvageReport:
     int64_t records                 # copied
     int64_t gaps                    # unreadable blocks stepped over
     int64_t tables_lost             # tables that could not be opened at all
@@ -72,9 +74,11 @@ cdef struct Store:
     rocksdb_cache_t* cache
     int lock_fd
     bint created                                # by this open
-    int64_t healed_bytes                        # of RocksDB's table of contents, from its mirror; nothing is lost by it
+    int64_t healed_bytes                        # of RocksDB's table of contents, from its
+                                                # mirror; nothing is lost by it
     SalvageReport salvage                       # of this open; all zero unless the store had to be copied
-    bint rebuilt                                # the table of contents was lost; payloads in blob files are, too
+    bint rebuilt                                # the table of contents was lost; payloads
+                                                # in blob files are, too
     bint format_rewritten                       # the format file could not be read; the record in META could
     uint64_t synced                             # RocksDB's number of a record that is on the disk for certain
     uint64_t promised                           # the same, as the last note of the run before says

@@ -97,7 +97,8 @@ cdef void lognote_write(Store* store) noexcept nogil:
     cdef int64_t oldest = 0
     cdef int fd, length
     memset(&note, 0, sizeof(note))
-    # Read before the rest: a table written meanwhile makes the MANIFEST differ, and then the note proves nothing.
+    # Read before the rest: a table written meanwhile makes the MANIFEST differ, and then the note proves
+    # nothing.
     _contents(store.directory, &note)
     if note.manifest_bytes < 0 or directory_newest_log(store.directory, &oldest) <= 0:
         return
@@ -108,7 +109,8 @@ cdef void lognote_write(Store* store) noexcept nogil:
     memset(text, 0, sizeof(text))
     length = snprintf(
         text, sizeof(text), "synced %llu log %lld first %llu manifest %s %lld",
-        <unsigned long long> store.synced, <long long> note.log, <unsigned long long> note.first, <char*> note.manifest,
+        <unsigned long long> store.synced, <long long> note.log, <unsigned long long> note.first,
+        <char*> note.manifest,
         <long long> note.manifest_bytes)
     snprintf(text + length, sizeof(text) - length, " sum %08x\n", <unsigned int> _sum(text, length))
     snprintf(path, sizeof(path), "%s/synced", store.directory)

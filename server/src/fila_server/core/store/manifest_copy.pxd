@@ -2,7 +2,8 @@
 
 from libc.stdint cimport int64_t
 
-# Copies what was appended to the MANIFEST since the last call; cheap when that is nothing. Upkeep, each second.
-cdef void mirror_update(const char* directory) noexcept nogil
+# Copies what was appended to the MANIFEST since the last call; cheap when that is nothing. Upkeep, each
+# second.
+cdef void manifest_copy_update(const char* directory) noexcept nogil
 # Before RocksDB opens: puts right what differs from a copy that is whole. Returns the bytes put right.
-cdef int64_t mirror_heal(const char* directory) noexcept nogil
+cdef int64_t manifest_copy_heal(const char* directory) noexcept nogil

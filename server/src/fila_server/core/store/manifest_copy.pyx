@@ -77,7 +77,7 @@ cdef bint _current(const char* directory, char* name) noexcept nogil:
     return name[0] != 0
 
 
-cdef void mirror_update(const char* directory) noexcept nogil:
+cdef void manifest_copy_update(const char* directory) noexcept nogil:
     cdef char name[NAME_BYTES]
     cdef char held[NAME_BYTES]
     cdef char path[PATH_BYTES]
@@ -112,7 +112,7 @@ cdef void mirror_update(const char* directory) noexcept nogil:
     c_close(manifest)
 
 
-cdef int64_t mirror_heal(const char* directory) noexcept nogil:
+cdef int64_t manifest_copy_heal(const char* directory) noexcept nogil:
     cdef char path[PATH_BYTES]
     cdef int64_t size = 0, healed = 0
     cdef uint8_t* mirror
@@ -120,7 +120,10 @@ cdef int64_t mirror_heal(const char* directory) noexcept nogil:
     mirror = _read(path, &size)
     if mirror != NULL and size > NAME_BYTES:
         mirror[NAME_BYTES - 1] = 0
-        if strncmp(<char*>mirror, "MANIFEST-", 9) == 0 and is_whole_log(mirror + NAME_BYTES, size - NAME_BYTES):
+        if (
+            strncmp(<char*>mirror, "MANIFEST-", 9) == 0
+            and is_whole_log(mirror + NAME_BYTES, size - NAME_BYTES)
+        ):
             healed = _heal_current(directory, <char*>mirror)
             healed += _heal_manifest(directory, <char*>mirror, mirror + NAME_BYTES, size - NAME_BYTES)
     free(mirror)

@@ -7,6 +7,7 @@ from fila_server.core.store.status cimport StoreError
 cdef void store_default_options(StoreOptions* options) noexcept nogil
 # Takes the directory for this process (lock file), creates what is missing, checks the
 # format, scans the WAL, opens. On any failure everything is released again.
-cdef int store_open(Store* store, const char* directory, const StoreOptions* options, StoreError* error) noexcept nogil
+cdef int store_open(
+    Store* store, const char* directory, const StoreOptions* options, StoreError* error) noexcept nogil
 # Flushes nothing by itself: call store_sync first for what must survive a power cut.
 cdef void store_close(Store* store) noexcept nogil

@@ -5,8 +5,8 @@
     DIRECTORY/rocksdb/      everything else, by families (families.pxd)
     DIRECTORY/ballast       given up when the disk is nearly full (data_directory.pyx)
 
-Opening goes lock, format, scan of the WAL (walscan.pyx), RocksDB, format again (from the META family, in case the file
-was lost). Each step that fails releases the earlier ones.
+Opening goes lock, format, scan of the WAL (walscan.pyx), RocksDB, format again (from the META
+family, in case the file was lost). Each step that fails releases the earlier ones.
 """
 
 from libc.stdint cimport int64_t
@@ -23,7 +23,7 @@ from fila_server.core.store.database cimport (
 )
 from fila_server.core.store.families cimport META, STORE_FORMAT
 from fila_server.core.store.log_note cimport lognote_check_end, lognote_check_files, lognote_write
-from fila_server.core.store.manifest_copy cimport mirror_heal, mirror_update
+from fila_server.core.store.manifest_copy cimport manifest_copy_heal, manifest_copy_update
 from fila_server.core.store.rocksdb cimport rocksdb_get_latest_sequence_number, rocksdb_writebatch_t
 from fila_server.core.store.salvage cimport (
     salvage_begin, salvage_commit, salvage_finish, salvage_records, salvage_replace_table,
@@ -48,12 +48,14 @@ cdef void store_default_options(StoreOptions* options) noexcept nogil:
     default_store_options(options)
 
 
-cdef int store_open(Store* store, const char* directory, const StoreOptions* options, StoreError* error) noexcept nogil:
+cdef int store_open(
+        Store* store, const char* directory, const StoreOptions* options, StoreError* error) noexcept nogil:
     cdef int status
     memset(store, 0, sizeof(Store))
     store.lock_fd = -1
     if strlen(directory) + 32 > sizeof(store.directory):
-        return store_failed(error, STORE_UNWRITABLE, "the data directory's path is too long: %.200s...", directory)
+        return store_failed(
+            error, STORE_UNWRITABLE, "the data directory's path is too long: %.200s...", directory)
     snprintf(store.directory, sizeof(store.directory), "%s/rocksdb", directory)
 
     store.lock_fd = directory_lock(directory, error)
@@ -67,7 +69,7 @@ cdef int store_open(Store* store, const char* directory, const StoreOptions* opt
     if status == STORE_OK:
         status = disk_check_start(directory, store.wal.bytes, error)
     if status == STORE_OK:
-        store.healed_bytes = 0 if options.stop_on_damage else mirror_heal(store.directory)
+        store.healed_bytes = 0 if options.stop_on_damage else manifest_copy_heal(store.directory)
         status = database_check_families(store.directory, error)
     if status == STORE_OK:
         status = _open_database(store, directory, options, error)
@@ -75,14 +77,16 @@ cdef int store_open(Store* store, const char* directory, const StoreOptions* opt
         lognote_check_end(store)
         if options.stop_on_damage and store.wal.records_lost:
             status = store_failed(
-                error, STORE_DAMAGED, "the end of the write-ahead log is missing or damaged in the data directory %.200s; restore it "
+                error, STORE_DAMAGED,
+                "the end of the write-ahead log is missing or damaged in the data directory %.200s; restore "
+                "it "
                 "from a copy, or start with storage.on_damage = \"start\" to go on without it", directory)
     if status == STORE_OK:
         status = _check_format_record(store, directory, error)
     if status != STORE_OK:
         store_close(store)
     else:
-        mirror_update(store.directory)
+        manifest_copy_update(store.directory)
     return status
 
 
@@ -103,7 +107,8 @@ cdef int _check_format_file(
         return _too_new(error, format)
     if format == FORMAT_UNREADABLE and options.stop_on_damage:
         return store_failed(
-            error, STORE_DAMAGED, "the file \"format\" in the data directory %.200s cannot be read; restore it from a copy, "
+            error, STORE_DAMAGED,
+            "the file \"format\" in the data directory %.200s cannot be read; restore it from a copy, "
             "or start with storage.on_damage = \"start\" to go by the record in the store", directory)
     return STORE_OK         # a missing or unreadable file is judged by the META record
 
@@ -111,13 +116,17 @@ cdef int _check_format_file(
 cdef int _check_wal(Store* store, const StoreOptions* options, StoreError* error) noexcept nogil:
     scan_wal(store.directory, &store.wal)
     lognote_check_files(store)
-    if options.stop_on_damage and (store.wal.damaged_regions or store.wal.batches_lost or store.wal.logs_missing):
+    if (
+        options.stop_on_damage
+        and (store.wal.damaged_regions or store.wal.batches_lost or store.wal.logs_missing)
+    ):
         if error != NULL:
             error.status = STORE_DAMAGED
             snprintf(error.text, STORE_ERROR_BYTES,
                      "the write-ahead log %s is %s: %lld records cannot be read; restore the data directory "
                      "from a copy, or start with storage.on_damage = \"start\" to go on without them",
-                     store.wal.first_damaged_file, <const char*> ("missing" if store.wal.logs_missing else "damaged"),
+                     store.wal.first_damaged_file,
+                     <const char*> ("missing" if store.wal.logs_missing else "damaged"),
                      <long long>store.wal.records_lost)
         return STORE_DAMAGED
     return STORE_OK
@@ -158,7 +167,8 @@ cdef int _salvage(
     return salvage_commit(directory, error) if status == STORE_OK else status
 
 
-cdef int _open_damaged(Store* store, Store* damaged, const StoreOptions* options, StoreError* error) noexcept nogil:
+cdef int _open_damaged(
+        Store* store, Store* damaged, const StoreOptions* options, StoreError* error) noexcept nogil:
     cdef int status = database_open(damaged, store.directory, options, True, error)
     if status == STORE_DAMAGED:
         store.rebuilt = True
@@ -191,8 +201,10 @@ cdef int _check_format_record(Store* store, const char* directory, StoreError* e
         store.created = rocksdb_get_latest_sequence_number(store.db) == 0
         if not store.created and format_read(directory) == FORMAT_UNREADABLE:
             return store_failed(
-                error, STORE_DAMAGED, "neither the file \"format\" in the data directory %.200s nor the record of it in the "
-                "store can be read, so this server cannot know whether it may write there; if no newer server has used "
+                error, STORE_DAMAGED,
+                "neither the file \"format\" in the data directory %.200s nor the record of it in the "
+                "store can be read, so this server cannot know whether it may write there; if no newer "
+                "server has used "
                 "the directory, write the line \"fila 1\" into that file and start again", directory)
         number[0] = <char>STORE_FORMAT
         batch = batch_new()
@@ -213,7 +225,7 @@ cdef int _check_format_record(Store* store, const char* directory, StoreError* e
 
 cdef void store_close(Store* store) noexcept nogil:
     if store.db != NULL:
-        mirror_update(store.directory)
+        manifest_copy_update(store.directory)
         lognote_write(store)
     database_close(store)
     if store.parting != NULL:

@@ -39,7 +39,7 @@ cdef void damage_scan_next(DamageScan* scan) noexcept nogil
 # Leaves the note that the next start copies the store, if there was a gap.
 cdef void damage_scan_end(DamageScan* scan) noexcept nogil
 
-# `last` is the last key that was read, or the one sought. Returns a new scan on the first key behind the block,
-# or at the end of the family (then not valid, without an error); NULL when nothing readable follows.
+# `last` is the last key that was read, or the one sought. Returns a new scan on the first key behind the
+# block, or at the end of the family (then not valid, without an error); NULL when nothing readable follows.
 cdef rocksdb_iterator_t* scan_behind_damage(
     const Scanned* scanned, const char* last, size_t last_bytes) noexcept nogil

@@ -86,7 +86,8 @@ cdef rocksdb_iterator_t* scan_behind_damage(
 
 
 cdef rocksdb_iterator_t* _nearest(
-        const Scanned* scanned, rocksdb_iterator_t* found, char* inside, size_t key_bytes, int step) noexcept nogil:
+        const Scanned* scanned, rocksdb_iterator_t* found, char* inside, size_t key_bytes,
+        int step) noexcept nogil:
     """Raise `inside` as far as it stays in the damage; return the last scan that got out of it."""
     cdef char higher[KEY_BYTES_MAX]
     cdef rocksdb_iterator_t* scan

@@ -1,9 +1,9 @@
 """What keeps the disk small and safe while nobody waits for it: one slow thread of its own.
 
     scheduler thread  --- upkeep.live_frame_bytes (a plain store) --->  upkeep thread, each second
-                                                                        1. copy the MANIFEST's new bytes, note the log's
-                                                                        2. empty the WAL, if nothing happens
-                                                                        3. give dead frames' disk back
+                                                                        1. copy the MANIFEST's new bytes, note
+                                                                        the log's 2. empty the WAL, if nothing
+                                                                        happens 3. give dead frames' disk back
 
 The rule: the FRAMES family takes at most 1.5 times what is live in it, plus RECLAIM_SLACK_BYTES.
 """
@@ -24,7 +24,8 @@ cdef extern from "<pthread.h>" nogil:
 cdef struct Upkeep:
     Store* store
     Disk* disk                          # watch.pyx's, to read how much is free; or NULL
-    int64_t live_frame_bytes            # keys and values of FRAMES that are not deleted; the scheduler sets it
+    int64_t live_frame_bytes            # keys and values of FRAMES that are not
+                                        # deleted; the scheduler sets it
     uint64_t writes_seen                # store.counters.writes at the last round
     uint64_t writes_tidied              # ... when the WAL was last looked at in a quiet moment
     uint64_t memtable_bytes             # of all families, as of the last round

@@ -14,7 +14,7 @@ from libc.string cimport memset
 
 from fila_server.core.store.families cimport FAMILY_COUNT, FRAMES
 from fila_server.core.store.log_note cimport lognote_write
-from fila_server.core.store.manifest_copy cimport mirror_update
+from fila_server.core.store.manifest_copy cimport manifest_copy_update
 from fila_server.core.store.rocksdb cimport *
 from fila_server.core.store.status cimport STORE_FAILED, STORE_OK
 from fila_server.core.store.store cimport store_compact, store_compact_cancel, store_flush, store_wal_bytes
@@ -22,7 +22,8 @@ from fila_server.core.store.store cimport store_compact, store_compact_cancel, s
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_attr_t:
         pass
-    int pthread_create(pthread_t* thread, const pthread_attr_t* attr, void* (*start)(void*) noexcept nogil, void* arg)
+    int pthread_create(
+        pthread_t* thread, const pthread_attr_t* attr, void* (*start)(void*) noexcept nogil, void* arg)
     int pthread_join(pthread_t thread, void** result)
 
 cdef extern from "<poll.h>" nogil:
@@ -130,7 +131,7 @@ cdef uint64_t _memtable_bytes(Store* store) noexcept nogil:
 
 cdef int upkeep_round(Upkeep* upkeep) noexcept nogil:
     upkeep.memtable_bytes = _memtable_bytes(upkeep.store)
-    mirror_update(upkeep.store.directory)
+    manifest_copy_update(upkeep.store.directory)
     lognote_write(upkeep.store)
     _tidy_when_quiet(upkeep)
     return reclaim_frames(upkeep, upkeep.live_frame_bytes, &upkeep.error)

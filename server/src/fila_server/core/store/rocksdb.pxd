@@ -141,10 +141,12 @@ cdef extern from "rocksdb/c.h" nogil:
         const char* start_key, size_t start_key_len, const char* limit_key, size_t limit_key_len)
     void rocksdb_suggest_compact_range_cf(
         rocksdb_t* db, rocksdb_column_family_handle_t* column_family,
-        const char* start_key, size_t start_key_len, const char* limit_key, size_t limit_key_len, char** errptr)
+        const char* start_key, size_t start_key_len, const char* limit_key, size_t limit_key_len,
+        char** errptr)
     void rocksdb_delete_file_in_range_cf(
         rocksdb_t* db, rocksdb_column_family_handle_t* column_family,
-        const char* start_key, size_t start_key_len, const char* limit_key, size_t limit_key_len, char** errptr)
+        const char* start_key, size_t start_key_len, const char* limit_key, size_t limit_key_len,
+        char** errptr)
     void rocksdb_disable_manual_compaction(rocksdb_t* db)
     rocksdb_compactoptions_t* rocksdb_compactoptions_create()
     void rocksdb_compactoptions_destroy(rocksdb_compactoptions_t* options)
@@ -227,7 +229,8 @@ cdef extern from "rocksdb/c.h" nogil:
         rocksdb_block_based_table_options_t* options, unsigned char value)
     void rocksdb_block_based_options_set_format_version(
         rocksdb_block_based_table_options_t* options, int version)
-    void rocksdb_block_based_options_set_index_type(rocksdb_block_based_table_options_t* options, int index_type)
+    void rocksdb_block_based_options_set_index_type(
+        rocksdb_block_based_table_options_t* options, int index_type)
 
     rocksdb_cache_t* rocksdb_cache_create_lru(size_t capacity)
     void rocksdb_cache_destroy(rocksdb_cache_t* cache)

@@ -7,11 +7,12 @@ from fila_server.core.store.status cimport StoreError
 # Counts what it had to step over in sound.salvage.
 cdef int salvage_records(Store* damaged, Store* sound, StoreError* error) noexcept nogil
 
-# Puts an empty table in the place of one that keeps a whole family from being read, because it cannot be opened.
-# True when it did; then close the damaged store, open it again and ask again.
+# Puts an empty table in the place of one that keeps a whole family from being read, because it cannot be
+# opened. True when it did; then close the damaged store, open it again and ask again.
 cdef bint salvage_replace_table(Store* damaged, const char* path) noexcept nogil
 
 # The exchange of directories around it: DIRECTORY/rocksdb is replaced whole or not at all, at any crash.
 cdef void salvage_begin(const char* directory) noexcept nogil           # removes what an earlier try left
 cdef int salvage_commit(const char* directory, StoreError* error) noexcept nogil
-cdef int salvage_finish(const char* directory, StoreError* error) noexcept nogil    # at open: a commit that was cut off
+# at open: a commit that was cut off
+cdef int salvage_finish(const char* directory, StoreError* error) noexcept nogil

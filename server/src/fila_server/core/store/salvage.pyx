@@ -109,7 +109,8 @@ cdef void _copy_family(
 
 
 cdef void _write(
-        Store* sound, rocksdb_writebatch_t* batch, rocksdb_writeoptions_t* patient, char** message) noexcept nogil:
+        Store* sound, rocksdb_writebatch_t* batch, rocksdb_writeoptions_t* patient,
+        char** message) noexcept nogil:
     rocksdb_write(sound.db, patient, batch, message)
     batch_clear(batch)
 
@@ -117,14 +118,18 @@ cdef void _write(
 # --- tables that cannot be opened --------------------------------------------------------
 
 cdef bint salvage_replace_table(Store* damaged, const char* path) noexcept nogil:
-    """A damaged block ends a scan where it lies; a table whose index or footer is damaged ends it everywhere."""
+    """A damaged block ends a scan where it lies; a table whose index
+    or footer is damaged ends it everywhere."""
     cdef int family
     cdef char from_the_front[NAME_BYTES]
     cdef char from_the_back[NAME_BYTES]
     for family in range(FAMILY_COUNT):
         if not _unreadable_table(damaged, family, False, from_the_front):
             continue
-        if _unreadable_table(damaged, family, True, from_the_back) and strcmp(from_the_front, from_the_back) == 0:
+        if (
+            _unreadable_table(damaged, family, True, from_the_back)
+            and strcmp(from_the_front, from_the_back) == 0
+        ):
             return _stand_in(damaged, family, path, from_the_front)
     return False
 
@@ -235,9 +240,11 @@ cdef int salvage_finish(const char* directory, StoreError* error) noexcept nogil
     if access(path, 0) == 0:
         _remove(directory, "rocksdb.damaged")       # of an earlier time; only the last one is kept
         if rename(path, damaged) != 0:
-            return store_failed(error, STORE_FAILED, "cannot set the damaged store aside: %s", strerror(errno))
+            return store_failed(
+                error, STORE_FAILED, "cannot set the damaged store aside: %s", strerror(errno))
     if rename(salvaged, path) != 0:
-        return store_failed(error, STORE_FAILED, "cannot take the salvaged store into use: %s", strerror(errno))
+        return store_failed(
+            error, STORE_FAILED, "cannot take the salvaged store into use: %s", strerror(errno))
     snprintf(path, PATH_BYTES, "%s/salvage", directory)
     unlink(path)
     _sync_directory(directory)

@@ -21,7 +21,8 @@ cdef struct StoreError:
     int status                      # the last status that was not STORE_OK
     char text[STORE_ERROR_BYTES]    # one line, NUL-terminated
 
-cdef struct StoreFailure:           # after which nothing can be promised any more; any thread tells the first one
+# after which nothing can be promised any more; any thread tells the first one
+cdef struct StoreFailure:
     int state                       # 0, or being told, or told; only the two calls below touch it
     StoreError error                # not to be read before failure_is_told
 
@@ -32,6 +33,7 @@ cdef int store_failed(StoreError* error, int status, const char* text, const cha
 cdef int store_classify(StoreError* error, char* message) noexcept nogil
 # The same for a read: whatever will not be better at the next try is STORE_DAMAGED, as a file that is gone.
 cdef int store_classify_read(StoreError* error, char* message) noexcept nogil
-# The first failure stands: a later one is usually its consequence, and whoever reads the first must not see it change.
+# The first failure stands: a later one is usually its consequence, and whoever reads the first must not see
+# it change.
 cdef void failure_tell(StoreFailure* failure, const StoreError* error) noexcept nogil
 cdef bint failure_is_told(StoreFailure* failure) noexcept nogil

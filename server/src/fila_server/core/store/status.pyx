@@ -42,7 +42,8 @@ cdef int store_classify(StoreError* error, char* message) noexcept nogil:
                               "a stored block fails its checksum; what is in it is lost (%s)", message)
     else:
         status = store_failed(error, STORE_FAILED,
-                              "the storage engine failed; check the disk, then restart the server (%s)", message)
+                              "the storage engine failed; check the disk, then restart the server (%s)",
+                              message)
     rocksdb_free(message)
     return status
 
@@ -52,7 +53,8 @@ cdef int store_classify_read(StoreError* error, char* message) noexcept nogil:
     if strstr(message, "Corruption") == message or _may_pass(message):
         return store_classify(error, message)
     status = store_failed(
-        error, STORE_DAMAGED, "a stored block cannot be read, or its file is gone; what is in it is lost (%s)", message)
+        error, STORE_DAMAGED,
+        "a stored block cannot be read, or its file is gone; what is in it is lost (%s)", message)
     rocksdb_free(message)
     return status
 
@@ -61,7 +63,8 @@ cdef bint _may_pass(const char* message) noexcept nogil:
     """Whether it is the process that is in trouble just now, and not the disk."""
     return (
         strstr(message, "Result incomplete") == message or strstr(message, "Too many open files") != NULL
-        or strstr(message, "Cannot allocate memory") != NULL or strstr(message, "Resource temporarily") != NULL
+        or strstr(message, "Cannot allocate memory") != NULL
+        or strstr(message, "Resource temporarily") != NULL
         or strstr(message, "Interrupted") != NULL or strstr(message, "Shutdown in progress") == message
     )
 

@@ -42,7 +42,8 @@ cdef inline void batch_put(
         const char* key, size_t key_bytes, const char* value, size_t value_bytes) noexcept nogil:
     rocksdb_writebatch_put_cf(batch, store.family[family], key, key_bytes, value, value_bytes)
 
-# The value is the parts one after the other: a record header and spliced payloads need no buffer of their own.
+# The value is the parts one after the other: a record header and spliced payloads need no buffer of their
+# own.
 cdef inline void batch_put_parts(
         Store* store, rocksdb_writebatch_t* batch, int family, const char* key, size_t key_bytes,
         int part_count, const char** parts, const size_t* part_bytes) noexcept nogil:
@@ -50,7 +51,8 @@ cdef inline void batch_put_parts(
         batch, store.family[family], 1, &key, &key_bytes, part_count, <const char* const*>parts, part_bytes)
 
 cdef inline void batch_delete(
-        Store* store, rocksdb_writebatch_t* batch, int family, const char* key, size_t key_bytes) noexcept nogil:
+        Store* store, rocksdb_writebatch_t* batch, int family, const char* key,
+        size_t key_bytes) noexcept nogil:
     rocksdb_writebatch_delete_cf(batch, store.family[family], key, key_bytes)
 
 # [first, end): `end` itself stays. For whole queues; one record at a time is cheaper by batch_delete.
@@ -61,8 +63,8 @@ cdef inline void batch_delete_range(
 
 # The batch may be cleared and used again whatever the answer.
 cdef int store_write(Store* store, rocksdb_writebatch_t* batch, StoreError* error) noexcept nogil
-# Fills a block of the WAL with nothing: one damaged block then can't take both what was written before and what is
-# written after. Costs 32 KiB of WAL; for the few records whose two copies must not be lost together.
+# Fills a block of the WAL with nothing: one damaged block then can't take both what was written before and
+# what is written after. Costs 32 KiB of WAL; for the few records whose two copies must not be lost together.
 cdef int store_part_log(Store* store, StoreError* error) noexcept nogil
 
 # --- sync (commit thread) --------------------------------------------------------------
@@ -119,8 +121,10 @@ cdef uint64_t store_memtable_bytes(Store* store) noexcept nogil
 cdef uint64_t store_cache_bytes(Store* store) noexcept nogil
 cdef uint64_t store_table_bytes(Store* store) noexcept nogil        # tables and blob files
 cdef uint64_t store_wal_bytes(Store* store) noexcept nogil
-cdef uint64_t store_disk_bytes(Store* store) noexcept nogil         # every file of the store, ballast not counted
-# The last write failed for lack of space or worse. A full disk heals by itself: try a write again each second or so.
+# every file of the store, ballast not counted
+cdef uint64_t store_disk_bytes(Store* store) noexcept nogil
+# The last write failed for lack of space or worse. A full disk heals by itself: try a write again each second
+# or so.
 cdef bint store_is_stopped(Store* store) noexcept nogil
 # Rewrites the range so that what was deleted leaves the disk. Blocks the caller, no other thread:
 # for a background thread, after a purge or a deleted queue. NULL, 0 = from the start / to the end.

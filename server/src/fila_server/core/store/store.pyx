@@ -39,7 +39,8 @@ cdef int store_write(Store* store, rocksdb_writebatch_t* batch, StoreError* erro
         if status == STORE_DAMAGED:     # a compaction met it; RocksDB takes no write any more
             _met_damage(store)
             status = store_failed(error, STORE_FAILED,
-                                  "a damaged table stopped the storage engine; restart the server, which copies "
+                                  "a damaged table stopped the storage engine; restart the server, which "
+                                  "copies "
                                   "what can be read%s", "")
     return status
 
@@ -51,7 +52,8 @@ cdef int store_part_log(Store* store, StoreError* error) noexcept nogil:
         nothing = <char*>calloc(1, LOG_BLOCK_BYTES)
         if nothing == NULL:
             return store_failed(error, STORE_FAILED, "out of memory writing the log%s", "")
-        rocksdb_writebatch_put_log_data(store.parting, nothing, LOG_BLOCK_BYTES)     # in the log only, in no table
+        # in the log only, in no table
+        rocksdb_writebatch_put_log_data(store.parting, nothing, LOG_BLOCK_BYTES)
         free(nothing)
     return store_write(store, store.parting, error)
 

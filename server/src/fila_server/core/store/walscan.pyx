@@ -188,11 +188,13 @@ cdef void _scan_block(Scan* scan, uint8_t* block, size_t size) noexcept nogil:
             return
         memcpy(&stored, block + at, 4)
         if at + HEADER_BYTES + length > size:
-            scan.bad_checksum |= size == BLOCK_BYTES        # a fragment ends in its block, unless the file does
+            scan.bad_checksum |= size == BLOCK_BYTES        # a fragment ends in its block,
+                                                            # unless the file does
             _bad(scan, size - at)
             return
         computed = crc32c(block + at + 6, length + 1)
-        computed = ((computed >> 15) | (computed << 17)) + <uint32_t>0xa282ead8     # masked as RocksDB stores it
+        # masked as RocksDB stores it
+        computed = ((computed >> 15) | (computed << 17)) + <uint32_t>0xa282ead8
         if stored != computed:
             scan.bad_checksum = True
             _bad(scan, size - at)

@@ -1,13 +1,14 @@
 """Looks at the disk and at the data directory ten times a second, on a thread of its own.
 
-A look may wait for the disk (statvfs on a busy or remote file system, freeing the ballast's blocks), so it is not the
-scheduler thread's; and a compaction may keep the upkeep thread for many seconds, in which the disk can fill up.
+A look may wait for the disk (statvfs on a busy or remote file system, freeing the ballast's blocks), so it is
+not the scheduler thread's; and a compaction may keep the upkeep thread for many seconds, in which the disk
+can fill up.
 
     watch thread  --- level (DiskLevel) --->  scheduler thread
                   --- failure ------------->  commit thread, which ends the server
 
-Files that are gone while they are open can still be written, and synced, without an error: so a removed directory or log
-makes itself heard nowhere else, and all that is answered meanwhile is lost.
+Files that are gone while they are open can still be written, and synced, without an error: so a removed
+directory or log makes itself heard nowhere else, and all that is answered meanwhile is lost.
 """
 
 from libc.stdint cimport int64_t

@@ -21,7 +21,8 @@ cdef extern from *:
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_attr_t:
         pass
-    int pthread_create(pthread_t* thread, const pthread_attr_t* attr, void* (*start)(void*) noexcept nogil, void* arg)
+    int pthread_create(
+        pthread_t* thread, const pthread_attr_t* attr, void* (*start)(void*) noexcept nogil, void* arg)
     int pthread_join(pthread_t thread, void** result)
 
 cdef extern from "<poll.h>" nogil:
@@ -74,7 +75,8 @@ cdef void _look_for_files(Watch* watch) noexcept nogil:
     if gone == NULL:
         newest = directory_newest_log(watch.store.directory, &oldest)
         if newest < 0:
-            return                      # the listing failed, as without free descriptors: no answer is not "gone"
+            return                      # the listing failed, as without free
+                                        # descriptors: no answer is not "gone"
         if newest < watch.newest_log:
             gone = "the write-ahead log in rocksdb/"
         watch.newest_log = max(newest, watch.newest_log)
@@ -82,7 +84,8 @@ cdef void _look_for_files(Watch* watch) noexcept nogil:
         return
     error.status = STORE_GONE
     snprintf(error.text, STORE_ERROR_BYTES,
-             "%s was removed from the data directory %.200s while the server ran, and what was answered since may be "
+             "%s was removed from the data directory %.200s while the server ran, and what was answered "
+             "since may be "
              "lost. Put the directory back, or restore a copy, then start again", gone, watch.disk.directory)
     failure_tell(watch.failure, &error)
 

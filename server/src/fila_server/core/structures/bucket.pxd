@@ -1,7 +1,8 @@
 """A token bucket that refills from elapsed time, so a million idle buckets cost nothing.
 
 Whoever waits for a token sleeps until bucket_due_ns. Clocks wake late; on a bucket with burst 1 every late
-microsecond would be lost for good, so a refill that somebody waited for may fill LATENESS_NS beyond the burst.
+microsecond would be lost for good, so a refill that somebody
+waited for may fill LATENESS_NS beyond the burst.
 """
 
 from libc.stdint cimport int64_t
@@ -17,11 +18,13 @@ cdef struct Bucket:
     int64_t refilled_ns
 
 
-cdef void bucket_init(Bucket* bucket, double rate, double burst, int64_t now_ns) noexcept nogil       # starts full
-cdef void bucket_configure(Bucket* bucket, double rate, double burst, int64_t now_ns) noexcept nogil  # level kept, clamped
+# starts full
+cdef void bucket_init(Bucket* bucket, double rate, double burst, int64_t now_ns) noexcept nogil
+# level kept, clamped
+cdef void bucket_configure(Bucket* bucket, double rate, double burst, int64_t now_ns) noexcept nogil
 
-# `demanded`: somebody waits for a token, or was woken for one and has not taken it yet. A refill that is not demanded
-# earns nothing above the burst; it does not cut a credit that is there.
+# `demanded`: somebody waits for a token, or was woken for one and has not taken it yet. A refill that is not
+# demanded earns nothing above the burst; it does not cut a credit that is there.
 cdef void bucket_refill(Bucket* bucket, int64_t now_ns, bint demanded) noexcept nogil
 
 # The rest speak of the level as of the last refill.

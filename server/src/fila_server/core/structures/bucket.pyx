@@ -7,7 +7,8 @@ thousandth of a millionth of itself and never adds one.
 from libc.math cimport ceil, floor
 from libc.stdint cimport INT64_MAX
 
-# Doubles may say 0.9999999999 where arithmetic says 1. A waiter that sleeps until its token is there must find it.
+# Doubles may say 0.9999999999 where arithmetic says 1. A waiter that sleeps until its token is there must
+# find it.
 cdef double WHOLE = 1.0 - 1e-9
 cdef double NS_PER_S = 1e9
 cdef double REPRESENTABLE_NS = 9.2e18
@@ -34,8 +35,8 @@ cdef void bucket_refill(Bucket* bucket, int64_t now_ns, bint demanded) noexcept 
     if now_ns <= bucket.refilled_ns:
         return
     if demanded and cap > 0:
-        # While somebody waits the level is below 1 when its timer is due. What comes in between due and a late
-        # wake is not saved-up idleness, so the burst is no reason to throw it away.
+        # While somebody waits the level is below 1 when its timer is due. What comes in between due and a
+        # late wake is not saved-up idleness, so the burst is no reason to throw it away.
         cap += bucket.rate * (LATENESS_NS / NS_PER_S)
     earned = bucket.rate * (<double>(now_ns - bucket.refilled_ns) / NS_PER_S)
     bucket.refilled_ns = now_ns

@@ -27,6 +27,7 @@ cdef struct CoreCounters:
     uint64_t batch[32]              # messages of a pass that wrote some, by bit length
     uint64_t batch_messages
     uint64_t frames_built
-    uint64_t work                   # messages and timers touched; how many a pass may is bounded, see budget.pxd
+    uint64_t work                   # messages and timers touched; how many a pass
+                                    # may is bounded, see budget.pxd
     uint64_t pass_work_max          # the most that one pass touched
     uint64_t walked                 # steps along lists that grow with what is stored: few, whatever is stored

@@ -19,4 +19,5 @@ cdef struct HeapNode:
 
 
 cdef HeapNode* heap_insert(HeapNode* root, HeapNode* node) noexcept nogil  # the new root; root may be NULL
-cdef HeapNode* heap_remove(HeapNode* root, HeapNode* node) noexcept nogil  # the new root; node may be the root
+# the new root; node may be the root
+cdef HeapNode* heap_remove(HeapNode* root, HeapNode* node) noexcept nogil

@@ -1,4 +1,5 @@
-"""The pairing heap. Nothing here recurses: a heap of a million siblings must not need a million stack frames."""
+"""The pairing heap. Nothing here recurses: a heap of a million
+siblings must not need a million stack frames."""
 
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free

@@ -1,4 +1,5 @@
-"""The two maps. Both probe alike; they differ in how a cell is recognised, so each has its own short loops."""
+"""The two maps. Both probe alike; they differ in how a cell is
+recognised, so each has its own short loops."""
 
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport abort, calloc, free, malloc
@@ -16,8 +17,8 @@ cdef extern from *:
     """
     #include <stdint.h>
     #include <string.h>
-    /* Both halves of the 128-bit product, folded: every bit of either factor reaches every bit of the result. */
-    static inline uint64_t fila_fold(uint64_t a, uint64_t b) {
+    /* Both halves of the 128-bit product, folded: every bit of either factor reaches every bit of
+    the result. */ static inline uint64_t fila_fold(uint64_t a, uint64_t b) {
         unsigned __int128 product = (unsigned __int128)a * b;
         return (uint64_t)product ^ (uint64_t)(product >> 64);
     }
@@ -29,7 +30,8 @@ cdef extern from *:
     uint64_t fila_read4(const char* at) noexcept nogil
 
 
-# ---- hashing ------------------------------------------------------------------------------------------------
+# ---- hashing
+# ------------------------------------------------------------------------------------------------
 
 cdef uint64_t GOLDEN = 0x9E3779B97F4A7C15ULL
 
@@ -71,7 +73,8 @@ cdef uint64_t text_hash(const char* text, uint32_t length) noexcept nogil:
         first = fila_read4(text)
         last = fila_read4(end - 4)
     elif length > 0:
-        first = (<uint64_t>(<unsigned char>text[0]) << 16) | (<uint64_t>(<unsigned char>text[length >> 1]) << 8)
+        first = (<uint64_t>(<unsigned char>text[0]) << 16) | (
+            <uint64_t>(<unsigned char>text[length >> 1]) << 8)
         last = <unsigned char>text[length - 1]
     else:
         first = 0
@@ -83,7 +86,8 @@ cdef uint64_t text_hash(const char* text, uint32_t length) noexcept nogil:
 maps_seed(0)                                     # so that a process which never seeds still has odd secrets
 
 
-# ---- by number ----------------------------------------------------------------------------------------------
+# ---- by number
+# ----------------------------------------------------------------------------------------------
 
 cdef void map64_init(Map64* map) noexcept nogil:
     map.cells = NULL
@@ -177,7 +181,8 @@ cdef void* map64_next(Map64* map, uint32_t* cursor) noexcept nogil:
     return NULL
 
 
-# ---- by text ------------------------------------------------------------------------------------------------
+# ---- by text
+# ------------------------------------------------------------------------------------------------
 
 cdef void textmap_init(TextMap* map) noexcept nogil:
     map.cells = NULL
@@ -193,9 +198,9 @@ cdef void textmap_free(TextMap* map) noexcept nogil:
 
 # A cell is the text's address in its low 48 bits and 16 bits of its hash above: user space has no
 # more on any machine we run on (and 8 bytes a cell instead of 16 is 17 bytes a key at a million keys).
-# 6 bits are the hash's highest: where they differ, nobody looks at the text. 10 are its lowest: they tell how far
-# a text stands behind its place, so that a removal moves texts without looking at them. With a million keys each
-# look is a miss of all caches, and was a quarter of what draining them cost.
+# 6 bits are the hash's highest: where they differ, nobody looks at the text. 10 are its lowest: they tell how
+# far a text stands behind its place, so that a removal moves texts without looking at them. With a million
+# keys each look is a miss of all caches, and was a quarter of what draining them cost.
 
 cdef inline Text* _text(uint64_t cell) noexcept nogil:
     return <Text*><uintptr_t>(cell & TEXT_ADDRESS)
@@ -217,7 +222,8 @@ cdef inline uint32_t _away(TextMap* map, uint32_t at) noexcept nogil:
     return (at - <uint32_t>(map.cells[at] >> (64 - NEAR_BITS))) & mask & NEAR
 
 
-cdef inline uint32_t _find_text(TextMap* map, const char* text, uint32_t length, uint64_t hash) noexcept nogil:
+cdef inline uint32_t _find_text(
+        TextMap* map, const char* text, uint32_t length, uint64_t hash) noexcept nogil:
     """The cell that holds the text, or the empty one where it belongs. The map has an empty cell."""
     cdef uint32_t at = <uint32_t>hash & (map.capacity - 1)
     cdef uint64_t pieces = _pieces(hash)
@@ -311,7 +317,8 @@ cdef Text* textmap_next(TextMap* map, uint32_t* cursor) noexcept nogil:
     return NULL
 
 
-# ---- for tests and benchmarks -------------------------------------------------------------------------------
+# ---- for tests and benchmarks
+# -------------------------------------------------------------------------------
 
 cdef class NumberMap:
     """Numbers to numbers above 0."""

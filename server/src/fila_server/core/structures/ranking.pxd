@@ -1,4 +1,5 @@
-"""The `most` largest of many in one pass over them, whatever their number: a min-heap that the larger push out of."""
+"""The `most` largest of many in one pass over them, whatever their
+number: a min-heap that the larger push out of."""
 
 from libc.stdint cimport uint32_t, uint64_t
 

@@ -18,7 +18,8 @@ cdef void _sink(Ranked* rows, uint32_t count) noexcept nogil:
         i = child
 
 
-cdef void keep_largest(Ranked* rows, uint32_t* count, uint32_t most, void* what, uint64_t rank) noexcept nogil:
+cdef void keep_largest(
+        Ranked* rows, uint32_t* count, uint32_t most, void* what, uint64_t rank) noexcept nogil:
     cdef uint32_t i, parent
     cdef Ranked moved
     if count[0] == most:

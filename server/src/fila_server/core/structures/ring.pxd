@@ -1,4 +1,5 @@
-"""Deficit round robin (Shreedhar & Varghese 1996) whose empty rounds are skipped. The promise: docs/fairness.md.
+"""Deficit round robin (Shreedhar & Varghese 1996) whose empty
+rounds are skipped. The promise: docs/fairness.md.
 
     head                                                     tail
      flow at turn -> flow -> flow -> [marker] -> flow -> flow          the list, first in, first out
@@ -7,9 +8,9 @@
        in that round are appended, then the marker itself
 
 A flow whose turn ends goes to the tail. One that needs more than one further grant for its next message does
-not walk round after round: it waits in the heap for the round in which it can pay, and the grants of the rounds
-in between are credited when it comes back. So every backlogged flow gets exactly one grant a round, written down
-or not, and a pick costs the same with ten flows and with a million.
+not walk round after round: it waits in the heap for the round in which it can pay, and the grants of the
+rounds in between are credited when it comes back. So every backlogged flow gets exactly one grant a round,
+written down or not, and a pick costs the same with ten flows and with a million.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
@@ -61,9 +62,11 @@ cdef void ring_again(Ring* ring, Turn* turn) noexcept nogil
 
 # A pick: turn = ring_turn(); while ring_afford(turn, cost): send, ring_charge(turn, cost).
 cdef Turn* ring_turn(Ring* ring) noexcept nogil                     # NULL when nobody is backlogged
-cdef bint ring_afford(Ring* ring, Turn* turn, int64_t cost) noexcept nogil  # 0: its turn is over, ask ring_turn again
+# 0: its turn is over, ask ring_turn again
+cdef bint ring_afford(Ring* ring, Turn* turn, int64_t cost) noexcept nogil
 cdef void ring_charge(Ring* ring, Turn* turn, int64_t cost) noexcept nogil  # after a send
 cdef void ring_yield(Ring* ring, Turn* turn) noexcept nogil         # passes its turn unused, to the tail
 
-cdef void ring_refund(Ring* ring, Turn* turn, int64_t cost) noexcept nogil  # a charged delivery came back; up to one grant
+# a charged delivery came back; up to one grant
+cdef void ring_refund(Ring* ring, Turn* turn, int64_t cost) noexcept nogil
 cdef void ring_reweigh(Ring* ring, Turn* turn, uint32_t weight) noexcept nogil

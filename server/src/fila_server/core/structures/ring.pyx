@@ -1,6 +1,7 @@
 """Deficit round robin with skipped rounds: the list, the waiting heap, and the arithmetic between them.
 
-The shape is drawn in ring.pxd, the promise proved in docs/fairness.md, the slow twin is reference.ReferenceRing.
+The shape is drawn in ring.pxd, the promise proved in
+docs/fairness.md, the slow twin is reference.ReferenceRing.
 """
 
 from libc.stdlib cimport calloc, free, realloc
@@ -38,7 +39,8 @@ cdef inline int64_t _grant(Ring* ring, Turn* turn) noexcept nogil:
     return ring.quantum * turn.weight
 
 
-# ---- the waiting heap ---------------------------------------------------------------------------------------
+# ---- the waiting heap
+# ---------------------------------------------------------------------------------------
 
 cdef inline bint _before(Turn* a, Turn* b) noexcept nogil:
     if a.due_round != b.due_round:
@@ -122,7 +124,8 @@ cdef void _rebase(Ring* ring) noexcept nogil:
     ring.round = 0
 
 
-# ---- the list -----------------------------------------------------------------------------------------------
+# ---- the list
+# -----------------------------------------------------------------------------------------------
 
 cdef void _link_at_tail(Ring* ring, Turn* turn) noexcept nogil:
     turn.prev = ring.head.prev
@@ -182,10 +185,12 @@ cdef void _next_round(Ring* ring) noexcept nogil:
     ring.head = ring.marker.next
 
 
-# ---- coming and going ---------------------------------------------------------------------------------------
+# ---- coming and going
+# ---------------------------------------------------------------------------------------
 
 cdef void ring_join(Ring* ring, Turn* turn) noexcept nogil:
-    """Become backlogged. The tail is behind the marker, so a flow that leaves and joins gets no second grant."""
+    """Become backlogged. The tail is behind the marker, so a flow
+    that leaves and joins gets no second grant."""
     if turn.place != IDLE:
         return
     if turn.weight == 0:
@@ -218,13 +223,15 @@ cdef void ring_rejoin(Ring* ring, Turn* turn) noexcept nogil:
 
 
 cdef void ring_again(Ring* ring, Turn* turn) noexcept nogil:
-    """What a waiting flow saves for may be gone: what it is owed is written down, and its next turn works it out."""
+    """What a waiting flow saves for may be gone: what it is owed is
+    written down, and its next turn works it out."""
     if turn.place == WAITING:
         _take_off(ring, turn, ring.round)
         _link_at_tail(ring, turn)
 
 
-# ---- a pick -------------------------------------------------------------------------------------------------
+# ---- a pick
+# -------------------------------------------------------------------------------------------------
 
 cdef Turn* ring_turn(Ring* ring) noexcept nogil:
     """Return the flow whose turn it is, its grant added once, or NULL when nobody is backlogged."""
@@ -260,7 +267,8 @@ cdef void ring_charge(Ring* ring, Turn* turn, int64_t cost) noexcept nogil:
 
 
 cdef void ring_yield(Ring* ring, Turn* turn) noexcept nogil:
-    """Pass the turn on. The grant goes back, but a flow keeps what it had saved before, or up to one grant."""
+    """Pass the turn on. The grant goes back, but a flow keeps what
+    it had saved before, or up to one grant."""
     cdef int64_t grant = _grant(ring, turn)
     if turn.place != ON_RING:
         return
@@ -270,15 +278,16 @@ cdef void ring_yield(Ring* ring, Turn* turn) noexcept nogil:
     _to_tail(ring, turn)
 
 
-# ---- corrections --------------------------------------------------------------------------------------------
+# ---- corrections
+# --------------------------------------------------------------------------------------------
 
 cdef void ring_refund(Ring* ring, Turn* turn, int64_t cost) noexcept nogil:
     """Give back what a delivery cost that came to nothing, up to one grant.
 
     Uncapped, a consumer that returns 250 messages at once would let them all go again in one turn, before
-    anybody else's. For the same reason the flow's turn is over: one that gets back what it has just sent would
-    keep it for ever, as long as somebody takes its messages and returns them. An idle flow gets nothing:
-    ring_join forfeits it.
+    anybody else's. For the same reason the flow's turn is over: one that gets back what it has just sent
+    would keep it for ever, as long as somebody takes its messages and returns them. An idle flow gets
+    nothing: ring_join forfeits it.
     """
     cdef int64_t grant = _grant(ring, turn)
     if turn.place == WAITING:
@@ -290,12 +299,14 @@ cdef void ring_refund(Ring* ring, Turn* turn, int64_t cost) noexcept nogil:
 
 
 cdef void ring_reweigh(Ring* ring, Turn* turn, uint32_t weight) noexcept nogil:
-    """Change the weight. Grants stay as they were earned, but for the one being spent and the one kept unspent."""
+    """Change the weight. Grants stay as they were earned, but for the
+    one being spent and the one kept unspent."""
     if weight == 0:
         weight = 1
     if weight == turn.weight:
         return
-    ring_again(ring, turn)                       # it is owed grants at the old weight, and waits at the new one
+    ring_again(ring, turn)                       # it is owed grants at the old weight,
+                                                 # and waits at the new one
     cdef int64_t grant_before = _grant(ring, turn)
     turn.weight = weight
     cdef int64_t grant = _grant(ring, turn)
@@ -303,7 +314,8 @@ cdef void ring_reweigh(Ring* ring, Turn* turn, uint32_t weight) noexcept nogil:
         turn.deficit = min(turn.deficit, grant)
         return
     if grant >= grant_before:
-        # It counts from the next grant on: if it were added here, a weight going up and down would earn without end.
+        # It counts from the next grant on: if it were added here, a weight going up and down would earn
+        # without end.
         return
     if ring.granted == turn:
         # Of the running grant no more may be spent than the new weight gives.
@@ -313,7 +325,8 @@ cdef void ring_reweigh(Ring* ring, Turn* turn, uint32_t weight) noexcept nogil:
         turn.deficit = min(turn.deficit, 2 * grant if ring.granted == turn else grant)
 
 
-# ---- for tests and benchmarks -------------------------------------------------------------------------------
+# ---- for tests and benchmarks
+# -------------------------------------------------------------------------------
 
 cdef class FairRing:
     """A ring of flows numbered from 0, each with weight 1 until told otherwise."""

@@ -18,8 +18,11 @@ cdef struct Timers:
 
 
 cdef void timers_init(Timers* timers) noexcept nogil
-cdef void timers_free(Timers* timers) noexcept nogil                # forgets its timers; they belong to their owners
+# forgets its timers; they belong to their owners
+cdef void timers_free(Timers* timers) noexcept nogil
 cdef void timer_set(Timers* timers, Timer* timer, int64_t due_ns) noexcept nogil # sets or moves
 cdef void timer_cancel(Timers* timers, Timer* timer) noexcept nogil # does nothing when it is not set
-cdef Timer* timers_pop_due(Timers* timers, int64_t now_ns) noexcept nogil  # the earliest that is due, removed; or NULL
-cdef int64_t timers_next(Timers* timers) noexcept nogil             # when the earliest is due; INT64_MAX when none
+# the earliest that is due, removed; or NULL
+cdef Timer* timers_pop_due(Timers* timers, int64_t now_ns) noexcept nogil
+# when the earliest is due; INT64_MAX when none
+cdef int64_t timers_next(Timers* timers) noexcept nogil

@@ -8,20 +8,20 @@
       WAITED_THROTTLE      in a bucket's line; paused and capped keys count here too
       WAITED_DELAY         delayed, by wish or by backoff
 
-A flow remembers up to when it is accounted for. Whoever is about to change what it waits for calls `waits_note`
-first: one comparison, and in most calls nothing more, because stretches below NOTED_MS are left to add up (of a flow
-without a row, those below ROW_WAIT_MS). The sums go to the flow's channel, and to the key's row in the channel's table:
-an hour in parts of five minutes, kept while the key is idle too.
+A flow remembers up to when it is accounted for. Whoever is about to change what it waits for calls
+`clock_note` first: one comparison, and in most calls nothing more, because stretches below NOTED_MS are left
+to add up (of a flow without a row, those below ROW_WAIT_MS). The sums go to the flow's channel, and to the
+key's row in the channel's table: an hour in parts of five minutes, kept while the key is idle too.
 
-The table is bounded, and a key that lives for one message costs it next to nothing. A flow's row is looked for when it
-is first needed, not when the flow begins. One is opened for a key that waited ROW_WAIT_MS, and for one in sixteen of
-those that were served and became idle: who does so often has one soon. Where there is no room, a new row takes the
-place of the one that was not used for longest, if that was ROW_IDLE_MS.
+The table is bounded, and a key that lives for one message costs it next to nothing. A flow's row is looked
+for when it is first needed, not when the flow begins. One is opened for a key that waited ROW_WAIT_MS, and
+for one in sixteen of those that were served and became idle: who does so often has one soon. Where there is
+no room, a new row takes the place of the one that was not used for longest, if that was ROW_IDLE_MS.
 """
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from fila_server.core.state.state cimport Channel, Core, Flow, Waits
+from fila_server.core.state.state cimport Channel, Core, Flow, KeyClock
 from fila_server.core.structures.counters cimport Hour
 
 cdef enum:                              # columns of an Hour
@@ -41,19 +41,19 @@ cdef enum:
     ROWS_MAX = 20000                    # of all channels: telemetry looks at each
     NO_ROOM_MS = 100                    # shorter gaps between two deliveries are how a busy channel works
 
-cdef void waits_account(Core* core, Flow* flow) noexcept nogil
+cdef void clock_account(Core* core, Flow* flow) noexcept nogil
 
-cdef inline void waits_note(Core* core, Flow* flow) noexcept nogil:
+cdef inline void clock_note(Core* core, Flow* flow) noexcept nogil:
     """Call before a flow's backlog, delays, place or throttling change."""
     cdef uint32_t elapsed = core.mono_ms - flow.since_ms
     if elapsed < NOTED_MS:
         return
-    if flow.waits != NULL or elapsed >= ROW_WAIT_MS or flow.backlog + flow.delayed == 0 or not flow.stranger:
-        waits_account(core, flow)
+    if flow.clock != NULL or elapsed >= ROW_WAIT_MS or flow.backlog + flow.delayed == 0 or not flow.stranger:
+        clock_account(core, flow)
 
 cdef inline void flow_fills(Core* core, Flow* flow) noexcept nogil:
     """Call before a flow gets a ready or delayed message."""
-    waits_note(core, flow)
+    clock_note(core, flow)
     if flow.backlog + flow.delayed == 0:
         flow.channel.active_keys += 1
 
@@ -80,12 +80,13 @@ cdef inline uint32_t no_room_ms(Core* core, Channel* channel) noexcept nogil:
 # A delivery took this much cost while flows of this weight were on the ring.
 cdef void channel_served(Core* core, Channel* channel, uint64_t cost, uint64_t weight) noexcept nogil
 
-cdef void waits_begin(Core* core, Flow* flow) noexcept nogil
-cdef void waits_end(Core* core, Flow* flow) noexcept nogil                  # its counts stay in its row, if it has one
+cdef void clock_begin(Core* core, Flow* flow) noexcept nogil
+# its counts stay in its row, if it has one
+cdef void clock_end(Core* core, Flow* flow) noexcept nogil
 # Somebody asks about this flow: it gets a row, at the cost of the one that was not used for longest.
-cdef void waits_remember(Core* core, Flow* flow) noexcept nogil
-cdef void waits_forget(Core* core, Channel* channel) noexcept nogil         # the channel ends
-cdef Waits* waits_find(Channel* channel, const char* text, uint32_t length) noexcept nogil
+cdef void clock_remember(Core* core, Flow* flow) noexcept nogil
+cdef void clock_forget(Core* core, Channel* channel) noexcept nogil         # the channel ends
+cdef KeyClock* clock_find(Channel* channel, const char* text, uint32_t length) noexcept nogil
 cdef double hour_sum(Core* core, Hour* hour, int column) noexcept nogil
 cdef double hour_total(Hour* hour, int column) noexcept nogil                # since the beginning
 

@@ -57,7 +57,7 @@ cdef double hour_total(Hour* hour, int column) noexcept nogil:
     return hour.before[column] + hour.now[column]
 
 
-cdef inline void _add(Channel* channel, Waits* row, int column, double amount) noexcept nogil:
+cdef inline void _add(Channel* channel, KeyClock* row, int column, double amount) noexcept nogil:
     channel.hour.now[column] += amount
     if row != NULL:
         row.hour.now[column] += amount
@@ -71,14 +71,14 @@ cdef void channel_served(Core* core, Channel* channel, uint64_t cost, uint64_t w
 
 # --- accounting ------------------------------------------------------------------------------
 
-cdef void waits_account(Core* core, Flow* flow) noexcept nogil:
+cdef void clock_account(Core* core, Flow* flow) noexcept nogil:
     cdef Channel* channel = flow.channel
     cdef uint32_t elapsed = core.mono_ms - flow.since_ms
     cdef uint32_t clock = no_room_ms(core, channel)
     cdef uint32_t blocked = clock - flow.no_room_ms
-    cdef uint32_t held = flow.backlog if flow.parked else flow.held
+    cdef uint32_t held = flow.backlog if flow.parked else flow.in_lines
     cdef double ready = flow.backlog - held
-    cdef Waits* row = flow.waits
+    cdef KeyClock* row = flow.clock
     if row == NULL and flow.backlog + flow.delayed:
         row = _find(channel, flow)
         if row == NULL:
@@ -106,8 +106,9 @@ cdef void waits_account(Core* core, Flow* flow) noexcept nogil:
         _add(channel, row, WAITED_DELAY, <double> elapsed * flow.delayed)
 
 
-cdef void _serve(Waits* row, Flow* flow) noexcept nogil:
-    """What it was served since the last look, and what it was due: its weight's part, or less if it asked for less."""
+cdef void _serve(KeyClock* row, Flow* flow) noexcept nogil:
+    """What it was served since the last look, and what it was due: its
+    weight's part, or less if it asked for less."""
     cdef double served = <double> <int64_t> (flow.served - row.served_seen)
     cdef double due = served
     if flow.backlog and row.virtual_at >= 0:
@@ -120,76 +121,77 @@ cdef void _serve(Waits* row, Flow* flow) noexcept nogil:
 
 # --- the table -------------------------------------------------------------------------------
 
-cdef void _unlink(Waits* row) noexcept nogil:
+cdef void _unlink(KeyClock* row) noexcept nogil:
     cdef Channel* channel = row.channel
     if row.newer != NULL:
         row.newer.older = row.older
     else:
-        channel.waits_newest = row.older
+        channel.clocks_newest = row.older
     if row.older != NULL:
         row.older.newer = row.newer
     else:
-        channel.waits_oldest = row.newer
+        channel.clocks_oldest = row.newer
 
 
-cdef void _link(Core* core, Waits* row) noexcept nogil:
+cdef void _link(Core* core, KeyClock* row) noexcept nogil:
     cdef Channel* channel = row.channel
     row.touched_ms = core.mono_ns // 1000000
     row.newer = NULL
-    row.older = channel.waits_newest
+    row.older = channel.clocks_newest
     if row.older != NULL:
         row.older.newer = row
     else:
-        channel.waits_oldest = row
-    channel.waits_newest = row
+        channel.clocks_oldest = row
+    channel.clocks_newest = row
 
 
-cdef void _touch(Core* core, Waits* row) noexcept nogil:
+cdef void _touch(Core* core, KeyClock* row) noexcept nogil:
     _unlink(row)
     _link(core, row)
 
 
 cdef bint _make_room(Core* core, Channel* channel) noexcept nogil:
     """Whether one more row may be opened, if need be in place of one that was of no use for a while."""
-    cdef Waits* row
+    cdef KeyClock* row
     cdef int i
-    if channel.waits.count < ROWS_PER_CHANNEL_MAX and core.waits_count < ROWS_MAX:
+    if channel.clocks.count < ROWS_PER_CHANNEL_MAX and core.clocks_count < ROWS_MAX:
         return True
     for i in range(SPARED_MAX):
-        row = channel.waits_oldest
+        row = channel.clocks_oldest
         if row == NULL or core.mono_ns // 1000000 - row.touched_ms < ROW_IDLE_MS:
             return False
         if row.flow == NULL or row.flow.backlog + row.flow.delayed == 0:
             _drop(core, row)
             return True
-        _touch(core, row)               # it waits, and nothing happened to it: just what people will ask about
+        _touch(core, row)               # it waits, and nothing happened to it: just
+                                        # what people will ask about
     return False
 
 
-cdef void _drop(Core* core, Waits* row) noexcept nogil:
+cdef void _drop(Core* core, KeyClock* row) noexcept nogil:
     if row.flow != NULL:
-        row.flow.waits = NULL
+        row.flow.clock = NULL
     _unlink(row)
-    textmap_remove(&row.channel.waits, &row.text)
-    core.waits_count -= 1
+    textmap_remove(&row.channel.clocks, &row.text)
+    core.clocks_count -= 1
     free(row)
 
 
-cdef void _take_up(Waits* row, Flow* flow) noexcept nogil:
+cdef void _take_up(KeyClock* row, Flow* flow) noexcept nogil:
     """What the flow was served so far counts as its due: nobody noted what others got meanwhile."""
     row.flow = flow
     row.served_seen = 0
     row.virtual_at = -1
-    flow.waits = row
+    flow.clock = row
 
 
-cdef Waits* _find(Channel* channel, Flow* flow) noexcept nogil:
+cdef KeyClock* _find(Channel* channel, Flow* flow) noexcept nogil:
     cdef Text* text = &flow.key.text
-    cdef Waits* row = NULL
+    cdef KeyClock* row = NULL
     if flow.stranger:
         return NULL
-    if channel.waits.count:
-        row = <Waits*> textmap_get_hashed(&channel.waits, text.bytes, text.length, text.hash)
+    if channel.clocks.count:
+        row = <KeyClock*> textmap_get_hashed(&channel.clocks, text.bytes, text.length, text.hash)
     if row == NULL:
         flow.stranger = True            # rows are opened by their own flows, so this stays true
     else:
@@ -197,48 +199,48 @@ cdef Waits* _find(Channel* channel, Flow* flow) noexcept nogil:
     return row
 
 
-cdef Waits* _open(Core* core, Flow* flow) noexcept nogil:
+cdef KeyClock* _open(Core* core, Flow* flow) noexcept nogil:
     cdef Channel* channel = flow.channel
     cdef Text* text = &flow.key.text
-    cdef Waits* row
+    cdef KeyClock* row
     cdef char* bytes
     if not _make_room(core, channel):
         return NULL
-    row = <Waits*> must_malloc(sizeof(Waits) + text.length)
-    memset(row, 0, sizeof(Waits))
-    bytes = <char*> row + sizeof(Waits)
+    row = <KeyClock*> must_malloc(sizeof(KeyClock) + text.length)
+    memset(row, 0, sizeof(KeyClock))
+    bytes = <char*> row + sizeof(KeyClock)
     memcpy(bytes, text.bytes, text.length)
     row.text.bytes = bytes
     row.text.length = text.length
     row.channel = channel
     row.hour.part = core.mono_ns // PART_NS
     _take_up(row, flow)
-    textmap_put(&channel.waits, &row.text)
+    textmap_put(&channel.clocks, &row.text)
     _link(core, row)
-    core.waits_count += 1
+    core.clocks_count += 1
     return row
 
 
-cdef void waits_remember(Core* core, Flow* flow) noexcept nogil:
+cdef void clock_remember(Core* core, Flow* flow) noexcept nogil:
     cdef Channel* channel = flow.channel
-    if flow.waits != NULL or _find(channel, flow) != NULL:
+    if flow.clock != NULL or _find(channel, flow) != NULL:
         return
-    if not _make_room(core, channel) and channel.waits_oldest != NULL:
-        _drop(core, channel.waits_oldest)
+    if not _make_room(core, channel) and channel.clocks_oldest != NULL:
+        _drop(core, channel.clocks_oldest)
     _open(core, flow)
 
 
-cdef Waits* waits_find(Channel* channel, const char* text, uint32_t length) noexcept nogil:
-    return <Waits*> textmap_get(&channel.waits, text, length)
+cdef KeyClock* clock_find(Channel* channel, const char* text, uint32_t length) noexcept nogil:
+    return <KeyClock*> textmap_get(&channel.clocks, text, length)
 
 
-cdef void waits_begin(Core* core, Flow* flow) noexcept nogil:
+cdef void clock_begin(Core* core, Flow* flow) noexcept nogil:
     flow.since_ms = core.mono_ms
     flow.no_room_ms = no_room_ms(core, flow.channel)
 
 
-cdef void waits_end(Core* core, Flow* flow) noexcept nogil:
-    cdef Waits* row = flow.waits
+cdef void clock_end(Core* core, Flow* flow) noexcept nogil:
+    cdef KeyClock* row = flow.clock
     if flow.delivered == 0 and row == NULL:
         return
     if row == NULL:
@@ -254,19 +256,19 @@ cdef void waits_end(Core* core, Flow* flow) noexcept nogil:
         _touch(core, row)
     row.delivered += flow.delivered
     row.flow = NULL
-    flow.waits = NULL
+    flow.clock = NULL
 
 
-cdef void waits_forget(Core* core, Channel* channel) noexcept nogil:
-    cdef Waits* row
-    while channel.waits_oldest != NULL:
-        row = channel.waits_oldest
+cdef void clock_forget(Core* core, Channel* channel) noexcept nogil:
+    cdef KeyClock* row
+    while channel.clocks_oldest != NULL:
+        row = channel.clocks_oldest
         if row.flow != NULL:
-            row.flow.waits = NULL
+            row.flow.clock = NULL
         _unlink(row)
-        core.waits_count -= 1
+        core.clocks_count -= 1
         free(row)
-    textmap_free(&channel.waits)
+    textmap_free(&channel.clocks)
 
 
 cdef uint64_t flow_age(Core* core, Flow* flow) noexcept nogil:

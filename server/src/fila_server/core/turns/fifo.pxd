@@ -3,8 +3,9 @@
     head ─► slot ─► slot ─► slot ◄─ tail          new messages: positions only grow, so each goes to the end
     returned ─► heap by position                   given back to an old place that is neither front nor end
 
-The first of both is the one that goes next. A message comes back when its delivery was never written or its holder
-let it go; tens of thousands may at once, in any order, and each costs the logarithm of those that came back.
+The first of both is the one that goes next. A message comes back when its delivery was never written or its
+holder let it go; tens of thousands may at once, in any order, and each costs the logarithm of those that came
+back.
 """
 
 from fila_server.core.state.state cimport Fifo, Slot

@@ -18,13 +18,16 @@ cdef void subqueue_free(Core* core, Subqueue* sub) noexcept nogil
 cdef void subqueue_rank(Subqueue* sub) noexcept nogil                            # its first message changed
 
 cdef Slot* flow_next(Core* core, Flow* flow) noexcept nogil
-cdef void slot_pay(Core* core, Slot* slot) noexcept nogil                        # a token from each of its buckets
+# a token from each of its buckets
+cdef void slot_pay(Core* core, Slot* slot) noexcept nogil
 cdef void slot_refund(Core* core, Slot* slot) noexcept nogil
 
-cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil                 # after weight, pause or cap changed
+# after weight, pause or cap changed
+cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil
 cdef void key_reconsider(Core* core, Key* key) noexcept nogil                    # the same, in every channel
 cdef void bucket_wake(Core* core, ThrottleKey* bucket) noexcept nogil
-cdef void channel_full(Core* core, Channel* channel) noexcept nogil              # nobody has room: its claims on tokens end
+# nobody has room: its claims on tokens end
+cdef void channel_full(Core* core, Channel* channel) noexcept nogil
 cdef void bucket_set(Core* core, ThrottleKey* bucket) noexcept nogil             # its configuration changed
 cdef void channel_activate(Core* core, Channel* channel) noexcept nogil
 cdef void channel_deactivate(Core* core, Channel* channel) noexcept nogil

@@ -19,7 +19,7 @@ from fila_server.core.structures.ring cimport (
     WAITING, ring_again, ring_join, ring_leave, ring_park, ring_rejoin, ring_reweigh,
 )
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
-from fila_server.core.turns.clocks cimport channel_room, waits_begin, waits_end, waits_note
+from fila_server.core.turns.clocks cimport channel_room, clock_begin, clock_end, clock_note
 from fila_server.core.turns.fifo cimport fifo_first
 from fila_server.core.turns.lines cimport claim_begins, claim_ends, line_drop_if_empty, line_join, line_leave
 from fila_server.core.turns.throttle cimport set_release
@@ -76,7 +76,7 @@ cdef Flow* flow_of(Core* core, Key* key, Channel* channel) noexcept nogil:
         flow.next_of_key = key.flows
         key.flows = flow
         _index(key, flow)
-        waits_begin(core, flow)
+        clock_begin(core, flow)
     return flow
 
 
@@ -88,7 +88,7 @@ cdef void flow_free(Core* core, Flow* flow) noexcept nogil:
             map64_free(flow.key.flows_by_channel)
             free(flow.key.flows_by_channel)
             flow.key.flows_by_channel = NULL
-    waits_end(core, flow)
+    clock_end(core, flow)
     if flow.joined:
         flow.channel.weight -= flow.turn.weight
         ring_leave(&flow.channel.ring, &flow.turn)
@@ -140,7 +140,7 @@ cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil:
     """Pause, cap, weight or backlog changed: put the flow where it belongs now."""
     cdef Key* key = flow.key
     cdef uint32_t weight = key_weight(key)
-    waits_note(core, flow)
+    clock_note(core, flow)
     if flow.turn.weight != weight:
         if flow.joined:
             flow.channel.weight += weight
@@ -247,7 +247,7 @@ cdef void _clear_woken(Core* core, Subqueue* sub) noexcept nogil:
     bucket = line.bucket
     sub.woken_by = NULL
     claim_ends(line)
-    if bucket.waiting:
+    if bucket.in_lines:
         bucket_wake(core, bucket)
     # Others' waiting keeps the bucket, never this line: its channel may be deleted before they are served.
     line_drop_if_empty(core, line)
@@ -268,7 +268,7 @@ cdef ThrottleKey* _refusing(Core* core, Subqueue* sub) noexcept nogil:
         bucket_refill(&bucket.bucket, core.mono_ns, bucket.lines != NULL)
         # Whoever was woken has waited its turn once; asked to queue up again behind a second
         # bucket's line it could go round for ever.
-        if bucket_has(&bucket.bucket) and (bucket.waiting == 0 or sub.woken_by != NULL):
+        if bucket_has(&bucket.bucket) and (bucket.in_lines == 0 or sub.woken_by != NULL):
             continue
         wait = 1e300 if bucket.bucket.rate <= 0 else (1.0 - bucket.bucket.level) / bucket.bucket.rate
         if wait > longest or worst == NULL:
@@ -330,7 +330,7 @@ cdef void slot_refund(Core* core, Slot* slot) noexcept nogil:
         if set.members[i].limited:
             bucket_give_back(&set.members[i].bucket)
             _mark_dirty(core, set.members[i])
-            if set.members[i].waiting:
+            if set.members[i].in_lines:
                 bucket_wake(core, set.members[i])
 
 
@@ -368,7 +368,7 @@ cdef void bucket_wake(Core* core, ThrottleKey* bucket) noexcept nogil:
     while line != NULL:
         channels += 1
         line = line.next
-    while passed_over < channels and bucket.waiting:
+    while passed_over < channels and bucket.in_lines:
         line = bucket.lines
         # A channel nobody can be served in may have its first few ready, but they take nobody's place.
         if line.head == NULL or (free_ <= 0 if line.channel.has_room else <int64_t> line.woken >= tokens):
@@ -406,7 +406,7 @@ cdef void _arm(Core* core, ThrottleKey* bucket) noexcept nogil:
     """Set the timer for the next token that somebody in a line could take."""
     cdef double target
     cdef double wait
-    if bucket.waiting == 0 or not bucket.limited or bucket.bucket.rate <= 0 or bucket.bucket.burst < 1:
+    if bucket.in_lines == 0 or not bucket.limited or bucket.bucket.rate <= 0 or bucket.bucket.burst < 1:
         timer_cancel(&core.timers, &bucket.timer)
         return
     target = <double> bucket_tokens(&bucket.bucket) + 1
@@ -429,7 +429,7 @@ cdef void channel_full(Core* core, Channel* channel) noexcept nogil:
     line = channel.woken_lines
     while line != NULL:                         # waking may add to this list, and takes nothing from it
         following = line.next_woken
-        if line.bucket.waiting:
+        if line.bucket.in_lines:
             bucket_wake(core, line.bucket)
         line = following
 
@@ -448,7 +448,7 @@ cdef void bucket_set(Core* core, ThrottleKey* bucket) noexcept nogil:
         bucket_wake(core, bucket)
         return
     timer_cancel(&core.timers, &bucket.timer)
-    while bucket.waiting:
+    while bucket.in_lines:
         line = bucket.lines
         while line.head == NULL:
             line = line.next

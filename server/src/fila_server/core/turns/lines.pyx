@@ -6,7 +6,7 @@ from libc.string cimport memset
 from fila_server.core.state.state cimport Channel
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.heap cimport heap_remove
-from fila_server.core.turns.clocks cimport waits_note
+from fila_server.core.turns.clocks cimport clock_note
 from fila_server.core.turns.throttle cimport throttle_key_drop_if_idle
 
 
@@ -45,11 +45,11 @@ cdef void line_join(Core* core, Subqueue* sub, ThrottleKey* bucket, bint front) 
         else:
             line.head = sub
         line.tail = sub
-    waits_note(core, sub.flow)
-    sub.flow.held += sub.count
+    clock_note(core, sub.flow)
+    sub.flow.in_lines += sub.count
     line.count += 1
-    bucket.waiting += 1
-    bucket.held += 1
+    bucket.in_lines += 1
+    bucket.stopped += 1
 
 
 cdef void line_drop_if_empty(Core* core, Line* line) noexcept nogil:
@@ -79,10 +79,10 @@ cdef void line_leave(Core* core, Subqueue* sub) noexcept nogil:
         line.tail = sub.prev
     sub.next = sub.prev = NULL
     sub.line = NULL
-    waits_note(core, sub.flow)
-    sub.flow.held -= sub.count
+    clock_note(core, sub.flow)
+    sub.flow.in_lines -= sub.count
     line.count -= 1
-    line.bucket.waiting -= 1
+    line.bucket.in_lines -= 1
     line_drop_if_empty(core, line)
 
 

@@ -39,7 +39,8 @@ cdef bint _below(Slice a, Slice b) noexcept nogil:
 
 
 cdef ThrottleSet* set_intern(Core* core, const Slice* names, uint32_t count) noexcept nogil:
-    """The set of these keys (at most 16, repeated ones count once), with one more reference; NULL for none."""
+    """The set of these keys (at most 16, repeated ones count once),
+    with one more reference; NULL for none."""
     cdef Slice sorted_[16]
     cdef uint32_t i, j, kept = 0
     cdef Slice name

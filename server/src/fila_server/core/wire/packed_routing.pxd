@@ -1,4 +1,5 @@
-"""What a hook decided about a message, as it travels from the hook to the core: packed into bytes, and taken apart.
+"""What a hook decided about a message, as it travels from the hook to
+the core: packed into bytes, and taken apart.
 
 parsed_frame.pyx has the layout.
 """

@@ -26,12 +26,14 @@ cdef struct Item:                   # one message of a frame
     uint8_t  answered
     Slice    queue                  # empty = the frame's
     Options* options                # NULL = none
-    const char* routing             # what a hook decided, packed (parsed_frame.pyx), in the command's `decided`; NULL = none
+    const char* routing             # what a hook decided, packed (parsed_frame.pyx), in
+                                    # the command's `decided`; NULL = none
     uint64_t id_high                # the answer
     uint64_t id_low
     uint64_t offset
 
-cdef struct Fields:                 # the fields 1..15 of a request that are scalars or texts; the last one wins
+# the fields 1..15 of a request that are scalars or texts; the last one wins
+cdef struct Fields:
     Slice    text[16]
     uint64_t number[16]
     uint32_t seen
@@ -69,7 +71,9 @@ cdef bint next_header(Cursor* c, Slice* name, Slice* value) noexcept nogil
 
 # Walks one EnqueueRequest or EnqueueMessage. `spare` takes a rewritten body where headers and
 # payload were not one run of bytes; item.at then counts from `spare_base`.
-cdef void item_parse(Item* item, const char* frame, Slice message, Buffer* spare, uint32_t spare_base, const Limits* limits) noexcept nogil
+cdef void item_parse(
+    Item* item, const char* frame, Slice message, Buffer* spare, uint32_t spare_base,
+    const Limits* limits) noexcept nogil
 
 # --- writing
 cdef void put_tag(Buffer* b, uint32_t field, uint32_t kind) noexcept nogil
@@ -80,5 +84,6 @@ cdef void put_timestamp_field(Buffer* b, uint32_t field, int64_t ms) noexcept no
 cdef void put_uuid(Buffer* b, uint64_t high, uint64_t low) noexcept nogil
 cdef void put_message(Buffer* b, uint32_t field, const View* view, Buffer* tail) noexcept nogil
 cdef void put_status(Buffer* b, int32_t code, const char* message, const char* reason) noexcept nogil
-cdef void put_status_field(Buffer* b, uint32_t field, int32_t code, const char* message, const char* reason) noexcept nogil
+cdef void put_status_field(
+    Buffer* b, uint32_t field, int32_t code, const char* message, const char* reason) noexcept nogil
 cdef void put_nested(Buffer* b, uint32_t field, const Buffer* inner) noexcept nogil

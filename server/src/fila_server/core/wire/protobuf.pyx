@@ -28,7 +28,8 @@ cdef enum:
 
 # --- reading -----------------------------------------------------------------------------
 
-cdef bint next_field(Cursor* c, uint32_t* field, uint32_t* kind, Slice* text, uint64_t* number) noexcept nogil:
+cdef bint next_field(
+        Cursor* c, uint32_t* field, uint32_t* kind, Slice* text, uint64_t* number) noexcept nogil:
     """Step over one field. False at the end, and with `c.bad` set where the bytes are no message."""
     cdef uint64_t tag
     if c.at >= c.end or c.bad:
@@ -201,7 +202,8 @@ cdef bint header_find(const char* body, uint32_t length, Slice name, Slice* valu
 
 
 cdef uint8_t _header_check(Slice entry, const Limits* limits) noexcept nogil:
-    """Whether a header may be stored. Of a repeated name or value the last counts, but clients read them all."""
+    """Whether a header may be stored. Of a repeated name or value the
+    last counts, but clients read them all."""
     cdef Cursor c
     cdef uint32_t field, kind
     cdef Slice text
@@ -256,7 +258,9 @@ cdef uint8_t _options_parse(Item* item, Slice text, const Limits* limits) noexce
     return TAKEN
 
 
-cdef void item_parse(Item* item, const char* frame, Slice message, Buffer* spare, uint32_t spare_base, const Limits* limits) noexcept nogil:
+cdef void item_parse(
+        Item* item, const char* frame, Slice message, Buffer* spare, uint32_t spare_base,
+        const Limits* limits) noexcept nogil:
     cdef Cursor c
     cdef uint32_t field, kind
     cdef Slice text
@@ -266,8 +270,7 @@ cdef void item_parse(Item* item, const char* frame, Slice message, Buffer* spare
     cdef const char* before
     cdef bint scattered = False
     cdef uint32_t payloads = 0
-    cdef uint8_t refused = TAKEN
-    cdef uint8_t problem
+    cdef uint8_t problem, refused = TAKEN
     memset(item, 0, sizeof(Item))
     c.at, c.end, c.bad = message.at, message.at + message.length, False
     while True:
@@ -286,8 +289,7 @@ cdef void item_parse(Item* item, const char* frame, Slice message, Buffer* spare
                 if text.length > limits.payload_bytes_max and refused == TAKEN:
                     refused = REFUSED_PAYLOAD
             else:
-                if item.header_count < 0xFFFF:
-                    item.header_count += 1
+                item.header_count += item.header_count < 0xFFFF
                 problem = _header_check(text, limits)
                 if problem and refused == TAKEN:
                     refused = problem
@@ -455,7 +457,8 @@ cdef void put_status(Buffer* b, int32_t code, const char* message, const char* r
         put_text_field(b, 3, s)
 
 
-cdef void put_status_field(Buffer* b, uint32_t field, int32_t code, const char* message, const char* reason) noexcept nogil:
+cdef void put_status_field(
+        Buffer* b, uint32_t field, int32_t code, const char* message, const char* reason) noexcept nogil:
     cdef size_t m = strlen(message)
     cdef size_t r = strlen(reason)
     cdef size_t size = (

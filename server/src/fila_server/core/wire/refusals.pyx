@@ -16,7 +16,8 @@ cdef int32_t refusal_code(uint8_t refused) noexcept nogil:
     if refused == REFUSED_STOPPING:
         return UNAVAILABLE
     if refused in (
-        REFUSED_DEPTH, REFUSED_BYTES, REFUSED_DISK_FLOOR, REFUSED_STALLED, REFUSED_DISK_FULL, REFUSED_DEDUP_FULL,
+        REFUSED_DEPTH, REFUSED_BYTES, REFUSED_DISK_FLOOR, REFUSED_STALLED, REFUSED_DISK_FULL,
+        REFUSED_DEDUP_FULL,
     ):
         return RESOURCE_EXHAUSTED
     if refused == REFUSED_NEIGHBOUR:
@@ -45,6 +46,29 @@ cdef const char* refusal_reason(uint8_t refused) noexcept nogil:
     return b"INVALID_FIELD"
 
 
+cdef const char* _state_text(uint8_t refused) noexcept nogil:
+    """Refused for what the broker is like just now, not for what the message is."""
+    if refused == REFUSED_QUEUE_UNKNOWN:
+        return b"the queue does not exist; create it first"
+    if refused == REFUSED_DEPTH:
+        return b"the queue's max_depth is reached; try again when consumers have caught up"
+    if refused == REFUSED_BYTES:
+        return b"the queue's max_bytes is reached; try again when consumers have caught up"
+    if refused == REFUSED_DISK_FLOOR:
+        return b"the broker's disk is below storage.min_free_bytes; make room, acks and deliveries go on"
+    if refused == REFUSED_DISK_FULL:
+        return b"the broker's disk is full; make room, then try again"
+    if refused == REFUSED_STALLED:
+        return b"the storage engine is behind; try again shortly"
+    if refused == REFUSED_DEDUP_FULL:
+        return b"options.dedup_key: the table of dedup keys is full; try again later or send without the key"
+    if refused == REFUSED_STOPPING:
+        return b"the broker is shutting down; connect again"
+    if refused == REFUSED_NEIGHBOUR:
+        return b"another message of this all-or-nothing batch was refused, so nothing was stored"
+    return b"refused"
+
+
 cdef void refusal_text(uint8_t refused, const Limits* limits, char* text, size_t size) noexcept nogil:
     cdef const char* form = NULL
     cdef unsigned long long bound = 0
@@ -54,7 +78,10 @@ cdef void refusal_text(uint8_t refused, const Limits* limits, char* text, size_t
         form = b"queue: a name is 1 to %llu bytes of A-Z a-z 0-9 . _ - and does not start with a dot"
         bound = NAME_BYTES_MAX
     elif refused == REFUSED_PAYLOAD:
-        form = b"payload: at most %llu bytes; store the payload elsewhere and send its address, or raise limits.payload_bytes_max"
+        form = (
+            b"payload: at most %llu bytes; store the payload elsewhere and send its address, or raise "
+            b"limits.payload_bytes_max"
+        )
         bound = limits.payload_bytes_max
     elif refused == REFUSED_HEADER_COUNT:
         form = b"headers: at most %llu headers a message"
@@ -82,33 +109,15 @@ cdef void refusal_text(uint8_t refused, const Limits* limits, char* text, size_t
     elif refused == REFUSED_THROTTLE_KEYS:
         form = b"throttle_keys: at most %llu a message"
         bound = limits.throttle_keys_max
-    elif refused == REFUSED_QUEUE_UNKNOWN:
-        form = b"the queue does not exist; create it first"
-    elif refused == REFUSED_DEPTH:
-        form = b"the queue's max_depth is reached; try again when consumers have caught up"
-    elif refused == REFUSED_BYTES:
-        form = b"the queue's max_bytes is reached; try again when consumers have caught up"
-    elif refused == REFUSED_DISK_FLOOR:
-        form = b"the broker's disk is below storage.min_free_bytes; make room, acks and deliveries go on"
-    elif refused == REFUSED_DISK_FULL:
-        form = b"the broker's disk is full; make room, then try again"
-    elif refused == REFUSED_STALLED:
-        form = b"the storage engine is behind; try again shortly"
-    elif refused == REFUSED_DEDUP_FULL:
-        form = b"options.dedup_key: the table of dedup keys is full; try again later or send without the key"
-    elif refused == REFUSED_STOPPING:
-        form = b"the broker is shutting down; connect again"
-    elif refused == REFUSED_NEIGHBOUR:
-        form = b"another message of this all-or-nothing batch was refused, so nothing was stored"
     elif refused == REFUSED_RESERVED:
         form = b"queue: names starting with _fila are the broker's own"
-    if form == NULL:
-        snprintf(text, size, b"%s", b"refused")
     else:
-        snprintf(text, size, form, bound)
+        form = _state_text(refused)
+    snprintf(text, size, form, bound)
 
 
-cdef void refusal_text_of(uint8_t refused, Slice queue, const Limits* limits, char* text, size_t size) noexcept nogil:
+cdef void refusal_text_of(
+        uint8_t refused, Slice queue, const Limits* limits, char* text, size_t size) noexcept nogil:
     cdef const char* form = NULL
     if refused == REFUSED_QUEUE_UNKNOWN:
         form = b"queue \"%.*s\" does not exist; create it first"

@@ -22,7 +22,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from fila_server.core.structures.buffer cimport (
-    Buffer, buffer_free, buffer_init, buffer_reserve, put_bytes, put_u8, put_varint, varint_size, write_varint,
+    Buffer, buffer_free, buffer_init, buffer_reserve, put_bytes, put_u8, put_varint, varint_size,
+    write_varint,
 )
 from fila_server.edges.redis.resp cimport NEEDS_MORE, TOO_LARGE, WHOLE, Found, RespReader
 
@@ -116,7 +117,8 @@ cdef class CommandDecoder:
                 items.append((REPLY, error_reply("IPA", self.reader.refusal.decode()), 0))
             else:
                 self.end_run(items)
-                items.append((CLOSE, error_reply("ERR", "Protocol error: " + self.reader.refusal.decode()), 0))
+                refusal = "Protocol error: " + self.reader.refusal.decode()
+                items.append((CLOSE, error_reply("ERR", refusal), 0))
                 break
         self.end_run(items)
         return items
@@ -355,7 +357,8 @@ cdef void _put_text(Buffer* b, uint8_t tag, const char* text, uint32_t size) noe
     put_varint(b, size)
     put_bytes(b, text, size)
 
-cdef void _put_message(Buffer* b, const char* queue, uint32_t queue_size, const char* payload, uint32_t size) noexcept:
+cdef void _put_message(
+        Buffer* b, const char* queue, uint32_t queue_size, const char* payload, uint32_t size) noexcept:
     """Field 2 of EnqueueBatchRequest: an EnqueueMessage with its queue, when it needs one, and payload."""
     cdef uint64_t inner = 0
     cdef char* to

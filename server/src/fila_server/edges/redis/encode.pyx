@@ -12,7 +12,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from fila_server.core.structures.buffer cimport (
-    Buffer, Cursor, Slice, buffer_free, buffer_init, buffer_reserve, put_bytes, put_u8, take_slice, take_varint,
+    Buffer, Cursor, Slice, buffer_free, buffer_init, buffer_reserve, put_bytes, put_u8, take_slice,
+    take_varint,
 )
 
 from fila_server.edges.redis.replies import status_reply
@@ -88,7 +89,7 @@ def lease_reply(bytes response):
 
 
 def count_settled(bytes response):
-    """SettleBatchResponse -> (how many were acked, the first refused item's (code, message, reason) or None)."""
+    """SettleBatchResponse -> (how many were acked, (code, message, reason) of the first refused or None)."""
     cdef Cursor c = _cursor(response)
     cdef Slice status
     cdef int64_t acked = 0

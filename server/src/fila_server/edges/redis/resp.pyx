@@ -134,7 +134,8 @@ cdef class RespReader:
                 self.add_arg(self.pos - self.start, self.bulk_left - 2)
                 self.pos += self.bulk_left
                 if self.base[self.pos - 2] != c"\r" or self.base[self.pos - 1] != c"\n":
-                    return self.broken(b"expected CRLF after a bulk string of %d bytes" % (self.bulk_left - 2))
+                    return self.broken(
+                        b"expected CRLF after a bulk string of %d bytes" % (self.bulk_left - 2))
             self.bulk_left = -1
             self.arguments_left -= 1
         self.arguments_left = -1
