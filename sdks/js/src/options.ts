@@ -4,6 +4,7 @@ import { requireRange, requireText } from './arguments.js';
 import { type Backoff, type Clock, systemClock } from './clock.js';
 import type { ConnectionEvent } from './connection-event.js';
 import type { FilaError } from './errors.js';
+import { WINDOW_MAX } from './prefetch.js';
 
 /** How many messages a consumer holds at once: a number, or what its program works off in a moment. */
 export type Prefetch = number | 'auto';
@@ -167,5 +168,5 @@ const KNOWN = ['tls', 'apiKey', 'backoff', ...Object.keys(DEFAULTS)].sort().join
 
 /** Refuses what is no prefetch. */
 export function requirePrefetch(prefetch: unknown): void {
-  if (prefetch !== 'auto') requireRange('prefetch', prefetch, 1, Infinity, "a number or 'auto'");
+  if (prefetch !== 'auto') requireRange('prefetch', prefetch, 1, WINDOW_MAX, "a number or 'auto'");
 }
