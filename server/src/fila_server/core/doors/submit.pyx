@@ -346,8 +346,8 @@ cdef bint _check_session(Command* command, const Limits* limits, Problem* proble
     cdef const char* wrong = NULL
     c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
     while good and next_field(&c, &field, &kind, &text, &number):
-        # A frame is a oneof. Each part is answered by itself, so one small frame of a million empty parts would
-        # occupy the scheduler for seconds and fill the memory with answers.
+        # A frame is a oneof. Each part is answered by itself, so one small frame of a million empty parts
+        # would occupy the scheduler for seconds and fill the memory with answers.
         parts += 2 <= field <= 9
         if parts > 1:
             _problem(problem, b"INVALID_FIELD", b"request: one thing a frame; send several frames", 0)
