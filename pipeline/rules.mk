@@ -5,18 +5,22 @@ PIPELINE_VENV := pipeline/.venv
 PIPELINE_BIN := $(PIPELINE_VENV)/bin
 PIPELINE_SOURCES := $(shell find pipeline/src -name '*.py') pipeline/pyproject.toml pipeline/setup.py
 
-.PHONY: pipeline-env test-pipeline check-pipeline lock-pipeline
+.PHONY: pipeline-env pipeline test-pipeline check-pipeline soak-pipeline lock-pipeline
 
 TEST += test-pipeline
 CHECK += check-pipeline
 
-pipeline-env: $(PIPELINE_VENV)/.fila-spark ## Make pipeline/.venv with Spark and fila-spark, and Java where missing
+pipeline-env: $(PIPELINE_BIN)/fila-pipeline ## Make pipeline/.venv with the command fila-pipeline, and Java where missing
 
 # Against a real broker, so the core is built too.
-test-pipeline: build $(PIPELINE_VENV)/.fila-spark ## Run the tests of the Spark source and of the jobs
+test-pipeline: build $(PIPELINE_BIN)/fila-pipeline ## Run the tests of the Spark source and of the jobs
 	cd pipeline && .venv/bin/python -m pytest $(PYTEST_ARGS)
 
-check-pipeline: $(PIPELINE_VENV)/.fila-spark
+soak: soak-pipeline
+soak-pipeline: build $(PIPELINE_BIN)/fila-pipeline
+	cd pipeline && FILA_SOAK=1 .venv/bin/python -m pytest --timeout 0
+
+check-pipeline: $(PIPELINE_BIN)/fila-pipeline
 	cd pipeline && .venv/bin/python -m mypy --config-file pyproject.toml src
 
 lock: lock-pipeline
@@ -29,6 +33,12 @@ $(PIPELINE_VENV)/.installed: requirements/pipeline.txt tools/system-packages
 	$(PIPELINE_BIN)/python -m pip install --quiet --require-hashes -r requirements/pipeline.txt
 	@touch $@
 
-$(PIPELINE_VENV)/.fila-spark: $(PIPELINE_VENV)/.installed $(PIPELINE_SOURCES) $(wildcard sdks/python/src/fila/v1/*_pb2.py)
+$(PIPELINE_BIN)/fila-pipeline: $(PIPELINE_VENV)/.installed $(PIPELINE_SOURCES) $(wildcard sdks/python/src/fila/v1/*_pb2.py)
 	$(PIPELINE_BIN)/python -m pip install --quiet --no-deps --no-build-isolation --force-reinstall ./pipeline
 	@touch $@
+
+# From nothing to the reports: a made-up history, since the broker records none yet, and every job on it.
+pipeline: pipeline-env ## Make a synthetic history and every report of it, in build/pipeline
+	rm -rf build/pipeline
+	$(PIPELINE_BIN)/fila-pipeline synthetic --out build/pipeline/history
+	$(PIPELINE_BIN)/fila-pipeline report --all --history build/pipeline/history --out build/pipeline/report

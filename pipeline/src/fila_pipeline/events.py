@@ -1,0 +1,47 @@
+"""The view of one row a message, derived from runs; for the questions that need it, since it costs a row a message."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+PER_MESSAGE = (
+    ("offsets", "offset"),
+    ("costs", "cost"),
+    ("attempts", "attempt"),
+    ("held_ms", "held_ms"),
+    ("wait_no_consumer_ms", "wait_no_consumer_ms"),
+    ("wait_share_ms", "wait_share_ms"),
+    ("wait_throttle_ms", "wait_throttle_ms"),
+    ("wait_delay_ms", "wait_delay_ms"),
+)
+PLACE = ("queue", "channel")
+
+
+def per_message(runs: DataFrame, *columns: str) -> DataFrame:
+    """Return one row a message: every column of its run, and its own element of each list.
+
+    `columns` names the lists that are wanted (by the names of elements); all of them when none is named.
+    """
+    lists = [(many, one) for many, one in PER_MESSAGE if not columns or one in columns]
+    plain = [name for name in runs.columns if name not in {many for many, _ in PER_MESSAGE}]
+    zipped = f.arrays_zip(*(f.coalesce(f.col(many), f.array()).alias(many) for many, _ in lists))
+    each = runs.select(*plain, f.explode(zipped).alias("each"))
+    return each.select(*plain, *(f.col(f"each.{many}").alias(one) for many, one in lists))
+
+
+def summed(name: str) -> Column:
+    """Return the sum of a run's list: no row a message is made."""
+    return f.expr(
+        f"aggregate(coalesce({name}, array()), cast(0 as double), (sum, each) -> sum + coalesce(each, 0))"
+    )
+
+
+def count() -> Column:
+    """Return how many messages a run has."""
+    return f.expr("coalesce(size(offsets), 0)")
+
+
+def window_of(at: Column, seconds: float) -> Column:
+    """Return the beginning of the window that holds a moment, in whole seconds since 1970."""
+    return (f.floor(at.cast("double") / seconds) * seconds).cast("bigint")

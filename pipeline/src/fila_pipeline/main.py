@@ -1,0 +1,207 @@
+"""The command `fila-pipeline`: one word a job, the answer printed, the rest in OUT."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from fila_pipeline.history import History, HistoryMissing, open_history
+from fila_pipeline.jobs.compact import compact
+from fila_pipeline.pages.overview import overview
+from fila_pipeline.pages.page import Page
+from fila_pipeline.runs import JOBS, Choices, notes, run_job
+from fila_pipeline.storage import Storage
+from fila_pipeline.synthetic import noisy_neighbours, record
+
+ABOUT = {
+    "fairness": "who was served, and who should have been",
+    "delays": "why messages waited (--key X --from T --to T for one tenant's afternoon)",
+    "throttles": "what the limits held back, and what larger ones would have freed",
+    "retries": "what failures cost, and which messages fail again and again",
+    "capacity": "the smallest rate of consumers that holds a p99 wait for every key",
+    "anomalies": "keys whose arrivals, cost or failures broke with their own past",
+}
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "true",
+    "spark.log.level": "ERROR",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.driver.memory": "2g",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command. 0 when it ran, also on too little data; 2 for a wrong argument or no history."""
+    given = _parser().parse_args(arguments)
+    if given.command == "synthetic":
+        count = record(noisy_neighbours(given.seconds, given.seed), Path(given.out))
+        print(f"{given.out}: a made-up history of {count:,} messages")
+        return 0
+    spark = session(given.master, given.conf)
+    try:
+        return _run(spark, given)
+    except HistoryMissing as missing:
+        print(f"fila-pipeline: {missing}", file=sys.stderr)
+        return 2
+    finally:
+        spark.stop()
+
+
+def session(master: str, settings: Sequence[str]) -> SparkSession:
+    """Start Spark, inside this process unless `master` names a cluster."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("fila-pipeline").master(master)
+    if master.startswith("local"):
+        builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config(
+            "spark.driver.host", "127.0.0.1"
+        )
+    chosen = dict(pair.split("=", 1) for pair in settings)
+    for name, value in (SETTINGS | chosen).items():
+        builder = builder.config(name, value)
+    made: SparkSession = builder.getOrCreate()
+    return made
+
+
+def _run(spark: SparkSession, given: argparse.Namespace) -> int:
+    print(f"Reading the list of {given.history}", flush=True)
+    history = open_history(spark, given.history)
+    for note in notes(history):
+        print(f"  note: {note}")
+    facts = f"{history.messages:,} decisions in {len(history.files):,} files"
+    print(f"  {facts}", flush=True)
+    if given.command == "compact":
+        for merged in compact(history, given.remove_replaced):
+            print(f"{merged.hour}: {merged.files_before} files to one, {merged.rows:,} rows")
+        return 0
+    choices = Choices(
+        window_s=given.window,
+        key=getattr(given, "key", None),
+        since=getattr(given, "since", None),
+        until=getattr(given, "until", None),
+        p99_ms=getattr(given, "p99_ms", 1000.0),
+    )
+    if given.command == "report":
+        _report(history, given.out, choices, facts)
+        return 0
+    _said(given.command, run_job(given.command, history, given.out, choices), given.out)
+    return 0
+
+
+def _report(history: History, out: str, choices: Choices, facts: str) -> None:
+    pages: dict[str, Page] = {}
+    for name in JOBS:
+        pages[name] = run_job(name, history, f"{out.rstrip('/')}/{name}", choices)
+        _said(name, pages[name], f"{out.rstrip('/')}/{name}")
+    html = overview(
+        pages, f"{facts}, {len(pages)} questions.", notes(history), datetime.now(UTC), history.directory
+    )
+    Storage(history.spark, out).write("index.html", html)
+    print(f"All of them: {out.rstrip('/')}/index.html")
+
+
+def _said(name: str, page: Page, out: str) -> None:
+    print(f"{name}: {page.answer}\n  {out.rstrip('/')}/index.html", flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fila-pipeline", description="Ask a recorded history of Fila what happened, and why."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="JOB")
+    for name, about in ABOUT.items():
+        _add_common(commands.add_parser(name, help=about, description=about), out=True)
+    delays = commands.choices["delays"]
+    delays.add_argument("--key", help="only this fairness key")
+    delays.add_argument("--from", dest="since", type=_moment, help="only from this moment on, ISO 8601 (UTC)")
+    delays.add_argument("--to", dest="until", type=_moment, help="only before this moment")
+    commands.choices["capacity"].add_argument(
+        "--p99-ms", type=_positive, default=1000.0, help="the p99 wait to hold, in milliseconds (1000)"
+    )
+    everything = commands.add_parser(
+        "report", help="every job, and an index page", description="Run every job."
+    )
+    everything.add_argument(
+        "--all", action="store_true", required=True, help="every job; the only choice so far"
+    )
+    _add_common(everything, out=True)
+    merging = commands.add_parser(
+        "compact", help="merge the small files of each hour", description=compact.__doc__
+    )
+    merging.add_argument(
+        "--remove-replaced",
+        action="store_true",
+        help="also remove the files that were merged: only while nobody reads",
+    )
+    _add_common(merging, out=False)
+    made_up = commands.add_parser(
+        "synthetic", help="write a made-up history", description="Write a made-up history."
+    )
+    made_up.add_argument("--out", required=True, help="the directory to write it to")
+    made_up.add_argument("--seconds", type=_positive, default=3600.0, help="how long it spans (3600)")
+    made_up.add_argument("--seed", type=int, default=1, help="the same seed gives the same history (1)")
+    return parser
+
+
+def _add_common(parser: argparse.ArgumentParser, *, out: bool) -> None:
+    parser.add_argument(
+        "--history", required=True, help="the history's directory, or a URL that Spark can read"
+    )
+    if out:
+        parser.add_argument("--out", required=True, help="where index.html and the Parquet tables go")
+    parser.add_argument(
+        "--window", type=_window, default=60.0, help="whole seconds of a window, 1 to 86400 (60)"
+    )
+    parser.add_argument(
+        "--master", default="local[*]", help="Spark's master; the default runs inside this process"
+    )
+    parser.add_argument(
+        "--conf",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="Spark setting, repeatable",
+    )
+
+
+def _setting(text: str) -> str:
+    if "=" not in text or not text.startswith("spark."):
+        raise argparse.ArgumentTypeError(f"must look like spark.driver.memory=4g, got {text!r}")
+    return text
+
+
+def _window(text: str) -> float:
+    if not text.isdigit() or not 1 <= int(text) <= 86_400:
+        raise argparse.ArgumentTypeError(f"must be whole seconds from 1 to 86400, got {text!r}")
+    return float(text)
+
+
+def _positive(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1e12:
+        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text!r}")
+    return number
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be ISO 8601, such as 2026-03-02T14:00, got {text!r}"
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""One self-contained HTML page: no network, no other file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from html import escape
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+import plotly.io as pio
+from plotly.offline import get_plotlyjs
+
+TABLE_ROWS_MAX = 200
+PALETTE = ("#1f5fa8", "#d9822b", "#2e8b57", "#b03a48", "#7a5ba6", "#5b7083", "#c2a83e", "#3aa0a8")
+
+_STYLE = """
+:root { color-scheme: light; }
+body { font: 15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; margin: 0;
+  color: #1c2733; background: #f5f7f9; }
+main { max-width: 1080px; margin: 0 auto; padding: 28px 24px 60px; }
+h1 { font-size: 15px; font-weight: 600; color: #5b7083; margin: 0 0 6px; }
+.answer { font-size: 24px; line-height: 1.35; font-weight: 600; margin: 0 0 18px; }
+section { background: #fff; border: 1px solid #dde3e8; border-radius: 8px; padding: 16px 18px; margin: 18px 0; }
+h2 { font-size: 16px; margin: 0 0 4px; }
+p.about { color: #5b7083; margin: 0 0 10px; }
+.note { border-left: 4px solid #d9822b; background: #fdf6ec; padding: 8px 14px; margin: 10px 0; }
+table { border-collapse: collapse; width: 100%; font-size: 13.5px; font-variant-numeric: tabular-nums; }
+.wide { overflow-x: auto; }
+th { text-align: right; color: #5b7083; font-weight: 600; border-bottom: 2px solid #dde3e8; padding: 5px 10px; }
+td { text-align: right; border-bottom: 1px solid #edf0f3; padding: 4px 10px; }
+th.text, td.text { text-align: left; }
+footer { color: #5b7083; font-size: 13px; }
+a { color: #1f5fa8; }
+"""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A plot, with what it shows."""
+
+    title: str
+    about: str
+    plot: go.Figure
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows, the most telling first; the page shows TABLE_ROWS_MAX of them."""
+
+    title: str
+    about: str
+    rows: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Page:
+    """A job's report."""
+
+    title: str
+    answer: str
+    figures: Sequence[Figure] = ()
+    tables: Sequence[Table] = ()
+    notes: Sequence[str] = field(default_factory=list)
+
+
+def figure(**layout: Any) -> go.Figure:
+    """Return an empty plot in the look of all of them."""
+    base: dict[str, Any] = {
+        "template": "plotly_white",
+        "colorway": list(PALETTE),
+        "height": 400,
+        "margin": {"l": 60, "r": 20, "t": 16, "b": 48},
+        "font": {
+            "family": 'system-ui, "Segoe UI", "DejaVu Sans", sans-serif',
+            "size": 13,
+            "color": "#1c2733",
+        },
+        "legend": {"orientation": "h", "y": 1.12, "x": 0, "traceorder": "normal"},
+        "hovermode": "x unified",
+    }
+    return go.Figure(layout=base | layout)
+
+
+def moments(seconds: pd.Series) -> pd.Series:
+    """Seconds since 1970 as moments for a time axis, UTC."""
+    return pd.to_datetime(seconds, unit="s")
+
+
+def render(page: Page, made_at: datetime, source: str) -> str:
+    """Return the page's HTML; plotly's code is in it only where there is a plot."""
+    parts = [f"<h1>{escape(page.title)}</h1>", f'<p class="answer">{escape(page.answer)}</p>']
+    parts += [f'<p class="note">{escape(note)}</p>' for note in page.notes]
+    for shown in page.figures:
+        plot = pio.to_html(
+            shown.plot,
+            full_html=False,
+            include_plotlyjs=False,
+            config={"displayModeBar": False, "responsive": True},
+        )
+        parts.append(_section(shown.title, shown.about, plot))
+    for table in page.tables:
+        parts.append(_section(table.title, table.about, _table(table.rows)))
+    when = made_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    parts.append(f"<footer>From {escape(source)}, {when}. Times are UTC.</footer>")
+    script = f"<script>{get_plotlyjs()}</script>" if page.figures else ""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f"<title>{escape(page.title)}</title><style>{_STYLE}</style>{script}</head>"
+        f"<body><main>{''.join(parts)}</main></body></html>\n"
+    )
+
+
+def _section(title: str, about: str, body: str) -> str:
+    return f'<section><h2>{escape(title)}</h2><p class="about">{escape(about)}</p>{body}</section>'
+
+
+def _table(rows: pd.DataFrame) -> str:
+    if rows.empty:
+        return "<p>None.</p>"
+    shown = rows.head(TABLE_ROWS_MAX)
+    texts = {name for name in shown.columns if shown[name].map(lambda value: isinstance(value, str)).any()}
+    head = "".join(f"<th{_text(name, texts)}>{escape(str(name))}</th>" for name in shown.columns)
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f"<td{_text(n, texts)}>{escape(_cell(v))}</td>" for n, v in zip(shown.columns, row, strict=True)
+        )
+        + "</tr>"
+        for row in shown.itertuples(index=False)
+    )
+    more = len(rows) - len(shown)
+    rest = f"<p class='about'>{more:,} more rows are in the Parquet files.</p>" if more else ""
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{rest}'
+
+
+def _text(name: str, texts: set[str]) -> str:
+    return ' class="text"' if name in texts else ""
+
+
+def _cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and pd.isna(value)) or value is pd.NaT:
+        return "-"
+    if isinstance(value, pd.Timestamp | datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return (
+            f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.3g}" if abs(value) < 1 else f"{value:,.2f}"
+        )
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def length(milliseconds: float) -> str:
+    """A length of time for people."""
+    if milliseconds < 1000:
+        return f"{milliseconds:.0f} ms"
+    seconds = milliseconds / 1000
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,122 @@
+"""The pages of the jobs about trouble: `retries` and `anomalies`."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from fila_pipeline.pages.page import Figure, Page, Table, figure, length, moments
+
+KEYS_PLOTTED_MAX = 20
+
+
+def retries_page(keys: pd.DataFrame, poison: pd.DataFrame, causes: pd.DataFrame) -> Page:
+    """Say what failed and what it cost."""
+    keys = keys.assign(lost_ms=keys["handling_lost_ms"] + keys["backoff_ms"]).sort_values(
+        "lost_ms", ascending=False
+    )
+    shown = keys.head(KEYS_PLOTTED_MAX).iloc[::-1]
+    plot = figure(barmode="stack", xaxis={"title": "minutes lost"}, hovermode="y")
+    plot.add_bar(
+        y=shown["fairness_key"], x=shown["handling_lost_ms"] / 6e4, name="failed attempts", orientation="h"
+    )
+    plot.add_bar(
+        y=shown["fairness_key"], x=shown["backoff_ms"] / 6e4, name="backoff after them", orientation="h"
+    )
+    names = ["queue", "channel", "fairness_key", "delivered", "acked", "nacked", "expired", "dead_lettered"]
+    poison = poison.sort_values("failures", ascending=False)
+    return Page(
+        "Retries: what failures cost",
+        _retries_answer(keys, causes),
+        [
+            Figure(
+                "Time lost to failures, by key",
+                "Handling that ended in a failure, and the waiting after it.",
+                plot,
+            )
+        ],
+        [
+            Table(
+                "Keys", "Milliseconds are summed over messages.", keys[[*names, "failure_rate", "lost_ms"]]
+            ),
+            Table(
+                "Poison",
+                "Messages that failed three times or were given up.",
+                poison,
+            ),
+            Table(
+                "Dead letters", "Why messages were given up.", causes.sort_values("messages", ascending=False)
+            ),
+        ],
+    )
+
+
+def _retries_answer(keys: pd.DataFrame, causes: pd.DataFrame) -> str:
+    failed, ended = int(keys["nacked"].sum() + keys["expired"].sum()), int(keys["ended"].sum())
+    if failed == 0:
+        return f"Nothing failed: {ended:,} deliveries ended, and all of them well."
+    worst = keys.iloc[0]
+    given_up = int(causes["messages"].sum()) if len(causes) else 0
+    return (
+        f"{failed:,} of {ended:,} deliveries failed ({failed / ended:.1%}) and {given_up:,} messages were given up; "
+        f"{worst['fairness_key']} lost most, {length(worst['lost_ms'])}: {worst['failure_rate']:.0%} of its deliveries "
+        "failed."
+    )
+
+
+def anomalies_page(found: pd.DataFrame, arrivals: pd.DataFrame) -> Page:
+    """Say which keys broke with their past."""
+    found = found.sort_values(["p_value", "window"])
+    plot = figure(yaxis={"title": "messages enqueued a window", "rangemode": "tozero"})
+    odd = list(dict.fromkeys(found["fairness_key"]))[:6]
+    colours = plot.layout.colorway
+    for number, key in enumerate(odd):
+        colour = colours[number % len(colours)]
+        rows = arrivals[arrivals["fairness_key"] == key].groupby("window", as_index=False)["arrived"].sum()
+        plot.add_scatter(x=moments(rows["window"]), y=rows["arrived"], name=key, line={"color": colour})
+        marked = rows[rows["window"].isin(found[found["fairness_key"] == key]["window"])]
+        plot.add_scatter(
+            x=moments(marked["window"]),
+            y=marked["arrived"],
+            name=f"{key}, odd",
+            mode="markers",
+            marker={"color": colour, "size": 9, "symbol": "circle-open", "line": {"width": 2}},
+            showlegend=False,
+        )
+    table = found.assign(window=moments(found["window"]))
+    return Page(
+        "Anomalies: keys that broke with their own past",
+        _anomalies_answer(found),
+        [
+            Figure(
+                "Arrivals of the odd keys",
+                "Circles: windows that broke with the past.",
+                plot,
+            )
+        ]
+        if odd
+        else [],
+        [
+            Table(
+                "Breaks",
+                "The least likely first; p-values are adjusted for how many windows were looked at.",
+                table,
+            )
+        ],
+    )
+
+
+def _anomalies_answer(found: pd.DataFrame) -> str:
+    if found.empty:
+        return "No key broke with its own past in arrivals, cost or failures."
+    runs = (
+        found.groupby(["fairness_key", "what"])
+        .agg(windows=("window", "count"), first=("window", "min"))
+        .reset_index()
+    )
+    runs = runs.sort_values("windows", ascending=False)
+    said = [
+        f"{row.fairness_key}'s {row.what} from {pd.to_datetime(row.first, unit='s'):%H:%M} on ({row.windows} windows)"
+        for row in runs.head(3).itertuples()
+    ]
+    more = len(runs) - len(said)
+    return f"Out of the ordinary: {'; '.join(said)}{f'; and {more} more' if more else ''}."

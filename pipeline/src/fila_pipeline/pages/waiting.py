@@ -1,0 +1,185 @@
+"""The pages of the jobs about waiting: `delays`, `throttles` and `capacity`."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from fila_pipeline import schema
+from fila_pipeline.pages.page import Figure, Page, Table, figure, length, moments
+
+CAUSE_WORDS = {
+    "no_consumer": "nobody consumed",
+    "share": "others had their turn",
+    "throttle": "a bucket was empty",
+    "delay": "a delay or backoff ran",
+}
+KEYS_PLOTTED_MAX = 20
+MODEL = "A model: arrivals by second, shared by weighted max-min."
+
+
+def delays_page(by_hour: pd.DataFrame, by_key: pd.DataFrame, about: str) -> Page:
+    """Say what messages waited for; `about` says which key and time were asked for, if any were."""
+    by_key = by_key.sort_values("wait_ms", ascending=False)
+    columns = {f"wait_{cause}_ms": cause for cause in schema.CAUSES}
+    causes = by_key[list(columns)].sum().rename(columns).sort_values(ascending=False)
+    plot = figure(
+        height=420, barmode="stack", xaxis={"title": "hours waited, all messages together"}, hovermode="y"
+    )
+    shown = by_key.head(KEYS_PLOTTED_MAX).iloc[::-1]
+    for column, cause in columns.items():
+        plot.add_bar(
+            y=shown["fairness_key"], x=shown[column] / 3.6e6, name=CAUSE_WORDS[cause], orientation="h"
+        )
+    hours = by_hour.groupby("hour", as_index=False)[list(columns)].sum()
+    when = figure(height=300, barmode="stack", yaxis={"title": "hours waited"})
+    for column, cause in columns.items():
+        when.add_bar(x=moments(hours["hour"]), y=hours[column] / 3.6e6, name=CAUSE_WORDS[cause])
+    hours_of = {column: f"{CAUSE_WORDS[cause]}, h" for column, cause in columns.items()}
+    by_key, by_hour = (
+        rows.assign(**{name: rows[name] / 3.6e6 for name in columns}) for rows in (by_key, by_hour)
+    )
+    told = by_key.assign(mean_ms=by_key["wait_ms"] / by_key["messages"])
+    names = [
+        "queue",
+        "channel",
+        "fairness_key",
+        "messages",
+        "mean_ms",
+        "p50_ms",
+        "p95_ms",
+        "p99_ms",
+        "max_ms",
+    ]
+    shown_hours = ["hour", "fairness_key", "messages", "p50_ms", "p99_ms", *columns]
+    hourly = by_hour.assign(hour=moments(by_hour["hour"])).sort_values("wait_ms", ascending=False)
+    return Page(
+        f"Delays: why messages waited{about}",
+        _delays_answer(by_key, causes, about),
+        [
+            Figure("By key and cause", "The keys that waited longest, all their messages together.", plot),
+            Figure("By hour", "When it was waited, by the hour of delivery.", when),
+        ],
+        [
+            Table(
+                "Keys",
+                "Milliseconds from becoming due to delivery.",
+                told[[*names, *columns]].rename(columns=hours_of),
+            ),
+            Table(
+                "Hours",
+                "The same by hour.",
+                hourly[shown_hours].rename(columns=hours_of),
+            ),
+        ],
+    )
+
+
+def _delays_answer(by_key: pd.DataFrame, causes: pd.Series, about: str) -> str:
+    messages, whole = int(by_key["messages"].sum()), float(by_key["wait_ms"].sum())
+    if whole <= 0:
+        return f"{messages:,} deliveries{about}, and none of them waited."
+    first = causes.index[0]
+    worst = by_key.iloc[0]
+    mean = length(whole / messages)
+    said = f"{messages:,} deliveries{about} waited {mean} on average, {causes.iloc[0] / whole:.0%} of it because "
+    said += CAUSE_WORDS[first]
+    if len(by_key) == 1:
+        second = causes.index[1]
+        rest = f", {causes.iloc[1] / whole:.0%} because {CAUSE_WORDS[second]}" if causes.iloc[1] > 0 else ""
+        return f"{said}{rest}; the slowest in a hundred took over {length(worst['p99_ms'])}."
+    return f"{said}; {worst['fairness_key']} waited most, {length(worst['wait_ms'] / worst['messages'])} a message."
+
+
+def throttles_page(buckets: pd.DataFrame, larger: pd.DataFrame, minutes: pd.DataFrame) -> Page:
+    """Say which bucket held most, and what more would have freed."""
+    buckets = buckets.sort_values("held_ms", ascending=False)
+    plot = figure(yaxis={"title": "tokens taken a second", "rangemode": "tozero"})
+    colours = plot.layout.colorway
+    for number, row in enumerate(buckets.head(6).itertuples()):
+        rows = minutes[minutes["bucket"] == row.bucket].sort_values("minute")
+        colour = colours[number % len(colours)]
+        plot.add_scatter(
+            x=moments(rows["minute"]), y=rows["taken"] / 60, name=row.bucket, line={"color": colour}
+        )
+        if row.rate == row.rate:
+            plot.add_hline(y=row.rate, line={"color": colour, "dash": "dot", "width": 1.3})
+    freed = figure(
+        height=320, xaxis={"title": "limit, times the one in force"}, yaxis={"title": "hours held"}
+    )
+    for bucket, rows in larger.sort_values("multiple").groupby("bucket"):
+        freed.add_scatter(
+            x=rows["multiple"], y=rows["held_ms"] / 3.6e6, name=str(bucket), mode="lines+markers"
+        )
+    return Page(
+        "Throttles: what the limits held back",
+        _throttles_answer(buckets, larger),
+        [
+            Figure("Use of the limits", "Solid: tokens taken. Dotted: the limit's rate.", plot),
+            Figure(
+                "What a larger limit would have freed",
+                "A model: the same messages against a larger rate.",
+                freed,
+            ),
+        ],
+        [
+            Table(
+                "Buckets",
+                "Time held is summed over messages; use is tokens taken by tokens there were.",
+                buckets,
+            ),
+            Table("Larger limits", "The model's time held, by multiple of the limit.", larger),
+        ],
+    )
+
+
+def _throttles_answer(buckets: pd.DataFrame, larger: pd.DataFrame) -> str:
+    worst = buckets.iloc[0]
+    if worst["held_ms"] <= 0:
+        return f"No limit held anything back; bucket {worst['bucket']} gave {int(worst['taken']):,} tokens."
+    mean = length(worst["held_ms"] / max(1, worst["held"]))
+    said = f"Bucket {worst['bucket']} held {int(worst['held']):,} messages for {length(worst['held_ms'])}, {mean} each"
+    model = larger[larger["bucket"] == worst["bucket"]].set_index("multiple")["held_ms"]
+    if 1.5 in model.index and model.get(1.0, 0) > 0:
+        said += f"; half as much again would have freed {max(0.0, 1 - model[1.5] / model[1.0]):.0%} of that"
+    return said + "."
+
+
+def capacity_page(queues: pd.DataFrame, curve: pd.DataFrame, p99_ms: float) -> Page:
+    """Say what rate of consumers is enough."""
+    queues = queues.sort_values("rate", ascending=False)
+    worst = queues.iloc[0]
+    plot = figure(
+        xaxis={"title": "rate of consumers, cost a second"}, yaxis={"title": "p99 wait, ms", "type": "log"}
+    )
+    rows = curve[(curve["queue"] == worst["queue"]) & (curve["channel"] == worst["channel"])]
+    for key, points in rows.sort_values("rate").groupby("fairness_key"):
+        if len(plot.data) < KEYS_PLOTTED_MAX:
+            plot.add_scatter(
+                x=points["rate"], y=points["p99_ms"].clip(lower=1), name=str(key), mode="lines+markers"
+            )
+    plot.add_hline(y=p99_ms, line={"color": "#b03a48", "dash": "dot"})
+    plot.add_vline(x=worst["rate"], line={"color": "#5b7083", "dash": "dot"})
+    return Page(
+        f"Capacity: the rate that holds a p99 wait of {length(p99_ms)}",
+        f"Queue {worst['queue']} needs consumers for {worst['rate']:.1f} of cost a second to keep every key's p99 wait "
+        f"within {length(p99_ms)}: {worst['rate'] / max(worst['demand'], 1e-9):.2f} times its mean demand of "
+        f"{worst['demand']:.1f}, where its busiest minute asked for {worst['peak_60s']:.1f}.",
+        [
+            Figure(
+                f"Waits by rate, queue {worst['queue']}",
+                MODEL,
+                plot,
+            )
+        ],
+        [
+            Table("Queues", "Cost a second; served_max is the busiest minute of deliveries.", queues),
+            Table(
+                "Waits by rate",
+                "Milliseconds, as modelled.",
+                curve.sort_values(["queue", "rate", "fairness_key"]),
+            ),
+        ],
+        [
+            "The model knows neither buckets nor retries: where they matter, more consumers may be needed, or not help."
+        ],
+    )

@@ -1,0 +1,97 @@
+"""What a history looks like on disk: the columns of its tables, and of the list that says which files are whole.
+
+docs/history.md explains every column; the rules by which this may change are there as well. Writer and readers
+take the columns from here and from nowhere else.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+VERSION = 1
+"""Readers skip, and report, files of a later version. Adding a column that may be null does not make one."""
+
+VERSION_KEY = b"fila.history.version"
+TABLE_KEY = b"fila.history.table"
+
+DECISIONS = "decisions"
+CHANGES = "changes"
+LIST = "_list"
+"""The folder of list entries; Spark ignores names that start with an underscore when it looks for data."""
+
+ENQUEUED, DELIVERED, ACKED, NACKED, EXPIRED = "enqueued", "delivered", "acked", "nacked", "expired"
+DELAYED, THROTTLED, RELEASED = "delayed", "throttled", "released"
+DEAD_LETTERED, REDRIVEN, DROPPED = "dead_lettered", "redriven", "dropped"
+KINDS = (
+    *(ENQUEUED, DELIVERED, ACKED, NACKED, EXPIRED, DELAYED),
+    *(THROTTLED, RELEASED, DEAD_LETTERED, REDRIVEN, DROPPED),
+)
+FINAL = (ACKED, DEAD_LETTERED, DROPPED)
+"""A message of a channel ends in exactly one of these, or is pending."""
+
+CAUSES = ("no_consumer", "share", "throttle", "delay")
+"""Why a message waited, as `fila explain` splits it."""
+
+_INTS = pa.list_(pa.field("element", pa.int32()))
+
+DECISION_COLUMNS = pa.schema(
+    [
+        pa.field("at", pa.timestamp("us", tz="UTC")),
+        pa.field("pass", pa.int64()),
+        pa.field("kind", pa.string()),
+        pa.field("queue", pa.string()),
+        pa.field("channel", pa.string()),
+        pa.field("fairness_key", pa.string()),
+        pa.field("weight", pa.int32()),
+        pa.field("consumer", pa.int64()),
+        pa.field("throttle_keys", pa.list_(pa.field("element", pa.string()))),
+        pa.field("bucket", pa.string()),
+        pa.field("reason", pa.string()),
+        # One element a message of the run, all in the same order.
+        pa.field("offsets", pa.list_(pa.field("element", pa.int64()))),
+        pa.field("costs", pa.list_(pa.field("element", pa.float64()))),
+        pa.field("attempts", _INTS),
+        pa.field("held_ms", _INTS),
+        pa.field("wait_no_consumer_ms", _INTS),
+        pa.field("wait_share_ms", _INTS),
+        pa.field("wait_throttle_ms", _INTS),
+        pa.field("wait_delay_ms", _INTS),
+    ]
+)
+
+CHANGE_COLUMNS = pa.schema(
+    [
+        pa.field("at", pa.timestamp("us", tz="UTC")),
+        pa.field("pass", pa.int64()),
+        pa.field("kind", pa.string()),
+        pa.field("queue", pa.string()),
+        pa.field("channel", pa.string()),
+        pa.field("name", pa.string()),
+        pa.field("value", pa.string()),
+        pa.field("rate", pa.float64()),
+        pa.field("burst", pa.float64()),
+    ]
+)
+
+LIST_COLUMNS = pa.schema(
+    [
+        pa.field("version", pa.int32()),
+        pa.field("table", pa.string()),
+        pa.field("file", pa.string()),
+        pa.field("rows", pa.int64()),
+        pa.field("messages", pa.int64()),
+        pa.field("first_at", pa.string()),
+        pa.field("last_at", pa.string()),
+        pa.field("replaces", pa.list_(pa.field("element", pa.string()))),
+        pa.field("gap", pa.string()),
+    ]
+)
+
+ARROW = {DECISIONS: DECISION_COLUMNS, CHANGES: CHANGE_COLUMNS}
+
+
+def spark_schema(columns: pa.Schema) -> StructType:
+    """Return the same columns for Spark."""
+    return from_arrow_schema(columns)

@@ -1,0 +1,125 @@
+"""The pages: one file each, without network, opened in a real browser."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fila_pipeline.history import open_history
+from fila_pipeline.main import _parser, main
+from fila_pipeline.pages.page import Page, Table, length, render
+from fila_pipeline.recording import HistoryWriter
+from fila_pipeline.runs import JOBS, Choices, run_job
+from fila_pipeline.synthetic import START, noisy_neighbours, record
+
+PAGE_BYTES_MAX = 6 * 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def reports(spark, tmp_path_factory) -> Path:
+    """Every job on thirty busy minutes."""
+    folder = tmp_path_factory.mktemp("reports")
+    record(noisy_neighbours(1800), folder / "history")
+    history = open_history(spark, str(folder / "history"))
+    for name in JOBS:
+        run_job(name, history, str(folder / name), Choices())
+    return folder
+
+
+def browsed(page: Path, profile: Path) -> str:
+    """The page as a browser has made it."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        missing = "no chromium here to open the page in: install it"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    flags = (
+        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+    )
+    more = f"--disable-component-update --disable-sync --user-data-dir={profile} --virtual-time-budget=10000"
+    command = [chromium, *flags.split(), *more.split(), "--dump-dom", page.as_uri()]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=100).stdout
+
+
+@pytest.mark.parametrize("name", list(JOBS))
+def test_a_page_says_its_answer_and_draws_its_plots_alone(reports, tmp_path, name):
+    page = reports / name / "index.html"
+    text = page.read_text()
+    assert page.stat().st_size <= PAGE_BYTES_MAX
+    assert not re.findall(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="', text)
+    seen = browsed(page, tmp_path)
+    assert re.search(r'<p class="answer">[A-Z0-9][^<]{20,}\.</p>', seen)
+    # A plot that failed leaves its container empty.
+    assert seen.count('class="main-svg"') >= seen.count('<div id="') > 0
+    assert "<table>" in seen
+    assert list((reports / name).glob("*.parquet")), "and the tables beside it"
+
+
+def test_a_flood_and_a_run_of_failures_are_out_of_the_ordinary_and_quiet_keys_are_not(spark, reports):
+    found = spark.read.parquet(str(reports / "anomalies/anomalies.parquet")).collect()
+    assert {(row.fairness_key, row.what) for row in found} == {
+        ("initech", "arrivals"),
+        ("umbrella", "failures"),
+    }
+
+
+def test_too_little_data_is_said_and_is_no_error(spark, tmp_path):
+    HistoryWriter(tmp_path / "history", "empty").gap(START, START, "the disk was full")
+    history = open_history(spark, str(tmp_path / "history"))
+    for name in ("fairness", "delays", "throttles", "retries", "capacity", "anomalies"):
+        page = run_job(name, history, str(tmp_path / name), Choices())
+        assert page.answer.startswith("There is too little data: no "), page.answer
+        assert "the disk was full" in (tmp_path / name / "index.html").read_text()
+
+
+def test_one_tenants_hour_is_answered_by_cause(spark, reports, tmp_path):
+    history = open_history(spark, str(reports / "history"))
+    choices = Choices(key="hooli", since=START, until=START.replace(minute=8))
+    page = run_job("delays", history, str(tmp_path), choices)
+    assert "deliveries of hooli from 09:00 to 09:08 waited" in page.answer
+    assert "because a bucket was empty" in page.answer
+
+
+def test_what_a_message_carries_cannot_become_html():
+    rows = pd.DataFrame({"fairness_key": ["<script>alert(1)</script>"]})
+    html = render(Page("<b>", "<i>", tables=[Table("t", "", rows)], notes=["<u>"]), START, "<hr>")
+    assert not re.search(r"<(script|b|i|u|hr)>", html)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["fairness", "--out", "o"], "--history"),
+        (
+            ["fairness", "--history", "h", "--out", "o", "--window", "0"],
+            "whole seconds from 1 to 86400, got '0'",
+        ),
+        (["delays", "--history", "h", "--out", "o", "--from", "noon"], "must be ISO 8601"),
+        (["capacity", "--history", "h", "--out", "o", "--p99-ms", "-1"], "a number above 0"),
+        (["report", "--history", "h", "--out", "o", "--all", "--conf", "memory=1"], "must look like spark"),
+        (["guess"], "invalid choice"),
+    ],
+)
+def test_a_wrong_argument_is_named(arguments, said, capsys):
+    with pytest.raises(SystemExit) as ended:
+        _parser().parse_args(arguments)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_made_up_history_takes_no_spark(tmp_path, capsys):
+    assert main(["synthetic", "--out", str(tmp_path / "h"), "--seconds", "20"]) == 0
+    assert "a made-up history of" in capsys.readouterr().out
+    assert list((tmp_path / "h/_list").glob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("ms", "said"), [(12.3, "12 ms"), (1500, "1.5 s"), (180_000, "3.0 min"), (9e6, "2.5 h")]
+)
+def test_lengths_of_time_are_for_people(ms, said):
+    assert length(ms) == said
