@@ -60,6 +60,13 @@ def test_a_page_says_its_answer_and_draws_its_plots_alone(reports, tmp_path, nam
     assert list((reports / name).glob("*.parquet")), "and the tables beside it"
 
 
+def test_a_fair_scheduler_is_not_accused_of_what_floods_limits_and_failures_do(spark, reports):
+    """A message that a bucket or a backoff took away and gave back is demanded once."""
+    assert '<p class="answer">Fair: in ' in (reports / "fairness/index.html").read_text()
+    keys = spark.read.parquet(str(reports / "fairness/keys.parquet")).collect()
+    assert {row.fairness_key: round(row.ratio, 1) for row in keys if abs(row.ratio - 1) > 0.05} == {}
+
+
 def test_a_flood_and_a_run_of_failures_are_out_of_the_ordinary_and_quiet_keys_are_not(spark, reports):
     found = spark.read.parquet(str(reports / "anomalies/anomalies.parquet")).collect()
     assert {(row.fairness_key, row.what) for row in found} == {

@@ -44,7 +44,7 @@ def fairness(rows: Rows, window: int) -> dict[tuple[Any, ...], tuple[float, floa
         ready, entered_less_left = 0.0, 0.0
         for at in range(min(cells), ends[key[:2]] + 1, window):
             entered, left, served = cells.get(at, [0.0, 0.0, 0.0])
-            demand = max(ready + entered, served)
+            demand = max(ready + entered - (left - served), served)
             entered_less_left += entered - left
             ready = max(0.0, entered_less_left)
             if demand > 1e-9:

@@ -38,7 +38,8 @@ class Fairness:
 def fairness(decisions: DataFrame, window_s: float = 60.0, starved_windows: int = 2) -> Fairness:
     """Compute actual and due shares.
 
-    A key's demand in a window is the cost that was ready at its beginning or became ready in it. Its due is what
+    A key's demand in a window is the cost that was ready at its beginning or became ready in it, without what stopped
+    being ready unserved (held, delayed, given up). Its due is what
     weighted max-min gives it of all that was served in the window. Messages that a bucket holds, that are delayed or
     that are in flight are no demand: they could not have been served.
     """
@@ -99,12 +100,14 @@ def _demand(sums: DataFrame, window_s: float) -> DataFrame:
     carried = carried.withColumn("until", f.lead("window").over(by_key))
     # A join, not a window function: that would bring a queue's keys together in one task.
     ends = sums.groupBy("queue", "channel").agg(f.max("window").alias("end"))
+    # What a bucket took, or a delay, could not be served here; counted twice it would be when it comes back.
+    unserved = f.col("left") - f.col("served")
     busy = carried.select(
         *KEY,
         "window",
         "weight",
         "served",
-        f.greatest(f.col("before") + f.col("entered"), f.col("served")).alias("demand"),
+        f.greatest(f.col("before") + f.col("entered") - unserved, f.col("served")).alias("demand"),
     )
     filled = carried.join(f.broadcast(ends), ["queue", "channel"])
     filled = filled.withColumn("until", f.coalesce(f.col("until"), f.col("end") + step))
