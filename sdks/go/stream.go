@@ -16,8 +16,8 @@ type consumeOption func(*sessionPlan)
 
 func (o consumeOption) applyToConsume(p *sessionPlan) { o(p) }
 
-// Prefetch fixes how many messages the consumer holds at once, those in the program's hands included; at
-// least 1.
+// Prefetch fixes how many messages the consumer holds at once, those in the program's hands included; 1 to
+// 10,000.
 func Prefetch(n int) ConsumeOption {
 	return consumeOption(func(p *sessionPlan) { p.prefetch, p.adaptive = n, false })
 }
@@ -106,8 +106,9 @@ func (p *sessionPlan) validate() error {
 		return err
 	}
 	switch {
-	case !p.adaptive && p.prefetch < 1:
-		return invalidField("prefetch", "prefetch must be at least 1, got %d", p.prefetch)
+	case !p.adaptive && (p.prefetch < 1 || p.prefetch > windowMax):
+		// As many as a consumer can name when it resumes a broken stream.
+		return invalidField("prefetch", "prefetch must be from 1 to %d, got %d", windowMax, p.prefetch)
 	case p.workers < 0 || p.workers > windowMax:
 		return invalidField("workers", "workers must be from 0 to %d, got %d", windowMax, p.workers)
 	case p.stopWhenIdle < 0:

@@ -90,7 +90,7 @@ public final class ConsumeOptions {
             return this;
         }
 
-        /** Hold so many messages at once, 1 to 1,000,000. */
+        /** Hold so many messages at once, 1 to 10,000. */
         public Builder prefetch(int messages) {
             return prefetch(Prefetch.of(messages));
         }

@@ -7,7 +7,8 @@ import java.time.Duration;
 
 /** How many messages a consumer holds leased at once, those in your hands included. */
 public final class Prefetch {
-    private static final int MESSAGES_MAX = 1_000_000;
+    // As many as a consumer can name when it resumes a broken stream.
+    private static final int MESSAGES_MAX = 10_000;
 
     private final int fixed;
     private final Duration buffered;
@@ -29,7 +30,7 @@ public final class Prefetch {
         return new Prefetch(0, buffered);
     }
 
-    /** Always so many, 1 to 1,000,000; the broker may give fewer. */
+    /** Always so many, 1 to 10,000; the broker may give fewer. */
     public static Prefetch of(int messages) {
         return new Prefetch(
                 Arguments.inRange("prefetch", messages, 1, MESSAGES_MAX), Duration.ZERO);
