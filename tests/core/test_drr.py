@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fila_server.core.structures.reference import IDLE, WAITING, ReferenceRing
+from fila_server.core.structures.reference import IDLE, DEFERRED, ReferenceRing
 from fila_server.core.structures.ring import FairRing
 
 MESSAGE = 1000  # the cost of one message, in thousandths
@@ -63,7 +63,7 @@ def test_the_compiled_ring_agrees_with_one_that_walks_every_round(quantum, scrip
         assert ring.round == reference.round
         for flow in range(6):
             assert ring.place(flow) == reference.place(flow)
-            if ring.place(flow) != WAITING:  # the grants of one that waits are not written down yet
+            if ring.place(flow) != DEFERRED:  # the grants of one that waits are not written down yet
                 assert ring.deficit(flow) == reference.deficit(flow)
 
 
@@ -100,7 +100,7 @@ def test_a_message_of_a_million_million_rounds_is_reached_in_one_step():
     ring.join(1)
 
     assert [send(ring, COST_MAX) for _ in range(2)] == [(0, 1, False), (1, 1, False)]
-    assert [ring.place(flow) for flow in (0, 1)] == [WAITING, WAITING]
+    assert [ring.place(flow) for flow in (0, 1)] == [DEFERRED, DEFERRED]
     assert send(ring, COST_MAX) == (0, COST_MAX, True)
     assert ring.round == COST_MAX
 

@@ -10,7 +10,7 @@ from fila_server.core.records.index_record cimport (
     IndexEntry, IndexRecord, index_begin, index_is_whole, index_next,
 )
 from fila_server.core.records.records cimport WITH_EXPLICIT, WITH_TIMES
-from fila_server.core.state.pending cimport Explicit
+from fila_server.core.state.pending cimport OwnIds
 from fila_server.core.state.state cimport Entry
 from fila_server.core.structures.buffer cimport Cursor, Slice, must_malloc, read_u32be, take_slice
 from fila_server.core.turns.throttle cimport set_intern
@@ -67,11 +67,11 @@ cdef bint _read_entries(Core* core, Frame* frame, IndexRecord* record, Times* ti
         entry.enqueued_delta_ms = found.enqueued_delta_ms
         if times != NULL:
             times[i].deliver_at_ms, times[i].expires_ms = found.deliver_at_ms, found.expires_ms
-        if frame.explicit != NULL:
-            frame.explicit[i].id_high, frame.explicit[i].id_low = found.id_high, found.id_low
-            frame.explicit[i].offset = found.offset
-            frame.explicit[i].enqueued_ms = found.enqueued_ms
-            frame.explicit[i].appended_ms = found.appended_ms
+        if frame.own_ids != NULL:
+            frame.own_ids[i].id_high, frame.own_ids[i].id_low = found.id_high, found.id_low
+            frame.own_ids[i].offset = found.offset
+            frame.own_ids[i].enqueued_ms = found.enqueued_ms
+            frame.own_ids[i].appended_ms = found.appended_ms
         frame.live_bytes += entry.length
         i += 1
     free(routing_of)
@@ -93,8 +93,8 @@ cdef Frame* frame_record_read(
     frame.body_bytes = <uint32_t> record.body_bytes
     frame.only = record.only
     if record.flags & WITH_EXPLICIT:
-        frame.explicit = <Explicit*> must_malloc(record.count * sizeof(Explicit))
-        memset(frame.explicit, 0, record.count * sizeof(Explicit))
+        frame.own_ids = <OwnIds*> must_malloc(record.count * sizeof(OwnIds))
+        memset(frame.own_ids, 0, record.count * sizeof(OwnIds))
     if record.flags & WITH_TIMES:
         times[0] = <Times*> must_malloc(record.count * sizeof(Times))
     if _read_entries(core, frame, &record, times[0]):

@@ -3,4 +3,4 @@
 from fila_server.core.state.state cimport Core
 
 # A StoreStatus; core.error has the text.
-cdef int recover(Core* core) noexcept nogil
+cdef int recover_core(Core* core) noexcept nogil

@@ -20,7 +20,7 @@ from fila_server.core.care.notes cimport (
 )
 from fila_server.core.desk.runtime_config cimport config_apply
 from fila_server.core.holdings.dedup cimport dedup_read, dedup_sort
-from fila_server.core.holdings.delays cimport extra_add, slot_delay
+from fila_server.core.holdings.delays cimport expiry_add, slot_delay
 from fila_server.core.holdings.frames cimport frame_finish, frame_recount, frame_retained, share_new
 from fila_server.core.holdings.groups cimport MARK_BEGUN, MARK_RETURNED
 from fila_server.core.holdings.keys cimport key_intern
@@ -234,7 +234,7 @@ cdef void _hold(Core* core, Slot* slot, LeaseNote* held) noexcept nogil:
     slot_count(core, slot, LEASED)
     slot.owner = lease
     map64_put(&core.leases, lease.lease_id, lease)
-    if share_of(slot).frame.explicit != NULL:
+    if share_of(slot).frame.own_ids != NULL:
         leased_id_add(core, lease)
     timer_set(&core.timers, &lease.timer, lease.due_ns)
     flow_of(core, share_of(slot).frame.entries[slot.index].key, channel).in_flight += 1
@@ -289,14 +289,14 @@ cdef void _frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noex
     offset = frame_offset(frame, frame.count - 1)
     if offset >= queue.next_offset:
         queue.next_offset = offset + 1
-    for i in range(frame.count if frame.explicit != NULL else 1):
+    for i in range(frame.count if frame.own_ids != NULL else 1):
         frame_id(frame, i, &id_high, &id_low)
         core.id_ms = max(core.id_ms, id_high >> 16)
     if times != NULL:
         for i in range(frame.count):
             if times[i].expires_ms:
-                frame.has_extras = True
-                extra_add(
+                frame.has_expiries = True
+                expiry_add(
                     core, queue, frame_offset(frame, i), times[i].expires_ms,
                     times[i].expires_ms - frame_enqueued_ms(frame, i))
     while channel != NULL:
@@ -472,7 +472,7 @@ cdef void _settle_queue(Core* core, Queue* queue, Map64* dlq_of) noexcept nogil:
             flow = flow.next_of_key
 
 
-cdef int recover(Core* core) noexcept nogil:
+cdef int recover_core(Core* core) noexcept nogil:
     cdef int families[9]
     cdef int status = STORE_OK
     cdef int i

@@ -21,25 +21,25 @@ cdef enum:
     FRAMES_LOOKED_AT_MAX = 2048     # a queue, each time
 
 
-cdef void message_expired(Core* core, Extra* extra) noexcept nogil:
+cdef void message_expired(Core* core, Expiry* expiry) noexcept nogil:
     """Its time to live is over: whoever has not leased it never will."""
-    cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, extra.queue_number)
-    cdef Frame* frame = directory_at(&queue.directory, extra.offset)
+    cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, expiry.queue_number)
+    cdef Frame* frame = directory_at(&queue.directory, expiry.offset)
     cdef Share* share
     cdef Slot* slot
     cdef uint32_t i
     cdef bint dropped = False
-    cdef int64_t left_ms = (extra.due_ns - core.mono_ns) // 1000000
-    if extra.far and left_ms > 1:
-        timer_set(&core.timers, &extra.timer, core.mono_ns + timer_step_ns(left_ms, &extra.far))
+    cdef int64_t left_ms = (expiry.due_ns - core.mono_ns) // 1000000
+    if expiry.far and left_ms > 1:
+        timer_set(&core.timers, &expiry.timer, core.mono_ns + timer_step_ns(left_ms, &expiry.far))
         return
     if frame == NULL:
         return
     if frame.revealing:                 # some of its channels do not have it yet: a moment later
-        timer_set(&core.timers, &extra.timer, core.mono_ns + 1000000)
+        timer_set(&core.timers, &expiry.timer, core.mono_ns + 1000000)
         return
     for i in range(frame.count):
-        if frame_offset(frame, i) != extra.offset:
+        if frame_offset(frame, i) != expiry.offset:
             continue
         share = frame.shares
         while share != NULL:

@@ -11,7 +11,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.holdings.bodies cimport body_new, frame_want
-from fila_server.core.holdings.delays cimport extra_drop
+from fila_server.core.holdings.delays cimport expiry_drop
 from fila_server.core.holdings.frames cimport frame_free, frame_new, frame_tally, frame_unwanted, share_new
 from fila_server.core.holdings.leased_ids cimport leased_id_add
 from fila_server.core.life.ending cimport settled_flush
@@ -21,7 +21,7 @@ from fila_server.core.records.records cimport (
 from fila_server.core.state.directory cimport directory_at, directory_replace
 from fila_server.core.state.kinds cimport DELAYED, DONE, LEASED, READY, RECORDED
 from fila_server.core.state.paths cimport frame_appended_ms, frame_enqueued_ms, frame_id, frame_offset
-from fila_server.core.state.pending cimport Explicit, Extra
+from fila_server.core.state.pending cimport Expiry, OwnIds
 from fila_server.core.state.state cimport Channel, Delay, Entry, Fifo, Lease, Share, Slot, Subqueue
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport map64_get
@@ -66,7 +66,7 @@ cdef Times* _times(Core* core, Frame* old, Frame* frame, const uint32_t* kept) n
     cdef Times* times = <Times*> must_malloc(frame.count * sizeof(Times))
     cdef Share* share
     cdef Slot* slot
-    cdef Extra* extra
+    cdef Expiry* expiry
     cdef uint32_t i
     cdef bint any_ = False
     memset(times, 0, frame.count * sizeof(Times))
@@ -78,10 +78,10 @@ cdef Times* _times(Core* core, Frame* old, Frame* frame, const uint32_t* kept) n
                 times[i].deliver_at_ms = (<Delay*> slot.owner).due_ms
                 any_ = True
             share = share.next_of_frame
-        if old.has_extras:
-            extra = <Extra*> map64_get(&old.queue.extras, frame_offset(old, kept[i]))
-            if extra != NULL:
-                times[i].expires_ms = extra.expires_ms
+        if old.has_expiries:
+            expiry = <Expiry*> map64_get(&old.queue.expiries, frame_offset(old, kept[i]))
+            if expiry != NULL:
+                times[i].expires_ms = expiry.expires_ms
                 any_ = True
     if not any_:
         free(times)
@@ -94,12 +94,12 @@ cdef Frame* _copy(Core* core, Frame* old, const uint32_t* kept, uint32_t count, 
     cdef Frame* frame = frame_new(core, old.queue, count)
     cdef Entry* entry
     cdef uint32_t i, at = 0
-    frame.explicit = <Explicit*> must_malloc(count * sizeof(Explicit))
+    frame.own_ids = <OwnIds*> must_malloc(count * sizeof(OwnIds))
     frame.first_offset = frame_offset(old, kept[0])
     frame.appended_ms = old.appended_ms
     frame.only = old.only
     frame.revealed = True
-    frame.has_extras = old.has_extras
+    frame.has_expiries = old.has_expiries
     for i in range(count):
         frame.live_bytes += old.entries[kept[i]].length
     frame.body_bytes = frame.live_bytes
@@ -110,10 +110,10 @@ cdef Frame* _copy(Core* core, Frame* old, const uint32_t* kept, uint32_t count, 
         memcpy(bytes[0] + at, old.body.bytes + entry.at, entry.length)
         entry.at = at
         at += entry.length
-        frame_id(old, kept[i], &frame.explicit[i].id_high, &frame.explicit[i].id_low)
-        frame.explicit[i].offset = frame_offset(old, kept[i])
-        frame.explicit[i].enqueued_ms = frame_enqueued_ms(old, kept[i])
-        frame.explicit[i].appended_ms = frame_appended_ms(old, kept[i])
+        frame_id(old, kept[i], &frame.own_ids[i].id_high, &frame.own_ids[i].id_low)
+        frame.own_ids[i].offset = frame_offset(old, kept[i])
+        frame.own_ids[i].enqueued_ms = frame_enqueued_ms(old, kept[i])
+        frame.own_ids[i].appended_ms = frame_appended_ms(old, kept[i])
     return frame
 
 
@@ -153,16 +153,16 @@ cdef bint frame_rewrite(Core* core, Frame* old) noexcept nogil:
             _slot_move(&share.slots[kept[i]], &fresh.slots[i], frame, fresh)
             if fresh.slots[i].state != DONE:
                 fresh.remaining += 1
-            if fresh.slots[i].state == LEASED and old.explicit == NULL:
+            if fresh.slots[i].state == LEASED and old.own_ids == NULL:
                 leased_id_add(core, <Lease*> fresh.slots[i].owner)
         if fresh.remaining < count:
             settled_record_put(core, fresh)
         share = share.next_of_frame
     frame_tally(frame)
-    if old.has_extras:
+    if old.has_expiries:
         for i in range(old.count):
             if not _wanted(old, i):
-                extra_drop(core, queue, frame_offset(old, i))
+                expiry_drop(core, queue, frame_offset(old, i))
     for i in range(count):
         old.entries[kept[i]].key = NULL
         old.entries[kept[i]].set = NULL

@@ -4,4 +4,4 @@ from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core
 
 # False: it is carried out in pieces, or waits for one that is (chores.pxd), and is owned there.
-cdef bint admin(Core* core, Command* command) noexcept nogil
+cdef bint admin_command(Core* core, Command* command) noexcept nogil

@@ -53,7 +53,7 @@ cdef bint _waits_its_turn(int kind) noexcept nogil:
     return kind in (PURGE_QUEUE, PURGE_CHANNEL, SEEK_CHANNEL, CREATE_CHANNEL, DELETE_CHANNEL, DELETE_QUEUE)
 
 
-cdef bint admin(Core* core, Command* command) noexcept nogil:
+cdef bint admin_command(Core* core, Command* command) noexcept nogil:
     cdef Fields fields
     cdef Queue* queue
     fields_parse(&fields, command.bytes, command.length)

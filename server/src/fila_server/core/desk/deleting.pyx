@@ -13,7 +13,7 @@ from fila_server.core.life.ending cimport settled_flush
 from fila_server.core.life.seek cimport channel_shares_drop
 from fila_server.core.records.records cimport channel_records_delete, queue_records_delete
 from fila_server.core.state.directory cimport directory_first, directory_free, directory_pop
-from fila_server.core.state.pending cimport Dedup, Extra
+from fila_server.core.state.pending cimport Dedup, Expiry
 from fila_server.core.state.state cimport Flow, Frame, Key
 from fila_server.core.structures.buffer cimport buffer_free
 from fila_server.core.structures.maps cimport (
@@ -39,7 +39,7 @@ cdef void queue_drop(Core* core, Queue* queue) noexcept nogil:
     cdef Frame* frame
     cdef Queue* other
     cdef Key* key
-    cdef Extra* extra
+    cdef Expiry* expiry
     cdef uint32_t cursor = 0
     settled_flush(core)
     answers_forget(core, queue)
@@ -65,11 +65,11 @@ cdef void queue_drop(Core* core, Queue* queue) noexcept nogil:
         key_drop_if_idle(core, key)
     cursor = 0
     while True:
-        extra = <Extra*> map64_next(&queue.extras, &cursor)
-        if extra == NULL:
+        expiry = <Expiry*> map64_next(&queue.expiries, &cursor)
+        if expiry == NULL:
             break
-        timer_cancel(&core.timers, &extra.timer)
-        free(extra)
+        timer_cancel(&core.timers, &expiry.timer)
+        free(expiry)
     _dedup_forget(core, queue)
     cursor = 0
     while True:                         # whoever moved dead letters here has nowhere to move them now
@@ -84,7 +84,7 @@ cdef void queue_drop(Core* core, Queue* queue) noexcept nogil:
     textmap_free(&queue.keys)
     textmap_free(&queue.channels_by_name)
     textmap_free(&queue.dedup)
-    map64_free(&queue.extras)
+    map64_free(&queue.expiries)
     policy_free(&queue.policy)
     buffer_free(&queue.config)
     free(queue.building.items)

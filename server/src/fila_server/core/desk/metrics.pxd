@@ -9,4 +9,4 @@ BUCKETS_MAX are written down.
 from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core
 
-cdef void metrics(Core* core, Command* command) noexcept nogil
+cdef void metrics_command(Core* core, Command* command) noexcept nogil

@@ -278,7 +278,7 @@ cdef void _buckets(Core* core, Buffer* b) noexcept nogil:
     free(rows)
 
 
-cdef void metrics(Core* core, Command* command) noexcept nogil:
+cdef void metrics_command(Core* core, Command* command) noexcept nogil:
     cdef Buffer b
     buffer_init(&b)
     buffer_reserve(&b, 65536)

@@ -8,7 +8,7 @@ from libc.string cimport memcmp, memset
 from fila_server.core.doors.mailbox cimport command_free
 from fila_server.core.holdings.bodies cimport frame_want
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
-from fila_server.core.life.redrive cimport redrive, redrive_wants
+from fila_server.core.life.redrive cimport redrive_page, redrive_wants
 from fila_server.core.life.view cimport message_bytes, message_view
 from fila_server.core.state.directory cimport directory_after, directory_at
 from fila_server.core.state.kinds cimport DELAYED, READY
@@ -115,7 +115,7 @@ cdef int _turn(Core* core, Page* page, uint32_t looks) noexcept nogil:
     if peeks:
         _peek(core, page.command, &search)
     else:
-        redrive(core, page.command, &fields, &search)
+        redrive_page(core, page.command, &fields, &search)
     return ANSWERED
 
 

@@ -4,4 +4,4 @@ from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core, Queue
 from fila_server.core.wire.protobuf cimport Fields
 
-cdef void roster(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil
+cdef void roster_command(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil

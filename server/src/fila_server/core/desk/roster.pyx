@@ -54,7 +54,7 @@ cdef void _put(Buffer* b, Consumer* consumer) noexcept nogil:
     buffer_free(&row)
 
 
-cdef void roster(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
+cdef void roster_command(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
     cdef Channel* channel = queue.channels
     cdef Channel* only = NULL
     cdef Ranked* rows

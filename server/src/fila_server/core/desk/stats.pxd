@@ -4,4 +4,4 @@ from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core
 
 # GET_STATS, LIST_QUEUES, LIST_CHANNELS, EXPLAIN_KEY
-cdef void stats(Core* core, Command* command) noexcept nogil
+cdef void stats_command(Core* core, Command* command) noexcept nogil

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
 from fila_server.core.desk.explain cimport explain_key
-from fila_server.core.desk.roster cimport roster
+from fila_server.core.desk.roster cimport roster_command
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.state.directory cimport directory_first, queue_oldest
 from fila_server.core.state.kinds cimport DONE
@@ -307,7 +307,7 @@ cdef void _list_channels(Core* core, Command* command, Queue* queue) noexcept no
     answer(core, command.token, OK, &b, False)
 
 
-cdef void stats(Core* core, Command* command) noexcept nogil:
+cdef void stats_command(Core* core, Command* command) noexcept nogil:
     cdef Fields fields
     cdef Queue* queue
     fields_parse(&fields, command.bytes, command.length)
@@ -322,6 +322,6 @@ cdef void stats(Core* core, Command* command) noexcept nogil:
     elif command.kind == LIST_CHANNELS:
         _list_channels(core, command, queue)
     elif command.kind == LIST_CONSUMERS:
-        roster(core, command, &fields, queue)
+        roster_command(core, command, &fields, queue)
     elif command.kind == EXPLAIN_KEY:
         explain_key(core, command, &fields, queue)

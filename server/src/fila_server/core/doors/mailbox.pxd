@@ -1,7 +1,7 @@
 """The scheduler thread's one door in: a bounded ring of Commands. Whoever finds it
 full is refused at once; waiting here would hide the overload.
 
-The lock is held for a few pointer moves. The scheduler parks on the mailbox's condition
+The lock is held for a few pointer moves. The scheduler sleeps on the mailbox's condition
 (monotonic clock, nanoseconds: an epoll's millisecond would lose a bucket's tokens).
 """
 
@@ -38,8 +38,8 @@ cdef struct Mailbox:
     uint32_t count
     uint32_t capacity
     uint64_t refused                # commands that found it full
-    bint     parked
-    uint32_t wanted                 # commands that end the parking; fewer wait for a poke or the time
+    bint     asleep
+    uint32_t wanted                 # commands that end the sleep; fewer wait for a poke or the time
     bint     poked                  # something else than a command wants a pass
 
 cdef Command* command_new(int32_t kind, uint64_t token, const char* bytes, size_t length) noexcept nogil
@@ -51,4 +51,4 @@ cdef bint mailbox_post(Mailbox* box, Command* command) noexcept nogil      # Fal
 cdef Command* mailbox_take(Mailbox* box, uint32_t most) noexcept nogil      # a list, oldest first
 cdef void mailbox_poke(Mailbox* box) noexcept nogil
 # Sleeps until `wanted` commands or a poke, at most `wait_ns`; returns whether there is something.
-cdef bint mailbox_park(Mailbox* box, int64_t wait_ns, uint32_t wanted) noexcept nogil
+cdef bint mailbox_sleep(Mailbox* box, int64_t wait_ns, uint32_t wanted) noexcept nogil

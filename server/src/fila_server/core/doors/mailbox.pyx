@@ -93,7 +93,7 @@ cdef bint mailbox_post(Mailbox* box, Command* command) noexcept nogil:
         box.last.next = command
     box.last = command
     box.count += 1
-    if box.parked and box.count >= box.wanted:
+    if box.asleep and box.count >= box.wanted:
         pthread_cond_signal(&box.changed)
     pthread_mutex_unlock(&box.lock)
     return True
@@ -123,19 +123,19 @@ cdef Command* mailbox_take(Mailbox* box, uint32_t most) noexcept nogil:
 cdef void mailbox_poke(Mailbox* box) noexcept nogil:
     pthread_mutex_lock(&box.lock)
     box.poked = True
-    if box.parked:
+    if box.asleep:
         pthread_cond_signal(&box.changed)
     pthread_mutex_unlock(&box.lock)
 
 
-cdef bint mailbox_park(Mailbox* box, int64_t wait_ns, uint32_t wanted) noexcept nogil:
+cdef bint mailbox_sleep(Mailbox* box, int64_t wait_ns, uint32_t wanted) noexcept nogil:
     cdef bint something
     pthread_mutex_lock(&box.lock)
     if box.count < wanted and not box.poked and wait_ns > 0:
         box.wanted = wanted
-        box.parked = True
+        box.asleep = True
         fila_cond_wait(&box.changed, &box.lock, wait_ns)
-        box.parked = False
+        box.asleep = False
     something = box.first != NULL or box.poked
     pthread_mutex_unlock(&box.lock)
     return something

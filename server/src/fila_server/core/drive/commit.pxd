@@ -12,4 +12,4 @@ cdef void pass_write(Core* core) noexcept nogil
 # as measured by whoever called commit
 cdef void sync_took(Core* core, int64_t ns) noexcept nogil
 # commit thread: sync what is wanted; True when something was
-cdef bint commit(Core* core) noexcept nogil
+cdef bint commit_pass(Core* core) noexcept nogil

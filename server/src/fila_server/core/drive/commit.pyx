@@ -117,7 +117,7 @@ cdef void pass_write(Core* core) noexcept nogil:
         shared_store(&core.shared.coming, core.shared.wanted)   # the disk refused what was coming
 
 
-cdef bint commit(Core* core) noexcept nogil:
+cdef bint commit_pass(Core* core) noexcept nogil:
     """Runs on the commit thread. What was written before `wanted` was read is on disk when it returns."""
     cdef StoreError error
     cdef uint64_t wanted = shared_load(&core.shared.wanted)

@@ -1,14 +1,14 @@
 """See dispatch.pxd."""
 
-from fila_server.core.desk.admin cimport admin
-from fila_server.core.desk.metrics cimport metrics
+from fila_server.core.desk.admin cimport admin_command
+from fila_server.core.desk.metrics cimport metrics_command
 from fila_server.core.desk.peek cimport page_begin
-from fila_server.core.desk.stats cimport stats
+from fila_server.core.desk.stats cimport stats_command
 from fila_server.core.life.consumers cimport consumer_command, consumer_open, listened
-from fila_server.core.life.enqueue cimport enqueue
+from fila_server.core.life.enqueue cimport enqueue_command
 from fila_server.core.life.failure cimport decide
 from fila_server.core.life.sessions cimport pull_cancel, session_command
-from fila_server.core.life.settle cimport settle
+from fila_server.core.life.settle cimport settle_command
 from fila_server.core.wire.commands cimport (
     ACK, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE,
     GET_STATS, LEASE, LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, METRICS, PEEK_MESSAGES,
@@ -20,10 +20,10 @@ cdef bint command_run(Core* core, Command* command) noexcept nogil:
     """Carry one command out; False when it was kept for later."""
     cdef int kind = command.kind
     if ENQUEUE <= kind <= ENQUEUE_ATOMIC:
-        enqueue(core, command)          # owned by the pass until it is answered
+        enqueue_command(core, command)  # owned by the pass until it is answered
         return False
     if ACK <= kind <= EXTEND_LEASE:
-        settle(core, command)
+        settle_command(core, command)
     elif kind == LEASE or kind == CONSUME_OPEN or kind == SESSION_OPEN:
         consumer_open(core, command)
     elif kind == SESSION:
@@ -42,9 +42,9 @@ cdef bint command_run(Core* core, Command* command) noexcept nogil:
         kind == GET_STATS or kind == LIST_QUEUES or kind == LIST_CHANNELS or kind == EXPLAIN_KEY
         or kind == LIST_CONSUMERS
     ):
-        stats(core, command)
+        stats_command(core, command)
     elif kind == METRICS:
-        metrics(core, command)
+        metrics_command(core, command)
     else:
-        return admin(core, command)
+        return admin_command(core, command)
     return True

@@ -15,7 +15,7 @@ from libc.string cimport memset
 
 from fila_server import errors
 from fila_server.core.desk.readlog import LogReader
-from fila_server.core.care.recover cimport recover
+from fila_server.core.care.recover cimport recover_core
 from fila_server.core.desk.chores cimport chores_forget
 from fila_server.core.desk.deleting cimport forget_all
 from fila_server.core.doors.mailbox cimport command_free, mailbox_free, mailbox_new, mailbox_post
@@ -23,8 +23,8 @@ from fila_server.core.doors.outbox cimport Out, outbox_free, outbox_new, outbox_
 from fila_server.core.doors.parsed_frame cimport ParsedFrame
 from fila_server.core.doors.reader cimport loader_free, loader_new, loader_serve
 from fila_server.core.doors.submit cimport Problem, command_parse
-from fila_server.core.drive.commit cimport commit
-from fila_server.core.drive.passes cimport pass_
+from fila_server.core.drive.commit cimport commit_pass
+from fila_server.core.drive.passes cimport run_pass
 from fila_server.core.holdings.groups cimport groups_flush
 from fila_server.core.records.records cimport meta_record_put, queue_record_put, reservation_record_put
 from fila_server.core.state.kinds cimport TIMER_HOUSEKEEPING
@@ -116,7 +116,7 @@ cdef class CoreEngine(OpenCore):
         core.counters.lost_ranges = core.store.wal.damaged_regions + core.store.wal.logs_missing
         core.counters.lost_ranges += core.store.salvage.gaps + core.store.salvage.tables_lost
         with nogil:
-            status = recover(core)
+            status = recover_core(core)
         if status != STORE_OK:
             text = core.error.text.decode("utf-8", "replace")
             self.close()
@@ -189,8 +189,8 @@ cdef class CoreEngine(OpenCore):
         core.sync_wanted = True
         core.lease_id_epoch = core.epoch
         timer_set(&core.timers, &core.housekeeping, mono_ns + 100000000)
-        pass_(core, mono_ns, wall_ns // 1000000)
-        commit(core)
+        run_pass(core, mono_ns, wall_ns // 1000000)
+        commit_pass(core)
         core.lease_id_durable = core.lease_id_reserved
 
     def __dealloc__(self):
@@ -317,14 +317,14 @@ cdef class CoreEngine(OpenCore):
         None when only a command can want one."""
         cdef int64_t next_ns
         with nogil:
-            next_ns = pass_(self.core, mono_ns, wall_ns // 1000000)
+            next_ns = run_pass(self.core, mono_ns, wall_ns // 1000000)
         return None if next_ns == INT64_MAX else next_ns
 
     def commit(self):
         """Sync what passes wanted synced; True when there was something."""
         cdef bint done
         with nogil:
-            done = commit(self.core)
+            done = commit_pass(self.core)
         return done
 
     def load(self):
@@ -362,23 +362,23 @@ cdef class CoreEngine(OpenCore):
         core.shared.stopping = True
         # Without the GIL: syncs may take as long as the disk likes, and main.py's deadline must still fire.
         with nogil:
-            pass_(core, mono_ns, wall_ms)
+            run_pass(core, mono_ns, wall_ms)
             while True:
                 queue = <Queue*> textmap_next(&core.queues, &cursor)
                 if queue == NULL:
                     break
                 queue.offset_reserved = queue.next_offset
                 queue_record_put(core, queue)
-            # No lease is given out any more (see pass_); a stream that is still to be opened takes one id for
-            # itself.
+            # No lease is given out any more (see passes.pyx); a stream that is still to be opened takes one
+            # id for itself.
             reservation_record_put(
                 core, b"leases", core.next_lease_id + core.mailbox.capacity + COMMANDS_MARGIN)
             core.sync_wanted = True
-            pass_(core, mono_ns, wall_ms)
-            commit(core)
-            pass_(core, mono_ns, wall_ms)
+            run_pass(core, mono_ns, wall_ms)
+            commit_pass(core)
+            run_pass(core, mono_ns, wall_ms)
             while core.outgoing != NULL or core.revealing != NULL:     # no time for it in one pass
-                pass_(core, mono_ns, wall_ms)
+                run_pass(core, mono_ns, wall_ms)
 
     def counters(self):
         """The core's own counts, for tests and telemetry."""

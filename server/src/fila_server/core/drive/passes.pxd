@@ -6,7 +6,7 @@
     write   one batch of everything else, one of the frames (commit.pxd)
     answer  what is written leaves; what must be durable waits for its epoch
 
-`pass_` returns the moment it wants to run again: now when work is left, INT64_MAX when only a
+`run_pass` returns the moment it wants to run again: now when work is left, INT64_MAX when only a
 command can bring any. It reads no clock: both clocks are arguments.
 """
 
@@ -14,4 +14,4 @@ from libc.stdint cimport int64_t
 
 from fila_server.core.state.state cimport Core
 
-cdef int64_t pass_(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil
+cdef int64_t run_pass(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil

@@ -15,7 +15,7 @@ from fila_server.core.holdings.delays cimport timer_step_ns
 from fila_server.core.holdings.slots cimport slot_ready
 from fila_server.core.life.answers cimport answers_durable, answers_leave, reveals_turn
 from fila_server.core.life.consumers cimport consumer_due, consumers_leave, lease_due
-from fila_server.core.life.deliver cimport deliver
+from fila_server.core.life.deliver cimport deliver_ready
 from fila_server.core.life.failure cimport failures_turn
 from fila_server.core.life.revoked cimport revoked_flush
 from fila_server.core.life.seek cimport channel_rebuild
@@ -26,7 +26,7 @@ from fila_server.core.state.kinds cimport (
     TIMER_BUCKET, TIMER_DELAY, TIMER_EXPIRY, TIMER_HOUSEKEEPING, TIMER_LEASE, TIMER_PULL, TIMER_SESSION,
 )
 from fila_server.core.state.paths cimport entry_of, share_of
-from fila_server.core.state.pending cimport Extra
+from fila_server.core.state.pending cimport Expiry
 from fila_server.core.state.shared cimport shared_load
 from fila_server.core.state.state cimport Channel, Consumer, Delay, Flow, Lease, Queue, Slot, ThrottleKey
 from fila_server.core.store.data_directory cimport DISK_ROOMY
@@ -105,7 +105,7 @@ cdef void _fire(Core* core) noexcept nogil:
         elif timer.kind == TIMER_SESSION:
             consumer_due(core, <Consumer*> timer)
         elif timer.kind == TIMER_EXPIRY:
-            message_expired(core, <Extra*> timer)
+            message_expired(core, <Expiry*> timer)
         elif timer.kind == TIMER_HOUSEKEEPING:
             housekeeping(core)
 
@@ -152,12 +152,12 @@ cdef bint _stages(Core* core) noexcept nogil:
         more = True
     # who is left is gone at once, and the last record of lease ids must hold
     if not core.shared.stopping:
-        deliver(core)
+        deliver_ready(core)
     revoked_flush(core)
     return more
 
 
-cdef int64_t pass_(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
+cdef int64_t run_pass(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
     cdef bint more = False
     cdef uint64_t work = core.counters.work
     core.mono_ns = mono_ns if mono_ns > core.mono_ns else core.mono_ns

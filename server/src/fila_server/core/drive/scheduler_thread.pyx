@@ -1,6 +1,6 @@
 """The real clock: three threads that drive the core. Nothing below this file knows what time it is.
 
-    scheduler    passes; parks on the mailbox until a command, a poke, or the moment the core asked for
+    scheduler    passes; sleeps on the mailbox until a command, a poke, or the moment the core asked for
     commit       syncs the write-ahead log whenever an epoch is wanted, then pokes the scheduler
     reader       reads cold frames back
 
@@ -12,11 +12,11 @@ import threading
 
 from libc.stdint cimport int64_t, uint64_t
 
-from fila_server.core.doors.mailbox cimport mailbox_park, mailbox_poke
+from fila_server.core.doors.mailbox cimport mailbox_sleep, mailbox_poke
 from fila_server.core.doors.reader cimport loader_serve, loader_stop
-from fila_server.core.drive.commit cimport commit, sync_took
+from fila_server.core.drive.commit cimport commit_pass, sync_took
 from fila_server.core.drive.engine cimport CoreEngine
-from fila_server.core.drive.passes cimport pass_
+from fila_server.core.drive.passes cimport run_pass
 from fila_server.core.state.shared cimport shared_load
 from fila_server.core.store.reclaim cimport upkeep_start, upkeep_stop
 from fila_server.core.store.status cimport STORE_GONE, failure_is_told
@@ -113,7 +113,7 @@ cdef class Engine(CoreEngine):
             fila_exact_timers()
             while not fila_seq_load(&self.stopping_threads):
                 now_ns = fila_now(CLOCK_MONOTONIC)
-                next_ns = pass_(self.core, now_ns, fila_now(CLOCK_REALTIME) // 1000000)
+                next_ns = run_pass(self.core, now_ns, fila_now(CLOCK_REALTIME) // 1000000)
                 if shared_load(&self.core.shared.wanted) != wanted:
                     wanted = shared_load(&self.core.shared.wanted)
                     fila_seq_store(&self.commit_word, 1)
@@ -124,11 +124,11 @@ cdef class Engine(CoreEngine):
                 if wait_ns > self.idle_ns:
                     wait_ns = self.idle_ns
                 if self.core.unsynced == NULL:
-                    mailbox_park(self.core.mailbox, wait_ns, 1)
+                    mailbox_sleep(self.core.mailbox, wait_ns, 1)
                 else:
                     # A sync is under way and its end pokes. What comes meanwhile would wait for the
                     # next one anyway: taken in together it costs one wake-up, not one each.
-                    mailbox_park(
+                    mailbox_sleep(
                         self.core.mailbox, wait_ns if wait_ns < LINGER_NS else LINGER_NS, LINGER_COMMANDS)
 
     def _commit(self):
@@ -146,7 +146,7 @@ cdef class Engine(CoreEngine):
                 if failure_is_told(&self.core.shared.failure):
                     with gil:
                         _give_up(self.core.shared.failure.error.status, self.failure())
-                if commit(self.core):
+                if commit_pass(self.core):
                     gap_ns = (gap_ns * 15 + min(now_ns - began_ns, <int64_t> 10 * SYNC_SPACING_NS)) // 16
                     began_ns = now_ns
                     sync_took(self.core, fila_now(CLOCK_MONOTONIC) - began_ns)

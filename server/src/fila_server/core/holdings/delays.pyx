@@ -6,7 +6,7 @@ from libc.string cimport memset
 from fila_server.core.holdings.slots cimport slot_count
 from fila_server.core.state.kinds cimport DELAYED, TIMER_DELAY, TIMER_EXPIRY
 from fila_server.core.state.paths cimport frame_offset, share_of
-from fila_server.core.state.pending cimport Extra
+from fila_server.core.state.pending cimport Expiry
 from fila_server.core.state.state cimport Delay, Flow, Frame, Share
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
@@ -45,38 +45,38 @@ cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t longest_ms)
         core.mono_ns + timer_step_ns(min(due_ms - core.wall_ms, longest_ms), &delay.far))
 
 
-cdef void extra_add(
+cdef void expiry_add(
         Core* core, Queue* queue, uint64_t offset, int64_t expires_ms, int64_t longest_ms) noexcept nogil:
     """A time to live until `expires_ms` on the wall clock, or for `longest_ms` from now, whichever is sooner:
     it runs on the monotonic clock, and a wall clock that was set back while the broker was down does not make
     it longer."""
-    cdef Extra* extra = <Extra*> must_malloc(sizeof(Extra))
+    cdef Expiry* expiry = <Expiry*> must_malloc(sizeof(Expiry))
     cdef int64_t left_ms = expires_ms - core.wall_ms
     # not where the clock was far off when the message came: its time is not known
     if longest_ms > 0:
         left_ms = min(left_ms, longest_ms)
     left_ms = max(<int64_t> 0, min(left_ms, LEFT_MS_MAX))
-    memset(extra, 0, sizeof(Extra))
-    extra.timer.kind = TIMER_EXPIRY
-    extra.queue_number = queue.number
-    extra.offset = offset
-    extra.expires_ms = expires_ms
-    map64_put(&queue.extras, offset, extra)
-    extra.due_ns = core.mono_ns + left_ms * 1000000
-    timer_set(&core.timers, &extra.timer, core.mono_ns + timer_step_ns(left_ms, &extra.far))
+    memset(expiry, 0, sizeof(Expiry))
+    expiry.timer.kind = TIMER_EXPIRY
+    expiry.queue_number = queue.number
+    expiry.offset = offset
+    expiry.expires_ms = expires_ms
+    map64_put(&queue.expiries, offset, expiry)
+    expiry.due_ns = core.mono_ns + left_ms * 1000000
+    timer_set(&core.timers, &expiry.timer, core.mono_ns + timer_step_ns(left_ms, &expiry.far))
 
 
 cdef bint message_is_over(Core* core, Slot* slot) noexcept nogil:
     cdef Frame* frame = share_of(slot).frame
-    cdef Extra* extra
-    if not frame.has_extras:
+    cdef Expiry* expiry
+    if not frame.has_expiries:
         return False
-    extra = <Extra*> map64_get(&frame.queue.extras, frame_offset(frame, slot.index))
-    return extra != NULL and (extra.timer.at == 0 or extra.due_ns <= core.mono_ns)
+    expiry = <Expiry*> map64_get(&frame.queue.expiries, frame_offset(frame, slot.index))
+    return expiry != NULL and (expiry.timer.at == 0 or expiry.due_ns <= core.mono_ns)
 
 
-cdef void extra_drop(Core* core, Queue* queue, uint64_t offset) noexcept nogil:
-    cdef Extra* extra = <Extra*> map64_remove(&queue.extras, offset)
-    if extra != NULL:
-        timer_cancel(&core.timers, &extra.timer)
-        free(extra)
+cdef void expiry_drop(Core* core, Queue* queue, uint64_t offset) noexcept nogil:
+    cdef Expiry* expiry = <Expiry*> map64_remove(&queue.expiries, offset)
+    if expiry != NULL:
+        timer_cancel(&core.timers, &expiry.timer)
+        free(expiry)

@@ -50,7 +50,7 @@ cdef void frame_free(Core* core, Frame* frame) noexcept nogil:
     if frame.tallies != NULL:
         core.index_bytes -= frame.count * sizeof(Tally)
         free(frame.tallies)
-    free(frame.explicit)
+    free(frame.own_ids)
     free(frame)
 
 

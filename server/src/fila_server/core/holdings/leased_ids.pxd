@@ -9,7 +9,7 @@ from libc.stdint cimport uint64_t
 
 from fila_server.core.state.state cimport Channel, Core, Lease
 
-# For leases of entries whose ids do not run on (frame.explicit); remove does nothing for one that is not
+# For leases of entries whose ids do not run on (frame.own_ids); remove does nothing for one that is not
 # listed.
 cdef void leased_id_add(Core* core, Lease* lease) noexcept nogil
 cdef void leased_id_remove(Core* core, Lease* lease) noexcept nogil

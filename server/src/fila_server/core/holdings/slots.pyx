@@ -6,7 +6,7 @@ from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY
 from fila_server.core.state.paths cimport share_of
 from fila_server.core.state.state cimport Channel, Entry, Fifo, Flow, Frame, Queue, Share, Subqueue
 from fila_server.core.structures.counters cimport Tally
-from fila_server.core.structures.ring cimport WAITING, ring_again
+from fila_server.core.structures.ring cimport DEFERRED, ring_again
 from fila_server.core.turns.clocks cimport clock_note, flow_emptied, flow_fills
 from fila_server.core.turns.fifo cimport fifo_append, fifo_first, fifo_remove, fifo_return
 from fila_server.core.turns.flows cimport (
@@ -122,7 +122,7 @@ cdef void slot_unready(Core* core, Slot* slot) noexcept nogil:
     cdef Fifo* fifo = &flow.fifo if sub == NULL else &sub.fifo
     clock_note(core, flow)
     # purged or expired, it may be what the flow saves for
-    if flow.turn.place == WAITING and fifo_first(fifo) == slot:
+    if flow.turn.place == DEFERRED and fifo_first(fifo) == slot:
         ring_again(&share.channel.ring, &flow.turn)
     fifo_remove(fifo, slot)
     if sub != NULL:

@@ -11,7 +11,7 @@ from fila_server.core.holdings.frames cimport frame_new
 from fila_server.core.holdings.ids cimport id_next, offsets_next
 from fila_server.core.records.records cimport Times, frame_record_put
 from fila_server.core.state.directory cimport directory_add
-from fila_server.core.state.pending cimport Explicit
+from fila_server.core.state.pending cimport OwnIds
 from fila_server.core.state.state cimport Entry, Frame
 from fila_server.core.store.rocksdb cimport rocksdb_writebatch_t
 from fila_server.core.structures.buffer cimport must_malloc, must_realloc
@@ -82,11 +82,11 @@ cdef Times* _fill_entries(Core* core, Builder* builder, Frame* frame, const char
         entry.length = b.length
         entry.enqueued_delta_ms = <int> behind_ms if behind_ms > -2000000000 else 0
         frame.live_bytes += b.length
-        if frame.explicit != NULL:
-            frame.explicit[i].id_high, frame.explicit[i].id_low = b.id_high, b.id_low
-            frame.explicit[i].offset = frame.first_offset + i
-            frame.explicit[i].enqueued_ms = b.enqueued_ms
-            frame.explicit[i].appended_ms = frame.appended_ms
+        if frame.own_ids != NULL:
+            frame.own_ids[i].id_high, frame.own_ids[i].id_low = b.id_high, b.id_low
+            frame.own_ids[i].offset = frame.first_offset + i
+            frame.own_ids[i].enqueued_ms = b.enqueued_ms
+            frame.own_ids[i].appended_ms = frame.appended_ms
         if b.deliver_at_ms or b.expires_ms:
             if times == NULL:
                 times = <Times*> must_malloc(builder.count * sizeof(Times))
@@ -154,7 +154,7 @@ cdef void builder_finish(Core* core, Builder* builder) noexcept nogil:
     if not builder.moves:
         id_next(core, &frame.id_high, &frame.id_low)
     else:
-        frame.explicit = <Explicit*> must_malloc(builder.count * sizeof(Explicit))
+        frame.own_ids = <OwnIds*> must_malloc(builder.count * sizeof(OwnIds))
         frame.only = builder.items[0].only.birth if builder.items[0].only != NULL else 0
     times = _fill_entries(core, builder, frame, bytes)
     if not builder.moves:

@@ -11,7 +11,7 @@ from libc.stdint cimport uint32_t
 from fila_server.core.state.state cimport Consumer, Core
 
 # every channel with work, in turn, bounded
-cdef void deliver(Core* core) noexcept nogil
+cdef void deliver_ready(Core* core) noexcept nogil
 cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noexcept nogil
 # False: so many ids are not promised on disk yet
 cdef bint leases_reserve(Core* core, uint32_t count) noexcept nogil

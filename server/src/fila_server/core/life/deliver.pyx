@@ -130,7 +130,7 @@ cdef Lease* _lease(
     slot_count(core, slot, LEASED)
     slot.owner = lease
     map64_put(&core.leases, lease.lease_id, lease)
-    if frame_of(slot).explicit != NULL:
+    if frame_of(slot).own_ids != NULL:
         leased_id_add(core, lease)
     timer_set(&core.timers, &lease.timer, lease.due_ns)
     if consumer.kind != PULL:
@@ -252,7 +252,7 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
 
 # --- the turn of channels and consumers --------------------------------------------------------
 
-cdef void deliver(Core* core) noexcept nogil:
+cdef void deliver_ready(Core* core) noexcept nogil:
     cdef uint32_t budget = WORK_PER_STAGE
     cdef uint32_t got
     cdef Channel* channel

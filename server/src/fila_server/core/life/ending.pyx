@@ -3,7 +3,7 @@ written once a pass, however many acks it saw."""
 
 from libc.stdlib cimport free
 
-from fila_server.core.holdings.delays cimport extra_drop
+from fila_server.core.holdings.delays cimport expiry_drop
 from fila_server.core.holdings.frames cimport frame_awaited, frame_finish, frame_free, frame_retained
 from fila_server.core.holdings.groups cimport group_leave
 from fila_server.core.holdings.leased_ids cimport leased_id_remove
@@ -65,7 +65,7 @@ cdef LeaseRecord lease_let_go(Core* core, Lease* lease) noexcept nogil:
             channel_activate(core, consumer.channel)
     if not lease.begun:
         share_of(slot).channel.unbegun -= 1
-    if share_of(slot).frame.explicit != NULL:
+    if share_of(slot).frame.own_ids != NULL:
         leased_id_remove(core, lease)
     if lease.delivery != NULL:
         lease.delivery.leases[lease.at] = NULL
@@ -180,9 +180,9 @@ cdef void _frame_delete(Core* core, Frame* frame) noexcept nogil:
         queue.arriving -= frame.count
         queue.arriving_durable -= frame.durable
         free(frame.times)
-    if frame.has_extras:
+    if frame.has_expiries:
         for i in range(frame.count):
-            extra_drop(core, queue, frame_offset(frame, i))
+            expiry_drop(core, queue, frame_offset(frame, i))
     frame_record_delete(core, frame)
     while share != NULL:
         if share.recorded:

@@ -9,5 +9,5 @@ from libc.stdint cimport uint8_t
 from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.state.state cimport Core
 
-cdef void enqueue(Core* core, Command* command) noexcept nogil
+cdef void enqueue_command(Core* core, Command* command) noexcept nogil
 cdef void enqueue_written(Core* core, uint8_t refused) noexcept nogil  # 0, or why the batch was not written

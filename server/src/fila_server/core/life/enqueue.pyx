@@ -108,7 +108,7 @@ cdef void _list_builder(Core* core, Queue* queue) noexcept nogil:
         core.builders = &queue.building
 
 
-cdef void enqueue(Core* core, Command* command) noexcept nogil:
+cdef void enqueue_command(Core* core, Command* command) noexcept nogil:
     cdef Queue* queue = NULL
     cdef Item* item
     cdef Slice last
@@ -227,7 +227,7 @@ cdef void enqueue_written(Core* core, uint8_t refused) noexcept nogil:
     while frame != NULL:
         following = frame.next_dying
         frame.next_dying = NULL
-        if refused and frame.explicit == NULL:
+        if refused and frame.own_ids == NULL:
             _forget(core, frame)
         else:                           # what was moved here is written with the settles, and never refused
             stored += frame.count

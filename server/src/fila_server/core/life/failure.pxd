@@ -12,17 +12,18 @@ stays: a crash in between finds the lease as it was, and the failure happens ane
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from fila_server.core.doors.mailbox cimport Command
-from fila_server.core.state.pending cimport Owed
+from fila_server.core.state.pending cimport OpenReply
 from fila_server.core.state.state cimport Core, Lease, Slot
 from fila_server.core.structures.buffer cimport Slice
 
 cdef enum:
     NO_DELAY = -1                   # the policy's
 
-# `owed` may be NULL (nobody waits); where the decision is asked for, it is counted in.
-cdef void lease_fail(Core* core, Lease* lease, Slice error, int64_t delay_ms, Owed* owed) noexcept nogil
+# `reply` may be NULL (nobody waits); where the decision is asked for, it is counted in.
+cdef void lease_fail(
+    Core* core, Lease* lease, Slice error, int64_t delay_ms, OpenReply* reply) noexcept nogil
 # a dead letter, at once
-cdef void lease_reject(Core* core, Lease* lease, Slice error, Owed* owed) noexcept nogil
+cdef void lease_reject(Core* core, Lease* lease, Slice error, OpenReply* reply) noexcept nogil
 cdef void slot_expire(Core* core, Slot* slot) noexcept nogil              # its time to live is over
 # A seek takes the slot away: what was dead before is buried all the same.
 cdef void slot_outlived(Core* core, Slot* slot) noexcept nogil
@@ -31,7 +32,7 @@ cdef void decide(Core* core, Command* command) noexcept nogil            # DECID
 # A stage: failures whose bytes are here, in the order in which they failed. True: there are more.
 cdef bint failures_turn(Core* core) noexcept nogil
 
-# An answer that may have to wait for decisions. Its payload is filled by the caller; owed_close sends it when
-# it can.
-cdef Owed* owed_open(Core* core, uint64_t token, int32_t kind, bint durable) noexcept nogil
-cdef void owed_close(Core* core, Owed* owed) noexcept nogil
+# An answer that may have to wait for decisions. Its payload is filled by the caller; reply_close sends it
+# when it can.
+cdef OpenReply* reply_open(Core* core, uint64_t token, int32_t kind, bint durable) noexcept nogil
+cdef void reply_close(Core* core, OpenReply* reply) noexcept nogil

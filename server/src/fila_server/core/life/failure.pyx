@@ -40,21 +40,21 @@ cdef enum Action:                   # of a DECIDE, field 1
 
 # --- answers that wait -----------------------------------------------------------------------
 
-cdef Owed* owed_open(Core* core, uint64_t token, int32_t kind, bint durable) noexcept nogil:
-    cdef Owed* owed = <Owed*> must_malloc(sizeof(Owed))
-    memset(owed, 0, sizeof(Owed))
-    owed.token = token
-    owed.kind = kind
-    owed.durable = durable
-    owed.open = 1                   # the caller's own; owed_close gives it back
-    return owed
+cdef OpenReply* reply_open(Core* core, uint64_t token, int32_t kind, bint durable) noexcept nogil:
+    cdef OpenReply* reply = <OpenReply*> must_malloc(sizeof(OpenReply))
+    memset(reply, 0, sizeof(OpenReply))
+    reply.token = token
+    reply.kind = kind
+    reply.durable = durable
+    reply.open = 1                  # the caller's own; reply_close gives it back
+    return reply
 
 
-cdef void owed_close(Core* core, Owed* owed) noexcept nogil:
-    owed.open -= 1
-    if owed.open == 0:
-        emit(core, owed.token, owed.kind, OK, &owed.payload, owed.durable)
-        free(owed)
+cdef void reply_close(Core* core, OpenReply* reply) noexcept nogil:
+    reply.open -= 1
+    if reply.open == 0:
+        emit(core, reply.token, reply.kind, OK, &reply.payload, reply.durable)
+        free(reply)
 
 
 # --- what happens next -----------------------------------------------------------------------
@@ -84,7 +84,8 @@ cdef void _retry(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) 
         state_record_ready(core, slot, channel.placed_to, channel.requeue_seq, last_lease)
 
 
-cdef void lease_fail(Core* core, Lease* lease, Slice error, int64_t delay_ms, Owed* owed) noexcept nogil:
+cdef void lease_fail(
+        Core* core, Lease* lease, Slice error, int64_t delay_ms, OpenReply* reply) noexcept nogil:
     """The lease ends by failure; count the attempt and find out what comes next."""
     cdef Slot* slot = lease.slot
     cdef LeaseRecord kept = lease_let_go(core, lease)
@@ -94,25 +95,25 @@ cdef void lease_fail(Core* core, Lease* lease, Slice error, int64_t delay_ms, Ow
     if slot.attempts < ATTEMPTS_MAX:
         slot.attempts += 1
     if policy.max_attempts and slot.attempts >= policy.max_attempts and not queue.is_dlq:
-        _dead_letter(core, slot, b"max_attempts", error, &kept, owed)
+        _dead_letter(core, slot, b"max_attempts", error, &kept, reply)
     elif message_is_over(core, slot):   # while it was leased: it is not waited for again
         queue.counters.ttl_dropped += 1
         slot_expire(core, slot)
     elif policy.has_on_failure:
-        _ask(core, slot, NULL, error, delay_ms, &kept, owed)
+        _ask(core, slot, NULL, error, delay_ms, &kept, reply)
     else:
         _by_policy(core, slot, delay_ms, kept.lease_id)
     lease_forget(core, &kept)
 
 
-cdef void lease_reject(Core* core, Lease* lease, Slice error, Owed* owed) noexcept nogil:
+cdef void lease_reject(Core* core, Lease* lease, Slice error, OpenReply* reply) noexcept nogil:
     """Its consumer says that no retry will help. A dead-letter
     queue's own messages have nowhere else to go."""
     cdef Slot* slot = lease.slot
     cdef LeaseRecord kept = lease_let_go(core, lease)
     if slot.attempts < ATTEMPTS_MAX:
         slot.attempts += 1
-    _dead_letter(core, slot, b"rejected", error, &kept, owed)
+    _dead_letter(core, slot, b"rejected", error, &kept, reply)
     lease_forget(core, &kept)
 
 
@@ -145,7 +146,7 @@ cdef void lease_expired(Core* core, Lease* lease) noexcept nogil:
 
 cdef void _ask(
         Core* core, Slot* slot, const char* reason, Slice error, int64_t delay_ms, LeaseRecord* kept,
-        Owed* owed) noexcept nogil:
+        OpenReply* reply) noexcept nogil:
     """Set a message aside until its bytes are here (`reason`: a dead
     letter's) or its hook has spoken (NULL)."""
     cdef Share* share = share_of(slot)
@@ -166,12 +167,12 @@ cdef void _ask(
     if kept != NULL:                    # it goes with the decision
         decision.record = kept[0]
         kept.group = NULL
-    decision.owed = owed
+    decision.reply = reply
     decision.error.at = <char*> decision + sizeof(Decision)
     decision.error.length = error.length
     memcpy(<char*> decision + sizeof(Decision), error.at, error.length)
-    if owed != NULL:
-        owed.open += 1
+    if reply != NULL:
+        reply.open += 1
     map64_put(&core.decisions, decision.number, decision)
     slot_count(core, slot, DECIDING)
     slot.owner = decision
@@ -198,7 +199,7 @@ cdef void _tell(Core* core, Slot* slot, Decision* decision) noexcept nogil:
     cdef Buffer header
     if decision.reason != NULL:
         _decision_end(core, decision)
-        _dead_letter(core, slot, decision.reason, decision.error, &decision.record, decision.owed)
+        _dead_letter(core, slot, decision.reason, decision.error, &decision.record, decision.reply)
         _decision_free(core, decision)
         return
     buffer_init(&event)
@@ -240,8 +241,8 @@ cdef void _decision_end(Core* core, Decision* decision) noexcept nogil:
 
 cdef void _decision_free(Core* core, Decision* decision) noexcept nogil:
     lease_forget(core, &decision.record)
-    if decision.owed != NULL:
-        owed_close(core, decision.owed)
+    if decision.reply != NULL:
+        reply_close(core, decision.reply)
     free(decision)
 
 
@@ -260,7 +261,7 @@ cdef void decide(Core* core, Command* command) noexcept nogil:
     _decision_end(core, decision)
     if slot != NULL:
         if fields.number[1] == DEAD_LETTER and not share_of(slot).channel.queue.is_dlq:
-            _dead_letter(core, slot, b"on_failure", decision.error, &decision.record, decision.owed)
+            _dead_letter(core, slot, b"on_failure", decision.error, &decision.record, decision.reply)
         elif message_is_over(core, slot):   # while it was being decided, as if its lease had ended now
             share_of(slot).channel.queue.counters.ttl_dropped += 1
             slot_expire(core, slot)
@@ -340,7 +341,7 @@ cdef bint _buried_apart(Core* core, Decision* decision) noexcept nogil:
 
 cdef void _dead_letter(
         Core* core, Slot* slot, const char* reason, Slice error, LeaseRecord* kept,
-        Owed* owed) noexcept nogil:
+        OpenReply* reply) noexcept nogil:
     """Move a message to its DLQ and settle it here, in one batch.
 
     Its stored bytes go along with a piece of metadata that says where it came from; the rest
@@ -357,7 +358,7 @@ cdef void _dead_letter(
         _by_policy(core, slot, NO_DELAY, core.next_lease_id - 1)
         return
     if share.frame.body == NULL:
-        _ask(core, slot, reason, error, NO_DELAY, kept, owed)
+        _ask(core, slot, reason, error, NO_DELAY, kept, reply)
         return
     bury(core, share.channel, share.frame, slot.index, slot.attempts, reason, error)
     slot_done(core, slot)

@@ -38,7 +38,7 @@ cdef Queue* queue_new(Core* core, Slice name, uint64_t number) noexcept nogil:
     textmap_init(&queue.channels_by_name)
     textmap_init(&queue.dedup)
     textmap_init(&queue.policy.weights)
-    map64_init(&queue.extras)
+    map64_init(&queue.expiries)
     queue.building.queue = queue
     queue.moving.queue = queue
     queue.is_dlq = name.length > 4 and memcmp(name.at + name.length - 4, b".dlq", 4) == 0

@@ -6,4 +6,4 @@ from fila_server.core.state.state cimport Core
 from fila_server.core.wire.protobuf cimport Fields
 
 cdef bint redrive_wants(Core* core, Command* command, Fields* fields, Search* search) noexcept nogil
-cdef void redrive(Core* core, Command* command, Fields* fields, Search* search) noexcept nogil
+cdef void redrive_page(Core* core, Command* command, Fields* fields, Search* search) noexcept nogil

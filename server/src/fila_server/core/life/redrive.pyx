@@ -171,7 +171,7 @@ cdef bint redrive_wants(Core* core, Command* command, Fields* fields, Search* se
     return True
 
 
-cdef void redrive(Core* core, Command* command, Fields* fields, Search* search) noexcept nogil:
+cdef void redrive_page(Core* core, Command* command, Fields* fields, Search* search) noexcept nogil:
     """A page of a redrive.
 
     {1 DLQ, 2 most to look at, 4 no later than this offset, 5 after this offset, 7 only those named in 15, 15

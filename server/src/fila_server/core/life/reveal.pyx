@@ -3,7 +3,7 @@
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport free
 
-from fila_server.core.holdings.delays cimport extra_add, slot_delay
+from fila_server.core.holdings.delays cimport expiry_add, slot_delay
 from fila_server.core.holdings.frames cimport frame_finish, frame_recount, frame_retained, share_new
 from fila_server.core.holdings.slots cimport slot_ready, slot_unplaced
 from fila_server.core.records.records cimport Times
@@ -42,8 +42,8 @@ cdef void _begin(Core* core, Frame* frame) noexcept nogil:
         return
     for i in range(frame.count):
         if times[i].expires_ms:
-            frame.has_extras = True
-            extra_add(
+            frame.has_expiries = True
+            expiry_add(
                 core, queue, frame_offset(frame, i), times[i].expires_ms,
                 times[i].expires_ms - frame_enqueued_ms(frame, i))
 

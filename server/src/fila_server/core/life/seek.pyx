@@ -17,7 +17,7 @@ from fila_server.core.state.directory cimport (
 )
 from fila_server.core.state.kinds cimport DONE, READY, UNPLACED
 from fila_server.core.state.paths cimport frame_offset, share_find
-from fila_server.core.state.pending cimport Extra
+from fila_server.core.state.pending cimport Expiry
 from fila_server.core.state.state cimport Frame, Queue, Share, Slot
 from fila_server.core.structures.maps cimport map64_get
 
@@ -101,7 +101,7 @@ cdef void channel_seek(Core* core, Channel* channel, uint64_t offset) noexcept n
 cdef void _take_in(Core* core, Frame* frame, Channel* channel) noexcept nogil:
     """One retained frame of a channel that starts anew."""
     cdef Share* share = share_find(frame, channel)
-    cdef Extra* extra
+    cdef Expiry* expiry
     cdef uint32_t i
     cdef uint64_t offset
     if share != NULL:                   # it became visible meanwhile, with delays of its own
@@ -114,14 +114,14 @@ cdef void _take_in(Core* core, Frame* frame, Channel* channel) noexcept nogil:
         offset = frame_offset(frame, i)
         if offset < channel.start_offset:
             continue
-        extra = <Extra*> map64_get(&channel.queue.extras, offset) if frame.has_extras else NULL
-        if extra != NULL and extra.expires_ms <= channel.started_ms:
+        expiry = <Expiry*> map64_get(&channel.queue.expiries, offset) if frame.has_expiries else NULL
+        if expiry != NULL and expiry.expires_ms <= channel.started_ms:
             share_dirty(core, share)    # else a restart would take it for pending
             continue
         share.remaining += 1
         slot_ready(core, &share.slots[i], False)
     frame_recount(core, frame)
-    if frame.has_extras:
+    if frame.has_expiries:
         _over_meanwhile(core, share)
 
 

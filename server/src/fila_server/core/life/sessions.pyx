@@ -4,13 +4,13 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.life.answers cimport emit
 from fila_server.core.life.consumers cimport consumer_close, consumer_command
-from fila_server.core.life.failure cimport owed_close, owed_open
+from fila_server.core.life.failure cimport reply_close, reply_open
 from fila_server.core.life.giveback cimport GIVEN_BACK, UNWRITTEN, lease_return
 from fila_server.core.life.revoked cimport revoked_note
 from fila_server.core.life.settle cimport (
     Verdict, Wishes, lease_ack, lease_begin, lease_extend, lease_find, lease_nack, verdict, wishes_of,
 )
-from fila_server.core.state.pending cimport Owed
+from fila_server.core.state.pending cimport OpenReply
 from fila_server.core.state.state cimport Consumer, Lease
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, take_varint
 from fila_server.core.structures.maps cimport map64_get
@@ -194,11 +194,11 @@ cdef void _settle(Core* core, Consumer* consumer, Slice text, bint nack) noexcep
     cdef Lease* lease
     cdef Buffer settled
     cdef Buffer payload
-    cdef Owed* owed
+    cdef OpenReply* reply
     if not fields_parse(&fields, text.at, text.length):
         return
     wishes = wishes_of(&fields, 3, 4, 5, 6)
-    owed = owed_open(core, consumer.token, FRAME, consumer.channel.queue.policy.durable)
+    reply = reply_open(core, consumer.token, FRAME, consumer.channel.queue.policy.durable)
     buffer_init(&settled)
     buffer_init(&payload)
     put_number_field(&settled, 1, fields.number[1])
@@ -207,13 +207,13 @@ cdef void _settle(Core* core, Consumer* consumer, Slice text, bint nack) noexcep
         if lease == NULL:
             _refuse(&settled, 2, lease_id, &v)
         elif nack:
-            lease_nack(core, lease, &wishes, owed)
+            lease_nack(core, lease, &wishes, reply)
         else:
             lease_ack(core, lease)
     put_nested(&payload, 3, &settled)
     buffer_free(&settled)
-    owed.payload = payload
-    owed_close(core, owed)
+    reply.payload = payload
+    reply_close(core, reply)
 
 
 cdef void _extend(Core* core, Consumer* consumer, Slice text) noexcept nogil:

@@ -10,7 +10,7 @@ session says besides: sessions.pyx; what becomes of a stream that ended: consume
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from fila_server.core.doors.mailbox cimport Command
-from fila_server.core.state.pending cimport Owed
+from fila_server.core.state.pending cimport OpenReply
 from fila_server.core.state.state cimport Channel, Core, Lease
 from fila_server.core.structures.buffer cimport Slice
 from fila_server.core.wire.protobuf cimport Fields
@@ -27,7 +27,7 @@ cdef struct Wishes:                 # what a nack says besides its leases
     bint     release
 
 # ACK, NACK, their batches, EXTEND_LEASE
-cdef void settle(Core* core, Command* command) noexcept nogil
+cdef void settle_command(Core* core, Command* command) noexcept nogil
 
 # For sessions, where a lease id alone names the message.
 cdef Verdict verdict(int32_t code, const char* reason, const char* text) noexcept nogil
@@ -38,6 +38,6 @@ cdef Wishes wishes_of(
     const Fields* fields, uint32_t error, uint32_t delay, uint32_t dead_letter,
     uint32_t release) noexcept nogil
 cdef void lease_ack(Core* core, Lease* lease) noexcept nogil
-cdef void lease_nack(Core* core, Lease* lease, Wishes* wishes, Owed* owed) noexcept nogil
+cdef void lease_nack(Core* core, Lease* lease, Wishes* wishes, OpenReply* reply) noexcept nogil
 cdef void lease_begin(Core* core, Lease* lease) noexcept nogil           # its consumer works on it
 cdef void lease_extend(Core* core, Lease* lease, int64_t extend_ms) noexcept nogil

@@ -4,7 +4,7 @@ from fila_server.core.holdings.groups cimport MARK_BEGUN, group_mark
 from fila_server.core.holdings.leased_ids cimport lease_by_message_id
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.life.ending cimport lease_end, slot_done
-from fila_server.core.life.failure cimport NO_DELAY, lease_fail, lease_reject, owed_close, owed_open
+from fila_server.core.life.failure cimport NO_DELAY, lease_fail, lease_reject, reply_close, reply_open
 from fila_server.core.life.giveback cimport MAY_BE_SEEN, lease_return
 from fila_server.core.records.records cimport lease_extension_put
 from fila_server.core.state.paths cimport channel_find, frame_id, frame_of, queue_find, share_of
@@ -77,7 +77,7 @@ cdef Wishes wishes_of(
     return wishes
 
 
-cdef void lease_nack(Core* core, Lease* lease, Wishes* wishes, Owed* owed) noexcept nogil:
+cdef void lease_nack(Core* core, Lease* lease, Wishes* wishes, OpenReply* reply) noexcept nogil:
     cdef Channel* channel = share_of(lease.slot).channel
     channel.touched_ms = core.wall_ms
     if wishes.release:
@@ -85,9 +85,9 @@ cdef void lease_nack(Core* core, Lease* lease, Wishes* wishes, Owed* owed) noexc
         return
     channel.queue.counters.nacked += 1
     if wishes.dead_letter:
-        lease_reject(core, lease, wishes.error, owed)
+        lease_reject(core, lease, wishes.error, reply)
     else:
-        lease_fail(core, lease, wishes.error, wishes.delay_ms, owed)
+        lease_fail(core, lease, wishes.error, wishes.delay_ms, reply)
 
 
 cdef void lease_begin(Core* core, Lease* lease) noexcept nogil:
@@ -122,7 +122,7 @@ cdef void lease_extend(Core* core, Lease* lease, int64_t extend_ms) noexcept nog
     lease_extension_put(core, lease)
 
 
-cdef void settle(Core* core, Command* command) noexcept nogil:
+cdef void settle_command(Core* core, Command* command) noexcept nogil:
     cdef Fields fields
     cdef Queue* queue
     cdef Channel* channel
@@ -153,7 +153,7 @@ cdef void _settle_one(Core* core, Channel* channel, Command* command, Fields* fi
     cdef uint64_t lease_id = fields.number[5 if command.kind == NACK else 4]
     cdef Slice id_text = fields.text[3 if command.kind == EXTEND_LEASE else 2]
     cdef Wishes wishes
-    cdef Owed* owed
+    cdef OpenReply* reply
     has_id = uuid_parse(id_text, &high, &low)
     lease = lease_find(core, channel, has_id, high, low, lease_id, &v)
     if lease == NULL:
@@ -162,9 +162,9 @@ cdef void _settle_one(Core* core, Channel* channel, Command* command, Fields* fi
     buffer_init(&payload)
     if command.kind == NACK:
         wishes = wishes_of(fields, 3, 6, 7, 8)
-        owed = owed_open(core, command.token, REPLY, channel.queue.policy.durable)
-        lease_nack(core, lease, &wishes, owed)
-        owed_close(core, owed)
+        reply = reply_open(core, command.token, REPLY, channel.queue.policy.durable)
+        lease_nack(core, lease, &wishes, reply)
+        reply_close(core, reply)
         return
     if command.kind == ACK:
         lease_ack(core, lease)
@@ -189,7 +189,7 @@ cdef void _settle_batch(Core* core, Channel* channel, Command* command) noexcept
     cdef Lease* lease
     cdef bint good, has_id
     cdef Wishes wishes
-    cdef Owed* owed = owed_open(core, command.token, REPLY, channel.queue.policy.durable)
+    cdef OpenReply* reply = reply_open(core, command.token, REPLY, channel.queue.policy.durable)
     buffer_init(&payload)
     c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
     while next_field(&c, &field, &kind, &text, &number):
@@ -223,8 +223,8 @@ cdef void _settle_batch(Core* core, Channel* channel, Command* command) noexcept
         if command.kind == ACK_BATCH:
             lease_ack(core, lease)
         else:
-            lease_nack(core, lease, &wishes, owed)
+            lease_nack(core, lease, &wishes, reply)
         put_tag(&payload, 1, 2)
         put_varint(&payload, 0)
-    owed.payload = payload
-    owed_close(core, owed)
+    reply.payload = payload
+    reply_close(core, reply)

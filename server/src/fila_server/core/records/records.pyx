@@ -56,7 +56,7 @@ cdef void frame_record_put(
     cdef uint64_t hash
     cdef uint32_t i, place, routings = 0, at = 0
     cdef uint8_t flags = 0
-    if frame.explicit != NULL:
+    if frame.own_ids != NULL:
         flags |= WITH_EXPLICIT
     if times != NULL:
         flags |= WITH_TIMES
@@ -96,11 +96,11 @@ cdef void frame_record_put(
             put_varint(b, <uint64_t> times[i].deliver_at_ms)
             put_varint(b, <uint64_t> times[i].expires_ms)
         if flags & WITH_EXPLICIT:
-            put_u64be(b, frame.explicit[i].id_high)
-            put_u64be(b, frame.explicit[i].id_low)
-            put_varint(b, frame.explicit[i].offset - frame.first_offset)
-            put_varint(b, <uint64_t> frame.explicit[i].enqueued_ms)
-            put_varint(b, <uint64_t> frame.explicit[i].appended_ms)
+            put_u64be(b, frame.own_ids[i].id_high)
+            put_u64be(b, frame.own_ids[i].id_low)
+            put_varint(b, frame.own_ids[i].offset - frame.first_offset)
+            put_varint(b, <uint64_t> frame.own_ids[i].enqueued_ms)
+            put_varint(b, <uint64_t> frame.own_ids[i].appended_ms)
     _key16(key, frame.queue.number, frame.first_offset)
     batch_put(&core.store, batch, FRAMES, key, 16, bytes, length)
     batch_put(&core.store, batch, INDEX, key, 16, b.data, b.length)

@@ -39,7 +39,7 @@ cdef void directory_add(Directory* directory, Frame* frame) noexcept nogil:
     while i > directory.start and directory.cells[i - 1].first_offset > directory.cells[i].first_offset:
         directory.cells[i], directory.cells[i - 1] = directory.cells[i - 1], directory.cells[i]
         i -= 1
-    if frame.explicit != NULL:          # its ids say nothing of its place; keep the search by id in order
+    if frame.own_ids != NULL:           # its ids say nothing of its place; keep the search by id in order
         directory.cells[i].id_high = directory.cells[i - 1].id_high if i > directory.start else 0
 
 
@@ -133,7 +133,7 @@ cdef Frame* directory_ordinary(Directory* directory, uint64_t id_high) noexcept 
         else:
             high = middle
     frame = directory.cells[low].frame if low < directory.count else NULL
-    return frame if frame != NULL and frame.explicit == NULL and frame.id_high == id_high else NULL
+    return frame if frame != NULL and frame.own_ids == NULL and frame.id_high == id_high else NULL
 
 
 cdef void directory_pop(Queue* queue, Frame* frame) noexcept nogil:

@@ -26,26 +26,26 @@ cdef inline Entry* entry_of(Slot* slot) noexcept nogil:
     return &share_of(slot).frame.entries[slot.index]
 
 cdef inline uint64_t frame_offset(Frame* frame, uint32_t index) noexcept nogil:
-    if frame.explicit != NULL:
-        return frame.explicit[index].offset
+    if frame.own_ids != NULL:
+        return frame.own_ids[index].offset
     return frame.first_offset + index
 
 cdef inline void frame_id(Frame* frame, uint32_t index, uint64_t* high, uint64_t* low) noexcept nogil:
-    if frame.explicit != NULL:
-        high[0] = frame.explicit[index].id_high
-        low[0] = frame.explicit[index].id_low
+    if frame.own_ids != NULL:
+        high[0] = frame.own_ids[index].id_high
+        low[0] = frame.own_ids[index].id_low
     else:
         high[0] = frame.id_high
         low[0] = frame.id_low + index
 
 cdef inline int64_t frame_enqueued_ms(Frame* frame, uint32_t index) noexcept nogil:
-    if frame.explicit != NULL:
-        return frame.explicit[index].enqueued_ms
+    if frame.own_ids != NULL:
+        return frame.own_ids[index].enqueued_ms
     return frame.appended_ms + frame.entries[index].enqueued_delta_ms
 
 cdef inline int64_t frame_appended_ms(Frame* frame, uint32_t index) noexcept nogil:
-    if frame.explicit != NULL:
-        return frame.explicit[index].appended_ms
+    if frame.own_ids != NULL:
+        return frame.own_ids[index].appended_ms
     return frame.appended_ms
 
 cdef inline uint64_t frame_last_offset(Frame* frame) noexcept nogil:

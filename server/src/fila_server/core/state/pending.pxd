@@ -8,7 +8,7 @@ from fila_server.core.structures.buffer cimport Buffer, Slice
 from fila_server.core.structures.maps cimport Text
 from fila_server.core.structures.timers cimport Timer
 
-cdef struct Owed:                   # an answer that may wait for decisions
+cdef struct OpenReply:              # an answer that may wait for decisions
     uint32_t open
     uint64_t token
     int32_t  kind
@@ -47,7 +47,7 @@ cdef struct Decision:
     uint32_t attempts               # as they were then
     int64_t  delay_ms               # the nack's own wish, -1 = none
     LeaseRecord record                  # so that a crash finds the failure undone, or done
-    Owed*    owed
+    OpenReply* reply
     Slice    error                  # behind the struct
 
 cdef enum:
@@ -94,7 +94,7 @@ cdef struct ConfigRow:
     uint32_t length
     char*    value
 
-cdef struct Extra:                  # of a message with a time to live
+cdef struct Expiry:                 # of a message with a time to live
     Timer    timer                  # first
     uint64_t queue_number
     uint64_t offset
@@ -103,7 +103,7 @@ cdef struct Extra:                  # of a message with a time to live
     bint     far                    # farther off than a timer reaches: it goes there in steps
 
 # of an entry that came from another frame: dead-lettered, redriven, rewritten
-cdef struct Explicit:
+cdef struct OwnIds:
     uint64_t id_high
     uint64_t id_low
     uint64_t offset

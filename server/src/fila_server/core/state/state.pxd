@@ -22,7 +22,7 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from fila_server.core.doors.mailbox cimport Command, Mailbox
 from fila_server.core.doors.outbox cimport Outbox, Outs
 from fila_server.core.doors.reader cimport Loader
-from fila_server.core.state.pending cimport Chore, Decision, Dedup, Explicit, LeaseGroup, Page
+from fila_server.core.state.pending cimport Chore, Decision, Dedup, LeaseGroup, OwnIds, Page
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.shared cimport Shared
 from fila_server.core.store.families cimport Store
@@ -106,8 +106,8 @@ cdef struct Flow:
     uint32_t since_ms               # how far its waiting is accounted for (clocks.pxd), and
     uint32_t no_room_ms             # the channel's clock of having no room, then
     uint8_t  parked
-    uint8_t  joined                 # stands with the ring: on its list or waiting for rounds
-    uint8_t  stranger               # looked for among the channel's clocks, and has no row
+    uint8_t  joined                 # stands with the ring: on its list, or deferred
+    uint8_t  no_clock               # looked for among the channel's clocks, and has no row
     uint64_t served                 # cost delivered, in thousandths
     uint64_t delivered
     KeyClock*   clock               # NULL: nothing worth remembering so far
@@ -160,13 +160,13 @@ cdef struct Frame:
     Queue*   queue
     Body*    body                   # NULL = cold
     Share*   shares
-    Explicit* explicit              # NULL = ids and offsets run on from the first
+    OwnIds*  own_ids                # NULL = ids and offsets run on from the first
     uint32_t count
     uint32_t live                   # entries that some channel still wants
     uint32_t body_bytes, live_bytes
     uint8_t  loading                # asked of the reader thread
     uint8_t  loaded_seen            # read back once already
-    uint8_t  has_extras             # some entry has an Extra
+    uint8_t  has_expiries           # some entry has an Expiry
     uint8_t  dying                  # goes with this pass
     uint8_t  revealed               # its channels have their shares, or will by a rebuild
     uint8_t  durable                # until it is revealed: not before its epoch is synced
@@ -376,7 +376,7 @@ cdef struct Queue:
     TextMap  dedup
     Dedup*   dedup_oldest
     Dedup*   dedup_newest
-    Map64    extras                 # offset -> Extra
+    Map64    expiries               # offset -> Expiry
     uint64_t arriving               # stored, not durable yet
     uint32_t arriving_durable       # frames of these that wait for their sync: later ones wait behind them
     uint64_t depth                  # distinct messages pending in some channel

@@ -8,7 +8,7 @@ this module.
 from dataclasses import dataclass
 from fractions import Fraction
 
-IDLE, ON_RING, WAITING = range(3)
+IDLE, ON_RING, DEFERRED = range(3)
 
 LATENESS_S = Fraction(1, 100)
 NS_PER_S = 1_000_000_000
@@ -21,7 +21,7 @@ class ReferenceFlow:
     deficit: int = 0
     due_round: int = 0
     place: int = IDLE
-    kept: bool = False  # part of the deficit was kept through a park or a pass, and no turn has ended since
+    carried: bool = False  # part of the deficit came through a park or a pass, and no turn has ended since
 
 
 class ReferenceRing:
@@ -32,7 +32,7 @@ class ReferenceRing:
         self.round = 0
         self.flows = [ReferenceFlow(number) for number in range(flow_count)]
         self.line: list[ReferenceFlow | None] = [None]  # None is the end of a round
-        self.waiting: list[ReferenceFlow] = []  # in the order in which they began to wait
+        self.deferred: list[ReferenceFlow] = []  # in the order in which they began to wait
         self.granted: ReferenceFlow | None = None
 
     def _grant(self, flow: ReferenceFlow) -> int:
@@ -45,17 +45,17 @@ class ReferenceRing:
     def _remove(self, flow: ReferenceFlow) -> None:
         if flow.place == ON_RING:
             self.line.remove(flow)
-        elif flow.place == WAITING:
-            self.waiting.remove(flow)
+        elif flow.place == DEFERRED:
+            self.deferred.remove(flow)
         if self.granted is flow:
             self.granted = None
         flow.place = IDLE
 
     def _next_round(self) -> None:
         self.round += 1
-        for flow in list(self.waiting):
+        for flow in list(self.deferred):
             if flow.due_round == self.round:
-                self.waiting.remove(flow)
+                self.deferred.remove(flow)
                 self._append(flow)  # its turn will add this round's grant
             else:
                 flow.deficit += self._grant(flow)
@@ -64,13 +64,13 @@ class ReferenceRing:
     def join(self, number: int) -> None:
         flow = self.flows[number]
         if flow.place == IDLE:
-            flow.deficit, flow.kept = 0, False
+            flow.deficit, flow.carried = 0, False
             self._append(flow)
 
     def leave(self, number: int) -> None:
         flow = self.flows[number]
         self._remove(flow)
-        flow.deficit, flow.kept = 0, False
+        flow.deficit, flow.carried = 0, False
 
     def park(self, number: int) -> None:
         flow = self.flows[number]
@@ -80,17 +80,17 @@ class ReferenceRing:
     def rejoin(self, number: int) -> None:
         flow = self.flows[number]
         if flow.place == IDLE:
-            flow.kept = flow.deficit > 0
+            flow.carried = flow.deficit > 0
             self._append(flow)
 
     def again(self, number: int) -> None:
         flow = self.flows[number]
-        if flow.place == WAITING:
+        if flow.place == DEFERRED:
             self._remove(flow)
             self._append(flow)
 
     def turn(self) -> int | None:
-        if len(self.line) == 1 and not self.waiting:
+        if len(self.line) == 1 and not self.deferred:
             self.round = 0
             return None
         while self.line[0] is None:
@@ -106,7 +106,7 @@ class ReferenceRing:
         if flow.deficit >= cost:
             return True
         self._remove(flow)
-        flow.kept = False
+        flow.carried = False
         rounds = 1
         while flow.deficit + rounds * self._grant(flow) < cost:
             rounds += 1
@@ -114,8 +114,8 @@ class ReferenceRing:
             self._append(flow)
         else:
             flow.due_round = self.round + rounds
-            flow.place = WAITING
-            self.waiting.append(flow)
+            flow.place = DEFERRED
+            self.deferred.append(flow)
         return False
 
     def charge(self, number: int, cost: int) -> None:
@@ -124,11 +124,11 @@ class ReferenceRing:
 
     def refund(self, number: int, cost: int) -> None:
         flow = self.flows[number]
-        if flow.place == WAITING:
+        if flow.place == DEFERRED:
             self.again(number)
         flow.deficit = max(flow.deficit, min(flow.deficit + cost, self._grant(flow)))
         if self.granted is flow:
-            flow.kept = 0 < flow.deficit <= self._grant(flow)
+            flow.carried = 0 < flow.deficit <= self._grant(flow)
             self._remove(flow)
             self._append(flow)
 
@@ -146,7 +146,7 @@ class ReferenceRing:
         if self.granted is flow:
             unspent = min(flow.deficit, grant_before)
             flow.deficit -= unspent - min(unspent, grant)
-        if flow.kept and grant < grant_before:
+        if flow.carried and grant < grant_before:
             flow.deficit = min(flow.deficit, grant + grant * (self.granted is flow))
 
     def pass_on(self, number: int) -> None:
@@ -156,7 +156,7 @@ class ReferenceRing:
         if self.granted is flow:
             saved = flow.deficit - self._grant(flow)
             flow.deficit = max(saved, min(flow.deficit, self._grant(flow)))
-            flow.kept = 0 < flow.deficit <= self._grant(flow)
+            flow.carried = 0 < flow.deficit <= self._grant(flow)
         self._remove(flow)
         self._append(flow)
 

@@ -4,11 +4,11 @@ rounds are skipped. The promise: docs/fairness.md.
     head                                                     tail
      flow at turn -> flow -> flow -> [marker] -> flow -> flow          the list, first in, first out
                                         |
-       at the head it ends a round: round + 1, then the flows due       waiting: heap by due_round
+       at the head it ends a round: round + 1, then the flows due       deferred: heap by due_round
        in that round are appended, then the marker itself
 
 A flow whose turn ends goes to the tail. One that needs more than one further grant for its next message does
-not walk round after round: it waits in the heap for the round in which it can pay, and the grants of the
+not walk round after round: it is deferred, in a heap, to the round in which it can pay, and the grants of the
 rounds in between are credited when it comes back. So every backlogged flow gets exactly one grant a round,
 written down or not, and a pick costs the same with ten flows and with a million.
 """
@@ -18,33 +18,33 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 cdef enum Place:
     IDLE = 0             # not backlogged, or parked
     ON_RING = 1          # on the list
-    WAITING = 2          # in the waiting heap
+    DEFERRED = 2         # in the heap of those deferred
 
 
 cdef struct Turn:        # one flow's place; embedded FIRST in the owner's struct, zeroed but for its weight
     Turn*    next        # neighbours on the list
     Turn*    prev
     int64_t  deficit     # thousandths of a message it may still send; never below 0
-    int64_t  due_round   # WAITING: the round in which it re-enters
-    int64_t  since_round # WAITING: the round up to which grants are already in `deficit`
-    uint64_t waiting_seq # WAITING: first come, first served within a round
+    int64_t  due_round   # DEFERRED: the round in which it re-enters
+    int64_t  since_round # DEFERRED: the round up to which grants are already in `deficit`
+    uint64_t deferred_seq    # DEFERRED: first come, first served within a round
     uint32_t weight      # 1..1000
-    uint32_t waiting_at  # WAITING: index in the heap
+    uint32_t deferred_at     # DEFERRED: index in the heap
     uint8_t  place       # a Place
-    uint8_t  kept        # some of the deficit was kept through a park or a pass, and no turn has ended since
+    uint8_t  carried     # some of the deficit came through a park or a pass, and no turn has ended since
 
 
 cdef struct Ring:
     Turn     marker      # the end of a round; itself on the list, so a Ring must not be moved
     Turn*    head        # flow at turn, or the marker; the list is a circle, so the tail is head.prev
     Turn*    granted     # the flow at turn once its grant is added, NULL before
-    Turn**   waiting     # binary heap by (due_round, waiting_seq)
-    uint32_t waiting_count
-    uint32_t waiting_capacity
+    Turn**   deferred    # binary heap by (due_round, deferred_seq)
+    uint32_t deferred_count
+    uint32_t deferred_capacity
     uint32_t ring_count  # flows on the list, the marker not counted
     int64_t  round       # the round that the flows before the marker are in
     int64_t  quantum     # thousandths of a message granted per unit of weight, per round
-    uint64_t seq         # last waiting_seq given
+    uint64_t seq         # last deferred_seq given
     uint64_t walked      # rounds begun since ever; those that were skipped are not counted
 
 

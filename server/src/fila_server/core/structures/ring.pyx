@@ -1,4 +1,4 @@
-"""Deficit round robin with skipped rounds: the list, the waiting heap, and the arithmetic between them.
+"""Deficit round robin with skipped rounds: the list, the heap of deferred flows, and the arithmetic.
 
 The shape is drawn in ring.pxd, the promise proved in
 docs/fairness.md, the slow twin is reference.ReferenceRing.
@@ -7,7 +7,7 @@ docs/fairness.md, the slow twin is reference.ReferenceRing.
 from libc.stdlib cimport calloc, free, realloc
 
 cdef enum:
-    WAITING_CAPACITY_MIN = 64
+    DEFERRED_CAPACITY_MIN = 64
 
 # A jump goes over up to a million million rounds at once. Long before the count could overflow, everything is
 # moved back towards round 0 together.
@@ -20,9 +20,9 @@ cdef void ring_init(Ring* ring, int64_t quantum) noexcept nogil:
     ring.marker.place = ON_RING
     ring.head = &ring.marker
     ring.granted = NULL
-    ring.waiting = NULL
-    ring.waiting_count = 0
-    ring.waiting_capacity = 0
+    ring.deferred = NULL
+    ring.deferred_count = 0
+    ring.deferred_capacity = 0
     ring.ring_count = 0
     ring.round = 0
     ring.quantum = quantum if quantum > 0 else 1
@@ -31,7 +31,7 @@ cdef void ring_init(Ring* ring, int64_t quantum) noexcept nogil:
 
 
 cdef void ring_free(Ring* ring) noexcept nogil:
-    free(ring.waiting)
+    free(ring.deferred)
     ring_init(ring, ring.quantum)
 
 
@@ -39,88 +39,88 @@ cdef inline int64_t _grant(Ring* ring, Turn* turn) noexcept nogil:
     return ring.quantum * turn.weight
 
 
-# ---- the waiting heap
+# ---- the heap of those deferred
 # ---------------------------------------------------------------------------------------
 
 cdef inline bint _before(Turn* a, Turn* b) noexcept nogil:
     if a.due_round != b.due_round:
         return a.due_round < b.due_round
-    return a.waiting_seq < b.waiting_seq
+    return a.deferred_seq < b.deferred_seq
 
 
 cdef void _sift_up(Ring* ring, uint32_t at) noexcept nogil:
-    cdef Turn* turn = ring.waiting[at]
+    cdef Turn* turn = ring.deferred[at]
     cdef uint32_t parent
     while at > 0:
         parent = (at - 1) >> 1
-        if not _before(turn, ring.waiting[parent]):
+        if not _before(turn, ring.deferred[parent]):
             break
-        ring.waiting[at] = ring.waiting[parent]
-        ring.waiting[at].waiting_at = at
+        ring.deferred[at] = ring.deferred[parent]
+        ring.deferred[at].deferred_at = at
         at = parent
-    ring.waiting[at] = turn
-    turn.waiting_at = at
+    ring.deferred[at] = turn
+    turn.deferred_at = at
 
 
 cdef void _sift_down(Ring* ring, uint32_t at) noexcept nogil:
-    cdef Turn* turn = ring.waiting[at]
+    cdef Turn* turn = ring.deferred[at]
     cdef uint32_t child
     while True:
         child = 2 * at + 1
-        if child >= ring.waiting_count:
+        if child >= ring.deferred_count:
             break
-        if child + 1 < ring.waiting_count and _before(ring.waiting[child + 1], ring.waiting[child]):
+        if child + 1 < ring.deferred_count and _before(ring.deferred[child + 1], ring.deferred[child]):
             child += 1
-        if not _before(ring.waiting[child], turn):
+        if not _before(ring.deferred[child], turn):
             break
-        ring.waiting[at] = ring.waiting[child]
-        ring.waiting[at].waiting_at = at
+        ring.deferred[at] = ring.deferred[child]
+        ring.deferred[at].deferred_at = at
         at = child
-    ring.waiting[at] = turn
-    turn.waiting_at = at
+    ring.deferred[at] = turn
+    turn.deferred_at = at
 
 
-cdef bint _waiting_resize(Ring* ring, uint32_t capacity) noexcept nogil:
-    cdef Turn** grown = <Turn**>realloc(ring.waiting, capacity * sizeof(Turn*))
+cdef bint _deferred_resize(Ring* ring, uint32_t capacity) noexcept nogil:
+    cdef Turn** grown = <Turn**>realloc(ring.deferred, capacity * sizeof(Turn*))
     if grown == NULL:
         return False
-    ring.waiting = grown
-    ring.waiting_capacity = capacity
+    ring.deferred = grown
+    ring.deferred_capacity = capacity
     return True
 
 
-cdef bint _waiting_push(Ring* ring, Turn* turn, int64_t due_round) noexcept nogil:
-    if ring.waiting_count == ring.waiting_capacity:
-        if not _waiting_resize(ring, max(<uint32_t>WAITING_CAPACITY_MIN, 2 * ring.waiting_capacity)):
+cdef bint _deferred_push(Ring* ring, Turn* turn, int64_t due_round) noexcept nogil:
+    if ring.deferred_count == ring.deferred_capacity:
+        if not _deferred_resize(ring, max(<uint32_t>DEFERRED_CAPACITY_MIN, 2 * ring.deferred_capacity)):
             return False
     ring.seq += 1
-    turn.waiting_seq = ring.seq
+    turn.deferred_seq = ring.seq
     turn.due_round = due_round
     turn.since_round = ring.round
-    turn.place = WAITING
-    ring.waiting[ring.waiting_count] = turn
-    ring.waiting_count += 1
-    _sift_up(ring, ring.waiting_count - 1)
+    turn.place = DEFERRED
+    ring.deferred[ring.deferred_count] = turn
+    ring.deferred_count += 1
+    _sift_up(ring, ring.deferred_count - 1)
     return True
 
 
-cdef void _waiting_remove(Ring* ring, Turn* turn) noexcept nogil:
-    cdef uint32_t at = turn.waiting_at
-    ring.waiting_count -= 1
-    if at < ring.waiting_count:
-        ring.waiting[at] = ring.waiting[ring.waiting_count]
+cdef void _deferred_remove(Ring* ring, Turn* turn) noexcept nogil:
+    cdef uint32_t at = turn.deferred_at
+    ring.deferred_count -= 1
+    if at < ring.deferred_count:
+        ring.deferred[at] = ring.deferred[ring.deferred_count]
         _sift_up(ring, at)                       # the one that fills the gap may belong either way
         _sift_down(ring, at)
-    if ring.waiting_capacity > WAITING_CAPACITY_MIN and 4 * ring.waiting_count < ring.waiting_capacity:
-        _waiting_resize(ring, ring.waiting_capacity >> 1)   # when even that fails, the large one stays
+    if ring.deferred_capacity > DEFERRED_CAPACITY_MIN and 4 * ring.deferred_count < ring.deferred_capacity:
+        _deferred_resize(ring, ring.deferred_capacity >> 1)   # when even that fails, the large one stays
     turn.place = IDLE
 
 
 cdef void _rebase(Ring* ring) noexcept nogil:
     cdef uint32_t i
-    for i in range(ring.waiting_count):
-        ring.waiting[i].due_round -= ring.round
-        ring.waiting[i].since_round -= ring.round
+    for i in range(ring.deferred_count):
+        ring.deferred[i].due_round -= ring.round
+        ring.deferred[i].since_round -= ring.round
     ring.round = 0
 
 
@@ -151,9 +151,9 @@ cdef void _take_off(Ring* ring, Turn* turn, int64_t round) noexcept nogil:
     """Leave the list or the heap, with every grant up to and including that of `round`."""
     if turn.place == ON_RING:
         _unlink(ring, turn)
-    elif turn.place == WAITING:
+    elif turn.place == DEFERRED:
         turn.deficit += (round - turn.since_round) * _grant(ring, turn)
-        _waiting_remove(ring, turn)
+        _deferred_remove(ring, turn)
 
 
 cdef void _to_tail(Ring* ring, Turn* turn) noexcept nogil:
@@ -174,11 +174,11 @@ cdef void _next_round(Ring* ring) noexcept nogil:
     if ring.ring_count == 0:
         if ring.round > ROUND_MAX:
             _rebase(ring)
-        ring.round = ring.waiting[0].due_round   # nobody could send in the rounds between
+        ring.round = ring.deferred[0].due_round   # nobody could send in the rounds between
     else:
         ring.round += 1
-    while ring.waiting_count > 0 and ring.waiting[0].due_round <= ring.round:
-        turn = ring.waiting[0]
+    while ring.deferred_count > 0 and ring.deferred[0].due_round <= ring.round:
+        turn = ring.deferred[0]
         # The grant of this round is not among those credited: ring_turn adds it, as to everybody.
         _take_off(ring, turn, ring.round - 1)
         _link_at_tail(ring, turn)
@@ -196,7 +196,7 @@ cdef void ring_join(Ring* ring, Turn* turn) noexcept nogil:
     if turn.weight == 0:
         turn.weight = 1                          # a zeroed struct; with a grant of 0 it would be served never
     turn.deficit = 0
-    turn.kept = False
+    turn.carried = False
     _link_at_tail(ring, turn)
 
 
@@ -204,7 +204,7 @@ cdef void ring_leave(Ring* ring, Turn* turn) noexcept nogil:
     """Become idle. The deficit is forfeited: credit is not for the idle."""
     _take_off(ring, turn, ring.round)
     turn.deficit = 0
-    turn.kept = False
+    turn.carried = False
 
 
 cdef void ring_park(Ring* ring, Turn* turn) noexcept nogil:
@@ -218,14 +218,14 @@ cdef void ring_rejoin(Ring* ring, Turn* turn) noexcept nogil:
         return
     if turn.weight == 0:
         turn.weight = 1
-    turn.kept = turn.deficit > 0
+    turn.carried = turn.deficit > 0
     _link_at_tail(ring, turn)
 
 
 cdef void ring_again(Ring* ring, Turn* turn) noexcept nogil:
-    """What a waiting flow saves for may be gone: what it is owed is
+    """What a deferred flow saves for may be gone: what it is owed is
     written down, and its next turn works it out."""
-    if turn.place == WAITING:
+    if turn.place == DEFERRED:
         _take_off(ring, turn, ring.round)
         _link_at_tail(ring, turn)
 
@@ -236,7 +236,7 @@ cdef void ring_again(Ring* ring, Turn* turn) noexcept nogil:
 cdef Turn* ring_turn(Ring* ring) noexcept nogil:
     """Return the flow whose turn it is, its grant added once, or NULL when nobody is backlogged."""
     if ring.head == &ring.marker:
-        if ring.ring_count == 0 and ring.waiting_count == 0:
+        if ring.ring_count == 0 and ring.deferred_count == 0:
             ring.round = 0                       # nobody remembers a round
             return NULL
         _next_round(ring)
@@ -253,11 +253,11 @@ cdef bint ring_afford(Ring* ring, Turn* turn, int64_t cost) noexcept nogil:
         return True
     grant = _grant(ring, turn)
     grants_needed = (cost - turn.deficit + grant - 1) / grant
-    turn.kept = False
+    turn.carried = False
     _to_tail(ring, turn)
     if grants_needed > 1:
         _unlink(ring, turn)
-        if not _waiting_push(ring, turn, ring.round + grants_needed):
+        if not _deferred_push(ring, turn, ring.round + grants_needed):
             _link_at_tail(ring, turn)            # no memory: walking the rounds is slower, and as fair
     return False
 
@@ -274,7 +274,7 @@ cdef void ring_yield(Ring* ring, Turn* turn) noexcept nogil:
         return
     if ring.granted == turn:
         turn.deficit = max(turn.deficit - grant, min(turn.deficit, grant))
-        turn.kept = 0 < turn.deficit <= grant
+        turn.carried = 0 < turn.deficit <= grant
     _to_tail(ring, turn)
 
 
@@ -290,11 +290,11 @@ cdef void ring_refund(Ring* ring, Turn* turn, int64_t cost) noexcept nogil:
     nothing: ring_join forfeits it.
     """
     cdef int64_t grant = _grant(ring, turn)
-    if turn.place == WAITING:
+    if turn.place == DEFERRED:
         ring_again(ring, turn)                   # it may be able to pay sooner now
     turn.deficit = max(turn.deficit, min(turn.deficit + cost, grant))
     if ring.granted == turn:
-        turn.kept = 0 < turn.deficit <= grant
+        turn.carried = 0 < turn.deficit <= grant
         _to_tail(ring, turn)
 
 
@@ -320,7 +320,7 @@ cdef void ring_reweigh(Ring* ring, Turn* turn, uint32_t weight) noexcept nogil:
     if ring.granted == turn:
         # Of the running grant no more may be spent than the new weight gives.
         turn.deficit -= max(<int64_t>0, min(turn.deficit, grant_before) - grant)
-    if turn.kept:
+    if turn.carried:
         # Nor may more be kept than one grant, now that a grant is less: it would be a burst.
         turn.deficit = min(turn.deficit, 2 * grant if ring.granted == turn else grant)
 
@@ -401,8 +401,8 @@ cdef class FairRing:
 
     @property
     def counts(self):
-        """Flows on the list, and flows waiting for a round."""
-        return self.ring.ring_count, self.ring.waiting_count
+        """Flows on the list, and flows deferred to a later round."""
+        return self.ring.ring_count, self.ring.deferred_count
 
     def spin(self, int64_t sends, int64_t cost_step, int64_t cost_count):
         """Send `sends` messages from whoever may, in one call; costs go round cost_step * (1..cost_count)."""

@@ -48,7 +48,7 @@ cdef inline void clock_note(Core* core, Flow* flow) noexcept nogil:
     cdef uint32_t elapsed = core.mono_ms - flow.since_ms
     if elapsed < NOTED_MS:
         return
-    if flow.clock != NULL or elapsed >= ROW_WAIT_MS or flow.backlog + flow.delayed == 0 or not flow.stranger:
+    if flow.clock != NULL or elapsed >= ROW_WAIT_MS or flow.backlog + flow.delayed == 0 or not flow.no_clock:
         clock_account(core, flow)
 
 cdef inline void flow_fills(Core* core, Flow* flow) noexcept nogil:

@@ -16,7 +16,7 @@ cdef enum:
     PARTS = 12
     TOUCHED_MS = 1000                   # how exact the order of last use is
     OPENED_ONE_IN = 16
-    SPARED_MAX = 4                      # waiting keys passed over in the search for a row to give away
+    SPARED_MAX = 4                      # keys with a wait passed over in the search for a row to give away
 
 cdef int64_t PART_NS = <int64_t> 300 * 1000000000
 
@@ -95,7 +95,7 @@ cdef void clock_account(Core* core, Flow* flow) noexcept nogil:
     if flow.backlog + flow.delayed == 0:
         return
     _turn(core, &channel.hour)
-    if blocked > elapsed or channel.ring.ring_count + channel.ring.waiting_count <= 1:
+    if blocked > elapsed or channel.ring.ring_count + channel.ring.deferred_count <= 1:
         blocked = elapsed
     if ready:
         _add(channel, row, WAITED_NO_CONSUMER, blocked * ready)
@@ -188,12 +188,12 @@ cdef void _take_up(KeyClock* row, Flow* flow) noexcept nogil:
 cdef KeyClock* _find(Channel* channel, Flow* flow) noexcept nogil:
     cdef Text* text = &flow.key.text
     cdef KeyClock* row = NULL
-    if flow.stranger:
+    if flow.no_clock:
         return NULL
     if channel.clocks.count:
         row = <KeyClock*> textmap_get_hashed(&channel.clocks, text.bytes, text.length, text.hash)
     if row == NULL:
-        flow.stranger = True            # rows are opened by their own flows, so this stays true
+        flow.no_clock = True            # rows are opened by their own flows, so this stays true
     else:
         _take_up(row, flow)
     return row

@@ -16,7 +16,7 @@ from fila_server.core.structures.maps cimport (
     Map64, map64_free, map64_get, map64_init, map64_put, map64_remove,
 )
 from fila_server.core.structures.ring cimport (
-    WAITING, ring_again, ring_join, ring_leave, ring_park, ring_rejoin, ring_reweigh,
+    DEFERRED, ring_again, ring_join, ring_leave, ring_park, ring_rejoin, ring_reweigh,
 )
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
 from fila_server.core.turns.clocks cimport channel_room, clock_begin, clock_end, clock_note
@@ -398,7 +398,7 @@ cdef void _wake_first(Core* core, Line* line) noexcept nogil:
     subqueue_rank(sub)
     if not flow.joined:
         flow_reconsider(core, flow)
-    elif flow.turn.place == WAITING and flow.subqueues.eligible == &sub.node:
+    elif flow.turn.place == DEFERRED and flow.subqueues.eligible == &sub.node:
         ring_again(&flow.channel.ring, &flow.turn)      # it stands before what the flow saves for
 
 
