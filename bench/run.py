@@ -36,10 +36,11 @@ def main() -> int:
             print(f"{benchmark.name:18} {benchmark.about}")
         return 0
 
-    names = [name for name in options.only.split(",") if name] or list(BENCHMARK_BY_NAME)
-    if unknown := [name for name in names if name not in BENCHMARK_BY_NAME]:
+    asked = [name for name in options.only.split(",") if name]
+    if unknown := [name for name in asked if not _named(name)]:
         print(f"no benchmark is called {', '.join(unknown)}; --list shows their names", file=sys.stderr)
         return 2
+    names = [name for part in asked for name in _named(part)] or list(BENCHMARK_BY_NAME)
 
     budget = QUICK if options.quick else Budget()
     if options.seconds:
@@ -47,19 +48,24 @@ def main() -> int:
     findings, failed = _run(names, budget)
 
     machine = report.this_machine()
-    measured = f"commit {machine.commit}, {machine.measured_at}"
+    measured = f"commit {machine.commit}, {machine.cpu}, {machine.cores} cores"
     findings = [replace(finding, measured=measured) for finding in findings]
     print("\n" + report.table(findings))
     print(f"\n{machine.cpu}, {machine.cores} cores, commit {machine.commit}, {machine.measured_at}")
     if options.keep and options.json.exists():
         earlier = report.from_json(options.json.read_text())
-        findings = _in_order([finding for finding in earlier if finding.benchmark not in names] + findings)
+        findings = _in_order(_not_measured_again(earlier, names, findings) + findings)
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(report.as_json(findings, machine) + "\n")
     if options.markdown:
-        options.markdown.write_text(report.markdown(findings, machine))
+        options.markdown.write_text(_page(findings, machine, options))
     missed = any(finding.reached is False for finding in findings)
     return 1 if failed or (options.strict and missed) else 0
+
+
+def _named(name: str) -> list[str]:
+    """The benchmark of this name, or all of `name/...`."""
+    return [known for known in BENCHMARK_BY_NAME if known == name or known.startswith(f"{name}/")]
 
 
 def _run(names: list[str], budget: Budget) -> tuple[list[Finding], bool]:
@@ -67,8 +73,12 @@ def _run(names: list[str], budget: Budget) -> tuple[list[Finding], bool]:
     failed = False
     for name in names:
         print(f"{name} ...", file=sys.stderr)
+        load_before = os.getloadavg()[0]
         try:
-            for finding in BENCHMARK_BY_NAME[name].run(budget):
+            for found in BENCHMARK_BY_NAME[name].run(budget):
+                # What else the machine was busy with belongs to the number.
+                details = {**found.details, "load before": round(load_before, 1)}
+                finding = replace(found, details=details, at=report.now())
                 print(report.table([finding]).splitlines()[1], file=sys.stderr, flush=True)
                 findings.append(finding)
         except Exception as error:  # noqa: BLE001 - one broken benchmark should not cost the others' half hour
@@ -77,9 +87,29 @@ def _run(names: list[str], budget: Budget) -> tuple[list[Finding], bool]:
     return findings, failed
 
 
+def _not_measured_again(earlier: list[Finding], names: list[str], now: list[Finding]) -> list[Finding]:
+    """Without the benchmarks that ran whole, and without the cases of those that ran in part."""
+    cases = {(finding.benchmark, finding.case) for finding in now}
+    return [
+        finding
+        for finding in earlier
+        if finding.benchmark not in names and (finding.benchmark, finding.case) not in cases
+    ]
+
+
+def _page(findings: list[Finding], machine: report.Machine, options: argparse.Namespace) -> str:
+    if options.keep and options.markdown.exists():
+        return report.markdown_kept(options.markdown.read_text(), findings)
+    return report.markdown(findings, machine)
+
+
+def _section(name: str) -> str:
+    return name.partition("/")[0]
+
+
 def _in_order(findings: list[Finding]) -> list[Finding]:
     """By benchmark, in the order `--list` shows them; cases stay as they were measured."""
-    place = {name: number for number, name in enumerate(BENCHMARK_BY_NAME)}
+    place = {_section(name): number for number, name in enumerate(BENCHMARK_BY_NAME)}
     return sorted(findings, key=lambda finding: place.get(finding.benchmark, len(place)))
 
 
@@ -102,7 +132,10 @@ def _options() -> argparse.Namespace:
         "--markdown", type=Path, default=page, metavar="FILE", help="write the findings as a page"
     )
     parser.add_argument(
-        "--keep", action="store_true", help="keep what the JSON file holds of other benchmarks"
+        "--keep",
+        action="store_true",
+        default="KEEP" in given,
+        help="keep what the JSON file and the page hold of other benchmarks",
     )
     parser.add_argument("--strict", action="store_true", help="exit 1 when something was not reached")
     return parser.parse_args()

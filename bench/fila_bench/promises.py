@@ -224,7 +224,7 @@ async def throughput(
     """Messages a second that so many loops of one consumer handle and ack, from a backlog of about `seconds`. It is
     longer than the largest window: what is fetched in one piece at the start must be replaced while the clock runs."""
     count = 0
-    wanted = 150_000 if handler_s == 0 else int(workers * seconds / handler_s) + 1
+    wanted = int(seconds * 100_000) if handler_s == 0 else int(workers * seconds / handler_s) + 1
     over = asyncio.Event()
     async with FilaClient.connect(address) as client:
         await client.create_queue(queue)
@@ -244,13 +244,15 @@ async def throughput(
         began_s = time.monotonic()
         working = [asyncio.create_task(work()) for _ in range(workers)]
         try:
-            async with asyncio.timeout(3 * seconds):
+            async with asyncio.timeout(1.5 * seconds):
                 await over.wait()
         except TimeoutError:  # a small window takes long; what was done says how fast it is
             pass
         rate = count / (time.monotonic() - began_s)
         for task in working:
             task.cancel()
+        await asyncio.wait(working)
+        await client.delete_queue(queue)
     return rate
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -30,7 +31,10 @@ class Finding:
     better: Literal["more", "less"] = "more"
     details: dict[str, Any] = field(default_factory=dict)
     measured: str = ""
-    """Commit and time of the run it comes from: a page may be put together from several."""
+    """Commit and machine of the run it comes from: a page may be put together from several."""
+
+    at: str = ""
+    """When that was."""
 
     @property
     def reached(self) -> bool | None:
@@ -61,8 +65,13 @@ def this_machine() -> Machine:
         kernel=platform.release(),
         python=platform.python_version(),
         commit=_commit(),
-        measured_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        measured_at=now(),
     )
+
+
+def now() -> str:
+    """The minute, as a page shows it."""
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def table(findings: Sequence[Finding]) -> str:
@@ -96,7 +105,7 @@ def from_json(text: str) -> list[Finding]:
 
 def markdown(findings: Sequence[Finding], machine: Machine) -> str:
     """The page `docs/benchmarks.md`; everything on it comes from a run, nothing from a hand."""
-    lines = [
+    head = [
         "# Benchmarks",
         "",
         "Written by `make bench MARKDOWN=docs/benchmarks.md` (`bench/run.py --markdown`); do not edit by hand.",
@@ -106,16 +115,31 @@ def markdown(findings: Sequence[Finding], machine: Machine) -> str:
         f"- Python {machine.python}",
         "",
     ]
+    return "\n".join([*head, *_sections(findings).values()])
+
+
+def markdown_kept(page: str, findings: Sequence[Finding]) -> str:
+    """The page with these benchmarks' sections written anew, and the others as they stand on it. New ones come last."""
+    head, *written = re.split(r"^(?=## )", page, flags=re.MULTILINE)
+    sections = {section[3 : section.index("\n")]: section for section in written}
+    sections.update(_sections(findings))
+    return head + "\n".join(section.rstrip("\n") + "\n" for section in sections.values())
+
+
+def _sections(findings: Sequence[Finding]) -> dict[str, str]:
+    sections = {}
     for name in dict.fromkeys(finding.benchmark for finding in findings):
-        runs = dict.fromkeys(finding.measured for finding in findings if finding.benchmark == name)
-        lines += [f"## {name}", "", f"Measured at {' and '.join(runs)}.", ""]
+        own = [finding for finding in findings if finding.benchmark == name]
+        runs = dict.fromkeys(finding.measured for finding in own)
+        times = sorted({finding.at for finding in own if finding.at})
+        when = f", {' to '.join(dict.fromkeys([times[0], times[-1]]))}" if times else ""
+        lines = [f"## {name}", "", f"Measured at {' and '.join(runs)}{when}.", ""]
         lines += ["| case | measured | to reach | | details |", "|---|---:|---:|---|---|"]
-        for finding in findings:
-            if finding.benchmark == name:
-                _, case, value, reach, mark, details = _row(finding)
-                lines.append(f"| {case} | {value} | {reach} | {mark} | {details} |")
-        lines.append("")
-    return "\n".join(lines)
+        for finding in own:
+            _, case, value, reach, mark, details = _row(finding)
+            lines.append(f"| {case} | {value} | {reach} | {mark} | {details} |")
+        sections[name] = "\n".join([*lines, ""])
+    return sections
 
 
 def _row(finding: Finding) -> tuple[str, str, str, str, str, str]:

@@ -17,6 +17,11 @@ const (
 	frameLeasesMax = 10_000
 	// Unanswered frames; what is settled meanwhile gathers in the next ones.
 	settleFramesInFlightMax = 4
+	// As many, once fewLeases or more are unanswered. The broker fills the room that a frame makes with one
+	// delivery, and that is settled by one frame again: so the pieces of a window that circulate never grow by
+	// themselves. With more frames in flight they are as many more and smaller, and each costs both sides a frame.
+	largeSettleFramesInFlightMax = 2
+	fewLeases                    = 64
 	// How long closing waits for settlements that are still unanswered.
 	flushTimeout = 5 * time.Second
 )
@@ -227,7 +232,7 @@ func (s *settler) nextFrame() (*settleFrame, settleTransport) {
 		s.pumping = false
 		return nil, nil
 	}
-	if len(s.inFlight) >= settleFramesInFlightMax {
+	if s.isFull() {
 		return nil, s.transport
 	}
 	from := &s.open
@@ -238,6 +243,18 @@ func (s *settler) nextFrame() (*settleFrame, settleTransport) {
 	*from = (*from)[1:]
 	s.inFlight[f.sequence] = f
 	return f, s.transport
+}
+
+// isFull says that what is settled now has to gather.
+func (s *settler) isFull() bool {
+	if len(s.inFlight) < largeSettleFramesInFlightMax {
+		return false
+	}
+	leases := 0
+	for _, f := range s.inFlight {
+		leases += len(f.leases)
+	}
+	return leases >= fewLeases || len(s.inFlight) >= settleFramesInFlightMax
 }
 
 func (s *settler) makeRoom() {

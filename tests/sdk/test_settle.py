@@ -47,6 +47,25 @@ async def test_acks_gather_while_frames_are_unanswered(broker: FakeBroker, clien
     assert sum(broker.settle_frames) == 50
 
 
+async def test_no_more_than_two_frames_of_many_leases_are_unanswered(
+    broker: FakeBroker, client: FilaClient
+) -> None:
+    await fill(client, 500)
+    acks: list[Awaitable[None]] = []
+    broker.answering.clear()
+
+    async for batch in client.consume("orders", prefetch=500).batches(max_messages=100):
+        acks += [msg.ack() for msg in batch]
+        await asyncio.sleep(0.001)
+        if len(acks) == 500:
+            break
+    broker.answering.set()
+    for ack in acks:
+        await ack
+
+    assert broker.settle_frames == [100, 100, 300]
+
+
 async def test_an_ack_resolves_only_when_the_broker_has_answered(
     broker: FakeBroker, client: FilaClient
 ) -> None:

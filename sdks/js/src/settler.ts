@@ -30,6 +30,15 @@ const FRAME_LEASES_MAX = 10_000;
 /** Unanswered frames; what is settled meanwhile gathers in the next ones. */
 const FRAMES_IN_FLIGHT_MAX = 4;
 
+/**
+ * As many, once FEW_LEASES or more are unanswered. The broker fills the room that a frame makes with one
+ * delivery, and that is settled by one frame again: so the pieces of a window that circulate never grow by
+ * themselves. With more frames in flight they are as many more and smaller, and each costs both sides a frame.
+ */
+const LARGE_FRAMES_IN_FLIGHT_MAX = 2;
+
+const FEW_LEASES = 64;
+
 /** How long closing waits for settlements that are still unanswered. */
 const FLUSH_TIMEOUT_MS = 5_000;
 
@@ -103,13 +112,21 @@ export class Settler {
   }
 
   #pump(): void {
-    while (this.#inFlight.size < FRAMES_IN_FLIGHT_MAX) {
+    while (!this.#isFull()) {
       const frame = this.#ready.shift() ?? this.#takeOpen();
       if (frame === undefined) return;
       this.#inFlight.set(frame.sequence, frame);
       if (this.#send !== undefined) this.#send(frame);
       else void this.#settleByCall(frame);
     }
+  }
+
+  /** Whether what is settled now has to gather. */
+  #isFull(): boolean {
+    if (this.#inFlight.size < LARGE_FRAMES_IN_FLIGHT_MAX) return false;
+    let leases = 0;
+    for (const frame of this.#inFlight.values()) leases += frame.leaseIds.length;
+    return leases >= FEW_LEASES || this.#inFlight.size >= FRAMES_IN_FLIGHT_MAX;
   }
 
   #takeOpen(): SettleFrame | undefined {

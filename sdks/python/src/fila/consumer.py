@@ -10,6 +10,7 @@ error, or by cancellation. What was prefetched and not handed out goes back to t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NoReturn, Self
@@ -136,16 +137,19 @@ class Consumer(Generic[MessageT]):
             session.task.result()  # a mistake of ours must not end the loop in silence
         if session.leaving or session.task.done():
             return False
-        arrived = session.holding.arrived
+        arrivals = session.holding.arrivals
         if self._stop_when_idle_s is None:
-            await arrived.wait()
+            await arrivals.wait()
             return True
-        try:
-            async with asyncio.timeout(self._stop_when_idle_s):
-                await arrived.wait()
-        except TimeoutError:
-            return False
-        return True
+        clock = asyncio.get_running_loop().time
+        idle_since_s = clock()
+        while (until_s := idle_since_s + self._stop_when_idle_s) > clock():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(until_s):
+                    await arrivals.wait()
+                    return True
+            idle_since_s = max(idle_since_s, arrivals.came_at_s)  # what other loops got has arrived too
+        return False
 
     def _leave(self) -> None:
         if self._session is not None:

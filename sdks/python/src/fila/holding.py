@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
+from fila.arrivals import Arrivals
 from fila.leases import LostLeases
 from fila.messages import LeasedMessage
 from fila.prefetch import SAMPLE_EVERY_US, Decision, PrefetchControl
@@ -66,8 +67,7 @@ class Holding(Generic[MessageT]):
     ) -> None:
         self.control = control
         self.ready: deque[MessageT] = deque()
-        self.arrived = asyncio.Event()
-        """Set when a waiting loop should look again."""
+        self.arrivals = Arrivals(self.ready)
         self.in_hand: dict[str, MessageT] = {}
         self.lost = LostLeases()
         self.renewal_s = 0.0
@@ -118,7 +118,7 @@ class Holding(Generic[MessageT]):
         self.ready.extend(messages)
         self._tell_taken()
         self._obey(self.control.delivered(self._now_us(), len(messages)))
-        self.arrived.set()
+        self.arrivals.came()
         self._watch()
 
     def take(self, loop: Loop, count_max: int, until_s: float) -> list[MessageT]:
@@ -144,7 +144,7 @@ class Holding(Generic[MessageT]):
         return taken
 
     def _idle(self, loop: Loop, now_us: int) -> None:
-        self.arrived.clear()
+        self.arrivals.none_left()
         if not loop.waits:  # else it is known: another loop was quicker
             self._note(loop, waits=True)
             self._tell_taken()

@@ -219,7 +219,7 @@ class Session(Generic[MessageT]):
         if self.leaving:
             self._give_back_buffer()
             self._close_when_settled()
-        self.holding.arrived.set()
+        self.holding.arrivals.wake_all()
         return True
 
     async def _leave_stream(self, stream: SessionStream) -> None:
@@ -244,7 +244,7 @@ class Session(Generic[MessageT]):
         self._begun.close()
         self.holding.close()
         self.settler.use_calls()
-        self.holding.arrived.set()
+        self.holding.arrivals.wake_all()
 
     # What comes down.
 
@@ -303,7 +303,7 @@ class Session(Generic[MessageT]):
         if was_silent:
             if self._clock.now_s() >= self._liveness.hand_out_until_s:
                 self._say_alive()  # an answer to an old one: ask anew, as the broker is back
-            self.holding.arrived.set()
+            self.holding.arrivals.wake_all()
 
     # Handing out.
 
@@ -400,7 +400,7 @@ class Session(Generic[MessageT]):
         if self.leaving:
             return
         self.leaving = True
-        self.holding.arrived.set()
+        self.holding.arrivals.wake_all()
         if self._open:
             self._give_back_buffer()
             self._close_when_settled()

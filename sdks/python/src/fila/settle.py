@@ -32,6 +32,13 @@ FRAME_LEASES_MAX = 10_000
 FRAMES_IN_FLIGHT_MAX = 4
 """Unanswered frames; what is settled meanwhile gathers in the next ones."""
 
+LARGE_FRAMES_IN_FLIGHT_MAX = 2
+"""As many, once FEW_LEASES or more are unanswered. The broker fills the room that a frame makes with one delivery, and
+that is settled by one frame again: so the pieces of a window that circulate never grow by themselves. With more frames
+in flight they are as many more and smaller, and each costs both sides a frame."""
+
+FEW_LEASES = 64
+
 FLUSH_TIMEOUT_S = 5.0
 """How long closing waits for settlements that are still unanswered."""
 
@@ -206,7 +213,7 @@ class Settler:
         # A task's first step comes a turn after it was made: whatever else that turn settles joins in.
         try:
             while self._repeat or self._open:
-                if len(self._in_flight) >= FRAMES_IN_FLIGHT_MAX:
+                if self._is_full():
                     self._room.clear()
                     await self._room.wait()
                     continue
@@ -217,6 +224,14 @@ class Settler:
             self._fail_all(InternalError(f"settling stopped on a mistake of the SDK: {error!r}"))
         finally:
             self._pump = None
+
+    def _is_full(self) -> bool:
+        """Whether what is settled now has to gather."""
+        frames = len(self._in_flight)
+        if frames < LARGE_FRAMES_IN_FLIGHT_MAX:
+            return False
+        leases = sum(len(frame.lease_ids) for frame in self._in_flight.values())
+        return leases >= FEW_LEASES or frames >= FRAMES_IN_FLIGHT_MAX
 
     def _fail_all(self, failure: FilaError) -> None:
         frames = [*self._open.values(), *self._repeat, *self._in_flight.values()]

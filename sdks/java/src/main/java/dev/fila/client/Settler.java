@@ -46,6 +46,16 @@ final class Settler {
     /** Unanswered frames; what is settled meanwhile gathers in the next ones. */
     private static final int FRAMES_IN_FLIGHT_MAX = 4;
 
+    /**
+     * As many, once FEW_LEASES or more are unanswered. The broker fills the room that a frame makes
+     * with one delivery, and that is settled by one frame again: so the pieces of a window that
+     * circulate never grow by themselves. With more frames in flight they are as many more and
+     * smaller, and each costs both sides a frame.
+     */
+    private static final int LARGE_FRAMES_IN_FLIGHT_MAX = 2;
+
+    private static final int FEW_LEASES = 64;
+
     /** How long closing waits for what is unanswered. */
     private static final Duration FLUSH_TIMEOUT = Duration.ofSeconds(5);
 
@@ -177,7 +187,7 @@ final class Settler {
             Transport way;
             lock.lock();
             try {
-                frame = pumping || inFlight.size() >= FRAMES_IN_FLIGHT_MAX ? null : nextFrame();
+                frame = pumping || isFull() ? null : nextFrame();
                 if (frame == null) {
                     return;
                 }
@@ -192,6 +202,18 @@ final class Settler {
             pumping = false;
             lock.unlock();
         }
+    }
+
+    /** Whether what is settled now has to gather; called with the lock held. */
+    private boolean isFull() {
+        if (inFlight.size() < LARGE_FRAMES_IN_FLIGHT_MAX) {
+            return false;
+        }
+        int leases = 0;
+        for (SettleFrame frame : inFlight.values()) {
+            leases += frame.items.size();
+        }
+        return leases >= FEW_LEASES || inFlight.size() >= FRAMES_IN_FLIGHT_MAX;
     }
 
     private @Nullable SettleFrame nextFrame() {
