@@ -43,6 +43,8 @@ cdef struct Mailbox:
     bint     poked                  # something else than a command wants a pass
 
 cdef Command* command_new(int32_t kind, uint64_t token, const char* bytes, size_t length) noexcept nogil
+# The same without a copy: `bytes` came from malloc and belong to the command from here on.
+cdef Command* command_adopt(int32_t kind, uint64_t token, char* bytes, size_t length) noexcept nogil
 cdef void command_free(Command* command) noexcept nogil
 
 cdef Mailbox* mailbox_new(uint32_t capacity) noexcept nogil

@@ -35,13 +35,18 @@ cdef extern from *:
 
 
 cdef Command* command_new(int32_t kind, uint64_t token, const char* bytes, size_t length) noexcept nogil:
+    cdef char* copy = <char*> must_malloc(length)
+    memcpy(copy, bytes, length)
+    return command_adopt(kind, token, copy, length)
+
+
+cdef Command* command_adopt(int32_t kind, uint64_t token, char* bytes, size_t length) noexcept nogil:
     cdef Command* command = <Command*> must_malloc(sizeof(Command))
     memset(command, 0, sizeof(Command))
     command.kind = kind
     command.token = token
     command.length = <uint32_t> length
-    command.bytes = <char*> must_malloc(length)
-    memcpy(command.bytes, bytes, length)
+    command.bytes = bytes
     return command
 
 

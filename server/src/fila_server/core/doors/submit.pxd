@@ -18,3 +18,7 @@ cdef struct Problem:
 cdef Command* command_parse(
     int32_t kind, uint64_t token, const char* bytes, size_t length, const Limits* limits,
     Problem* problem) noexcept nogil
+# The same of bytes that came from malloc, without copying them; they are freed when the request is refused.
+cdef Command* command_parse_adopted(
+    int32_t kind, uint64_t token, char* bytes, size_t length, const Limits* limits,
+    Problem* problem) noexcept nogil

@@ -5,7 +5,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy
 
-from fila_server.core.doors.mailbox cimport command_free, command_new
+from fila_server.core.doors.mailbox cimport command_adopt, command_free, command_new
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, take_varint,
 )
@@ -377,14 +377,32 @@ cdef bint _check_session(Command* command, const Limits* limits, Problem* proble
 cdef Command* command_parse(
         int32_t kind, uint64_t token, const char* bytes, size_t length, const Limits* limits,
         Problem* problem) noexcept nogil:
-    cdef Command* command
+    if _too_long(length, limits, problem):
+        return NULL
+    return _parsed(command_new(kind, token, bytes, length), limits, problem)
+
+
+cdef Command* command_parse_adopted(
+        int32_t kind, uint64_t token, char* bytes, size_t length, const Limits* limits,
+        Problem* problem) noexcept nogil:
+    if _too_long(length, limits, problem):
+        free(bytes)
+        return NULL
+    return _parsed(command_adopt(kind, token, bytes, length), limits, problem)
+
+
+cdef bint _too_long(size_t length, const Limits* limits, Problem* problem) noexcept nogil:
+    if length <= limits.batch_bytes_max:
+        return False
+    _problem(problem, b"LIMIT_EXCEEDED", b"request: at most %llu bytes; send several", limits.batch_bytes_max)
+    return True
+
+
+cdef Command* _parsed(Command* command, const Limits* limits, Problem* problem) noexcept nogil:
+    """The command, its bytes checked and its items found; or NULL, and it is freed."""
+    cdef int32_t kind = command.kind
     cdef Fields fields
     cdef bint good = True
-    if length > limits.batch_bytes_max:
-        _problem(
-            problem, b"LIMIT_EXCEEDED", b"request: at most %llu bytes; send several", limits.batch_bytes_max)
-        return NULL
-    command = command_new(kind, token, bytes, length)
     if kind == ENQUEUE:
         good = _parse_single(command, limits, problem)
     elif kind == ENQUEUE_BATCH or kind == ENQUEUE_ATOMIC:

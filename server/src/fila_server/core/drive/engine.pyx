@@ -18,18 +18,23 @@ from fila_server.core.desk.readlog import LogReader
 from fila_server.core.care.recover cimport recover_core
 from fila_server.core.desk.chores cimport chores_forget
 from fila_server.core.desk.deleting cimport forget_all
-from fila_server.core.doors.mailbox cimport command_free, mailbox_free, mailbox_new, mailbox_post
-from fila_server.core.doors.outbox cimport Out, outbox_free, outbox_new, outbox_take, outs_free
+from fila_server.core.doors.mailbox cimport command_free, mailbox_free, mailbox_new
+from fila_server.core.doors.outbox cimport (
+    Out, outbox_add, outbox_take, outboxes_free, outboxes_open, outs_forget,
+)
 from fila_server.core.doors.parsed_frame cimport ParsedFrame
 from fila_server.core.doors.reader cimport loader_free, loader_new, loader_serve
-from fila_server.core.doors.submit cimport Problem, command_parse
+from fila_server.core.doors.submit cimport Problem
 from fila_server.core.drive.commit cimport commit_pass
+from fila_server.core.drive.handover cimport (
+    DISK_FULL, MAILBOX_FULL, Posted, request_parse, request_post,
+)
 from fila_server.core.drive.passes cimport run_pass
 from fila_server.core.holdings.groups cimport groups_flush
 from fila_server.core.records.records cimport meta_record_put, queue_record_put, reservation_record_put
 from fila_server.core.state.kinds cimport TIMER_HOUSEKEEPING
 from fila_server.core.state.state cimport Core, Queue
-from fila_server.core.store.data_directory cimport DISK_CRITICAL, disk_open
+from fila_server.core.store.data_directory cimport disk_open
 from fila_server.core.store.families cimport StoreOptions
 from fila_server.core.store.opening cimport store_close, store_default_options, store_open
 from fila_server.core.store.reclaim cimport upkeep_round
@@ -41,7 +46,6 @@ from fila_server.core.store.watch cimport watch_begin, watch_look
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport map64_init, maps_seed, textmap_init, textmap_next
 from fila_server.core.structures.timers cimport timer_set, timers_init
-from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC
 
 cdef enum:
     LEASE_IDS_RESERVED = 1000000
@@ -143,8 +147,7 @@ cdef class CoreEngine(OpenCore):
             settings.get("limits.batch_bytes_max", 16777216), core.limits.payload_bytes_max + 1048576)
         core.limits.dedup_key_bytes_max = settings.get("limits.dedup_key_bytes_max", 128)
         core.mailbox = mailbox_new(settings.get("scheduler.command_channel_capacity", 10000))
-        core.outbox = outbox_new()
-        if core.outbox.wake_fd < 0:
+        if not outboxes_open(&core.outboxes):
             number = errno
             self._release()
             raise OSError(number, f"no eventfd for the answers: {os.strerror(number)}")
@@ -218,7 +221,7 @@ cdef class CoreEngine(OpenCore):
         groups_flush(core)
         with nogil:
             store_close(&core.store)
-        outs_free(&core.outs)
+        outs_forget(&core.outboxes)
         batch_free(core.settles)
         batch_free(core.apart)
         batch_free(core.enqueues)
@@ -229,18 +232,17 @@ cdef class CoreEngine(OpenCore):
         cdef Core* core = self.core
         if core.mailbox != NULL:
             mailbox_free(core.mailbox)
-        if core.outbox != NULL:
-            outbox_free(core.outbox)
+        outboxes_free(&core.outboxes)
         if core.loader != NULL:
             loader_free(core.loader)
-        core.mailbox, core.outbox, core.loader = NULL, NULL, NULL
+        core.mailbox, core.loader = NULL, NULL
 
     # --- the edge's side ------------------------------------------------------------------
 
     @property
     def wake_fd(self):
         """An eventfd, readable when drain() has something."""
-        return self.core.outbox.wake_fd if self.is_open else -1
+        return self.core.outboxes.boxes[0].wake_fd if self.is_open else -1
 
     cdef Command* _parse(self, int kind, uint64_t token, bytes frame) except NULL:
         cdef Problem problem
@@ -249,34 +251,43 @@ cdef class CoreEngine(OpenCore):
         cdef size_t length = PyBytes_GET_SIZE(frame)
         if length > 2048:
             with nogil:
-                command = command_parse(kind, token, at, length, &self.core.limits, &problem)
+                command = request_parse(self.core, kind, token, at, length, &problem)
         else:                           # shorter than handing the GIL over and back
-            command = command_parse(kind, token, at, length, &self.core.limits, &problem)
+            command = request_parse(self.core, kind, token, at, length, &problem)
         if command == NULL:
-            self.core.shared.malformed += 1
             raise errors.from_reply(
                 problem.code, problem.text.decode("utf-8", "replace"), problem.reason.decode())
         return command
 
     cdef _post(self, Command* command):
+        """Hand it to the scheduler. When this raises, the command is still the caller's."""
+        cdef Posted posted
         if not self.is_open:
-            command_free(command)
             raise errors.Unavailable("the server has stopped")
-        if (
-            self.core.shared.blocked and self.core.disk_level == DISK_CRITICAL
-            and ENQUEUE <= command.kind <= ENQUEUE_ATOMIC
-        ):
-            command_free(command)       # the scheduler waits for room itself and would let it wait unseen
+        posted = request_post(self.core, command)
+        if posted == DISK_FULL:
             raise errors.DiskFloor("the disk is full; nothing is stored until there is room again")
-        if not mailbox_post(self.core.mailbox, command):
-            command_free(command)
+        if posted == MAILBOX_FULL:
             raise errors.Overloaded(
                 f"{self.core.mailbox.capacity} requests are already waiting for the scheduler; try again "
                 f"shortly")
 
+    def open_outbox(self):
+        """One more outbox, for a thread that takes its answers itself; its number, the highest byte of its
+        tokens. Not after start()."""
+        cdef int number = outbox_add(&self.core.outboxes)
+        if number < 0:
+            raise OSError(errno, f"no eventfd for the answers: {os.strerror(errno)}")
+        return number
+
     def submit(self, int kind, uint64_t token, bytes frame):
         """Parse a request, check its bounds, and hand it to the scheduler; the answer comes by drain()."""
-        self._post(self._parse(kind, token, frame))
+        cdef Command* command = self._parse(kind, token, frame)
+        try:
+            self._post(command)
+        except BaseException:
+            command_free(command)
+            raise
 
     def parse(self, int kind, bytes frame):
         """The first half of submit, for frames that pass through hooks."""
@@ -286,13 +297,13 @@ cdef class CoreEngine(OpenCore):
         return parsed
 
     def submit_parsed(self, uint64_t token, ParsedFrame parsed):
-        """The second half; the frame can't be used again."""
+        """The second half. Once it was taken the frame can't be used again; when this raises, it can."""
         cdef Command* command = parsed.command
         if command == NULL:
             raise ValueError("the frame was submitted already")
-        parsed.command = NULL
         command.token = token
         self._post(command)
+        parsed.command = NULL
 
     def drain(self):
         """Everything that is ready to leave: a list of (token, reply kind, status, payload)."""
@@ -301,7 +312,7 @@ cdef class CoreEngine(OpenCore):
         cdef list answers = []
         if not self.is_open:
             return answers
-        count = outbox_take(self.core.outbox, &outs)
+        count = outbox_take(self.core.outboxes.boxes[0], &outs)
         for i in range(count):
             answers.append((
                 outs[i].token, outs[i].kind, outs[i].status,

@@ -29,7 +29,7 @@ cdef void reveal_later(Core* core, Frame* frame, bint durable) noexcept nogil
 cdef void answers_written(Core* core) noexcept nogil
 # What epochs up to `durable` allow to leave, lines up.
 cdef void answers_durable(Core* core, uint64_t durable) noexcept nogil
-# A stage: answers leave and frames become visible, in one order. The outbox is locked only when they are
+# A stage: answers leave and frames become visible, in one order. An outbox is locked only when its are
 # handed over.
 cdef void answers_leave(Core* core) noexcept nogil
 # A stage: queues whose frames need longer take turns. True: there is more.

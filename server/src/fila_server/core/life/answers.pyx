@@ -5,7 +5,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memset, strlen
 
-from fila_server.core.doors.outbox cimport outbox_put, outs_add
+from fila_server.core.doors.outbox cimport outboxes_put, outs_add
 from fila_server.core.life.reveal cimport frame_reveal
 from fila_server.core.state.budget cimport WORK_PER_STAGE, stage_goes_on
 from fila_server.core.state.state cimport Channel, Effect
@@ -169,7 +169,7 @@ cdef void answers_durable(Core* core, uint64_t durable) noexcept nogil:
 
 cdef void _out(Core* core, Effect* effect) noexcept nogil:
     if effect.kind >= 0:               # below: its frame is gone, and with it what was to become visible
-        outs_add(&core.outs, effect.token, effect.kind, effect.status, &effect.payload)
+        outs_add(&core.outboxes, effect.token, effect.kind, effect.status, &effect.payload)
     free(effect)
 
 
@@ -209,7 +209,7 @@ cdef void answers_leave(Core* core) noexcept nogil:
                 _behind(core, queue, effect)
                 continue
         _out(core, effect)
-    outbox_put(core.outbox, &core.outs)
+    outboxes_put(&core.outboxes)
 
 
 cdef bint reveals_turn(Core* core) noexcept nogil:
@@ -231,7 +231,7 @@ cdef bint reveals_turn(Core* core) noexcept nogil:
                 free(effect)
         if queue.revealing != NULL:
             _line_up(core, queue)
-    outbox_put(core.outbox, &core.outs)
+    outboxes_put(&core.outboxes)
     return core.revealing != NULL
 
 

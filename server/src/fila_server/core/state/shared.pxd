@@ -8,11 +8,11 @@
     watch                       watch                       scheduler (level), upkeep, metrics (free bytes)
     upkeep                      upkeep; live_frame_bytes by the scheduler
     failure                     whichever thread fails first; read by commit
-    malformed                   submitting threads, under the GIL
+    malformed                   submitting threads (shared_add)   metrics
     syncs, sync_us              commit
 
 What decides is loaded and stored atomically (shared_load, shared_store); counts may be a little old.
-Mailbox, outbox and loader have locks of their own, and RocksDB has its own.
+Mailbox, outboxes and loader have locks of their own, and RocksDB has its own.
 """
 
 from libc.stdint cimport uint64_t
@@ -25,9 +25,11 @@ cdef extern from *:
     """
     #define fila_shared_load(p) __atomic_load_n((p), __ATOMIC_SEQ_CST)
     #define fila_shared_store(p, v) __atomic_store_n((p), (v), __ATOMIC_SEQ_CST)
+    #define fila_shared_add(p, v) __atomic_add_fetch((p), (v), __ATOMIC_SEQ_CST)
     """
     uint64_t shared_load "fila_shared_load" (uint64_t* p) nogil
     void shared_store "fila_shared_store" (uint64_t* p, uint64_t v) nogil
+    uint64_t shared_add "fila_shared_add" (uint64_t* p, uint64_t v) nogil
 
 cdef struct Shared:
     uint64_t coming                 # the newest epoch that may have something in the log

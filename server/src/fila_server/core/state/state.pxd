@@ -20,7 +20,7 @@ frame's overhead; a further channel 40. An active fairness key costs a Key and a
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
 from fila_server.core.doors.mailbox cimport Command, Mailbox
-from fila_server.core.doors.outbox cimport Outbox, Outs
+from fila_server.core.doors.outbox cimport Outboxes
 from fila_server.core.doors.reader cimport Loader
 from fila_server.core.state.pending cimport Chore, Decision, Dedup, LeaseGroup, OwnIds, Page
 from fila_server.core.state.settings cimport Policy
@@ -407,7 +407,7 @@ cdef struct Core:
     Shared   shared
     Limits   limits
     Mailbox* mailbox
-    Outbox*  outbox
+    Outboxes outboxes               # answers, and those that left and are not handed over yet
     Loader*  loader
     # --- settings
     int64_t  quantum
@@ -480,7 +480,6 @@ cdef struct Core:
     uint64_t epoch                  # being built
     Effect* outgoing                # may leave, in this order; see answers.pxd
     Effect* outgoing_last
-    Outs     outs                   # left, and not handed over yet
     Effect* unsynced                # for `durable`
     Effect* unsynced_last
     # --- bytes in memory

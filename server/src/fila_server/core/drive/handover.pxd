@@ -1,0 +1,25 @@
+"""From a thread that reads sockets to the scheduler: parse, then post. Any thread, no GIL.
+
+Who is refused and keeps its command may post it again; nothing is lost and nothing waits here.
+"""
+
+from libc.stdint cimport int32_t, uint64_t
+
+from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.doors.submit cimport Problem
+from fila_server.core.state.state cimport Core
+
+cdef enum Posted:
+    POSTED = 0
+    MAILBOX_FULL
+    DISK_FULL                       # an enqueue, while the scheduler itself waits for room
+
+# NULL with `problem` filled; counted as malformed.
+cdef Command* request_parse(
+    Core* core, int32_t kind, uint64_t token, const char* bytes, size_t length,
+    Problem* problem) noexcept nogil
+# The same of bytes that came from malloc: they are the command's, or freed.
+cdef Command* request_parse_adopted(
+    Core* core, int32_t kind, uint64_t token, char* bytes, size_t length, Problem* problem) noexcept nogil
+# Anything but POSTED: the command is still the caller's.
+cdef Posted request_post(Core* core, Command* command) noexcept nogil

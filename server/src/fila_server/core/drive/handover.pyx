@@ -1,0 +1,33 @@
+"""See handover.pxd."""
+
+from fila_server.core.doors.mailbox cimport mailbox_post
+from fila_server.core.doors.submit cimport command_parse, command_parse_adopted
+from fila_server.core.state.shared cimport shared_add
+from fila_server.core.store.data_directory cimport DISK_CRITICAL
+from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC
+
+
+cdef Command* request_parse(
+        Core* core, int32_t kind, uint64_t token, const char* bytes, size_t length,
+        Problem* problem) noexcept nogil:
+    cdef Command* command = command_parse(kind, token, bytes, length, &core.limits, problem)
+    if command == NULL:
+        shared_add(&core.shared.malformed, 1)
+    return command
+
+
+cdef Command* request_parse_adopted(
+        Core* core, int32_t kind, uint64_t token, char* bytes, size_t length, Problem* problem) noexcept nogil:
+    cdef Command* command = command_parse_adopted(kind, token, bytes, length, &core.limits, problem)
+    if command == NULL:
+        shared_add(&core.shared.malformed, 1)
+    return command
+
+
+cdef Posted request_post(Core* core, Command* command) noexcept nogil:
+    if (
+        core.shared.blocked and core.disk_level == DISK_CRITICAL
+        and ENQUEUE <= command.kind <= ENQUEUE_ATOMIC
+    ):
+        return DISK_FULL                # the scheduler waits for room itself and would let it wait unseen
+    return POSTED if mailbox_post(core.mailbox, command) else MAILBOX_FULL

@@ -1,0 +1,92 @@
+"""Answers leave by the outbox their token names: the asyncio loop's, or a reading thread's own."""
+
+from __future__ import annotations
+
+import select
+import time
+from pathlib import Path
+
+import pytest
+
+from fila.v1 import admin_pb2
+from fila_server import commands, errors
+from fila_server.core.drive.engine import CoreEngine
+
+SETTINGS: dict[str, int | str] = {"storage.durability": "os"}
+OUTBOX_SHIFT = 56
+OUTBOXES_MAX = 17
+
+
+@pytest.fixture
+def engine(tmp_path):
+    opened = CoreEngine(str(tmp_path / "data"), SETTINGS, mono_ns=1, wall_ns=time.time_ns(), seed=1)
+    yield opened
+    opened.close()
+
+
+def is_told(engine: CoreEngine) -> bool:
+    return bool(select.select([engine.wake_fd], [], [], 0)[0])
+
+
+def ask(engine: CoreEngine, token: int) -> None:
+    engine.submit(commands.LIST_QUEUES, token, admin_pb2.ListQueuesRequest().SerializeToString())
+    engine.run_pass(2, time.time_ns())
+
+
+def test_an_answer_to_a_threads_token_is_not_the_loops(engine):
+    number = engine.open_outbox()
+    ask(engine, number << OUTBOX_SHIFT | 7)
+    assert not is_told(engine)
+    assert engine.drain() == []
+
+
+def test_the_loops_answers_come_to_the_loop_beside_other_outboxes(engine):
+    engine.open_outbox()
+    ask(engine, 7)
+    assert is_told(engine)
+    assert [(token, kind) for token, kind, _, _ in engine.drain()] == [(7, commands.REPLY)]
+
+
+def test_outboxes_are_numbered_and_bounded(engine):
+    assert [engine.open_outbox() for _ in range(OUTBOXES_MAX - 1)] == list(range(1, OUTBOXES_MAX))
+    with pytest.raises(OSError, match="no eventfd"):
+        engine.open_outbox()
+
+
+def test_an_answer_for_an_outbox_that_never_was_goes_to_the_loop(engine):
+    """It finds no waiter there; it must not be lost sight of, or written past the table."""
+    ask(engine, 200 << OUTBOX_SHIFT | 7)
+    assert [token for token, *_ in engine.drain()] == [200 << OUTBOX_SHIFT | 7]
+
+
+def test_closing_gives_the_descriptors_back(tmp_path):
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for round_ in range(3):
+        opened = CoreEngine(
+            str(tmp_path / f"data{round_}"), SETTINGS, mono_ns=1, wall_ns=time.time_ns(), seed=1
+        )
+        opened.open_outbox()
+        opened.close()
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
+
+
+def test_a_frame_the_mailbox_refused_can_be_submitted_again(tmp_path):
+    from fila.v1 import service_pb2
+
+    engine = CoreEngine(
+        str(tmp_path / "data"),
+        SETTINGS | {"scheduler.command_channel_capacity": 16},
+        mono_ns=1,
+        wall_ns=time.time_ns(),
+        seed=1,
+    )
+    parsed = engine.parse(commands.ENQUEUE, service_pb2.EnqueueRequest(queue="q").SerializeToString())
+    for token in range(16):
+        engine.submit(commands.LISTENED, token, b"")
+    with pytest.raises(errors.Overloaded):
+        engine.submit_parsed(1, parsed)
+    engine.run_pass(2, time.time_ns())
+    engine.submit_parsed(1, parsed)
+    with pytest.raises(ValueError, match="submitted already"):
+        engine.submit_parsed(1, parsed)
+    engine.close()
