@@ -214,12 +214,18 @@ class Deliveries:
         return note
 
     def _died_unseen(self, origin: QueueModel, dlq: ChannelModel, token: int, source: str) -> Note | None:
-        """Its leases ran out while its bytes were being read back, and a crash came before anybody saw them."""
+        """Its leases ran out, and a crash kept everybody from seeing them."""
         cap = origin.config["max_attempts"]
         for note in origin.channels[source].notes.get(token, []) if source in origin.channels else ():
             failed = cap - (note.attempts or 0)
             if note.state in (READY, DELAYED) and 0 < failed <= self.failed_unseen:
                 self.failed_unseen -= failed
+                self.dead_letter(note)
+                return next(dead for dead in note.buried if dead.channel is dlq)
+            # Leased as its time to live ended: what becomes of it the end of that lease says, by the settings of then.
+            over = note.state == DONE and 0 < note.entry.expires_ms <= note.ended_ms and not note.buried
+            if over and self.failed_unseen and origin.config["ttl_to_dlq"]:
+                self.failed_unseen -= 1
                 self.dead_letter(note)
                 return next(dead for dead in note.buried if dead.channel is dlq)
         return None

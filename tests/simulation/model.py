@@ -44,6 +44,7 @@ class Entry:
     executed_pass: int = 0
     only: "ChannelModel | None" = None  # redriven: seen by this channel alone
     first: "Entry | None" = None  # the message its dedup key was seen with
+    before: "tuple[int, Entry | None]" = (1, None)  # its key's weight without it, and whose that was
 
     def clock_restarts(self, wall_ms: int) -> None:
         """Its time to live goes on where it stood; where the clock was set back, it is not longer than it was."""
@@ -149,6 +150,7 @@ class KeyModel:
     admin_weight: int = 0
     changes: int = 0  # of the weight
     unsure: bool = False  # what seemed to be the newest enqueue was none
+    newest: "Entry | None" = None  # the enqueue that gave the weight
     paused: bool = False
     cap: int = 0
 
@@ -156,11 +158,24 @@ class KeyModel:
     def due_weight(self) -> int:
         return self.admin_weight or self.table_weight or self.weight
 
+    def enqueued(self, entry: "Entry") -> None:
+        entry.before = self.weight, self.newest
+        self.weigh(entry.weight)
+        self.newest = entry
+
+    def refused(self, entry: "Entry") -> None:
+        """It was none: the one before it is the newest again. Of several the last is to be told first."""
+        if self.newest is entry:
+            weight, before = entry.before
+            self.weigh(weight)
+            self.newest = before
+
     def weigh(
         self, weight: int | None = None, admin_weight: int | None = None, table_weight: int | None = None
     ) -> None:
         before = self.due_weight
         self.unsure = self.unsure and weight is None
+        self.newest = self.newest if weight is None else None
         self.weight = self.weight if weight is None else weight
         self.admin_weight = self.admin_weight if admin_weight is None else admin_weight
         self.table_weight = self.table_weight if table_weight is None else table_weight

@@ -190,7 +190,7 @@ class Producers:
                     continue
                 entry.window_ends_ms = wall + queue.config["dedup_window_ms"]
                 queue.dedup[entry.dedup_key] = (entry, entry.window_ends_ms)
-            queue.key(entry.key).weigh(entry.weight)
+            queue.key(entry.key).enqueued(entry)
 
     def _answered(self, asked: Asked, status: int, payload: bytes) -> None:
         queue = asked.notes["queue"]
@@ -213,6 +213,9 @@ class Producers:
         phase = 9 if asked.executed_pass == self.world.pass_number else 0
         if queue is not None:
             asked.notes["room"].check([code for (_, entry), (code, _, _) in pairs if entry is not None])
+        for (_, entry), (code, _, _) in reversed(pairs):
+            if entry is not None and queue is not None and code == 8:
+                queue.key(entry.key).refused(entry)
         for (message, entry), (code, message_id, offset) in pairs:
             if entry is None:
                 if code != 5:

@@ -7,6 +7,7 @@ from fila_server.core.life.ending cimport lease_end, slot_done
 from fila_server.core.life.failure cimport NO_DELAY, lease_fail, lease_reject, reply_close, reply_open
 from fila_server.core.life.giveback cimport MAY_BE_SEEN, lease_return
 from fila_server.core.records.records cimport lease_extension_put
+from fila_server.core.state.kinds cimport RETURN_ALL
 from fila_server.core.state.paths cimport channel_find, frame_id, frame_of, queue_find, share_of
 from fila_server.core.state.state cimport Consumer, Queue, Slot
 from fila_server.core.structures.buffer cimport Buffer, Cursor, buffer_init, put_varint
@@ -27,6 +28,11 @@ cdef Verdict verdict(int32_t code, const char* reason, const char* text) noexcep
     return v
 
 
+cdef bint _given_back(Lease* lease) noexcept nogil:
+    """Its holder left and returned all. Many leases come back over several passes; none is settled meanwhile."""
+    return lease.consumer != NULL and lease.consumer.fate == RETURN_ALL
+
+
 cdef Lease* lease_find(
         Core* core, Channel* channel, bint has_id, uint64_t high, uint64_t low, uint64_t lease_id,
         Verdict* v) noexcept nogil:
@@ -35,7 +41,7 @@ cdef Lease* lease_find(
     cdef uint64_t h, l
     if lease_id:
         lease = <Lease*> map64_get(&core.leases, lease_id)
-        if lease != NULL and share_of(lease.slot).channel == channel:
+        if lease != NULL and share_of(lease.slot).channel == channel and not _given_back(lease):
             frame_id(frame_of(lease.slot), lease.slot.index, &h, &l)
             if not has_id or (h == high and l == low):
                 return lease
@@ -47,7 +53,7 @@ cdef Lease* lease_find(
             b"or waits")
         return NULL
     lease = lease_by_message_id(core, channel, high, low) if has_id else NULL
-    if lease == NULL:
+    if lease == NULL or _given_back(lease):
         v[0] = verdict(
             NOT_FOUND, b"MESSAGE_NOT_FOUND",
             b"message_id: no such message in this channel, or nobody holds it; it may have been acked "
