@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from fila.v1 import admin_pb2 as admin
+from fila_server import commands
 from tests.core.driven_engine import MS, DrivenEngine
 from tests.native.storeprobe import StoreProbe
 
@@ -126,3 +128,26 @@ def test_a_window_of_a_store_of_before_goes_on_and_is_not_longer_than_the_queue_
     engine.sleep(1000)
 
     assert engine.enqueue("q", dedup_key="k") != first
+
+
+@pytest.mark.parametrize("how", ["while it ran", "over a restart"])
+def test_what_was_over_before_a_channel_began_does_not_die_in_it_though_the_clock_was_set_back(
+    engine: DrivenEngine, how: str
+) -> None:
+    engine.create_queue("q", ttl_to_dlq=True, retention=admin.Retention(soft_period_ms=HOUR_MS))
+    engine.enqueue("q", b"short", ttl_ms=1500)
+    engine.enqueue("q", b"lasting")
+    engine.sleep(2000)
+    assert engine.payloads("q.dlq") == [b"short"]
+    if how == "over a restart":
+        engine.stop()
+        engine.reopen(-HOUR_MS)
+    else:
+        set_clock(engine, -HOUR_MS)
+    engine.sleep(2000)
+
+    made = admin.CreateChannelRequest(queue="q", channel="new", oldest=True)
+    engine.call(commands.CREATE_CHANNEL, made, admin.CreateChannelResponse)
+
+    assert engine.payloads("q", channel="new") == [b"lasting"]
+    assert engine.stats("q.dlq").depth == 0

@@ -193,6 +193,22 @@ def test_closing_with_release_returns_what_was_begun_too(engine: DrivenEngine) -
     assert waiting(engine) == [(b"0", 0), (b"1", 0)]
 
 
+def test_what_a_session_returned_as_it_left_is_not_settled_while_it_comes_back(engine: DrivenEngine) -> None:
+    filled(engine, 2)
+    session = DrivenSession(engine)
+    session.begin(0)
+    held = session.lease_ids()
+
+    engine.submit(commands.SESSION, service.ConsumeSessionRequest(close={"release": True}), session.token)
+    items = [service.SettleItem(message_id=m.id, lease_id=m.metadata.lease_id) for m in session.messages]
+    late = service.NackBatchRequest(queue="q", items=items)
+    answer = engine.call(commands.NACK_BATCH, late, service.SettleBatchResponse)  # taken in the same pass
+
+    assert len(held) == 2
+    assert [result.reason for result in answer.results] == ["LEASE_LOST", "LEASE_LOST"]
+    assert waiting(engine) == [(b"0", 0), (b"1", 0)]
+
+
 def test_closing_without_release_leaves_what_was_begun_the_visibility_timeout(engine: DrivenEngine) -> None:
     filled(engine, 2)
     session = DrivenSession(engine)

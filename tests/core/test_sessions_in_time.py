@@ -29,6 +29,21 @@ def waiting(engine: DrivenEngine) -> list[tuple[bytes, int]]:
     return [(m.payload, m.metadata.attempt_count) for m in engine.lease("q")]
 
 
+# --- leaving -------------------------------------------------------------------------------------
+
+
+def test_what_is_returned_in_the_pass_in_which_its_lease_runs_out_has_not_failed(engine: DrivenEngine) -> None:
+    filled(engine, 2)
+    session = DrivenSession(engine, tracks_begun=False)
+    close = service.ConsumeSessionRequest(close={"release": True})
+
+    engine.submit(commands.SESSION, close, session.token)
+    engine.sleep(2_500)
+
+    assert waiting(engine) == [(b"0", 0), (b"1", 0)]
+    assert engine.stats("q").expired_total == 0
+
+
 # --- silence -------------------------------------------------------------------------------------
 
 

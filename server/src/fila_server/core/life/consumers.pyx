@@ -427,6 +427,9 @@ cdef void lease_due(Core* core, Lease* lease) noexcept nogil:
     if lease.due_ns > core.mono_ns:
         timer_set(&core.timers, &lease.timer, lease.due_ns)
         return
+    if consumer != NULL and consumer.fate == RETURN_ALL:    # returned already, and its turn comes only now
+        lease_return(core, lease, MAY_BE_SEEN)
+        return
     if consumer != NULL and consumer.away and consumer.tracks_begun:
         # its session may come back
         timer_set(&core.timers, &lease.timer, core.mono_ns + <int64_t> AWAY_LEASE_MS * 1000000)

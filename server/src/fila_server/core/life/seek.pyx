@@ -70,7 +70,7 @@ cdef void _rebuild_begin(Core* core, Channel* channel, uint64_t offset) noexcept
     channel.start_offset = offset
     channel.log_below = queue_revealed_below(channel.queue)
     channel.placed_to = offset - 1
-    channel.started_ms = core.wall_ms
+    channel.started_ns = core.mono_ns
     channel_rebuild_end(core, channel)
     if directory_at(&channel.queue.directory, offset) != NULL:
         channel.rebuild_at = offset
@@ -115,7 +115,7 @@ cdef void _take_in(Core* core, Frame* frame, Channel* channel) noexcept nogil:
         if offset < channel.start_offset:
             continue
         expiry = <Expiry*> map64_get(&channel.queue.expiries, offset) if frame.has_expiries else NULL
-        if expiry != NULL and expiry.expires_ms <= channel.started_ms:
+        if expiry != NULL and expiry.due_ns <= channel.started_ns:
             share_dirty(core, share)    # else a restart would take it for pending
             continue
         share.remaining += 1

@@ -285,7 +285,7 @@ cdef struct Channel:
     uint64_t unbegun                # of these, delivered and not begun
     uint64_t rebuild_at             # seek: frames from this offset on are still to be taken in; 0 = none
     uint64_t log_below              # below: in the log when the channel started, its delays over then
-    int64_t  started_ms             # when that was; not kept over a restart
+    int64_t  started_ns             # when that was, on the monotonic clock; not kept over a restart
     uint64_t delivered, acked
     uint64_t returned               # deliveries that came back uncounted
     uint64_t idle_after_ms          # it is deleted after so long without use; 0 = never
