@@ -193,19 +193,23 @@ def test_closing_with_release_returns_what_was_begun_too(engine: DrivenEngine) -
     assert waiting(engine) == [(b"0", 0), (b"1", 0)]
 
 
-def test_what_a_session_returned_as_it_left_is_not_settled_while_it_comes_back(engine: DrivenEngine) -> None:
+@pytest.mark.parametrize(("by", "reason"), [("lease", "LEASE_LOST"), ("message", "MESSAGE_NOT_FOUND")])
+def test_what_a_session_returned_as_it_left_is_not_settled_while_it_comes_back(
+    engine: DrivenEngine, by: str, reason: str
+) -> None:
     filled(engine, 2)
     session = DrivenSession(engine)
     session.begin(0)
-    held = session.lease_ids()
 
     engine.submit(commands.SESSION, service.ConsumeSessionRequest(close={"release": True}), session.token)
-    items = [service.SettleItem(message_id=m.id, lease_id=m.metadata.lease_id) for m in session.messages]
+    items = [
+        service.SettleItem(message_id=m.id, lease_id=m.metadata.lease_id if by == "lease" else 0)
+        for m in session.messages
+    ]
     late = service.NackBatchRequest(queue="q", items=items)
     answer = engine.call(commands.NACK_BATCH, late, service.SettleBatchResponse)  # taken in the same pass
 
-    assert len(held) == 2
-    assert [result.reason for result in answer.results] == ["LEASE_LOST", "LEASE_LOST"]
+    assert [result.reason for result in answer.results] == [reason, reason]
     assert waiting(engine) == [(b"0", 0), (b"1", 0)]
 
 

@@ -32,7 +32,9 @@ def waiting(engine: DrivenEngine) -> list[tuple[bytes, int]]:
 # --- leaving -------------------------------------------------------------------------------------
 
 
-def test_what_is_returned_in_the_pass_in_which_its_lease_runs_out_has_not_failed(engine: DrivenEngine) -> None:
+def test_what_is_returned_in_the_pass_in_which_its_lease_runs_out_has_not_failed(
+    engine: DrivenEngine,
+) -> None:
     filled(engine, 2)
     session = DrivenSession(engine, tracks_begun=False)
     close = service.ConsumeSessionRequest(close={"release": True})

@@ -53,7 +53,9 @@ cdef Lease* lease_find(
             b"or waits")
         return NULL
     lease = lease_by_message_id(core, channel, high, low) if has_id else NULL
-    if lease == NULL or _given_back(lease):
+    if lease != NULL and _given_back(lease):
+        lease = NULL
+    if lease == NULL:
         v[0] = verdict(
             NOT_FOUND, b"MESSAGE_NOT_FOUND",
             b"message_id: no such message in this channel, or nobody holds it; it may have been acked "
