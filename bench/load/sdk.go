@@ -85,7 +85,7 @@ func newSDKManyClient(plan Plan, tally *Tally) (client, error) {
 }
 
 // manyFrames is how many frames one EnqueueMany sends.
-const manyFrames = 50
+const manyFrames = 200
 
 func (c *sdkManyClient) produce(ctx context.Context, producer int) error {
 	nextKey, pace, underWay := newKeys(c.plan, producer), newPace(c.plan, producer), newUnanswered(c.plan)

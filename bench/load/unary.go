@@ -39,16 +39,18 @@ func produceOneByOne(
 	ctx context.Context, plan Plan, tally *Tally, producer int,
 	send func(headers map[string]string, payload []byte) error,
 ) error {
-	plan.Window, plan.Batch = 1, 1
-	nextKey, pace, underWay := newKeys(plan, producer), newPace(plan, producer), newUnanswered(plan)
+	plan.Batch = 1
+	nextKey, pace := newKeys(plan, producer), newPace(plan, producer)
 	headersByKey := map[string]map[string]string{}
 	payload := make([]byte, plan.PayloadBytes) // sent again and again: a call is over before the next begins
-	for sequence := uint64(1); ; sequence++ {
-		at, err := pace.next(ctx, underWay)
-		if err != nil {
-			return nil
+	for !isStopped(ctx) {
+		at := monotonic()
+		if plan.Rate > 0 {
+			var err error
+			if at, err = pace.next(ctx, nil); err != nil {
+				return nil
+			}
 		}
-		underWay.add(sequence, at)
 		key := nextKey()
 		headers := headersByKey[key]
 		if headers == nil {
@@ -58,15 +60,16 @@ func produceOneByOne(
 		if len(payload) >= stampBytes {
 			appendStamp(payload[:0], at)
 		}
-		err = send(headers, payload)
+		err := send(headers, payload)
 		if isStopped(ctx) {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("enqueue: %w", err)
 		}
-		tally.answered(underWay.remove(sequence), 1, 0)
+		tally.answered(at, 1, 0)
 	}
+	return nil
 }
 
 // newPayload is the payload of one message, stamped where there is room for it.

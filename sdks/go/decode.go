@@ -2,6 +2,7 @@ package fila
 
 import (
 	"errors"
+	"hash/maphash"
 	"math"
 	"time"
 
@@ -85,24 +86,30 @@ func (f *fields) err() error {
 	return nil
 }
 
-// interner gives one string for the same bytes coming again: names of headers, queues and channels.
-type interner map[string]string
+// recurring gives one string for the same short bytes coming again soon: names and values of headers, fairness
+// keys, queues. What falls on the same place takes it over.
+type recurring struct {
+	seed   maphash.Seed
+	places [512]string
+}
 
-const internedMax = 1024
+const recurringBytesMax = 64
 
-func (i interner) text(b []byte) string {
-	if known, ok := i[string(b)]; ok {
-		return known
+func newRecurring() *recurring { return &recurring{seed: maphash.MakeSeed()} }
+
+func (r *recurring) text(b []byte) string {
+	if len(b) > recurringBytesMax {
+		return string(b)
 	}
-	text := string(b)
-	if len(i) < internedMax && len(b) <= 64 {
-		i[text] = text
+	place := &r.places[maphash.Bytes(r.seed, b)%uint64(len(r.places))]
+	if *place != string(b) {
+		*place = string(b)
 	}
-	return text
+	return *place
 }
 
 // decodeDelivery reads a ConsumeSessionResponse.Delivery. The messages point into the frame.
-func decodeDelivery(delivery []byte, known interner) ([]Message, error) {
+func decodeDelivery(delivery []byte, known *recurring) ([]Message, error) {
 	count := 0
 	for f := (fields{rest: delivery}); f.next(); {
 		count++
@@ -121,7 +128,7 @@ func decodeDelivery(delivery []byte, known interner) ([]Message, error) {
 	return messages, f.err()
 }
 
-func decodeMessage(encoded []byte, m *Message, known interner) error {
+func decodeMessage(encoded []byte, m *Message, known *recurring) error {
 	f := fields{rest: encoded}
 	for f.next() {
 		var err error
@@ -144,7 +151,7 @@ func decodeMessage(encoded []byte, m *Message, known interner) error {
 	return f.err()
 }
 
-func decodeHeader(entry []byte, m *Message, known interner) error {
+func decodeHeader(entry []byte, m *Message, known *recurring) error {
 	var key, value string
 	f := fields{rest: entry}
 	for f.next() {
@@ -152,7 +159,7 @@ func decodeHeader(entry []byte, m *Message, known interner) error {
 		case 1:
 			key = known.text(f.bytes)
 		case 2:
-			value = string(f.bytes)
+			value = known.text(f.bytes)
 		}
 	}
 	if m.Headers == nil {
@@ -162,17 +169,17 @@ func decodeHeader(entry []byte, m *Message, known interner) error {
 	return f.err()
 }
 
-func decodeMetadata(metadata []byte, m *Message, known interner) error {
+func decodeMetadata(metadata []byte, m *Message, known *recurring) error {
 	m.Cost = 0
 	f := fields{rest: metadata}
 	for f.next() {
 		switch f.number {
 		case 1:
-			m.FairnessKey = string(f.bytes)
+			m.FairnessKey = known.text(f.bytes)
 		case 2:
 			m.Weight = int(f.value)
 		case 3:
-			m.ThrottleKeys = append(m.ThrottleKeys, string(f.bytes))
+			m.ThrottleKeys = append(m.ThrottleKeys, known.text(f.bytes))
 		case 4:
 			m.AttemptCount = int(f.value)
 		case 5:

@@ -1,6 +1,7 @@
 package fila
 
 import (
+	"context"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -16,31 +17,26 @@ type outgoing struct {
 	NewMessage
 	queue string // empty: the frame's
 	trace traceHeaders
+	bytes int // of payload and headers
 }
 
-func (m *outgoing) validate() error {
+// newOutgoing refuses what cannot be sent.
+func newOutgoing(ctx context.Context, message NewMessage) (outgoing, error) {
+	m := outgoing{NewMessage: message, trace: tracedBy(ctx, message.Headers), bytes: len(message.Payload)}
 	if m.Delay < 0 {
-		return invalidField("delay_ms", "Delay must not be negative, got %v", m.Delay)
+		return m, invalidField("delay_ms", "Delay must not be negative, got %v", m.Delay)
 	}
 	if !utf8.ValidString(m.DedupKey) {
-		return invalidField("dedup_key", "DedupKey must be UTF-8, got %.40q", m.DedupKey)
+		return m, invalidField("dedup_key", "DedupKey must be UTF-8, got %.40q", m.DedupKey)
 	}
 	for key, value := range m.Headers {
 		if !utf8.ValidString(key) || !utf8.ValidString(value) {
-			return invalidField("headers", "headers must be UTF-8, got %.40q: %.40q; send bytes in the payload, "+
+			return m, invalidField("headers", "headers must be UTF-8, got %.40q: %.40q; send bytes in the payload, "+
 				"or encode them", key, value)
 		}
+		m.bytes += len(key) + len(value)
 	}
-	return nil
-}
-
-// size is what the message brings along, in bytes.
-func (m *outgoing) size() int {
-	size := len(m.Payload)
-	for key, value := range m.Headers {
-		size += len(key) + len(value)
-	}
-	return size
+	return m, nil
 }
 
 func requireName(field, value string) error {
@@ -59,19 +55,10 @@ func requireText(field, value string) error {
 
 // appendMessage appends the message as an element of EnqueueBatchRequest.messages.
 func appendMessage(to []byte, m *outgoing) []byte {
-	options := appendOptions(nil, m)
-	size := sizeText(m.queue) + protowire.SizeBytes(len(m.Payload)) + 1
-	for key, value := range m.Headers {
-		size += 1 + protowire.SizeBytes(sizeEntry(key, value))
-	}
-	for _, header := range m.trace {
-		size += 1 + protowire.SizeBytes(sizeEntry(header.key, header.value))
-	}
-	if options != nil {
-		size += 1 + protowire.SizeBytes(len(options))
-	}
-	to = slices.Grow(to, size+10)
-	to = protowire.AppendVarint(protowire.AppendTag(to, 2, protowire.BytesType), uint64(size))
+	to = slices.Grow(to, m.bytes+len(m.queue)+8*len(m.Headers)+64)
+	to = protowire.AppendTag(to, 2, protowire.BytesType)
+	start, lengthBytes := len(to), protowire.SizeVarint(uint64(m.bytes)+16)
+	to = append(to, make([]byte, lengthBytes)...)
 	to = appendText(to, 1, m.queue)
 	for key, value := range m.Headers {
 		to = appendEntry(to, key, value)
@@ -80,9 +67,23 @@ func appendMessage(to []byte, m *outgoing) []byte {
 		to = appendEntry(to, header.key, header.value)
 	}
 	to = protowire.AppendBytes(protowire.AppendTag(to, 3, protowire.BytesType), m.Payload)
-	if options != nil {
+	if options := appendOptions(nil, m); options != nil {
 		to = protowire.AppendBytes(protowire.AppendTag(to, 4, protowire.BytesType), options)
 	}
+	return fillInLength(to, start, lengthBytes)
+}
+
+// fillInLength writes the length of what follows into the place that was kept for it at start, and moves what
+// follows if that takes another number of bytes. Knowing the length beforehand would take one more walk over
+// the headers.
+func fillInLength(to []byte, start, lengthBytes int) []byte {
+	length := uint64(len(to) - start - lengthBytes)
+	if needed := protowire.SizeVarint(length); needed != lengthBytes {
+		content := to[start+lengthBytes:]
+		to = slices.Grow(to, needed)[:start+needed+int(length)]
+		copy(to[start+needed:], content)
+	}
+	protowire.AppendVarint(to[:start], length)
 	return to
 }
 
@@ -94,13 +95,6 @@ func appendEntry(to []byte, key, value string) []byte {
 	to = protowire.AppendVarint(protowire.AppendTag(to, 2, protowire.BytesType), uint64(sizeEntry(key, value)))
 	to = protowire.AppendString(protowire.AppendTag(to, 1, protowire.BytesType), key)
 	return protowire.AppendString(protowire.AppendTag(to, 2, protowire.BytesType), value)
-}
-
-func sizeText(text string) int {
-	if text == "" {
-		return 0
-	}
-	return 1 + protowire.SizeBytes(len(text))
 }
 
 func appendText(to []byte, field protowire.Number, text string) []byte {

@@ -2,6 +2,8 @@ package fila
 
 import (
 	"bytes"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +55,41 @@ func TestAFrameOfEnqueuesIsAnEnqueueStreamRequest(t *testing.T) {
 	}
 }
 
+func TestTheLengthOfAMessageIsRightWhateverWasExpectedOfIt(t *testing.T) {
+	for _, bytes := range []int{0, 100, 112, 1 << 14, 1 << 21} {
+		for payload := range 300 {
+			message := NewMessage{Payload: make([]byte, payload), DedupKey: "key"}
+			encoded := appendMessage([]byte("before"), &outgoing{NewMessage: message, bytes: bytes})
+			var got filav1.EnqueueBatchRequest
+			if err := proto.Unmarshal(encoded[len("before"):], &got); err != nil {
+				t.Fatalf("%d bytes instead of %d: %v", payload, bytes, err)
+			}
+			one := got.GetMessages()[0]
+			if len(one.GetPayload()) != payload || one.GetOptions().GetDedupKey() != "key" {
+				t.Fatalf("%d bytes instead of %d: got %v", payload, bytes, &got)
+			}
+		}
+	}
+}
+
+func TestTextsThatRecurAreOneAndOthersAreWhole(t *testing.T) {
+	texts := newRecurring()
+	for i := range 5000 {
+		text := fmt.Sprintf("tenant-%d", i)
+		if got := texts.text([]byte(text)); got != text {
+			t.Fatalf("%q was read as %q", text, got)
+		}
+	}
+	long := strings.Repeat("x", recurringBytesMax+1)
+	if texts.text([]byte(long)) != long {
+		t.Error("a long text was cut")
+	}
+	key := []byte("acme")
+	if texts.text(key); testing.AllocsPerRun(100, func() { texts.text(key) }) != 0 {
+		t.Error("a text that came before was made again")
+	}
+}
+
 func TestADeliveryIsReadAsTheGeneratedCodeReadsIt(t *testing.T) {
 	at := func(seconds int64) *timestamppb.Timestamp { return &timestamppb.Timestamp{Seconds: seconds, Nanos: 5} }
 	wire := &filav1.Message{
@@ -68,7 +105,7 @@ func TestADeliveryIsReadAsTheGeneratedCodeReadsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	messages, err := decodeDelivery(encoded, interner{})
+	messages, err := decodeDelivery(encoded, newRecurring())
 	if err != nil || len(messages) != 2 || messages[1].ID != "bare" {
 		t.Fatalf("got %d messages, %v", len(messages), err)
 	}
@@ -104,7 +141,7 @@ func FuzzDecodersNeverPanic(f *testing.F) {
 	f.Add([]byte{0x0a, 0x03, 0x22, 0x01, 0x3a})
 	f.Add([]byte{0x12, 0x05, 0x1a, 0x03, 0x08, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		_, _ = decodeDelivery(frame, interner{})
+		_, _ = decodeDelivery(frame, newRecurring())
 		_, _ = decodeEnqueueAnswer(frame)
 	})
 }

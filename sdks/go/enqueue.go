@@ -72,21 +72,21 @@ func (c *Client) EnqueueMessage(ctx context.Context, queue string, message NewMe
 	if err := requireText("queue", queue); err != nil {
 		return Receipt{}, err
 	}
-	m := &outgoing{NewMessage: message, trace: tracedBy(ctx, message.Headers)}
-	if err := m.validate(); err != nil {
+	m, err := newOutgoing(ctx, message)
+	if err != nil {
 		return Receipt{}, err
 	}
 	if ctx.Err() != nil {
 		return Receipt{}, stoppedBefore(ctx)
 	}
-	if !c.connection.settings.batching || m.size() > sharedBytesMax {
-		return c.enqueueAlone(ctx, queue, m)
+	if !c.connection.settings.batching || m.bytes > sharedBytesMax {
+		return c.enqueueAlone(ctx, queue, &m)
 	}
 	producer, err := c.getProducer()
 	if err != nil {
 		return Receipt{}, err
 	}
-	return producer.enqueue(ctx, queue, m)
+	return producer.enqueue(ctx, queue, &m)
 }
 
 // sharedBytesMax is above every frame. A message that is larger travels in a call of its own: a frame beyond
@@ -166,18 +166,18 @@ type enqueueMany struct {
 }
 
 func (e *enqueueMany) add(ctx context.Context, message NewMessage) error {
-	m := &outgoing{NewMessage: message, trace: tracedBy(ctx, message.Headers)}
-	if err := m.validate(); err != nil {
+	m, err := newOutgoing(ctx, message)
+	if err != nil {
 		return err
 	}
-	limits, size := e.producer.settings, m.size()
+	limits, size := e.producer.settings, m.bytes
 	if e.filling != nil && len(e.filling.body)+size > limits.frameBytesMax {
 		if err := e.flush(); err != nil {
 			return err
 		}
 	}
 	if size > sharedBytesMax {
-		receipt, err := e.client.enqueueAlone(ctx, e.queue, m)
+		receipt, err := e.client.enqueueAlone(ctx, e.queue, &m)
 		alone := &enqueueSlice{done: make(chan struct{}), receipts: []Receipt{receipt}, errs: []error{err}}
 		close(alone.done)
 		e.slices = append(e.slices, alone)
@@ -188,7 +188,7 @@ func (e *enqueueMany) add(ctx context.Context, message NewMessage) error {
 		e.slices = append(e.slices, &enqueueSlice{done: make(chan struct{})})
 	}
 	slice := e.slices[len(e.slices)-1]
-	e.filling.add(m, e.queue, slice, len(e.filling.items))
+	e.filling.add(&m, e.queue, slice, len(e.filling.items))
 	if !e.producer.isFull(e.filling) {
 		return nil
 	}

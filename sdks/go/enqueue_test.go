@@ -96,6 +96,32 @@ func TestAGatheringFrameLeavesAfterTheLinger(t *testing.T) {
 	})
 }
 
+func TestASecondFrameLeavesWhenItHoldsAsMuchAsTheFirstAndAThirdWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t)
+		enqueueLater(t.Context(), client, "q", "first")
+		stream := <-broker.enqueues
+		<-stream.requests
+		for range secondFrameLeast - 1 {
+			enqueueLater(t.Context(), client, "q", "a")
+		}
+		if len(stream.requests) != 0 {
+			t.Fatal("a small frame did not wait for the first one's answer")
+		}
+		enqueueLater(t.Context(), client, "q", "a")
+		if got := len((<-stream.requests).GetBatch().GetMessages()); got != secondFrameLeast {
+			t.Errorf("the second frame holds %d messages", got)
+		}
+		for range 2 * secondFrameLeast {
+			enqueueLater(t.Context(), client, "q", "b")
+		}
+		if len(stream.requests) != 0 {
+			t.Error("a third frame left although two are unanswered")
+		}
+		broker.network.cut(true)
+	})
+}
+
 func TestAFullFrameLeavesAtOnceAndNoMoreThanAllowedAreUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t, WithFrame(2, 1<<20), WithFramesInFlight(2), WithLinger(5*time.Millisecond))

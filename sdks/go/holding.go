@@ -101,13 +101,14 @@ func (h *holding) take(l *loop, max int) (taken []*Message, firstPending bool, e
 }
 
 func (h *holding) takeLocked(l *loop, max int) ([]*Message, error) {
-	now := h.now()
+	moment := time.Now()
+	now := moment.Sub(h.start).Microseconds()
 	h.asks(l, now)
 	if h.over != nil {
 		return nil, h.over
 	}
 	var taken []*Message
-	if moment := time.Now(); moment.Before(h.until) {
+	if moment.Before(h.until) {
 		taken = h.dropExpired(h.buffer.pop(max), moment)
 	}
 	if taken == nil {
@@ -123,7 +124,7 @@ func (h *holding) takeLocked(l *loop, max int) ([]*Message, error) {
 		h.inHand[m.ID] = m
 		if !m.Redelivered {
 			if h.pending == nil {
-				h.pendingSince = time.Now()
+				h.pendingSince = moment
 			}
 			h.pending = append(h.pending, m)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,8 +17,11 @@ import (
 // When a gathering frame leaves:
 //
 //	nothing is in flight      once those that can run have run, so a lone call does not wait
-//	something is in flight    when that is answered, or after the linger, or when the frame is full;
-//	                          so a busy producer's frames grow by themselves
+//	one frame is in flight    when that is answered, or when as many have gathered as it holds (32 at least)
+//	more are in flight        when they are answered
+//	in any case               when the frame is full, or after the linger
+//
+// So a busy producer's frames grow by themselves.
 //
 // When the stream breaks, the answers of what was in flight are lost. A message with a dedup key is sent
 // again: the broker recognises it. Any other is not, for it may have been stored: its caller gets
@@ -28,11 +32,12 @@ type producer struct {
 	wake       chan struct{}
 	ended      chan struct{} // the run loop is over
 	calls      sync.Pool     // of *enqueueCall that were answered: there is one for every message
+	gathered   atomic.Int64  // messages of single calls, since the beginning
 
 	mu           sync.Mutex
 	gathering    *frame
 	full         []*frame
-	inFlight     map[uint64]*frame
+	inFlight     flight
 	delayed      map[*frame]*time.Timer
 	sequence     uint64
 	sizes        frameSizes
@@ -52,7 +57,7 @@ func newProducer(c *connection) *producer {
 		settings:   &c.settings,
 		wake:       make(chan struct{}, 1),
 		ended:      make(chan struct{}),
-		inFlight:   make(map[uint64]*frame),
+		inFlight:   flight{frames: make(map[uint64]*frame)},
 		delayed:    make(map[*frame]*time.Timer),
 	}
 	go p.run()
@@ -107,7 +112,7 @@ func (p *producer) gather(ctx context.Context, queue string, m *outgoing, call *
 	if err := p.awaitRoom(ctx); err != nil {
 		return err
 	}
-	size := m.size()
+	size := m.bytes
 	f := p.gathering
 	if f != nil && len(f.body)+size > p.settings.frameBytesMax {
 		p.full = append(p.full, f)
@@ -120,7 +125,11 @@ func (p *producer) gather(ctx context.Context, queue string, m *outgoing, call *
 	}
 	before := len(f.body)
 	f.add(m, queue, call, 0)
+	p.gathered.Add(1)
 	p.waitingBytes += len(f.body) - before
+	if len(f.items) == max(secondFrameLeast, p.inFlight.messages) {
+		p.wakeUp()
+	}
 	if p.isFull(f) {
 		p.full = append(p.full, f)
 		p.gathering = nil
@@ -219,5 +228,5 @@ const closingPoll = 2 * time.Millisecond
 func (p *producer) hasUnanswered() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.gathering != nil || len(p.full)+len(p.inFlight)+len(p.delayed) > 0
+	return p.gathering != nil || len(p.full)+len(p.inFlight.frames)+len(p.delayed) > 0
 }

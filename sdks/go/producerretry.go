@@ -40,10 +40,9 @@ func (p *producer) sendLater(f *frame) {
 // answered with why.
 func (p *producer) loseInFlight(failure *Error) {
 	p.mu.Lock()
-	frames := make([]*frame, 0, len(p.inFlight))
-	for sequence := p.sequence; len(p.inFlight) > 0; sequence-- {
-		if f, ok := p.inFlight[sequence]; ok {
-			delete(p.inFlight, sequence)
+	frames := make([]*frame, 0, len(p.inFlight.frames))
+	for sequence := p.sequence; len(p.inFlight.frames) > 0; sequence-- {
+		if f := p.inFlight.take(sequence); f != nil {
 			frames = append(frames, f)
 		}
 	}
@@ -132,11 +131,11 @@ func (p *producer) checkOldest() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.watching = false
-	if len(p.inFlight) == 0 {
+	if len(p.inFlight.frames) == 0 {
 		return
 	}
 	oldest := time.Now()
-	for _, f := range p.inFlight {
+	for _, f := range p.inFlight.frames {
 		if f.sentAt.Before(oldest) {
 			oldest = f.sentAt
 		}

@@ -2,7 +2,6 @@ package fila
 
 import (
 	"context"
-	"runtime"
 	"time"
 
 	"google.golang.org/grpc"
@@ -82,8 +81,7 @@ func (p *producer) write(stream grpc.ClientStream, ended chan *Error) *Error {
 		if f == nil {
 			select {
 			case <-p.wake:
-				// Whoever was released by the same answer is given the chance to join the frame.
-				runtime.Gosched()
+				awaitCompany(&p.gathered)
 				continue
 			case failure := <-ended:
 				return failure
@@ -100,11 +98,10 @@ func (p *producer) write(stream grpc.ClientStream, ended chan *Error) *Error {
 func (p *producer) takeBack(sequence uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f := p.inFlight[sequence]
+	f := p.inFlight.take(sequence)
 	if f == nil {
 		return
 	}
-	delete(p.inFlight, sequence)
 	for _, item := range f.items {
 		item.asker.sent(false)
 	}
@@ -116,7 +113,7 @@ func (p *producer) takeBack(sequence uint64) {
 func (p *producer) nextFrame() (uint64, *frame) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.closed == nil && len(p.inFlight) < p.settings.framesInFlightMax {
+	for p.closed == nil && len(p.inFlight.frames) < p.settings.framesInFlightMax {
 		f := p.due()
 		if f == nil {
 			return 0, nil
@@ -132,7 +129,7 @@ func (p *producer) nextFrame() (uint64, *frame) {
 		}
 		p.sequence++
 		f.sentAt = time.Now()
-		p.inFlight[p.sequence] = f
+		p.inFlight.add(p.sequence, f)
 		if !p.watching {
 			p.watching = true
 			time.AfterFunc(p.settings.callTimeout, p.checkOldest)
@@ -153,7 +150,8 @@ func (p *producer) due() *frame {
 	if f == nil {
 		return nil
 	}
-	if waited := time.Since(f.firstAt); len(p.inFlight) > 0 && waited < p.settings.linger {
+	waited := time.Since(f.firstAt)
+	if len(p.inFlight.frames) > 0 && !p.inFlight.wantsSecond(len(f.items)) && waited < p.settings.linger {
 		if !p.lingering {
 			p.lingering = true
 			time.AfterFunc(p.settings.linger-waited, p.lingerOver)
@@ -191,8 +189,7 @@ func (p *producer) read(ctx context.Context, stream grpc.ClientStream) *Error {
 
 func (p *producer) takeIn(answer enqueueAnswer) {
 	p.mu.Lock()
-	f := p.inFlight[answer.sequence]
-	delete(p.inFlight, answer.sequence)
+	f := p.inFlight.take(answer.sequence)
 	p.retries = 0
 	p.mu.Unlock()
 	if f == nil {

@@ -66,7 +66,7 @@ type session struct {
 	timeout    time.Duration // the visibility timeout
 	renewal    time.Duration
 	lostAt     time.Time
-	names      interner
+	texts      *recurring
 	leaveTimer *time.Timer
 	onEnd      func(*session)
 }
@@ -79,7 +79,7 @@ func newSession(c *connection, plan sessionPlan, onEnd func(*session)) *session 
 	ctx, cancel := context.WithCancel(c.alive)
 	s := &session{
 		connection: c, plan: plan, ctx: ctx, cancel: cancel, holding: newHolding(control),
-		opened: make(chan struct{}), ended: make(chan struct{}), names: interner{}, onEnd: onEnd,
+		opened: make(chan struct{}), ended: make(chan struct{}), texts: newRecurring(), onEnd: onEnd,
 	}
 	s.writer = newSessionWriter(s.holding)
 	s.holding.tell = s.writer.tellWindow
@@ -360,7 +360,7 @@ func (s *session) takeIn(frame []byte) error {
 }
 
 func (s *session) deliver(delivery []byte) error {
-	messages, err := decodeDelivery(delivery, s.names)
+	messages, err := decodeDelivery(delivery, s.texts)
 	if err != nil || len(messages) == 0 {
 		return err
 	}

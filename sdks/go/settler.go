@@ -2,7 +2,6 @@ package fila
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,7 +42,8 @@ type settler struct {
 	settling func(messageID string, leaseID uint64)
 	// settlingAll is the same for many; nil where settling is all there is.
 	settlingAll func([]*Message)
-	singles     sync.Pool // of *settleCall for one item that were answered: there is one for every message
+	singles     sync.Pool    // of *settleCall for one item that were answered: there is one for every message
+	gathered    atomic.Int64 // deliveries to settle, since the beginning
 
 	mu        sync.Mutex
 	transport settleTransport
@@ -177,6 +177,7 @@ func (s *settler) putLocked(v verdict, messageID string, leaseID uint64, to sett
 		to.call.resolve(to.index, s.closed)
 		return
 	}
+	s.gathered.Add(1)
 	f := s.frameFor(v)
 	f.ids = append(f.ids, messageID)
 	f.leases = append(f.leases, leaseID)
@@ -209,8 +210,7 @@ func (s *settler) frameFor(v verdict) *settleFrame {
 // pump sends frames until there is nothing left to send.
 func (s *settler) pump() {
 	for {
-		// Whoever was released by the same answer is given the chance to join the frame.
-		runtime.Gosched()
+		awaitCompany(&s.gathered)
 		f, transport := s.nextFrame()
 		if f == nil {
 			if transport == nil {

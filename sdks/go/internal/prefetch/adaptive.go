@@ -1,6 +1,9 @@
 package prefetch
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 const idle = math.MinInt64
 
@@ -20,7 +23,8 @@ type adaptive struct {
 	bufferUs int64
 	times    handlingTimes
 	window   int
-	loops    []loop
+	loops    []*loop
+	byNumber map[int]*loop
 	slots    int // the sum of the loops' sizes
 	working  int // how many loops have something to work on
 	inHand   int
@@ -31,16 +35,16 @@ type adaptive struct {
 }
 
 // NewAdaptive returns a Control that lets at most bufferUs microseconds of work lie in the buffer.
-func NewAdaptive(bufferUs int64) Control { return &adaptive{bufferUs: bufferUs} }
+func NewAdaptive(bufferUs int64) Control {
+	return &adaptive{bufferUs: bufferUs, byNumber: make(map[int]*loop)}
+}
 
 func (a *adaptive) Window() int     { return a.window }
 func (a *adaptive) MedianUs() int64 { return a.times.median }
 
 func (a *adaptive) find(number int) *loop {
-	for i := range a.loops {
-		if a.loops[i].number == number {
-			return &a.loops[i]
-		}
+	if known := a.byNumber[number]; known != nil {
+		return known
 	}
 	panic("prefetch: an event of a loop that has not joined")
 }
@@ -76,7 +80,9 @@ func (a *adaptive) Dropped(count int) {
 // Events that decide.
 
 func (a *adaptive) Joined(now int64, number, size int) *Decision {
-	a.loops = append(a.loops, loop{number: number, size: size, began: idle})
+	joined := &loop{number: number, size: size, began: idle}
+	a.loops = append(a.loops, joined)
+	a.byNumber[number] = joined
 	a.slots += size
 	return a.decide(now)
 }
@@ -84,7 +90,8 @@ func (a *adaptive) Joined(now int64, number, size int) *Decision {
 func (a *adaptive) Left(now int64, number int) *Decision {
 	for i, l := range a.loops {
 		if l.number == number {
-			a.loops = append(a.loops[:i], a.loops[i+1:]...)
+			a.loops = slices.Delete(a.loops, i, i+1)
+			delete(a.byNumber, number)
 			a.slots -= l.size
 			if l.began != idle {
 				a.working--
