@@ -29,7 +29,7 @@ CHECK :=
 GENERATED := sdks/python/src/fila/v1 docs/api-reference.md
 include $(wildcard sdks/*/rules.mk pipeline/rules.mk bench/*/rules.mk)
 
-.PHONY: help setup build run test test-python check check-python bench soak gen gen-check fmt lock clean
+.PHONY: help setup build run test test-python check check-python bench bench-check soak gen gen-check fmt lock clean
 
 help: ## Show these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ check-python: $(VENV)/.dev $(BUF) ## The same for Python and proto files: under 
 
 bench: build $(VENV)/.dev ## Measure, and print a table (ONLY=a,b QUICK=1 MARKDOWN=docs/benchmarks.md)
 	python bench/run.py $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick) $(if $(MARKDOWN),--markdown $(MARKDOWN))
+
+bench-check: build $(VENV)/.dev ## Is this tree slower than another commit? (AGAINST=792dccc ONLY=headline PAIRS=15)
+	python bench/check.py
 
 soak: build $(VENV)/.dev ## Crash, power-cut, simulation and liveness tests with nightly counts and bounds
 	FILA_SOAK=1 $(PYTEST) --timeout 0 tests/crash tests/simulation tests/liveness
