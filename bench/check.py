@@ -81,7 +81,7 @@ def _measured(name: str, server: Path, seconds: float) -> tuple[float, float]:
         command += ["--seconds", str(seconds), "--json", str(results)]
         done = subprocess.run(
             command,
-            env={**os.environ, "FILA_BENCH_SERVER": str(server), "ONLY": "", "MARKDOWN": ""},
+            env={**_outside(), "FILA_BENCH_SERVER": str(server)},
             cwd=directory,
             capture_output=True,
             text=True,
@@ -103,10 +103,15 @@ def _built(commit: str) -> Path:
             tree.parent.mkdir(parents=True, exist_ok=True)
             _git("worktree", "prune")
             _git("worktree", "add", "--detach", str(tree), commit)
-        outside = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))}
-        if subprocess.run(["make", "build"], cwd=tree, env=outside, check=False).returncode:
+        if subprocess.run(["make", "build"], cwd=tree, env=_outside(), check=False).returncode:
             raise SystemExit(f"{commit} could not be built; what failed is above, its tree is {tree}")
     return server
+
+
+def _outside() -> dict[str, str]:
+    """The environment without what make, which called this, tells its own children."""
+    words = ("MAKE", "MFLAGS", "ONLY", "QUICK", "KEEP", "MARKDOWN")
+    return {key: value for key, value in os.environ.items() if not key.startswith(words)}
 
 
 def _git(*words: str) -> str:

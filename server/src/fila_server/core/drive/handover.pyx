@@ -17,7 +17,8 @@ cdef Command* request_parse(
 
 
 cdef Command* request_parse_adopted(
-        Core* core, int32_t kind, uint64_t token, char* bytes, size_t length, Problem* problem) noexcept nogil:
+        Core* core, int32_t kind, uint64_t token, char* bytes, size_t length,
+        Problem* problem) noexcept nogil:
     cdef Command* command = command_parse_adopted(kind, token, bytes, length, &core.limits, problem)
     if command == NULL:
         shared_add(&core.shared.malformed, 1)

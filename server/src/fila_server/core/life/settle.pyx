@@ -29,7 +29,7 @@ cdef Verdict verdict(int32_t code, const char* reason, const char* text) noexcep
 
 
 cdef bint _given_back(Lease* lease) noexcept nogil:
-    """Its holder left and returned all. Many leases come back over several passes; none is settled meanwhile."""
+    """Its holder left and returned all. Many come back over several passes; none is settled meanwhile."""
     return lease.consumer != NULL and lease.consumer.fate == RETURN_ALL
 
 
