@@ -1,6 +1,7 @@
 """Places, delays and times to live of messages, over restarts too. Each test is a fault that the simulation found."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -83,6 +84,28 @@ def test_a_message_whose_time_to_live_ends_cold_reaches_the_dlq() -> None:
 
     assert engine.payloads("q.dlq") == [b"x" * 2000]
     assert engine.stats("q").depth == 0
+    engine.remove()
+
+
+@pytest.mark.parametrize("kind", ["stream", "pull"])
+def test_a_lease_that_runs_out_while_its_bytes_are_read_back_counts_no_attempt(kind: str) -> None:
+    engine = DrivenEngine({"storage.hot_payload_bytes": 1})
+    engine.create_queue("q", max_attempts=1, visibility_timeout_ms=1_000)
+    engine.enqueue("q", b"x" * 2000)
+    asking: Any = service.ConsumeRequest(queue="q")
+    if kind == "pull":
+        asking = service.LeaseRequest(queue="q", max_messages=1, wait_ms=60_000)
+    engine.submit(commands.CONSUME_OPEN if kind == "stream" else commands.LEASE, asking)
+    engine.run_pass()  # leased, and the bytes are asked for
+
+    for _ in range(3):
+        engine.advance(1_500)  # a disk that takes its time
+        engine.run_pass()
+    came = engine.settle_down()
+
+    assert engine.stats("q").expired_total == 0
+    assert engine.stats("q.dlq").depth == 0
+    assert any(b"xxx" in out[3] for out in came) or engine.payloads("q") == [b"x" * 2000]
     engine.remove()
 
 

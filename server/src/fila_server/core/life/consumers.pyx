@@ -437,7 +437,9 @@ cdef void lease_due(Core* core, Lease* lease) noexcept nogil:
     core.revoking = b"EXPIRED"
     lease_revoke(core, lease)
     core.revoking = NULL
-    if lease.begun:
+    if lease.delivery != NULL and not lease.delivery.sent:  # its bytes are being read back: nobody has it
+        lease_return(core, lease, UNWRITTEN)
+    elif lease.begun:
         lease_expired(core, lease)
     else:
         lease_return(core, lease, MAY_BE_SEEN)
