@@ -7,7 +7,7 @@ field or call breaks here and not at a user's terminal.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent import futures
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,11 +65,24 @@ class FakeBroker:
                 _refuse(prepared, context)
             return prepared(request) if callable(prepared) else prepared
 
-        return grpc.unary_unary_rpc_method_handler(
-            answer,
-            request_deserializer=request_type.FromString,
-            response_serializer=answer_type.SerializeToString,
-        )
+        def answer_all(requests: Any, context: grpc.ServicerContext) -> Iterator[Message]:
+            """A stream's answer is a list, or made of what is asked: a request, or the iterator of requests."""
+            if not method.client_streaming:
+                self.asked.append((method.name, requests))
+            prepared: Any = self.answers.get(method.name, [])
+            if isinstance(prepared, Refusal):
+                _refuse(prepared, context)
+            yield from prepared(requests) if callable(prepared) else prepared
+
+        codec = {
+            "request_deserializer": request_type.FromString,
+            "response_serializer": answer_type.SerializeToString,
+        }
+        if method.server_streaming and method.client_streaming:
+            return grpc.stream_stream_rpc_method_handler(answer_all, **codec)
+        if method.server_streaming:
+            return grpc.unary_stream_rpc_method_handler(answer_all, **codec)
+        return grpc.unary_unary_rpc_method_handler(answer, **codec)
 
 
 def _refuse(refusal: Refusal, context: grpc.ServicerContext) -> NoReturn:

@@ -61,7 +61,7 @@ def test_enqueue_lines_makes_one_message_of_each_and_reports_the_refused(fila, b
     assert ran == (
         1,
         "2 messages enqueued, offsets 4 to 5\n",
-        "fila: 1 lines were refused, the first: line 2: payload is too long\n",
+        "fila: 1 line was refused, the first: line 2: payload is too long\n",
     )
 
 
@@ -72,24 +72,60 @@ def test_lines_are_sent_in_batches_the_broker_takes(fila, broker: FakeBroker):
     assert sizes == [1_000, 1_000, 500]
 
 
+class SessionBroker:
+    """Plays the broker's side of one session after the other; each delivers what it was given."""
+
+    def __init__(self, *sessions: list[messages_pb2.Message]) -> None:
+        self._sessions = list(sessions)
+        self.opened: list[service_pb2.ConsumeSessionRequest.Open] = []
+        self.acked: list[int] = []
+
+    def __call__(self, requests):
+        answer = service_pb2.ConsumeSessionResponse
+        deliveries = self._sessions.pop(0)
+        for request in requests:
+            kind = request.WhichOneof("request")
+            if kind == "open":
+                self.opened.append(request.open)
+                yield answer(opened={"consumer_id": 7})
+                yield answer(delivery={"messages": deliveries})
+            elif kind == "ack":
+                self.acked.extend(request.ack.lease_ids)
+                yield answer(settled={"sequence": request.ack.sequence})
+            elif kind == "close":
+                self.closed = request.close
+                return
+
+
 def test_consume_prints_each_payload_and_acks_under_its_lease(fila, broker: FakeBroker):
-    broker.answers["Lease"] = leases([delivered(1, b"one"), delivered(2, b"two")])
+    player = SessionBroker([delivered(1, b"one"), delivered(2, b"two")])
+    broker.answers["ConsumeSession"] = player
 
     ran = fila("consume", "orders", "--count", "2", "--channel", "audit")
 
     assert ran == (0, "one\ntwo\n", "")
-    assert broker.request("Lease").channel == "audit"
-    ack = broker.request("AckBatch")
-    assert ack.channel == "audit"
-    assert [(item.message_id, item.lease_id) for item in ack.items] == [("m1", 101), ("m2", 102)]
+    assert (player.opened[0].queue, player.opened[0].channel) == ("orders", "audit")
+    assert player.acked == [101, 102]
 
 
-def test_consume_never_leases_more_than_it_was_told_to_print(fila, broker: FakeBroker):
-    broker.answers["Lease"] = leases([delivered(1, b"one")], [delivered(2, b"two")])
+def test_consume_prints_and_acks_no_more_than_it_was_told_to(fila, broker: FakeBroker):
+    player = SessionBroker([delivered(1, b"one"), delivered(2, b"two")])
+    broker.answers["ConsumeSession"] = player
 
-    fila("consume", "orders", "--count", "2")
+    assert fila("consume", "orders", "--count", "1").out == "one\n"
 
-    assert [request.max_messages for name, request in broker.asked if name == "Lease"] == [2, 1]
+    assert player.opened[0].max_in_flight == 1
+    assert player.acked == [101]
+    assert player.closed.release
+
+
+def test_consume_names_itself_so_that_it_stands_among_the_consumers(fila, broker: FakeBroker):
+    player = SessionBroker([delivered(1, b"one")])
+    broker.answers["ConsumeSession"] = player
+
+    fila("consume", "orders", "--count", "1")
+
+    assert player.opened[0].name == "fila consume"
 
 
 def test_consume_without_ack_leaves_the_leases_alone(fila, broker: FakeBroker):
@@ -108,7 +144,7 @@ def test_consume_stops_when_nothing_came_for_as_long_as_it_should_wait(fila, bro
 
 
 def test_consume_as_json_is_one_line_a_message_and_keeps_binary_payloads(fila, broker: FakeBroker):
-    broker.answers["Lease"] = leases([delivered(1, b"one"), delivered(2, b"\xff\x00")])
+    broker.answers["ConsumeSession"] = SessionBroker([delivered(1, b"one"), delivered(2, b"\xff\x00")])
 
     lines = [
         json.loads(line) for line in fila("consume", "orders", "--count", "2", "-o", "json").out.splitlines()
@@ -126,20 +162,56 @@ def test_an_ack_that_came_too_late_is_an_error_that_names_the_remedy(fila, broke
         results=[messages_pb2.ItemStatus(code=9, message="message m1 is no longer held under lease 101")]
     )
 
-    ran = fila("consume", "orders", "--count", "1")
+    ran = fila("consume", "orders", "--count", "1", "--wait", "0")
 
     assert ran.code == 1
     assert "visibility-timeout" in ran.err
     assert ran.err.count("\n") == 1
 
 
-def test_redrive_passes_count_and_pace(fila, broker: FakeBroker):
-    broker.answers["Redrive"] = admin_pb2.RedriveResponse(redriven=3)
+def dead_letters(broker: FakeBroker, depth: int, pages: list[tuple[int, int, int]]) -> None:
+    """Answer a walk over `depth` dead letters with (moved, last offset, stuck) a page."""
+    left = list(pages)
 
-    assert fila("redrive", "orders.dlq", "--count", "5", "--rate", "2.5").out == "3 dead letters moved back\n"
+    def page(_: admin_pb2.RedriveRequest) -> admin_pb2.RedriveResponse:
+        moved, last, stuck = left.pop(0)
+        return admin_pb2.RedriveResponse(redriven=moved, last_offset=last, stuck=stuck)
 
-    request = broker.request("Redrive")
-    assert (request.dlq_queue, request.count, request.rate_per_second) == ("orders.dlq", 5, 2.5)
+    broker.answers["GetStats"] = admin_pb2.GetStatsResponse(depth=depth, head_offset=depth + 1)
+    broker.answers["Redrive"] = page
+
+
+def test_redrive_goes_page_by_page_and_ends_where_the_queue_ended_at_its_start(fila, broker: FakeBroker):
+    dead_letters(broker, 1_500, [(1_000, 1_000, 0), (499, 1_500, 1)])
+
+    ran = fila("redrive", "orders.dlq")
+
+    assert ran.out == ("1499 dead letters moved back; left in orders.dlq, because they cannot be moved: 1\n")
+    asked = [request for name, request in broker.asked if name == "Redrive"]
+    assert [(each.after_offset, each.up_to_offset, each.count) for each in asked] == [
+        (0, 1_500, 1_000),
+        (1_000, 1_500, 1_000),
+    ]
+
+
+def test_a_redrive_of_a_count_moves_no_more(fila, broker: FakeBroker):
+    dead_letters(broker, 9, [(1, 1, 0)])
+
+    assert fila("redrive", "orders.dlq", "--count", "1").out == "1 dead letter moved back\n"
+    assert broker.request("Redrive").count == 1
+
+
+def test_a_redrive_that_is_stopped_says_how_many_it_moved(fila, broker: FakeBroker, monkeypatch):
+    dead_letters(broker, 40, [(10, 10, 0)])
+
+    def stop(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fila_cli.commands.redrive.time.sleep", stop)
+    ran = fila("redrive", "orders.dlq", "--rate", "40")
+
+    assert ran.code == 130
+    assert ran.err == "fila: stopped: 10 of 40 dead letters moved back; the rest stay in orders.dlq\n"
 
 
 def test_a_missing_queue_is_exit_code_1_and_points_to_the_list(fila, broker: FakeBroker):

@@ -144,7 +144,7 @@ def test_peek_at_dead_letters_says_why_they_are_there(fila, broker: FakeBroker):
 def test_purge_of_one_key_leaves_the_channel_open(fila, broker: FakeBroker):
     broker.answers["PurgeQueue"] = admin_pb2.PurgeQueueResponse(purged=9)
 
-    assert fila("queue", "purge", "orders", "--key", "noisy").out == "9 messages dropped\n"
+    assert fila("queue", "purge", "orders", "--key", "noisy", "--yes").out == "9 messages dropped\n"
 
     request = broker.request("PurgeQueue")
     assert request.fairness_key == "noisy"
@@ -187,6 +187,7 @@ def test_an_existing_queue_is_exit_code_1_and_says_what_to_do(fila, broker: Fake
     ran = fila("queue", "create", "orders")
 
     assert ran.code == 1
-    assert (
-        ran.err == "fila: queue orders exists; change it with 'fila queue update', or choose another name\n"
+    assert ran.err == (
+        "fila: queue orders exists; change it with 'fila queue update', choose another name, "
+        "or say --if-not-exists\n"
     )

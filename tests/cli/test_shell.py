@@ -70,7 +70,7 @@ def test_no_broker_is_exit_code_1_and_says_how_to_get_one(fila):
 
     assert ran.code == 1
     assert ran.err == (
-        "fila: cannot reach a broker at 127.0.0.1:1; "
+        "fila: nobody listens on 127.0.0.1:1 (connection refused); "
         "start one with 'fila-server', or point --addr or FILA_ADDR at it\n"
     )
 
@@ -80,7 +80,8 @@ def test_advice_about_rpcs_becomes_advice_about_commands(fila, broker: FakeBroke
     broker.answers["CreateQueue"] = Refusal(StatusCode.ALREADY_EXISTS, text, "QUEUE_EXISTS")
 
     assert fila("queue", "create", "orders").err == (
-        "fila: queue \"orders\" exists; change it with 'fila queue update', or choose another name\n"
+        "fila: queue \"orders\" exists; change it with 'fila queue update', choose another name, "
+        "or say --if-not-exists\n"
     )
 
 

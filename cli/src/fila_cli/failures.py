@@ -1,11 +1,12 @@
 """A failed call, told in one line: what happened, and what to do next.
 
-The broker's text names field and bound; what it cannot know is how this command line is
-used, so the next step is added here, by the reason it sent or else by its status code.
+The broker's text names field and bound in the words of the contract; what was typed were flags, with units. So its
+text is turned into theirs, and the next step is added here, by the reason it sent or else by its status code.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 
 _NEXT_BY_REASON = {
     "QUEUE_NOT_FOUND": "'fila queue list' shows the queues there are",
-    "CHANNEL_NOT_FOUND": "'fila channel list QUEUE' shows its channels",
+    "CHANNEL_NOT_FOUND": "'fila channel list{queue}' shows its channels",
     "CONFIG_KEY_NOT_FOUND": "'fila config list' shows the keys there are",
-    "QUEUE_EXISTS": "change it with 'fila queue update', or choose another name",
+    "QUEUE_EXISTS": "change it with 'fila queue update', choose another name, or say --if-not-exists",
     "CHANNEL_EXISTS": "move it with 'fila channel seek', or choose another name",
     "SOURCE_QUEUE_GONE": "create the source queue again, or read the dead letters with 'fila consume'",
     "HOOKS_FULL": "repair the script with 'fila queue update --on-enqueue @file', or use --hook-fallback policy",
@@ -50,15 +51,72 @@ def from_rpc(error: grpc.RpcError, address: str) -> BrokerError:
     code = call.code()
     reason = reason_of(call)
     if code is grpc.StatusCode.UNAVAILABLE and not reason:
-        return BrokerError(
-            f"cannot reach a broker at {address}; start one with 'fila-server', or point --addr or FILA_ADDR at it"
-        )
-    text = _one_line(call.details() or code.name)
+        return BrokerError(_why_nobody_answers(address))
+    text = in_words_of_flags(_one_line(call.details() or code.name))
     if step := _NEXT_BY_REASON.get(reason):
         # The broker's own advice speaks of RPCs; whoever typed a command wants a command.
-        return BrokerError(f"{text.partition(';')[0]}; {step}")
+        said = text.partition(";")[0]
+        queue = re.search(r'queue "([^"]+)"', said)
+        return BrokerError(f"{said}; {step.replace('{queue}', f' {queue[1]}' if queue else ' QUEUE')}")
     step = _next_by_noun(code.name, text) or _NEXT_BY_CODE.get(code.name)
     return BrokerError(text if step is None or ";" in text else f"{text}; {step}")
+
+
+def _why_nobody_answers(address: str) -> str:
+    from fila_cli.probe import diagnosis
+    from fila_cli.session import target_of
+
+    target, by_tls = target_of(address)
+    host, _, port = target.rpartition(":")
+    return diagnosis(host.strip("[]"), int(port), by_tls=by_tls)
+
+
+_BOUND = re.compile(r"(must be )(from )?(at least |at most )?(\d+)( to )?(\d+)?(, got )?(\d+)?$")
+_FLAG_BY_FIELD = {
+    "rate_per_second": "--rate",
+    "max_messages": "--count",
+    "max_keys": "--keys",
+    "payload": "the payload",
+    "options.delay_ms": "--delay",
+    "options.ttl_ms": "--ttl",
+    "options.deliver_at": "--at",
+    "options.dedup_key": "--dedup-key",
+    "extend_ms": "--by",
+    "expires_after_idle_ms": "--expires-after-idle",
+    "wait_ms": "--wait",
+}
+
+
+def in_words_of_flags(text: str) -> str:
+    """`config.visibility_timeout_ms must be from 1000 to ...` as `--visibility-timeout must be from 1s to ...`."""
+    field, space, rest = text.partition(" ")
+    words = _words_of(field.removeprefix("config."))
+    if not space or words is None:
+        return text
+    flag, unit = words
+    said = (
+        re.sub(r"\d+", lambda number: unit(int(number[0])), rest) if unit and _BOUND.fullmatch(rest) else rest
+    )
+    return f"{flag} {said}"
+
+
+def _words_of(field: str) -> tuple[str, Any] | None:
+    """The flag that sets `field`, and how its numbers are written."""
+    from fila_cli.settings import SETTINGS
+    from fila_cli.values import Duration, Size, duration_text, size_text
+
+    if field in ("retry.base_ms", "retry.cap_ms", "retry.jitter"):
+        which = {"base_ms": "first delay", "cap_ms": "longest delay", "jitter": "jitter"}[
+            field.partition(".")[2]
+        ]
+        return f"--retry: the {which}", duration_text if field.endswith("_ms") else None
+    for setting in SETTINGS:
+        if setting.field == re.sub(r"\[.*\]$", "", field):
+            durations, sizes = isinstance(setting.type, Duration), isinstance(setting.type, Size)
+            return setting.flag.split("/")[0], duration_text if durations else size_text if sizes else None
+    if flag := _FLAG_BY_FIELD.get(field):
+        return flag, duration_text if field.endswith("_ms") else None
+    return None
 
 
 def reason_of(call: Any) -> str:

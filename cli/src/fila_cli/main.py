@@ -13,23 +13,30 @@ from typing import Any
 
 import click
 
+from fila_cli.colors import Meaning, paint
+from fila_cli.output import printable
 from fila_cli.session import Group, Session, common_options
 
-# Where each top-level command lives, and its line in `fila --help`: without importing it.
-_COMMANDS: dict[str, tuple[str, str]] = {
-    "queue": ("queue", "Create, watch, change and delete queues."),
-    "enqueue": ("enqueue", "Put messages into a queue."),
-    "consume": ("consume", "Print messages and ack them."),
-    "worker": ("worker", "Run the handlers of a Python program."),
-    "consumer": ("consumer", "Who consumes a queue, and what each consumer holds."),
-    "redrive": ("redrive", "Move dead letters back to the queue they came from."),
-    "channel": ("channel", "Independent views of one queue: add, move, delete."),
-    "key": ("key", "Weigh, pause, cap or purge one fairness key."),
-    "explain": ("explain", "Say why a fairness key is late."),
-    "config": ("config", "Values that hooks read, and the rates of token buckets."),
-    "top": ("top", "Watch queues live."),
-    "bench": ("bench", "A quick load test against a running broker."),
-    "completion": ("completion", "Print the script that completes fila in your shell."),
+# Where each top-level command lives, its theme, and its line in `fila --help`: without importing it.
+_COMMANDS: dict[str, tuple[str, str, str]] = {
+    "enqueue": ("enqueue", "Messages", "Put messages into a queue."),
+    "consume": ("consume", "Messages", "Print messages and ack them."),
+    "ack": ("settle", "Messages", "Settle leased messages as done."),
+    "nack": ("settle", "Messages", "Settle leased messages as failed."),
+    "extend": ("settle", "Messages", "Hold a leased message longer."),
+    "log": ("log", "Messages", "What a queue's log holds, read without leasing."),
+    "worker": ("worker", "Messages", "Run the handlers of a Python program."),
+    "queue": ("queue", "Queues", "Create, watch, change, pause and delete queues."),
+    "channel": ("channel", "Queues", "Independent views of one queue: add, move, delete."),
+    "redrive": ("redrive", "Queues", "Move dead letters back to the queue they came from."),
+    "config": ("config", "Queues", "Values that hooks read, and the rates of token buckets."),
+    "explain": ("explain", "Fairness", "Say why a fairness key is late."),
+    "key": ("key", "Fairness", "Weigh, pause, cap or purge one fairness key."),
+    "consumer": ("consumer", "Fairness", "Who consumes a queue, and what each consumer holds."),
+    "top": ("top", "Fairness", "Watch queues live."),
+    "bench": ("bench", "Tools", "A quick load test against a running broker."),
+    "context": ("context", "Tools", "Named brokers: add one, and say which is in use."),
+    "completion": ("completion", "Tools", "Print the script that completes fila in your shell."),
 }
 
 
@@ -40,13 +47,26 @@ class _Lazy(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        name = _COMMANDS[cmd_name][0]
-        command: click.Command = getattr(importlib.import_module(f"fila_cli.commands.{name}"), name)
+        module = importlib.import_module(f"fila_cli.commands.{_COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name)
         return command
 
+    def meant_by(self, ctx: click.Context, typed: str) -> list[str]:
+        # `fila peek` is a verb whose noun was left out.
+        nouns = ("queue", "key", "channel", "config")
+        behind = [noun for noun in nouns if typed in self._verbs(ctx, noun)]
+        return super().meant_by(ctx, typed) or [f"{noun} {typed}" for noun in behind]
+
+    def _verbs(self, ctx: click.Context, noun: str) -> list[str]:
+        command = self.get_command(ctx, noun)
+        return command.list_commands(ctx) if isinstance(command, click.Group) else []
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, about) for name, (_, about) in _COMMANDS.items()])
+        for theme in dict.fromkeys(theme for _, theme, _ in _COMMANDS.values()):
+            with formatter.section(theme):
+                formatter.write_dl(
+                    [(name, about) for name, (_, each, about) in _COMMANDS.items() if each == theme]
+                )
 
 
 @click.group(
@@ -60,7 +80,7 @@ class _Lazy(Group):
     fila queue inspect orders
     """,
 )
-@click.version_option(package_name="fila-server", message="%(version)s")
+@click.version_option(package_name="fila-server", prog_name="fila", message="%(prog)s %(version)s")
 def fila() -> None:
     """Talk to a Fila broker."""
 
@@ -105,5 +125,6 @@ def _usage_line(error: click.UsageError) -> str:
 
 
 def _fail(text: str, code: int) -> int:
-    print(f"fila: {text}", file=sys.stderr)
+    word = paint("fila:", Meaning.TROUBLE, sys.stderr)
+    print(f"{word} {printable(text)}", file=sys.stderr)
     return code

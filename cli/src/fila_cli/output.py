@@ -14,10 +14,12 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from fila_cli.colors import Meaning, Meant, paint
+
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-Cell = str | int | float
+Cell = str | int | float | Meant
 
 
 class Format(StrEnum):
@@ -29,33 +31,72 @@ class Format(StrEnum):
 def table(headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     """Columns two spaces apart; a column of numbers stands right-aligned under its heading."""
     listed = [list(row) for row in rows]
-    right = [
-        bool(listed) and all(isinstance(row[i], int | float) for row in listed) for i in range(len(headings))
-    ]
-    texts = [[str(heading) for heading in headings], *([_cell(cell) for cell in row] for row in listed)]
-    widths = [max(len(line[i]) for line in texts) for i in range(len(headings))]
-    return "\n".join(
-        "  ".join(
-            text.rjust(width) if to_right else text.ljust(width)
-            for text, width, to_right in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in texts
-    )
+    right = [bool(listed) and all(_is_number(row[i]) for row in listed) for i in range(len(headings))]
+    cells: list[list[Cell]] = [[Meant(heading, Meaning.HEADING) for heading in headings], *listed]
+    widths = [max(len(_cell(line[i])) for line in cells) for i in range(len(headings))]
+    return "\n".join(_line(line, widths, right) for line in cells)
+
+
+def _line(cells: Sequence[Cell], widths: list[int], right: list[bool]) -> str:
+    shown = ""
+    owed = 0  # blanks before the next text; at the end of a line they are left out
+    for cell, width, to_right in zip(cells, widths, right, strict=True):
+        text = _cell(cell)
+        before = width - len(text) if to_right else 0
+        if text:
+            shown += " " * (owed + before) + (paint(text, cell.meaning) if isinstance(cell, Meant) else text)
+            owed = 0
+        owed += 2 + width - len(text) - (before if text else 0)
+    return shown
+
+
+def titled(title: str, body: str) -> str:
+    """A table or list under a line that says what it is; nothing for an empty body."""
+    return f"{paint(title, Meaning.HEADING)}\n{body}" if body else ""
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """`1 message`, `2 messages`."""
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
+def printable(text: str) -> str:
+    """Text that cannot steer a terminal: control characters stand as `\\x1b`, as do those that turn text around."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each == " " else _spelled(each) for each in text)
+
+
+def _spelled(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def for_terminal(payload: bytes) -> bytes:
+    """A payload as lines of text that cannot steer a terminal; line ends and tabs stay."""
+    lines = payload.decode("utf-8", "backslashreplace").split("\n")
+    return "\n".join("\t".join(printable(part) for part in line.split("\t")) for line in lines).encode()
 
 
 def facts(pairs: Iterable[tuple[str, Cell]]) -> str:
     """One fact a line, values in one column."""
     listed = list(pairs)
     width = max(len(name) for name, _ in listed)
-    return "\n".join(f"{name.ljust(width)}  {_cell(value)}".rstrip() for name, value in listed)
+    return "\n".join(f"{name.ljust(width)}  {_shown(value)}".rstrip() for name, value in listed)
+
+
+# Letters that json leaves as they are and a terminal obeys.
+_OBEYED = {
+    code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
 
 
 def as_json(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    return json.dumps(value, indent=2, ensure_ascii=False).translate(_OBEYED)
 
 
 def as_json_line(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False).translate(_OBEYED)
 
 
 def as_yaml(value: object) -> str:
@@ -123,8 +164,19 @@ def _payload(name: str, payload: bytes) -> dict[str, str]:
         return {f"{name}_base64": base64.b64encode(payload).decode()}
 
 
+def _is_number(cell: Cell) -> bool:
+    text = cell.text if isinstance(cell, Meant) else cell
+    return isinstance(text, int | float) or (isinstance(cell, Meant) and cell.text.isdigit())
+
+
 def _cell(value: Cell) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, Meant):
+        return printable(value.text)
+    return f"{value:.6g}" if isinstance(value, float) else printable(str(value))
+
+
+def _shown(value: Cell) -> str:
+    return paint(_cell(value), value.meaning) if isinstance(value, Meant) else _cell(value)
 
 
 def _yaml_lines(value: object, indent: str = "") -> Iterable[str]:
@@ -138,16 +190,27 @@ def _yaml_lines(value: object, indent: str = "") -> Iterable[str]:
             yield f"{indent}- {lines[0].lstrip()}"
             yield from lines[1:]
     else:
-        yield indent + json.dumps(value, ensure_ascii=False)
+        yield indent + as_json_line(value)
 
 
 def _yaml_entry(head: str, item: object, indent: str) -> Iterable[str]:
     if isinstance(item, dict | list) and item:
         yield head
         yield from _yaml_lines(item, indent)
+    elif isinstance(item, str) and "\n" in item and _stands_as_block(item):
+        yield f"{head} |{'' if item.endswith(chr(10)) else '-'}"
+        yield from (indent + line if line else "" for line in item.removesuffix("\n").split("\n"))
     else:
-        yield f"{head} {json.dumps(item, ensure_ascii=False)}"
+        yield f"{head} {as_json_line(item)}"
 
 
 def _yaml_key(key: str) -> str:
-    return key if key.isidentifier() else json.dumps(key, ensure_ascii=False)
+    return key if key.isidentifier() else as_json_line(key)
+
+
+def _stands_as_block(text: str) -> bool:
+    """Scripts read best as they were written; a block may not begin with a blank or hold what yaml would change."""
+    lines = text.removesuffix("\n").split("\n")
+    return (
+        bool(lines[0]) and not lines[0][0].isspace() and bool(lines[-1]) and all(map(str.isprintable, lines))
+    )

@@ -1,12 +1,14 @@
 """Where the broker is, how answers are shown, and the stubs that talk to it.
 
-Every command takes --addr and --output itself, so that they may stand where people type
-them: at the end. The nearest one given wins.
+Every command takes the common options itself, so that they may stand where people type them: at the end. The nearest
+one given wins.
 """
 
 from __future__ import annotations
 
 import contextlib
+import difflib
+import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -14,7 +16,8 @@ from urllib.parse import urlsplit
 
 import click
 
-from fila_cli import failures
+from fila_cli import colors, failures
+from fila_cli.contexts import contexts
 from fila_cli.output import Format, show, to_dict
 
 if TYPE_CHECKING:
@@ -32,10 +35,21 @@ class Session:
     """What one run of the command line knows; made once, handed to each command."""
 
     def __init__(self) -> None:
-        self.address = DEFAULT_ADDRESS
+        self.given_address = ""
+        self.context = ""
         self.format = Format.TABLE
+        self.color = "auto"
         self.timeout_s = 30.0
         self._channel: grpc.Channel | None = None
+
+    @property
+    def address(self) -> str:
+        """Where the broker is: as it was given, else by the context that was named or is in use, else here."""
+        return self.given_address or contexts().address_of(self.context) or DEFAULT_ADDRESS
+
+    @property
+    def is_address_given(self) -> bool:
+        return bool(self.given_address)
 
     @property
     def admin(self) -> FilaAdminStub:
@@ -88,10 +102,12 @@ def target_of(address: str) -> tuple[str, bool]:
 
 
 def _open_channel(address: str) -> grpc.Channel:
+    target, by_tls = target_of(address)
+    # What gRPC's C core would write to stderr is told in one line of ours. It reads this when a channel is made.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    # A raised payload limit must not stop the command line from reading what it stored.
     import grpc
 
-    target, by_tls = target_of(address)
-    # A raised payload limit must not stop the command line from reading what it stored.
     options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
     if by_tls:
         return grpc.secure_channel(target, grpc.ssl_channel_credentials(), options=options)
@@ -104,30 +120,53 @@ def _remember(name: str) -> Callable[[click.Context, click.Parameter, Any], None
         # Only the root listens to the environment: a variable must not win over a flag given early.
         typed = ctx.get_parameter_source(param.name or "") is click.core.ParameterSource.COMMANDLINE
         if value is not None and (typed or ctx.parent is None):
+            if name == "given_address":
+                target_of(value)
             setattr(session, name, Format(value) if name == "format" else value)
+            colors.choose(session.color)
 
     return callback
 
 
+class CommonOption(click.Option):
+    """An option that every command has; its help stands in a section of its own."""
+
+
 def common_options() -> list[click.Option]:
-    """--addr, --output and --timeout, new for each command: click keeps state in them."""
+    """The options of every command, new for each: click keeps state in them."""
     return [
-        click.Option(
+        CommonOption(
             ["--addr", "address"],
             envvar="FILA_ADDR",
             metavar="ADDRESS",
             expose_value=False,
-            callback=_remember("address"),
+            callback=_remember("given_address"),
             help=f"Where the broker is [default: {DEFAULT_ADDRESS}; also FILA_ADDR]",
         ),
-        click.Option(
+        CommonOption(
+            ["--context", "context"],
+            envvar="FILA_CONTEXT",
+            metavar="NAME",
+            expose_value=False,
+            callback=_remember("context"),
+            shell_complete=complete_context,
+            help="The broker of this name, see 'fila context'",
+        ),
+        CommonOption(
             ["-o", "--output", "format_"],
             type=click.Choice([format_.value for format_ in Format]),
             expose_value=False,
             callback=_remember("format"),
             help="How to print the answer [default: table]",
         ),
-        click.Option(
+        CommonOption(
+            ["--color", "color"],
+            type=click.Choice(["auto", "always", "never"]),
+            expose_value=False,
+            callback=_remember("color"),
+            help="Colours [default: auto, on a terminal and without NO_COLOR]",
+        ),
+        CommonOption(
             ["--timeout", "timeout_s"],
             type=click.FloatRange(min=0, min_open=True),
             metavar="SECONDS",
@@ -148,10 +187,11 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         session = ctx.ensure_object(Session)
-        # The address is checked before anything is sent, and a typo in it is a bad usage.
-        target_of(session.address)
         with session.failures_in_one_line():
             return super().invoke(ctx)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_options(self, ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         _write_examples(self.examples, formatter)
@@ -166,8 +206,53 @@ class Group(click.Group):
         super().__init__(*args, **kwargs)
         self.examples = [line.strip() for line in examples.strip().splitlines()]
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A name that does not exist is answered with those it may have been meant for."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            meant = self.meant_by(ctx, args[0])
+            hint = f"; did you mean {' or '.join(repr(each) for each in meant)}?" if meant else ""
+            raise click.UsageError(f"there is no command {args[0]!r}{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def meant_by(self, ctx: click.Context, typed: str) -> list[str]:
+        """Commands that `typed` begins, or that are spelled much like it."""
+        names = self.list_commands(ctx)
+        begun = [name for name in names if name.startswith(typed)] if len(typed) > 1 else []
+        return begun or difflib.get_close_matches(typed, names, 2)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_options(self, ctx, formatter)
+        self.format_commands(ctx, formatter)
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         _write_examples(self.examples, formatter)
+
+
+class ThemedOption(click.Option):
+    """An option whose help stands with those of the same theme."""
+
+    def __init__(self, *args: Any, theme: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.theme = theme
+
+
+def write_options(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """The help's options: those of the command, those of each theme, then those of every command."""
+    sections: dict[str, list[tuple[str, str]]] = {}
+    for param in command.get_params(ctx):
+        record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+        if record is None:
+            continue
+        own = param.theme if isinstance(param, ThemedOption) else "Options"
+        title = "Of every command" if isinstance(param, CommonOption) else own
+        sections.setdefault(title, []).append(record)
+    last = sections.pop("Of every command", [])
+    for title, records in [*sections.items(), ("Of every command", last)]:
+        if records:
+            with formatter.section(title):
+                formatter.write_dl(records)
 
 
 def _write_examples(examples: list[str], formatter: click.HelpFormatter) -> None:
@@ -180,25 +265,35 @@ def _write_examples(examples: list[str], formatter: click.HelpFormatter) -> None
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask before something is lost, where somebody is there to answer; a script has decided already."""
-    if not yes and sys.stdin.isatty():
-        click.confirm(question, abort=True, err=True)
+    """Ask before something is lost; where nobody can be asked, only --yes lets it happen."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError(
+            f"{question.rstrip('?')}: nobody is here to be asked; --yes says that it is meant"
+        )
+    if not click.confirm(question, err=True):
+        raise Declined
 
 
-def complete_queue(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Shell completion: names of queues, as far as a broker answers within a moment."""
-    import grpc
+class Stopped(click.ClickException):
+    """Ctrl-C, in a command that can say how far it came."""
 
-    from fila.v1 import admin_pb2
+    exit_code = 130
 
-    session = ctx.ensure_object(Session)
-    try:
-        answer = session.admin.ListQueues(admin_pb2.ListQueuesRequest(), timeout=0.5)
-    except (grpc.RpcError, click.ClickException):
-        return []
-    return [queue.name for queue in answer.queues if queue.name.startswith(incomplete)]
+    def __init__(self, so_far: str) -> None:
+        super().__init__(f"stopped: {so_far}")
 
 
-queue_argument = click.argument("queue", shell_complete=complete_queue)
-channel_option = click.option("--channel", default="", metavar="NAME", help="The channel [default: default]")
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask")
+class Declined(click.ClickException):
+    """Somebody was asked, and said no."""
+
+    exit_code = 1
+
+    def __init__(self) -> None:
+        super().__init__("nothing was changed")
+
+
+def complete_context(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Shell completion: names of contexts."""
+    return [name for name in sorted(contexts().load()["contexts"]) if name.startswith(incomplete)]

@@ -12,12 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fila_cli.values import DURATION, RETRY, SIZE, SOME_TIME, SOURCE, WEIGHT, Retry, duration_text, size_text
+from fila_cli.output import counted
+from fila_cli.session import ThemedOption
+from fila_cli.values import (
+    DURATION,
+    RETRY,
+    SIZE,
+    SOME_TIME,
+    SOURCE,
+    WEIGHT,
+    Count,
+    Retry,
+    duration_text,
+    size_text,
+)
 
 if TYPE_CHECKING:
     from fila.v1.admin_pb2 import Durability, QueueConfig, RetryPolicy
 
-_HEADER, _COUNT = click.STRING, click.IntRange(min=0, max=2**32 - 1)
+_HEADER, _COUNT = click.STRING, Count(min=0, max=2**32 - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +49,25 @@ class Setting:
         return self.flag.lstrip("-").replace("-", "_")
 
     @property
+    def section(self) -> str:
+        """Where the help shows it."""
+        return next(theme for theme, fields in _THEMES.items() if self.field.split(".")[0] in fields)
+
+    @property
     def name(self) -> str:
         """What --reset calls it."""
         return self.flag.lstrip("-")
 
+
+_THEMES = {
+    "Who is served": ("fairness_key_header", "weights", "weight_header", "cost_header", "throttle_key_headers"),
+    "Scripts": ("on_enqueue_script", "on_failure_script", "hook_fallback"),
+    "Leases and failures": (
+        "visibility_timeout_ms", "max_attempts", "retry", "ttl_to_dlq", "disconnect_grace_ms",
+    ),
+    "Bounds and retention": ("max_depth", "max_bytes", "retention", "expires_after_idle_ms"),
+    "Safety": ("durability", "dedup_window_ms"),
+}  # fmt: skip
 
 SETTINGS = (
     Setting(
@@ -96,7 +124,7 @@ SETTINGS = (
         "How long a failed message waits: exponential:1s..60s, fixed:5s, with ,jitter=0..1",
     ),
     Setting("--durability", "durability", click.Choice(["broker", "fsync", "os"]), "When calls are answered"),
-    Setting("--max-depth", "max_depth", click.IntRange(min=0), "Most messages, 0 for no bound", metavar="N"),
+    Setting("--max-depth", "max_depth", Count(min=0), "Most messages, 0 for no bound", metavar="N"),
     Setting("--max-bytes", "max_bytes", SIZE, "Most stored bytes, 0 for no bound"),
     Setting(
         "--soft-retention",
@@ -151,10 +179,19 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _option(setting: Setting) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     if setting.type is None:
-        return click.option(setting.flag, _parameter(setting), default=None, help=setting.about)
+        return click.option(
+            setting.flag,
+            _parameter(setting),
+            cls=ThemedOption,
+            theme=setting.section,
+            default=None,
+            help=setting.about,
+        )
     return click.option(
         setting.flag,
         _parameter(setting),
+        cls=ThemedOption,
+        theme=setting.section,
         type=setting.type,
         multiple=setting.multiple,
         metavar=setting.metavar,
@@ -179,6 +216,11 @@ def config_from(given: dict[str, Any]) -> tuple[QueueConfig, list[str]]:
         paths.append(setting.field)
         _set(config, setting.field, value)
     return config, paths
+
+
+def name_of(field: str) -> str:
+    """What the flag for `field` is called."""
+    return next(setting.name.split("/")[0] for setting in SETTINGS if setting.field == field)
 
 
 def paths_to_reset(names: tuple[str, ...]) -> list[str]:
@@ -264,6 +306,7 @@ def describe(config: QueueConfig) -> list[tuple[str, str]]:
             "disconnect-grace",
             duration_text(config.disconnect_grace_ms) if config.HasField("disconnect_grace_ms") else "",
         ),
+        ("paused", "yes" if config.paused else ""),
         (
             "expires-after-idle",
             duration_text(config.expires_after_idle_ms) if config.expires_after_idle_ms else "",
@@ -273,4 +316,4 @@ def describe(config: QueueConfig) -> list[tuple[str, str]]:
 
 
 def _script(source: str) -> str:
-    return f"{len(source.splitlines())} lines of Lua" if source else ""
+    return f"{counted(len(source.splitlines()), 'line')} of Lua; 'fila hook show' prints it" if source else ""

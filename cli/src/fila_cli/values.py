@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 _MS_BY_UNIT = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _BYTES_BY_UNIT = {"kb": 2**10, "mb": 2**20, "gb": 2**30, "tb": 2**40}
@@ -93,6 +94,18 @@ class Weight(click.ParamType[tuple[str, int]]):
         return key, int(weight)
 
 
+class Count(click.IntRange):
+    """A whole number, and in an error the numbers that would do."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            least = self.min or 0
+            bounds = f"from {least} to {self.max}" if self.max is not None else f"from {least} on"
+            self.fail(f"{value!r} is no whole number {bounds}", param, ctx)
+
+
 class Source(click.ParamType[str]):
     """Text as it is, or `@path` for the content of a file."""
 
@@ -104,11 +117,28 @@ class Source(click.ParamType[str]):
                 self.fail(f"{value!r} is no Lua; for what is in that file write @{value}", param, ctx)
             return str(value)
         try:
-            return Path(value[1:]).read_text(encoding="utf-8")
+            source = Path(value[1:]).read_text(encoding="utf-8")
+            if not source.strip():
+                self.fail(f"{value[1:]} is empty; to take a value away use --reset, or 'delete'", param, ctx)
+            return source
         except OSError as error:
             self.fail(f"cannot read {value[1:]}: {error.strerror}", param, ctx)
         except UnicodeDecodeError:
             self.fail(f"{value[1:]} is no UTF-8 text", param, ctx)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Files, behind their @."""
+        begun = Path(incomplete.removeprefix("@"))
+        folder = begun if incomplete.endswith("/") else begun.parent
+        try:
+            names = sorted(
+                each for each in folder.iterdir() if str(each).startswith(incomplete.removeprefix("@"))
+            )
+        except OSError:
+            return []
+        return [CompletionItem(f"@{each}{'/' if each.is_dir() else ''}") for each in names]
 
 
 class Retry(NamedTuple):

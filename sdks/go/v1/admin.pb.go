@@ -379,7 +379,9 @@ func (x *CreateQueueRequest) GetConfig() *QueueConfig {
 type CreateQueueResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The queue's name.
-	QueueId       string `protobuf:"bytes,1,opt,name=queue_id,json=queueId,proto3" json:"queue_id,omitempty"`
+	QueueId string `protobuf:"bytes,1,opt,name=queue_id,json=queueId,proto3" json:"queue_id,omitempty"`
+	// A queue named `<name>.dlq` was there before, and is the dead-letter queue of this one from now on.
+	AdoptedDlq    bool `protobuf:"varint,2,opt,name=adopted_dlq,json=adoptedDlq,proto3" json:"adopted_dlq,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -419,6 +421,13 @@ func (x *CreateQueueResponse) GetQueueId() string {
 		return x.QueueId
 	}
 	return ""
+}
+
+func (x *CreateQueueResponse) GetAdoptedDlq() bool {
+	if x != nil {
+		return x.AdoptedDlq
+	}
+	return false
 }
 
 // A queue's settings. A field that is left at zero or empty means its default.
@@ -467,8 +476,10 @@ type QueueConfig struct {
 	// has no dead-letter queue: its dead letters are dropped and counted. Set when the queue is created, and not switched
 	// on or off later.
 	ExpiresAfterIdleMs uint64 `protobuf:"varint,20,opt,name=expires_after_idle_ms,json=expiresAfterIdleMs,proto3" json:"expires_after_idle_ms,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Deliver nothing until this is false again; enqueues, acks and what is leased already go on.
+	Paused        bool `protobuf:"varint,21,opt,name=paused,proto3" json:"paused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *QueueConfig) Reset() {
@@ -639,6 +650,13 @@ func (x *QueueConfig) GetExpiresAfterIdleMs() uint64 {
 		return x.ExpiresAfterIdleMs
 	}
 	return 0
+}
+
+func (x *QueueConfig) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
 }
 
 // How long a failed message waits before it is ready again.
@@ -2061,7 +2079,9 @@ type PerFairnessKeyStats struct {
 	// The cost of those deliveries.
 	ServedCostTotal float64 `protobuf:"fixed64,8,opt,name=served_cost_total,json=servedCostTotal,proto3" json:"served_cost_total,omitempty"`
 	// An operator paused it.
-	Paused        bool `protobuf:"varint,9,opt,name=paused,proto3" json:"paused,omitempty"`
+	Paused bool `protobuf:"varint,9,opt,name=paused,proto3" json:"paused,omitempty"`
+	// Most of its messages leased at once in a channel; 0 when there is no cap.
+	MaxInFlight   uint32 `protobuf:"varint,10,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2159,6 +2179,13 @@ func (x *PerFairnessKeyStats) GetPaused() bool {
 	return false
 }
 
+func (x *PerFairnessKeyStats) GetMaxInFlight() uint32 {
+	if x != nil {
+		return x.MaxInFlight
+	}
+	return 0
+}
+
 // One token bucket in numbers.
 type PerThrottleKeyStats struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2241,7 +2268,8 @@ func (x *PerThrottleKeyStats) GetWaiting() uint64 {
 	return 0
 }
 
-// How many dead letters to move back, and how fast.
+// Which dead letters to move back, and how fast. A caller that wants to tell how far it has come asks page by page:
+// `count` messages a call, `after_offset` from the answer before, `up_to_offset` the same in all of them.
 type RedriveRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The dead-letter queue's name.
@@ -2250,6 +2278,12 @@ type RedriveRequest struct {
 	Count uint64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
 	// Pace; 0 means as fast as it goes.
 	RatePerSecond float64 `protobuf:"fixed64,3,opt,name=rate_per_second,json=ratePerSecond,proto3" json:"rate_per_second,omitempty"`
+	// Only those after this offset of the dead-letter queue.
+	AfterOffset uint64 `protobuf:"varint,4,opt,name=after_offset,json=afterOffset,proto3" json:"after_offset,omitempty"`
+	// Only those up to this offset; 0 means all that are there at the start.
+	UpToOffset uint64 `protobuf:"varint,5,opt,name=up_to_offset,json=upToOffset,proto3" json:"up_to_offset,omitempty"`
+	// Only those with these offsets, at most 1,000; empty means all in the range.
+	Offsets       []uint64 `protobuf:"varint,6,rep,packed,name=offsets,proto3" json:"offsets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2305,11 +2339,37 @@ func (x *RedriveRequest) GetRatePerSecond() float64 {
 	return 0
 }
 
+func (x *RedriveRequest) GetAfterOffset() uint64 {
+	if x != nil {
+		return x.AfterOffset
+	}
+	return 0
+}
+
+func (x *RedriveRequest) GetUpToOffset() uint64 {
+	if x != nil {
+		return x.UpToOffset
+	}
+	return 0
+}
+
+func (x *RedriveRequest) GetOffsets() []uint64 {
+	if x != nil {
+		return x.Offsets
+	}
+	return nil
+}
+
 // The dead letters are back.
 type RedriveResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many were moved.
-	Redriven      uint64 `protobuf:"varint,1,opt,name=redriven,proto3" json:"redriven,omitempty"`
+	Redriven uint64 `protobuf:"varint,1,opt,name=redriven,proto3" json:"redriven,omitempty"`
+	// The last offset that was looked at: where a next call goes on.
+	LastOffset uint64 `protobuf:"varint,2,opt,name=last_offset,json=lastOffset,proto3" json:"last_offset,omitempty"`
+	// How many were looked at and could not be moved: put there by hand, or the queue or channel they came from is gone,
+	// or its policy refuses them.
+	Stuck         uint64 `protobuf:"varint,3,opt,name=stuck,proto3" json:"stuck,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2347,6 +2407,20 @@ func (*RedriveResponse) Descriptor() ([]byte, []int) {
 func (x *RedriveResponse) GetRedriven() uint64 {
 	if x != nil {
 		return x.Redriven
+	}
+	return 0
+}
+
+func (x *RedriveResponse) GetLastOffset() uint64 {
+	if x != nil {
+		return x.LastOffset
+	}
+	return 0
+}
+
+func (x *RedriveResponse) GetStuck() uint64 {
+	if x != nil {
+		return x.Stuck
 	}
 	return 0
 }
@@ -3778,14 +3852,16 @@ func (x *ExplainKeyResponse) GetReturningCount() uint32 {
 // Waiting time split into its causes, summed over messages.
 type WaitCauses struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Nobody with room consumed the channel.
+	// Nobody with room consumed the channel, or the queue was paused.
 	NoConsumerMs uint64 `protobuf:"varint,1,opt,name=no_consumer_ms,json=noConsumerMs,proto3" json:"no_consumer_ms,omitempty"`
 	// Other keys had their turn.
 	ShareMs uint64 `protobuf:"varint,2,opt,name=share_ms,json=shareMs,proto3" json:"share_ms,omitempty"`
 	// A token bucket was empty.
 	ThrottleMs uint64 `protobuf:"varint,3,opt,name=throttle_ms,json=throttleMs,proto3" json:"throttle_ms,omitempty"`
 	// A delay or a backoff was running.
-	DelayMs       uint64 `protobuf:"varint,4,opt,name=delay_ms,json=delayMs,proto3" json:"delay_ms,omitempty"`
+	DelayMs uint64 `protobuf:"varint,4,opt,name=delay_ms,json=delayMs,proto3" json:"delay_ms,omitempty"`
+	// The key was paused, or as much of it was leased as its cap allows.
+	HeldMs        uint64 `protobuf:"varint,5,opt,name=held_ms,json=heldMs,proto3" json:"held_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3844,6 +3920,13 @@ func (x *WaitCauses) GetThrottleMs() uint64 {
 func (x *WaitCauses) GetDelayMs() uint64 {
 	if x != nil {
 		return x.DelayMs
+	}
+	return 0
+}
+
+func (x *WaitCauses) GetHeldMs() uint64 {
+	if x != nil {
+		return x.HeldMs
 	}
 	return 0
 }
@@ -4101,9 +4184,11 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x13fila/v1/admin.proto\x12\afila.v1\x1a\x16fila/v1/messages.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"V\n" +
 	"\x12CreateQueueRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
-	"\x06config\x18\x02 \x01(\v2\x14.fila.v1.QueueConfigR\x06config\"0\n" +
+	"\x06config\x18\x02 \x01(\v2\x14.fila.v1.QueueConfigR\x06config\"Q\n" +
 	"\x13CreateQueueResponse\x12\x19\n" +
-	"\bqueue_id\x18\x01 \x01(\tR\aqueueId\"\xde\a\n" +
+	"\bqueue_id\x18\x01 \x01(\tR\aqueueId\x12\x1f\n" +
+	"\vadopted_dlq\x18\x02 \x01(\bR\n" +
+	"adoptedDlq\"\xf6\a\n" +
 	"\vQueueConfig\x12*\n" +
 	"\x11on_enqueue_script\x18\x01 \x01(\tR\x0fonEnqueueScript\x12*\n" +
 	"\x11on_failure_script\x18\x02 \x01(\tR\x0fonFailureScript\x122\n" +
@@ -4129,7 +4214,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"ttl_to_dlq\x18\x12 \x01(\bR\bttlToDlq\x123\n" +
 	"\x13disconnect_grace_ms\x18\x13 \x01(\x04H\x01R\x11disconnectGraceMs\x88\x01\x01\x121\n" +
-	"\x15expires_after_idle_ms\x18\x14 \x01(\x04R\x12expiresAfterIdleMs\x1a:\n" +
+	"\x15expires_after_idle_ms\x18\x14 \x01(\x04R\x12expiresAfterIdleMs\x12\x16\n" +
+	"\x06paused\x18\x15 \x01(\bR\x06paused\x1a:\n" +
 	"\fWeightsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01B\x0f\n" +
@@ -4242,7 +4328,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x15weights_clamped_total\x18\x1b \x01(\x04R\x13weightsClampedTotal\x12\x18\n" +
 	"\aunbegun\x18\x1c \x01(\x04R\aunbegun\x12%\n" +
 	"\x0ereturned_total\x18\x1d \x01(\x04R\rreturnedTotal\x12;\n" +
-	"\x1adead_letters_dropped_total\x18\x1e \x01(\x04R\x17deadLettersDroppedTotal\"\xbb\x02\n" +
+	"\x1adead_letters_dropped_total\x18\x1e \x01(\x04R\x17deadLettersDroppedTotal\"\xdf\x02\n" +
 	"\x13PerFairnessKeyStats\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12#\n" +
 	"\rpending_count\x18\x02 \x01(\x04R\fpendingCount\x12'\n" +
@@ -4252,19 +4338,28 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\roldest_age_ms\x18\x06 \x01(\x04R\voldestAgeMs\x12'\n" +
 	"\x0fdelivered_total\x18\a \x01(\x04R\x0edeliveredTotal\x12*\n" +
 	"\x11served_cost_total\x18\b \x01(\x01R\x0fservedCostTotal\x12\x16\n" +
-	"\x06paused\x18\t \x01(\bR\x06paused\"\x97\x01\n" +
+	"\x06paused\x18\t \x01(\bR\x06paused\x12\"\n" +
+	"\rmax_in_flight\x18\n" +
+	" \x01(\rR\vmaxInFlight\"\x97\x01\n" +
 	"\x13PerThrottleKeyStats\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x16\n" +
 	"\x06tokens\x18\x02 \x01(\x01R\x06tokens\x12&\n" +
 	"\x0frate_per_second\x18\x03 \x01(\x01R\rratePerSecond\x12\x14\n" +
 	"\x05burst\x18\x04 \x01(\x01R\x05burst\x12\x18\n" +
-	"\awaiting\x18\x05 \x01(\x04R\awaiting\"k\n" +
+	"\awaiting\x18\x05 \x01(\x04R\awaiting\"\xca\x01\n" +
 	"\x0eRedriveRequest\x12\x1b\n" +
 	"\tdlq_queue\x18\x01 \x01(\tR\bdlqQueue\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x04R\x05count\x12&\n" +
-	"\x0frate_per_second\x18\x03 \x01(\x01R\rratePerSecond\"-\n" +
+	"\x0frate_per_second\x18\x03 \x01(\x01R\rratePerSecond\x12!\n" +
+	"\fafter_offset\x18\x04 \x01(\x04R\vafterOffset\x12 \n" +
+	"\fup_to_offset\x18\x05 \x01(\x04R\n" +
+	"upToOffset\x12\x18\n" +
+	"\aoffsets\x18\x06 \x03(\x04R\aoffsets\"d\n" +
 	"\x0fRedriveResponse\x12\x1a\n" +
-	"\bredriven\x18\x01 \x01(\x04R\bredriven\"\x13\n" +
+	"\bredriven\x18\x01 \x01(\x04R\bredriven\x12\x1f\n" +
+	"\vlast_offset\x18\x02 \x01(\x04R\n" +
+	"lastOffset\x12\x14\n" +
+	"\x05stuck\x18\x03 \x01(\x04R\x05stuck\"\x13\n" +
 	"\x11ListQueuesRequest\"n\n" +
 	"\x12ListQueuesResponse\x12*\n" +
 	"\x06queues\x18\x01 \x03(\v2\x12.fila.v1.QueueInfoR\x06queues\x12,\n" +
@@ -4373,14 +4468,15 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\fSTATE_LEASED\x10\x05\x12\x10\n" +
 	"\fSTATE_PAUSED\x10\x06\x12\x10\n" +
 	"\fSTATE_CAPPED\x10\a\x12\x0f\n" +
-	"\vSTATE_EMPTY\x10\b\"\x89\x01\n" +
+	"\vSTATE_EMPTY\x10\b\"\xa2\x01\n" +
 	"\n" +
 	"WaitCauses\x12$\n" +
 	"\x0eno_consumer_ms\x18\x01 \x01(\x04R\fnoConsumerMs\x12\x19\n" +
 	"\bshare_ms\x18\x02 \x01(\x04R\ashareMs\x12\x1f\n" +
 	"\vthrottle_ms\x18\x03 \x01(\x04R\n" +
 	"throttleMs\x12\x19\n" +
-	"\bdelay_ms\x18\x04 \x01(\x04R\adelayMs\"F\n" +
+	"\bdelay_ms\x18\x04 \x01(\x04R\adelayMs\x12\x17\n" +
+	"\aheld_ms\x18\x05 \x01(\x04R\x06heldMs\"F\n" +
 	"\x14ListConsumersRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\"L\n" +

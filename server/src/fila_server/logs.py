@@ -19,23 +19,27 @@ import structlog
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 
-def setup(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
-    """Configure structlog, and let the libraries' own warnings come out the same way."""
-    is_terminal = stream.isatty()
+def setup(stream: TextIO = sys.stderr, level: str = "info", form: str = "auto") -> None:
+    """Configure structlog, and let the libraries' own warnings come out the same way.
+
+    `level` and `form` are the settings log.level and log.format.
+    """
+    is_for_people = stream.isatty() if form == "auto" else form == "text"
+    least = logging.getLevelNamesMapping()[level.upper()]
     shared: list[structlog.types.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     renderer: structlog.types.Processor
-    if is_terminal:
-        renderer = structlog.dev.ConsoleRenderer()
+    if is_for_people:
+        renderer = structlog.dev.ConsoleRenderer(colors=stream.isatty() and not os.environ.get("NO_COLOR"))
     else:
         shared.append(structlog.processors.format_exc_info)
         renderer = structlog.processors.JSONRenderer(serializer=_to_json)
     structlog.configure(
         processors=[*shared, renderer],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
+        wrapper_class=structlog.make_filtering_bound_logger(least),
         logger_factory=structlog.PrintLoggerFactory(file=stream),
         cache_logger_on_first_use=True,
     )
@@ -44,7 +48,7 @@ def setup(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
         structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer,
     ], foreign_pre_chain=shared))  # fmt: skip
     handler.addFilter(_is_about_us)
-    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logging.basicConfig(handlers=[handler], level=max(least, logging.WARNING), force=True)
 
 
 _CLIENTS_DOING = frozenset({"ExecuteBatchError", "InternalError", "DecodeError"})

@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 import structlog
@@ -39,6 +39,7 @@ from fila_server.hooks.stage import HookStage
 from fila_server.operations.scripts import start_with_hooks
 from fila_server.telemetry.series import HookReading
 from fila_server.telemetry.service import Telemetry
+from fila_server.version import commit, version
 
 if TYPE_CHECKING:
     from fila_server.core.drive.scheduler_thread import Engine as CompiledEngine
@@ -54,6 +55,14 @@ EXIT_USAGE = 2
 
 _ANY_HOST = ("0.0.0.0", "::")  # noqa: S104 - the addresses to warn about, not to bind
 
+
+class _Asked(NamedTuple):
+    """What the command line said."""
+
+    config_path: Path | None
+    flags: dict[str, tuple[str, str]]
+
+
 _config_option = click.option(
     "--config",
     "config_path",
@@ -62,24 +71,75 @@ _config_option = click.option(
 )
 
 
-@click.group(invoke_without_command=True)
+def _say_version(context: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(f"fila-server {version()} (commit {commit()})")
+        context.exit()
+
+
+class _OneLine(click.Group):
+    """What was not understood is one line, as every other failure here is."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        try:
+            return super().main(*args, **(extra | {"standalone_mode": False}))
+        except click.UsageError as error:
+            text = " ".join(error.format_message().split()).rstrip(".")
+            _fail(errors.StartError(f"{text}; 'fila-server --help' shows how"), EXIT_USAGE)
+        except click.Abort:
+            sys.exit(130)
+
+
+@click.group(
+    cls=_OneLine, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @_config_option
-@click.version_option(package_name="fila-server", prog_name="fila-server")
+@click.option(
+    "--listen", metavar="HOST:PORT", help="Address of the gRPC API, in place of server.listen_addr."
+)
+@click.option("--data-dir", metavar="DIRECTORY", help="Where the data is, in place of server.data_dir.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    help="The least that is written to stderr, in place of log.level.",
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_say_version,
+    help="Print the version.",
+)
 @click.pass_context
-def main(context: click.Context, config_path: Path | None) -> None:
+def main(
+    context: click.Context,
+    config_path: Path | None,
+    listen: str | None,
+    data_dir: str | None,
+    log_level: str | None,
+) -> None:
     """Run the Fila message broker.
 
     \b
     Examples:
       fila-server
-      fila-server --config /etc/fila/fila.toml
+      fila-server --listen 127.0.0.1:5555 --data-dir /var/lib/fila
+      fila-server --config /etc/fila/fila.toml --log-level warning
       FILA_SERVER__LISTEN_ADDR=127.0.0.1:5555 FILA_DATA_DIR=/var/lib/fila fila-server
     """
-    context.obj = config_path
+    given = {
+        "server.listen_addr": ("--listen", listen),
+        "server.data_dir": ("--data-dir", data_dir),
+        "log.level": ("--log-level", log_level),
+    }
+    context.obj = _Asked(
+        config_path, {name: (flag, value) for name, (flag, value) in given.items() if value is not None}
+    )
     if context.invoked_subcommand is not None:
         return
-    loaded = _load_or_exit(config_path)
-    logs.setup()
+    loaded = _load_or_exit(context.obj)
+    logs.setup(level=loaded.config.log.level, form=loaded.config.log.format)
     try:
         run(loaded.config)
     except errors.StartError as error:
@@ -94,20 +154,31 @@ def config_group() -> None:
 @config_group.command(name="check")
 @_config_option
 @click.pass_obj
-def config_check(outer_path: Path | None, config_path: Path | None) -> None:
+def config_check(asked: _Asked, config_path: Path | None) -> None:
     """Check the configuration and print what is in effect, and where each value comes from.
 
     \b
     Example:
       fila-server config check --config fila.toml
     """
-    loaded = _load_or_exit(config_path or outer_path)
+    loaded = _load_or_exit(_Asked(config_path or asked.config_path, asked.flags))
     for section, settings in config.settings_by_section().items():
         click.echo(f"[{section}]")
         for key, setting in settings.items():
             value = getattr(getattr(loaded.config, section), key)
             click.echo(f"{key} = {config.as_toml(value)}  # {loaded.origins[setting.name]}")
         click.echo()
+
+
+@config_group.command(name="init")
+def config_init() -> None:
+    """Print a fila.toml with every setting at its default, each explained.
+
+    \b
+    Example:
+      fila-server config init > fila.toml
+    """
+    click.echo(config.sample(), nl=False)
 
 
 def run(settings: Config) -> None:
@@ -307,9 +378,9 @@ def _warn_if_open(setting: str, address: Address) -> None:
         )
 
 
-def _load_or_exit(path: Path | None) -> LoadedConfig:
+def _load_or_exit(asked: _Asked) -> LoadedConfig:
     try:
-        return config.load(path, os.environ, Path.cwd())
+        return config.load(asked.config_path, os.environ, Path.cwd(), asked.flags)
     except errors.ConfigInvalid as error:
         _fail(error, EXIT_USAGE)
 

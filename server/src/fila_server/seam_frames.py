@@ -50,6 +50,7 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (4, "up_to_offset", _UINT64),
         (5, "after_offset", _UINT64),
         (7, "only_routed", _BOOL),
+        (8, "drop", _BOOL),
         (15, "routings" + _REPEATED, "Routing"),
     ),
     "Notice": ((1, "what", _UINT32), (2, "queue", _BYTES), (3, "channel", _BYTES), (4, "number", _UINT64)),

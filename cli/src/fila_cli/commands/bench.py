@@ -21,7 +21,7 @@ from fila_cli.failures import BrokerError
 from fila_cli.output import Cell, facts, show
 from fila_cli.session import Command, Session
 from fila_cli.settings import durability_of
-from fila_cli.values import SIZE
+from fila_cli.values import SIZE, Count
 
 if TYPE_CHECKING:
     from fila.v1.service_pb2 import ConsumeSessionRequest, EnqueueStreamRequest
@@ -57,18 +57,14 @@ class _Run:
 )
 @click.option(
     "--messages",
-    type=click.IntRange(1, 10_000_000),
+    type=Count(1, 10_000_000),
     default=50_000,
     show_default=True,
     help="How many to send through",
 )
 @click.option("--size", type=SIZE, default="1kb", show_default=True, help="Payload of each, at least 8 bytes")
-@click.option(
-    "--batch", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Messages in one frame"
-)
-@click.option(
-    "--keys", type=click.IntRange(1, 1_000_000), default=10, show_default=True, help="Fairness keys"
-)
+@click.option("--batch", type=Count(1, 10_000), default=100, show_default=True, help="Messages in one frame")
+@click.option("--keys", type=Count(1, 1_000_000), default=10, show_default=True, help="Fairness keys")
 @click.option(
     "--durability",
     type=click.Choice(["broker", "fsync", "os"]),

@@ -6,11 +6,12 @@ from datetime import datetime
 
 import click
 
-from fila_cli.output import table
-from fila_cli.session import Group, Session, confirm, queue_argument, yes_option
+from fila_cli.arguments import channel_argument, key_option, queue_argument, yes_option
+from fila_cli.output import counted, table
+from fila_cli.session import Group, Session, confirm
 from fila_cli.values import DURATION, POSITION
 
-_name_argument = click.argument("channel")
+_new_argument = click.argument("channel")
 
 
 @click.group(
@@ -34,7 +35,7 @@ def channel() -> None:
     """
 )
 @queue_argument
-@_name_argument
+@_new_argument
 @click.option(
     "--from",
     "start",
@@ -76,7 +77,7 @@ def create(session: Session, queue: str, channel: str, start: int | datetime | s
     """
 )
 @queue_argument
-@_name_argument
+@channel_argument
 @yes_option
 @click.pass_obj
 def delete(session: Session, queue: str, channel: str, *, yes: bool) -> None:
@@ -120,7 +121,7 @@ def list_(session: Session, queue: str) -> None:
     """
 )
 @queue_argument
-@_name_argument
+@channel_argument
 @click.option(
     "--to", "target", type=POSITION, required=True, help="Deliver again from this offset or moment on"
 )
@@ -146,8 +147,8 @@ def seek(session: Session, queue: str, channel: str, target: int | datetime | st
     """
 )
 @queue_argument
-@_name_argument
-@click.option("--key", "fairness_key", default=None, metavar="KEY", help="Only this fairness key's messages")
+@channel_argument
+@key_option("Only this fairness key's messages")
 @yes_option
 @click.pass_obj
 def purge(session: Session, queue: str, channel: str, fairness_key: str | None, *, yes: bool) -> None:
@@ -157,4 +158,4 @@ def purge(session: Session, queue: str, channel: str, fairness_key: str | None, 
     confirm(f"Drop the pending messages of channel {channel} of {queue}?", yes=yes)
     request = admin_pb2.PurgeChannelRequest(queue=queue, channel=channel, fairness_key=fairness_key)
     answer = session.admin.PurgeChannel(request, timeout=session.timeout_s)
-    session.show(answer, f"{answer.purged} messages dropped")
+    session.show(answer, f"{counted(answer.purged, 'message')} dropped")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from fila_cli.arguments import complete_config_key, without_doubles
 from fila_cli.output import table
 from fila_cli.session import Group, Session
 from fila_cli.values import SOURCE
@@ -29,7 +30,7 @@ def config() -> None:
     fila config set tiers @tiers.json
     """,
 )
-@click.argument("key")
+@click.argument("key", shell_complete=complete_config_key)
 @click.argument("value", type=SOURCE, metavar="VALUE|@FILE")
 @click.pass_obj
 def set_(session: Session, key: str, value: str) -> None:
@@ -43,7 +44,7 @@ def set_(session: Session, key: str, value: str) -> None:
 
 
 @config.command(examples="fila config get throttle.stripe")
-@click.argument("key")
+@click.argument("key", shell_complete=complete_config_key)
 @click.pass_obj
 def get(session: Session, key: str) -> None:
     """Print the value of KEY."""
@@ -54,12 +55,14 @@ def get(session: Session, key: str) -> None:
 
 
 @config.command(examples="fila config delete throttle.stripe")
-@click.argument("key")
+@click.argument("key", shell_complete=complete_config_key)
 @click.pass_obj
 def delete(session: Session, key: str) -> None:
     """Delete KEY."""
     from fila.v1 import admin_pb2
 
+    # Setting it to nothing would answer the same whether it was there or not.
+    session.admin.GetConfig(admin_pb2.GetConfigRequest(key=key), timeout=session.timeout_s)
     answer = session.admin.SetConfig(admin_pb2.SetConfigRequest(key=key, value=""), timeout=session.timeout_s)
     session.show(answer, f"{key} deleted")
 
@@ -74,8 +77,11 @@ def delete(session: Session, key: str) -> None:
 @click.option("--prefix", default="", help="Only keys that start with this")
 @click.pass_obj
 def list_(session: Session, prefix: str) -> None:
-    """List keys and values, sorted by key."""
+    """List keys and values, sorted by key; a token bucket stands once, as throttle.KEY."""
     from fila.v1 import admin_pb2
 
     answer = session.admin.ListConfig(admin_pb2.ListConfigRequest(prefix=prefix), timeout=session.timeout_s)
-    session.show(answer, table(("KEY", "VALUE"), [(entry.key, entry.value) for entry in answer.entries]))
+    entries = without_doubles(answer.entries, prefix)
+    shown = admin_pb2.ListConfigResponse(entries=entries, total_count=len(entries))
+    rows = [(entry.key, entry.value) for entry in entries]
+    session.show(shown, table(("KEY", "VALUE"), rows) if rows else "")

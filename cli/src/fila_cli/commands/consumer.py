@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fila_cli.arguments import queue_argument
 from fila_cli.output import Cell, table
-from fila_cli.session import Command, Group, Session, queue_argument
+from fila_cli.session import Command, Group, Session
 
 if TYPE_CHECKING:
     from fila.v1.admin_pb2 import ConsumerInfo

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from fila_cli.output import Format, as_json, as_yaml
-from fila_cli.session import Command, Session, queue_argument
+from fila_cli.arguments import queue_argument
+from fila_cli.output import Format, as_json, as_yaml, counted
+from fila_cli.progress import Progress
+from fila_cli.session import Command, Session, Stopped
 from fila_cli.values import DURATION, MOMENT, PAIR
 
 if TYPE_CHECKING:
@@ -61,6 +63,8 @@ def enqueue(
         raise click.UsageError("--dedup-key with --lines would store one line and drop the rest")
     if delay_ms is not None and deliver_at is not None:
         raise click.UsageError("--delay and --at say the same thing; give one")
+    if len(dict(headers)) < len(headers):
+        raise click.UsageError("a header was given twice; a message has one value for each")
     options = _options(delay_ms, deliver_at, ttl_ms, dedup_key)
     if lines:
         return _enqueue_lines(session, queue, dict(headers), options)
@@ -93,28 +97,38 @@ def _enqueue_lines(
     from fila.v1 import service_pb2
 
     stored, refused, first_refusal = 0, 0, ""
-    offsets: list[int] = []
-    for batch in _batches(sys.stdin.buffer):
-        messages = [
-            service_pb2.EnqueueMessage(headers=headers, payload=line, options=options) for line in batch
-        ]
-        request = service_pb2.EnqueueBatchRequest(queue=queue, messages=messages)
-        answer = session.service.EnqueueBatch(request, timeout=session.timeout_s)
-        for number, result in enumerate(answer.results, start=stored + refused + 1):
-            if result.error.code:
-                refused += 1
-                first_refusal = first_refusal or f"line {number}: {result.error.message}"
-            else:
-                stored += 1
-                offsets.append(result.offset)
-    span = f", offsets {min(offsets)} to {max(offsets)}" if offsets else ""
-    counts = {"enqueued": stored, "refused": refused}
+    lowest, highest = 2**64, 0
+    results: list[dict[str, object]] = []  # for programs only: there may be millions
+    with Progress("message") as progress:
+        try:
+            for batch in _batches(sys.stdin.buffer):
+                messages = [
+                    service_pb2.EnqueueMessage(headers=headers, payload=line, options=options)
+                    for line in batch
+                ]
+                request = service_pb2.EnqueueBatchRequest(queue=queue, messages=messages)
+                answer = session.service.EnqueueBatch(request, timeout=session.timeout_s)
+                for number, result in enumerate(answer.results, start=stored + refused + 1):
+                    if result.error.code:
+                        refused += 1
+                        first_refusal = first_refusal or f"line {number}: {result.error.message}"
+                    else:
+                        stored += 1
+                        lowest, highest = min(lowest, result.offset), max(highest, result.offset)
+                        if session.format is not Format.TABLE:
+                            results.append({"message_id": result.message_id, "offset": result.offset})
+                progress.add(stored - progress.done)
+        except KeyboardInterrupt:
+            raise Stopped(f"{counted(stored, 'message')} enqueued") from None
+    span = f", offsets {lowest} to {highest}" if stored else ""
+    answered = {"enqueued": stored, "refused": refused, "messages": results}
     if session.format is Format.TABLE:
-        print(f"{stored} messages enqueued{span}")
+        print(f"{counted(stored, 'message')} enqueued{span}")
     else:
-        print(as_json(counts) if session.format is Format.JSON else as_yaml(counts))
+        print(as_json(answered) if session.format is Format.JSON else as_yaml(answered))
     if refused:
-        print(f"fila: {refused} lines were refused, the first: {first_refusal}", file=sys.stderr)
+        were = "line was" if refused == 1 else "lines were"
+        print(f"fila: {refused} {were} refused, the first: {first_refusal}", file=sys.stderr)
     return 1 if refused else 0
 
 

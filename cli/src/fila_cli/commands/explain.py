@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fila_cli.arguments import channel_option, key_argument, queue_argument
 from fila_cli.output import Cell, facts
-from fila_cli.session import Command, Session, channel_option, queue_argument
+from fila_cli.session import Command, Session
 from fila_cli.values import age_text
+from fila_cli.watching import show_or_watch, watch_option
 
 if TYPE_CHECKING:
     from fila.v1.admin_pb2 import ExplainKeyResponse, WaitCauses
@@ -20,7 +22,7 @@ _SENTENCE_BY_STATE = {
     "STATE_THROTTLED": "throttled",
     "STATE_DELAYED": "all it has is delayed",
     "STATE_LEASED": "all it has is leased to consumers",
-    "STATE_PAUSED": "paused by an operator; 'fila key resume' lets it go on",
+    "STATE_PAUSED": "paused by an operator; 'fila key resume' or 'fila queue resume' lets it go on",
     "STATE_CAPPED": "as many messages are leased as its cap allows",
     "STATE_EMPTY": "it has nothing pending and nothing leased",
 }
@@ -32,20 +34,25 @@ _COUNTED_TO = 127
     cls=Command,
     examples="""
     fila explain orders acme
+    fila explain orders acme --watch
     fila explain orders acme --channel audit -o json
     """,
 )
 @queue_argument
-@click.argument("key")
+@key_argument
 @channel_option
+@watch_option
 @click.pass_obj
-def explain(session: Session, queue: str, key: str, channel: str) -> None:
+def explain(session: Session, queue: str, key: str, channel: str, watch_ms: int | None) -> None:
     """Say what KEY's next message in QUEUE waits for, and whether the key gets its due share."""
     from fila.v1 import admin_pb2
 
-    request = admin_pb2.ExplainKeyRequest(queue=queue, channel=channel, fairness_key=key)
-    answer = session.admin.ExplainKey(request, timeout=session.timeout_s)
-    session.show(answer, facts(_explained(key, answer)))
+    def look() -> tuple[ExplainKeyResponse, str]:
+        request = admin_pb2.ExplainKeyRequest(queue=queue, channel=channel, fairness_key=key)
+        answer = session.admin.ExplainKey(request, timeout=session.timeout_s)
+        return answer, facts(_explained(key, answer))
+
+    show_or_watch(session, watch_ms, look)
 
 
 def _explained(key: str, answer: ExplainKeyResponse) -> list[tuple[str, Cell]]:
@@ -55,7 +62,7 @@ def _explained(key: str, answer: ExplainKeyResponse) -> list[tuple[str, Cell]]:
         ("pending", answer.pending),
         ("in flight", answer.in_flight),
         ("weight", answer.weight),
-        ("oldest", age_text(answer.oldest_age_ms)),
+        ("oldest", age_text(answer.oldest_age_ms) if answer.pending else "-"),
         ("share of served cost", f"{answer.share:.1%} of the last hour, due {answer.due_share:.1%}"),
     ]
     if answer.returning_offset:
@@ -83,9 +90,10 @@ def _waits(waits: WaitCauses) -> list[tuple[str, Cell]]:
         ("other keys' turns", waits.share_ms),
         ("throttle", waits.throttle_ms),
         ("delay or backoff", waits.delay_ms),
+        ("pause or cap", waits.held_ms),
     ]
     total_ms = sum(ms for _, ms in by_cause)
     if not total_ms:
         return []
     shown = ", ".join(f"{ms / total_ms:.0%} {cause}" for cause, ms in by_cause if ms)
-    return [("last hour's waiting", f"{age_text(total_ms)} over all messages: {shown}")]
+    return [("last hour's waiting", shown)]

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from fila_cli.output import facts
-from fila_cli.session import Group, Session, confirm, queue_argument, yes_option
-
-_key_argument = click.argument("key")
+from fila_cli.arguments import key_argument, queue_argument, yes_option
+from fila_cli.output import counted, facts
+from fila_cli.session import Group, Session, confirm
+from fila_cli.values import Count
 
 
 @click.group(
@@ -31,8 +31,8 @@ def key() -> None:
     """
 )
 @queue_argument
-@_key_argument
-@click.argument("weight", type=click.IntRange(0, 1000))
+@key_argument
+@click.argument("weight", type=Count(0, 1000))
 @click.pass_obj
 def weight(session: Session, queue: str, key: str, weight: int) -> None:
     """Set a key's weight, 1 to 1000; it wins over every other. 0 takes it away again."""
@@ -41,7 +41,7 @@ def weight(session: Session, queue: str, key: str, weight: int) -> None:
 
 @key.command(examples="fila key pause orders noisy")
 @queue_argument
-@_key_argument
+@key_argument
 @click.pass_obj
 def pause(session: Session, queue: str, key: str) -> None:
     """Deliver nothing of a key until it is resumed."""
@@ -50,7 +50,7 @@ def pause(session: Session, queue: str, key: str) -> None:
 
 @key.command(examples="fila key resume orders noisy")
 @queue_argument
-@_key_argument
+@key_argument
 @click.pass_obj
 def resume(session: Session, queue: str, key: str) -> None:
     """Deliver a paused key's messages again."""
@@ -64,8 +64,8 @@ def resume(session: Session, queue: str, key: str) -> None:
     """
 )
 @queue_argument
-@_key_argument
-@click.argument("max_in_flight", metavar="N", type=click.IntRange(0, 2**32 - 1))
+@key_argument
+@click.argument("max_in_flight", metavar="N", type=Count(0, 2**32 - 1))
 @click.pass_obj
 def cap(session: Session, queue: str, key: str, max_in_flight: int) -> None:
     """Lease at most N of a key's messages at once in a channel; 0 lifts the cap."""
@@ -79,7 +79,7 @@ def cap(session: Session, queue: str, key: str, max_in_flight: int) -> None:
     """
 )
 @queue_argument
-@_key_argument
+@key_argument
 @yes_option
 @click.pass_obj
 def purge(session: Session, queue: str, key: str, *, yes: bool) -> None:
@@ -89,7 +89,7 @@ def purge(session: Session, queue: str, key: str, *, yes: bool) -> None:
     confirm(f"Drop the pending messages of {key} in {queue}?", yes=yes)
     request = admin_pb2.PurgeQueueRequest(queue=queue, fairness_key=key)
     answer = session.admin.PurgeQueue(request, timeout=session.timeout_s)
-    session.show(answer, f"{answer.purged} messages dropped")
+    session.show(answer, f"{counted(answer.purged, 'message')} dropped")
 
 
 def _set(session: Session, queue: str, key: str, **change: Any) -> None:

@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fila_cli.output import Cell, facts, table
-from fila_cli.session import Group, Session, channel_option, confirm, queue_argument, yes_option
-from fila_cli.settings import NAMES_TO_RESET, config_from, describe, paths_to_reset, setting_options
-from fila_cli.values import age_text, rough_size_text
+from fila_cli.arguments import channel_option, complete_channel, key_option, queue_argument, yes_option
+from fila_cli.colors import Meaning, Meant
+from fila_cli.failures import reason_of
+from fila_cli.inspection import inspection
+from fila_cli.messages import peeked
+from fila_cli.output import Cell, counted, facts, table
+from fila_cli.session import Group, Session, confirm
+from fila_cli.settings import NAMES_TO_RESET, config_from, describe, name_of, paths_to_reset, setting_options
+from fila_cli.values import Count
+from fila_cli.watching import show_or_watch, watch_option
 
 if TYPE_CHECKING:
-    from fila.v1.admin_pb2 import GetStatsResponse, PerFairnessKeyStats
-    from fila.v1.messages_pb2 import Message
-
-_PREVIEW_CHARACTERS = 60
+    from fila.v1.admin_pb2 import GetStatsResponse, ListQueuesResponse, QueueInfo
 
 
 @click.group(
@@ -33,6 +36,7 @@ def queue() -> None:
 @queue.command(
     examples="""
     fila queue create orders
+    fila queue create orders --if-not-exists
     fila queue create orders --fairness-header tenant --weight acme=3 --weight globex=2
     fila queue create calls --throttle-header provider --retry exponential:1s..60s --max-attempts 5
     fila queue create jobs --on-enqueue @route.lua --on-failure @retry.lua --visibility-timeout 5m
@@ -48,16 +52,30 @@ def queue() -> None:
     metavar="NAME",
     help="Channel to make; repeat for more [default: default]",
 )
+@click.option("--if-not-exists", is_flag=True, help="A queue of this name, however it is set up, is as good")
 @click.pass_obj
-def create(session: Session, /, name: str, channels: tuple[str, ...], **flags: Any) -> None:
+def create(
+    session: Session, /, name: str, channels: tuple[str, ...], if_not_exists: bool, **flags: Any
+) -> None:
     """Create a queue and its dead-letter queue NAME.dlq."""
+    import grpc
+
     from fila.v1 import admin_pb2
 
     config, _ = config_from(flags)
     config.channels.extend(channels)
     request = admin_pb2.CreateQueueRequest(name=name, config=config)
-    answer = session.admin.CreateQueue(request, timeout=session.timeout_s)
-    session.show(answer, f"queue {name} created")
+    try:
+        answer = session.admin.CreateQueue(request, timeout=session.timeout_s)
+    except grpc.RpcError as error:
+        if not if_not_exists or reason_of(error) != "QUEUE_EXISTS":
+            raise
+        session.show(admin_pb2.CreateQueueResponse(queue_id=name), f"queue {name} exists already")
+        return
+    told = f"queue {name} created"
+    if answer.adopted_dlq:
+        told += f"; {name}.dlq was there before and is its dead-letter queue now, with the messages it holds"
+    session.show(answer, told)
 
 
 @queue.command(
@@ -82,6 +100,10 @@ def update(session: Session, /, queue: str, reset: tuple[str, ...], **flags: Any
     from fila.v1 import admin_pb2
 
     config, paths = config_from(flags)
+    if both := sorted(set(paths) & set(paths_to_reset(reset))):
+        raise click.UsageError(
+            f"--{name_of(both[0])} and --reset {name_of(both[0])} contradict each other; give one"
+        )
     paths += paths_to_reset(reset)
     if not paths:
         raise click.UsageError("nothing to change: name a setting, such as --max-attempts 5")
@@ -113,33 +135,52 @@ def delete(session: Session, queue: str, *, yes: bool) -> None:
     name="list",
     examples="""
     fila queue list
+    fila queue list --watch 5s
     fila queue list -o json
     """,
 )
+@watch_option
 @click.pass_obj
-def list_(session: Session) -> None:
+def list_(session: Session, watch_ms: int | None) -> None:
     """List every queue, dead-letter queues included."""
     from fila.v1 import admin_pb2
 
-    answer = session.admin.ListQueues(admin_pb2.ListQueuesRequest(), timeout=session.timeout_s)
-    rows = [(each.name, each.depth, each.in_flight, each.active_consumers) for each in answer.queues]
-    session.show(answer, table(("QUEUE", "DEPTH", "IN FLIGHT", "CONSUMERS"), rows))
+    def look() -> tuple[ListQueuesResponse, str]:
+        answer = session.admin.ListQueues(admin_pb2.ListQueuesRequest(), timeout=session.timeout_s)
+        rows = [(each.name, _depth(each), each.in_flight, each.active_consumers) for each in answer.queues]
+        return answer, table(("QUEUE", "DEPTH", "IN FLIGHT", "CONSUMERS"), rows)
+
+    show_or_watch(session, watch_ms, look)
+
+
+def _depth(queue: QueueInfo) -> Cell:
+    """Whoever waits in a dead-letter queue waits for a person."""
+    if queue.depth and queue.name.endswith(".dlq"):
+        return Meant(str(queue.depth), Meaning.TROUBLE)
+    return queue.depth
 
 
 @queue.command(
     examples="""
     fila queue inspect orders
     fila queue inspect orders --channel audit --keys 10
+    fila queue inspect orders --watch
     fila queue inspect orders --wide
     fila queue inspect orders --settings
     """
 )
 @queue_argument
-@channel_option
+@click.option(
+    "--channel",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_channel,
+    help="Only in this channel [default: distinct messages over all channels]",
+)
 @click.option(
     "--keys",
     "max_keys",
-    type=click.IntRange(min=1, max=10_000),
+    type=Count(min=1, max=10_000),
     default=1000,
     metavar="N",
     show_default=True,
@@ -147,8 +188,18 @@ def list_(session: Session) -> None:
 )
 @click.option("--wide", is_flag=True, help="More columns, and every counter")
 @click.option("--settings", is_flag=True, help="The queue's settings instead, in the words of 'queue create'")
+@watch_option
 @click.pass_obj
-def inspect(session: Session, queue: str, channel: str, max_keys: int, *, wide: bool, settings: bool) -> None:
+def inspect(
+    session: Session,
+    queue: str,
+    channel: str,
+    max_keys: int,
+    watch_ms: int | None,
+    *,
+    wide: bool,
+    settings: bool,
+) -> None:
     """Show a queue's depth, who waits in it, and what holds them back."""
     from fila.v1 import admin_pb2
 
@@ -156,90 +207,13 @@ def inspect(session: Session, queue: str, channel: str, max_keys: int, *, wide: 
         got = session.admin.GetQueue(admin_pb2.GetQueueRequest(queue=queue), timeout=session.timeout_s)
         session.show(got, facts(describe(got.config)))
         return
-    request = admin_pb2.GetStatsRequest(queue=queue, channel=channel, max_keys=max_keys)
-    stats = session.admin.GetStats(request, timeout=session.timeout_s)
-    session.show(stats, _inspection(stats, wide=wide))
 
+    def look() -> tuple[GetStatsResponse, str]:
+        request = admin_pb2.GetStatsRequest(queue=queue, channel=channel, max_keys=max_keys)
+        stats = session.admin.GetStats(request, timeout=session.timeout_s)
+        return stats, inspection(queue, channel, stats, max_keys=max_keys, wide=wide)
 
-def _inspection(stats: GetStatsResponse, *, wide: bool) -> str:
-    parts = [facts(_facts(stats, wide=wide))]
-    if wide:
-        headings = (
-            "KEY",
-            "PENDING",
-            "DEFICIT",
-            "WEIGHT",
-            "IN FLIGHT",
-            "OLDEST",
-            "DELIVERED",
-            "COST",
-            "PAUSED",
-        )
-        parts.append(table(headings, [_wide_row(key) for key in stats.per_key_stats]))
-    else:
-        keys = [(key.key, key.pending_count, key.current_deficit, key.weight) for key in stats.per_key_stats]
-        parts.append(table(("KEY", "PENDING", "DEFICIT", "WEIGHT"), keys))
-    buckets = [
-        (bucket.key, round(bucket.tokens, 3), bucket.rate_per_second, bucket.burst)
-        for bucket in stats.per_throttle_stats
-    ]
-    parts.append(table(("KEY", "TOKENS", "RATE/S", "BURST"), buckets))
-    return "\n\n".join(parts)
-
-
-def _facts(stats: GetStatsResponse, *, wide: bool) -> list[tuple[str, Cell]]:
-    from fila.v1 import admin_pb2
-
-    always: list[tuple[str, Cell]] = [
-        ("depth", stats.depth),
-        ("in flight", stats.in_flight),
-        ("not begun", stats.unbegun),
-        ("active fairness keys", stats.active_fairness_keys),
-        ("consumers", stats.active_consumers),
-        ("quantum", stats.quantum),
-    ]
-    open_circuit = stats.breaker_state == admin_pb2.BREAKER_STATE_OPEN
-    # What should not happen is shown when it did, asked for or not.
-    troubles: list[tuple[str, Cell]] = [
-        ("hook", "circuit open: messages take the fallback" if open_circuit else ""),
-        ("hook fallbacks", stats.hook_fallbacks),
-        ("hook errors", stats.hook_errors),
-        ("dropped by hard retention", stats.hard_dropped),
-        ("dropped by time to live", stats.ttl_dropped_total),
-        ("dead-lettered", stats.dead_lettered_total),
-        ("dead letters dropped", stats.dead_letters_dropped_total),
-        ("weights clamped", stats.weights_clamped_total),
-    ]
-    listed = always + [(name, value) for name, value in troubles if value]
-    if not wide:
-        return listed
-    return [
-        *listed,
-        ("oldest", age_text(stats.oldest_age_ms)),
-        ("enqueued", stats.enqueued_total),
-        ("delivered", stats.delivered_total),
-        ("acked", stats.acked_total),
-        ("nacked", stats.nacked_total),
-        ("leases expired", stats.expired_total),
-        ("returned uncounted", stats.returned_total),
-        ("stale acks", stats.stale_acks_total),
-        ("offsets", f"{stats.tail_offset} to {stats.head_offset}"),
-        ("stored", rough_size_text(stats.stored_bytes)),
-    ]
-
-
-def _wide_row(key: PerFairnessKeyStats) -> tuple[Cell, ...]:
-    return (
-        key.key,
-        key.pending_count,
-        key.current_deficit,
-        key.weight,
-        key.in_flight,
-        age_text(key.oldest_age_ms),
-        key.delivered_total,
-        key.served_cost_total,
-        "yes" if key.paused else "no",
-    )
+    show_or_watch(session, watch_ms, look)
 
 
 @queue.command(
@@ -250,7 +224,7 @@ def _wide_row(key: PerFairnessKeyStats) -> tuple[Cell, ...]:
 )
 @queue_argument
 @click.option("--channel", default=None, metavar="NAME", help="Only in this channel [default: in all]")
-@click.option("--key", "fairness_key", default=None, metavar="KEY", help="Only this fairness key's messages")
+@key_option("Only this fairness key's messages")
 @yes_option
 @click.pass_obj
 def purge(session: Session, queue: str, channel: str | None, fairness_key: str | None, *, yes: bool) -> None:
@@ -260,7 +234,7 @@ def purge(session: Session, queue: str, channel: str | None, fairness_key: str |
     confirm(f"Drop the pending messages of {queue}?", yes=yes)
     request = admin_pb2.PurgeQueueRequest(queue=queue, channel=channel, fairness_key=fairness_key)
     answer = session.admin.PurgeQueue(request, timeout=session.timeout_s)
-    session.show(answer, f"{answer.purged} messages dropped")
+    session.show(answer, f"{counted(answer.purged, 'message')} dropped")
 
 
 @queue.command(
@@ -273,48 +247,46 @@ def purge(session: Session, queue: str, channel: str | None, fairness_key: str |
 @queue_argument
 @channel_option
 @click.option(
-    "-n", "--count", type=click.IntRange(1, 1000), default=10, show_default=True, help="Most messages to show"
+    "-n", "--count", type=Count(1, 1000), default=10, show_default=True, help="Most messages to show"
 )
 @click.option(
-    "--after", type=click.IntRange(min=0), default=0, metavar="OFFSET", help="Only messages after this offset"
+    "--after", type=Count(min=0), default=0, metavar="OFFSET", help="Only messages after this offset"
 )
-@click.option("--key", "fairness_key", default="", metavar="KEY", help="Only this fairness key's messages")
+@key_option("Only this fairness key's messages")
 @click.pass_obj
-def peek(session: Session, queue: str, channel: str, count: int, after: int, fairness_key: str) -> None:
+def peek(
+    session: Session, queue: str, channel: str, count: int, after: int, fairness_key: str | None
+) -> None:
     """Look at pending messages without leasing them."""
     from fila.v1 import admin_pb2
 
     request = admin_pb2.PeekMessagesRequest(
-        queue=queue, channel=channel, max_messages=count, after_offset=after, fairness_key=fairness_key
+        queue=queue, channel=channel, max_messages=count, after_offset=after, fairness_key=fairness_key or ""
     )
     answer = session.admin.PeekMessages(request, timeout=session.timeout_s)
-    session.show(answer, _peeked(list(answer.messages)))
+    session.show(answer, peeked(list(answer.messages)))
 
 
-def _peeked(messages: list[Message]) -> str:
-    headings = ["OFFSET", "ID", "KEY", "ATTEMPTS", "PAYLOAD"]
-    are_dead = any(message.metadata.HasField("dead_letter") for message in messages)
-    rows: list[list[Cell]] = []
-    for message in messages:
-        about = message.metadata
-        row: list[Cell] = [
-            about.offset,
-            message.id,
-            about.fairness_key,
-            # A dead letter's own queue has not delivered it yet; what people look for is how often it failed.
-            about.dead_letter.attempts if are_dead else about.attempt_count,
-            _preview(message.payload),
-        ]
-        if are_dead:
-            row[4:4] = [about.dead_letter.reason, about.dead_letter.last_error]
-        rows.append(row)
-    if are_dead:
-        headings[4:4] = ["REASON", "LAST ERROR"]
-    return table(headings, rows)
+@queue.command(examples="fila queue pause orders")
+@queue_argument
+@click.pass_obj
+def pause(session: Session, queue: str) -> None:
+    """Deliver nothing of QUEUE until it is resumed; enqueues and acks go on. Kept over a restart."""
+    _set_paused(session, queue, paused=True)
 
 
-def _preview(payload: bytes) -> str:
-    """Enough of a payload to recognise it, on one line."""
-    text = payload[: _PREVIEW_CHARACTERS * 4].decode(errors="replace")
-    shown = "".join(character if character.isprintable() else "." for character in text)
-    return shown if len(shown) <= _PREVIEW_CHARACTERS else shown[: _PREVIEW_CHARACTERS - 3] + "..."
+@queue.command(examples="fila queue resume orders")
+@queue_argument
+@click.pass_obj
+def resume(session: Session, queue: str) -> None:
+    """Deliver a paused queue's messages again."""
+    _set_paused(session, queue, paused=False)
+
+
+def _set_paused(session: Session, queue: str, *, paused: bool) -> None:
+    from fila.v1 import admin_pb2
+
+    request = admin_pb2.UpdateQueueRequest(queue=queue, config=admin_pb2.QueueConfig(paused=paused))
+    request.update_mask.paths.append("paused")
+    answer = session.admin.UpdateQueue(request, timeout=session.timeout_s)
+    session.show(answer, f"queue {queue} is paused" if paused else f"queue {queue} goes on")

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fila_cli.arguments import complete_queue
 from fila_cli.output import Cell, table
-from fila_cli.session import Command, Session, complete_queue
+from fila_cli.session import Command, Session
 from fila_cli.values import DURATION, age_text
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
     --config PATH, else ./fila.toml, else /etc/fila/fila.toml, else nothing      (the file)
       └─ FILA_SECTION__KEY, FILA_DATA_DIR                                          (wins over it)
+           └─ --listen, --data-dir, --log-level                                    (win over both)
 
 A typing error in a setting is found here, before anything is opened: an unknown section
 or key, a value of the wrong kind or out of bounds stops the start with its file, line and
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import textwrap
 import tomllib
 import typing
 from collections.abc import Mapping
@@ -26,7 +28,16 @@ import orjson
 from fila_server.config.schema import Address, AddressOrOff, Config, Duration, Section, Size
 from fila_server.errors import ConfigInvalid
 
-__all__ = ["Config", "LoadedConfig", "Setting", "as_toml", "load", "reference_tables", "settings_by_section"]
+__all__ = [
+    "Config",
+    "LoadedConfig",
+    "Setting",
+    "as_toml",
+    "load",
+    "reference_tables",
+    "sample",
+    "settings_by_section",
+]
 
 FILE_NAME = "fila.toml"
 SYSTEM_FILE = Path("/etc/fila") / FILE_NAME
@@ -125,11 +136,17 @@ class LoadedConfig:
 
     config: Config
     origins: dict[str, str] = field(default_factory=dict)
-    """`section.key` -> "default", "FILE:LINE" or the environment variable's name."""
+    """`section.key` -> "default", "FILE:LINE", the environment variable's name, or the flag."""
 
 
-def load(path: Path | None, environ: Mapping[str, str], cwd: Path) -> LoadedConfig:
-    """Read the file there is (or `path`, which must exist), then the environment."""
+def load(
+    path: Path | None,
+    environ: Mapping[str, str],
+    cwd: Path,
+    flags: Mapping[str, tuple[str, str]] = MappingProxyType({}),
+) -> LoadedConfig:
+    """Read the file there is (or `path`, which must exist), then the environment, then the flags: by `section.key`, the
+    flag's name and its value."""
     values: dict[str, dict[str, Any]] = {section: {} for section in _SETTINGS}
     origins = {setting.name: "default" for keys in _SETTINGS.values() for setting in keys.values()}
     loaded = LoadedConfig(Config(), origins)
@@ -137,6 +154,9 @@ def load(path: Path | None, environ: Mapping[str, str], cwd: Path) -> LoadedConf
     if file is not None:
         _read_file(file, values, origins)
     _read_environment(environ, values, loaded)
+    for name, (flag, text) in flags.items():
+        section_name, _, key = name.partition(".")
+        _set_from_text(_SETTINGS[section_name][key], flag, text, values, loaded)
     sections = {name: section(**values[name]) for name, section in typing.get_type_hints(Config).items()}
     loaded.config = Config(**sections)
     return loaded
@@ -236,7 +256,7 @@ def _set_from_text(
     except ValueError:
         raise ConfigInvalid(
             f"{setting.name} must be {setting.expected}, got {_shown(text)}",
-            source=f"environment variable {name}", key=setting.name,
+            source=name if name.startswith("--") else f"environment variable {name}", key=setting.name,
         ) from None  # fmt: skip
     loaded.origins[setting.name] = name
 
@@ -295,6 +315,18 @@ def _line_of(text: str, section: str, key: str | None) -> int:
         if path[0] == section:
             section_line = section_line or number
     return section_line or 1
+
+
+def sample() -> str:
+    """A fila.toml with every setting as a comment, at its default: what `config init` prints."""
+    lines = ["# Every setting of fila-server, at its default. Remove the # of a line to change it."]
+    for section, settings in _SETTINGS.items():
+        lines += ["", f"[{section}]"]
+        for key, setting in settings.items():
+            words = f"{setting.meta.description} May be {setting.expected}."
+            lines += ["", *textwrap.wrap(words, 110, initial_indent="# ", subsequent_indent="# ")]
+            lines.append(f"# {key} = {as_toml(setting.default)}")
+    return "\n".join(lines) + "\n"
 
 
 def reference_tables() -> str:

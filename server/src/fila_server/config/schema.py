@@ -323,6 +323,24 @@ class Lua(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = 10_000
 
 
+class Log(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What goes to stderr."""
+
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        Meta(
+            description='The least that is written. "info" is what an operator wants to read later: starts, stops, and '
+            "every change by whom; nothing a message."
+        ),
+    ] = "info"
+    format: Annotated[
+        Literal["auto", "json", "text"],
+        Meta(
+            description='"json" is a line each for machines, "text" for people; "auto" is text on a terminal.'
+        ),
+    ] = "auto"
+
+
 class Telemetry(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Metrics and traces sent to a collector."""
 
@@ -404,6 +422,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     storage: Storage = Storage()
     limits: Limits = Limits()
     lua: Lua = Lua()
+    log: Log = Log()
     telemetry: Telemetry = Telemetry()
     metrics: Metrics = Metrics()
     redis: Redis = Redis()

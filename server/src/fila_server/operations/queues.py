@@ -13,6 +13,7 @@ from fila.v1 import admin_pb2 as pb
 from fila_server import commands, errors
 from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate
+from fila_server.broker.mirror import DLQ_SUFFIX
 from fila_server.broker.unwritten import PAGE_BYTES_MAX
 from fila_server.config.schema import Limits
 from fila_server.hooks.counters import HookStatus
@@ -25,10 +26,11 @@ from fila_server.operations.requests import AdminRules
 class Queues:
     """The calls that are more than one command with its check."""
 
-    def __init__(self, broker: Broker, limits: Limits, check: AdminRules) -> None:
+    def __init__(self, broker: Broker, limits: Limits, check: AdminRules, durability: str) -> None:
         self._broker = broker
         self._limits = limits
         self._check = check
+        self._durability = durability
         self._looks = Gate("GetStats calls", at_once=1)
         self._peeks = Gate("PeekMessages calls", at_once=4)
 
@@ -37,7 +39,18 @@ class Queues:
         config = rules.complete(request.config, self._limits)
         self._broker.hooks.check_scripts(config.on_enqueue_script, config.on_failure_script)
         complete = pb.CreateQueueRequest(name=request.name, config=config)
-        return await self._broker.call(commands.CREATE_QUEUE, complete.SerializeToString())
+        had_dlq = request.name + DLQ_SUFFIX in self._broker.queue_configs and not config.expires_after_idle_ms
+        reply = await self._broker.call(commands.CREATE_QUEUE, complete.SerializeToString())
+        if not had_dlq:
+            return reply
+        return pb.CreateQueueResponse(queue_id=request.name, adopted_dlq=True).SerializeToString()
+
+    async def get(self, request: pb.GetQueueRequest) -> bytes:
+        self._check.queue(request)
+        reply = await self._broker.call(commands.GET_QUEUE, request.SerializeToString())
+        got = pb.GetQueueResponse.FromString(reply)
+        rules.tell_defaults(got.config, self._durability)
+        return got.SerializeToString()
 
     async def update(self, request: pb.UpdateQueueRequest) -> bytes:
         self._check.update(request)
@@ -51,7 +64,10 @@ class Queues:
             complete = pb.UpdateQueueRequest(
                 queue=request.queue, config=config, update_mask=request.update_mask
             )
-            return await self._broker.call(commands.UPDATE_QUEUE, complete.SerializeToString())
+            reply = await self._broker.call(commands.UPDATE_QUEUE, complete.SerializeToString())
+            updated = pb.UpdateQueueResponse.FromString(reply)
+            rules.tell_defaults(updated.config, self._durability)
+            return updated.SerializeToString()
 
     async def list_queues(self, request: pb.ListQueuesRequest) -> bytes:
         listed = pb.ListQueuesResponse.FromString(
@@ -94,8 +110,7 @@ class Queues:
             throttle_key_bytes=self._limits.throttle_key_bytes_max,
             throttle_keys=self._limits.throttle_keys_max,
         )
-        redriven = await Redrive(self._broker, request, limits).run()
-        return pb.RedriveResponse(redriven=redriven).SerializeToString()
+        return (await Redrive(self._broker, request, limits).run()).SerializeToString()
 
 
 _BREAKER_BY_STATE = {

@@ -30,7 +30,7 @@ PAGES_A_SECOND = 10
 
 
 class Redrive:
-    """One redrive. `run` returns how many messages it moved."""
+    """One redrive. `run` returns what became of it."""
 
     def __init__(self, broker: Broker, request: admin_pb2.RedriveRequest, key_limits: KeyLimits) -> None:
         self._broker = broker
@@ -38,13 +38,17 @@ class Redrive:
         self._dlq = request.dlq_queue
         self._left = request.count
         self._rate = request.rate_per_second
+        self._after_offset = request.after_offset
+        self._up_to_offset = request.up_to_offset
+        self._walks = request.after_offset > 0
+        self._only = sorted(set(request.offsets))
         self._moved = 0
         self._stuck = 0
 
-    async def run(self) -> int:
+    async def run(self) -> admin_pb2.RedriveResponse:
         """Move what was asked for. Raises QueueNotFound, Invalid, SourceQueueGone, Conflict."""
         up_to_offset = await self._start()
-        after_offset = 0
+        after_offset = self._after_offset
         began_s = time.monotonic()
         draining = asyncio.Event()
         stay = self._broker.at_drain(draining.set)
@@ -58,17 +62,20 @@ class Redrive:
                 self._stuck += page.stuck
                 if self._left and self._left <= page.moved:
                     break
+                if self._only and after_offset >= self._only[-1]:
+                    break
                 self._left -= page.moved if self._left else 0
                 if self._rate:
                     await _sleep_until(began_s + self._moved / self._rate, draining)
         finally:
             stay()
-        if self._stuck and not self._moved:
+        # A later page of a walk that moved others is no failure of the whole.
+        if self._stuck and not self._moved and not self._walks:
             raise errors.Conflict(
                 f'none of the {self._stuck} messages in "{self._dlq}" can be moved back: they were put there '
                 "by hand, or the queue or channel they came from is gone, or its policy refuses them"
             )
-        return self._moved
+        return admin_pb2.RedriveResponse(redriven=self._moved, last_offset=after_offset, stuck=self._stuck)
 
     async def _start(self) -> int:
         """Check that there is something to redrive to; return the last offset to look at."""
@@ -81,19 +88,38 @@ class Redrive:
             )
         if source not in self._broker.queue_configs:
             raise errors.SourceQueueGone(self._dlq, source)
-        return admin_pb2.GetStatsResponse.FromString(reply).head_offset - 1
+        last_offset = admin_pb2.GetStatsResponse.FromString(reply).head_offset - 1
+        return min(last_offset, self._up_to_offset) if self._up_to_offset else last_offset
 
     async def _page(self, after_offset: int, up_to_offset: int) -> Any:
+        count = self._page_size()
+        named = self._named(after_offset, count)
+        if named:
+            # As far as the last one named and no further: what lies between is looked at and left.
+            after_offset, up_to_offset = named[0] - 1, min(named[-1], up_to_offset)
         frame = seam_frames.RedrivePage(
             dlq_queue=self._dlq.encode(),
-            count=self._page_size(),
+            count=PAGE_MESSAGES_MAX if named else count,
             up_to_offset=up_to_offset,
             after_offset=after_offset,
+            only_routed=bool(named),
         )
         if self._broker.hooks.scripted:
-            await self._ask_scripts(frame)
+            await self._ask_scripts(frame, named)
+        if not frame.routings:
+            for offset in named:
+                frame.routings.add(offset=offset)
         reply = await self._broker.call(commands.REDRIVE_MOVE, frame.SerializeToString())
-        return seam_frames.RedrivenPage.FromString(reply)
+        page = seam_frames.RedrivenPage.FromString(reply)
+        if named:
+            # Those named that were not there count as looked at.
+            page.last_offset = max(page.last_offset, named[-1])
+        return page
+
+    def _named(self, after_offset: int, count: int) -> list[int]:
+        """The next offsets to move, of those that were named, as many as one page can hold."""
+        left = [offset for offset in self._only if offset > after_offset][:count]
+        return [offset for offset in left if offset < left[0] + PAGE_MESSAGES_MAX]
 
     def _page_size(self) -> int:
         size = PAGE_MESSAGES_MAX
@@ -103,7 +129,7 @@ class Redrive:
             size = min(size, max(1, int(self._rate / PAGES_A_SECOND)))
         return size
 
-    async def _ask_scripts(self, frame: Any) -> None:
+    async def _ask_scripts(self, frame: Any, named: list[int]) -> None:
         """Add to the page what today's scripts say about its messages."""
         request = admin_pb2.PeekMessagesRequest(
             queue=self._dlq, max_messages=frame.count, after_offset=frame.after_offset
@@ -113,6 +139,7 @@ class Redrive:
             message
             for message in admin_pb2.PeekMessagesResponse.FromString(reply).messages
             if message.metadata.offset <= frame.up_to_offset
+            and (not named or message.metadata.offset in named)
         ]
         page = _DeadLetters(messages, frame, self._key_limits)
         if messages and self._broker.hooks.concerns(page):

@@ -17,6 +17,7 @@ from fila_server.operations import rules
 READ_LOG_BATCH_MAX = 10_000
 PEEK_MESSAGES_MAX = 1_000
 STATS_KEYS_MAX = 10_000
+REDRIVE_OFFSETS_MAX = 1_000
 MASK_PATHS_MAX = 64
 """A QueueConfig has half as many fields, those of its parts included."""
 
@@ -87,6 +88,10 @@ class AdminRules:
             raise Invalid(
                 "rate_per_second",
                 f"must be 0 (no pace) or a finite number above, got {request.rate_per_second}",
+            )
+        if len(request.offsets) > REDRIVE_OFFSETS_MAX:
+            raise LimitExceeded(
+                "offsets", f"must be at most {REDRIVE_OFFSETS_MAX}, got {len(request.offsets)}: ask in parts"
             )
 
     def config_key(self, request: Any) -> None:

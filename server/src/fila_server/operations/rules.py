@@ -88,6 +88,14 @@ def complete(config: _Config, limits: Limits, *, default_channel: bool = True) -
     return full
 
 
+def tell_defaults(config: _Config, durability: str) -> None:
+    """Say what holds where a queue leaves it to the broker. What is stored stays as it was asked for."""
+    if config.durability == admin_pb2.DURABILITY_UNSPECIFIED:
+        config.durability = admin_pb2.DURABILITY_FSYNC if durability == "fsync" else admin_pb2.DURABILITY_OS
+    if config.hook_fallback == admin_pb2.HOOK_FALLBACK_UNSPECIFIED:
+        config.hook_fallback = admin_pb2.HOOK_FALLBACK_POLICY
+
+
 def check_idle(field: str, after_ms: int) -> None:
     """Refuse a time without use that is no time: 0 is never."""
     if after_ms:

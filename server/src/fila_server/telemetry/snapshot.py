@@ -77,7 +77,7 @@ class Channel(msgspec.Struct, array_like=True, frozen=True):
     served: int
     """Cost, in thousandths."""
     served_last_hour: float
-    waited_ms: tuple[float, float, float, float]
+    waited_ms: tuple[float, float, float, float, float]
     """Message-milliseconds, in the order of WAIT_CAUSES."""
     unbegun: int
 
@@ -111,12 +111,12 @@ class Key(msgspec.Struct, array_like=True, frozen=True):
     in_flight: int
     weight: int
     oldest_ms: int
-    totals: tuple[float, float, float, float, float, float]
+    totals: tuple[float, float, float, float, float, float, float]
     """Message-milliseconds in the order of WAIT_CAUSES, then cost served and cost due, in thousandths."""
 
     @property
     def served(self) -> float:
-        return self.totals[4]
+        return self.totals[5]
 
     @property
     def share_ratio(self) -> float:
@@ -155,7 +155,7 @@ class Snapshot(msgspec.Struct, array_like=True, frozen=True):
     quantum: int
 
 
-WAIT_CAUSES = ("no_consumer", "share", "throttle", "delay")
+WAIT_CAUSES = ("no_consumer", "share", "throttle", "delay", "held")
 
 _decoder = msgspec.msgpack.Decoder(Snapshot)
 

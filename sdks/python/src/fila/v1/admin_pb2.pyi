@@ -107,10 +107,12 @@ class CreateQueueRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ...) -> None: ...
 
 class CreateQueueResponse(_message.Message):
-    __slots__ = ["queue_id"]
+    __slots__ = ["adopted_dlq", "queue_id"]
+    ADOPTED_DLQ_FIELD_NUMBER: _ClassVar[int]
     QUEUE_ID_FIELD_NUMBER: _ClassVar[int]
+    adopted_dlq: bool
     queue_id: str
-    def __init__(self, queue_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, queue_id: _Optional[str] = ..., adopted_dlq: bool = ...) -> None: ...
 
 class DeleteChannelRequest(_message.Message):
     __slots__ = ["channel", "queue"]
@@ -358,11 +360,12 @@ class PeekMessagesResponse(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ...) -> None: ...
 
 class PerFairnessKeyStats(_message.Message):
-    __slots__ = ["current_deficit", "delivered_total", "in_flight", "key", "oldest_age_ms", "paused", "pending_count", "served_cost_total", "weight"]
+    __slots__ = ["current_deficit", "delivered_total", "in_flight", "key", "max_in_flight", "oldest_age_ms", "paused", "pending_count", "served_cost_total", "weight"]
     CURRENT_DEFICIT_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
+    MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     PENDING_COUNT_FIELD_NUMBER: _ClassVar[int]
@@ -372,12 +375,13 @@ class PerFairnessKeyStats(_message.Message):
     delivered_total: int
     in_flight: int
     key: str
+    max_in_flight: int
     oldest_age_ms: int
     paused: bool
     pending_count: int
     served_cost_total: float
     weight: int
-    def __init__(self, key: _Optional[str] = ..., pending_count: _Optional[int] = ..., current_deficit: _Optional[int] = ..., weight: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., delivered_total: _Optional[int] = ..., served_cost_total: _Optional[float] = ..., paused: bool = ...) -> None: ...
+    def __init__(self, key: _Optional[str] = ..., pending_count: _Optional[int] = ..., current_deficit: _Optional[int] = ..., weight: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., delivered_total: _Optional[int] = ..., served_cost_total: _Optional[float] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ...) -> None: ...
 
 class PerThrottleKeyStats(_message.Message):
     __slots__ = ["burst", "key", "rate_per_second", "tokens", "waiting"]
@@ -426,7 +430,7 @@ class PurgeQueueResponse(_message.Message):
     def __init__(self, purged: _Optional[int] = ...) -> None: ...
 
 class QueueConfig(_message.Message):
-    __slots__ = ["channels", "cost_header", "dedup_window_ms", "disconnect_grace_ms", "durability", "expires_after_idle_ms", "fairness_key_header", "hook_fallback", "max_attempts", "max_bytes", "max_depth", "on_enqueue_script", "on_failure_script", "retention", "retry", "throttle_key_headers", "ttl_to_dlq", "visibility_timeout_ms", "weight_header", "weights"]
+    __slots__ = ["channels", "cost_header", "dedup_window_ms", "disconnect_grace_ms", "durability", "expires_after_idle_ms", "fairness_key_header", "hook_fallback", "max_attempts", "max_bytes", "max_depth", "on_enqueue_script", "on_failure_script", "paused", "retention", "retry", "throttle_key_headers", "ttl_to_dlq", "visibility_timeout_ms", "weight_header", "weights"]
     class WeightsEntry(_message.Message):
         __slots__ = ["key", "value"]
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -447,6 +451,7 @@ class QueueConfig(_message.Message):
     MAX_DEPTH_FIELD_NUMBER: _ClassVar[int]
     ON_ENQUEUE_SCRIPT_FIELD_NUMBER: _ClassVar[int]
     ON_FAILURE_SCRIPT_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
     RETENTION_FIELD_NUMBER: _ClassVar[int]
     RETRY_FIELD_NUMBER: _ClassVar[int]
     THROTTLE_KEY_HEADERS_FIELD_NUMBER: _ClassVar[int]
@@ -467,6 +472,7 @@ class QueueConfig(_message.Message):
     max_depth: int
     on_enqueue_script: str
     on_failure_script: str
+    paused: bool
     retention: Retention
     retry: RetryPolicy
     throttle_key_headers: _containers.RepeatedScalarFieldContainer[str]
@@ -474,7 +480,7 @@ class QueueConfig(_message.Message):
     visibility_timeout_ms: int
     weight_header: str
     weights: _containers.ScalarMap[str, int]
-    def __init__(self, on_enqueue_script: _Optional[str] = ..., on_failure_script: _Optional[str] = ..., visibility_timeout_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., fairness_key_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., weights: _Optional[_Mapping[str, int]] = ..., cost_header: _Optional[str] = ..., throttle_key_headers: _Optional[_Iterable[str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., hook_fallback: _Optional[_Union[HookFallback, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., channels: _Optional[_Iterable[str]] = ..., dedup_window_ms: _Optional[int] = ..., ttl_to_dlq: bool = ..., disconnect_grace_ms: _Optional[int] = ..., expires_after_idle_ms: _Optional[int] = ...) -> None: ...
+    def __init__(self, on_enqueue_script: _Optional[str] = ..., on_failure_script: _Optional[str] = ..., visibility_timeout_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., fairness_key_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., weights: _Optional[_Mapping[str, int]] = ..., cost_header: _Optional[str] = ..., throttle_key_headers: _Optional[_Iterable[str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., hook_fallback: _Optional[_Union[HookFallback, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., channels: _Optional[_Iterable[str]] = ..., dedup_window_ms: _Optional[int] = ..., ttl_to_dlq: bool = ..., disconnect_grace_ms: _Optional[int] = ..., expires_after_idle_ms: _Optional[int] = ..., paused: bool = ...) -> None: ...
 
 class QueueInfo(_message.Message):
     __slots__ = ["active_consumers", "depth", "in_flight", "leader_node_id", "name"]
@@ -517,20 +523,30 @@ class ReadLogResponse(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ..., next_offset: _Optional[int] = ...) -> None: ...
 
 class RedriveRequest(_message.Message):
-    __slots__ = ["count", "dlq_queue", "rate_per_second"]
+    __slots__ = ["after_offset", "count", "dlq_queue", "offsets", "rate_per_second", "up_to_offset"]
+    AFTER_OFFSET_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     DLQ_QUEUE_FIELD_NUMBER: _ClassVar[int]
+    OFFSETS_FIELD_NUMBER: _ClassVar[int]
     RATE_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    UP_TO_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    after_offset: int
     count: int
     dlq_queue: str
+    offsets: _containers.RepeatedScalarFieldContainer[int]
     rate_per_second: float
-    def __init__(self, dlq_queue: _Optional[str] = ..., count: _Optional[int] = ..., rate_per_second: _Optional[float] = ...) -> None: ...
+    up_to_offset: int
+    def __init__(self, dlq_queue: _Optional[str] = ..., count: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., after_offset: _Optional[int] = ..., up_to_offset: _Optional[int] = ..., offsets: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class RedriveResponse(_message.Message):
-    __slots__ = ["redriven"]
+    __slots__ = ["last_offset", "redriven", "stuck"]
+    LAST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     REDRIVEN_FIELD_NUMBER: _ClassVar[int]
+    STUCK_FIELD_NUMBER: _ClassVar[int]
+    last_offset: int
     redriven: int
-    def __init__(self, redriven: _Optional[int] = ...) -> None: ...
+    stuck: int
+    def __init__(self, redriven: _Optional[int] = ..., last_offset: _Optional[int] = ..., stuck: _Optional[int] = ...) -> None: ...
 
 class Retention(_message.Message):
     __slots__ = ["hard_bytes", "hard_period_ms", "soft_bytes", "soft_period_ms"]
@@ -632,16 +648,18 @@ class UpdateQueueResponse(_message.Message):
     def __init__(self, config: _Optional[_Union[QueueConfig, _Mapping]] = ...) -> None: ...
 
 class WaitCauses(_message.Message):
-    __slots__ = ["delay_ms", "no_consumer_ms", "share_ms", "throttle_ms"]
+    __slots__ = ["delay_ms", "held_ms", "no_consumer_ms", "share_ms", "throttle_ms"]
     DELAY_MS_FIELD_NUMBER: _ClassVar[int]
+    HELD_MS_FIELD_NUMBER: _ClassVar[int]
     NO_CONSUMER_MS_FIELD_NUMBER: _ClassVar[int]
     SHARE_MS_FIELD_NUMBER: _ClassVar[int]
     THROTTLE_MS_FIELD_NUMBER: _ClassVar[int]
     delay_ms: int
+    held_ms: int
     no_consumer_ms: int
     share_ms: int
     throttle_ms: int
-    def __init__(self, no_consumer_ms: _Optional[int] = ..., share_ms: _Optional[int] = ..., throttle_ms: _Optional[int] = ..., delay_ms: _Optional[int] = ...) -> None: ...
+    def __init__(self, no_consumer_ms: _Optional[int] = ..., share_ms: _Optional[int] = ..., throttle_ms: _Optional[int] = ..., delay_ms: _Optional[int] = ..., held_ms: _Optional[int] = ...) -> None: ...
 
 class Durability(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

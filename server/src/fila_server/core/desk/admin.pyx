@@ -19,7 +19,7 @@ from fila_server.core.state.paths cimport channel_find, key_has_policy, queue_fi
 from fila_server.core.state.state cimport Channel, Flow, Key, Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, put_bytes
 from fila_server.core.structures.maps cimport textmap_next
-from fila_server.core.turns.flows cimport key_reconsider
+from fila_server.core.turns.flows cimport channel_activate, key_reconsider
 from fila_server.core.wire.commands cimport (
     ALREADY_EXISTS, CREATE_CHANNEL, CREATE_QUEUE, DELETE_CHANNEL, DELETE_QUEUE, FAILED_PRECONDITION,
     GET_CONFIG, GET_QUEUE, INVALID_ARGUMENT, LIST_CONFIG, OK, PURGE_CHANNEL, PURGE_QUEUE, SEEK_CHANNEL,
@@ -132,7 +132,7 @@ cdef void _create_queue(Core* core, Command* command, Fields* fields) noexcept n
     cdef char refusal[384]
     if queue_find(core, name) != NULL:
         snprintf(
-            refusal, sizeof(refusal), b"queue \"%.*s\" exists; use UpdateQueue to change it",
+            refusal, sizeof(refusal), b"queue \"%.*s\" exists already; change it, or choose another name",
             <int> name.length, name.at)
         answer_status(core, command.token, ALREADY_EXISTS, refusal, b"QUEUE_EXISTS")
         return
@@ -163,8 +163,13 @@ cdef void _create_queue(Core* core, Command* command, Fields* fields) noexcept n
 
 cdef void _update_queue(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
     cdef Buffer buffer
+    cdef bint was_paused = queue.policy.paused
+    cdef Channel* channel = queue.channels
     queue_configure(core, queue, fields.text[2])
     queue_record_put(core, queue)
+    while was_paused and not queue.policy.paused and channel != NULL:
+        channel_activate(core, channel)
+        channel = channel.next
     buffer_init(&buffer)
     put_text_field(&buffer, 1, fields.text[2])
     answer(core, command.token, OK, &buffer, True)
@@ -214,7 +219,7 @@ cdef void _create_channel(Core* core, Command* command, Fields* fields, Queue* q
     if channel_find(queue, fields.text[2]) != NULL:
         snprintf(
             refusal, sizeof(refusal),
-            b"queue \"%.*s\" has a channel \"%.*s\" already; use SeekChannel to move it",
+            b"queue \"%.*s\" has a channel \"%.*s\" already; move it, or choose another name",
             <int> fields.text[1].length, fields.text[1].at, <int> fields.text[2].length, fields.text[2].at)
         answer_status(core, command.token, ALREADY_EXISTS, refusal, b"CHANNEL_EXISTS")
         return

@@ -6,6 +6,7 @@ from fila_server.core.life.answers cimport answer, answer_no_channel
 from fila_server.core.life.deliver cimport consumer_room
 from fila_server.core.state.kinds cimport PARKED_THROTTLED, TIMER_DELAY
 from fila_server.core.state.paths cimport channel_find, entry_of, frame_of, frame_offset, key_weight, share_of
+from fila_server.core.state.settings cimport WeightRow
 from fila_server.core.state.state cimport (
     Channel, Consumer, Delay, Flow, Key, KeyClock, Line, Slot, Subqueue, ThrottleKey,
 )
@@ -14,7 +15,7 @@ from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buff
 from fila_server.core.structures.maps cimport textmap_get
 from fila_server.core.structures.timers cimport Timer
 from fila_server.core.turns.clocks cimport (
-    HOUR_SERVED, WAITED_DELAY, clock_account, clock_find, clock_remember, flow_age, hour_sum,
+    HOUR_SERVED, WAITED_HELD, clock_account, clock_find, clock_remember, flow_age, hour_sum,
 )
 from fila_server.core.turns.fifo cimport fifo_first
 from fila_server.core.turns.flows cimport flow_find
@@ -120,16 +121,18 @@ cdef int64_t _delay_due_ms(Core* core, Flow* flow) noexcept nogil:
     return found
 
 
-cdef Holding _holding(Core* core, Key* key, Flow* flow) noexcept nogil:
+cdef Holding _holding(Core* core, Key* key, Flow* flow, bint queue_is_paused) noexcept nogil:
     cdef Holding held
     cdef Subqueue* sub
     held.state = EMPTY
     held.bucket = NULL
     held.until_ms = 0
     if flow == NULL:
+        if queue_is_paused or (key != NULL and key.paused):
+            held.state = PAUSED         # what comes will wait, and whoever asks should hear why
         return held
     if flow.backlog:
-        if key.paused:
+        if key.paused or queue_is_paused:
             held.state = PAUSED
         elif key.cap and flow.in_flight >= key.cap:
             held.state = CAPPED
@@ -148,6 +151,8 @@ cdef Holding _holding(Core* core, Key* key, Flow* flow) noexcept nogil:
         held.until_ms = 0 if key.paused else _delay_due_ms(core, flow)
     elif flow.in_flight:
         held.state = LEASED
+    elif key.paused or queue_is_paused:
+        held.state = PAUSED
     return held
 
 
@@ -156,7 +161,7 @@ cdef void _put_waits(Core* core, Buffer* b, KeyClock* row) noexcept nogil:
     cdef int cause
     buffer_init(&inner)
     if row != NULL:
-        for cause in range(WAITED_DELAY + 1):
+        for cause in range(WAITED_HELD + 1):
             put_number_field(&inner, cause + 1, <uint64_t> hour_sum(core, &row.hour, cause))
     put_nested(b, 6, &inner)
     buffer_free(&inner)
@@ -202,6 +207,15 @@ cdef double _due_share(Channel* channel, Flow* flow, uint32_t weight) noexcept n
     return weight / (others + weight) if weight else 0.0
 
 
+cdef uint32_t _weight(Queue* queue, Key* key, Slice text) noexcept nogil:
+    """Its weight; of a key that has nothing, the one the queue's table will give its next message."""
+    cdef WeightRow* row
+    if key != NULL:
+        return key_weight(key)
+    row = <WeightRow*> textmap_get(&queue.policy.weights, text.at, text.length)
+    return row.weight if row != NULL else 1
+
+
 cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
     cdef Slice text = fields.text[3]
     cdef Channel* channel = channel_find(queue, fields.text[2])
@@ -209,7 +223,7 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
     cdef Flow* flow = NULL
     cdef KeyClock* row
     cdef Holding held
-    cdef uint32_t weight = 0
+    cdef uint32_t weight = _weight(queue, key, text)
     cdef Slice name
     cdef Buffer b
     if channel == NULL:
@@ -217,12 +231,11 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
         return
     if key != NULL:
         flow = flow_find(key, channel)
-        weight = key_weight(key)
     if flow != NULL:
         clock_remember(core, flow)
         clock_account(core, flow)
     row = flow.clock if flow != NULL else clock_find(channel, text.at, text.length)
-    held = _holding(core, key, flow)
+    held = _holding(core, key, flow, queue.policy.paused)
     buffer_init(&b)
     put_number_field(&b, 1, held.state)
     if held.bucket != NULL:

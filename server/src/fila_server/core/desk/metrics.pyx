@@ -15,7 +15,7 @@ from fila_server.core.structures.counters cimport Hour, QueueCounters
 from fila_server.core.structures.maps cimport Text, textmap_next
 from fila_server.core.structures.ranking cimport Ranked, keep_largest, largest_first
 from fila_server.core.turns.clocks cimport (
-    HOUR_COLUMNS, HOUR_DUE, HOUR_SERVED, WAITED_DELAY, clock_account, flow_age, hour_sum, hour_total,
+    HOUR_COLUMNS, HOUR_DUE, HOUR_SERVED, WAITED_HELD, clock_account, flow_age, hour_sum, hour_total,
 )
 from fila_server.core.wire.commands cimport OK
 from fila_server.core.wire.refusals cimport refusal_reason
@@ -146,7 +146,7 @@ cdef void _channel(Core* core, Buffer* b, Channel* channel) noexcept nogil:
     _number(b, channel.acked)
     _number(b, channel.served)
     _real(b, hour_sum(core, &channel.hour, HOUR_SERVED))
-    _hour_totals(b, &channel.hour, WAITED_DELAY + 1)
+    _hour_totals(b, &channel.hour, WAITED_HELD + 1)
     _number(b, channel.unbegun)
 
 

@@ -103,6 +103,7 @@ cdef void _key_stats(Core* core, Buffer* b, Key* key, Channel* channel, uint64_t
     put_number_field(&inner, 7, delivered)
     put_double_field(&inner, 8, <double> served / 1000.0)
     put_number_field(&inner, 9, key.paused)
+    put_number_field(&inner, 10, key.cap)
     put_nested(b, 6, &inner)
     buffer_free(&inner)
 
@@ -278,6 +279,7 @@ cdef void _list_queues(Core* core, Command* command) noexcept nogil:
     cdef Buffer inner
     buffer_init(&b)
     buffer_init(&inner)
+    put_number_field(&b, 2, 1)          # nodes: this one
     while True:
         queue = <Queue*> textmap_next(&core.queues, &cursor)
         if queue == NULL:

@@ -94,13 +94,22 @@ cdef void _policy_nested(Policy* policy, uint32_t field, Slice text) noexcept no
         policy.hard_bytes = inner.number[4]
 
 
+cdef void _policy_header(Policy* policy, uint32_t field, Slice name) noexcept nogil:
+    if field == 8:
+        policy.fairness_key_header = name
+    elif field == 9:
+        policy.weight_header = name
+    else:
+        policy.cost_header = name
+
+
 cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil:
     """Adopt a serialized QueueConfig that the edge has validated; what it leaves out is the default."""
     cdef Policy* policy = &queue.policy
     cdef Cursor c
     cdef uint32_t field, kind
-    cdef Slice text
     cdef uint64_t number
+    cdef Slice text
     cdef Buffer before = queue.config           # what the old table's texts are part of
     cdef TextMap weights_before = policy.weights
     buffer_init(&queue.config)
@@ -130,12 +139,8 @@ cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil
             policy.max_depth = number
         elif field == 7:
             policy.max_bytes = number
-        elif field == 8:
-            policy.fairness_key_header = text
-        elif field == 9:
-            policy.weight_header = text
-        elif field == 11:
-            policy.cost_header = text
+        elif field == 8 or field == 9 or field == 11:
+            _policy_header(policy, field, text)
         elif field == 12 and policy.throttle_header_count < 16:
             policy.throttle_headers[policy.throttle_header_count] = text
             policy.throttle_header_count += 1
@@ -149,6 +154,8 @@ cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil
             policy.grace_ms = number
         elif field == 20:
             policy.idle_ms = number
+        elif field == 21:
+            policy.paused = number != 0
     _weights_apply(core, queue, &weights_before)
     _weights_apply(core, queue, &policy.weights)
     _weights_free(&weights_before)

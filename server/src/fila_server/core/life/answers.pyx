@@ -80,7 +80,8 @@ cdef void answer_no_queue(Core* core, Command* command) noexcept nogil:
     cdef char text[384]
     _names(command, &queue, &channel)
     snprintf(
-        text, sizeof(text), b"queue \"%.*s\" does not exist; create it first", <int> queue.length, queue.at)
+        text, sizeof(text), b"queue \"%.*s\" does not exist; check its name, or create it",
+        <int> queue.length, queue.at)
     answer_status(core, command.token, NOT_FOUND, text, b"QUEUE_NOT_FOUND")
 
 

@@ -210,7 +210,7 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
     cdef uint64_t served = channel.served
     cdef uint64_t weight = channel.weight
     cdef uint64_t taken
-    if wanted == 0 or not leases_reserve(core, wanted):
+    if wanted == 0 or queue.policy.paused or not leases_reserve(core, wanted):
         return 0
     delivery = NULL
     while count < wanted:
@@ -278,8 +278,8 @@ cdef uint32_t _channel_deliver(Core* core, Channel* channel, uint32_t budget) no
     cdef Consumer* begin = consumer
     cdef Consumer* following
     cdef uint32_t got
-    if channel.ready == 0 or consumer == NULL:
-        if consumer == NULL:
+    if channel.ready == 0 or consumer == NULL or channel.queue.policy.paused:
+        if consumer == NULL or channel.queue.policy.paused:
             channel_full(core, channel)
         channel_deactivate(core, channel)
         return 0

@@ -174,9 +174,9 @@ cdef bint redrive_wants(Core* core, Command* command, Fields* fields, Search* se
 cdef void redrive_page(Core* core, Command* command, Fields* fields, Search* search) noexcept nogil:
     """A page of a redrive.
 
-    {1 DLQ, 2 most to look at, 4 no later than this offset, 5 after this offset, 7 only those named in 15, 15
-    routings}; answers {1 moved, 2 stuck: looked at and left, 3 the last offset looked at}. The edge turns the
-    pages.
+    {1 DLQ, 2 most to look at, 4 no later than this offset, 5 after this offset, 7 only those named in 15,
+    8 drop them instead, 15 routings}; answers {1 moved or dropped, 2 stuck: looked at and left, 3 the last
+    offset looked at}. The edge turns the pages.
     """
     cdef uint32_t i
     cdef uint64_t moved = 0
@@ -190,7 +190,10 @@ cdef void redrive_page(Core* core, Command* command, Fields* fields, Search* sea
         if fields.number[7] and routing.length == 0:
             continue                    # nobody asked today's script about it: it came
                                         # back between peek and move
-        if _move_back(core, search.channel.queue, search.slots[i], routing):
+        if fields.number[8]:
+            slot_done(core, search.slots[i])
+            moved += 1
+        elif _move_back(core, search.channel.queue, search.slots[i], routing):
             moved += 1
         else:
             stuck += 1

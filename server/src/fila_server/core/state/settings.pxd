@@ -16,6 +16,7 @@ cdef struct Policy:                 # a queue's settings, parsed
     uint8_t  has_on_failure
     uint8_t  ttl_to_dlq
     uint8_t  retry_fixed
+    uint8_t  paused                 # nothing is delivered
     uint64_t max_depth
     uint64_t max_bytes
     Slice    fairness_key_header    # slices of Queue.config

@@ -15,9 +15,9 @@ cdef struct QueueCounters:
 
 cdef struct Hour:                   # the last hour in twelve parts, see clocks.pxd
     int64_t  part                   # the number of the five minutes that `now` is about
-    double   now[6]                 # by the columns of clocks.pxd
-    float    parts[12][6]           # part % 12
-    double   before[6]              # all parts that are over, since the beginning
+    double   now[7]                 # by the columns of clocks.pxd
+    float    parts[12][7]           # part % 12
+    double   before[7]              # all parts that are over, since the beginning
 
 cdef struct CoreCounters:
     uint64_t passes, epochs, commands, frames_in, messages_in, refused

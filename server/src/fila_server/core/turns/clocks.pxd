@@ -5,8 +5,9 @@
       WAITED_NO_CONSUMER   on the ring while nobody in the channel had room for NO_ROOM_MS, or with no other
                            key on the ring to blame: its consumers are too few, too slow, or gone
       WAITED_SHARE         on the ring while others had their turns
-      WAITED_THROTTLE      in a bucket's line; paused and capped keys count here too
+      WAITED_THROTTLE      in a bucket's line
       WAITED_DELAY         delayed, by wish or by backoff
+      WAITED_HELD          ready, while its key was paused, or as much of it was leased as its cap allows
 
 A flow remembers up to when it is accounted for. Whoever is about to change what it waits for calls
 `clock_note` first: one comparison, and in most calls nothing more, because stretches below NOTED_MS are left
@@ -29,9 +30,10 @@ cdef enum:                              # columns of an Hour
     WAITED_SHARE = 1
     WAITED_THROTTLE = 2
     WAITED_DELAY = 3
-    HOUR_SERVED = 4                     # cost, in thousandths
-    HOUR_DUE = 5                        # the same, as weights give it; what was asked for, where that is less
-    HOUR_COLUMNS = 6
+    WAITED_HELD = 4
+    HOUR_SERVED = 5                     # cost, in thousandths
+    HOUR_DUE = 6                        # the same, as weights give it; what was asked for, where that is less
+    HOUR_COLUMNS = 7
 
 cdef enum:
     NOTED_MS = 1

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
+from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_THROTTLED
 from fila_server.core.state.paths cimport frame_enqueued_ms, frame_of
 from fila_server.core.state.state cimport Slot, Subqueue
 from fila_server.core.structures.buffer cimport must_malloc
@@ -101,7 +102,9 @@ cdef void clock_account(Core* core, Flow* flow) noexcept nogil:
         _add(channel, row, WAITED_NO_CONSUMER, blocked * ready)
         _add(channel, row, WAITED_SHARE, (elapsed - blocked) * ready)
     if held:
-        _add(channel, row, WAITED_THROTTLE, <double> elapsed * held)
+        _add(
+            channel, row, WAITED_THROTTLE if flow.parked in (NOT_PARKED, PARKED_THROTTLED) else WAITED_HELD,
+            <double> elapsed * held)
     if flow.delayed:
         _add(channel, row, WAITED_DELAY, <double> elapsed * flow.delayed)
 

@@ -49,7 +49,7 @@ cdef const char* refusal_reason(uint8_t refused) noexcept nogil:
 cdef const char* _state_text(uint8_t refused) noexcept nogil:
     """Refused for what the broker is like just now, not for what the message is."""
     if refused == REFUSED_QUEUE_UNKNOWN:
-        return b"the queue does not exist; create it first"
+        return b"the queue does not exist; check its name, or create it"
     if refused == REFUSED_DEPTH:
         return b"the queue's max_depth is reached; try again when consumers have caught up"
     if refused == REFUSED_BYTES:
@@ -120,7 +120,7 @@ cdef void refusal_text_of(
         uint8_t refused, Slice queue, const Limits* limits, char* text, size_t size) noexcept nogil:
     cdef const char* form = NULL
     if refused == REFUSED_QUEUE_UNKNOWN:
-        form = b"queue \"%.*s\" does not exist; create it first"
+        form = b"queue \"%.*s\" does not exist; check its name, or create it"
     elif refused == REFUSED_DEPTH:
         form = b"queue \"%.*s\" holds max_depth messages; try again when consumers have caught up"
     elif refused == REFUSED_BYTES:

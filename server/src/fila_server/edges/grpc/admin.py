@@ -34,7 +34,7 @@ LARGE_REST_S = 0.05
 """After a request of many entries, before the next one is looked at: such a one takes about as long."""
 
 
-def handlers(broker: Broker, limits: Limits) -> grpc.GenericRpcHandler:
+def handlers(broker: Broker, limits: Limits, durability: str) -> grpc.GenericRpcHandler:
     """Every method of the service, registered on raw bytes."""
     check = AdminRules(limits)
     admission = Admission(limits)
@@ -43,7 +43,6 @@ def handlers(broker: Broker, limits: Limits) -> grpc.GenericRpcHandler:
         return grpc.unary_unary_rpc_method_handler(_answering(method, admission, broker.unwritten, call))
 
     plain: dict[str, tuple[int, type[Message], Check]] = {
-        "GetQueue": (commands.GET_QUEUE, pb.GetQueueRequest, check.queue),
         "DeleteQueue": (commands.DELETE_QUEUE, pb.DeleteQueueRequest, check.changed_queue),
         "PurgeQueue": (commands.PURGE_QUEUE, pb.PurgeQueueRequest, check.view),
         "SetConfig": (commands.SET_CONFIG, pb.SetConfigRequest, check.set_config),
@@ -57,12 +56,13 @@ def handlers(broker: Broker, limits: Limits) -> grpc.GenericRpcHandler:
         "ListConsumers": (commands.LIST_CONSUMERS, pb.ListConsumersRequest, check.consumers),
         "ExplainKey": (commands.EXPLAIN_KEY, pb.ExplainKeyRequest, check.explained_key),
     }
-    queues = Queues(broker, limits, check)
+    queues = Queues(broker, limits, check, durability)
     methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
         name: answering(name, _plain(broker, kind, request_type, row_check))
         for name, (kind, request_type, row_check) in plain.items()
     }
     methods["CreateQueue"] = answering("CreateQueue", _parsed(pb.CreateQueueRequest, queues.create))
+    methods["GetQueue"] = answering("GetQueue", _parsed(pb.GetQueueRequest, queues.get))
     methods["UpdateQueue"] = answering("UpdateQueue", _parsed(pb.UpdateQueueRequest, queues.update))
     methods["ListQueues"] = answering("ListQueues", _parsed(pb.ListQueuesRequest, queues.list_queues))
     methods["ListChannels"] = answering("ListChannels", _parsed(pb.ListChannelsRequest, queues.list_channels))

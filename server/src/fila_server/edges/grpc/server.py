@@ -51,7 +51,10 @@ class RpcServer:
         self._server = aio.server(options=_options(config))
         # First come, first asked: the hot service goes in front.
         self._server.add_generic_rpc_handlers(
-            (service.handlers(broker, config.limits.headers_max), admin.handlers(broker, config.limits))
+            (
+                service.handlers(broker, config.limits.headers_max),
+                admin.handlers(broker, config.limits, config.storage.durability),
+            )
         )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection(

@@ -305,260 +305,267 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
       "sk.proto\032\037google/protobuf/timestamp.prot" +
       "o\"V\n\022CreateQueueRequest\022\022\n\004name\030\001 \001(\tR\004n" +
       "ame\022,\n\006config\030\002 \001(\0132\024.fila.v1.QueueConfi" +
-      "gR\006config\"0\n\023CreateQueueResponse\022\031\n\010queu" +
-      "e_id\030\001 \001(\tR\007queueId\"\336\007\n\013QueueConfig\022*\n\021o" +
-      "n_enqueue_script\030\001 \001(\tR\017onEnqueueScript\022" +
-      "*\n\021on_failure_script\030\002 \001(\tR\017onFailureScr" +
-      "ipt\0222\n\025visibility_timeout_ms\030\003 \001(\004R\023visi" +
-      "bilityTimeoutMs\022&\n\014max_attempts\030\004 \001(\rH\000R" +
-      "\013maxAttempts\210\001\001\0223\n\ndurability\030\005 \001(\0162\023.fi" +
-      "la.v1.DurabilityR\ndurability\022\033\n\tmax_dept" +
-      "h\030\006 \001(\004R\010maxDepth\022\033\n\tmax_bytes\030\007 \001(\004R\010ma" +
-      "xBytes\022.\n\023fairness_key_header\030\010 \001(\tR\021fai" +
-      "rnessKeyHeader\022#\n\rweight_header\030\t \001(\tR\014w" +
-      "eightHeader\022;\n\007weights\030\n \003(\0132!.fila.v1.Q" +
-      "ueueConfig.WeightsEntryR\007weights\022\037\n\013cost" +
-      "_header\030\013 \001(\tR\ncostHeader\0220\n\024throttle_ke" +
-      "y_headers\030\014 \003(\tR\022throttleKeyHeaders\022*\n\005r" +
-      "etry\030\r \001(\0132\024.fila.v1.RetryPolicyR\005retry\022" +
-      ":\n\rhook_fallback\030\016 \001(\0162\025.fila.v1.HookFal" +
-      "lbackR\014hookFallback\0220\n\tretention\030\017 \001(\0132\022" +
-      ".fila.v1.RetentionR\tretention\022\032\n\010channel" +
-      "s\030\020 \003(\tR\010channels\022&\n\017dedup_window_ms\030\021 \001" +
-      "(\004R\rdedupWindowMs\022\034\n\nttl_to_dlq\030\022 \001(\010R\010t" +
-      "tlToDlq\0223\n\023disconnect_grace_ms\030\023 \001(\004H\001R\021" +
-      "disconnectGraceMs\210\001\001\0221\n\025expires_after_id" +
-      "le_ms\030\024 \001(\004R\022expiresAfterIdleMs\032:\n\014Weigh" +
-      "tsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\r" +
-      "R\005value:\0028\001B\017\n\r_max_attemptsB\026\n\024_disconn" +
-      "ect_grace_ms\"\310\001\n\013RetryPolicy\022-\n\004kind\030\001 \001" +
-      "(\0162\031.fila.v1.RetryPolicy.KindR\004kind\022\027\n\007b" +
-      "ase_ms\030\002 \001(\004R\006baseMs\022\025\n\006cap_ms\030\003 \001(\004R\005ca" +
-      "pMs\022\026\n\006jitter\030\004 \001(\001R\006jitter\"B\n\004Kind\022\024\n\020K" +
-      "IND_UNSPECIFIED\020\000\022\024\n\020KIND_EXPONENTIAL\020\001\022" +
-      "\016\n\nKIND_FIXED\020\002\"\225\001\n\tRetention\022$\n\016soft_pe" +
-      "riod_ms\030\001 \001(\004R\014softPeriodMs\022\035\n\nsoft_byte" +
-      "s\030\002 \001(\004R\tsoftBytes\022$\n\016hard_period_ms\030\003 \001" +
-      "(\004R\014hardPeriodMs\022\035\n\nhard_bytes\030\004 \001(\004R\tha" +
-      "rdBytes\"\'\n\017GetQueueRequest\022\024\n\005queue\030\001 \001(" +
-      "\tR\005queue\"\221\001\n\020GetQueueResponse\022\024\n\005queue\030\001" +
-      " \001(\tR\005queue\022,\n\006config\030\002 \001(\0132\024.fila.v1.Qu" +
-      "eueConfigR\006config\0229\n\ncreated_at\030\003 \001(\0132\032." +
-      "google.protobuf.TimestampR\tcreatedAt\"\225\001\n" +
-      "\022UpdateQueueRequest\022\024\n\005queue\030\001 \001(\tR\005queu" +
-      "e\022,\n\006config\030\002 \001(\0132\024.fila.v1.QueueConfigR" +
-      "\006config\022;\n\013update_mask\030\003 \001(\0132\032.google.pr" +
-      "otobuf.FieldMaskR\nupdateMask\"C\n\023UpdateQu" +
-      "eueResponse\022,\n\006config\030\001 \001(\0132\024.fila.v1.Qu" +
-      "eueConfigR\006config\"*\n\022DeleteQueueRequest\022" +
-      "\024\n\005queue\030\001 \001(\tR\005queue\"\025\n\023DeleteQueueResp" +
-      "onse\"\215\001\n\021PurgeQueueRequest\022\024\n\005queue\030\001 \001(" +
-      "\tR\005queue\022&\n\014fairness_key\030\002 \001(\tH\000R\013fairne" +
-      "ssKey\210\001\001\022\035\n\007channel\030\003 \001(\tH\001R\007channel\210\001\001B" +
-      "\017\n\r_fairness_keyB\n\n\010_channel\",\n\022PurgeQue" +
-      "ueResponse\022\026\n\006purged\030\001 \001(\004R\006purged\"\256\001\n\023P" +
-      "eekMessagesRequest\022\024\n\005queue\030\001 \001(\tR\005queue" +
-      "\022\030\n\007channel\030\002 \001(\tR\007channel\022!\n\014max_messag" +
-      "es\030\003 \001(\rR\013maxMessages\022!\n\014after_offset\030\004 " +
-      "\001(\004R\013afterOffset\022!\n\014fairness_key\030\005 \001(\tR\013" +
-      "fairnessKey\"D\n\024PeekMessagesResponse\022,\n\010m" +
-      "essages\030\001 \003(\0132\020.fila.v1.MessageR\010message" +
-      "s\":\n\020SetConfigRequest\022\020\n\003key\030\001 \001(\tR\003key\022" +
-      "\024\n\005value\030\002 \001(\tR\005value\"\023\n\021SetConfigRespon" +
-      "se\"$\n\020GetConfigRequest\022\020\n\003key\030\001 \001(\tR\003key" +
-      "\")\n\021GetConfigResponse\022\024\n\005value\030\001 \001(\tR\005va" +
-      "lue\"+\n\021ListConfigRequest\022\026\n\006prefix\030\001 \001(\t" +
-      "R\006prefix\"e\n\022ListConfigResponse\022.\n\007entrie" +
-      "s\030\001 \003(\0132\024.fila.v1.ConfigEntryR\007entries\022\037" +
-      "\n\013total_count\030\002 \001(\rR\ntotalCount\"5\n\013Confi" +
-      "gEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR" +
-      "\005value\"\\\n\017GetStatsRequest\022\024\n\005queue\030\001 \001(\t" +
-      "R\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022\031\n\010max" +
-      "_keys\030\003 \001(\rR\007maxKeys\"\360\t\n\020GetStatsRespons" +
-      "e\022\024\n\005depth\030\001 \001(\004R\005depth\022\033\n\tin_flight\030\002 \001" +
-      "(\004R\010inFlight\0220\n\024active_fairness_keys\030\003 \001" +
-      "(\004R\022activeFairnessKeys\022)\n\020active_consume" +
-      "rs\030\004 \001(\rR\017activeConsumers\022\030\n\007quantum\030\005 \001" +
-      "(\rR\007quantum\022@\n\rper_key_stats\030\006 \003(\0132\034.fil" +
-      "a.v1.PerFairnessKeyStatsR\013perKeyStats\022J\n" +
-      "\022per_throttle_stats\030\007 \003(\0132\034.fila.v1.PerT" +
-      "hrottleKeyStatsR\020perThrottleStats\022$\n\016lea" +
-      "der_node_id\030\010 \001(\004R\014leaderNodeId\022+\n\021repli" +
-      "cation_count\030\t \001(\rR\020replicationCount\022\"\n\r" +
-      "oldest_age_ms\030\n \001(\004R\013oldestAgeMs\022%\n\016hook" +
-      "_fallbacks\030\013 \001(\004R\rhookFallbacks\022!\n\014hard_" +
-      "dropped\030\014 \001(\004R\013hardDropped\022.\n\023dead_lette" +
-      "red_total\030\r \001(\004R\021deadLetteredTotal\022%\n\016en" +
-      "queued_total\030\016 \001(\004R\renqueuedTotal\022\'\n\017del" +
-      "ivered_total\030\017 \001(\004R\016deliveredTotal\022\037\n\013ac" +
-      "ked_total\030\020 \001(\004R\nackedTotal\022!\n\014nacked_to" +
-      "tal\030\021 \001(\004R\013nackedTotal\022#\n\rexpired_total\030" +
-      "\022 \001(\004R\014expiredTotal\022*\n\021ttl_dropped_total" +
-      "\030\023 \001(\004R\017ttlDroppedTotal\022\037\n\013head_offset\030\024" +
-      " \001(\004R\nheadOffset\022\037\n\013tail_offset\030\025 \001(\004R\nt" +
-      "ailOffset\022!\n\014stored_bytes\030\026 \001(\004R\013storedB" +
-      "ytes\022(\n\020stale_acks_total\030\027 \001(\004R\016staleAck" +
-      "sTotal\0220\n\010channels\030\030 \003(\0132\024.fila.v1.Chann" +
-      "elInfoR\010channels\022\037\n\013hook_errors\030\031 \001(\004R\nh" +
-      "ookErrors\022:\n\rbreaker_state\030\032 \001(\0162\025.fila." +
-      "v1.BreakerStateR\014breakerState\0222\n\025weights" +
-      "_clamped_total\030\033 \001(\004R\023weightsClampedTota" +
-      "l\022\030\n\007unbegun\030\034 \001(\004R\007unbegun\022%\n\016returned_" +
-      "total\030\035 \001(\004R\rreturnedTotal\022;\n\032dead_lette" +
-      "rs_dropped_total\030\036 \001(\004R\027deadLettersDropp" +
-      "edTotal\"\273\002\n\023PerFairnessKeyStats\022\020\n\003key\030\001" +
-      " \001(\tR\003key\022#\n\rpending_count\030\002 \001(\004R\014pendin" +
-      "gCount\022\'\n\017current_deficit\030\003 \001(\003R\016current" +
-      "Deficit\022\026\n\006weight\030\004 \001(\rR\006weight\022\033\n\tin_fl" +
-      "ight\030\005 \001(\004R\010inFlight\022\"\n\roldest_age_ms\030\006 " +
-      "\001(\004R\013oldestAgeMs\022\'\n\017delivered_total\030\007 \001(" +
-      "\004R\016deliveredTotal\022*\n\021served_cost_total\030\010" +
-      " \001(\001R\017servedCostTotal\022\026\n\006paused\030\t \001(\010R\006p" +
-      "aused\"\227\001\n\023PerThrottleKeyStats\022\020\n\003key\030\001 \001" +
-      "(\tR\003key\022\026\n\006tokens\030\002 \001(\001R\006tokens\022&\n\017rate_" +
-      "per_second\030\003 \001(\001R\rratePerSecond\022\024\n\005burst" +
-      "\030\004 \001(\001R\005burst\022\030\n\007waiting\030\005 \001(\004R\007waiting\"" +
-      "k\n\016RedriveRequest\022\033\n\tdlq_queue\030\001 \001(\tR\010dl" +
-      "qQueue\022\024\n\005count\030\002 \001(\004R\005count\022&\n\017rate_per" +
-      "_second\030\003 \001(\001R\rratePerSecond\"-\n\017RedriveR" +
-      "esponse\022\032\n\010redriven\030\001 \001(\004R\010redriven\"\023\n\021L" +
-      "istQueuesRequest\"n\n\022ListQueuesResponse\022*" +
-      "\n\006queues\030\001 \003(\0132\022.fila.v1.QueueInfoR\006queu" +
-      "es\022,\n\022cluster_node_count\030\002 \001(\rR\020clusterN" +
-      "odeCount\"\243\001\n\tQueueInfo\022\022\n\004name\030\001 \001(\tR\004na" +
-      "me\022\024\n\005depth\030\002 \001(\004R\005depth\022\033\n\tin_flight\030\003 " +
-      "\001(\004R\010inFlight\022)\n\020active_consumers\030\004 \001(\rR" +
-      "\017activeConsumers\022$\n\016leader_node_id\030\005 \001(\004" +
-      "R\014leaderNodeId\"\376\001\n\024CreateChannelRequest\022" +
+      "gR\006config\"Q\n\023CreateQueueResponse\022\031\n\010queu" +
+      "e_id\030\001 \001(\tR\007queueId\022\037\n\013adopted_dlq\030\002 \001(\010" +
+      "R\nadoptedDlq\"\366\007\n\013QueueConfig\022*\n\021on_enque" +
+      "ue_script\030\001 \001(\tR\017onEnqueueScript\022*\n\021on_f" +
+      "ailure_script\030\002 \001(\tR\017onFailureScript\0222\n\025" +
+      "visibility_timeout_ms\030\003 \001(\004R\023visibilityT" +
+      "imeoutMs\022&\n\014max_attempts\030\004 \001(\rH\000R\013maxAtt" +
+      "empts\210\001\001\0223\n\ndurability\030\005 \001(\0162\023.fila.v1.D" +
+      "urabilityR\ndurability\022\033\n\tmax_depth\030\006 \001(\004" +
+      "R\010maxDepth\022\033\n\tmax_bytes\030\007 \001(\004R\010maxBytes\022" +
+      ".\n\023fairness_key_header\030\010 \001(\tR\021fairnessKe" +
+      "yHeader\022#\n\rweight_header\030\t \001(\tR\014weightHe" +
+      "ader\022;\n\007weights\030\n \003(\0132!.fila.v1.QueueCon" +
+      "fig.WeightsEntryR\007weights\022\037\n\013cost_header" +
+      "\030\013 \001(\tR\ncostHeader\0220\n\024throttle_key_heade" +
+      "rs\030\014 \003(\tR\022throttleKeyHeaders\022*\n\005retry\030\r " +
+      "\001(\0132\024.fila.v1.RetryPolicyR\005retry\022:\n\rhook" +
+      "_fallback\030\016 \001(\0162\025.fila.v1.HookFallbackR\014" +
+      "hookFallback\0220\n\tretention\030\017 \001(\0132\022.fila.v" +
+      "1.RetentionR\tretention\022\032\n\010channels\030\020 \003(\t" +
+      "R\010channels\022&\n\017dedup_window_ms\030\021 \001(\004R\rded" +
+      "upWindowMs\022\034\n\nttl_to_dlq\030\022 \001(\010R\010ttlToDlq" +
+      "\0223\n\023disconnect_grace_ms\030\023 \001(\004H\001R\021disconn" +
+      "ectGraceMs\210\001\001\0221\n\025expires_after_idle_ms\030\024" +
+      " \001(\004R\022expiresAfterIdleMs\022\026\n\006paused\030\025 \001(\010" +
+      "R\006paused\032:\n\014WeightsEntry\022\020\n\003key\030\001 \001(\tR\003k" +
+      "ey\022\024\n\005value\030\002 \001(\rR\005value:\0028\001B\017\n\r_max_att" +
+      "emptsB\026\n\024_disconnect_grace_ms\"\310\001\n\013RetryP" +
+      "olicy\022-\n\004kind\030\001 \001(\0162\031.fila.v1.RetryPolic" +
+      "y.KindR\004kind\022\027\n\007base_ms\030\002 \001(\004R\006baseMs\022\025\n" +
+      "\006cap_ms\030\003 \001(\004R\005capMs\022\026\n\006jitter\030\004 \001(\001R\006ji" +
+      "tter\"B\n\004Kind\022\024\n\020KIND_UNSPECIFIED\020\000\022\024\n\020KI" +
+      "ND_EXPONENTIAL\020\001\022\016\n\nKIND_FIXED\020\002\"\225\001\n\tRet" +
+      "ention\022$\n\016soft_period_ms\030\001 \001(\004R\014softPeri" +
+      "odMs\022\035\n\nsoft_bytes\030\002 \001(\004R\tsoftBytes\022$\n\016h" +
+      "ard_period_ms\030\003 \001(\004R\014hardPeriodMs\022\035\n\nhar" +
+      "d_bytes\030\004 \001(\004R\thardBytes\"\'\n\017GetQueueRequ" +
+      "est\022\024\n\005queue\030\001 \001(\tR\005queue\"\221\001\n\020GetQueueRe" +
+      "sponse\022\024\n\005queue\030\001 \001(\tR\005queue\022,\n\006config\030\002" +
+      " \001(\0132\024.fila.v1.QueueConfigR\006config\0229\n\ncr" +
+      "eated_at\030\003 \001(\0132\032.google.protobuf.Timesta" +
+      "mpR\tcreatedAt\"\225\001\n\022UpdateQueueRequest\022\024\n\005" +
+      "queue\030\001 \001(\tR\005queue\022,\n\006config\030\002 \001(\0132\024.fil" +
+      "a.v1.QueueConfigR\006config\022;\n\013update_mask\030" +
+      "\003 \001(\0132\032.google.protobuf.FieldMaskR\nupdat" +
+      "eMask\"C\n\023UpdateQueueResponse\022,\n\006config\030\001" +
+      " \001(\0132\024.fila.v1.QueueConfigR\006config\"*\n\022De" +
+      "leteQueueRequest\022\024\n\005queue\030\001 \001(\tR\005queue\"\025" +
+      "\n\023DeleteQueueResponse\"\215\001\n\021PurgeQueueRequ" +
+      "est\022\024\n\005queue\030\001 \001(\tR\005queue\022&\n\014fairness_ke" +
+      "y\030\002 \001(\tH\000R\013fairnessKey\210\001\001\022\035\n\007channel\030\003 \001" +
+      "(\tH\001R\007channel\210\001\001B\017\n\r_fairness_keyB\n\n\010_ch" +
+      "annel\",\n\022PurgeQueueResponse\022\026\n\006purged\030\001 " +
+      "\001(\004R\006purged\"\256\001\n\023PeekMessagesRequest\022\024\n\005q" +
+      "ueue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007chan" +
+      "nel\022!\n\014max_messages\030\003 \001(\rR\013maxMessages\022!" +
+      "\n\014after_offset\030\004 \001(\004R\013afterOffset\022!\n\014fai" +
+      "rness_key\030\005 \001(\tR\013fairnessKey\"D\n\024PeekMess" +
+      "agesResponse\022,\n\010messages\030\001 \003(\0132\020.fila.v1" +
+      ".MessageR\010messages\":\n\020SetConfigRequest\022\020" +
+      "\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value\"\023" +
+      "\n\021SetConfigResponse\"$\n\020GetConfigRequest\022" +
+      "\020\n\003key\030\001 \001(\tR\003key\")\n\021GetConfigResponse\022\024" +
+      "\n\005value\030\001 \001(\tR\005value\"+\n\021ListConfigReques" +
+      "t\022\026\n\006prefix\030\001 \001(\tR\006prefix\"e\n\022ListConfigR" +
+      "esponse\022.\n\007entries\030\001 \003(\0132\024.fila.v1.Confi" +
+      "gEntryR\007entries\022\037\n\013total_count\030\002 \001(\rR\nto" +
+      "talCount\"5\n\013ConfigEntry\022\020\n\003key\030\001 \001(\tR\003ke" +
+      "y\022\024\n\005value\030\002 \001(\tR\005value\"\\\n\017GetStatsReque" +
+      "st\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(" +
+      "\tR\007channel\022\031\n\010max_keys\030\003 \001(\rR\007maxKeys\"\360\t" +
+      "\n\020GetStatsResponse\022\024\n\005depth\030\001 \001(\004R\005depth" +
+      "\022\033\n\tin_flight\030\002 \001(\004R\010inFlight\0220\n\024active_" +
+      "fairness_keys\030\003 \001(\004R\022activeFairnessKeys\022" +
+      ")\n\020active_consumers\030\004 \001(\rR\017activeConsume" +
+      "rs\022\030\n\007quantum\030\005 \001(\rR\007quantum\022@\n\rper_key_" +
+      "stats\030\006 \003(\0132\034.fila.v1.PerFairnessKeyStat" +
+      "sR\013perKeyStats\022J\n\022per_throttle_stats\030\007 \003" +
+      "(\0132\034.fila.v1.PerThrottleKeyStatsR\020perThr" +
+      "ottleStats\022$\n\016leader_node_id\030\010 \001(\004R\014lead" +
+      "erNodeId\022+\n\021replication_count\030\t \001(\rR\020rep" +
+      "licationCount\022\"\n\roldest_age_ms\030\n \001(\004R\013ol" +
+      "destAgeMs\022%\n\016hook_fallbacks\030\013 \001(\004R\rhookF" +
+      "allbacks\022!\n\014hard_dropped\030\014 \001(\004R\013hardDrop" +
+      "ped\022.\n\023dead_lettered_total\030\r \001(\004R\021deadLe" +
+      "tteredTotal\022%\n\016enqueued_total\030\016 \001(\004R\renq" +
+      "ueuedTotal\022\'\n\017delivered_total\030\017 \001(\004R\016del" +
+      "iveredTotal\022\037\n\013acked_total\030\020 \001(\004R\nackedT" +
+      "otal\022!\n\014nacked_total\030\021 \001(\004R\013nackedTotal\022" +
+      "#\n\rexpired_total\030\022 \001(\004R\014expiredTotal\022*\n\021" +
+      "ttl_dropped_total\030\023 \001(\004R\017ttlDroppedTotal" +
+      "\022\037\n\013head_offset\030\024 \001(\004R\nheadOffset\022\037\n\013tai" +
+      "l_offset\030\025 \001(\004R\ntailOffset\022!\n\014stored_byt" +
+      "es\030\026 \001(\004R\013storedBytes\022(\n\020stale_acks_tota" +
+      "l\030\027 \001(\004R\016staleAcksTotal\0220\n\010channels\030\030 \003(" +
+      "\0132\024.fila.v1.ChannelInfoR\010channels\022\037\n\013hoo" +
+      "k_errors\030\031 \001(\004R\nhookErrors\022:\n\rbreaker_st" +
+      "ate\030\032 \001(\0162\025.fila.v1.BreakerStateR\014breake" +
+      "rState\0222\n\025weights_clamped_total\030\033 \001(\004R\023w" +
+      "eightsClampedTotal\022\030\n\007unbegun\030\034 \001(\004R\007unb" +
+      "egun\022%\n\016returned_total\030\035 \001(\004R\rreturnedTo" +
+      "tal\022;\n\032dead_letters_dropped_total\030\036 \001(\004R" +
+      "\027deadLettersDroppedTotal\"\337\002\n\023PerFairness" +
+      "KeyStats\022\020\n\003key\030\001 \001(\tR\003key\022#\n\rpending_co" +
+      "unt\030\002 \001(\004R\014pendingCount\022\'\n\017current_defic" +
+      "it\030\003 \001(\003R\016currentDeficit\022\026\n\006weight\030\004 \001(\r" +
+      "R\006weight\022\033\n\tin_flight\030\005 \001(\004R\010inFlight\022\"\n" +
+      "\roldest_age_ms\030\006 \001(\004R\013oldestAgeMs\022\'\n\017del" +
+      "ivered_total\030\007 \001(\004R\016deliveredTotal\022*\n\021se" +
+      "rved_cost_total\030\010 \001(\001R\017servedCostTotal\022\026" +
+      "\n\006paused\030\t \001(\010R\006paused\022\"\n\rmax_in_flight\030" +
+      "\n \001(\rR\013maxInFlight\"\227\001\n\023PerThrottleKeySta" +
+      "ts\022\020\n\003key\030\001 \001(\tR\003key\022\026\n\006tokens\030\002 \001(\001R\006to" +
+      "kens\022&\n\017rate_per_second\030\003 \001(\001R\rratePerSe" +
+      "cond\022\024\n\005burst\030\004 \001(\001R\005burst\022\030\n\007waiting\030\005 " +
+      "\001(\004R\007waiting\"\312\001\n\016RedriveRequest\022\033\n\tdlq_q" +
+      "ueue\030\001 \001(\tR\010dlqQueue\022\024\n\005count\030\002 \001(\004R\005cou" +
+      "nt\022&\n\017rate_per_second\030\003 \001(\001R\rratePerSeco" +
+      "nd\022!\n\014after_offset\030\004 \001(\004R\013afterOffset\022 \n" +
+      "\014up_to_offset\030\005 \001(\004R\nupToOffset\022\030\n\007offse" +
+      "ts\030\006 \003(\004R\007offsets\"d\n\017RedriveResponse\022\032\n\010" +
+      "redriven\030\001 \001(\004R\010redriven\022\037\n\013last_offset\030" +
+      "\002 \001(\004R\nlastOffset\022\024\n\005stuck\030\003 \001(\004R\005stuck\"" +
+      "\023\n\021ListQueuesRequest\"n\n\022ListQueuesRespon" +
+      "se\022*\n\006queues\030\001 \003(\0132\022.fila.v1.QueueInfoR\006" +
+      "queues\022,\n\022cluster_node_count\030\002 \001(\rR\020clus" +
+      "terNodeCount\"\243\001\n\tQueueInfo\022\022\n\004name\030\001 \001(\t" +
+      "R\004name\022\024\n\005depth\030\002 \001(\004R\005depth\022\033\n\tin_fligh" +
+      "t\030\003 \001(\004R\010inFlight\022)\n\020active_consumers\030\004 " +
+      "\001(\rR\017activeConsumers\022$\n\016leader_node_id\030\005" +
+      " \001(\004R\014leaderNodeId\"\376\001\n\024CreateChannelRequ" +
+      "est\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001" +
+      "(\tR\007channel\022\024\n\004head\030\003 \001(\010H\000R\004head\022\030\n\006old" +
+      "est\030\004 \001(\010H\000R\006oldest\022\030\n\006offset\030\005 \001(\004H\000R\006o" +
+      "ffset\0220\n\004time\030\006 \001(\0132\032.google.protobuf.Ti" +
+      "mestampH\000R\004time\0221\n\025expires_after_idle_ms" +
+      "\030\007 \001(\004R\022expiresAfterIdleMsB\007\n\005start\":\n\025C" +
+      "reateChannelResponse\022!\n\014start_offset\030\001 \001" +
+      "(\004R\013startOffset\"F\n\024DeleteChannelRequest\022" +
       "\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007" +
-      "channel\022\024\n\004head\030\003 \001(\010H\000R\004head\022\030\n\006oldest\030" +
-      "\004 \001(\010H\000R\006oldest\022\030\n\006offset\030\005 \001(\004H\000R\006offse" +
-      "t\0220\n\004time\030\006 \001(\0132\032.google.protobuf.Timest" +
-      "ampH\000R\004time\0221\n\025expires_after_idle_ms\030\007 \001" +
-      "(\004R\022expiresAfterIdleMsB\007\n\005start\":\n\025Creat" +
-      "eChannelResponse\022!\n\014start_offset\030\001 \001(\004R\013" +
-      "startOffset\"F\n\024DeleteChannelRequest\022\024\n\005q" +
-      "ueue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007chan" +
-      "nel\"\027\n\025DeleteChannelResponse\"+\n\023ListChan" +
-      "nelsRequest\022\024\n\005queue\030\001 \001(\tR\005queue\"H\n\024Lis" +
-      "tChannelsResponse\0220\n\010channels\030\001 \003(\0132\024.fi" +
-      "la.v1.ChannelInfoR\010channels\"\357\001\n\013ChannelI" +
-      "nfo\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005depth\030\002 \001(\004R\005" +
-      "depth\022\033\n\tin_flight\030\003 \001(\004R\010inFlight\022\037\n\013ta" +
-      "il_offset\030\004 \001(\004R\ntailOffset\022\037\n\013head_offs" +
-      "et\030\005 \001(\004R\nheadOffset\022\034\n\tconsumers\030\006 \001(\rR" +
-      "\tconsumers\0229\n\ncreated_at\030\007 \001(\0132\032.google." +
-      "protobuf.TimestampR\tcreatedAt\"\232\001\n\022SeekCh" +
-      "annelRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007ch" +
-      "annel\030\002 \001(\tR\007channel\022\030\n\006offset\030\003 \001(\004H\000R\006" +
-      "offset\0220\n\004time\030\004 \001(\0132\032.google.protobuf.T" +
-      "imestampH\000R\004timeB\010\n\006target\"-\n\023SeekChanne" +
-      "lResponse\022\026\n\006offset\030\001 \001(\004R\006offset\"~\n\023Pur" +
-      "geChannelRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030" +
-      "\n\007channel\030\002 \001(\tR\007channel\022&\n\014fairness_key" +
-      "\030\003 \001(\tH\000R\013fairnessKey\210\001\001B\017\n\r_fairness_ke" +
-      "y\".\n\024PurgeChannelResponse\022\026\n\006purged\030\001 \001(" +
-      "\004R\006purged\"\222\002\n\016ReadLogRequest\022\024\n\005queue\030\001 " +
-      "\001(\tR\005queue\022\037\n\013from_offset\030\002 \001(\004R\nfromOff" +
-      "set\022\033\n\tto_offset\030\003 \001(\004R\010toOffset\0227\n\tfrom" +
-      "_time\030\004 \001(\0132\032.google.protobuf.TimestampR" +
-      "\010fromTime\0223\n\007to_time\030\005 \001(\0132\032.google.prot" +
-      "obuf.TimestampR\006toTime\022!\n\014fairness_key\030\006" +
-      " \001(\tR\013fairnessKey\022\033\n\tmax_batch\030\007 \001(\rR\010ma" +
-      "xBatch\"`\n\017ReadLogResponse\022,\n\010messages\030\001 " +
-      "\003(\0132\020.fila.v1.MessageR\010messages\022\037\n\013next_" +
-      "offset\030\002 \001(\004R\nnextOffset\"\331\001\n\023SetKeyPolic" +
-      "yRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022!\n\014fairne" +
-      "ss_key\030\002 \001(\tR\013fairnessKey\022\033\n\006weight\030\003 \001(" +
-      "\rH\000R\006weight\210\001\001\022\033\n\006paused\030\004 \001(\010H\001R\006paused" +
-      "\210\001\001\022\'\n\rmax_in_flight\030\005 \001(\rH\002R\013maxInFligh" +
-      "t\210\001\001B\t\n\007_weightB\t\n\007_pausedB\020\n\016_max_in_fl" +
-      "ight\"j\n\024SetKeyPolicyResponse\022\026\n\006weight\030\001" +
-      " \001(\rR\006weight\022\026\n\006paused\030\002 \001(\010R\006paused\022\"\n\r" +
-      "max_in_flight\030\003 \001(\rR\013maxInFlight\"f\n\021Expl" +
-      "ainKeyRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007c" +
-      "hannel\030\002 \001(\tR\007channel\022!\n\014fairness_key\030\003 " +
-      "\001(\tR\013fairnessKey\"\214\005\n\022ExplainKeyResponse\022" +
-      "7\n\005state\030\001 \001(\0162!.fila.v1.ExplainKeyRespo" +
-      "nse.StateR\005state\022\'\n\017blocking_bucket\030\002 \001(" +
-      "\tR\016blockingBucket\0220\n\005until\030\003 \001(\0132\032.googl" +
-      "e.protobuf.TimestampR\005until\022\024\n\005share\030\004 \001" +
-      "(\001R\005share\022\033\n\tdue_share\030\005 \001(\001R\010dueShare\022)" +
-      "\n\005waits\030\006 \001(\0132\023.fila.v1.WaitCausesR\005wait" +
-      "s\022\030\n\007pending\030\007 \001(\004R\007pending\022\033\n\tin_flight" +
-      "\030\010 \001(\004R\010inFlight\022\"\n\roldest_age_ms\030\t \001(\004R" +
-      "\013oldestAgeMs\022\026\n\006weight\030\n \001(\rR\006weight\022)\n\020" +
-      "returning_offset\030\013 \001(\004R\017returningOffset\022" +
-      "\'\n\017returning_count\030\014 \001(\rR\016returningCount" +
-      "\"\274\001\n\005State\022\025\n\021STATE_UNSPECIFIED\020\000\022\025\n\021STA" +
-      "TE_NO_CONSUMER\020\001\022\026\n\022STATE_NOT_ITS_TURN\020\002" +
-      "\022\023\n\017STATE_THROTTLED\020\003\022\021\n\rSTATE_DELAYED\020\004" +
-      "\022\020\n\014STATE_LEASED\020\005\022\020\n\014STATE_PAUSED\020\006\022\020\n\014" +
-      "STATE_CAPPED\020\007\022\017\n\013STATE_EMPTY\020\010\"\211\001\n\nWait" +
-      "Causes\022$\n\016no_consumer_ms\030\001 \001(\004R\014noConsum" +
-      "erMs\022\031\n\010share_ms\030\002 \001(\004R\007shareMs\022\037\n\013throt" +
-      "tle_ms\030\003 \001(\004R\nthrottleMs\022\031\n\010delay_ms\030\004 \001" +
-      "(\004R\007delayMs\"F\n\024ListConsumersRequest\022\024\n\005q" +
-      "ueue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007chan" +
-      "nel\"L\n\025ListConsumersResponse\0223\n\tconsumer" +
-      "s\030\001 \003(\0132\025.fila.v1.ConsumerInfoR\tconsumer" +
-      "s\"\372\002\n\014ConsumerInfo\022\037\n\013consumer_id\030\001 \001(\004R" +
-      "\nconsumerId\022\022\n\004name\030\002 \001(\tR\004name\022\022\n\004peer\030" +
-      "\003 \001(\tR\004peer\022\030\n\007channel\030\004 \001(\tR\007channel\022\022\n" +
-      "\004held\030\005 \001(\004R\004held\022\024\n\005begun\030\006 \001(\004R\005begun\022" +
-      "%\n\016returned_total\030\007 \001(\004R\rreturnedTotal\022(" +
-      "\n\020handling_time_us\030\010 \001(\004R\016handlingTimeUs" +
-      "\022\026\n\006window\030\t \001(\rR\006window\022!\n\014tracks_begun" +
-      "\030\n \001(\010R\013tracksBegun\022=\n\014connected_at\030\013 \001(" +
-      "\0132\032.google.protobuf.TimestampR\013connected" +
-      "At\022\022\n\004away\030\014 \001(\010R\004away*Q\n\nDurability\022\032\n\026" +
-      "DURABILITY_UNSPECIFIED\020\000\022\024\n\020DURABILITY_F" +
-      "SYNC\020\001\022\021\n\rDURABILITY_OS\020\002*_\n\014HookFallbac" +
-      "k\022\035\n\031HOOK_FALLBACK_UNSPECIFIED\020\000\022\030\n\024HOOK" +
-      "_FALLBACK_POLICY\020\001\022\026\n\022HOOK_FALLBACK_HOLD" +
-      "\020\002*|\n\014BreakerState\022\035\n\031BREAKER_STATE_UNSP" +
-      "ECIFIED\020\000\022\030\n\024BREAKER_STATE_CLOSED\020\001\022\026\n\022B" +
-      "REAKER_STATE_OPEN\020\002\022\033\n\027BREAKER_STATE_HAL" +
-      "F_OPEN\020\0032\373\013\n\tFilaAdmin\022H\n\013CreateQueue\022\033." +
-      "fila.v1.CreateQueueRequest\032\034.fila.v1.Cre" +
-      "ateQueueResponse\022?\n\010GetQueue\022\030.fila.v1.G" +
-      "etQueueRequest\032\031.fila.v1.GetQueueRespons" +
-      "e\022H\n\013UpdateQueue\022\033.fila.v1.UpdateQueueRe" +
-      "quest\032\034.fila.v1.UpdateQueueResponse\022H\n\013D" +
-      "eleteQueue\022\033.fila.v1.DeleteQueueRequest\032" +
-      "\034.fila.v1.DeleteQueueResponse\022E\n\nListQue" +
-      "ues\022\032.fila.v1.ListQueuesRequest\032\033.fila.v" +
-      "1.ListQueuesResponse\022E\n\nPurgeQueue\022\032.fil" +
-      "a.v1.PurgeQueueRequest\032\033.fila.v1.PurgeQu" +
-      "eueResponse\022K\n\014PeekMessages\022\034.fila.v1.Pe" +
-      "ekMessagesRequest\032\035.fila.v1.PeekMessages" +
-      "Response\022?\n\010GetStats\022\030.fila.v1.GetStatsR" +
-      "equest\032\031.fila.v1.GetStatsResponse\022B\n\tSet" +
-      "Config\022\031.fila.v1.SetConfigRequest\032\032.fila" +
-      ".v1.SetConfigResponse\022B\n\tGetConfig\022\031.fil" +
-      "a.v1.GetConfigRequest\032\032.fila.v1.GetConfi" +
-      "gResponse\022E\n\nListConfig\022\032.fila.v1.ListCo" +
-      "nfigRequest\032\033.fila.v1.ListConfigResponse" +
-      "\022<\n\007Redrive\022\027.fila.v1.RedriveRequest\032\030.f" +
-      "ila.v1.RedriveResponse\022N\n\rCreateChannel\022" +
-      "\035.fila.v1.CreateChannelRequest\032\036.fila.v1" +
-      ".CreateChannelResponse\022N\n\rDeleteChannel\022" +
-      "\035.fila.v1.DeleteChannelRequest\032\036.fila.v1" +
-      ".DeleteChannelResponse\022K\n\014ListChannels\022\034" +
-      ".fila.v1.ListChannelsRequest\032\035.fila.v1.L" +
-      "istChannelsResponse\022H\n\013SeekChannel\022\033.fil" +
-      "a.v1.SeekChannelRequest\032\034.fila.v1.SeekCh" +
-      "annelResponse\022K\n\014PurgeChannel\022\034.fila.v1." +
-      "PurgeChannelRequest\032\035.fila.v1.PurgeChann" +
-      "elResponse\022>\n\007ReadLog\022\027.fila.v1.ReadLogR" +
-      "equest\032\030.fila.v1.ReadLogResponse0\001\022K\n\014Se" +
-      "tKeyPolicy\022\034.fila.v1.SetKeyPolicyRequest" +
-      "\032\035.fila.v1.SetKeyPolicyResponse\022E\n\nExpla" +
-      "inKey\022\032.fila.v1.ExplainKeyRequest\032\033.fila" +
-      ".v1.ExplainKeyResponse\022N\n\rListConsumers\022" +
-      "\035.fila.v1.ListConsumersRequest\032\036.fila.v1" +
-      ".ListConsumersResponseB\033\n\013dev.fila.v1B\nA" +
-      "dminProtoP\001b\006proto3"
+      "channel\"\027\n\025DeleteChannelResponse\"+\n\023List" +
+      "ChannelsRequest\022\024\n\005queue\030\001 \001(\tR\005queue\"H\n" +
+      "\024ListChannelsResponse\0220\n\010channels\030\001 \003(\0132" +
+      "\024.fila.v1.ChannelInfoR\010channels\"\357\001\n\013Chan" +
+      "nelInfo\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005depth\030\002 \001" +
+      "(\004R\005depth\022\033\n\tin_flight\030\003 \001(\004R\010inFlight\022\037" +
+      "\n\013tail_offset\030\004 \001(\004R\ntailOffset\022\037\n\013head_" +
+      "offset\030\005 \001(\004R\nheadOffset\022\034\n\tconsumers\030\006 " +
+      "\001(\rR\tconsumers\0229\n\ncreated_at\030\007 \001(\0132\032.goo" +
+      "gle.protobuf.TimestampR\tcreatedAt\"\232\001\n\022Se" +
+      "ekChannelRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030" +
+      "\n\007channel\030\002 \001(\tR\007channel\022\030\n\006offset\030\003 \001(\004" +
+      "H\000R\006offset\0220\n\004time\030\004 \001(\0132\032.google.protob" +
+      "uf.TimestampH\000R\004timeB\010\n\006target\"-\n\023SeekCh" +
+      "annelResponse\022\026\n\006offset\030\001 \001(\004R\006offset\"~\n" +
+      "\023PurgeChannelRequest\022\024\n\005queue\030\001 \001(\tR\005que" +
+      "ue\022\030\n\007channel\030\002 \001(\tR\007channel\022&\n\014fairness" +
+      "_key\030\003 \001(\tH\000R\013fairnessKey\210\001\001B\017\n\r_fairnes" +
+      "s_key\".\n\024PurgeChannelResponse\022\026\n\006purged\030" +
+      "\001 \001(\004R\006purged\"\222\002\n\016ReadLogRequest\022\024\n\005queu" +
+      "e\030\001 \001(\tR\005queue\022\037\n\013from_offset\030\002 \001(\004R\nfro" +
+      "mOffset\022\033\n\tto_offset\030\003 \001(\004R\010toOffset\0227\n\t" +
+      "from_time\030\004 \001(\0132\032.google.protobuf.Timest" +
+      "ampR\010fromTime\0223\n\007to_time\030\005 \001(\0132\032.google." +
+      "protobuf.TimestampR\006toTime\022!\n\014fairness_k" +
+      "ey\030\006 \001(\tR\013fairnessKey\022\033\n\tmax_batch\030\007 \001(\r" +
+      "R\010maxBatch\"`\n\017ReadLogResponse\022,\n\010message" +
+      "s\030\001 \003(\0132\020.fila.v1.MessageR\010messages\022\037\n\013n" +
+      "ext_offset\030\002 \001(\004R\nnextOffset\"\331\001\n\023SetKeyP" +
+      "olicyRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022!\n\014fa" +
+      "irness_key\030\002 \001(\tR\013fairnessKey\022\033\n\006weight\030" +
+      "\003 \001(\rH\000R\006weight\210\001\001\022\033\n\006paused\030\004 \001(\010H\001R\006pa" +
+      "used\210\001\001\022\'\n\rmax_in_flight\030\005 \001(\rH\002R\013maxInF" +
+      "light\210\001\001B\t\n\007_weightB\t\n\007_pausedB\020\n\016_max_i" +
+      "n_flight\"j\n\024SetKeyPolicyResponse\022\026\n\006weig" +
+      "ht\030\001 \001(\rR\006weight\022\026\n\006paused\030\002 \001(\010R\006paused" +
+      "\022\"\n\rmax_in_flight\030\003 \001(\rR\013maxInFlight\"f\n\021" +
+      "ExplainKeyRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022" +
+      "\030\n\007channel\030\002 \001(\tR\007channel\022!\n\014fairness_ke" +
+      "y\030\003 \001(\tR\013fairnessKey\"\214\005\n\022ExplainKeyRespo" +
+      "nse\0227\n\005state\030\001 \001(\0162!.fila.v1.ExplainKeyR" +
+      "esponse.StateR\005state\022\'\n\017blocking_bucket\030" +
+      "\002 \001(\tR\016blockingBucket\0220\n\005until\030\003 \001(\0132\032.g" +
+      "oogle.protobuf.TimestampR\005until\022\024\n\005share" +
+      "\030\004 \001(\001R\005share\022\033\n\tdue_share\030\005 \001(\001R\010dueSha" +
+      "re\022)\n\005waits\030\006 \001(\0132\023.fila.v1.WaitCausesR\005" +
+      "waits\022\030\n\007pending\030\007 \001(\004R\007pending\022\033\n\tin_fl" +
+      "ight\030\010 \001(\004R\010inFlight\022\"\n\roldest_age_ms\030\t " +
+      "\001(\004R\013oldestAgeMs\022\026\n\006weight\030\n \001(\rR\006weight" +
+      "\022)\n\020returning_offset\030\013 \001(\004R\017returningOff" +
+      "set\022\'\n\017returning_count\030\014 \001(\rR\016returningC" +
+      "ount\"\274\001\n\005State\022\025\n\021STATE_UNSPECIFIED\020\000\022\025\n" +
+      "\021STATE_NO_CONSUMER\020\001\022\026\n\022STATE_NOT_ITS_TU" +
+      "RN\020\002\022\023\n\017STATE_THROTTLED\020\003\022\021\n\rSTATE_DELAY" +
+      "ED\020\004\022\020\n\014STATE_LEASED\020\005\022\020\n\014STATE_PAUSED\020\006" +
+      "\022\020\n\014STATE_CAPPED\020\007\022\017\n\013STATE_EMPTY\020\010\"\242\001\n\n" +
+      "WaitCauses\022$\n\016no_consumer_ms\030\001 \001(\004R\014noCo" +
+      "nsumerMs\022\031\n\010share_ms\030\002 \001(\004R\007shareMs\022\037\n\013t" +
+      "hrottle_ms\030\003 \001(\004R\nthrottleMs\022\031\n\010delay_ms" +
+      "\030\004 \001(\004R\007delayMs\022\027\n\007held_ms\030\005 \001(\004R\006heldMs" +
+      "\"F\n\024ListConsumersRequest\022\024\n\005queue\030\001 \001(\tR" +
+      "\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\"L\n\025List" +
+      "ConsumersResponse\0223\n\tconsumers\030\001 \003(\0132\025.f" +
+      "ila.v1.ConsumerInfoR\tconsumers\"\372\002\n\014Consu" +
+      "merInfo\022\037\n\013consumer_id\030\001 \001(\004R\nconsumerId" +
+      "\022\022\n\004name\030\002 \001(\tR\004name\022\022\n\004peer\030\003 \001(\tR\004peer" +
+      "\022\030\n\007channel\030\004 \001(\tR\007channel\022\022\n\004held\030\005 \001(\004" +
+      "R\004held\022\024\n\005begun\030\006 \001(\004R\005begun\022%\n\016returned" +
+      "_total\030\007 \001(\004R\rreturnedTotal\022(\n\020handling_" +
+      "time_us\030\010 \001(\004R\016handlingTimeUs\022\026\n\006window\030" +
+      "\t \001(\rR\006window\022!\n\014tracks_begun\030\n \001(\010R\013tra" +
+      "cksBegun\022=\n\014connected_at\030\013 \001(\0132\032.google." +
+      "protobuf.TimestampR\013connectedAt\022\022\n\004away\030" +
+      "\014 \001(\010R\004away*Q\n\nDurability\022\032\n\026DURABILITY_" +
+      "UNSPECIFIED\020\000\022\024\n\020DURABILITY_FSYNC\020\001\022\021\n\rD" +
+      "URABILITY_OS\020\002*_\n\014HookFallback\022\035\n\031HOOK_F" +
+      "ALLBACK_UNSPECIFIED\020\000\022\030\n\024HOOK_FALLBACK_P" +
+      "OLICY\020\001\022\026\n\022HOOK_FALLBACK_HOLD\020\002*|\n\014Break" +
+      "erState\022\035\n\031BREAKER_STATE_UNSPECIFIED\020\000\022\030" +
+      "\n\024BREAKER_STATE_CLOSED\020\001\022\026\n\022BREAKER_STAT" +
+      "E_OPEN\020\002\022\033\n\027BREAKER_STATE_HALF_OPEN\020\0032\373\013" +
+      "\n\tFilaAdmin\022H\n\013CreateQueue\022\033.fila.v1.Cre" +
+      "ateQueueRequest\032\034.fila.v1.CreateQueueRes" +
+      "ponse\022?\n\010GetQueue\022\030.fila.v1.GetQueueRequ" +
+      "est\032\031.fila.v1.GetQueueResponse\022H\n\013Update" +
+      "Queue\022\033.fila.v1.UpdateQueueRequest\032\034.fil" +
+      "a.v1.UpdateQueueResponse\022H\n\013DeleteQueue\022" +
+      "\033.fila.v1.DeleteQueueRequest\032\034.fila.v1.D" +
+      "eleteQueueResponse\022E\n\nListQueues\022\032.fila." +
+      "v1.ListQueuesRequest\032\033.fila.v1.ListQueue" +
+      "sResponse\022E\n\nPurgeQueue\022\032.fila.v1.PurgeQ" +
+      "ueueRequest\032\033.fila.v1.PurgeQueueResponse" +
+      "\022K\n\014PeekMessages\022\034.fila.v1.PeekMessagesR" +
+      "equest\032\035.fila.v1.PeekMessagesResponse\022?\n" +
+      "\010GetStats\022\030.fila.v1.GetStatsRequest\032\031.fi" +
+      "la.v1.GetStatsResponse\022B\n\tSetConfig\022\031.fi" +
+      "la.v1.SetConfigRequest\032\032.fila.v1.SetConf" +
+      "igResponse\022B\n\tGetConfig\022\031.fila.v1.GetCon" +
+      "figRequest\032\032.fila.v1.GetConfigResponse\022E" +
+      "\n\nListConfig\022\032.fila.v1.ListConfigRequest" +
+      "\032\033.fila.v1.ListConfigResponse\022<\n\007Redrive" +
+      "\022\027.fila.v1.RedriveRequest\032\030.fila.v1.Redr" +
+      "iveResponse\022N\n\rCreateChannel\022\035.fila.v1.C" +
+      "reateChannelRequest\032\036.fila.v1.CreateChan" +
+      "nelResponse\022N\n\rDeleteChannel\022\035.fila.v1.D" +
+      "eleteChannelRequest\032\036.fila.v1.DeleteChan" +
+      "nelResponse\022K\n\014ListChannels\022\034.fila.v1.Li" +
+      "stChannelsRequest\032\035.fila.v1.ListChannels" +
+      "Response\022H\n\013SeekChannel\022\033.fila.v1.SeekCh" +
+      "annelRequest\032\034.fila.v1.SeekChannelRespon" +
+      "se\022K\n\014PurgeChannel\022\034.fila.v1.PurgeChanne" +
+      "lRequest\032\035.fila.v1.PurgeChannelResponse\022" +
+      ">\n\007ReadLog\022\027.fila.v1.ReadLogRequest\032\030.fi" +
+      "la.v1.ReadLogResponse0\001\022K\n\014SetKeyPolicy\022" +
+      "\034.fila.v1.SetKeyPolicyRequest\032\035.fila.v1." +
+      "SetKeyPolicyResponse\022E\n\nExplainKey\022\032.fil" +
+      "a.v1.ExplainKeyRequest\032\033.fila.v1.Explain" +
+      "KeyResponse\022N\n\rListConsumers\022\035.fila.v1.L" +
+      "istConsumersRequest\032\036.fila.v1.ListConsum" +
+      "ersResponseB\033\n\013dev.fila.v1B\nAdminProtoP\001" +
+      "b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -578,13 +585,13 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_CreateQueueResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_CreateQueueResponse_descriptor,
-        new java.lang.String[] { "QueueId", });
+        new java.lang.String[] { "QueueId", "AdoptedDlq", });
     internal_static_fila_v1_QueueConfig_descriptor =
       getDescriptor().getMessageType(2);
     internal_static_fila_v1_QueueConfig_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_QueueConfig_descriptor,
-        new java.lang.String[] { "OnEnqueueScript", "OnFailureScript", "VisibilityTimeoutMs", "MaxAttempts", "Durability", "MaxDepth", "MaxBytes", "FairnessKeyHeader", "WeightHeader", "Weights", "CostHeader", "ThrottleKeyHeaders", "Retry", "HookFallback", "Retention", "Channels", "DedupWindowMs", "TtlToDlq", "DisconnectGraceMs", "ExpiresAfterIdleMs", });
+        new java.lang.String[] { "OnEnqueueScript", "OnFailureScript", "VisibilityTimeoutMs", "MaxAttempts", "Durability", "MaxDepth", "MaxBytes", "FairnessKeyHeader", "WeightHeader", "Weights", "CostHeader", "ThrottleKeyHeaders", "Retry", "HookFallback", "Retention", "Channels", "DedupWindowMs", "TtlToDlq", "DisconnectGraceMs", "ExpiresAfterIdleMs", "Paused", });
     internal_static_fila_v1_QueueConfig_WeightsEntry_descriptor =
       internal_static_fila_v1_QueueConfig_descriptor.getNestedType(0);
     internal_static_fila_v1_QueueConfig_WeightsEntry_fieldAccessorTable = new
@@ -722,7 +729,7 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_PerFairnessKeyStats_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PerFairnessKeyStats_descriptor,
-        new java.lang.String[] { "Key", "PendingCount", "CurrentDeficit", "Weight", "InFlight", "OldestAgeMs", "DeliveredTotal", "ServedCostTotal", "Paused", });
+        new java.lang.String[] { "Key", "PendingCount", "CurrentDeficit", "Weight", "InFlight", "OldestAgeMs", "DeliveredTotal", "ServedCostTotal", "Paused", "MaxInFlight", });
     internal_static_fila_v1_PerThrottleKeyStats_descriptor =
       getDescriptor().getMessageType(25);
     internal_static_fila_v1_PerThrottleKeyStats_fieldAccessorTable = new
@@ -734,13 +741,13 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_RedriveRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_RedriveRequest_descriptor,
-        new java.lang.String[] { "DlqQueue", "Count", "RatePerSecond", });
+        new java.lang.String[] { "DlqQueue", "Count", "RatePerSecond", "AfterOffset", "UpToOffset", "Offsets", });
     internal_static_fila_v1_RedriveResponse_descriptor =
       getDescriptor().getMessageType(27);
     internal_static_fila_v1_RedriveResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_RedriveResponse_descriptor,
-        new java.lang.String[] { "Redriven", });
+        new java.lang.String[] { "Redriven", "LastOffset", "Stuck", });
     internal_static_fila_v1_ListQueuesRequest_descriptor =
       getDescriptor().getMessageType(28);
     internal_static_fila_v1_ListQueuesRequest_fieldAccessorTable = new
@@ -866,7 +873,7 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_WaitCauses_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_WaitCauses_descriptor,
-        new java.lang.String[] { "NoConsumerMs", "ShareMs", "ThrottleMs", "DelayMs", });
+        new java.lang.String[] { "NoConsumerMs", "ShareMs", "ThrottleMs", "DelayMs", "HeldMs", });
     internal_static_fila_v1_ListConsumersRequest_descriptor =
       getDescriptor().getMessageType(49);
     internal_static_fila_v1_ListConsumersRequest_fieldAccessorTable = new

@@ -100,6 +100,21 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int ADOPTED_DLQ_FIELD_NUMBER = 2;
+  private boolean adoptedDlq_ = false;
+  /**
+   * <pre>
+   * A queue named `&lt;name&gt;.dlq` was there before, and is the dead-letter queue of this one from now on.
+   * </pre>
+   *
+   * <code>bool adopted_dlq = 2 [json_name = "adoptedDlq"];</code>
+   * @return The adoptedDlq.
+   */
+  @java.lang.Override
+  public boolean getAdoptedDlq() {
+    return adoptedDlq_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -117,12 +132,19 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(queueId_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 1, queueId_);
     }
+    if (adoptedDlq_ != false) {
+      output.writeBool(2, adoptedDlq_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
     int size = 0;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(queueId_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(1, queueId_);
+    }
+    if (adoptedDlq_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(2, adoptedDlq_);
     }
     return size;
   }
@@ -150,6 +172,8 @@ private static final long serialVersionUID = 0L;
 
     if (!getQueueId()
         .equals(other.getQueueId())) return false;
+    if (getAdoptedDlq()
+        != other.getAdoptedDlq()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -163,6 +187,9 @@ private static final long serialVersionUID = 0L;
     hash = (19 * hash) + getDescriptor().hashCode();
     hash = (37 * hash) + QUEUE_ID_FIELD_NUMBER;
     hash = (53 * hash) + getQueueId().hashCode();
+    hash = (37 * hash) + ADOPTED_DLQ_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getAdoptedDlq());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -299,6 +326,7 @@ private static final long serialVersionUID = 0L;
       super.clear();
       bitField0_ = 0;
       queueId_ = "";
+      adoptedDlq_ = false;
       return this;
     }
 
@@ -335,6 +363,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000001) != 0)) {
         result.queueId_ = queueId_;
       }
+      if (((from_bitField0_ & 0x00000002) != 0)) {
+        result.adoptedDlq_ = adoptedDlq_;
+      }
     }
 
     @java.lang.Override
@@ -353,6 +384,9 @@ private static final long serialVersionUID = 0L;
         queueId_ = other.queueId_;
         bitField0_ |= 0x00000001;
         onChanged();
+      }
+      if (other.getAdoptedDlq() != false) {
+        setAdoptedDlq(other.getAdoptedDlq());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -383,6 +417,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000001;
               break;
             } // case 10
+            case 16: {
+              adoptedDlq_ = input.readBool();
+              bitField0_ |= 0x00000002;
+              break;
+            } // case 16
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -488,6 +527,50 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       queueId_ = value;
       bitField0_ |= 0x00000001;
+      onChanged();
+      return this;
+    }
+
+    private boolean adoptedDlq_ ;
+    /**
+     * <pre>
+     * A queue named `&lt;name&gt;.dlq` was there before, and is the dead-letter queue of this one from now on.
+     * </pre>
+     *
+     * <code>bool adopted_dlq = 2 [json_name = "adoptedDlq"];</code>
+     * @return The adoptedDlq.
+     */
+    @java.lang.Override
+    public boolean getAdoptedDlq() {
+      return adoptedDlq_;
+    }
+    /**
+     * <pre>
+     * A queue named `&lt;name&gt;.dlq` was there before, and is the dead-letter queue of this one from now on.
+     * </pre>
+     *
+     * <code>bool adopted_dlq = 2 [json_name = "adoptedDlq"];</code>
+     * @param value The adoptedDlq to set.
+     * @return This builder for chaining.
+     */
+    public Builder setAdoptedDlq(boolean value) {
+
+      adoptedDlq_ = value;
+      bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * A queue named `&lt;name&gt;.dlq` was there before, and is the dead-letter queue of this one from now on.
+     * </pre>
+     *
+     * <code>bool adopted_dlq = 2 [json_name = "adoptedDlq"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearAdoptedDlq() {
+      bitField0_ = (bitField0_ & ~0x00000002);
+      adoptedDlq_ = false;
       onChanged();
       return this;
     }

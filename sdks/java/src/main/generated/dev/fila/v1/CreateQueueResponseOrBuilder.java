@@ -29,4 +29,14 @@ public interface CreateQueueResponseOrBuilder extends
    */
   com.google.protobuf.ByteString
       getQueueIdBytes();
+
+  /**
+   * <pre>
+   * A queue named `&lt;name&gt;.dlq` was there before, and is the dead-letter queue of this one from now on.
+   * </pre>
+   *
+   * <code>bool adopted_dlq = 2 [json_name = "adoptedDlq"];</code>
+   * @return The adoptedDlq.
+   */
+  boolean getAdoptedDlq();
 }

@@ -220,6 +220,21 @@ private static final long serialVersionUID = 0L;
     return paused_;
   }
 
+  public static final int MAX_IN_FLIGHT_FIELD_NUMBER = 10;
+  private int maxInFlight_ = 0;
+  /**
+   * <pre>
+   * Most of its messages leased at once in a channel; 0 when there is no cap.
+   * </pre>
+   *
+   * <code>uint32 max_in_flight = 10 [json_name = "maxInFlight"];</code>
+   * @return The maxInFlight.
+   */
+  @java.lang.Override
+  public int getMaxInFlight() {
+    return maxInFlight_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -261,6 +276,9 @@ private static final long serialVersionUID = 0L;
     if (paused_ != false) {
       output.writeBool(9, paused_);
     }
+    if (maxInFlight_ != 0) {
+      output.writeUInt32(10, maxInFlight_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -299,6 +317,10 @@ private static final long serialVersionUID = 0L;
     if (paused_ != false) {
       size += com.google.protobuf.CodedOutputStream
         .computeBoolSize(9, paused_);
+    }
+    if (maxInFlight_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(10, maxInFlight_);
     }
     return size;
   }
@@ -343,6 +365,8 @@ private static final long serialVersionUID = 0L;
             other.getServedCostTotal())) return false;
     if (getPaused()
         != other.getPaused()) return false;
+    if (getMaxInFlight()
+        != other.getMaxInFlight()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -379,6 +403,8 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + PAUSED_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
         getPaused());
+    hash = (37 * hash) + MAX_IN_FLIGHT_FIELD_NUMBER;
+    hash = (53 * hash) + getMaxInFlight();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -523,6 +549,7 @@ private static final long serialVersionUID = 0L;
       deliveredTotal_ = 0L;
       servedCostTotal_ = 0D;
       paused_ = false;
+      maxInFlight_ = 0;
       return this;
     }
 
@@ -583,6 +610,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000100) != 0)) {
         result.paused_ = paused_;
       }
+      if (((from_bitField0_ & 0x00000200) != 0)) {
+        result.maxInFlight_ = maxInFlight_;
+      }
     }
 
     @java.lang.Override
@@ -625,6 +655,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getPaused() != false) {
         setPaused(other.getPaused());
+      }
+      if (other.getMaxInFlight() != 0) {
+        setMaxInFlight(other.getMaxInFlight());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -695,6 +728,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000100;
               break;
             } // case 72
+            case 80: {
+              maxInFlight_ = input.readUInt32();
+              bitField0_ |= 0x00000200;
+              break;
+            } // case 80
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1152,6 +1190,50 @@ private static final long serialVersionUID = 0L;
     public Builder clearPaused() {
       bitField0_ = (bitField0_ & ~0x00000100);
       paused_ = false;
+      onChanged();
+      return this;
+    }
+
+    private int maxInFlight_ ;
+    /**
+     * <pre>
+     * Most of its messages leased at once in a channel; 0 when there is no cap.
+     * </pre>
+     *
+     * <code>uint32 max_in_flight = 10 [json_name = "maxInFlight"];</code>
+     * @return The maxInFlight.
+     */
+    @java.lang.Override
+    public int getMaxInFlight() {
+      return maxInFlight_;
+    }
+    /**
+     * <pre>
+     * Most of its messages leased at once in a channel; 0 when there is no cap.
+     * </pre>
+     *
+     * <code>uint32 max_in_flight = 10 [json_name = "maxInFlight"];</code>
+     * @param value The maxInFlight to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMaxInFlight(int value) {
+
+      maxInFlight_ = value;
+      bitField0_ |= 0x00000200;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Most of its messages leased at once in a channel; 0 when there is no cap.
+     * </pre>
+     *
+     * <code>uint32 max_in_flight = 10 [json_name = "maxInFlight"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearMaxInFlight() {
+      bitField0_ = (bitField0_ & ~0x00000200);
+      maxInFlight_ = 0;
       onChanged();
       return this;
     }

@@ -109,4 +109,14 @@ public interface PerFairnessKeyStatsOrBuilder extends
    * @return The paused.
    */
   boolean getPaused();
+
+  /**
+   * <pre>
+   * Most of its messages leased at once in a channel; 0 when there is no cap.
+   * </pre>
+   *
+   * <code>uint32 max_in_flight = 10 [json_name = "maxInFlight"];</code>
+   * @return The maxInFlight.
+   */
+  int getMaxInFlight();
 }

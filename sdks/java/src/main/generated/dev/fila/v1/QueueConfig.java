@@ -786,6 +786,21 @@ private static final long serialVersionUID = 0L;
     return expiresAfterIdleMs_;
   }
 
+  public static final int PAUSED_FIELD_NUMBER = 21;
+  private boolean paused_ = false;
+  /**
+   * <pre>
+   * Deliver nothing until this is false again; enqueues, acks and what is leased already go on.
+   * </pre>
+   *
+   * <code>bool paused = 21 [json_name = "paused"];</code>
+   * @return The paused.
+   */
+  @java.lang.Override
+  public boolean getPaused() {
+    return paused_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -862,6 +877,9 @@ private static final long serialVersionUID = 0L;
     }
     if (expiresAfterIdleMs_ != 0L) {
       output.writeUInt64(20, expiresAfterIdleMs_);
+    }
+    if (paused_ != false) {
+      output.writeBool(21, paused_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -956,6 +974,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(20, expiresAfterIdleMs_);
     }
+    if (paused_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(21, paused_);
+    }
     return size;
   }
   @java.lang.Override
@@ -1030,6 +1052,8 @@ private static final long serialVersionUID = 0L;
     }
     if (getExpiresAfterIdleMs()
         != other.getExpiresAfterIdleMs()) return false;
+    if (getPaused()
+        != other.getPaused()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -1102,6 +1126,9 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + EXPIRES_AFTER_IDLE_MS_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getExpiresAfterIdleMs());
+    hash = (37 * hash) + PAUSED_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getPaused());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -1296,6 +1323,7 @@ private static final long serialVersionUID = 0L;
       ttlToDlq_ = false;
       disconnectGraceMs_ = 0L;
       expiresAfterIdleMs_ = 0L;
+      paused_ = false;
       return this;
     }
 
@@ -1401,6 +1429,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00080000) != 0)) {
         result.expiresAfterIdleMs_ = expiresAfterIdleMs_;
       }
+      if (((from_bitField0_ & 0x00100000) != 0)) {
+        result.paused_ = paused_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -1499,6 +1530,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getExpiresAfterIdleMs() != 0L) {
         setExpiresAfterIdleMs(other.getExpiresAfterIdleMs());
+      }
+      if (other.getPaused() != false) {
+        setPaused(other.getPaused());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1632,6 +1666,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00080000;
               break;
             } // case 160
+            case 168: {
+              paused_ = input.readBool();
+              bitField0_ |= 0x00100000;
+              break;
+            } // case 168
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -3392,6 +3431,50 @@ private static final long serialVersionUID = 0L;
     public Builder clearExpiresAfterIdleMs() {
       bitField0_ = (bitField0_ & ~0x00080000);
       expiresAfterIdleMs_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private boolean paused_ ;
+    /**
+     * <pre>
+     * Deliver nothing until this is false again; enqueues, acks and what is leased already go on.
+     * </pre>
+     *
+     * <code>bool paused = 21 [json_name = "paused"];</code>
+     * @return The paused.
+     */
+    @java.lang.Override
+    public boolean getPaused() {
+      return paused_;
+    }
+    /**
+     * <pre>
+     * Deliver nothing until this is false again; enqueues, acks and what is leased already go on.
+     * </pre>
+     *
+     * <code>bool paused = 21 [json_name = "paused"];</code>
+     * @param value The paused to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPaused(boolean value) {
+
+      paused_ = value;
+      bitField0_ |= 0x00100000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Deliver nothing until this is false again; enqueues, acks and what is leased already go on.
+     * </pre>
+     *
+     * <code>bool paused = 21 [json_name = "paused"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearPaused() {
+      bitField0_ = (bitField0_ & ~0x00100000);
+      paused_ = false;
       onChanged();
       return this;
     }

@@ -437,4 +437,14 @@ public interface QueueConfigOrBuilder extends
    * @return The expiresAfterIdleMs.
    */
   long getExpiresAfterIdleMs();
+
+  /**
+   * <pre>
+   * Deliver nothing until this is false again; enqueues, acks and what is leased already go on.
+   * </pre>
+   *
+   * <code>bool paused = 21 [json_name = "paused"];</code>
+   * @return The paused.
+   */
+  boolean getPaused();
 }

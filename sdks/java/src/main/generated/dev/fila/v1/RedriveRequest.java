@@ -7,7 +7,8 @@ package dev.fila.v1;
 
 /**
  * <pre>
- * How many dead letters to move back, and how fast.
+ * Which dead letters to move back, and how fast. A caller that wants to tell how far it has come asks page by page:
+ * `count` messages a call, `after_offset` from the answer before, `up_to_offset` the same in all of them.
  * </pre>
  *
  * Protobuf type {@code fila.v1.RedriveRequest}
@@ -33,6 +34,7 @@ private static final long serialVersionUID = 0L;
   }
   private RedriveRequest() {
     dlqQueue_ = "";
+    offsets_ = emptyLongList();
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -130,6 +132,78 @@ private static final long serialVersionUID = 0L;
     return ratePerSecond_;
   }
 
+  public static final int AFTER_OFFSET_FIELD_NUMBER = 4;
+  private long afterOffset_ = 0L;
+  /**
+   * <pre>
+   * Only those after this offset of the dead-letter queue.
+   * </pre>
+   *
+   * <code>uint64 after_offset = 4 [json_name = "afterOffset"];</code>
+   * @return The afterOffset.
+   */
+  @java.lang.Override
+  public long getAfterOffset() {
+    return afterOffset_;
+  }
+
+  public static final int UP_TO_OFFSET_FIELD_NUMBER = 5;
+  private long upToOffset_ = 0L;
+  /**
+   * <pre>
+   * Only those up to this offset; 0 means all that are there at the start.
+   * </pre>
+   *
+   * <code>uint64 up_to_offset = 5 [json_name = "upToOffset"];</code>
+   * @return The upToOffset.
+   */
+  @java.lang.Override
+  public long getUpToOffset() {
+    return upToOffset_;
+  }
+
+  public static final int OFFSETS_FIELD_NUMBER = 6;
+  @SuppressWarnings("serial")
+  private com.google.protobuf.Internal.LongList offsets_ =
+      emptyLongList();
+  /**
+   * <pre>
+   * Only those with these offsets, at most 1,000; empty means all in the range.
+   * </pre>
+   *
+   * <code>repeated uint64 offsets = 6 [json_name = "offsets"];</code>
+   * @return A list containing the offsets.
+   */
+  @java.lang.Override
+  public java.util.List<java.lang.Long>
+      getOffsetsList() {
+    return offsets_;
+  }
+  /**
+   * <pre>
+   * Only those with these offsets, at most 1,000; empty means all in the range.
+   * </pre>
+   *
+   * <code>repeated uint64 offsets = 6 [json_name = "offsets"];</code>
+   * @return The count of offsets.
+   */
+  public int getOffsetsCount() {
+    return offsets_.size();
+  }
+  /**
+   * <pre>
+   * Only those with these offsets, at most 1,000; empty means all in the range.
+   * </pre>
+   *
+   * <code>repeated uint64 offsets = 6 [json_name = "offsets"];</code>
+   * @param index The index of the element to return.
+   * @return The offsets at the given index.
+   */
+  public long getOffsets(int index) {
+    return offsets_.getLong(index);
+  }
+  private int offsetsMemoizedSerializedSize = -1;
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -144,6 +218,7 @@ private static final long serialVersionUID = 0L;
   @java.lang.Override
   public void writeTo(com.google.protobuf.CodedOutputStream output)
                       throws java.io.IOException {
+    getSerializedSize();
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(dlqQueue_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 1, dlqQueue_);
     }
@@ -152,6 +227,19 @@ private static final long serialVersionUID = 0L;
     }
     if (java.lang.Double.doubleToRawLongBits(ratePerSecond_) != 0) {
       output.writeDouble(3, ratePerSecond_);
+    }
+    if (afterOffset_ != 0L) {
+      output.writeUInt64(4, afterOffset_);
+    }
+    if (upToOffset_ != 0L) {
+      output.writeUInt64(5, upToOffset_);
+    }
+    if (getOffsetsList().size() > 0) {
+      output.writeUInt32NoTag(50);
+      output.writeUInt32NoTag(offsetsMemoizedSerializedSize);
+    }
+    for (int i = 0; i < offsets_.size(); i++) {
+      output.writeUInt64NoTag(offsets_.getLong(i));
     }
     getUnknownFields().writeTo(output);
   }
@@ -167,6 +255,28 @@ private static final long serialVersionUID = 0L;
     if (java.lang.Double.doubleToRawLongBits(ratePerSecond_) != 0) {
       size += com.google.protobuf.CodedOutputStream
         .computeDoubleSize(3, ratePerSecond_);
+    }
+    if (afterOffset_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(4, afterOffset_);
+    }
+    if (upToOffset_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(5, upToOffset_);
+    }
+    {
+      int dataSize = 0;
+      for (int i = 0; i < offsets_.size(); i++) {
+        dataSize += com.google.protobuf.CodedOutputStream
+          .computeUInt64SizeNoTag(offsets_.getLong(i));
+      }
+      size += dataSize;
+      if (!getOffsetsList().isEmpty()) {
+        size += 1;
+        size += com.google.protobuf.CodedOutputStream
+            .computeInt32SizeNoTag(dataSize);
+      }
+      offsetsMemoizedSerializedSize = dataSize;
     }
     return size;
   }
@@ -199,6 +309,12 @@ private static final long serialVersionUID = 0L;
     if (java.lang.Double.doubleToLongBits(getRatePerSecond())
         != java.lang.Double.doubleToLongBits(
             other.getRatePerSecond())) return false;
+    if (getAfterOffset()
+        != other.getAfterOffset()) return false;
+    if (getUpToOffset()
+        != other.getUpToOffset()) return false;
+    if (!getOffsetsList()
+        .equals(other.getOffsetsList())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -218,6 +334,16 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + RATE_PER_SECOND_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         java.lang.Double.doubleToLongBits(getRatePerSecond()));
+    hash = (37 * hash) + AFTER_OFFSET_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getAfterOffset());
+    hash = (37 * hash) + UP_TO_OFFSET_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getUpToOffset());
+    if (getOffsetsCount() > 0) {
+      hash = (37 * hash) + OFFSETS_FIELD_NUMBER;
+      hash = (53 * hash) + getOffsetsList().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -317,7 +443,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * How many dead letters to move back, and how fast.
+   * Which dead letters to move back, and how fast. A caller that wants to tell how far it has come asks page by page:
+   * `count` messages a call, `after_offset` from the answer before, `up_to_offset` the same in all of them.
    * </pre>
    *
    * Protobuf type {@code fila.v1.RedriveRequest}
@@ -356,6 +483,9 @@ private static final long serialVersionUID = 0L;
       dlqQueue_ = "";
       count_ = 0L;
       ratePerSecond_ = 0D;
+      afterOffset_ = 0L;
+      upToOffset_ = 0L;
+      offsets_ = emptyLongList();
       return this;
     }
 
@@ -398,6 +528,16 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000004) != 0)) {
         result.ratePerSecond_ = ratePerSecond_;
       }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.afterOffset_ = afterOffset_;
+      }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.upToOffset_ = upToOffset_;
+      }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        offsets_.makeImmutable();
+        result.offsets_ = offsets_;
+      }
     }
 
     @java.lang.Override
@@ -422,6 +562,23 @@ private static final long serialVersionUID = 0L;
       }
       if (java.lang.Double.doubleToRawLongBits(other.getRatePerSecond()) != 0) {
         setRatePerSecond(other.getRatePerSecond());
+      }
+      if (other.getAfterOffset() != 0L) {
+        setAfterOffset(other.getAfterOffset());
+      }
+      if (other.getUpToOffset() != 0L) {
+        setUpToOffset(other.getUpToOffset());
+      }
+      if (!other.offsets_.isEmpty()) {
+        if (offsets_.isEmpty()) {
+          offsets_ = other.offsets_;
+          offsets_.makeImmutable();
+          bitField0_ |= 0x00000020;
+        } else {
+          ensureOffsetsIsMutable();
+          offsets_.addAll(other.offsets_);
+        }
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -462,6 +619,32 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000004;
               break;
             } // case 25
+            case 32: {
+              afterOffset_ = input.readUInt64();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 32
+            case 40: {
+              upToOffset_ = input.readUInt64();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 40
+            case 48: {
+              long v = input.readUInt64();
+              ensureOffsetsIsMutable();
+              offsets_.addLong(v);
+              break;
+            } // case 48
+            case 50: {
+              int length = input.readRawVarint32();
+              int limit = input.pushLimit(length);
+              ensureOffsetsIsMutable();
+              while (input.getBytesUntilLimit() > 0) {
+                offsets_.addLong(input.readUInt64());
+              }
+              input.popLimit(limit);
+              break;
+            } // case 50
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -655,6 +838,206 @@ private static final long serialVersionUID = 0L;
     public Builder clearRatePerSecond() {
       bitField0_ = (bitField0_ & ~0x00000004);
       ratePerSecond_ = 0D;
+      onChanged();
+      return this;
+    }
+
+    private long afterOffset_ ;
+    /**
+     * <pre>
+     * Only those after this offset of the dead-letter queue.
+     * </pre>
+     *
+     * <code>uint64 after_offset = 4 [json_name = "afterOffset"];</code>
+     * @return The afterOffset.
+     */
+    @java.lang.Override
+    public long getAfterOffset() {
+      return afterOffset_;
+    }
+    /**
+     * <pre>
+     * Only those after this offset of the dead-letter queue.
+     * </pre>
+     *
+     * <code>uint64 after_offset = 4 [json_name = "afterOffset"];</code>
+     * @param value The afterOffset to set.
+     * @return This builder for chaining.
+     */
+    public Builder setAfterOffset(long value) {
+
+      afterOffset_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only those after this offset of the dead-letter queue.
+     * </pre>
+     *
+     * <code>uint64 after_offset = 4 [json_name = "afterOffset"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearAfterOffset() {
+      bitField0_ = (bitField0_ & ~0x00000008);
+      afterOffset_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long upToOffset_ ;
+    /**
+     * <pre>
+     * Only those up to this offset; 0 means all that are there at the start.
+     * </pre>
+     *
+     * <code>uint64 up_to_offset = 5 [json_name = "upToOffset"];</code>
+     * @return The upToOffset.
+     */
+    @java.lang.Override
+    public long getUpToOffset() {
+      return upToOffset_;
+    }
+    /**
+     * <pre>
+     * Only those up to this offset; 0 means all that are there at the start.
+     * </pre>
+     *
+     * <code>uint64 up_to_offset = 5 [json_name = "upToOffset"];</code>
+     * @param value The upToOffset to set.
+     * @return This builder for chaining.
+     */
+    public Builder setUpToOffset(long value) {
+
+      upToOffset_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only those up to this offset; 0 means all that are there at the start.
+     * </pre>
+     *
+     * <code>uint64 up_to_offset = 5 [json_name = "upToOffset"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearUpToOffset() {
+      bitField0_ = (bitField0_ & ~0x00000010);
+      upToOffset_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private com.google.protobuf.Internal.LongList offsets_ = emptyLongList();
+    private void ensureOffsetsIsMutable() {
+      if (!offsets_.isModifiable()) {
+        offsets_ = makeMutableCopy(offsets_);
+      }
+      bitField0_ |= 0x00000020;
+    }
+    /**
+     * <pre>
+     * Only those with these offsets, at most 1,000; empty means all in the range.
+     * </pre>
+     *
+     * <code>repeated uint64 offsets = 6 [json_name = "offsets"];</code>
+     * @return A list containing the offsets.
+     */
+    public java.util.List<java.lang.Long>
+        getOffsetsList() {
+      offsets_.makeImmutable();
+      return offsets_;
+    }
+    /**
+     * <pre>
+     * Only those with these offsets, at most 1,000; empty means all in the range.
+     * </pre>
+     *
+     * <code>repeated uint64 offsets = 6 [json_name = "offsets"];</code>
+     * @return The count of offsets.
+     */
+    public int getOffsetsCount() {
+      return offsets_.size();
+    }
+    /**
+     * <pre>
+     * Only those with these offsets, at most 1,000; empty means all in the range.
+     * </pre>
+     *
+     * <code>repeated uint64 offsets = 6 [json_name = "offsets"];</code>
+     * @param index The index of the element to return.
+     * @return The offsets at the given index.
+     */
+    public long getOffsets(int index) {
+      return offsets_.getLong(index);
+    }
+    /**
+     * <pre>
+     * Only those with these offsets, at most 1,000; empty means all in the range.
+     * </pre>
+     *
+     * <code>repeated uint64 offsets = 6 [json_name = "offsets"];</code>
+     * @param index The index to set the value at.
+     * @param value The offsets to set.
+     * @return This builder for chaining.
+     */
+    public Builder setOffsets(
+        int index, long value) {
+
+      ensureOffsetsIsMutable();
+      offsets_.setLong(index, value);
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only those with these offsets, at most 1,000; empty means all in the range.
+     * </pre>
+     *
+     * <code>repeated uint64 offsets = 6 [json_name = "offsets"];</code>
+     * @param value The offsets to add.
+     * @return This builder for chaining.
+     */
+    public Builder addOffsets(long value) {
+
+      ensureOffsetsIsMutable();
+      offsets_.addLong(value);
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only those with these offsets, at most 1,000; empty means all in the range.
+     * </pre>
+     *
+     * <code>repeated uint64 offsets = 6 [json_name = "offsets"];</code>
+     * @param values The offsets to add.
+     * @return This builder for chaining.
+     */
+    public Builder addAllOffsets(
+        java.lang.Iterable<? extends java.lang.Long> values) {
+      ensureOffsetsIsMutable();
+      com.google.protobuf.AbstractMessageLite.Builder.addAll(
+          values, offsets_);
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only those with these offsets, at most 1,000; empty means all in the range.
+     * </pre>
+     *
+     * <code>repeated uint64 offsets = 6 [json_name = "offsets"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearOffsets() {
+      offsets_ = emptyLongList();
+      bitField0_ = (bitField0_ & ~0x00000020);
       onChanged();
       return this;
     }

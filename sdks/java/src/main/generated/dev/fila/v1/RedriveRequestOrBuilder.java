@@ -49,4 +49,53 @@ public interface RedriveRequestOrBuilder extends
    * @return The ratePerSecond.
    */
   double getRatePerSecond();
+
+  /**
+   * <pre>
+   * Only those after this offset of the dead-letter queue.
+   * </pre>
+   *
+   * <code>uint64 after_offset = 4 [json_name = "afterOffset"];</code>
+   * @return The afterOffset.
+   */
+  long getAfterOffset();
+
+  /**
+   * <pre>
+   * Only those up to this offset; 0 means all that are there at the start.
+   * </pre>
+   *
+   * <code>uint64 up_to_offset = 5 [json_name = "upToOffset"];</code>
+   * @return The upToOffset.
+   */
+  long getUpToOffset();
+
+  /**
+   * <pre>
+   * Only those with these offsets, at most 1,000; empty means all in the range.
+   * </pre>
+   *
+   * <code>repeated uint64 offsets = 6 [json_name = "offsets"];</code>
+   * @return A list containing the offsets.
+   */
+  java.util.List<java.lang.Long> getOffsetsList();
+  /**
+   * <pre>
+   * Only those with these offsets, at most 1,000; empty means all in the range.
+   * </pre>
+   *
+   * <code>repeated uint64 offsets = 6 [json_name = "offsets"];</code>
+   * @return The count of offsets.
+   */
+  int getOffsetsCount();
+  /**
+   * <pre>
+   * Only those with these offsets, at most 1,000; empty means all in the range.
+   * </pre>
+   *
+   * <code>repeated uint64 offsets = 6 [json_name = "offsets"];</code>
+   * @param index The index of the element to return.
+   * @return The offsets at the given index.
+   */
+  long getOffsets(int index);
 }

@@ -67,6 +67,37 @@ private static final long serialVersionUID = 0L;
     return redriven_;
   }
 
+  public static final int LAST_OFFSET_FIELD_NUMBER = 2;
+  private long lastOffset_ = 0L;
+  /**
+   * <pre>
+   * The last offset that was looked at: where a next call goes on.
+   * </pre>
+   *
+   * <code>uint64 last_offset = 2 [json_name = "lastOffset"];</code>
+   * @return The lastOffset.
+   */
+  @java.lang.Override
+  public long getLastOffset() {
+    return lastOffset_;
+  }
+
+  public static final int STUCK_FIELD_NUMBER = 3;
+  private long stuck_ = 0L;
+  /**
+   * <pre>
+   * How many were looked at and could not be moved: put there by hand, or the queue or channel they came from is gone,
+   * or its policy refuses them.
+   * </pre>
+   *
+   * <code>uint64 stuck = 3 [json_name = "stuck"];</code>
+   * @return The stuck.
+   */
+  @java.lang.Override
+  public long getStuck() {
+    return stuck_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -84,6 +115,12 @@ private static final long serialVersionUID = 0L;
     if (redriven_ != 0L) {
       output.writeUInt64(1, redriven_);
     }
+    if (lastOffset_ != 0L) {
+      output.writeUInt64(2, lastOffset_);
+    }
+    if (stuck_ != 0L) {
+      output.writeUInt64(3, stuck_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -91,6 +128,14 @@ private static final long serialVersionUID = 0L;
     if (redriven_ != 0L) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(1, redriven_);
+    }
+    if (lastOffset_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(2, lastOffset_);
+    }
+    if (stuck_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(3, stuck_);
     }
     return size;
   }
@@ -118,6 +163,10 @@ private static final long serialVersionUID = 0L;
 
     if (getRedriven()
         != other.getRedriven()) return false;
+    if (getLastOffset()
+        != other.getLastOffset()) return false;
+    if (getStuck()
+        != other.getStuck()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -132,6 +181,12 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + REDRIVEN_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getRedriven());
+    hash = (37 * hash) + LAST_OFFSET_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getLastOffset());
+    hash = (37 * hash) + STUCK_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getStuck());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -268,6 +323,8 @@ private static final long serialVersionUID = 0L;
       super.clear();
       bitField0_ = 0;
       redriven_ = 0L;
+      lastOffset_ = 0L;
+      stuck_ = 0L;
       return this;
     }
 
@@ -304,6 +361,12 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000001) != 0)) {
         result.redriven_ = redriven_;
       }
+      if (((from_bitField0_ & 0x00000002) != 0)) {
+        result.lastOffset_ = lastOffset_;
+      }
+      if (((from_bitField0_ & 0x00000004) != 0)) {
+        result.stuck_ = stuck_;
+      }
     }
 
     @java.lang.Override
@@ -320,6 +383,12 @@ private static final long serialVersionUID = 0L;
       if (other == dev.fila.v1.RedriveResponse.getDefaultInstance()) return this;
       if (other.getRedriven() != 0L) {
         setRedriven(other.getRedriven());
+      }
+      if (other.getLastOffset() != 0L) {
+        setLastOffset(other.getLastOffset());
+      }
+      if (other.getStuck() != 0L) {
+        setStuck(other.getStuck());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -350,6 +419,16 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000001;
               break;
             } // case 8
+            case 16: {
+              lastOffset_ = input.readUInt64();
+              bitField0_ |= 0x00000002;
+              break;
+            } // case 16
+            case 24: {
+              stuck_ = input.readUInt64();
+              bitField0_ |= 0x00000004;
+              break;
+            } // case 24
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -407,6 +486,97 @@ private static final long serialVersionUID = 0L;
     public Builder clearRedriven() {
       bitField0_ = (bitField0_ & ~0x00000001);
       redriven_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long lastOffset_ ;
+    /**
+     * <pre>
+     * The last offset that was looked at: where a next call goes on.
+     * </pre>
+     *
+     * <code>uint64 last_offset = 2 [json_name = "lastOffset"];</code>
+     * @return The lastOffset.
+     */
+    @java.lang.Override
+    public long getLastOffset() {
+      return lastOffset_;
+    }
+    /**
+     * <pre>
+     * The last offset that was looked at: where a next call goes on.
+     * </pre>
+     *
+     * <code>uint64 last_offset = 2 [json_name = "lastOffset"];</code>
+     * @param value The lastOffset to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLastOffset(long value) {
+
+      lastOffset_ = value;
+      bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The last offset that was looked at: where a next call goes on.
+     * </pre>
+     *
+     * <code>uint64 last_offset = 2 [json_name = "lastOffset"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearLastOffset() {
+      bitField0_ = (bitField0_ & ~0x00000002);
+      lastOffset_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long stuck_ ;
+    /**
+     * <pre>
+     * How many were looked at and could not be moved: put there by hand, or the queue or channel they came from is gone,
+     * or its policy refuses them.
+     * </pre>
+     *
+     * <code>uint64 stuck = 3 [json_name = "stuck"];</code>
+     * @return The stuck.
+     */
+    @java.lang.Override
+    public long getStuck() {
+      return stuck_;
+    }
+    /**
+     * <pre>
+     * How many were looked at and could not be moved: put there by hand, or the queue or channel they came from is gone,
+     * or its policy refuses them.
+     * </pre>
+     *
+     * <code>uint64 stuck = 3 [json_name = "stuck"];</code>
+     * @param value The stuck to set.
+     * @return This builder for chaining.
+     */
+    public Builder setStuck(long value) {
+
+      stuck_ = value;
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * How many were looked at and could not be moved: put there by hand, or the queue or channel they came from is gone,
+     * or its policy refuses them.
+     * </pre>
+     *
+     * <code>uint64 stuck = 3 [json_name = "stuck"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearStuck() {
+      bitField0_ = (bitField0_ & ~0x00000004);
+      stuck_ = 0L;
       onChanged();
       return this;
     }

@@ -19,4 +19,25 @@ public interface RedriveResponseOrBuilder extends
    * @return The redriven.
    */
   long getRedriven();
+
+  /**
+   * <pre>
+   * The last offset that was looked at: where a next call goes on.
+   * </pre>
+   *
+   * <code>uint64 last_offset = 2 [json_name = "lastOffset"];</code>
+   * @return The lastOffset.
+   */
+  long getLastOffset();
+
+  /**
+   * <pre>
+   * How many were looked at and could not be moved: put there by hand, or the queue or channel they came from is gone,
+   * or its policy refuses them.
+   * </pre>
+   *
+   * <code>uint64 stuck = 3 [json_name = "stuck"];</code>
+   * @return The stuck.
+   */
+  long getStuck();
 }

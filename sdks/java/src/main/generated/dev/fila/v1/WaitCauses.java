@@ -56,7 +56,7 @@ private static final long serialVersionUID = 0L;
   private long noConsumerMs_ = 0L;
   /**
    * <pre>
-   * Nobody with room consumed the channel.
+   * Nobody with room consumed the channel, or the queue was paused.
    * </pre>
    *
    * <code>uint64 no_consumer_ms = 1 [json_name = "noConsumerMs"];</code>
@@ -112,6 +112,21 @@ private static final long serialVersionUID = 0L;
     return delayMs_;
   }
 
+  public static final int HELD_MS_FIELD_NUMBER = 5;
+  private long heldMs_ = 0L;
+  /**
+   * <pre>
+   * The key was paused, or as much of it was leased as its cap allows.
+   * </pre>
+   *
+   * <code>uint64 held_ms = 5 [json_name = "heldMs"];</code>
+   * @return The heldMs.
+   */
+  @java.lang.Override
+  public long getHeldMs() {
+    return heldMs_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -138,6 +153,9 @@ private static final long serialVersionUID = 0L;
     if (delayMs_ != 0L) {
       output.writeUInt64(4, delayMs_);
     }
+    if (heldMs_ != 0L) {
+      output.writeUInt64(5, heldMs_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -157,6 +175,10 @@ private static final long serialVersionUID = 0L;
     if (delayMs_ != 0L) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(4, delayMs_);
+    }
+    if (heldMs_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(5, heldMs_);
     }
     return size;
   }
@@ -190,6 +212,8 @@ private static final long serialVersionUID = 0L;
         != other.getThrottleMs()) return false;
     if (getDelayMs()
         != other.getDelayMs()) return false;
+    if (getHeldMs()
+        != other.getHeldMs()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -213,6 +237,9 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + DELAY_MS_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getDelayMs());
+    hash = (37 * hash) + HELD_MS_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getHeldMs());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -352,6 +379,7 @@ private static final long serialVersionUID = 0L;
       shareMs_ = 0L;
       throttleMs_ = 0L;
       delayMs_ = 0L;
+      heldMs_ = 0L;
       return this;
     }
 
@@ -397,6 +425,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000008) != 0)) {
         result.delayMs_ = delayMs_;
       }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.heldMs_ = heldMs_;
+      }
     }
 
     @java.lang.Override
@@ -422,6 +453,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getDelayMs() != 0L) {
         setDelayMs(other.getDelayMs());
+      }
+      if (other.getHeldMs() != 0L) {
+        setHeldMs(other.getHeldMs());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -467,6 +501,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000008;
               break;
             } // case 32
+            case 40: {
+              heldMs_ = input.readUInt64();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 40
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -487,7 +526,7 @@ private static final long serialVersionUID = 0L;
     private long noConsumerMs_ ;
     /**
      * <pre>
-     * Nobody with room consumed the channel.
+     * Nobody with room consumed the channel, or the queue was paused.
      * </pre>
      *
      * <code>uint64 no_consumer_ms = 1 [json_name = "noConsumerMs"];</code>
@@ -499,7 +538,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nobody with room consumed the channel.
+     * Nobody with room consumed the channel, or the queue was paused.
      * </pre>
      *
      * <code>uint64 no_consumer_ms = 1 [json_name = "noConsumerMs"];</code>
@@ -515,7 +554,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nobody with room consumed the channel.
+     * Nobody with room consumed the channel, or the queue was paused.
      * </pre>
      *
      * <code>uint64 no_consumer_ms = 1 [json_name = "noConsumerMs"];</code>
@@ -656,6 +695,50 @@ private static final long serialVersionUID = 0L;
     public Builder clearDelayMs() {
       bitField0_ = (bitField0_ & ~0x00000008);
       delayMs_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long heldMs_ ;
+    /**
+     * <pre>
+     * The key was paused, or as much of it was leased as its cap allows.
+     * </pre>
+     *
+     * <code>uint64 held_ms = 5 [json_name = "heldMs"];</code>
+     * @return The heldMs.
+     */
+    @java.lang.Override
+    public long getHeldMs() {
+      return heldMs_;
+    }
+    /**
+     * <pre>
+     * The key was paused, or as much of it was leased as its cap allows.
+     * </pre>
+     *
+     * <code>uint64 held_ms = 5 [json_name = "heldMs"];</code>
+     * @param value The heldMs to set.
+     * @return This builder for chaining.
+     */
+    public Builder setHeldMs(long value) {
+
+      heldMs_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The key was paused, or as much of it was leased as its cap allows.
+     * </pre>
+     *
+     * <code>uint64 held_ms = 5 [json_name = "heldMs"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearHeldMs() {
+      bitField0_ = (bitField0_ & ~0x00000010);
+      heldMs_ = 0L;
       onChanged();
       return this;
     }

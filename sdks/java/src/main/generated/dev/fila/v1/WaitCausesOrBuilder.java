@@ -12,7 +12,7 @@ public interface WaitCausesOrBuilder extends
 
   /**
    * <pre>
-   * Nobody with room consumed the channel.
+   * Nobody with room consumed the channel, or the queue was paused.
    * </pre>
    *
    * <code>uint64 no_consumer_ms = 1 [json_name = "noConsumerMs"];</code>
@@ -49,4 +49,14 @@ public interface WaitCausesOrBuilder extends
    * @return The delayMs.
    */
   long getDelayMs();
+
+  /**
+   * <pre>
+   * The key was paused, or as much of it was leased as its cap allows.
+   * </pre>
+   *
+   * <code>uint64 held_ms = 5 [json_name = "heldMs"];</code>
+   * @return The heldMs.
+   */
+  long getHeldMs();
 }

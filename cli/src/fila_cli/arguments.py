@@ -1,0 +1,98 @@
+"""What many commands take: a queue, a channel, a key, --yes; and how a shell completes them.
+
+Completion asks the broker, waits a moment at most, and is silent about whatever goes wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+
+from fila_cli.session import Session
+
+_WAIT_S = 0.5
+_KEYS_MAX = 200
+_DLQ_SUFFIX = ".dlq"
+
+Complete = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def _completing(names: Callable[[Session, dict[str, Any]], Iterable[str]]) -> Complete:
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        import grpc
+
+        try:
+            found = list(names(ctx.ensure_object(Session), ctx.params))
+        except (grpc.RpcError, click.ClickException):
+            return []
+        return [name for name in found if name.startswith(incomplete)]
+
+    return complete
+
+
+def _queues(session: Session, _given: dict[str, Any]) -> list[str]:
+    from fila.v1 import admin_pb2
+
+    answer = session.admin.ListQueues(admin_pb2.ListQueuesRequest(), timeout=_WAIT_S)
+    return [queue.name for queue in answer.queues]
+
+
+def _keys(session: Session, given: dict[str, Any]) -> list[str]:
+    from fila.v1 import admin_pb2
+
+    request = admin_pb2.GetStatsRequest(queue=given.get("queue") or "", max_keys=_KEYS_MAX)
+    return [key.key for key in session.admin.GetStats(request, timeout=_WAIT_S).per_key_stats]
+
+
+def _channels(session: Session, given: dict[str, Any]) -> list[str]:
+    from fila.v1 import admin_pb2
+
+    request = admin_pb2.ListChannelsRequest(queue=given.get("queue") or "")
+    return [channel.name for channel in session.admin.ListChannels(request, timeout=_WAIT_S).channels]
+
+
+def _config_keys(session: Session, _given: dict[str, Any]) -> list[str]:
+    from fila.v1 import admin_pb2
+
+    answer = session.admin.ListConfig(admin_pb2.ListConfigRequest(), timeout=_WAIT_S)
+    return [entry.key for entry in without_doubles(answer.entries, "")]
+
+
+def without_doubles(entries: Iterable[Any], prefix: str) -> list[Any]:
+    """Config entries with each token bucket once, as `throttle.<key>`: its two other forms say the same.
+
+    Whoever asks for `throttle:` gets those.
+    """
+    return [
+        entry for entry in entries if prefix.startswith("throttle:") or not entry.key.startswith("throttle:")
+    ]
+
+
+complete_queue = _completing(_queues)
+complete_dlq = _completing(
+    lambda session, given: [name for name in _queues(session, given) if name.endswith(_DLQ_SUFFIX)]
+)
+complete_key = _completing(_keys)
+complete_channel = _completing(_channels)
+complete_config_key = _completing(_config_keys)
+
+queue_argument = click.argument("queue", shell_complete=complete_queue)
+key_argument = click.argument("key", shell_complete=complete_key)
+channel_argument = click.argument("channel", shell_complete=complete_channel)
+channel_option = click.option(
+    "--channel",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_channel,
+    help="The channel [default: default]",
+)
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask")
+
+
+def key_option(about: str) -> Callable[[Any], Any]:
+    """--key, for commands that may be about one fairness key."""
+    return click.option(
+        "--key", "fairness_key", default=None, metavar="KEY", shell_complete=complete_key, help=about
+    )

@@ -1,0 +1,115 @@
+"""`fila queue inspect`: one queue, read from top to bottom by somebody who wants to know what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fila_cli.colors import Meaning, Meant
+from fila_cli.output import Cell, facts, table, titled
+from fila_cli.values import age_text, rough_size_text
+
+if TYPE_CHECKING:
+    from fila.v1.admin_pb2 import GetStatsResponse, PerFairnessKeyStats
+
+_WIDE_HEADINGS = (
+    "KEY",
+    "PENDING",
+    "DEFICIT",
+    "WEIGHT",
+    "IN FLIGHT",
+    "OLDEST",
+    "DELIVERED",
+    "COST",
+    "CAP",
+    "PAUSED",
+)
+
+
+def inspection(queue: str, channel: str, stats: GetStatsResponse, *, max_keys: int, wide: bool) -> str:
+    """The queue's facts, its channels where there are several, its keys and the buckets that hold them."""
+    parts = [facts(_facts(queue, channel, stats, wide=wide)), _channels(stats, wide=wide)]
+    if wide:
+        keys = table(_WIDE_HEADINGS, [_wide_row(key) for key in stats.per_key_stats])
+    else:
+        keys = table(
+            ("KEY", "PENDING", "DEFICIT", "WEIGHT"),
+            [(key.key, key.pending_count, key.current_deficit, key.weight) for key in stats.per_key_stats],
+        )
+    buckets = table(
+        ("BUCKET", "TOKENS", "RATE/S", "BURST", "WAITING"),
+        [
+            (bucket.key, round(bucket.tokens, 3), bucket.rate_per_second, bucket.burst, bucket.waiting)
+            for bucket in stats.per_throttle_stats
+        ],
+    )
+    if stats.per_key_stats:
+        parts.append(titled("fairness keys, largest backlog first", keys))
+    if len(stats.per_key_stats) >= max_keys and stats.active_fairness_keys > max_keys:
+        parts.append(f"{stats.active_fairness_keys - max_keys} more keys wait; --keys lists up to 10000")
+    if stats.per_throttle_stats:
+        parts.append(titled("token buckets, longest line first", buckets))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _channels(stats: GetStatsResponse, *, wide: bool) -> str:
+    if len(stats.channels) < 2 and not wide:
+        return ""
+    rows = [(each.name, each.depth, each.in_flight, each.consumers) for each in stats.channels]
+    return titled("channels", table(("CHANNEL", "DEPTH", "IN FLIGHT", "CONSUMERS"), rows)) if rows else ""
+
+
+def _facts(queue: str, channel: str, stats: GetStatsResponse, *, wide: bool) -> list[tuple[str, Cell]]:
+    from fila.v1 import admin_pb2
+
+    always: list[tuple[str, Cell]] = [
+        ("queue", f"{queue}, channel {channel}" if channel else queue),
+        ("depth", stats.depth),
+        ("in flight", stats.in_flight),
+        ("not begun", stats.unbegun),
+        ("active fairness keys", stats.active_fairness_keys),
+        ("consumers", stats.active_consumers),
+        ("quantum", stats.quantum),
+    ]
+    open_circuit = stats.breaker_state == admin_pb2.BREAKER_STATE_OPEN
+    # What should not happen is shown when it did, asked for or not.
+    troubles: list[tuple[str, Cell]] = [
+        ("hook", "circuit open: messages take the fallback" if open_circuit else ""),
+        ("hook fallbacks", stats.hook_fallbacks),
+        ("hook errors", stats.hook_errors),
+        ("dropped by hard retention", stats.hard_dropped),
+        ("dropped by time to live", stats.ttl_dropped_total),
+        ("dead-lettered", stats.dead_lettered_total),
+        ("dead letters dropped", stats.dead_letters_dropped_total),
+        ("weights clamped", stats.weights_clamped_total),
+    ]
+    listed = always + [(name, Meant(str(value), Meaning.TROUBLE)) for name, value in troubles if value]
+    if not wide:
+        return listed
+    return [
+        *listed,
+        ("oldest", age_text(stats.oldest_age_ms) if stats.depth else "-"),
+        ("enqueued", stats.enqueued_total),
+        ("delivered", stats.delivered_total),
+        ("acked", stats.acked_total),
+        ("nacked", stats.nacked_total),
+        ("leases expired", stats.expired_total),
+        ("returned uncounted", stats.returned_total),
+        ("stale acks", stats.stale_acks_total),
+        ("offsets", f"{stats.tail_offset} to {stats.head_offset}"),
+        ("stored", rough_size_text(stats.stored_bytes)),
+    ]
+
+
+def _wide_row(key: PerFairnessKeyStats) -> tuple[Cell, ...]:
+    return (
+        key.key,
+        key.pending_count,
+        key.current_deficit,
+        key.weight,
+        key.in_flight,
+        age_text(key.oldest_age_ms) if key.pending_count else "-",
+        key.delivered_total,
+        key.served_cost_total,
+        key.max_in_flight or "-",
+        Meant("yes", Meaning.HELD) if key.paused else "no",
+    )

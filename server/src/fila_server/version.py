@@ -1,0 +1,37 @@
+"""Which Fila this is: the release's number, and the commit it was made of.
+
+A wheel brings its commit along (setup.py writes `commit.txt` beside this module); a checkout asks git.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+_HERE = Path(__file__).resolve().parent
+_GIT_S_MAX = 2.0
+
+
+def version() -> str:
+    """The release's number."""
+    return metadata.version("fila-server")
+
+
+@cache
+def commit() -> str:
+    """The commit, twelve digits of it; "unknown" where nobody can say."""
+    try:
+        return (_HERE / "commit.txt").read_text(encoding="ascii").strip()
+    except OSError:
+        return _ask_git()
+
+
+def _ask_git() -> str:
+    asked = ["git", "-C", str(_HERE), "rev-parse", "--short=12", "HEAD"]
+    try:
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=_GIT_S_MAX, check=True)  # noqa: S603 - of our own words
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return done.stdout.strip()
