@@ -202,12 +202,17 @@ def test_time_under_a_delay_is_the_delays(engine):
     assert ms(explain(engine, "acme").waits) == (0, 0, 0, 4000)
 
 
-def test_a_pause_counts_as_a_throttle(engine):
+def test_a_pause_and_a_cap_are_counted_apart_from_throttles(engine):
     send(engine, "acme")
     set_policy(engine, "acme", paused=True)
+    send(engine, "capped", 2)
+    set_policy(engine, "capped", max_in_flight=1)
+    engine.lease("orders")
     engine.sleep(1000)
 
-    assert ms(explain(engine, "acme").waits) == (0, 0, 1000, 0)
+    for key in ("acme", "capped"):
+        waits = explain(engine, key).waits
+        assert (ms(waits), waits.held_ms) == ((0, 0, 0, 0), 1000)
 
 
 def test_time_in_which_others_were_served_is_the_shares(engine):

@@ -63,7 +63,10 @@ def _explained(key: str, answer: ExplainKeyResponse) -> list[tuple[str, Cell]]:
         ("in flight", answer.in_flight),
         ("weight", answer.weight),
         ("oldest", age_text(answer.oldest_age_ms) if answer.pending else "-"),
-        ("share of served cost", f"{answer.share:.1%} of the last hour, due {answer.due_share:.1%}"),
+        (
+            "share of served cost",
+            f"{answer.share:.1%} of the last hour, due {f'{answer.due_share:.1%}' if answer.pending else 'nothing now'}",
+        ),
     ]
     if answer.returning_offset:
         times = f"{answer.returning_count}{'+' if answer.returning_count == _COUNTED_TO else ''}"

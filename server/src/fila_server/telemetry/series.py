@@ -90,7 +90,7 @@ class OtherKeys:
     _others: dict[tuple[bytes, bytes], list[float]] = field(default_factory=dict)
 
     def read(self, snapshot: Snapshot) -> dict[tuple[bytes, bytes], list[float]]:
-        """Return, for each channel: delivered, cost, and the four waits of the keys not listed, since the start."""
+        """Return, for each channel: delivered, cost, and the waits of the keys not listed, since the start."""
         channels = {
             (queue.name, channel.name): _channel_numbers(channel)
             for queue in snapshot.queues
@@ -122,7 +122,7 @@ def _channel_numbers(channel: Channel) -> tuple[float, ...]:
 
 
 def _key_numbers(key: Key) -> tuple[float, ...]:
-    return (key.delivered, key.served / 1000, *(ms / 1000 for ms in key.totals[:4]))
+    return (key.delivered, key.served / 1000, *(ms / 1000 for ms in key.totals[: len(WAIT_CAUSES)]))
 
 
 def all_series(snapshot: Snapshot, others: OtherKeys, hooks: Sequence[HookReading]) -> Iterator[Series]:

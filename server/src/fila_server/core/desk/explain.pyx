@@ -244,7 +244,7 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
     if held.until_ms:
         put_timestamp_field(&b, 3, held.until_ms)
     put_double_field(&b, 4, _share(core, channel, flow, row))
-    put_double_field(&b, 5, _due_share(channel, flow, weight))
+    put_double_field(&b, 5, _due_share(channel, flow, weight if flow != NULL else 0))
     _put_waits(core, &b, row)
     if flow != NULL:
         put_number_field(&b, 7, flow.backlog + flow.delayed)
