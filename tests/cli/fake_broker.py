@@ -36,7 +36,7 @@ class FakeBroker:
     """`broker.answers["GetStats"] = ...`, then run a command, then look at `broker.asked`."""
 
     def __init__(self) -> None:
-        self.answers: dict[str, Message | Refusal | Callable[[Any], Message]] = {}
+        self.answers: dict[str, Any] = {}
         self.asked: list[tuple[str, Any]] = []
         self._server = grpc.server(futures.ThreadPoolExecutor(4))
         for module, service in ((admin_pb2, "FilaAdmin"), (service_pb2, "FilaService")):
@@ -74,7 +74,7 @@ class FakeBroker:
                 _refuse(prepared, context)
             yield from prepared(requests) if callable(prepared) else prepared
 
-        codec = {
+        codec: dict[str, Any] = {
             "request_deserializer": request_type.FromString,
             "response_serializer": answer_type.SerializeToString,
         }

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fila_server.core.structures.reference import IDLE, DEFERRED, ReferenceRing
+from fila_server.core.structures.reference import DEFERRED, IDLE, ReferenceRing
 from fila_server.core.structures.ring import FairRing
 
 MESSAGE = 1000  # the cost of one message, in thousandths

@@ -13,7 +13,7 @@ from fila.v1 import service_pb2
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
-def explained(server, queue: str, key: str) -> pb.ExplainKeyResponse:
+def explained(server, queue: str, key: str):
     return server.admin.ExplainKey(pb.ExplainKeyRequest(queue=queue, fairness_key=key))
 
 
@@ -22,7 +22,7 @@ def enqueue(server, queue: str, count: int = 1, **headers: str) -> None:
     server.service.EnqueueBatch(service_pb2.EnqueueBatchRequest(queue=queue, messages=messages))
 
 
-def lease(server, queue: str, count: int = 1) -> list:
+def lease(server, queue: str, count: int = 1):
     request = service_pb2.LeaseRequest(queue=queue, max_messages=count, wait_ms=0)
     return list(server.service.Lease(request).messages)
 
@@ -174,7 +174,7 @@ def test_a_pause_of_a_queue_outlives_a_restart(start_server):
 # --- dead letters by page and by name --------------------------------------------------------
 
 
-def redrive(server, queue: str, **which) -> pb.RedriveResponse:
+def redrive(server, queue: str, **which):
     return server.admin.Redrive(pb.RedriveRequest(dlq_queue=f"{queue}.dlq", **which))
 
 

@@ -65,13 +65,17 @@ def _explained(key: str, answer: ExplainKeyResponse) -> list[tuple[str, Cell]]:
         ("oldest", age_text(answer.oldest_age_ms) if answer.pending else "-"),
         (
             "share of served cost",
-            f"{answer.share:.1%} of the last hour, due {f'{answer.due_share:.1%}' if answer.pending else 'nothing now'}",
+            f"{answer.share:.1%} of the last hour, due {_due(answer)}",
         ),
     ]
     if answer.returning_offset:
         times = f"{answer.returning_count}{'+' if answer.returning_count == _COUNTED_TO else ''}"
         listed.append(("keeps returning", f"offset {answer.returning_offset}, {times} times, never begun"))
     return listed + _waits(answer.waits)
+
+
+def _due(answer: ExplainKeyResponse) -> str:
+    return f"{answer.due_share:.1%}" if answer.pending else "nothing now"
 
 
 def _sentence(answer: ExplainKeyResponse) -> str:
