@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server import commands, errors
 from tests.core.driven_engine import DrivenEngine
@@ -227,6 +228,19 @@ def test_closing_without_release_leaves_what_was_begun_the_visibility_timeout(en
     engine.sleep(200)
     assert engine.stats("q").in_flight == 0
     assert engine.stats("q").expired_total == 1
+
+
+def test_closing_does_not_shorten_leases_that_nobody_renews(engine: DrivenEngine) -> None:
+    filled(engine, 1)
+    session = DrivenSession(engine, tracks_begun=False)
+    sooner = admin.UpdateQueueRequest(queue="q", config=admin.QueueConfig(visibility_timeout_ms=100))
+    sooner.update_mask.paths.append("visibility_timeout_ms")
+    engine.call(commands.UPDATE_QUEUE, sooner, admin.UpdateQueueResponse)
+
+    session.say(close={})
+    engine.sleep(1_900)
+
+    assert engine.stats("q").in_flight == 1
 
 
 def test_a_peer_that_half_closes_without_a_close_may_come_back(engine: DrivenEngine) -> None:

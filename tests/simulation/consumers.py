@@ -391,7 +391,7 @@ class Consumers:
     def returned(self, note: Note) -> None:
         """As if it had never been delivered."""
         world = self.world
-        note.state = READY
+        note.state, note.returned_pass = READY, world.pass_number
         for name in note.entry.throttles:
             if name in world.model.buckets and not note.channel.queue.is_dlq:
                 world.on_curve.given_back(world.model.buckets[name], len(world.unseen))

@@ -166,7 +166,7 @@ class Deliveries:
         if not early:  # else what held then can't be judged now
             self._check_ready(note, what)
             if clear:
-                self.in_order.picked(note)
+                self.in_order.picked(note, self.pass_number)
         self.one_holder.leased(note, meta.lease_id, mono)
         if note.state == LEASED:
             self.end_lease(note)

@@ -84,6 +84,7 @@ class Note:
     delayed_at_ms: int = 0  # DELAYED: since when, by the monotonic clock
     stored_due_ms: tuple[int, int] = (0, 0)  # DELAYED: `due_ms` as it began,
     delayed_from_ms: int = 0  # and when that was by the wall clock
+    returned_pass: int = 0  # by a consumer that left: the core takes it back at the end of that pass
     ended_ms: int = -1  # DONE other than by an ack: a cold delivery may have leased it before that
     acked: bool = False
     buried: "list[Note]" = field(default_factory=list)  # its dead letters

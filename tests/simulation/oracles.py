@@ -79,8 +79,8 @@ class OneHolder:
 
 
 class InOrder:
-    def picked(self, note: Note) -> None:
-        """Called before the note changes its state."""
+    def picked(self, note: Note, now_pass: int) -> None:
+        """Called before the note changes its state. What returned in this pass may have come behind a pull."""
         if note.place is None or note.maybe:
             return
         for other in note.channel.all_notes():
@@ -89,6 +89,7 @@ class InOrder:
                 and other.state == READY
                 and other.place is not None
                 and not other.maybe
+                and other.returned_pass != now_pass
                 and other.entry.key == note.entry.key
                 and (note.entry.queue.is_dlq or other.entry.throttles == note.entry.throttles)
                 and other.place < note.place

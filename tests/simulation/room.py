@@ -34,7 +34,11 @@ def room_of(world: World, queue: QueueModel) -> Room:
     notes = [n for c in queue.channels.values() for n in c.all_notes()]
     under_way = sum(1 for entry in world.under_way() if entry.queue is queue)
     most = len({id(n.entry) for n in notes if n.state != DONE}) + under_way + len(queue.ghosts)
-    sure = {id(n.entry) for n in notes if n.state in (READY, DELAYED) and not n.maybe}
+    sure = {
+        id(n.entry)
+        for n in notes
+        if n.state in (READY, DELAYED) and not n.maybe and n.returned_pass != world.pass_number
+    }
     rebuilt = any(c.unordered_until >= world.pass_number for c in queue.channels.values())
     # Some that wait as far as the world can see may be leased, or not be taken in yet.
     hidden = world.cold or world.blurred or rebuilt or world.lost_leases()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fila_server.core.structures.reference import IDLE, WAITING, ReferenceRing
+from fila_server.core.structures.reference import DEFERRED, IDLE, ReferenceRing
 from tests.simulation.fair_share import FairShare
 from tests.simulation.model import LEASED, READY, ChannelModel, Entry, Note, QueueModel
 from tests.simulation.oracles import Broken
@@ -110,7 +110,7 @@ class Backlog:
     def lose_what_is_saved_for(self) -> None:
         """Purge the first message of a key that waits for it."""
         for number, key in enumerate(KEYS):
-            if self.ring.flows[number].place == WAITING:
+            if self.ring.flows[number].place == DEFERRED:
                 self.channel.notes.pop(self.ready(key)[0].entry.token)
                 self.add(key)
                 self.ring.again(number)

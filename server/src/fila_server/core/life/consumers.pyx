@@ -334,7 +334,8 @@ cdef void _lease_leave(Core* core, Consumer* consumer, Lease* lease) noexcept no
         _lease_unlink(lease)
         lease.consumer = NULL
         visible_ns = core.mono_ns + <int64_t> consumer.channel.queue.policy.visibility_ms * 1000000
-        if lease.due_ns > visible_ns and not lease.extended:    # nobody renews it any more
+        # nobody renews it any more; where nobody did, it keeps what it was given
+        if consumer.tracks_begun and lease.due_ns > visible_ns and not lease.extended:
             lease.due_ns = visible_ns
             lease.expires_ms = core.wall_ms + (visible_ns - core.mono_ns) // 1000000
             timer_set(&core.timers, &lease.timer, visible_ns)
