@@ -345,3 +345,48 @@ def test_a_lease_that_would_have_run_out_while_the_broker_was_down_is_renewed_by
 
     assert resumed.revoked == []
     assert engine.stats("q").in_flight == 1
+
+
+def test_what_a_closed_session_left_begun_keeps_its_time_over_a_restart(engine: DrivenEngine) -> None:
+    """Nobody comes back for it, so no grace is waited for, and none of it counts an attempt before its time."""
+    engine.create_queue("slow", visibility_timeout_ms=30_000, disconnect_grace_ms=1_000)
+    for payload in (b"0", b"1", b"2"):
+        engine.enqueue("slow", payload)
+    session = DrivenSession(engine, "slow")
+    session.begin(0, 1)
+    session.say(close={})
+    engine.kill()
+    engine.reopen()
+
+    engine.listen(4_000)
+    assert engine.stats("slow").expired_total == 0
+    assert engine.stats("slow").in_flight == 2
+    assert engine.ack("slow", session.messages[:1]) == [0]
+
+    engine.kill()
+    engine.reopen()
+    engine.listen(31_000)
+    assert [(m.payload, m.metadata.attempt_count) for m in engine.lease("slow")] == [(b"2", 0), (b"1", 1)]
+
+
+def test_what_a_closed_session_left_begun_may_be_extended_and_keeps_that_over_a_restart(
+    engine: DrivenEngine,
+) -> None:
+    filled(engine, 1)
+    session = DrivenSession(engine)
+    session.begin(0)
+    session.say(close={})
+    engine.call(
+        commands.EXTEND_LEASE,
+        service.ExtendLeaseRequest(
+            queue="q", message_id=session.messages[0].id, lease_id=session.lease_ids(0)[0], extend_ms=20_000
+        ),
+        service.ExtendLeaseResponse,
+    )
+    engine.kill()
+    engine.reopen()
+
+    engine.listen(15_000)
+    assert engine.stats("q").in_flight == 1
+    engine.listen(6_000)
+    assert waiting(engine) == [(b"0", 1)]

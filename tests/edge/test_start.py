@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import types
 from pathlib import Path
 from typing import Any
@@ -171,3 +172,31 @@ def test_the_core_is_opened_with_flat_settings_and_the_time(tmp_path: Path, open
     assert settings["scheduler.quantum"] == 1000
     assert set(times) == {"mono_ns", "wall_ns", "seed"}
     assert 0 <= times["seed"] < 2**63
+
+
+@pytest.mark.parametrize(
+    ("name", "event"), [("rocksdb", "store.opening"), ("rocksdb.copying", "store.copying")]
+)
+def test_a_start_that_takes_long_says_what_it_is_at(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, event: str
+) -> None:
+    monkeypatch.setattr(main, "OPENING_QUIET_S", 0.001)
+    monkeypatch.setattr(main, "OPENING_TOLD_EVERY_S", 0.001)
+    told = threading.Event()
+    events = []
+
+    def tell(what: str, **_: object) -> None:
+        events.append(what)
+        told.set()
+
+    class SlowEngine(FakeEngine):
+        def __init__(self, *_: object, **__: object) -> None:
+            super().__init__()
+            (tmp_path / name).mkdir()
+            told.clear()
+            assert told.wait(10)
+
+    monkeypatch.setattr(main, "log", types.SimpleNamespace(info=tell, warning=tell))
+    main._open_once(SlowEngine, Config(server=Server(data_dir=str(tmp_path))))  # type: ignore[arg-type]
+
+    assert event in events

@@ -195,6 +195,24 @@ def of_family(directory: Path, size_is: Callable[[int], bool]) -> Path:
     return next(path for path in files(directory, "*.sst") if size_is(path.stat().st_size))
 
 
+@pytest.mark.parametrize("share", [0, 0.02, 0.25, 0.5, 0.9, 0.999])
+def test_a_table_that_was_cut_is_one_table_lost_and_costs_no_other_family(
+    directory: Path, share: float
+) -> None:
+    table = of_family(directory, lambda size: size > 4000)
+    with table.open("r+b") as file:
+        file.truncate(int(table.stat().st_size * share))
+
+    store = StoreProbe(str(directory))
+
+    _, _, _, tables_lost, _ = store.repaired
+    assert tables_lost == 1
+    missing = lost(store)
+    assert sorted(missing.values()) == [0, 0, IN_TABLES]
+    store.close()
+    assert not any(StoreProbe(str(directory)).repaired)
+
+
 def test_a_flipped_byte_in_a_table_costs_its_block_and_the_next_start_is_sound(directory: Path) -> None:
     for seed in range(3):
         broken = directory.with_name(f"broken{seed}")

@@ -64,6 +64,43 @@ def test_a_payload_file_that_is_gone_is_told_and_the_queue_goes_on_behind_it(eng
     assert engine.core.counters()["lost_messages"] == 3
 
 
+@pytest.mark.parametrize("wait_ms", [0, 1000])
+def test_a_pull_that_meets_only_damage_takes_what_can_be_read_behind_it(
+    engine: DrivenEngine, wait_ms: int
+) -> None:
+    engine.create_queue("q")
+    for _ in range(300):
+        engine.enqueue("q", LARGE)
+    flush(engine, FRAMES)
+    for path in engine.directory.rglob("*.blob"):
+        path.unlink()
+    engine.reopen()
+    engine.enqueue("q", b"behind")
+
+    # One answer holds 4 MiB: about 200 of the lost ones, none of which can be delivered.
+    assert [message.payload for message in engine.lease("q", 1000, wait_ms=wait_ms)] == [b"behind"]
+    assert engine.core.counters()["lost_messages"] == 300
+
+
+def test_a_pull_that_meets_only_damage_waits_as_long_as_it_was_asked_to(engine: DrivenEngine) -> None:
+    engine.create_queue("q")
+    engine.enqueue("q", LARGE)
+    flush(engine, FRAMES)
+    for path in engine.directory.rglob("*.blob"):
+        path.unlink()
+    engine.reopen()
+
+    pull = service.LeaseRequest(queue="q", max_messages=10, wait_ms=1000)
+    waiting = [engine.submit(commands.LEASE, pull) for _ in range(2)]
+    engine.others += engine.settle_down()
+    engine.sleep(900)
+    engine.enqueue("q", b"came later")
+    engine.sleep(200)
+
+    answers = [service.LeaseResponse.FromString(engine.answer_of(token)[1]).messages for token in waiting]
+    assert [[message.payload for message in each] for each in answers] == [[b"came later"], []]
+
+
 def test_a_missing_table_of_contents_is_put_right_from_its_copy(directory: Path) -> None:
     for path in (directory / "rocksdb").glob("MANIFEST-*"):
         path.unlink()

@@ -11,6 +11,7 @@ Whatever stops a start is a StartError of errors.py: a sentence that says what t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 import resource
@@ -18,7 +19,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -49,6 +50,9 @@ log = structlog.get_logger("fila_server.main")
 DRAIN_S_MAX = 9.5
 """A supervisor that asked politely waits ten seconds before it kills."""
 CALLS_FINISH_S = 5.0
+
+OPENING_QUIET_S = 1.0
+OPENING_TOLD_EVERY_S = 10.0
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -216,13 +220,14 @@ def _open_once(compiled_engine: type[CompiledEngine], settings: Config) -> Compi
     data_dir = settings.server.data_dir
     started_ns = time.monotonic_ns()
     try:
-        engine = compiled_engine(
-            data_dir,
-            settings.engine_settings(),
-            mono_ns=started_ns,
-            wall_ns=time.time_ns(),
-            seed=int.from_bytes(os.urandom(8)) >> 1,
-        )
+        with _told_while_it_lasts(data_dir):
+            engine = compiled_engine(
+                data_dir,
+                settings.engine_settings(),
+                mono_ns=started_ns,
+                wall_ns=time.time_ns(),
+                seed=int.from_bytes(os.urandom(8)) >> 1,
+            )
     except errors.StartError:
         raise
     except (OSError, RuntimeError, ValueError) as error:
@@ -232,6 +237,34 @@ def _open_once(compiled_engine: type[CompiledEngine], settings: Config) -> Compi
         ) from error
     log.info("store.recovered", data_dir=data_dir, took_ms=(time.monotonic_ns() - started_ns) // 1_000_000)
     return engine
+
+
+@contextlib.contextmanager
+def _told_while_it_lasts(data_dir: str) -> Iterator[None]:
+    """Opening blocks this thread, for minutes where a large store is copied; another one says what it is at."""
+    done = threading.Event()
+    teller = threading.Thread(target=_tell_opening, args=(data_dir, done), daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join()
+
+
+def _tell_opening(data_dir: str, done: threading.Event) -> None:
+    wait_s = OPENING_QUIET_S
+    while not done.wait(wait_s):
+        wait_s = OPENING_TOLD_EVERY_S
+        if Path(data_dir, "rocksdb.copying").exists():
+            detail = (
+                "damage was found; what can be read is being copied into a new store before the start goes on"
+            )
+            log.warning("store.copying", data_dir=data_dir, detail=detail)
+        else:
+            log.info(
+                "store.opening", data_dir=data_dir, detail="the write-ahead log and the index are being read"
+            )
 
 
 _NORMAL_AFTER_POWER_CUT = {"tail_bytes_dropped", "records_unsynced"}

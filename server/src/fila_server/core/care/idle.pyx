@@ -2,7 +2,8 @@
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from fila_server.core.desk.deleting cimport channel_drop, queue_drop
+from fila_server.core.desk.chores cimport remains_begin
+from fila_server.core.desk.deleting cimport channel_delete, queue_delete
 from fila_server.core.life.notices cimport CHANNEL_EXPIRED, DEAD_LETTERS_DROPPED, QUEUE_EXPIRED, notice
 from fila_server.core.state.state cimport Channel, Queue
 from fila_server.core.structures.maps cimport textmap_next
@@ -29,7 +30,8 @@ cdef void _channels_expire(Core* core, Queue* queue) noexcept nogil:
             and _over(core, channel.used_ms, channel.idle_after_ms)
         ):
             notice(core, CHANNEL_EXPIRED, queue, channel, channel.ready + channel.delayed)
-            channel_drop(core, channel)
+            channel_delete(core, channel)
+            remains_begin(core, queue)
             core.sync_wanted = True
         channel = following
 
@@ -62,7 +64,7 @@ cdef void idle_expire(Core* core) noexcept nogil:
             queue.dead_told = queue.counters.dead_dropped
         if _queue_expires(core, queue):
             notice(core, QUEUE_EXPIRED, queue, NULL, queue.depth)
-            queue_drop(core, queue)
+            queue_delete(core, queue)
             core.sync_wanted = True
             return                      # the table moved under the cursor; the rest with the next look
         _channels_expire(core, queue)

@@ -17,6 +17,7 @@ cdef struct LeaseNote:                   # one message of a LEASES record
     int64_t leased_ms
     LeaseGroup* group
     bint extended                   # it has a record of its own
+    bint left                       # begun, and its consumer is gone for good
     uint8_t marks                   # LeaseMark
 
 cdef struct State:                  # a STATES record

@@ -1,7 +1,7 @@
 """See notes.pxd."""
 
 from libc.stdlib cimport free
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from fila_server.core.holdings.groups cimport MARK_BEGUN, group_leave, group_new, mark_at
 from fila_server.core.holdings.ids cimport note_offset
@@ -83,7 +83,8 @@ cdef void _sort_by_lease(Notes* notes) noexcept nogil:
         map64_put(&notes.by_lease, held.lease_id, held)
 
 
-cdef void _note_extension(Core* core, Notes* notes, const char* key, int64_t expires_ms) noexcept nogil:
+cdef void _note_extension(
+        Core* core, Notes* notes, const char* key, int64_t expires_ms, bint left) noexcept nogil:
     cdef uint64_t lease_id = read_u64be(key + 16)
     cdef LeaseNote* held
     if notes.by_lease.count == 0:
@@ -94,6 +95,34 @@ cdef void _note_extension(Core* core, Notes* notes, const char* key, int64_t exp
     else:
         held.expires_ms = expires_ms
         held.extended = True
+        held.left = left
+
+
+cdef void _note_group(
+        Core* core, Notes* notes, LeaseGroup* group, Cursor* c, int64_t expires_ms,
+        int64_t leased_ms) noexcept nogil:
+    """The messages of a frame sent; what is left of it, its last lease takes along."""
+    cdef LeaseNote* held
+    cdef LeaseNote* older
+    cdef uint64_t offset, i
+    for i in range(group.count):
+        offset = take_varint(c)
+        if c.bad:
+            core.counters.lost_ranges += 1
+            break
+        _lease_ids_met(core, group.first_lease_id + i, 1)
+        note_offset(core, group.queue_number, offset)
+        held = <LeaseNote*> must_malloc(sizeof(LeaseNote))
+        memset(held, 0, sizeof(LeaseNote))
+        held.lease_id = group.first_lease_id + i
+        held.expires_ms = expires_ms
+        held.leased_ms = leased_ms
+        held.group = group
+        group.live += 1                 # counted down again for those that turn out not to be held
+        older = <LeaseNote*> map64_get(&notes.leases, offset)
+        if older != NULL:               # ascending lease ids: the later one counts
+            note_unhold(core, older)
+        map64_put(&notes.leases, offset, held)
 
 
 cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
@@ -104,20 +133,20 @@ cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
     cdef bint extension = (queue_number >> 63) != 0
     cdef Notes* notes
     cdef LeaseGroup* group
-    cdef LeaseNote* held
-    cdef LeaseNote* older
-    cdef uint64_t count, offset, i
+    cdef uint64_t count
     cdef int64_t expires_ms, leased_ms
     cdef uint64_t consumer = 0
+    cdef bint tracked
     notes = notes_of(core, queue_number & ~MARKS_OF, read_u64be(key + 8))
     _lease_ids_met(core, first, 1)
     if queue_number & MARKS_OF == MARKS_OF:
         if notes != NULL:
             _note_marks(core, notes, key, c)
         return
-    if take_u8(c) == VERSION_TRACKED:
+    tracked = take_u8(c) == VERSION_TRACKED
+    if tracked:
         consumer = take_varint(c)
-        if not c.bad:
+        if consumer and not c.bad:
             _lease_ids_met(core, consumer, 1)       # of the same series
     expires_ms = <int64_t> take_varint(c)
     if notes == NULL:
@@ -128,7 +157,7 @@ cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
                 _lease_ids_met(core, first, count)
         return
     if extension:                       # they sort behind all frames, so the lease is known by now
-        _note_extension(core, notes, key, expires_ms)
+        _note_extension(core, notes, key, expires_ms, tracked)
         return
     leased_ms = <int64_t> take_varint(c)
     count = take_varint(c)
@@ -137,25 +166,7 @@ cdef void note_lease(Core* core, const char* key, Cursor* c) noexcept nogil:
         return
     group = group_new(queue_number, read_u64be(key + 8), first, consumer)
     group.count = <uint32_t> count
-    for i in range(count):
-        offset = take_varint(c)
-        if c.bad:
-            core.counters.lost_ranges += 1
-            break
-        _lease_ids_met(core, first + i, 1)
-        note_offset(core, queue_number, offset)
-        held = <LeaseNote*> must_malloc(sizeof(LeaseNote))
-        held.lease_id = first + i
-        held.expires_ms = expires_ms
-        held.leased_ms = leased_ms
-        held.group = group
-        held.extended = False
-        held.marks = 0
-        group.live += 1                 # counted down again for those that turn out not to be held
-        older = <LeaseNote*> map64_get(&notes.leases, offset)
-        if older != NULL:               # ascending lease ids: the later one counts
-            note_unhold(core, older)
-        map64_put(&notes.leases, offset, held)
+    _note_group(core, notes, group, c, expires_ms, leased_ms)
 
 
 cdef void _note_marks(Core* core, Notes* notes, const char* key, Cursor* c) noexcept nogil:

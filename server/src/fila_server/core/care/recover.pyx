@@ -227,9 +227,9 @@ cdef void _hold(Core* core, Slot* slot, LeaseNote* held) noexcept nogil:
     lease.group = held.group
     lease.leased_ms, lease.expires_ms, lease.extended = held.leased_ms, held.expires_ms, held.extended
     lease.due_ns = core.mono_ns + left_ms * 1000000
-    lease.begun = held.group.consumer == 0 or held.marks & MARK_BEGUN
+    lease.begun = held.group.consumer == 0 or held.left or held.marks & MARK_BEGUN
     channel.unbegun += not lease.begun
-    if held.group.consumer:
+    if held.group.consumer and not held.left:
         lease_link(consumer_recovered(core, channel, held.group.consumer), lease)
     slot_count(core, slot, LEASED)
     slot.owner = lease

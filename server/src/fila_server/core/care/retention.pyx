@@ -24,7 +24,7 @@ cdef enum:
 cdef void message_expired(Core* core, Expiry* expiry) noexcept nogil:
     """Its time to live is over: whoever has not leased it never will."""
     cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, expiry.queue_number)
-    cdef Frame* frame = directory_at(&queue.directory, expiry.offset)
+    cdef Frame* frame = directory_at(&queue.directory, expiry.offset) if queue != NULL else NULL
     cdef Share* share
     cdef Slot* slot
     cdef uint32_t i
@@ -44,7 +44,7 @@ cdef void message_expired(Core* core, Expiry* expiry) noexcept nogil:
         share = frame.shares
         while share != NULL:
             slot = &share.slots[i]
-            if slot.state == READY or slot.state == DELAYED or slot.state == UNPLACED:
+            if not share.channel.gone and slot.state in (READY, DELAYED, UNPLACED):
                 dropped = True
                 slot_expire(core, slot)
             share = share.next_of_frame

@@ -187,6 +187,8 @@ cdef void queue_rewrite(Core* core, Queue* queue) noexcept nogil:
     cdef uint64_t offset
     if queue.unwanted_bytes < UNWANTED_BYTES_MIN or queue.unwanted_bytes * 3 < queue.stored_bytes:
         return
+    if queue.gone != NULL:
+        return                          # what is taken apart is not copied
     if queue.policy.soft_period_ms or queue.policy.soft_bytes:
         return                          # what nobody wants now is kept to be seeked back to
     channel = queue.channels

@@ -3,14 +3,14 @@
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdio cimport snprintf
 
-from fila_server.core.desk.chores cimport chore_waits, purge_begin
-from fila_server.core.desk.deleting cimport channel_drop, queue_drop
+from fila_server.core.desk.chores cimport chore_waits, purge_begin, remains_begin
+from fila_server.core.desk.deleting cimport channel_delete, queue_delete, queues_clear
 from fila_server.core.desk.runtime_config cimport config_get, config_list, config_set
 from fila_server.core.holdings.keys cimport key_drop_if_idle, key_intern
 from fila_server.core.holdings.policy cimport queue_configure
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.life.queues cimport channel_new, number_next, queue_new
-from fila_server.core.life.seek cimport channel_seek
+from fila_server.core.life.seek cimport channel_seek, channel_start
 from fila_server.core.records.records cimport (
     channel_record_put, key_record_delete, key_record_put, queue_record_put,
 )
@@ -192,9 +192,10 @@ cdef void _delete_queue(Core* core, Command* command, Queue* queue) noexcept nog
                 b"DLQ_IN_USE")
             return
     dlq = queue.dlq if queue.owns_dlq else NULL
-    queue_drop(core, queue)
+    queue_delete(core, queue)
     if dlq != NULL:
-        queue_drop(core, dlq)
+        queue_delete(core, dlq)
+    queues_clear(core)                  # most are small, and gone with this
     buffer_init(&buffer)
     answer(core, command.token, OK, &buffer, True)
 
@@ -241,7 +242,7 @@ cdef void _create_channel(Core* core, Command* command, Fields* fields, Queue* q
     channel = channel_new(core, queue, fields.text[2], number_next(core), start)
     channel.idle_after_ms = fields.number[7]
     if start < queue.next_offset:
-        channel_seek(core, channel, start)
+        channel_start(core, channel, start)
     else:
         channel_record_put(core, channel)
     buffer_init(&buffer)
@@ -252,6 +253,7 @@ cdef void _create_channel(Core* core, Command* command, Fields* fields, Queue* q
 cdef void _channel_command(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
     cdef Channel* channel
     cdef Buffer buffer
+    cdef uint64_t offset
     cdef bint bad = False
     channel = channel_find(queue, fields.text[2])
     if channel == NULL:
@@ -259,13 +261,14 @@ cdef void _channel_command(Core* core, Command* command, Fields* fields, Queue* 
         return
     buffer_init(&buffer)
     if command.kind == DELETE_CHANNEL:
-        channel_drop(core, channel)
+        channel_delete(core, channel)
     elif command.kind == SEEK_CHANNEL:
+        offset = fields.number[3]
         if fields.seen & (1 << 4):
-            channel_seek(core, channel, queue_offset_at(queue, timestamp_ms(fields.text[4], &bad)))
-        else:
-            channel_seek(core, channel, fields.number[3])
+            offset = queue_offset_at(queue, timestamp_ms(fields.text[4], &bad))
+        channel = channel_seek(core, channel, offset)
         put_number_field(&buffer, 1, channel.start_offset)
+    remains_begin(core, queue)
     answer(core, command.token, OK, &buffer, True)
 
 

@@ -16,6 +16,9 @@ from fila_server.core.state.state cimport Core, Queue
 cdef bint chore_waits(Core* core, Queue* queue, Command* command) noexcept nogil
 # PURGE_QUEUE, PURGE_CHANNEL; owns it
 cdef void purge_begin(Core* core, Queue* queue, Command* command) noexcept nogil
+# A channel of it was deleted or starts anew: what that one held is taken apart in pieces, and further changes
+# to the queue wait for that. Nothing else is being done to the queue.
+cdef void remains_begin(Core* core, Queue* queue) noexcept nogil
 # A stage: a piece of each. True: there is more. Commands whose turn has come are put in front of the mailbox.
 cdef bint chores_turn(Core* core) noexcept nogil
 cdef void chores_forget(Core* core) noexcept nogil                       # the core is closed

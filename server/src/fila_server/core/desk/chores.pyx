@@ -4,6 +4,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from fila_server.core.desk.deleting cimport channels_clear
 from fila_server.core.doors.mailbox cimport command_free
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.life.ending cimport slot_done
@@ -70,6 +71,21 @@ cdef void _hand_back(Core* core, Chore* behind) noexcept nogil:
     at[0] = rest
 
 
+cdef void remains_begin(Core* core, Queue* queue) noexcept nogil:
+    cdef Chore* chore
+    if channels_clear(core, queue):     # as most are
+        return
+    chore = <Chore*> must_malloc(sizeof(Chore))
+    memset(chore, 0, sizeof(Chore))
+    chore.queue_number = queue.number
+    queue.chore = chore
+    _list(core, chore)
+
+
+cdef bint _some(Core* core, Queue* queue, Chore* chore) noexcept nogil:
+    return channels_clear(core, queue) if chore.command == NULL else _purge_some(core, queue, chore)
+
+
 cdef bint chores_turn(Core* core) noexcept nogil:
     cdef Chore* chore = core.chores
     cdef Chore* last = core.chores_last
@@ -82,9 +98,9 @@ cdef bint chores_turn(Core* core) noexcept nogil:
         if core.chores == NULL:
             core.chores_last = NULL
         queue = <Queue*> map64_get(&core.queues_by_number, chore.queue_number)
-        if queue == NULL:               # a dead-letter queue, which went with its queue
+        if queue == NULL and chore.command != NULL:     # a dead-letter queue, which went with its queue
             answer_no_queue(core, chore.command)
-        if queue == NULL or _purge_some(core, queue, chore):
+        if queue == NULL or _some(core, queue, chore):
             behind = chore.behind
             if queue != NULL:
                 queue.chore = NULL

@@ -173,6 +173,7 @@ cdef class CoreEngine(OpenCore):
         map64_init(&core.leases)
         map64_init(&core.leased_ids)
         map64_init(&core.consumers)
+        map64_init(&core.readers)
         map64_init(&core.streams)
         map64_init(&core.decisions)
         timers_init(&core.timers)

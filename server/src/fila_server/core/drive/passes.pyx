@@ -6,6 +6,7 @@ from libc.stdlib cimport free
 from fila_server.core.care.idle cimport idle_expire
 from fila_server.core.care.retention cimport housekeeping, message_expired
 from fila_server.core.desk.chores cimport chores_turn
+from fila_server.core.desk.deleting cimport queues_clear
 from fila_server.core.desk.peek cimport pages_turn
 from fila_server.core.doors.mailbox cimport Command, command_free, mailbox_take
 from fila_server.core.drive.commit cimport pass_write
@@ -73,6 +74,8 @@ cdef void _delay_over(Core* core, Delay* delay) noexcept nogil:
     cdef Channel* channel = share_of(slot).channel
     cdef Flow* flow
     cdef int64_t left_ms = delay.due_ms - core.wall_ms
+    if channel.gone:
+        return
     if delay.far and left_ms > 1:
         timer_set(&core.timers, &delay.timer, core.mono_ns + timer_step_ns(left_ms, &delay.far))
         return
@@ -145,6 +148,10 @@ cdef bint _stages(Core* core) noexcept nogil:
         more = True
     stage_begins(core)
     if core.chores != NULL and chores_turn(core):
+        more = True
+    stage_begins(core)
+    if core.gone != NULL:
+        queues_clear(core)
         more = True
     stage_begins(core)
     if core.leaving != NULL:

@@ -63,6 +63,7 @@ cdef Share* share_new(Core* core, Frame* frame, Channel* channel) noexcept nogil
         core.index_bytes += frame.count * sizeof(Tally)
         frame_tally(frame)
     memset(share, 0, size)
+    channel.shares += 1
     share.channel = channel
     share.frame = frame
     share.next_of_frame = frame.shares
@@ -89,6 +90,7 @@ cdef void frame_tally(Frame* frame) noexcept nogil:
 
 cdef void share_free(Core* core, Share* share) noexcept nogil:
     """The caller unlinks it from its frame, or frees the frame; it must not be on the dirty list."""
+    share.channel.shares -= 1
     core.index_bytes -= sizeof(Share) + (share.frame.count - 1) * sizeof(Slot)
     free(share)
 

@@ -30,6 +30,6 @@ cdef void lease_due(Core* core, Lease* lease) noexcept nogil                 # T
 # Recovery: the session that holds a lease, away until it resumes.
 cdef Consumer* consumer_recovered(Core* core, Channel* channel, uint64_t number) noexcept nogil
 cdef void lease_link(Consumer* consumer, Lease* lease) noexcept nogil
-# Everybody's, and those away; each is told why.
-cdef void channel_consumers_end(
+# Everybody's, and those away, some a pass; each is told why. True: nobody is left.
+cdef bint channel_consumers_end(
     Core* core, Channel* channel, const char* message, const char* reason, const char* revoked) noexcept nogil

@@ -9,12 +9,13 @@ from fila_server.core.life.failure cimport NO_DELAY, lease_expired, lease_fail
 from fila_server.core.life.giveback cimport MAY_BE_SEEN, UNWRITTEN, lease_return
 from fila_server.core.life.revoked cimport lease_revoke, revoked_note, revoked_tell
 from fila_server.core.life.sending cimport consumer_forget, consumer_unlink, delivery_free, pull_answer
+from fila_server.core.records.records cimport lease_extension_put
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.kinds cimport (
     FAIL_BEGUN, FAIL_OLDEST, PULL, RETURN_ALL, RETURN_UNBEGUN, SESSION_STREAM, STREAM, TIMER_PULL,
     TIMER_SESSION,
 )
-from fila_server.core.state.paths cimport channel_find, queue_find, share_of
+from fila_server.core.state.paths cimport channel_find, lease_is_gone, queue_find, share_of
 from fila_server.core.state.state cimport Delivery, Queue
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, put_slice, put_varint, take_varint,
@@ -118,13 +119,13 @@ cdef void _open_pull(Core* core, Consumer* consumer, Fields* fields) noexcept no
     channel.waiting_pulls += 1
     if wait_ms > WAIT_MS_MAX:
         wait_ms = WAIT_MS_MAX
+    if wait_ms:
+        timer_set(&core.timers, &consumer.timer, core.mono_ns + <int64_t> wait_ms * 1000000)
     # What is ready is taken at once, so that a call that doesn't wait never misses it.
     if channel.ready and not core.shared.stopping and consumer_fill(core, consumer, consumer.max_batch):
         return
     if wait_ms == 0:
         pull_answer(core, consumer)
-        return
-    timer_set(&core.timers, &consumer.timer, core.mono_ns + <int64_t> wait_ms * 1000000)
 
 
 cdef bint _number(Core* core, Consumer* consumer) noexcept nogil:
@@ -214,7 +215,7 @@ cdef void _take_over(
         Core* core, Consumer* consumer, Consumer* old, uint64_t lease_id, Buffer* lost) noexcept nogil:
     cdef Lease* lease = <Lease*> map64_get(&core.leases, lease_id)
     cdef int64_t renewed_ns = core.mono_ns + consumer.lease_ms * 1000000
-    if old == NULL or lease == NULL or lease.consumer != old:
+    if old == NULL or lease == NULL or lease.consumer != old or lease_is_gone(lease):
         put_varint(lost, lease_id)
         return
     _lease_unlink(lease)
@@ -330,7 +331,7 @@ cdef void _lease_leave(Core* core, Consumer* consumer, Lease* lease) noexcept no
     cdef Slice error
     cdef int64_t visible_ns
     error.at, error.length = b"consumer gone", 13
-    if consumer.fate == RETURN_UNBEGUN and lease.begun:
+    if consumer.fate == RETURN_UNBEGUN and lease.begun and not lease_is_gone(lease):
         _lease_unlink(lease)
         lease.consumer = NULL
         visible_ns = core.mono_ns + <int64_t> consumer.channel.queue.policy.visibility_ms * 1000000
@@ -339,6 +340,9 @@ cdef void _lease_leave(Core* core, Consumer* consumer, Lease* lease) noexcept no
             lease.due_ns = visible_ns
             lease.expires_ms = core.wall_ms + (visible_ns - core.mono_ns) // 1000000
             timer_set(&core.timers, &lease.timer, visible_ns)
+        # The frame's record names the consumer, for whose return a restart would wait: not for this one.
+        lease.extended = True
+        lease_extension_put(core, lease)
     elif consumer.fate == FAIL_BEGUN and lease.begun or consumer.fate == FAIL_OLDEST and lease.next == NULL:
         share_of(lease.slot).channel.queue.counters.expired += 1
         lease_fail(core, lease, error, NO_DELAY, NULL)
@@ -462,17 +466,19 @@ cdef Consumer* consumer_recovered(Core* core, Channel* channel, uint64_t number)
     return consumer
 
 
-cdef void channel_consumers_end(
+cdef bint channel_consumers_end(
         Core* core, Channel* channel, const char* message, const char* reason,
         const char* revoked) noexcept nogil:
     cdef Buffer payload
     cdef Consumer* consumer
     cdef Lease* lease
-    while channel.turn != NULL or channel.away != NULL:
+    while (channel.turn != NULL or channel.away != NULL) and stage_goes_on(core):
+        core.counters.work += 1
         consumer = channel.turn if channel.turn != NULL else channel.away
         lease = consumer.leases if consumer.tracks_begun and consumer.token else NULL
         while lease != NULL:
             revoked_note(core, consumer, lease.lease_id, revoked)
+            core.counters.work += 1
             lease = lease.next
         if consumer.token:
             revoked_tell(core, consumer)
@@ -480,3 +486,4 @@ cdef void channel_consumers_end(
             put_status(&payload, NOT_FOUND, message, reason)
             emit(core, consumer.token, REPLY if consumer.kind == PULL else END, NOT_FOUND, &payload, False)
         consumer_forget(core, consumer)
+    return channel.turn == NULL and channel.away == NULL

@@ -79,7 +79,7 @@ cdef LeaseRecord lease_let_go(Core* core, Lease* lease) noexcept nogil:
 
 
 cdef void share_dirty(Core* core, Share* share) noexcept nogil:
-    if not share.dirty:
+    if not share.dirty and not share.channel.gone:
         share.dirty = True
         share.next_dirty = core.dirty_shares
         core.dirty_shares = share
@@ -220,6 +220,12 @@ cdef void frame_lost(Core* core, Frame* frame) noexcept nogil:
     frame_finish(core, frame)
 
 
+cdef Channel* _by_number(Channel* channel, uint64_t number) noexcept nogil:
+    while channel != NULL and channel.number != number:
+        channel = channel.next
+    return channel
+
+
 cdef Slot* slot_at(
         Core* core, uint64_t queue_number, uint64_t channel_number, uint64_t offset) noexcept nogil:
     """The slot of a message in a channel, or NULL: the message, the channel or the queue may be gone."""
@@ -230,9 +236,9 @@ cdef Slot* slot_at(
     cdef uint32_t i
     if queue == NULL:
         return NULL
-    channel = queue.channels
-    while channel != NULL and channel.number != channel_number:
-        channel = channel.next
+    channel = _by_number(queue.channels, channel_number)
+    if channel == NULL:
+        channel = _by_number(queue.gone, channel_number)
     frame = directory_at(&queue.directory, offset)
     if channel == NULL or frame == NULL:
         return NULL

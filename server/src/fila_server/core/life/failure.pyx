@@ -16,7 +16,7 @@ from fila_server.core.life.ending cimport lease_forget, lease_let_go, slot_at, s
 from fila_server.core.records.records cimport state_record_delayed, state_record_ready
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at
-from fila_server.core.state.kinds cimport DECIDING
+from fila_server.core.state.kinds cimport DECIDING, DELETED, DONE, SOUGHT
 from fila_server.core.state.paths cimport frame_id, frame_offset, share_of
 from fila_server.core.state.pending cimport Decision, LeaseRecord
 from fila_server.core.state.settings cimport Policy
@@ -92,6 +92,10 @@ cdef void lease_fail(
     cdef Share* share = share_of(slot)
     cdef Queue* queue = share.channel.queue
     cdef Policy* policy = &queue.policy
+    if share.channel.gone:
+        slot_count(core, slot, DONE)
+        lease_forget(core, &kept)
+        return
     if slot.attempts < ATTEMPTS_MAX:
         slot.attempts += 1
     if policy.max_attempts and slot.attempts >= policy.max_attempts and not queue.is_dlq:
@@ -259,7 +263,7 @@ cdef void decide(Core* core, Command* command) noexcept nogil:
     if slot != NULL and (slot.state != DECIDING or slot.owner != decision):
         slot = NULL
     _decision_end(core, decision)
-    if slot != NULL:
+    if slot != NULL and not share_of(slot).channel.gone:
         if fields.number[1] == DEAD_LETTER and not share_of(slot).channel.queue.is_dlq:
             _dead_letter(core, slot, b"on_failure", decision.error, &decision.record, decision.reply)
         elif message_is_over(core, slot):   # while it was being decided, as if its lease had ended now
@@ -292,14 +296,20 @@ cdef void _go_on(Core* core, Decision* decision) noexcept nogil:
             _decision_free(core, decision)
         return
     slot = slot_at(core, decision.queue_number, decision.channel_number, decision.offset)
-    if slot == NULL or slot.state != DECIDING or slot.owner != decision:
-        map64_remove(&core.decisions, decision.number)
+    if slot == NULL or slot.state != DECIDING or slot.owner != decision or _is_moot(slot, decision):
+        _decision_end(core, decision)
         _decision_free(core, decision)
     elif share_of(slot).frame.body == NULL:             # given up again meanwhile
         frame_want(core, share_of(slot).frame)
         failure_waits(share_of(slot).frame, decision)
     else:
         _tell(core, slot, decision)
+
+
+cdef bint _is_moot(Slot* slot, Decision* decision) noexcept nogil:
+    """Its channel was deleted, or starts anew and brings the message again. A dead letter outlives a seek."""
+    cdef int gone = share_of(slot).channel.gone
+    return gone == DELETED or gone == SOUGHT and decision.reason == NULL
 
 
 cdef void slot_outlived(Core* core, Slot* slot) noexcept nogil:

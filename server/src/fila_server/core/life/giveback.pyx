@@ -2,12 +2,12 @@
 
 from fila_server.core.holdings.delays cimport message_is_over
 from fila_server.core.holdings.groups cimport MARK_RETURNED, group_mark
-from fila_server.core.holdings.slots cimport slot_ready
+from fila_server.core.holdings.slots cimport slot_count, slot_ready
 from fila_server.core.life.ending cimport lease_end
 from fila_server.core.life.failure cimport slot_expire
 from fila_server.core.life.notices cimport KEEPS_RETURNING, notice
-from fila_server.core.state.kinds cimport RETURNED_ONCE
-from fila_server.core.state.paths cimport entry_of, frame_offset, share_of
+from fila_server.core.state.kinds cimport DONE, RETURNED_ONCE
+from fila_server.core.state.paths cimport entry_of, frame_offset, lease_is_gone, share_of
 from fila_server.core.state.state cimport Channel, Entry, Flow, Slot
 from fila_server.core.structures.ring cimport ring_refund
 from fila_server.core.turns.flows cimport flow_find, slot_refund
@@ -25,6 +25,10 @@ cdef void lease_return(Core* core, Lease* lease, int how) noexcept nogil:
     cdef Entry* entry = entry_of(slot)
     cdef Channel* channel = share_of(slot).channel
     cdef Flow* flow = flow_find(entry.key, channel)
+    if lease_is_gone(lease):
+        lease_end(core, lease)
+        slot_count(core, slot, DONE)
+        return
     if lease.consumer != NULL:
         lease.consumer.returned += 1
     if how != UNWRITTEN and slot.marks < 0xFF - RETURNED_ONCE:

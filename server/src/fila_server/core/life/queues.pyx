@@ -3,9 +3,13 @@
 from libc.string cimport memcmp, memcpy, memset
 
 from fila_server.core.records.records cimport reservation_record_put
+from fila_server.core.state.kinds cimport SOUGHT
+from fila_server.core.state.state cimport Consumer
 from fila_server.core.structures.buffer cimport must_malloc
-from fila_server.core.structures.maps cimport map64_init, map64_put, textmap_init, textmap_put
+from fila_server.core.structures.maps cimport map64_init, map64_put, textmap_init, textmap_put, textmap_remove
 from fila_server.core.structures.ring cimport ring_init
+from fila_server.core.turns.clocks cimport channel_room
+from fila_server.core.turns.flows cimport channel_deactivate, channel_full
 
 cdef enum:
     NUMBERS_RESERVED = 1000
@@ -70,3 +74,68 @@ cdef Channel* channel_new(
     queue.channel_count += 1
     textmap_put(&queue.channels_by_name, &channel.text)
     return channel
+
+
+cdef void channel_rebuild_end(Core* core, Channel* channel) noexcept nogil:
+    if channel.rebuild_at:
+        channel.rebuild_at = 0
+        core.rebuilding -= 1
+
+
+cdef void channel_part(Core* core, Channel* channel, uint8_t gone) noexcept nogil:
+    """Off the tables and the turn of channels. What it holds on disk and in memory is the caller's."""
+    cdef Queue* queue = channel.queue
+    cdef Channel** link = &queue.channels
+    while link[0] != channel:
+        link = &link[0].next
+    link[0] = channel.next
+    queue.channel_count -= 1
+    textmap_remove(&queue.channels_by_name, &channel.text)
+    channel_rebuild_end(core, channel)
+    channel_deactivate(core, channel)
+    channel.gone = gone
+    link = &queue.gone
+    while link[0] != NULL:
+        link = &link[0].next
+    link[0] = channel
+    channel.next = NULL
+
+
+cdef void _consumers_move(Channel* old, Channel* fresh) noexcept nogil:
+    cdef Consumer* first[2]
+    cdef Consumer* consumer
+    cdef int i
+    first[0], first[1] = old.turn, old.away
+    fresh.turn, fresh.away = old.turn, old.away
+    old.turn = old.away = NULL
+    for i in range(2):
+        consumer = first[i]
+        while consumer != NULL:
+            consumer.channel = fresh
+            consumer = consumer.next if consumer.next != first[i] else NULL
+    fresh.consumers, fresh.waiting_pulls = old.consumers, old.waiting_pulls
+    old.consumers = old.waiting_pulls = 0
+
+
+cdef Channel* channel_anew(Core* core, Channel* old) noexcept nogil:
+    cdef Slice name
+    cdef Channel* fresh
+    cdef Channel* before = old.queue.channels if old.queue.channels != old else NULL
+    while before != NULL and before.next != old:
+        before = before.next
+    name.at, name.length = old.text.bytes, old.text.length
+    channel_part(core, old, SOUGHT)
+    fresh = channel_new(core, old.queue, name, number_next(core), old.start_offset)
+    if before != NULL:                  # where the old one stood
+        old.queue.channels = fresh.next
+        fresh.next = before.next
+        before.next = fresh
+    fresh.birth, fresh.created_ms, fresh.idle_after_ms = old.birth, old.created_ms, old.idle_after_ms
+    fresh.touched_ms, fresh.used_ms, fresh.noticed_ms = old.touched_ms, old.used_ms, old.noticed_ms
+    fresh.delivered, fresh.acked, fresh.returned = old.delivered, old.acked, old.returned
+    fresh.served, fresh.hour = old.served, old.hour
+    _consumers_move(old, fresh)
+    channel_full(core, old)             # tokens that were counted on here are others' now
+    if fresh.turn != NULL:
+        channel_room(core, fresh, True)
+    return fresh

@@ -82,7 +82,10 @@ cdef bint frame_reveal(Core* core, Frame* frame, uint64_t until) noexcept nogil:
     frame.revealed = True
     queue.arriving -= frame.count
     queue.arriving_durable -= frame.durable
-    if queue.channel_count != 1 or frame.only or queue.channels.start_offset > frame.first_offset:
+    if (
+        queue.channel_count != 1 or frame.only or queue.channels.start_offset > frame.first_offset
+        or frame.tallies != NULL        # another channel had it, and was deleted while it was being revealed
+    ):
         frame_recount(core, frame)
     if frame.live == 0 and not frame_retained(core, frame):
         frame_finish(core, frame)

@@ -1,64 +1,21 @@
 """See seek.pxd."""
 
-from libc.stdint cimport UINT64_MAX, uint32_t
+from libc.stdint cimport uint32_t
 
 from fila_server.core.holdings.delays cimport message_is_over
-from fila_server.core.holdings.frames cimport (
-    frame_finish, frame_recount, frame_retained, share_free, share_new,
-)
+from fila_server.core.holdings.frames cimport frame_recount, share_new
 from fila_server.core.holdings.slots cimport slot_ready
-from fila_server.core.life.ending cimport settled_flush, share_dirty, slot_stop
-from fila_server.core.life.failure cimport slot_expire, slot_outlived
-from fila_server.core.life.queues cimport number_next
+from fila_server.core.life.ending cimport settled_flush, share_dirty
+from fila_server.core.life.failure cimport slot_expire
+from fila_server.core.life.queues cimport channel_anew, channel_rebuild_end
 from fila_server.core.records.records cimport channel_record_put, channel_records_delete
 from fila_server.core.state.budget cimport stage_goes_on
-from fila_server.core.state.directory cimport (
-    directory_after, directory_at, directory_first, queue_oldest, queue_revealed_below,
-)
-from fila_server.core.state.kinds cimport DONE, READY, UNPLACED
+from fila_server.core.state.directory cimport directory_at, queue_oldest, queue_revealed_below
+from fila_server.core.state.kinds cimport READY, UNPLACED
 from fila_server.core.state.paths cimport frame_offset, share_find
 from fila_server.core.state.pending cimport Expiry
-from fila_server.core.state.state cimport Frame, Queue, Share, Slot
+from fila_server.core.state.state cimport Frame, Share, Slot
 from fila_server.core.structures.maps cimport map64_get
-
-
-cdef void channel_shares_drop(Core* core, Channel* channel, uint64_t rebuilt_from) noexcept nogil:
-    cdef Queue* queue = channel.queue
-    cdef Frame* frame
-    cdef Share* share
-    cdef uint32_t i
-    cdef uint64_t awaited_from = channel.rebuild_at
-    channel_rebuild_end(core, channel)
-    settled_flush(core)                 # no share that is freed here may stand on the dirty list
-    frame = directory_first(&queue.directory)
-    while frame != NULL:
-        share = share_find(frame, channel)
-        if share != NULL:
-            for i in range(frame.count):
-                if share.slots[i].state != DONE:
-                    if rebuilt_from != UINT64_MAX:
-                        slot_outlived(core, &share.slots[i])
-                    slot_stop(core, &share.slots[i])
-            _share_unlink(frame, share)
-            share_free(core, share)
-        if (
-            frame.revealed and (share != NULL or awaited_from)
-            and frame_offset(frame, frame.count - 1) < rebuilt_from
-        ):
-            frame_recount(core, frame)
-            if frame.live == 0 and not frame_retained(core, frame):
-                frame_finish(core, frame)
-        frame = directory_after(&queue.directory, frame)
-
-
-cdef void _share_unlink(Frame* frame, Share* share) noexcept nogil:
-    cdef Share* before = frame.shares
-    if before == share:
-        frame.shares = share.next_of_frame
-        return
-    while before.next_of_frame != share:
-        before = before.next_of_frame
-    before.next_of_frame = share.next_of_frame
 
 
 cdef void _rebuild_begin(Core* core, Channel* channel, uint64_t offset) noexcept nogil:
@@ -77,25 +34,21 @@ cdef void _rebuild_begin(Core* core, Channel* channel, uint64_t offset) noexcept
         core.rebuilding += 1
 
 
-cdef void channel_rebuild_end(Core* core, Channel* channel) noexcept nogil:
-    if channel.rebuild_at:
-        channel.rebuild_at = 0
-        core.rebuilding -= 1
-
-
-cdef void channel_seek(Core* core, Channel* channel, uint64_t offset) noexcept nogil:
-    """The channel starts anew at `offset`: a new number on disk, so the old state goes in the same batch."""
-    settled_flush(core)                 # its last records, before they are deleted
-    channel_records_delete(core, channel)
-    offset = min(max(offset, queue_oldest(channel.queue)), channel.queue.next_offset)
-    core.revoking = b"SEEK"
-    channel_shares_drop(core, channel, offset)
-    core.revoking = NULL
-    channel.number = number_next(core)
-    channel.reveal = 0                  # a frame that is being revealed just now comes by once more
+cdef void channel_start(Core* core, Channel* channel, uint64_t offset) noexcept nogil:
     _rebuild_begin(core, channel, offset)
     channel_record_put(core, channel)
     channel_rebuild(core, channel)
+
+
+cdef Channel* channel_seek(Core* core, Channel* channel, uint64_t offset) noexcept nogil:
+    """On disk all of it is in this pass's batch: the old number's records go, the new number's one comes. In
+    memory the old channel is taken apart in pieces (desk/deleting.pyx) while the new one takes frames in."""
+    cdef Channel* fresh
+    settled_flush(core)                 # its last records, before they are deleted
+    channel_records_delete(core, channel)
+    fresh = channel_anew(core, channel)
+    channel_start(core, fresh, offset)
+    return fresh
 
 
 cdef void _take_in(Core* core, Frame* frame, Channel* channel) noexcept nogil:

@@ -1,6 +1,6 @@
 """See sending.pxd."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
@@ -8,6 +8,7 @@ from fila_server.core.doors.reader cimport Load, loader_answers
 from fila_server.core.holdings.bodies cimport body_new, body_release, frame_want
 from fila_server.core.life.answers cimport answer, emit
 from fila_server.core.life.ending cimport frame_lost
+from fila_server.core.life.giveback cimport UNWRITTEN, lease_return
 from fila_server.core.life.revoked cimport revoked_forget
 from fila_server.core.life.view cimport message_bytes, message_view
 from fila_server.core.state.directory cimport directory_at
@@ -16,12 +17,62 @@ from fila_server.core.state.paths cimport frame_of
 from fila_server.core.state.state cimport Body, Channel, Frame, Lease, Queue
 from fila_server.core.store.status cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK
 from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, buffer_reserve, must_malloc
-from fila_server.core.structures.maps cimport map64_get, map64_next, map64_remove
-from fila_server.core.structures.timers cimport timer_cancel
+from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
+from fila_server.core.structures.timers cimport timer_cancel, timer_set
 from fila_server.core.turns.clocks cimport channel_room
 from fila_server.core.turns.flows cimport channel_activate, channel_full
 from fila_server.core.wire.commands cimport DELIVERY, OK
 from fila_server.core.wire.protobuf cimport View, put_message
+
+
+# --- who waits for bytes -----------------------------------------------------------------------
+
+cdef inline uint64_t _load_key(uint64_t queue_number, uint64_t first_offset) noexcept nogil:
+    """Two frames may have the same: then a load wakes some in vain, and they wait again."""
+    return (queue_number * <uint64_t> 0x9E3779B97F4A7C15 + first_offset) | <uint64_t> 1 << 63
+
+
+cdef void _reader_join(Core* core, Consumer* consumer, Frame* frame) noexcept nogil:
+    """Behind one cold frame of its next delivery; when that is here, behind the next cold one."""
+    cdef uint64_t key = _load_key(frame.queue.number, frame.first_offset)
+    cdef Consumer* first
+    if consumer.reads == key:
+        return
+    _reader_leave(core, consumer)
+    first = <Consumer*> map64_get(&core.readers, key)
+    consumer.reads = key
+    consumer.prev_reader = NULL
+    consumer.next_reader = first
+    if first != NULL:
+        first.prev_reader = consumer
+    map64_put(&core.readers, key, consumer)
+
+
+cdef void _reader_leave(Core* core, Consumer* consumer) noexcept nogil:
+    if consumer.reads == 0:
+        return
+    if consumer.prev_reader != NULL:
+        consumer.prev_reader.next_reader = consumer.next_reader
+    elif consumer.next_reader != NULL:
+        map64_put(&core.readers, consumer.reads, consumer.next_reader)
+    else:
+        map64_remove(&core.readers, consumer.reads)
+    if consumer.next_reader != NULL:
+        consumer.next_reader.prev_reader = consumer.prev_reader
+    consumer.reads = 0
+
+
+cdef Consumer* _readers_wake(Core* core, Load* load, Consumer* woken) noexcept nogil:
+    """Those that waited for this load, in front of those woken before; the longest wait comes first."""
+    cdef Consumer* consumer
+    cdef uint64_t key = _load_key(load.queue_number, load.first_offset)
+    while True:
+        consumer = <Consumer*> map64_get(&core.readers, key)
+        if consumer == NULL:
+            return woken
+        _reader_leave(core, consumer)
+        consumer.next_reader = woken
+        woken = consumer
 
 
 cdef bint _hot(Core* core, Delivery* delivery) noexcept nogil:
@@ -38,6 +89,8 @@ cdef bint _hot(Core* core, Delivery* delivery) noexcept nogil:
             frame = frame_of(delivery.leases[i].slot)
             if frame.body == NULL:
                 frame_want(core, frame)
+                if all_hot:
+                    _reader_join(core, delivery.consumer, frame)
                 all_hot = False
     if all_hot:
         return True
@@ -75,8 +128,17 @@ cdef bint _is_empty(Delivery* delivery) noexcept nogil:
     return True
 
 
+cdef bint _is_void(Consumer* consumer, Delivery* delivery) noexcept nogil:
+    """Picked before the channel was deleted or started anew. Some of its leases live, so their group does."""
+    return consumer.channel.gone != 0 or delivery.group.channel_number != consumer.channel.number
+
+
 cdef void _drop_delivery(Core* core, Consumer* consumer, Delivery* before, Delivery* delivery) noexcept nogil:
-    """Every lease in it ended while its bytes were read: there is nothing to send."""
+    """Every lease in it ended while its bytes were read, or ends now: there is nothing to send."""
+    cdef uint32_t i
+    for i in range(delivery.count):
+        if delivery.leases[i] != NULL:
+            lease_return(core, delivery.leases[i], UNWRITTEN)
     if before == NULL:
         consumer.first = delivery.next
     else:
@@ -88,6 +150,9 @@ cdef void _drop_delivery(Core* core, Consumer* consumer, Delivery* before, Deliv
     channel_room(core, consumer.channel, True)
     if consumer.channel.ready:
         channel_activate(core, consumer.channel)
+    if consumer.kind == PULL and consumer.timer.at == 0:
+        # Its time is over, or it would not wait: it takes what else is ready in this pass, or nothing.
+        timer_set(&core.timers, &consumer.timer, core.mono_ns)
 
 
 cdef void send_what_is_ready(Core* core, Consumer* consumer) noexcept nogil:
@@ -97,7 +162,7 @@ cdef void send_what_is_ready(Core* core, Consumer* consumer) noexcept nogil:
     while delivery != NULL:
         following = delivery.next
         if not delivery.sent:
-            if consumer.kind != PULL and _is_empty(delivery):
+            if _is_empty(delivery) or _is_void(consumer, delivery):
                 _drop_delivery(core, consumer, before, delivery)
                 delivery = following
                 continue
@@ -176,10 +241,8 @@ cdef void deliveries_loaded(Core* core) noexcept nogil:
     cdef Load* following
     cdef Queue* queue
     cdef Frame* frame
-    cdef Consumer* consumer
-    cdef uint32_t cursor = 0
-    if load == NULL:
-        return
+    cdef Consumer* reader
+    cdef Consumer* woken = NULL
     while load != NULL:
         following = load.next
         core.loads_taken += 1
@@ -196,38 +259,14 @@ cdef void deliveries_loaded(Core* core) noexcept nogil:
                 frame_lost(core, frame)
             elif frame.body == NULL:    # a disk or a table of open files that is in trouble just now
                 frame_want(core, frame)
+        woken = _readers_wake(core, load, woken)
         free(load.bytes)
         free(load)
         load = following
-    # Few consumers wait at a time, and a load is a disk read: a look at each is cheap beside it.
-    while True:
-        consumer = <Consumer*> map64_next(&core.consumers, &cursor)
-        if consumer == NULL:
-            break
-        if consumer.first != NULL and consumer.kind != PULL:
-            send_what_is_ready(core, consumer)
-    _pulls_loaded(core)
-
-
-cdef void _pulls_loaded(Core* core) noexcept nogil:
-    """Pulls apart: answering one frees it, which moves the map under the cursor."""
-    cdef Consumer* consumer
-    cdef uint32_t cursor = 0
-    cdef bint freed = True
-    while freed:
-        freed = False
-        cursor = 0
-        while True:
-            consumer = <Consumer*> map64_next(&core.consumers, &cursor)
-            if consumer == NULL:
-                break
-            if (
-                consumer.kind == PULL and consumer.first != NULL and not consumer.first.sent
-                and _hot(core, consumer.first)
-            ):
-                send_what_is_ready(core, consumer)
-                freed = True
-                break
+    while woken != NULL:
+        reader = woken
+        woken = reader.next_reader
+        send_what_is_ready(core, reader)        # frees a pull
 
 
 # --- ends --------------------------------------------------------------------------------------
@@ -281,6 +320,7 @@ cdef void consumer_forget(Core* core, Consumer* consumer) noexcept nogil:
     cdef Delivery* following
     cdef Lease* lease = consumer.leases
     timer_cancel(&core.timers, &consumer.timer)
+    _reader_leave(core, consumer)
     while delivery != NULL:
         following = delivery.next
         delivery_free(core, delivery)

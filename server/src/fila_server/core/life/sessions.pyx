@@ -10,6 +10,7 @@ from fila_server.core.life.revoked cimport revoked_note
 from fila_server.core.life.settle cimport (
     Verdict, Wishes, lease_ack, lease_begin, lease_extend, lease_find, lease_nack, verdict, wishes_of,
 )
+from fila_server.core.state.paths cimport lease_is_gone
 from fila_server.core.state.pending cimport OpenReply
 from fila_server.core.state.state cimport Consumer, Lease
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, take_varint
@@ -85,7 +86,7 @@ cdef void _leases_return(Core* core, Command* command) noexcept nogil:
     ids = _ids(text, 2)
     while _next_id(&ids, &lease_id):
         lease = <Lease*> map64_get(&core.leases, lease_id)
-        if lease != NULL:
+        if lease != NULL and not lease_is_gone(lease):
             lease_return(core, lease, UNWRITTEN)
 
 
@@ -139,7 +140,7 @@ cdef void _begun(Core* core, Consumer* consumer, Slice text) noexcept nogil:
     cdef Lease* lease
     while _next_id(&ids, &lease_id):
         lease = <Lease*> map64_get(&core.leases, lease_id)
-        if lease == NULL or lease.consumer != consumer:
+        if lease == NULL or lease.consumer != consumer or lease_is_gone(lease):
             revoked_note(core, consumer, lease_id, b"LEASE_LOST")
         else:
             lease_begin(core, lease)

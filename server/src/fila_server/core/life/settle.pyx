@@ -41,7 +41,10 @@ cdef Lease* lease_find(
     cdef uint64_t h, l
     if lease_id:
         lease = <Lease*> map64_get(&core.leases, lease_id)
-        if lease != NULL and share_of(lease.slot).channel == channel and not _given_back(lease):
+        if (
+            lease != NULL and share_of(lease.slot).channel == channel and not channel.gone
+            and not _given_back(lease)
+        ):
             frame_id(frame_of(lease.slot), lease.slot.index, &h, &l)
             if not has_id or (h == high and l == low):
                 return lease

@@ -9,7 +9,8 @@
              "leases", "numbers", "id"               what META says, once more
     LEASES   queue | channel | first lease id        the consumer that tracks them (version 2), expiry, then
                                                      the offsets of one frame sent, ids running on
-             queue + 2^63 | channel | lease id       the expiry of a lease that was extended
+             queue + 2^63 | channel | lease id       the expiry of a lease that was extended, or that its
+                                                     consumer left begun (version 2, consumer 0)
              queue + 2^63 + 2^62 | channel | first lease id
                                                      which of its leases were begun, or came back
     STATES   queue | channel | offset                attempts, and READY (its place) or DELAYED (until when)

@@ -191,7 +191,11 @@ cdef void lease_extension_put(Core* core, Lease* lease) noexcept nogil:
     cdef char key[24]
     cdef Buffer* b = &core.tail
     b.length = 0
-    put_u8(b, VERSION)
+    if lease.consumer == NULL and lease.group.consumer:     # which has let go of it
+        put_u8(b, VERSION_TRACKED)
+        put_varint(b, 0)
+    else:
+        put_u8(b, VERSION)
     put_varint(b, <uint64_t> lease.expires_ms)
     _key24(key, lease.group.queue_number | EXTENSION_OF, lease.group.channel_number, lease.lease_id)
     batch_put(&core.store, core.settles, LEASES, key, 24, b.data, b.length)

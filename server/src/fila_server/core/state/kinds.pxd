@@ -36,6 +36,10 @@ cdef enum SlotMark:     # Slot.marks: a bit, and above it how often a delivery c
     RECORDED = 1        # a STATES record exists
     RETURNED_ONCE = 2
 
+cdef enum Gone:         # a channel that nobody can name any more, until what it held is taken apart
+    SOUGHT = 1          # another one has its name, consumers and birth: it started anew
+    DELETED = 2
+
 cdef enum Fate:         # what becomes of the leases of a consumer that leaves
     RETURN_ALL = 1      # it let go of them
     RETURN_UNBEGUN = 2  # and keeps the others until these end

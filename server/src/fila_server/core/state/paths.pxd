@@ -8,7 +8,7 @@ entry, from a name to its queue or channel.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from fila_server.core.state.state cimport Channel, Core, Entry, Frame, Key, Queue, Share, Slot
+from fila_server.core.state.state cimport Channel, Core, Entry, Frame, Key, Lease, Queue, Share, Slot
 from fila_server.core.structures.buffer cimport Slice
 
 cdef Queue* queue_find(Core* core, Slice name) noexcept nogil
@@ -60,6 +60,10 @@ cdef inline uint32_t key_weight(Key* key) noexcept nogil:
 cdef inline bint key_has_policy(Key* key) noexcept nogil:
     """An operator set something: the key outlives its messages."""
     return key.admin_weight != 0 or key.paused or key.cap != 0
+
+cdef inline bint lease_is_gone(Lease* lease) noexcept nogil:
+    """Its channel was deleted or started anew: it ends soon, and until then it is nobody's."""
+    return share_of(lease.slot).channel.gone != 0
 
 # The channel a call means, an empty name `default`; NULL: there is none. Asking never makes one.
 cdef Channel* channel_find(Queue* queue, Slice name) noexcept nogil

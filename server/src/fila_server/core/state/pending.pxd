@@ -65,9 +65,9 @@ cdef struct Page:
     uint32_t count
     uint64_t offsets[PAGE_MAX]      # found; they may be pending no more
 
-cdef struct Chore:                  # an administrator's change that is carried out in pieces, between passes
+cdef struct Chore:                  # work on a queue that is done in pieces, between passes
     Chore*   next
-    Command* command                # answered when all is done
+    Command* command                # a purge, answered when all is done; NULL: the queue's gone channels
     Chore*   behind                 # the next one for the same queue
     uint64_t queue_number
     uint64_t* channels              # their births

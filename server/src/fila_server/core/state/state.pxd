@@ -154,8 +154,7 @@ cdef struct Entry:                  # what all channels share of one message
 
 cdef struct Frame:
     uint64_t first_offset           # its key on disk, under the queue's number
-    uint64_t id_high                # id of entry 0; entry i has id_low + i
-    uint64_t id_low
+    uint64_t id_high, id_low        # of entry 0; entry i has id_low + i
     int64_t  appended_ms
     Queue*   queue
     Body*    body                   # NULL = cold
@@ -243,6 +242,9 @@ cdef struct Consumer:
     Lease*   leases                 # newest first
     Delivery* first                 # not written yet
     Delivery* last
+    Consumer* next_reader           # of those whose next delivery waits for the same bytes
+    Consumer* prev_reader
+    uint64_t reads                  # which these are; 0 = it waits for none
     uint32_t unwritten, in_flight, max_in_flight
     uint32_t limit                  # leases it may hold now: its credit, never above max_in_flight
     uint32_t max_batch              # messages a frame; PULL: messages it asked for
@@ -257,12 +259,10 @@ cdef struct Consumer:
     int64_t  silence_ms             # longest between two signs of life; 0 = not judged
     int64_t  deadline_ms            # on Core.heard_ms: silent, or away, for too long then
     int64_t  opened_ms
-    uint64_t returned
-    uint64_t handling_us            # as it reports it
+    uint64_t returned, handling_us  # the latter as it reports it
     Buffer   revoked                # lease ids, for this pass's Revoked
     const char* revoked_why
-    Buffer   name
-    Buffer   peer
+    Buffer   name, peer
 
 cdef struct Channel:
     Text     text                   # first
@@ -306,8 +306,8 @@ cdef struct Channel:
     Channel* next_active            # circular list of channels that may have work
     Channel* prev_active
     uint64_t reveal                 # the number of the last of the queue's reveals that came by
-    uint8_t  active
-    uint8_t  copied                 # recovery: as the queue's
+    uint64_t shares, flows          # how many point here
+    uint8_t  active, copied, gone   # copied: recovery, as the queue's; gone: a Gone
     void*    recovery               # recover.pyx's notes, while it runs
 
 cdef struct DirectoryCell:
@@ -332,15 +332,13 @@ cdef struct Building:               # one message on its way into a frame
     int64_t  deliver_at_ms          # 0 = now
     int64_t  expires_ms             # 0 = never
     int64_t  enqueued_ms            # 0 = this pass
-    uint64_t id_high                # 0 = a new id
-    uint64_t id_low
+    uint64_t id_high, id_low        # 0 = a new id
     Channel* only                   # NULL = every channel
 
 cdef struct Builder:                # what meets in one pass for one queue becomes one frame
     Queue*   queue
     Building* items
-    uint32_t count
-    uint32_t capacity
+    uint32_t count, capacity
     uint64_t bytes
     Builder* next
     bint     moves                  # dead letters and redrives: written with the settles, not refusable
@@ -361,6 +359,7 @@ cdef struct Queue:
     Effect* revealing               # its first frame is being revealed; what comes behind it waits here
     Effect* revealing_last
     Queue*   next_revealing
+    Queue*   next_gone
     uint64_t reveals                # how many of its frames were begun
     Chore*   chore                  # the change to it that is being carried out, and those that wait for it
     Queue*   dlq                    # NULL for a DLQ
@@ -368,6 +367,9 @@ cdef struct Queue:
     bint     copied                 # recovery: its record was found in both families
     TextMap  keys
     Channel* channels
+    Channel* gone                   # channels that are being taken apart,
+    uint64_t gone_offset            # the first of them without the frames below,
+    uint32_t gone_cursor            # and without these of the queue's keys
     TextMap  channels_by_name
     uint32_t channel_count
     uint32_t coming                 # messages of the command at hand for it, until the first is taken
@@ -384,8 +386,7 @@ cdef struct Queue:
     uint64_t stored_bytes           # of its frames
     uint64_t unwanted_bytes         # of done messages in frames that others pin
     QueueCounters counters
-    Builder  building
-    Builder  moving
+    Builder  building, moving
     bint     build_listed, move_listed
     uint64_t rewrite_at             # where the next look for frames to rewrite begins
     uint64_t retained_at            # where the next look for frames not to be kept
@@ -412,8 +413,7 @@ cdef struct Core:
     # --- settings
     int64_t  quantum
     bint     durable_default
-    uint64_t hot_bytes_max
-    uint64_t dedup_rows_max
+    uint64_t hot_bytes_max, dedup_rows_max
     bint     stop_on_damage
     # --- clocks of this pass
     int64_t  mono_ns
@@ -431,6 +431,7 @@ cdef struct Core:
     Map64    leases
     Map64    leased_ids             # see leased_ids.pxd
     Map64    consumers              # by token
+    Map64    readers                # Consumers that wait for bytes, by which: see sending.pyx
     Map64    streams                # the same but for pulls, and those that are away or leave: by number
     Consumer* leaving
     Consumer* told
@@ -461,6 +462,7 @@ cdef struct Core:
     Page*    pages_last
     uint32_t pages_count
     uint64_t loads_taken            # answers of the reader thread
+    Queue*   gone                   # deleted, and being taken apart
     Chore*   chores                 # changes that are carried out in pieces, each in its turn
     Chore*   chores_last
     uint64_t stage_end              # see budget.pxd

@@ -26,7 +26,7 @@ from fila_server.core.store.log_note cimport lognote_check_end, lognote_check_fi
 from fila_server.core.store.manifest_copy cimport manifest_copy_heal, manifest_copy_update
 from fila_server.core.store.rocksdb cimport rocksdb_get_latest_sequence_number, rocksdb_writebatch_t
 from fila_server.core.store.salvage cimport (
-    salvage_begin, salvage_commit, salvage_finish, salvage_records, salvage_replace_table,
+    salvage_begin, salvage_commit, salvage_finish, salvage_records, salvage_replace_tables,
 )
 from fila_server.core.store.status cimport (
     STORE_DAMAGED, STORE_ERROR_BYTES, STORE_NOT_FOUND, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE,
@@ -169,6 +169,7 @@ cdef int _salvage(
 
 cdef int _open_damaged(
         Store* store, Store* damaged, const StoreOptions* options, StoreError* error) noexcept nogil:
+    cdef int replaced
     cdef int status = database_open(damaged, store.directory, options, True, error)
     if status == STORE_DAMAGED:
         store.rebuilt = True
@@ -176,9 +177,10 @@ cdef int _open_damaged(
         if status == STORE_OK:
             status = database_open(damaged, store.directory, options, True, error)
     while status == STORE_OK and store.salvage.tables_lost < TABLES_LOST_MAX:
-        if not salvage_replace_table(damaged, store.directory):
+        replaced = salvage_replace_tables(damaged, store.directory)
+        if replaced == 0:
             break
-        store.salvage.tables_lost += 1
+        store.salvage.tables_lost += replaced
         database_close(damaged)
         status = database_open(damaged, store.directory, options, True, error)
     return status

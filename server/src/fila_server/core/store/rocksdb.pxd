@@ -28,6 +28,8 @@ cdef extern from "rocksdb/c.h" nogil:
         pass
     ctypedef struct rocksdb_iterator_t:
         pass
+    ctypedef struct rocksdb_livefiles_t:
+        pass
     ctypedef struct rocksdb_options_t:
         pass
     ctypedef struct rocksdb_pinnableslice_t:
@@ -236,7 +238,12 @@ cdef extern from "rocksdb/c.h" nogil:
     void rocksdb_cache_destroy(rocksdb_cache_t* cache)
     size_t rocksdb_cache_get_usage(rocksdb_cache_t* cache)
 
-    # --- a table of our own making (salvage.pyx) --------------------------------------
+    # --- the tables of an open database, and one of our own making (salvage.pyx) ----------
+    const rocksdb_livefiles_t* rocksdb_livefiles(rocksdb_t* db)
+    int rocksdb_livefiles_count(const rocksdb_livefiles_t* files)
+    const char* rocksdb_livefiles_name(const rocksdb_livefiles_t* files, int index)
+    size_t rocksdb_livefiles_size(const rocksdb_livefiles_t* files, int index)
+    void rocksdb_livefiles_destroy(const rocksdb_livefiles_t* files)
     rocksdb_envoptions_t* rocksdb_envoptions_create()
     void rocksdb_envoptions_destroy(rocksdb_envoptions_t* options)
     rocksdb_sstfilewriter_t* rocksdb_sstfilewriter_create(

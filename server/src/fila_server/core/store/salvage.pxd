@@ -7,9 +7,9 @@ from fila_server.core.store.status cimport StoreError
 # Counts what it had to step over in sound.salvage.
 cdef int salvage_records(Store* damaged, Store* sound, StoreError* error) noexcept nogil
 
-# Puts an empty table in the place of one that keeps a whole family from being read, because it cannot be
-# opened. True when it did; then close the damaged store, open it again and ask again.
-cdef bint salvage_replace_table(Store* damaged, const char* path) noexcept nogil
+# Puts empty tables in the place of those that keep a whole family from being read, because they cannot be
+# opened, and returns how many; each table once. After any, close the store, open it again and ask again.
+cdef int salvage_replace_tables(Store* damaged, const char* path) noexcept nogil
 
 # The exchange of directories around it: DIRECTORY/rocksdb is replaced whole or not at all, at any crash.
 cdef void salvage_begin(const char* directory) noexcept nogil           # removes what an earlier try left

@@ -117,10 +117,11 @@ cdef void _write(
 
 # --- tables that cannot be opened --------------------------------------------------------
 
-cdef bint salvage_replace_table(Store* damaged, const char* path) noexcept nogil:
+cdef int salvage_replace_tables(Store* damaged, const char* path) noexcept nogil:
     """A damaged block ends a scan where it lies; a table whose index
     or footer is damaged ends it everywhere."""
     cdef int family
+    cdef int replaced = 0
     cdef char from_the_front[NAME_BYTES]
     cdef char from_the_back[NAME_BYTES]
     for family in range(FAMILY_COUNT):
@@ -130,8 +131,8 @@ cdef bint salvage_replace_table(Store* damaged, const char* path) noexcept nogil
             _unreadable_table(damaged, family, True, from_the_back)
             and strcmp(from_the_front, from_the_back) == 0
         ):
-            return _stand_in(damaged, family, path, from_the_front)
-    return False
+            replaced += _stand_in(damaged, family, path, from_the_front)
+    return replaced
 
 
 cdef bint _unreadable_table(Store* damaged, int family, bint from_the_back, char* name) noexcept nogil:
@@ -169,8 +170,21 @@ cdef bint table_named_in(const char* message, char* name) noexcept nogil:
     return True
 
 
+cdef int64_t _recorded_bytes(Store* damaged, const char* name) noexcept nogil:
+    """A table's length as the MANIFEST has it: the file may have been cut."""
+    cdef const rocksdb_livefiles_t* files = rocksdb_livefiles(damaged.db)
+    cdef int64_t found = 0
+    cdef int i
+    for i in range(rocksdb_livefiles_count(files)):
+        if strcmp(rocksdb_livefiles_name(files, i) + 1, name) == 0:     # behind a slash
+            found = <int64_t> rocksdb_livefiles_size(files, i)
+    rocksdb_livefiles_destroy(files)
+    return found
+
+
 cdef bint _stand_in(Store* damaged, int family, const char* path, const char* name) noexcept nogil:
-    """A table that deletes one key nobody has, under the name of the broken one."""
+    """A table that deletes one key nobody has, under the name of the broken one. One that was replaced and
+    still can't be read is given up: asked for again, it would be replaced for ever."""
     cdef char broken[PATH_BYTES]
     cdef char aside[PATH_BYTES]
     cdef char* message = NULL
@@ -178,7 +192,7 @@ cdef bint _stand_in(Store* damaged, int family, const char* path, const char* na
     cdef rocksdb_sstfilewriter_t* writer
     snprintf(broken, PATH_BYTES, "%s/%s", path, name)
     snprintf(aside, PATH_BYTES, "%s/%s.unreadable", path, name)
-    if rename(broken, aside) != 0:
+    if access(aside, 0) == 0 or rename(broken, aside) != 0:
         return False
     environment = rocksdb_envoptions_create()
     writer = rocksdb_sstfilewriter_create(environment, damaged.options[family])
@@ -192,18 +206,15 @@ cdef bint _stand_in(Store* damaged, int family, const char* path, const char* na
     if message != NULL:
         rocksdb_free(message)
         return False
-    return _stretch(broken, aside)
+    return _stretch(broken, _recorded_bytes(damaged, name))
 
 
-cdef bint _stretch(const char* table, const char* original) noexcept nogil:
+cdef bint _stretch(const char* table, int64_t want) noexcept nogil:
     """RocksDB looks for a table's footer where the MANIFEST says the file ends: move it there."""
     cdef char footer[FOOTER_BYTES]
-    cdef int64_t have, want
+    cdef int64_t have
     cdef bint done = False
-    cdef int fd = c_open(original, O_RDONLY | O_CLOEXEC)
-    want = lseek(fd, 0, SEEK_END)
-    c_close(fd)
-    fd = c_open(table, O_RDWR | O_CLOEXEC)
+    cdef int fd = c_open(table, O_RDWR | O_CLOEXEC)
     have = lseek(fd, 0, SEEK_END)
     if FOOTER_BYTES < have <= want and pread(fd, footer, FOOTER_BYTES, have - FOOTER_BYTES) == FOOTER_BYTES:
         done = pwrite(fd, footer, FOOTER_BYTES, want - FOOTER_BYTES) == FOOTER_BYTES

@@ -87,7 +87,8 @@ cdef void clock_begin(Core* core, Flow* flow) noexcept nogil
 cdef void clock_end(Core* core, Flow* flow) noexcept nogil
 # Somebody asks about this flow: it gets a row, at the cost of the one that was not used for longest.
 cdef void clock_remember(Core* core, Flow* flow) noexcept nogil
-cdef void clock_forget(Core* core, Channel* channel) noexcept nogil         # the channel ends
+# The channel ends: its rows go, some a pass. True: all of them.
+cdef bint clocks_forget(Core* core, Channel* channel) noexcept nogil
 cdef KeyClock* clock_find(Channel* channel, const char* text, uint32_t length) noexcept nogil
 cdef double hour_sum(Core* core, Hour* hour, int column) noexcept nogil
 cdef double hour_total(Hour* hour, int column) noexcept nogil                # since the beginning

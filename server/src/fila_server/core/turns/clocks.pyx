@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
+from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_THROTTLED
 from fila_server.core.state.paths cimport frame_enqueued_ms, frame_of
 from fila_server.core.state.state cimport Slot, Subqueue
@@ -207,7 +208,7 @@ cdef KeyClock* _open(Core* core, Flow* flow) noexcept nogil:
     cdef Text* text = &flow.key.text
     cdef KeyClock* row
     cdef char* bytes
-    if not _make_room(core, channel):
+    if channel.gone or not _make_room(core, channel):
         return NULL
     row = <KeyClock*> must_malloc(sizeof(KeyClock) + text.length)
     memset(row, 0, sizeof(KeyClock))
@@ -262,16 +263,14 @@ cdef void clock_end(Core* core, Flow* flow) noexcept nogil:
     flow.clock = NULL
 
 
-cdef void clock_forget(Core* core, Channel* channel) noexcept nogil:
-    cdef KeyClock* row
+cdef bint clocks_forget(Core* core, Channel* channel) noexcept nogil:
     while channel.clocks_oldest != NULL:
-        row = channel.clocks_oldest
-        if row.flow != NULL:
-            row.flow.clock = NULL
-        _unlink(row)
-        core.clocks_count -= 1
-        free(row)
+        if not stage_goes_on(core):
+            return False
+        core.counters.work += 1
+        _drop(core, channel.clocks_oldest)
     textmap_free(&channel.clocks)
+    return True
 
 
 cdef uint64_t flow_age(Core* core, Flow* flow) noexcept nogil:

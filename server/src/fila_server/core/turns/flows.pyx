@@ -72,6 +72,7 @@ cdef Flow* flow_of(Core* core, Key* key, Channel* channel) noexcept nogil:
         memset(flow, 0, sizeof(Flow))
         flow.key = key
         flow.channel = channel
+        channel.flows += 1
         flow.turn.weight = key_weight(key)
         flow.next_of_key = key.flows
         key.flows = flow
@@ -94,6 +95,7 @@ cdef void flow_free(Core* core, Flow* flow) noexcept nogil:
         ring_leave(&flow.channel.ring, &flow.turn)
     while flow.subqueues != NULL:
         subqueue_free(core, flow.subqueues.first)
+    flow.channel.flows -= 1
     if flow == &flow.key.first:
         flow.key = NULL
     else:
@@ -458,7 +460,7 @@ cdef void bucket_set(Core* core, ThrottleKey* bucket) noexcept nogil:
 # --- channels that may have work -----------------------------------------------------------
 
 cdef void channel_activate(Core* core, Channel* channel) noexcept nogil:
-    if channel.active:
+    if channel.active or channel.gone:
         return
     channel.active = True
     if core.active == NULL:
