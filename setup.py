@@ -35,8 +35,8 @@ DIRECTIVES = {
 }
 # No -march: a build must run on any machine of its architecture.
 COMPILE_ARGS = ["-O3", "-fvisibility=hidden", "-Wno-unused-function", "-Wno-unreachable-code"]
-# --as-needed, before the libraries: only the modules that call RocksDB end up depending on it.
-LINK_ARGS = ["-Wl,--as-needed", "-lrocksdb", "-lpthread"]
+# --as-needed, before the libraries: a module depends on those libraries alone that it calls.
+LINK_ARGS = ["-Wl,--as-needed", "-lrocksdb", "-lnghttp2", "-lz", "-lpthread"]
 
 
 FAILED: list[str] = []

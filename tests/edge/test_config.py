@@ -172,7 +172,7 @@ def test_a_broken_file_exits_2_with_one_line(tmp_path: Path, command: list[str])
 
     assert result.exit_code == 2
     assert result.stderr == (
-        f"fila-server: {file}:2: unknown key server.port; known are listen_addr, data_dir\n"
+        f"fila-server: {file}:2: unknown key server.port; known are listen_addr, data_dir, edge, io_threads\n"
     )
 
 

@@ -15,8 +15,9 @@ from fila.v1 import service_pb2, service_pb2_grpc
 from fila_server import commands, errors
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Address, Config, Server
-from fila_server.edges.grpc.server import SERVICES, RpcServer
+from fila_server.edges.grpc.server import RpcServer
 from fila_server.edges.grpc.service import ENQUEUE_STREAM_FRAMES_MAX
+from fila_server.edges.grpc.services import SERVICES
 from tests.edge.fake_engine import FakeEngine, ok, refused
 
 UNARY = {

@@ -21,7 +21,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, cast
 
 import click
 import structlog
@@ -35,6 +35,7 @@ from fila_server.config.load import LoadedConfig
 from fila_server.config.schema import Address, Config
 from fila_server.descriptors import Descriptors, raise_limit
 from fila_server.edges.grpc.server import RpcServer
+from fila_server.edges.native.server import NativeServer
 from fila_server.edges.redis import server as redis_server
 from fila_server.hooks.stage import HookStage
 from fila_server.operations.scripts import start_with_hooks
@@ -295,9 +296,10 @@ async def serve(
         outstanding_calls_max=settings.scheduler.outstanding_calls_max,
         unwritten_bytes_max=settings.limits.unwritten_bytes_max,
     )
+    # Before the engine starts: the threads of the native edge have outboxes of their own.
+    rpc = _rpc_server(engine, broker, settings)
     hooks = await start_with_hooks(broker, settings)
     telemetry = _telemetry(broker, hooks)
-    rpc = RpcServer(broker, settings)
     redis: redis_server.Server | None = None
     try:
         rpc.bind()
@@ -313,7 +315,7 @@ async def serve(
     await rpc.serve()
     descriptors.guard({rpc.port, metrics_port, redis.address[1] if redis is not None else 0} - {0})
     descriptors.start()
-    broker.listen()
+    rpc.listen()
     telemetry.start_export(
         endpoint=settings.telemetry.otlp_endpoint,
         service_name=settings.telemetry.service_name,
@@ -325,6 +327,24 @@ async def serve(
     on_signal()
     descriptors.stop()
     await _drain(broker, rpc, redis, telemetry)
+
+
+class GrpcServer(Protocol):
+    """Whatever speaks gRPC (edges/grpc/server.py, edges/native/server.py)."""
+
+    port: int
+
+    def bind(self) -> None: ...
+    async def serve(self) -> None: ...
+    def listen(self) -> None: ...
+    async def say_not_serving(self) -> None: ...
+    async def stop(self, grace_s: float) -> None: ...
+
+
+def _rpc_server(engine: Engine, broker: Broker, settings: Config) -> GrpcServer:
+    if settings.server.edge == "python":
+        return RpcServer(broker, settings)
+    return NativeServer(cast("CompiledEngine", engine), broker, settings)
 
 
 def _telemetry(broker: Broker, hooks: HookStage) -> Telemetry:
@@ -347,7 +367,7 @@ def _calm_the_collector() -> None:
 
 
 def _report_start(
-    settings: Config, rpc: RpcServer, redis: redis_server.Server | None, metrics_port: int
+    settings: Config, rpc: GrpcServer, redis: redis_server.Server | None, metrics_port: int
 ) -> None:
     addresses = {"grpc": f"{settings.server.listen_addr.rpartition(':')[0]}:{rpc.port}"}
     _warn_if_open("server.listen_addr", settings.server.listen_addr)
@@ -360,7 +380,7 @@ def _report_start(
 
 
 async def _drain(
-    broker: Broker, rpc: RpcServer, redis: redis_server.Server | None, telemetry: Telemetry
+    broker: Broker, rpc: GrpcServer, redis: redis_server.Server | None, telemetry: Telemetry
 ) -> None:
     """Take nothing new, finish what is in hand, sync."""
     started_s = time.monotonic()

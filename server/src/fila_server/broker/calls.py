@@ -200,6 +200,17 @@ class Broker:
             await self._hooks.route(parsed)
         return self._submit_parsed(parsed)
 
+    async def route(self, token: int, parsed: ParsedFrame) -> None:
+        """Send a frame past its scripts and hand it over under `token`, whose answer is for another outbox.
+
+        Raises Overloaded, after which the frame may be routed again.
+        """
+        self._check_open()
+        if self._hooks.concerns(parsed):
+            await self._hooks.route(parsed)
+            self._check_open()
+        self._engine.submit_parsed(token, parsed)
+
     async def lease(self, frame: bytes, *, may_wait_for_room: bool = True) -> bytes:
         """A pull. It may wait in the core, so a caller that goes away is taken back out.
 

@@ -23,6 +23,9 @@ PAGE_BYTES_MAX = 4 * 1024 * 1024
 
 RETRY_AFTER_MS = 1000
 
+LOOK_ELSEWHERE_S = 0.05
+"""How often those who wait here look whether an edge's threads have made room."""
+
 
 class Unwritten:
     """How much is owed. All methods belong to the loop's thread."""
@@ -32,6 +35,13 @@ class Unwritten:
         self.held_bytes = 0
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
         self._is_closed = False
+        self._elsewhere: Callable[[], int] = lambda: 0
+        self._tell: Callable[[int], None] | None = None
+        self._looking: asyncio.TimerHandle | None = None
+
+    def share(self, elsewhere: Callable[[], int], tell: Callable[[int], None]) -> None:
+        """Have the budget in common with threads of an edge: `elsewhere` is what they hold, `tell` says what we do."""
+        self._elsewhere, self._tell = elsewhere, tell
 
     def take(self, size: int) -> bool:
         """Count an answer in when there is room for it. True: `give(size)` when it is written or dropped."""
@@ -39,24 +49,24 @@ class Unwritten:
             return True
         if not self._fits(size):
             return False
-        self.held_bytes += size
+        self._count(size)
         return True
 
     def add(self, size: int) -> None:
         """Count in what cannot be refused any more."""
         if size >= COUNTED_FROM_BYTES:
-            self.held_bytes += size
+            self._count(size)
 
     def give(self, size: int) -> None:
         """An answer has been written, or dropped."""
         if size >= COUNTED_FROM_BYTES:
-            self.held_bytes -= size
+            self._count(-size)
             self._wake()
 
     def refusal(self) -> Overloaded:
         """Return the error of a read there is no room for."""
         return Overloaded(
-            f"{self.held_bytes} bytes of answers are not read by their clients yet, and limits.unwritten_bytes_max "
+            f"{self._total()} bytes of answers are not read by their clients yet, and limits.unwritten_bytes_max "
             f"is {self.bytes_max}; read them, or ask for less at a time",
             retry_after_ms=RETRY_AFTER_MS,
         )
@@ -73,7 +83,7 @@ class Unwritten:
 
     def check_write(self) -> None:
         """For calls whose answers are counted but must not be refused: raise Overloaded at twice the budget."""
-        if self.held_bytes >= 2 * self.bytes_max:
+        if self._total() >= 2 * self.bytes_max:
             raise self.refusal()
 
     def at_room(self, size: int, call: Callable[[], None]) -> None:
@@ -105,7 +115,20 @@ class Unwritten:
 
     def _fits(self, size: int) -> bool:
         # One that is larger than the whole budget goes when it is alone.
-        return self.held_bytes + size <= self.bytes_max or self.held_bytes == 0
+        held_bytes = self._total()
+        return held_bytes + size <= self.bytes_max or held_bytes == 0
+
+    def _total(self) -> int:
+        return self.held_bytes + self._elsewhere()
+
+    def _count(self, size: int) -> None:
+        self.held_bytes += size
+        if self._tell is not None:
+            self._tell(self.held_bytes)
+
+    def _look_again(self) -> None:
+        self._looking = None
+        self._wake()
 
     def _wake(self) -> None:
         promised = 0
@@ -113,3 +136,6 @@ class Unwritten:
             size, call = self._waiting.popleft()
             promised += size
             call()
+        if self._waiting and self._tell is not None and self._looking is None:
+            # What is read elsewhere makes room here, and nobody says so.
+            self._looking = asyncio.get_running_loop().call_later(LOOK_ELSEWHERE_S, self._look_again)

@@ -120,6 +120,22 @@ class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "`FILA_DATA_DIR` sets it too.",
         ),
     ] = "data"
+    edge: Annotated[
+        Literal["native", "python"],
+        Meta(
+            description='What speaks gRPC: "native" threads of compiled code over nghttp2, or grpc\'s own server '
+            'on the "python" event loop, which costs several times the CPU a call.'
+        ),
+    ] = "python"
+    io_threads: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=16,
+            description='Threads of the "native" edge. A connection belongs to one of them; one serves some 30,000 '
+            "single calls a second.",
+        ),
+    ] = 1
 
 
 class Scheduler(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

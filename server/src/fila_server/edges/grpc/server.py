@@ -1,8 +1,7 @@
-"""The gRPC server: what is served, on which options, and who is healthy.
+"""The gRPC server of the asyncio edge: what is served, and on which options.
 
 FilaService   service.py     raw bytes to the core
-FilaAdmin     admin.py       parsed and checked here
-grpc.health.v1, reflection   so that any generic client finds its way
+all else      services.py    FilaAdmin, health, reflection
 """
 
 from __future__ import annotations
@@ -12,34 +11,19 @@ from collections.abc import Sequence
 
 import grpc
 from grpc import aio
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
 
-# Imported for their side effect: reflection serves what the descriptor pool holds.
-from fila.v1 import admin_pb2, service_pb2
 from fila_server.broker.calls import Broker
-from fila_server.config.schema import KIB, MIB, Address, Config
-from fila_server.edges.grpc import admin, service
-from fila_server.errors import PortTaken
-
-SERVICES = (
-    service_pb2.DESCRIPTOR.services_by_name["FilaService"].full_name,
-    admin_pb2.DESCRIPTOR.services_by_name["FilaAdmin"].full_name,
+from fila_server.config.schema import KIB, Address, Config
+from fila_server.edges.grpc import service
+from fila_server.edges.grpc.services import (
+    CLIENT_PING_INTERVAL_MS_MIN,
+    KEEPALIVE_MS,
+    KEEPALIVE_TIMEOUT_MS,
+    STREAMS_PER_CONNECTION_MAX,
+    Services,
+    received_bytes_max,
 )
-
-FRAME_OVERHEAD_BYTES = MIB
-"""Room for field tags and a batch's own fields around the payloads the limits speak of."""
-
-RECEIVED_BYTES_MIN = 65 * MIB
-"""What gRPC lets in at least: beyond it gRPC itself refuses and cannot name field and bound, below it we do."""
-
-STREAMS_PER_CONNECTION_MAX = 10_000
-
-KEEPALIVE_MS = 30_000
-KEEPALIVE_TIMEOUT_MS = 20_000
-"""A consumer whose machine vanished is noticed, and its unwritten messages freed, in 50 s."""
-
-CLIENT_PING_INTERVAL_MS_MIN = 5_000
+from fila_server.errors import PortTaken
 
 
 class RpcServer:
@@ -47,18 +31,12 @@ class RpcServer:
 
     def __init__(self, broker: Broker, config: Config) -> None:
         self._config = config
-        self._health = health.aio.HealthServicer()
+        self._broker = broker
+        self._services = Services(broker, config)
         self._server = aio.server(options=_options(config))
         # First come, first asked: the hot service goes in front.
         self._server.add_generic_rpc_handlers(
-            (
-                service.handlers(broker, config.limits.headers_max),
-                admin.handlers(broker, config.limits, config.storage.durability),
-            )
-        )
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        reflection.enable_server_reflection(
-            (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server
+            (service.handlers(broker, config.limits.headers_max), *self._services.handlers)
         )
         self.port = 0
 
@@ -73,19 +51,19 @@ class RpcServer:
     async def serve(self) -> None:
         """Begin to answer."""
         await self._server.start()
-        await self._set_health(health_pb2.HealthCheckResponse.SERVING)
+        await self._services.say_serving()
+
+    def listen(self) -> None:
+        """Tell the core from now on that sockets are read."""
+        self._broker.listen()
 
     async def say_not_serving(self) -> None:
         """Tell load balancers to go elsewhere while calls in hand finish."""
-        await self._health.enter_graceful_shutdown()
+        await self._services.say_not_serving()
 
     async def stop(self, grace_s: float) -> None:
         """Take no more calls; those in hand have `grace_s`."""
         await self._server.stop(grace_s)
-
-    async def _set_health(self, status: health_pb2.HealthCheckResponse.ServingStatus) -> None:
-        for name in ("", *SERVICES):
-            await self._health.set(name, status)
 
 
 def _why_not(address: Address) -> str:
@@ -102,13 +80,9 @@ def _why_not(address: Address) -> str:
 
 
 def _options(config: Config) -> Sequence[tuple[str, int]]:
-    limits = config.limits
-    headers_bytes = limits.headers_max * (limits.header_key_bytes_max + limits.header_value_bytes_max + 16)
-    largest = max(limits.batch_bytes_max, limits.payload_bytes_max + headers_bytes) + FRAME_OVERHEAD_BYTES
-    largest = max(largest, RECEIVED_BYTES_MIN)
     return (
         ("grpc.so_reuseport", 0),
-        ("grpc.max_receive_message_length", largest),
+        ("grpc.max_receive_message_length", received_bytes_max(config)),
         ("grpc.max_send_message_length", -1),
         # Only as they are: 61 kB of gzip would become 60 MB before any bound of ours sees them.
         ("grpc.compression_enabled_algorithms_bitset", 1 << grpc.Compression.NoCompression.value),

@@ -1,0 +1,105 @@
+"""Everything on the gRPC port that no message passes: FilaAdmin, health and reflection. Both edges serve these.
+
+FilaAdmin               admin.py
+grpc.health.v1          load balancers ask it, and are told when the server drains
+grpc.reflection         so that any generic client finds its way; v1 and v1alpha differ in the name alone
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_grpc
+
+# Imported for their side effect: reflection serves what the descriptor pool holds.
+from fila.v1 import admin_pb2, service_pb2
+from fila_server.broker.calls import Broker
+from fila_server.config.schema import MIB, Config
+from fila_server.edges.grpc import admin
+
+SERVICES = (
+    service_pb2.DESCRIPTOR.services_by_name["FilaService"].full_name,
+    admin_pb2.DESCRIPTOR.services_by_name["FilaAdmin"].full_name,
+)
+
+REFLECTION_V1 = "grpc.reflection.v1.ServerReflection"
+
+FRAME_OVERHEAD_BYTES = MIB
+"""Room for field tags and a batch's own fields around the payloads the limits speak of."""
+
+RECEIVED_BYTES_MIN = 65 * MIB
+"""What gRPC lets in at least: beyond it gRPC itself refuses and cannot name field and bound, below it we do."""
+
+STREAMS_PER_CONNECTION_MAX = 10_000
+
+KEEPALIVE_MS = 30_000
+KEEPALIVE_TIMEOUT_MS = 20_000
+"""A consumer whose machine vanished is noticed, and its unwritten messages freed, in 50 s."""
+
+CLIENT_PING_INTERVAL_MS_MIN = 5_000
+
+
+class Services:
+    """Their handlers, and how healthy the server says it is."""
+
+    def __init__(self, broker: Broker, config: Config) -> None:
+        self._health = health.aio.HealthServicer()
+        self.handlers: tuple[grpc.GenericRpcHandler, ...] = (
+            admin.handlers(broker, config.limits, config.storage.durability),
+            *_added_by(health_pb2_grpc.add_HealthServicer_to_server, self._health),
+            *_reflection(),
+        )
+
+    async def say_serving(self) -> None:
+        """Tell whoever asks that all services answer."""
+        for name in ("", *SERVICES):
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+
+    async def say_not_serving(self) -> None:
+        """Tell load balancers to go elsewhere while calls in hand finish; for good."""
+        await self._health.enter_graceful_shutdown()
+
+
+def received_bytes_max(config: Config) -> int:
+    """How long a message may be that is let in at all."""
+    limits = config.limits
+    headers_bytes = limits.headers_max * (limits.header_key_bytes_max + limits.header_value_bytes_max + 16)
+    largest = max(limits.batch_bytes_max, limits.payload_bytes_max + headers_bytes) + FRAME_OVERHEAD_BYTES
+    return max(largest, RECEIVED_BYTES_MIN)
+
+
+class _Collector:
+    """Stands where generated code expects a server, and keeps what it adds."""
+
+    def __init__(self) -> None:
+        self.handlers: list[grpc.GenericRpcHandler] = []
+
+    def add_generic_rpc_handlers(self, handlers: Iterable[grpc.GenericRpcHandler]) -> None:
+        self.handlers.extend(handlers)
+
+    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Any]) -> None:
+        """The same methods once more, for servers that look them up by name."""
+
+
+def _added_by(add: Any, servicer: Any) -> list[grpc.GenericRpcHandler]:
+    collector = _Collector()
+    add(servicer, collector)
+    return collector.handlers
+
+
+def _reflection() -> list[grpc.GenericRpcHandler]:
+    servicer = reflection.aio.ReflectionServicer(
+        (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), pool=None
+    )
+    info = grpc.stream_stream_rpc_method_handler(
+        servicer.ServerReflectionInfo,
+        request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,
+        response_serializer=reflection_pb2.ServerReflectionResponse.SerializeToString,
+    )
+    return [
+        *_added_by(reflection_pb2_grpc.add_ServerReflectionServicer_to_server, servicer),
+        grpc.method_handlers_generic_handler(REFLECTION_V1, {"ServerReflectionInfo": info}),
+    ]

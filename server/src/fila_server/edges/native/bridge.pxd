@@ -1,0 +1,41 @@
+"""The way to the asyncio loop, for what is not hot, and what it orders in return.
+
+    I/O thread ──Event──► a list, an eventfd ──► edge.take() ──► a task of the loop
+               ◄──Order── the thread's outbox ◄── edge.send(), edge.end(), ...
+
+Bounded by calls: none has more than one event of each kind under way, but for its messages, of which the next
+is sent only when Python asks for it.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.structures.buffer cimport Buffer
+from fila_server.edges.native.iothread cimport Common, Event
+
+cdef enum EventKind:                # native/python_calls.py has the same numbers; a test holds them together
+    EVENT_CALL = 1                  # metadata; number: nanoseconds left, 0 = no deadline
+    EVENT_MESSAGE = 2
+    EVENT_HALF_CLOSED = 3
+    EVENT_SENT = 4                  # the socket has the message that was sent
+    # the call is over, whoever ended it; number: 1 when its answer was written
+    EVENT_GONE = 5
+    EVENT_FRAME = 6                 # of a queue with a script: a command, parsed; number: 1 when it may wait
+    EVENT_STOPPED = 7               # a thread has ended
+
+cdef enum OrderKind:                # none of ReplyKind
+    ORDER_SEND = 64
+    ORDER_END = 65                  # payload: u32 bytes of the message, message, details
+    ORDER_MORE = 66                 # the next message of this call, please
+    ORDER_ROUTED = 67               # its frame is with the scheduler now
+    ORDER_REFUSED = 68              # as END, for a frame that came by EVENT_FRAME
+    ORDER_CONNECTION = 69           # from the thread that accepts: status is the socket, payload its peer
+    ORDER_LISTEN = 70               # status: a socket that listens
+    ORDER_DRAIN = 71                # status: milliseconds until it leaves at the latest
+
+# Takes over the command and the bytes.
+cdef void event_put(
+    Common* common, int32_t what, uint64_t token, int64_t number, Command* command,
+    Buffer* payload) noexcept nogil
+cdef Event* events_take(Common* common) noexcept nogil         # a list, oldest first; the caller frees it
+cdef void event_free(Event* event) noexcept nogil

@@ -1,0 +1,60 @@
+"""See bridge.pxd."""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport free
+
+from fila_server.core.doors.locks cimport pthread_mutex_lock, pthread_mutex_unlock
+from fila_server.core.doors.mailbox cimport Command, command_free
+from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, must_malloc
+from fila_server.edges.native.sockets cimport read
+
+cdef extern from "<unistd.h>" nogil:
+    ssize_t write(int fd, const void* at, size_t length)
+
+
+cdef void event_put(
+        Common* common, int32_t what, uint64_t token, int64_t number, Command* command,
+        Buffer* payload) noexcept nogil:
+    cdef Event* event = <Event*> must_malloc(sizeof(Event))
+    cdef uint64_t one = 1
+    cdef bint signal
+    event.next = NULL
+    event.what = what
+    event.token = token
+    event.number = number
+    event.command = command
+    buffer_init(&event.bytes)
+    if payload != NULL:
+        event.bytes = payload[0]
+        buffer_init(payload)
+    pthread_mutex_lock(&common.lock)
+    if common.first_event == NULL:
+        common.first_event = event
+    else:
+        common.last_event.next = event
+    common.last_event = event
+    signal = not common.is_signalled
+    common.is_signalled = True
+    pthread_mutex_unlock(&common.lock)
+    if signal:
+        write(common.event_fd, &one, 8)
+
+
+cdef Event* events_take(Common* common) noexcept nogil:
+    cdef uint64_t drained
+    cdef Event* first
+    # Cleared before the list is taken: an event put in between signals again.
+    read(common.event_fd, &drained, 8)
+    pthread_mutex_lock(&common.lock)
+    first = common.first_event
+    common.first_event = common.last_event = NULL
+    common.is_signalled = False
+    pthread_mutex_unlock(&common.lock)
+    return first
+
+
+cdef void event_free(Event* event) noexcept nogil:
+    if event.command != NULL:
+        command_free(event.command)
+    buffer_free(&event.bytes)
+    free(event)

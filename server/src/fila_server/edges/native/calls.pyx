@@ -1,0 +1,301 @@
+"""See calls.pxd."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memset, strlen
+
+from fila_server.core.doors.mailbox cimport command_free
+from fila_server.core.structures.buffer cimport (
+    Buffer, buffer_free, buffer_init, must_malloc, put_bytes, read_u32be,
+)
+from fila_server.core.structures.timers cimport timer_cancel, timer_set
+from fila_server.core.wire.commands cimport INTERNAL, OK, REPLY, RESOURCE_EXHAUSTED, UNIMPLEMENTED
+from fila_server.edges.native.bridge cimport (
+    EVENT_CALL, EVENT_GONE, EVENT_HALF_CLOSED, EVENT_MESSAGE, ORDER_END, ORDER_MORE, ORDER_REFUSED,
+    ORDER_ROUTED,
+    ORDER_SEND, event_put,
+)
+from fila_server.edges.native.consumers cimport (
+    consumer_answer, consumer_drains, consumer_gone, consumer_message, consumer_room, consumer_waits_for_room,
+    pull_answer_unread, pull_message, session_half_closed, session_retry,
+)
+from fila_server.edges.native.iothread cimport (
+    CONSUMER, FRAMES_OWED_MAX, HEADER_LIST_BYTES_MAX, INBOX_FRAMES_MAX, PARTIAL_BYTES_FREE, PRODUCER, PULL,
+    SESSION_CONSUMER, TO_PYTHON, UNARY, UNKNOWN_ENCODING, Common, Parcel, Slot,
+)
+from fila_server.edges.native.nghttp2 cimport (
+    NGHTTP2_CANCEL, NGHTTP2_FLAG_NONE, nghttp2_session_consume_connection, nghttp2_submit_rst_stream,
+)
+from fila_server.edges.native.producers cimport (
+    parcel_answer, producer_drains, producer_frame, producer_half_closed, producer_retry, unary_message,
+)
+from fila_server.edges.native.request_headers cimport header_put
+from fila_server.edges.native.response cimport (
+    call_end, call_http_status, call_queue, call_refuse, connection_mark, parcel_add, parcel_fill,
+    parcels_free,
+    respond,
+)
+from fila_server.edges.native.slots cimport slot_find, slot_free, slot_new, slot_token, token_is_pull
+from fila_server.edges.native.status cimport DEADLINE_EXCEEDED
+from fila_server.edges.native.submission cimport outstanding_is_full, refuse_draining
+from fila_server.edges.native.unread cimport unread_is_refused
+
+
+cdef Call* call_new(Connection* connection, int32_t stream_id) noexcept nogil:
+    cdef Call* call = <Call*> must_malloc(sizeof(Call))
+    memset(call, 0, sizeof(Call))
+    call.connection = connection
+    call.stream_id = stream_id
+    call.shape = TO_PYTHON
+    call.next = connection.calls
+    if call.next != NULL:
+        call.next.previous = call
+    connection.calls = call
+    return call
+
+
+cdef void call_begin(Call* call) noexcept nogil:
+    cdef IoThread* io = call.connection.thread
+    if not call.is_post:
+        call_http_status(call, b"405")
+    elif not call.has_content_type:
+        call_http_status(call, b"415")      # as PROTOCOL-HTTP2 asks for what is not gRPC
+    elif call.header_bytes > HEADER_LIST_BYTES_MAX:
+        call_refuse(
+            call, RESOURCE_EXHAUSTED, b"the call's metadata is larger than 64 KiB; send less",
+            b"LIMIT_EXCEEDED")
+    elif call.encoding == UNKNOWN_ENCODING:
+        call_refuse(
+            call, UNIMPLEMENTED, b"grpc-encoding is none of identity, gzip and deflate", b"UNIMPLEMENTED")
+    elif io.is_draining and call.shape != TO_PYTHON:
+        refuse_draining(call)
+    else:
+        if call.timeout_ns:
+            timer_set(&io.timers, &call.timer, io.now_ns + call.timeout_ns)
+        if call.shape == TO_PYTHON:
+            call.slot = slot_new(io, call, NULL)
+            header_put(&call.metadata, b":peer", 5, call.connection.peer, strlen(call.connection.peer))
+            event_put(
+                io.common, EVENT_CALL, slot_token(io, call.slot, False), call.timeout_ns, NULL,
+                &call.metadata)
+
+
+cdef void _to_python(Call* call, Received* message) noexcept nogil:
+    cdef Buffer payload
+    buffer_init(&payload)
+    if message.owned != NULL:
+        payload.data = message.owned
+        payload.length = payload.capacity = message.length
+        message.owned = NULL
+    else:
+        put_bytes(&payload, message.at, message.length)
+    call.is_paused = True
+    event_put(
+        call.connection.thread.common, EVENT_MESSAGE, slot_token(call.connection.thread, call.slot, False), 0,
+        NULL, &payload)
+
+
+cdef void call_message(Call* call, Received* message) noexcept nogil:
+    call.messages += 1
+    if call.shape == TO_PYTHON:
+        _to_python(call, message)
+    elif call.shape == PRODUCER:
+        producer_frame(call, message)
+    elif call.shape == SESSION_CONSUMER:
+        consumer_message(call, message)
+    elif call.messages > 1:
+        call_refuse(call, UNIMPLEMENTED, b"this method takes one message a call", b"UNIMPLEMENTED")
+    elif call.shape == UNARY:
+        unary_message(call, message)
+    elif call.shape == PULL:
+        pull_message(call, message)
+    else:
+        consumer_message(call, message)
+
+
+cdef void call_half_closed(Call* call) noexcept nogil:
+    call.half_close_taken = True
+    if call.is_ended:
+        return
+    if call.prefix_got:
+        call_refuse(call, INTERNAL, b"the stream ended inside a message", b"INTERNAL")
+    elif call.shape == TO_PYTHON:
+        event_put(
+            call.connection.thread.common, EVENT_HALF_CLOSED,
+            slot_token(call.connection.thread, call.slot, False), 0, NULL, NULL)
+    elif call.shape == PRODUCER:
+        producer_half_closed(call)
+    elif call.shape == SESSION_CONSUMER:
+        session_half_closed(call)
+    elif call.messages == 0:
+        call_refuse(
+            call, UNIMPLEMENTED, b"this method takes one message a call, and there was none",
+            b"UNIMPLEMENTED")
+
+
+cdef bint call_is_blocked(Call* call) noexcept nogil:
+    cdef Common* common = call.connection.thread.common
+    if call.refused_command != NULL:
+        return True
+    if call.shape == PRODUCER:
+        if outstanding_is_full(common) or unread_is_refused(common):
+            call_queue(call)            # others make room, and nobody tells this call
+            return True
+        return call.is_at_hooks or call.parcels >= FRAMES_OWED_MAX
+    if call.shape == SESSION_CONSUMER:
+        return call.is_opening or call.parcels >= INBOX_FRAMES_MAX
+    return call.is_paused
+
+
+cdef bint call_discards(Call* call) noexcept nogil:
+    return call.is_ended or call.last_is_known
+
+
+cdef void call_retry(Call* call) noexcept nogil:
+    if call.shape == PRODUCER:
+        producer_retry(call)
+    elif call.shape == SESSION_CONSUMER:
+        session_retry(call)
+
+
+cdef void call_room(IoThread* io) noexcept nogil:
+    cdef Call* call = io.withheld
+    cdef Call* following
+    io.withheld = NULL
+    while call != NULL:
+        following = call.next_withheld
+        call.is_withheld_queued = False
+        if call.is_gone:
+            call_free(call)
+        else:
+            consumer_room(call)
+            if consumer_waits_for_room(call) and not call.is_withheld_queued:
+                call.is_withheld_queued = True
+                call.next_withheld = io.withheld
+                io.withheld = call
+        call = following
+
+
+cdef void call_expires(Call* call) noexcept nogil:
+    if call.is_ended:
+        # Its client reads no more, or is gone: what it did not read in time it does not want.
+        nghttp2_submit_rst_stream(call.connection.session, NGHTTP2_FLAG_NONE, call.stream_id, NGHTTP2_CANCEL)
+        connection_mark(call.connection)
+        return
+    call_refuse(call, DEADLINE_EXCEEDED, b"Deadline Exceeded", b"DEADLINE_EXCEEDED")
+    # And the same again for whoever does not read the end either.
+    timer_set(&call.connection.thread.timers, &call.timer, call.connection.thread.now_ns + 1000000000)
+
+
+cdef void call_drains(Call* call) noexcept nogil:
+    if call.shape == PRODUCER:
+        producer_drains(call)
+    elif call.shape in (PULL, CONSUMER, SESSION_CONSUMER):
+        consumer_drains(call)
+
+
+# --- the end ---------------------------------------------------------------------------------
+
+cdef void input_free(Call* call) noexcept nogil:
+    cdef Connection* connection = call.connection
+    if call.partial_capacity > PARTIAL_BYTES_FREE:
+        connection.thread.partial_bytes -= call.partial_capacity
+    free(call.partial)
+    call.partial = NULL
+    call.partial_capacity = call.partial_got = call.partial_length = 0
+    connection.pending_bytes -= call.pending.length - call.pending_done
+    buffer_free(&call.pending)
+    call.pending_done = 0
+    if connection.window_held and not connection.is_dead:
+        nghttp2_session_consume_connection(connection.session, connection.window_held)
+        connection.window_held = 0
+
+
+cdef void call_gone(Call* call) noexcept nogil:
+    cdef IoThread* io = call.connection.thread
+    timer_cancel(&io.timers, &call.timer)
+    if call.is_at_hooks:
+        event_put(io.common, EVENT_GONE, call.hook_token, 0, NULL, NULL)
+    if call.shape == TO_PYTHON:
+        if call.slot:
+            event_put(
+                io.common, EVENT_GONE, slot_token(io, call.slot, False), call.is_over, NULL, NULL)
+            slot_free(io, call.slot)
+            call.slot = 0
+    elif call.shape in (PULL, CONSUMER, SESSION_CONSUMER):
+        consumer_gone(call)
+    parcels_free(call, False)
+    if call.refused_command != NULL:
+        command_free(call.refused_command)
+        call.refused_command = NULL
+    input_free(call)
+    if call.previous != NULL:
+        call.previous.next = call.next
+    else:
+        call.connection.calls = call.next
+    if call.next != NULL:
+        call.next.previous = call.previous
+    call.is_gone = True
+    call_free(call)
+
+
+cdef void call_free(Call* call) noexcept nogil:
+    if call.is_queued or call.is_withheld_queued:
+        return
+    buffer_free(&call.traceparent)
+    buffer_free(&call.tracestate)
+    buffer_free(&call.metadata)
+    buffer_free(&call.request)
+    buffer_free(&call.message)
+    buffer_free(&call.details)
+    free(call)
+
+
+# --- answers and orders ----------------------------------------------------------------------
+
+cdef void _end_as_told(Call* call, Out* order) noexcept nogil:
+    cdef uint32_t length = read_u32be(order.payload)
+    if call.is_ended:
+        return
+    call.status = order.status
+    call.message.length = call.details.length = 0
+    put_bytes(&call.message, order.payload + 4, length)
+    put_bytes(&call.details, order.payload + 4 + length, order.length - 4 - length)
+    call_end(call)
+
+
+cdef void _order(Slot* slot, Out* order) noexcept nogil:
+    cdef Call* call = slot.call
+    cdef Parcel* parcel
+    if order.kind == ORDER_SEND and not call.is_ended:
+        parcel = parcel_add(call)
+        parcel.is_told = True
+        parcel_fill(call, parcel, order.payload, order.length, 0)
+        order.payload = NULL
+        respond(call)
+    elif order.kind == ORDER_END or order.kind == ORDER_REFUSED:
+        call.is_at_hooks = False
+        _end_as_told(call, order)
+    elif order.kind == ORDER_MORE:
+        call.is_paused = False
+        call_queue(call)
+    elif order.kind == ORDER_ROUTED:
+        call.is_at_hooks = False
+        call_queue(call)
+
+
+cdef void answer_take(IoThread* io, Out* answer) noexcept nogil:
+    cdef Slot* slot = slot_find(io, answer.token)
+    if answer.kind >= ORDER_SEND:
+        if slot != NULL:
+            _order(slot, answer)
+        free(answer.payload)
+    elif slot != NULL and slot.parcel != NULL:
+        parcel_answer(slot.call, slot.parcel, answer)
+    elif slot != NULL:
+        consumer_answer(slot.call, answer)
+    elif token_is_pull(answer.token):
+        pull_answer_unread(io, answer)
+    else:
+        free(answer.payload)

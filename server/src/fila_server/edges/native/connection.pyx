@@ -1,0 +1,246 @@
+"""See connection.pxd."""
+
+from libc.errno cimport errno
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
+from libc.stdio cimport snprintf
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+
+from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.wire.commands cimport WRITTEN
+from fila_server.edges.native.bridge cimport EVENT_SENT, event_put
+from fila_server.edges.native.calls cimport call_gone
+from fila_server.edges.native.iothread cimport (
+    CONNECTIONS_MAX, OUT_BYTES_HIGH, OUTBOUND_FRAMES_MAX, READ_BYTES, READS_A_TURN, TO_PYTHON, Call, Mark,
+    Slot,
+)
+from fila_server.edges.native.nghttp2 cimport (
+    NGHTTP2_FLAG_NONE, NGHTTP2_PROTOCOL_ERROR, nghttp2_session_del, nghttp2_session_get_outbound_queue_size,
+    nghttp2_session_mem_recv, nghttp2_session_mem_send, nghttp2_session_terminate_session,
+    nghttp2_session_want_read, nghttp2_session_want_write, nghttp2_submit_ping,
+)
+from fila_server.edges.native.posting cimport post_surely
+from fila_server.edges.native.response cimport call_refuse, connection_mark, out_room
+from fila_server.edges.native.session cimport session_calm, session_leave, session_open
+from fila_server.edges.native.slots cimport slot_find
+from fila_server.edges.native.sockets cimport (
+    EAGAIN, EINTR, EPOLL_CTL_ADD, EPOLL_CTL_MOD, EPOLLIN, EPOLLOUT, atomic_add, close, epoll_ctl,
+    epoll_event, read,
+    send_some,
+)
+from fila_server.edges.native.status cimport DEADLINE_EXCEEDED
+from fila_server.edges.native.unread cimport unread_give
+
+cdef enum:
+    OUT_BYTES_KEPT = 16384          # of the out buffer of a connection that is quiet
+
+cdef int64_t KEEPALIVE_NS = 30000000000
+cdef int64_t KEEPALIVE_TIMEOUT_NS = 20000000000
+cdef int64_t SETTLED_WITHIN_NS = 10000000000       # the preface and the first SETTINGS
+cdef int64_t HEADERS_WITHIN_NS = 10000000000       # a header block, once begun
+cdef int64_t MESSAGE_PAUSE_NS_MAX = 60000000000    # within a message, once begun
+
+
+cdef void connection_new(IoThread* io, int fd, const char* peer) noexcept nogil:
+    cdef Connection* connection
+    cdef epoll_event event
+    if io.connections_count >= CONNECTIONS_MAX or io.is_draining:
+        close(fd)
+        return
+    connection = <Connection*> must_malloc(sizeof(Connection))
+    memset(connection, 0, sizeof(Connection))
+    connection.thread = io
+    connection.fd = fd
+    snprintf(connection.peer, sizeof(connection.peer), b"%s", peer)
+    connection.opened_ns = connection.heard_ns = io.now_ns
+    event.events = EPOLLIN
+    event.data.ptr = connection
+    if not session_open(connection) or epoll_ctl(io.epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0:
+        nghttp2_session_del(connection.session)
+        close(fd)
+        free(connection)
+        return
+    connection.next = io.connections
+    if connection.next != NULL:
+        connection.next.previous = connection
+    io.connections = connection
+    io.connections_count += 1
+    atomic_add(&io.common.connections, 1)
+    connection_mark(connection)
+
+
+cdef void connection_close(Connection* connection) noexcept nogil:
+    cdef IoThread* io = connection.thread
+    cdef uint32_t i
+    if connection.is_dead:
+        return
+    connection.is_dead = True
+    while connection.calls != NULL:
+        call_gone(connection.calls)
+    for i in range(connection.marks_count):
+        unread_give(io.common, connection.marks[
+            (connection.marks_first + i) % connection.marks_capacity].counted)
+    nghttp2_session_del(connection.session)
+    connection.session = NULL
+    close(connection.fd)
+    free(connection.out)
+    free(connection.marks)
+    if connection.next != NULL:
+        connection.next.previous = connection.previous
+    if connection.previous != NULL:
+        connection.previous.next = connection.next
+    else:
+        io.connections = connection.next
+    io.connections_count -= 1
+    atomic_add(&io.common.connections, -1)
+    connection_mark(connection)
+
+
+cdef void connection_free(Connection* connection) noexcept nogil:
+    free(connection)
+
+
+# --- in --------------------------------------------------------------------------------------
+
+cdef void connection_read(Connection* connection) noexcept nogil:
+    cdef IoThread* io = connection.thread
+    cdef ssize_t length
+    cdef ssize_t taken
+    cdef int turn
+    for turn in range(READS_A_TURN):
+        length = read(connection.fd, io.read_buffer, READ_BYTES)
+        if length < 0 and (errno == EAGAIN or errno == EINTR):
+            break
+        if length <= 0:
+            connection_close(connection)
+            return
+        connection.heard_ns = io.now_ns
+        connection.pinged_ns = 0
+        if connection.is_faulty:
+            return                  # read and forgotten, so that it can read why it is sent away
+        taken = nghttp2_session_mem_recv(connection.session, <const uint8_t*> io.read_buffer, length)
+        if taken < 0:
+            # Not HTTP/2 at all, or a flood that nghttp2 counts: a GOAWAY as far as it can be sent, and the
+            # end.
+            if not connection.is_faulty:
+                nghttp2_session_terminate_session(connection.session, NGHTTP2_PROTOCOL_ERROR)
+            connection.is_faulty = True
+            break
+        if nghttp2_session_get_outbound_queue_size(connection.session) > OUTBOUND_FRAMES_MAX:
+            session_calm(connection)    # it makes us answer and reads nothing
+        if connection.is_faulty or length < READ_BYTES:
+            break
+    connection_mark(connection)
+
+
+# --- out -------------------------------------------------------------------------------------
+
+cdef void _want_out(Connection* connection, bint wanted) noexcept nogil:
+    cdef epoll_event event
+    if connection.wants_out == wanted:
+        return
+    connection.wants_out = wanted
+    event.events = EPOLLIN | (EPOLLOUT if wanted else 0)
+    event.data.ptr = connection
+    epoll_ctl(connection.thread.epoll_fd, EPOLL_CTL_MOD, connection.fd, &event)
+
+
+cdef void _reached(Connection* connection) noexcept nogil:
+    """What the socket has taken is written: consumers have room again, and the budget."""
+    cdef IoThread* io = connection.thread
+    cdef uint64_t taken = connection.out_made - (connection.out_length - connection.out_done)
+    cdef Mark* mark
+    cdef Slot* slot
+    while connection.marks_count and connection.marks[connection.marks_first].at <= taken:
+        mark = &connection.marks[connection.marks_first]
+        unread_give(io.common, mark.counted)
+        slot = slot_find(io, mark.token) if mark.token else NULL
+        if slot != NULL and mark.is_delivery:
+            post_surely(io, WRITTEN, mark.token, b"", 0)
+        elif slot != NULL and slot.call != NULL and slot.call.shape == TO_PYTHON:
+            event_put(io.common, EVENT_SENT, mark.token, 0, NULL, NULL)
+        connection.marks_first = (connection.marks_first + 1) % connection.marks_capacity
+        connection.marks_count -= 1
+
+
+cdef bint _make(Connection* connection) noexcept nogil:
+    """Fill the out buffer, never with more than the socket will soon take. False: the connection is closed.
+    """
+    cdef const uint8_t* at
+    cdef ssize_t length
+    while connection.out_length - connection.out_done < OUT_BYTES_HIGH:
+        length = nghttp2_session_mem_send(connection.session, &at)
+        if length < 0:
+            connection_close(connection)
+            return False
+        if length == 0:
+            break
+        memcpy(out_room(connection, <size_t> length), at, length)
+    return True
+
+
+cdef void connection_flush(Connection* connection) noexcept nogil:
+    cdef ssize_t sent
+    while True:
+        if not _make(connection):
+            return
+        if connection.out_done == connection.out_length:
+            break
+        sent = send_some(
+            connection.fd, connection.out + connection.out_done, connection.out_length - connection.out_done)
+        if sent < 0:
+            if errno == EAGAIN or errno == EINTR:
+                _want_out(connection, True)
+            else:
+                connection_close(connection)
+            return
+        connection.out_done += sent
+        if connection.out_done == connection.out_length:
+            connection.out_done = connection.out_length = 0
+        _reached(connection)
+    _want_out(connection, False)
+    if connection.is_faulty:
+        return                      # closed by the next look: now, what it still sends would undo our GOAWAY
+    if nghttp2_session_want_read(connection.session) or nghttp2_session_want_write(connection.session):
+        return
+    connection_close(connection)
+
+
+# --- once a second ---------------------------------------------------------------------------
+
+cdef void connection_look(Connection* connection) noexcept nogil:
+    cdef int64_t now_ns = connection.thread.now_ns
+    cdef Call* call
+    if connection.is_faulty:
+        connection_close(connection)    # it had up to a second to read why
+        return
+    if connection.thread.is_draining:
+        session_leave(connection)
+    if connection.out_capacity > OUT_BYTES_KEPT and connection.out_length == 0:
+        free(connection.out)            # ten thousand quiet connections are not to keep what they once needed
+        connection.out = NULL
+        connection.out_capacity = 0
+    if not connection.is_settled and now_ns - connection.opened_ns > SETTLED_WITHIN_NS:
+        connection_close(connection)
+        return
+    if connection.headers_began_ns and now_ns - connection.headers_began_ns > HEADERS_WITHIN_NS:
+        session_calm(connection)
+        return
+    call = connection.calls
+    while call != NULL:
+        if (
+            call.prefix_got and call.pending.length == 0 and not call.is_ended
+            and now_ns - call.partial_ns > MESSAGE_PAUSE_NS_MAX
+        ):
+            call_refuse(
+                call, DEADLINE_EXCEEDED, b"a message was begun and did not go on for 60 s", b"INTERNAL")
+        call = call.next
+    if now_ns - connection.heard_ns <= KEEPALIVE_NS:
+        return
+    if connection.pinged_ns == 0:
+        connection.pinged_ns = now_ns
+        nghttp2_submit_ping(connection.session, NGHTTP2_FLAG_NONE, NULL)
+        connection_mark(connection)
+    elif now_ns - connection.pinged_ns > KEEPALIVE_TIMEOUT_NS:
+        connection_close(connection)

@@ -1,0 +1,107 @@
+"""What a handler sees of its call: the part of grpc.aio.ServicerContext that the services of edges/grpc use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, Protocol
+
+import grpc
+
+from fila_server.edges.grpc.status import DETAILS_KEY
+
+Metadatum = tuple[str, str | bytes]
+Serialize = Callable[[Any], bytes]
+
+
+class Orders(Protocol):
+    """The threads, as a call orders them (edge.pyi)."""
+
+    def send(self, token: int, message: bytes) -> None: ...
+    def end(self, token: int, status: int, message: bytes, details: bytes) -> None: ...
+    def more(self, token: int) -> None: ...
+
+
+class Aborted(Exception):
+    """The handler has ended its call; nothing of it goes on."""
+
+
+class CallContext:
+    """One call's. Belongs to the loop's thread."""
+
+    def __init__(
+        self, edge: Orders, token: int, metadata: Sequence[Metadatum], peer: str, serialize: Serialize | None
+    ) -> None:
+        self._edge = edge
+        self._token = token
+        self._metadata = metadata
+        self._peer = peer
+        self._serialize = serialize
+        self._sent: asyncio.Future[None] | None = None
+        self._callbacks: list[Callable[[Any], object]] = []
+        self._is_gone = False
+        self.is_ended = False
+        self.requests: asyncio.Queue[bytes | None] = asyncio.Queue()
+        """Messages as they came; None once the client has no more to say."""
+
+    # --- for handlers ---------------------------------------------------------------------
+
+    def invocation_metadata(self) -> Sequence[Metadatum]:
+        """What the client sent with its call."""
+        return self._metadata
+
+    def peer(self) -> str:
+        """The client's address, such as ipv4:127.0.0.1:4711."""
+        return self._peer
+
+    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
+        """Call it when the call is over: its answer taken by the socket, or its client gone."""
+        if self._is_gone:
+            callback(self)
+        else:
+            self._callbacks.append(callback)
+
+    async def write(self, message: Any) -> None:
+        """Send one message; returns when the socket has it."""
+        self.send(message)
+        self._sent = asyncio.get_running_loop().create_future()
+        await self._sent
+
+    async def abort(
+        self, code: grpc.StatusCode, details: str = "", trailing_metadata: Sequence[Metadatum] = ()
+    ) -> NoReturn:
+        """End the call with a status."""
+        rich = next((value for key, value in trailing_metadata if key == DETAILS_KEY), b"")
+        self.end(code.value[0], details, rich if isinstance(rich, bytes) else b"")
+        raise Aborted
+
+    # --- for whoever runs them ------------------------------------------------------------
+
+    def send(self, message: Any) -> None:
+        """Send one message and do not wait."""
+        self._edge.send(self._token, self._serialize(message) if self._serialize else message)
+
+    def end(self, status: int, message: str = "", details: bytes = b"") -> None:
+        """End the call; only the first end counts."""
+        if not self.is_ended:
+            self.is_ended = True
+            self._edge.end(self._token, status, message.encode(), details)
+
+    async def next_request(self) -> bytes | None:
+        """The client's next message, or None when there is none any more."""
+        message = await self.requests.get()
+        if message is not None:
+            self._edge.more(self._token)
+        return message
+
+    def written(self) -> None:
+        """The socket has what was sent last."""
+        if self._sent is not None and not self._sent.done():
+            self._sent.set_result(None)
+
+    def gone(self) -> None:
+        """The call is over."""
+        self._is_gone = True
+        for callback in self._callbacks:
+            callback(self)
+        self._callbacks.clear()

@@ -1,0 +1,283 @@
+"""The native edge as Python sees it: threads that serve gRPC, events they hand over, orders they take.
+
+    bind ──► start(sockets) ──► take(), send(), end(), ... on the asyncio loop ──► drain(ms) ──► join()
+
+The core outlives it: the outboxes and the mailbox are the engine's, and it is held until the threads have
+ended.
+"""
+
+import os
+import threading
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.errno cimport errno
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+
+from fila_server.core.doors.locks cimport (
+    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+)
+from fila_server.core.doors.outbox cimport TOKEN_OUTBOX_SHIFT, outbox_order
+from fila_server.core.doors.parsed_frame cimport ParsedFrame
+from fila_server.core.drive.engine cimport CoreEngine
+from fila_server.core.structures.buffer cimport Buffer, buffer_init, must_malloc, put_bytes, put_u32be
+from fila_server.core.structures.maps cimport (
+    textmap_free, textmap_init, textmap_next, textmap_put,
+)
+from fila_server.edges.native.bridge cimport (
+    ORDER_DRAIN, ORDER_END, ORDER_LISTEN, ORDER_MORE, ORDER_REFUSED, ORDER_ROUTED, ORDER_SEND, Event,
+    event_free,
+    events_take,
+)
+from fila_server.edges.native.iothread cimport Common, IoThread, ScriptedName
+from fila_server.edges.native.loop cimport loop_free, loop_new, loop_run
+from fila_server.edges.native.nghttp2 cimport nghttp2_info, nghttp2_version
+from fila_server.edges.native.sockets cimport atomic_load, atomic_store, close
+
+cdef extern from "<sys/eventfd.h>" nogil:
+    int eventfd(unsigned int initval, int flags)
+    enum: EFD_NONBLOCK
+    enum: EFD_CLOEXEC
+
+cdef enum:
+    VERSION_LEAST = 0x013400        # 1.52.0; that it has the limits against floods is asked for by name
+    THREADS_MAX = 16
+
+
+def library_version():
+    """The version of nghttp2 in use, such as "1.52.0"."""
+    return nghttp2_version(0).version_str.decode()
+
+
+cdef class NativeEdge:
+    """One server's I/O threads. Its methods belong to the asyncio loop's thread."""
+
+    cdef Common common
+    cdef IoThread* threads[THREADS_MAX]
+    cdef uint32_t threads_count
+    cdef CoreEngine engine
+    cdef list runners
+    cdef bint is_started
+
+    def __cinit__(self):
+        memset(&self.common, 0, sizeof(Common))
+        self.threads_count = 0
+        self.common.event_fd = -1
+        pthread_mutex_init(&self.common.lock, NULL)
+        pthread_mutex_init(&self.common.scripted_lock, NULL)
+        textmap_init(&self.common.scripted)
+        self.runners = []
+
+    def __init__(
+            self, CoreEngine engine, *, int threads, uint32_t message_bytes_max, int64_t unread_bytes_max,
+            int64_t calls_outstanding_max, bint keeps_closed_streams=False):
+        """Make the threads' places; before the engine starts. Raises OSError,
+        or RuntimeError where nghttp2 is
+        too old."""
+        cdef int i, number
+        cdef IoThread* io
+        if nghttp2_version(VERSION_LEAST) == NULL:
+            raise RuntimeError(f"libnghttp2 is {library_version()}, and 1.52.0 is the oldest that will do")
+        self.engine = engine
+        self.common.core = engine.core
+        self.common.message_bytes_max = message_bytes_max
+        self.common.unread_bytes_max = unread_bytes_max
+        self.common.calls_outstanding_max = calls_outstanding_max
+        self.common.keeps_closed_streams = keeps_closed_streams
+        self.common.event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)
+        if self.common.event_fd < 0:
+            raise OSError(errno, f"no eventfd for the edge: {os.strerror(errno)}")
+        for i in range(threads):
+            number = engine.open_outbox()
+            io = loop_new(&self.common, number)
+            if io == NULL:
+                raise RuntimeError(
+                    f"libnghttp2 {library_version()} has no limits against floods of resets and "
+                    f"continuations; install your distribution's security updates")
+            self.threads[self.threads_count] = io
+            self.threads_count += 1
+        for i in range(threads):
+            self.threads[i].threads = self.threads
+            self.threads[i].threads_count = threads
+
+    def __dealloc__(self):
+        cdef uint32_t i
+        cdef Event* event
+        cdef Event* following
+        if not self.is_started:
+            for i in range(self.threads_count):
+                loop_free(self.threads[i])
+            self.threads_count = 0
+        if self.common.event_fd >= 0:
+            event = events_take(&self.common)
+            while event != NULL:
+                following = event.next
+                event_free(event)
+                event = following
+            close(self.common.event_fd)
+        self._forget_scripted()
+        textmap_free(&self.common.scripted)
+        pthread_mutex_destroy(&self.common.lock)
+        pthread_mutex_destroy(&self.common.scripted_lock)
+
+    # --- life -----------------------------------------------------------------------------
+
+    def start(self, listeners):
+        """Serve on these sockets, which listen, do not block, and are the edge's from here on."""
+        cdef Buffer none
+        buffer_init(&none)
+        for fd in listeners:
+            outbox_order(self.threads[0].outbox, 0, ORDER_LISTEN, fd, &none)
+        self.is_started = True
+        for i in range(self.threads_count):
+            runner = threading.Thread(target=self._run, args=(i,), name=f"io-{i + 1}", daemon=True)
+            runner.start()
+            self.runners.append(runner)
+
+    def _run(self, int i):
+        with nogil:
+            loop_run(self.threads[i])
+
+    def drain(self, int wait_ms):
+        """Take no connections, refuse new calls, answer what is owed; leave after `wait_ms` at the latest."""
+        cdef Buffer none
+        cdef uint32_t i
+        buffer_init(&none)
+        for i in range(self.threads_count):
+            outbox_order(self.threads[i].outbox, 0, ORDER_DRAIN, wait_ms, &none)
+
+    def join(self):
+        """Wait for the threads to end; once drained. Blocks."""
+        cdef uint32_t i
+        for runner in self.runners:
+            runner.join()
+        self.runners.clear()
+        if self.is_started:
+            self.is_started = False
+            for i in range(self.threads_count):
+                loop_free(self.threads[i])
+            self.threads_count = 0
+
+    # --- events ---------------------------------------------------------------------------
+
+    @property
+    def event_fd(self):
+        """Readable when take() has something."""
+        return self.common.event_fd
+
+    def take(self):
+        """What the threads handed over: a list of (what, token, number, bytes, parsed frame or None)."""
+        cdef Event* event = events_take(&self.common)
+        cdef Event* following
+        cdef ParsedFrame parsed
+        cdef list events = []
+        while event != NULL:
+            parsed = None
+            if event.command != NULL:
+                parsed = ParsedFrame.__new__(ParsedFrame)
+                parsed.limits = self.common.core.limits
+                parsed.command = event.command
+                event.command = NULL
+            events.append((
+                event.what, event.token, event.number,
+                PyBytes_FromStringAndSize(event.bytes.data, event.bytes.length), parsed))
+            following = event.next
+            event_free(event)
+            event = following
+        return events
+
+    # --- orders ---------------------------------------------------------------------------
+
+    cdef _order(self, uint64_t token, int32_t kind, int32_t status, Buffer* payload):
+        cdef uint32_t i
+        for i in range(self.threads_count):
+            if self.threads[i].number == token >> TOKEN_OUTBOX_SHIFT:
+                outbox_order(self.threads[i].outbox, token, kind, status, payload)
+                return
+        free(payload.data)
+
+    def send(self, uint64_t token, bytes message):
+        """One message of the answer; an event tells when the socket has it."""
+        cdef Buffer payload
+        _copy(&payload, message)
+        self._order(token, ORDER_SEND, 0, &payload)
+
+    def end(self, uint64_t token, int status, bytes message, bytes details):
+        """The call's status; what was sent before goes first. `details` is a google.rpc.Status, or empty."""
+        self._end(token, ORDER_END, status, message, details)
+
+    def refuse(self, uint64_t token, int status, bytes message, bytes details):
+        """As `end`, for a frame that came to be routed."""
+        self._end(token, ORDER_REFUSED, status, message, details)
+
+    cdef _end(self, uint64_t token, int32_t kind, int status, bytes message, bytes details):
+        cdef Buffer payload
+        buffer_init(&payload)
+        put_u32be(&payload, <uint32_t> PyBytes_GET_SIZE(message))
+        put_bytes(&payload, PyBytes_AS_STRING(message), PyBytes_GET_SIZE(message))
+        put_bytes(&payload, PyBytes_AS_STRING(details), PyBytes_GET_SIZE(details))
+        self._order(token, kind, status, &payload)
+
+    def more(self, uint64_t token):
+        """The call's next message, please."""
+        cdef Buffer none
+        buffer_init(&none)
+        self._order(token, ORDER_MORE, 0, &none)
+
+    def routed(self, uint64_t token):
+        """Its frame is with the scheduler; a stream's next may follow."""
+        cdef Buffer none
+        buffer_init(&none)
+        self._order(token, ORDER_ROUTED, 0, &none)
+
+    # --- what all threads know ------------------------------------------------------------
+
+    def set_scripted(self, names):
+        """The names of all queues that have an on_enqueue script now; frames that name one go to Python.
+
+        On return every frame that is not with the scheduler yet is judged by these.
+        """
+        cdef ScriptedName* name
+        cdef bytes text
+        pthread_mutex_lock(&self.common.scripted_lock)
+        self._forget_scripted()
+        for text in names:
+            name = <ScriptedName*> must_malloc(sizeof(ScriptedName))
+            memcpy(name.bytes, PyBytes_AS_STRING(text), min(PyBytes_GET_SIZE(text), 256))
+            name.text.bytes = name.bytes
+            name.text.length = <uint32_t> min(PyBytes_GET_SIZE(text), 256)
+            textmap_put(&self.common.scripted, &name.text)
+        atomic_store(&self.common.scripted_count, self.common.scripted.count)
+        pthread_mutex_unlock(&self.common.scripted_lock)
+
+    cdef _forget_scripted(self):
+        cdef uint32_t cursor = 0
+        cdef void* name = textmap_next(&self.common.scripted, &cursor)
+        while name != NULL:
+            free(name)
+            name = textmap_next(&self.common.scripted, &cursor)
+        textmap_free(&self.common.scripted)
+        textmap_init(&self.common.scripted)
+
+    @property
+    def unread_bytes(self):
+        """Answers of this edge that their clients have not read."""
+        return atomic_load(&self.common.unread_bytes)
+
+    def set_elsewhere_bytes(self, int64_t count):
+        """The same of everybody else, for the budget is one."""
+        atomic_store(&self.common.elsewhere_bytes, count)
+
+    def counters(self):
+        """What it holds just now, for tests and telemetry."""
+        return {
+            "connections": atomic_load(&self.common.connections),
+            "calls_outstanding": atomic_load(&self.common.calls_outstanding),
+            "unread_bytes": atomic_load(&self.common.unread_bytes),
+        }
+
+
+cdef void _copy(Buffer* to, bytes message):
+    buffer_init(to)
+    put_bytes(to, PyBytes_AS_STRING(message), PyBytes_GET_SIZE(message))

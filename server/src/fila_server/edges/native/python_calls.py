@@ -1,0 +1,224 @@
+"""Calls that the threads leave to Python: admin, health, reflection, unknown methods, and frames for scripts.
+
+    CALL, MESSAGE, HALF_CLOSED ──► a task that runs the method's handler ──► send(), end()
+    FRAME ──► a task that routes it ──► the scheduler, under the threads' own token
+
+A task ends with its call: whoever hangs up takes it along (GONE).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import struct
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import grpc
+import structlog
+from google.protobuf.message import DecodeError
+
+from fila_server import errors
+from fila_server.broker.calls import Broker
+from fila_server.edges.grpc.status import hidden, status_of
+from fila_server.edges.native.context import Aborted, CallContext, Metadatum, Orders
+from fila_server.hooks.stage import ParsedFrame
+
+log = structlog.get_logger("fila_server.edges.native")
+
+CALL: Final = 1
+MESSAGE: Final = 2
+HALF_CLOSED: Final = 3
+SENT: Final = 4
+GONE: Final = 5
+FRAME: Final = 6
+STOPPED: Final = 7
+
+FULL_MAILBOX_RETRY_S = 0.002
+_LENGTH = struct.Struct(">I")
+
+
+class Edge(Orders, Protocol):
+    """The threads, as this module talks to them (edge.pyi)."""
+
+    def take(self) -> Sequence[tuple[int, int, int, bytes, ParsedFrame | None]]: ...
+    def refuse(self, token: int, status: int, message: bytes, details: bytes) -> None: ...
+    def routed(self, token: int) -> None: ...
+
+
+@dataclass
+class _Details:
+    """What grpc's own handlers are asked with."""
+
+    method: str
+    invocation_metadata: tuple[Metadatum, ...]
+
+
+class PythonCalls:
+    """Runs them. Belongs to the loop's thread."""
+
+    def __init__(
+        self, edge: Edge, broker: Broker, handlers: Sequence[grpc.GenericRpcHandler], calls_max: int
+    ) -> None:
+        self._edge = edge
+        self._broker = broker
+        self._handlers = handlers
+        self._calls_max = calls_max
+        self._contexts: dict[int, CallContext] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+
+    def take_events(self) -> None:
+        """Do what the threads ask for. Call it when their descriptor is readable."""
+        for what, token, number, payload, parsed in self._edge.take():
+            context = self._contexts.get(token)
+            if what == CALL:
+                self._begin(token, payload)
+            elif what == FRAME:
+                assert parsed is not None
+                self._run(token, self._route(token, parsed, may_wait=bool(number)))
+            elif what == GONE:
+                self._gone(token)
+            elif context is None:
+                continue
+            elif what == MESSAGE:
+                context.requests.put_nowait(payload)
+            elif what == HALF_CLOSED:
+                context.requests.put_nowait(None)
+            elif what == SENT:
+                context.written()
+
+    # --- tasks ----------------------------------------------------------------------------
+
+    def _run(self, token: int, work: Any) -> None:
+        task = self._tasks[token] = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(lambda _: self._tasks.pop(token, None))
+
+    def _gone(self, token: int) -> None:
+        context = self._contexts.pop(token, None)
+        if context is not None:
+            context.gone()
+        task = self._tasks.pop(token, None)
+        if task is not None:
+            task.cancel()
+
+    # --- calls ----------------------------------------------------------------------------
+
+    def _begin(self, token: int, packed: bytes) -> None:
+        path, peer, metadata = _unpacked(packed)
+        handler = self._handler_of(_Details(path, tuple(metadata)))
+        serialize = handler.response_serializer if handler is not None else None
+        context = self._contexts[token] = CallContext(self._edge, token, metadata, peer, serialize)
+        if len(self._contexts) > self._calls_max:
+            self._refuse(
+                context, errors.Overloaded(f"{self._calls_max} calls are already waiting for an answer")
+            )
+        elif handler is None:
+            self._refuse(context, errors.Unimplemented(f"there is no method {path}"))
+        else:
+            self._run(token, self._serve(context, handler))
+
+    def _handler_of(self, details: _Details) -> Any:
+        for handler in self._handlers:
+            found = handler.service(details)
+            if found is not None:
+                return found
+        return None
+
+    def _refuse(self, context: CallContext, error: errors.FilaServerError) -> None:
+        status = status_of(error)
+        context.end(error.status, status.message, status.SerializeToString())
+
+    async def _serve(self, context: CallContext, handler: Any) -> None:
+        try:
+            await self._answer(context, handler)
+            context.end(errors.OK)
+        except Aborted:
+            pass
+        except DecodeError:
+            self._refuse(context, errors.Invalid("request", "is not a valid message of its kind"))
+        except Exception as error:  # noqa: BLE001 - hidden() logs what is not ours
+            self._refuse(context, hidden(error))
+
+    async def _answer(self, context: CallContext, handler: Any) -> None:
+        request: Any
+        if handler.request_streaming:
+            request = _requests(context, handler.request_deserializer)
+        else:
+            message = await context.next_request()
+            if message is None:
+                raise errors.Unimplemented("this method takes one message a call, and there was none")
+            request = handler.request_deserializer(message) if handler.request_deserializer else message
+        method = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
+        answer = method(request, context)
+        if not handler.response_streaming:
+            context.send(await answer)
+        elif hasattr(answer, "__aiter__"):
+            async for message in answer:
+                await context.write(message)
+        else:
+            await answer
+
+    # --- frames for scripts ---------------------------------------------------------------
+
+    async def _route(self, token: int, parsed: ParsedFrame, *, may_wait: bool) -> None:
+        while True:
+            try:
+                await self._broker.route(token, parsed)
+                self._edge.routed(token)
+                return
+            except errors.Overloaded as full:
+                # A stream can be slowed down, so it is, rather than refused.
+                if not may_wait:
+                    self._refuse_frame(token, full)
+                    return
+                full_hooks = isinstance(full, errors.HooksFull)
+                await asyncio.sleep(full.retry_after_ms / 1000 if full_hooks else FULL_MAILBOX_RETRY_S)
+            except Exception as error:  # noqa: BLE001 - hidden() logs what is not ours
+                self._refuse_frame(token, hidden(error))
+                return
+
+    def _refuse_frame(self, token: int, error: errors.FilaServerError) -> None:
+        status = status_of(error)
+        self._edge.refuse(token, error.status, status.message.encode(), status.SerializeToString())
+
+
+async def _requests(context: CallContext, deserialize: Any) -> AsyncIterator[Any]:
+    while (message := await context.next_request()) is not None:
+        yield deserialize(message) if deserialize else message
+
+
+def _unpacked(packed: bytes) -> tuple[str, str, list[Metadatum]]:
+    """Path, peer and metadata of a call, from u32 length, name, u32 length, value, ..."""
+    path = peer = ""
+    metadata: list[Metadatum] = []
+    at = 0
+    while at < len(packed):
+        pair = []
+        for _ in range(2):
+            (length,) = _LENGTH.unpack_from(packed, at)
+            at += _LENGTH.size
+            pair.append(packed[at : at + length])
+            at += length
+        name, value = pair[0].decode("latin-1"), pair[1]
+        if name == ":path":
+            path = value.decode("latin-1")
+        elif name == ":peer":
+            peer = value.decode("latin-1")
+        elif name.endswith("-bin"):
+            metadata += [(name, piece) for piece in _binary(value)]
+        else:
+            metadata.append((name, value.decode("latin-1")))
+    return path, peer, metadata
+
+
+def _binary(value: bytes) -> list[bytes]:
+    """Binary metadata: base64 with or without padding, several joined by commas; what is none is left out."""
+    found = []
+    for piece in value.split(b","):
+        try:
+            found.append(base64.b64decode(piece + b"=" * (-len(piece) % 4), validate=True))
+        except binascii.Error:
+            log.debug("call.metadata_not_base64")
+    return found

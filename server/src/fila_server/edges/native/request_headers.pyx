@@ -1,0 +1,97 @@
+"""See request_headers.pxd."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport INT64_MAX, int64_t, uint32_t
+from libc.string cimport memcmp, strlen
+
+from fila_server.core.structures.buffer cimport Buffer, put_bytes, put_u32be
+from fila_server.core.wire.commands cimport ENQUEUE
+from fila_server.edges.native.iothread cimport DEFLATE, GZIP, IDENTITY, TO_PYTHON, UNKNOWN_ENCODING
+from fila_server.edges.native.methods cimport method_find
+
+cdef enum:
+    TIMEOUT_DIGITS_MAX = 8
+    TRACE_BYTES_MAX = 1024
+
+cdef const char* GRPC_TYPE = b"application/grpc"
+
+
+cdef inline bint _is(const char* at, size_t length, const char* word) noexcept nogil:
+    return length == strlen(word) and memcmp(at, word, length) == 0
+
+
+cdef int64_t _timeout_ns(const char* at, size_t length) noexcept nogil:
+    """`grpc-timeout`: up to eight digits and a unit. 0 for what is none: the call then has no deadline."""
+    cdef int64_t number = 0
+    cdef int64_t unit_ns
+    cdef size_t i = 0
+    while i < length and i < TIMEOUT_DIGITS_MAX and b"0" <= at[i] <= b"9":
+        number = number * 10 + (at[i] - 0x30)
+        i += 1
+    if i == 0 or i + 1 != length:
+        return 0
+    if at[i] == b"H":
+        unit_ns = 3600 * <int64_t> 1000000000
+    elif at[i] == b"M":
+        unit_ns = 60 * <int64_t> 1000000000
+    elif at[i] == b"S":
+        unit_ns = 1000000000
+    elif at[i] == b"m":
+        unit_ns = 1000000
+    elif at[i] == b"u":
+        unit_ns = 1000
+    elif at[i] == b"n":
+        unit_ns = 1
+    else:
+        return 0
+    if number > INT64_MAX // 4 // unit_ns:
+        return 0                    # thousands of years
+    return number * unit_ns if number else 1
+
+
+cdef void _keep(Buffer* to, const char* at, size_t length) noexcept nogil:
+    if length <= TRACE_BYTES_MAX:
+        to.length = 0
+        put_bytes(to, at, length)
+
+
+cdef void header_put(
+        Buffer* to, const char* name, size_t name_length, const char* value, size_t length) noexcept nogil:
+    put_u32be(to, <uint32_t> name_length)
+    put_bytes(to, name, name_length)
+    put_u32be(to, <uint32_t> length)
+    put_bytes(to, value, length)
+
+
+cdef void header_take(
+        Call* call, const char* name, size_t name_length, const char* value, size_t length) noexcept nogil:
+    if name_length == 0:
+        return
+    if _is(name, name_length, b":path"):
+        call.method = method_find(value, length)
+        call.shape = call.method.shape if call.method != NULL else TO_PYTHON
+    elif _is(name, name_length, b":method"):
+        call.is_post = _is(value, length, b"POST")
+    elif _is(name, name_length, b"content-type"):
+        # "application/grpc", or that with "+proto", "+json" or a parameter behind it.
+        call.has_content_type = (
+            length >= 16 and memcmp(value, GRPC_TYPE, 16) == 0
+            and (length == 16 or value[16] == b"+" or value[16] == b";"))
+    elif _is(name, name_length, b"grpc-timeout"):
+        call.timeout_ns = _timeout_ns(value, length)
+    elif _is(name, name_length, b"grpc-encoding"):
+        if _is(value, length, b"identity"):
+            call.encoding = IDENTITY
+        elif _is(value, length, b"gzip"):
+            call.encoding = GZIP
+        elif _is(value, length, b"deflate"):
+            call.encoding = DEFLATE
+        else:
+            call.encoding = UNKNOWN_ENCODING
+    elif call.method != NULL and call.method.kind == ENQUEUE:
+        if _is(name, name_length, b"traceparent"):
+            _keep(&call.traceparent, value, length)
+        elif _is(name, name_length, b"tracestate"):
+            _keep(&call.tracestate, value, length)
+    if call.shape == TO_PYTHON and (name[0] != b":" or _is(name, name_length, b":path")):
+        header_put(&call.metadata, name, name_length, value, length)

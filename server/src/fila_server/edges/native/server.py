@@ -1,0 +1,129 @@
+"""The native edge's server: binds, starts the threads, and serves from the asyncio loop what they leave to it.
+
+    socket ──► io-1 .. io-n (loop.pyx) ──hot calls──► the scheduler, and back: no GIL, no Python
+                     └──admin, health, reflection, frames for scripts──► python_calls.py, on the loop
+
+What nghttp2 and the core don't do is in the modules beside, from the map in iothread.pxd upwards: headers, messages,
+calls, status. Both edges serve the same services (edges/grpc/services.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from typing import TYPE_CHECKING
+
+from fila.v1 import admin_pb2
+from fila_server.broker.calls import Broker
+from fila_server.config.schema import Address, Config
+from fila_server.edges.grpc.services import Services, received_bytes_max
+from fila_server.edges.native.python_calls import PythonCalls
+from fila_server.errors import PortTaken, StartError
+
+if TYPE_CHECKING:
+    from fila_server.core.drive.engine import CoreEngine
+
+BACKLOG = 4096
+_ANY_IPV4 = "0.0.0.0"  # noqa: S104 - what an operator wrote, not what we choose
+
+
+class NativeServer:
+    """As edges/grpc/server.py's RpcServer. Make it before the engine starts."""
+
+    def __init__(self, engine: CoreEngine, broker: Broker, config: Config) -> None:
+        try:
+            from fila_server.edges.native.edge import NativeEdge
+
+            self._edge = NativeEdge(
+                engine,
+                threads=config.server.io_threads,
+                message_bytes_max=received_bytes_max(config),
+                unread_bytes_max=config.limits.unwritten_bytes_max,
+                calls_outstanding_max=config.scheduler.outstanding_calls_max,
+            )
+        except (ImportError, OSError, RuntimeError) as error:
+            raise StartError(f'server.edge: {error}; or set server.edge = "python"') from error
+        self._config = config
+        self._broker = broker
+        self._services = Services(broker, config)
+        self._calls = PythonCalls(
+            self._edge, broker, self._services.handlers, config.scheduler.outstanding_calls_max
+        )
+        self._listeners: list[socket.socket] = []
+        self._scripted: set[bytes] = set()
+        self.port = 0
+
+    def bind(self) -> None:
+        """Hold the port, or say who should change what."""
+        address = self._config.server.listen_addr
+        try:
+            self._listeners = _bound(address)
+        except OSError as error:
+            raise PortTaken.of("server.listen_addr", address, error) from error
+        self.port = self._listeners[0].getsockname()[1]
+
+    async def serve(self) -> None:
+        """Begin to answer."""
+        self._broker.mirror.listen(self._tell_scripts)
+        self._broker.unwritten.share(lambda: self._edge.unread_bytes, self._edge.set_elsewhere_bytes)
+        asyncio.get_running_loop().add_reader(self._edge.event_fd, self._calls.take_events)
+        await self._services.say_serving()
+        self._edge.start([listener.detach() for listener in self._listeners])
+        self._listeners.clear()
+
+    def listen(self) -> None:
+        """Nothing: the threads tell the core themselves that sockets are read."""
+
+    async def say_not_serving(self) -> None:
+        """Tell load balancers to go elsewhere while calls in hand finish."""
+        await self._services.say_not_serving()
+
+    async def stop(self, grace_s: float) -> None:
+        """Take no more calls; those in hand have `grace_s`."""
+        loop = asyncio.get_running_loop()
+        self._edge.drain(int(grace_s * 1000))
+        await loop.run_in_executor(None, self._edge.join)
+        self._calls.take_events()  # who is gone with the threads
+        loop.remove_reader(self._edge.event_fd)
+
+    def _tell_scripts(self, queue: str, config: admin_pb2.QueueConfig | None) -> None:
+        name = queue.encode()
+        is_scripted = config is not None and bool(config.on_enqueue_script)
+        if is_scripted != (name in self._scripted):
+            self._scripted ^= {name}
+            self._edge.set_scripted(self._scripted)
+
+
+def _bound(address: Address) -> list[socket.socket]:
+    """Sockets that listen on every address the host has, on one port."""
+    if address.host in (_ANY_IPV4, "::"):
+        with contextlib.suppress(OSError):
+            return [_listener(socket.AF_INET6, ("::", address.port), both=True)]
+    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    listeners: list[socket.socket] = []
+    places = dict.fromkeys((family, place[0]) for family, _, _, _, place in found)
+    for family, host in places:
+        port = listeners[0].getsockname()[1] if listeners else address.port
+        try:
+            listeners.append(_listener(family, (str(host), port)))
+        except OSError:
+            # A host may have an address that this machine does not speak.
+            if (family, host) == list(places)[-1] and not listeners:
+                raise
+    return listeners
+
+
+def _listener(family: int, place: tuple[str, int], *, both: bool = False) -> socket.socket:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(not both))
+        listener.bind(place)
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+    except BaseException:
+        listener.close()
+        raise
+    return listener

@@ -1,0 +1,15 @@
+"""A producer's trace context goes with its message, so that a consumer's span can link to the producer's.
+
+Only of sampled traces, and only where the message does not say so itself (W3C Trace Context). The asyncio
+edge does the same in telemetry/tracing.py; a test holds the two together.
+"""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint32_t
+
+from fila_server.core.structures.buffer cimport Buffer
+from fila_server.edges.native.iothread cimport Call
+
+# True: `to` holds the EnqueueRequest with the call's context among its headers.
+cdef bint trace_put(
+    Buffer* to, const Call* call, const char* request, size_t length, uint32_t headers_max) noexcept nogil

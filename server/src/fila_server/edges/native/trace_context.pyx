@@ -1,0 +1,107 @@
+"""See trace_context.pxd."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memcmp, strlen
+
+from fila_server.core.structures.buffer cimport (
+    Buffer, Cursor, Slice, buffer_free, buffer_init, buffer_reserve, put_bytes,
+)
+from fila_server.core.wire.protobuf cimport Fields, fields_parse, next_field, put_nested, put_text_field
+
+cdef enum:
+    HEADERS_FIELD = 2               # of EnqueueRequest
+    PAYLOAD_FIELD = 3
+    LEN = 2
+    TRACEPARENT_LENGTH = 55         # version, trace id, span id, flags; a later version may have more
+    # what W3C asks everybody to carry; more is left behind rather than refused
+    TRACESTATE_BYTES_MAX = 512
+
+cdef const char* TRACEPARENT = b"traceparent"
+cdef const char* TRACESTATE = b"tracestate"
+
+
+cdef int _hex(char letter) noexcept nogil:
+    if b"0" <= letter <= b"9":
+        return letter - 0x30
+    if b"a" <= letter <= b"f":
+        return letter - 0x61 + 10
+    return -1
+
+
+cdef bint _is_id(const char* at, size_t length) noexcept nogil:
+    """Lower-case hex digits, not all of them zero."""
+    cdef bint any_set = False
+    cdef size_t i
+    for i in range(length):
+        if _hex(at[i]) < 0:
+            return False
+        any_set = any_set or at[i] != b"0"
+    return any_set
+
+
+cdef bint _is_sampled(const char* at, size_t length) noexcept nogil:
+    """Whether it is a traceparent, and its trace is recorded."""
+    if length < TRACEPARENT_LENGTH or (length > TRACEPARENT_LENGTH and at[TRACEPARENT_LENGTH] != b"-"):
+        return False
+    if _hex(at[0]) < 0 or _hex(at[1]) < 0 or memcmp(at, b"ff", 2) == 0:
+        return False
+    if at[2] != b"-" or at[35] != b"-" or at[52] != b"-":
+        return False
+    if not _is_id(at + 3, 32) or not _is_id(at + 36, 16) or _hex(at[53]) < 0:
+        return False
+    return _hex(at[54]) >= 0 and _hex(at[54]) & 1
+
+
+cdef bint _is(Slice text, const char* word) noexcept nogil:
+    return text.length == strlen(word) and memcmp(text.at, word, text.length) == 0
+
+
+cdef void _put_header(Buffer* to, const char* name, const Buffer* value) noexcept nogil:
+    cdef Buffer entry
+    cdef Slice text
+    buffer_init(&entry)
+    text.at, text.length = name, <uint32_t> strlen(name)
+    put_text_field(&entry, 1, text)
+    text.at, text.length = value.data, <uint32_t> value.length
+    put_text_field(&entry, 2, text)
+    put_nested(to, HEADERS_FIELD, &entry)
+    buffer_free(&entry)
+
+
+cdef bint trace_put(
+        Buffer* to, const Call* call, const char* request, size_t length,
+        uint32_t headers_max) noexcept nogil:
+    cdef Cursor c
+    cdef Fields entry
+    cdef uint32_t field, kind
+    cdef uint32_t headers = 0
+    cdef Slice text
+    cdef uint64_t number
+    cdef const char* before
+    # in front of the first header or the payload: one run of bytes
+    cdef const char* at = request + length
+    cdef bint has_state = False
+    if not _is_sampled(call.traceparent.data, call.traceparent.length):
+        return False
+    c.at, c.end, c.bad = request, request + length, False
+    before = c.at
+    while next_field(&c, &field, &kind, &text, &number):
+        if (field == HEADERS_FIELD or field == PAYLOAD_FIELD) and before < at:
+            at = before
+        if field == HEADERS_FIELD and kind == LEN:
+            headers += 1
+            if fields_parse(&entry, text.at, text.length):
+                if _is(entry.text[1], TRACEPARENT):
+                    return False
+                has_state = has_state or _is(entry.text[1], TRACESTATE)
+        before = c.at
+    if c.bad or headers >= headers_max:
+        return False                # the core says what is wrong with it
+    buffer_reserve(to, length + call.traceparent.length + call.tracestate.length + 64)
+    put_bytes(to, request, at - request)
+    _put_header(to, TRACEPARENT, &call.traceparent)
+    if 0 < call.tracestate.length <= TRACESTATE_BYTES_MAX and not has_state and headers + 1 < headers_max:
+        _put_header(to, TRACESTATE, &call.tracestate)
+    put_bytes(to, at, request + length - at)
+    return True

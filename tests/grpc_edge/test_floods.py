@@ -1,0 +1,172 @@
+"""Whatever one connection does to HTTP/2, it is ended or bounded, and a client beside it is served meanwhile."""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from collections.abc import Iterator
+
+import grpc
+import pytest
+
+from fila.v1 import admin_pb2, service_pb2
+from tests.e2e.conftest import RunningServer
+from tests.grpc_edge.raw_http2 import (
+    CANCEL,
+    CONTINUATION,
+    DATA,
+    END_HEADERS,
+    ENHANCE_YOUR_CALM,
+    GOAWAY,
+    HEADERS,
+    NO_ERROR,
+    PING,
+    PRIORITY,
+    RST_STREAM,
+    SETTINGS,
+    WINDOW_UPDATE,
+    RawClient,
+    frame,
+    headers,
+    literal,
+    message,
+)  # fmt: skip
+
+pytestmark = pytest.mark.e2e
+
+ENQUEUE = "/fila.v1.FilaService/Enqueue"
+BLOCK = headers(ENQUEUE)
+MAX_CONCURRENT = struct.pack(">HI", 3, 100)
+
+
+def opened(stream: int) -> bytes:
+    return frame(HEADERS, END_HEADERS, stream, BLOCK)
+
+
+def streams(count: int) -> range:
+    return range(1, 2 * count, 2)
+
+
+FLOODS = {
+    "resets": b"".join(
+        opened(stream) + frame(RST_STREAM, 0, stream, struct.pack(">I", CANCEL)) for stream in streams(20_000)
+    ),
+    "resets we are made to send": b"".join(
+        opened(stream) + frame(WINDOW_UPDATE, 0, stream, b"\x7f\xff\xff\xff") for stream in streams(20_000)
+    ),
+    "continuations": frame(HEADERS, 0, 1, BLOCK)
+    + frame(CONTINUATION, 0, 1, literal(b"x-a", b"y" * 100)) * 20_000,
+    "pings": frame(PING, 0, 0, b"12345678") * 20_000,
+    "settings": frame(SETTINGS, 0, 0, MAX_CONCURRENT) * 100_000,
+    "settings of many entries": frame(SETTINGS, 0, 0, MAX_CONCURRENT * 1000),
+    "empty data": opened(1) + frame(DATA, 0, 1) * 100_000,
+    "window updates": frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1)) * 100_000,
+    "priorities": opened(1) + frame(PRIORITY, 0, 1, bytes(4) + b"\x10") * 100_000,
+}
+
+
+@pytest.fixture(autouse=True)
+def served(server: RunningServer) -> Iterator[None]:
+    """A polite client beside each: it is answered more than once a second all the while."""
+    name = f"polite-{time.monotonic_ns()}"
+    server.admin.CreateQueue(admin_pb2.CreateQueueRequest(name=name))
+    service, stop, slowest, failed = server.service, threading.Event(), [0.0], []
+
+    def enqueue() -> None:
+        while not stop.is_set():
+            begun = time.monotonic()
+            try:
+                service.Enqueue(service_pb2.EnqueueRequest(queue=name, payload=b"x"), timeout=10)
+            except grpc.RpcError as error:
+                failed.append(error)
+                return
+            slowest[0] = max(slowest[0], time.monotonic() - begun)
+            time.sleep(0.01)
+
+    polite = threading.Thread(target=enqueue)
+    polite.start()
+    yield
+    stop.set()
+    polite.join()
+    assert not failed
+    assert slowest[0] < 1.0
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_a_flood_ends_its_connection(server: RunningServer, name: str) -> None:
+    with RawClient(server.addresses["grpc"]) as client:
+        frames = client.pour(FLOODS[name])
+        assert client.is_closed or any(one.kind == GOAWAY and one.number != NO_ERROR for one in frames)
+
+
+@pytest.mark.parametrize("name", ["pings", "empty data", "window updates", "resets we are made to send"])
+def test_what_we_count_ourselves_is_told_to_calm_down(server: RunningServer, name: str) -> None:
+    with RawClient(server.addresses["grpc"]) as client:
+        frames = client.pour(FLOODS[name][: 4 << 20])
+        codes = [one.number for one in frames if one.kind == GOAWAY]
+        assert codes[:1] in ([], [ENHANCE_YOUR_CALM])  # it may be lost behind what the client went on to send
+        assert codes or client.is_closed
+
+
+def test_ten_thousand_streams_are_taken_and_no_more(server: RunningServer) -> None:
+    """They wait for their messages; the others are refused in a way that a client may try again."""
+    with RawClient(server.addresses["grpc"]) as client:
+        frames = client.pour(b"".join(opened(stream) for stream in streams(20_000)))
+        refused = [one for one in frames if one.kind == RST_STREAM]
+        assert len(refused) in (0, 10_000)
+        assert refused or client.is_closed or any(one.kind == GOAWAY for one in frames)
+
+
+def test_a_large_list_of_small_fields_is_refused(server: RunningServer) -> None:
+    fields = literal(b"x-a", b"y" * 100) * 140  # 18.9 kB as they are counted
+    with RawClient(server.addresses["grpc"]) as client:
+        block = [frame(CONTINUATION, END_HEADERS if part == 6 else 0, 1, fields) for part in range(7)]
+        frames = client.pour(frame(HEADERS, 0, 1, BLOCK) + b"".join(block), 3)
+        assert any(one.stream == 1 and one.kind in (HEADERS, RST_STREAM) for one in frames)
+
+
+def test_headers_that_are_begun_and_never_ended_lose_their_connection(server: RunningServer) -> None:
+    with RawClient(server.addresses["grpc"]) as client:
+        client.send(frame(HEADERS, 0, 1, BLOCK))
+        client.until(lambda one: one.kind == GOAWAY, wait_s=15)
+
+
+def test_a_client_that_never_says_what_it_wants_loses_its_connection(server: RunningServer) -> None:
+    import socket
+
+    host, _, port = server.addresses["grpc"].rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=15) as silent:
+        while silent.recv(4096):
+            pass
+
+
+def test_a_length_that_is_announced_takes_no_memory(server: RunningServer) -> None:
+    """Of 64 MiB each, on two thousand streams, of which not a byte comes."""
+    announced = b"\0" + struct.pack(">I", 64 << 20) + b"x"
+    before = resident_bytes(server)
+    with RawClient(server.addresses["grpc"]) as client:
+        client.pour(
+            b"".join(opened(stream) + frame(DATA, 0, stream, announced) for stream in streams(2000)), 5
+        )
+        assert resident_bytes(server) - before < 64 << 20
+
+
+def test_a_message_that_is_too_long_is_refused_by_its_prefix(server: RunningServer) -> None:
+    with RawClient(server.addresses["grpc"]) as client:
+        client.send(opened(1) + frame(DATA, 0, 1, b"\0\xff\xff\xff\xff"))
+        client.until(lambda one: one.kind == HEADERS and one.stream == 1)
+
+
+def test_a_client_that_reads_no_pongs_does_not_fill_the_memory(server: RunningServer) -> None:
+    before = resident_bytes(server)
+    with RawClient(server.addresses["grpc"]) as client:
+        client.send(opened(1) + frame(DATA, 0, 1, message(b"\x0a\x01q")))
+        for _ in range(50):
+            client.send(frame(SETTINGS, 0, 0) * 1000)
+        assert resident_bytes(server) - before < 64 << 20
+
+
+def resident_bytes(server: RunningServer) -> int:
+    with open(f"/proc/{server.process.pid}/statm") as statm:  # noqa: PTH123 - a file of the system's
+        return int(statm.read().split()[1]) * 4096
