@@ -13,11 +13,11 @@ CHECK += check-pipeline
 pipeline-env: $(PIPELINE_BIN)/fila-pipeline ## Make pipeline/.venv with the command fila-pipeline, and Java where missing
 
 # Against a real broker, so the core is built too.
-test-pipeline: build $(PIPELINE_BIN)/fila-pipeline ## Run the tests of the Spark source and of the jobs
+test-pipeline: build $(PIPELINE_VENV)/.core ## Run the tests of the Spark source and of the jobs
 	cd pipeline && .venv/bin/python -m pytest $(PYTEST_ARGS)
 
 soak: soak-pipeline
-soak-pipeline: build $(PIPELINE_BIN)/fila-pipeline
+soak-pipeline: build $(PIPELINE_VENV)/.core
 	cd pipeline && FILA_SOAK=1 .venv/bin/python -m pytest --timeout 0
 
 check-pipeline: $(PIPELINE_BIN)/fila-pipeline
@@ -35,6 +35,12 @@ $(PIPELINE_VENV)/.installed: requirements/pipeline.txt tools/system-packages
 
 $(PIPELINE_BIN)/fila-pipeline: $(PIPELINE_VENV)/.installed $(PIPELINE_SOURCES) $(wildcard sdks/python/src/fila/v1/*_pb2.py)
 	$(PIPELINE_BIN)/python -m pip install --quiet --no-deps --no-build-isolation --force-reinstall ./pipeline
+	@touch $@
+
+# The broker's core beside the pipeline, as this checkout has built it: for `fila-pipeline backtest`.
+$(PIPELINE_VENV)/.core: $(PIPELINE_BIN)/fila-pipeline
+	@$(PIPELINE_BIN)/python -c "import pathlib, sysconfig; \
+		pathlib.Path(sysconfig.get_path('purelib'), 'fila_server.pth').write_text('$(CURDIR)/server/src\n')"
 	@touch $@
 
 # From nothing to the reports: a made-up history, since the broker records none yet, and every job on it.

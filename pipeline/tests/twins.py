@@ -9,6 +9,7 @@ from fila_pipeline import schema
 
 Rows = list[dict[str, Any]]
 ENTERING = {schema.ENQUEUED, schema.REDRIVEN, schema.RELEASED, schema.NACKED, schema.EXPIRED}
+ENTERING |= {schema.RETURNED, schema.REWOUND}
 LEAVING = {schema.DELIVERED, schema.THROTTLED, schema.DELAYED, schema.DEAD_LETTERED, schema.DROPPED}
 
 

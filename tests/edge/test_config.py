@@ -146,8 +146,8 @@ def test_the_core_gets_its_settings_flat() -> None:
     assert flat["scheduler.quantum"] == 1000
     assert flat["storage.durability"] == "fsync"
     assert flat["limits.payload_bytes_max"] == MIB
-    assert {name.split(".")[0] for name in flat} == {"scheduler", "storage", "limits"}
-    assert {type(value) for value in flat.values()} == {int, str}
+    assert {name.split(".")[0] for name in flat} == {"scheduler", "storage", "limits", "history"}
+    assert {type(value) for value in flat.values()} == {int, str, bool}
 
 
 def test_config_check_prints_a_file_that_reads_back_the_same(tmp_path: Path) -> None:

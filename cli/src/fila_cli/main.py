@@ -34,6 +34,7 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "key": ("key", "Fairness", "Weigh, pause, cap or purge one fairness key."),
     "consumer": ("consumer", "Fairness", "Who consumes a queue, and what each consumer holds."),
     "top": ("top", "Fairness", "Watch queues live."),
+    "history": ("history", "Tools", "What a broker recorded: status, files, newest decisions, export."),
     "bench": ("bench", "Tools", "A quick load test against a running broker."),
     "context": ("context", "Tools", "Named brokers: add one, and say which is in use."),
     "completion": ("completion", "Tools", "Print the script that completes fila in your shell."),

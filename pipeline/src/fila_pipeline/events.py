@@ -39,7 +39,7 @@ def summed(name: str) -> Column:
 
 def count() -> Column:
     """Return how many messages a run has."""
-    return f.expr("coalesce(size(offsets), 0)")
+    return f.expr("coalesce(messages, cast(greatest(size(offsets), 0) as bigint), 0)")
 
 
 def window_of(at: Column, seconds: float) -> Column:

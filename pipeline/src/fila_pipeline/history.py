@@ -83,8 +83,8 @@ def open_history(spark: SparkSession, directory: str) -> History:
     )
 
 
-def live_entries(spark: SparkSession, directory: str) -> list[Row]:
-    """Return the list's entries, without those of files that another entry replaced."""
+def live_entries(spark: SparkSession, directory: str, *, replaced: bool = False) -> list[Row]:
+    """Return the list's entries, without those of files that another entry replaced unless `replaced` asks for them."""
     columns = schema.spark_schema(schema.LIST_COLUMNS)
     try:
         entries = spark.read.schema(columns).json(f"{directory}/{schema.LIST}").collect()
@@ -93,9 +93,9 @@ def live_entries(spark: SparkSession, directory: str) -> list[Row]:
             f"{directory} holds no history: it has no folder {schema.LIST}; give the directory that the broker "
             f"records to ({error.getCondition()})"
         ) from None
-    replaced = {file for entry in entries for file in entry.replaces or ()}
+    gone = set() if replaced else {file for entry in entries for file in entry.replaces or ()}
     # An entry that is itself half written has no version: it lists nothing.
-    live = [entry for entry in entries if entry.version is not None and entry.file not in replaced]
+    live = [entry for entry in entries if entry.version is not None and entry.file not in gone]
     return sorted(live, key=lambda entry: (entry.first_at or "", entry.file or ""))
 
 

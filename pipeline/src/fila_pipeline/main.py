@@ -6,15 +6,17 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from fila_pipeline.backtest import DIFFERENT, REFUSED, BacktestMissing, backtest, verdict_page
 from fila_pipeline.history import History, HistoryMissing, open_history
 from fila_pipeline.jobs.compact import compact
 from fila_pipeline.pages.overview import overview
-from fila_pipeline.pages.page import Page
+from fila_pipeline.pages.page import Page, render
 from fila_pipeline.runs import JOBS, Choices, notes, run_job
 from fila_pipeline.storage import Storage
 from fila_pipeline.synthetic import noisy_neighbours, record
@@ -27,6 +29,9 @@ ABOUT = {
     "capacity": "the smallest rate of consumers that holds a p99 wait for every key",
     "anomalies": "keys whose arrivals, cost or failures broke with their own past",
 }
+DIFFERS = 3
+"""The exit code of a backtest that came to other decisions."""
+
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "true",
@@ -38,7 +43,9 @@ SETTINGS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. 0 when it ran, also on too little data; 2 for a wrong argument or no history."""
+    """Run one command. 0 when it ran, also on too little data; 2 for a wrong argument or no history; 3 for a
+    backtest that came to other decisions.
+    """
     given = _parser().parse_args(arguments)
     if given.command == "synthetic":
         count = record(noisy_neighbours(given.seconds, given.seed), Path(given.out))
@@ -47,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     spark = session(given.master, given.conf)
     try:
         return _run(spark, given)
-    except HistoryMissing as missing:
+    except (HistoryMissing, BacktestMissing) as missing:
         print(f"fila-pipeline: {missing}", file=sys.stderr)
         return 2
     finally:
@@ -87,6 +94,8 @@ def _run(spark: SparkSession, given: argparse.Namespace) -> int:
         until=getattr(given, "until", None),
         p99_ms=getattr(given, "p99_ms", 1000.0),
     )
+    if given.command == "backtest":
+        return _backtest(spark, history, given.out)
     if given.command == "report":
         _report(history, given.out, choices, facts)
         return 0
@@ -104,6 +113,20 @@ def _report(history: History, out: str, choices: Choices, facts: str) -> None:
     )
     Storage(history.spark, out).write("index.html", html)
     print(f"All of them: {out.rstrip('/')}/index.html")
+
+
+def _backtest(spark: SparkSession, history: History, out: str) -> int:
+    verdicts = backtest(spark, history.directory)
+    for verdict in verdicts:
+        print(
+            f"{verdict.run}: {verdict.outcome}, {verdict.passes:,} passes, {verdict.decisions:,} decisions"
+            + (f" ({verdict.said})" if verdict.said else "")
+        )
+    page = replace(verdict_page(verdicts), notes=notes(history))
+    storage = Storage(spark, out)
+    storage.write("index.html", render(page, datetime.now(UTC), history.directory))
+    _said("backtest", page, out)
+    return DIFFERS if any(verdict.outcome in (DIFFERENT, REFUSED) for verdict in verdicts) else 0
 
 
 def _said(name: str, page: Page, out: str) -> None:
@@ -131,6 +154,14 @@ def _parser() -> argparse.ArgumentParser:
         "--all", action="store_true", required=True, help="every job; the only choice so far"
     )
     _add_common(everything, out=True)
+    _add_common(
+        commands.add_parser(
+            "backtest",
+            help="replay what the broker took in through its own core, and compare (exit 3: it differs)",
+            description="Replay what the broker took in through its own core, and compare every decision.",
+        ),
+        out=True,
+    )
     merging = commands.add_parser(
         "compact", help="merge the small files of each hour", description=compact.__doc__
     )

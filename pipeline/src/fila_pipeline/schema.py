@@ -18,15 +18,18 @@ TABLE_KEY = b"fila.history.table"
 
 DECISIONS = "decisions"
 CHANGES = "changes"
+INPUTS = "inputs"
+"""What a pass took in. Only `backtest` reads it, through the broker's own core."""
 LIST = "_list"
 """The folder of list entries; Spark ignores names that start with an underscore when it looks for data."""
 
 ENQUEUED, DELIVERED, ACKED, NACKED, EXPIRED = "enqueued", "delivered", "acked", "nacked", "expired"
 DELAYED, THROTTLED, RELEASED = "delayed", "throttled", "released"
 DEAD_LETTERED, REDRIVEN, DROPPED = "dead_lettered", "redriven", "dropped"
+RETURNED, REWOUND = "returned", "rewound"
 KINDS = (
     *(ENQUEUED, DELIVERED, ACKED, NACKED, EXPIRED, DELAYED),
-    *(THROTTLED, RELEASED, DEAD_LETTERED, REDRIVEN, DROPPED),
+    *(THROTTLED, RELEASED, DEAD_LETTERED, REDRIVEN, DROPPED, RETURNED, REWOUND),
 )
 FINAL = (ACKED, DEAD_LETTERED, DROPPED)
 """A message of a channel ends in exactly one of these, or is pending."""
@@ -58,6 +61,8 @@ DECISION_COLUMNS = pa.schema(
         pa.field("wait_share_ms", _INTS),
         pa.field("wait_throttle_ms", _INTS),
         pa.field("wait_delay_ms", _INTS),
+        # Where a run is counted and its messages are not listed: how many.
+        pa.field("messages", pa.int64()),
     ]
 )
 
@@ -86,10 +91,28 @@ LIST_COLUMNS = pa.schema(
         pa.field("last_at", pa.string()),
         pa.field("replaces", pa.list_(pa.field("element", pa.string()))),
         pa.field("gap", pa.string()),
+        pa.field("run", pa.string()),
+        pa.field("sample", pa.int64()),
+        pa.field("bytes", pa.int64()),
+    ]
+)
+
+INPUT_COLUMNS = pa.schema(
+    [
+        pa.field("at", pa.timestamp("us", tz="UTC")),
+        pa.field("pass", pa.int64()),
+        pa.field("kind", pa.string()),
+        pa.field("token", pa.int64()),
+        pa.field("a", pa.int64()),
+        pa.field("b", pa.int64()),
+        pa.field("c", pa.int64()),
+        pa.field("goes_on", pa.bool_()),
+        pa.field("data", pa.binary()),
     ]
 )
 
 ARROW = {DECISIONS: DECISION_COLUMNS, CHANGES: CHANGE_COLUMNS}
+"""The tables that jobs read."""
 
 
 def spark_schema(columns: pa.Schema) -> StructType:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import importlib.util
 import os
 import resource
 import signal
@@ -45,12 +46,15 @@ from fila_server.version import commit, version
 
 if TYPE_CHECKING:
     from fila_server.core.drive.scheduler_thread import Engine as CompiledEngine
+    from fila_server.recording.recorder import Recorder
 
 log = structlog.get_logger("fila_server.main")
 
 DRAIN_S_MAX = 9.5
 """A supervisor that asked politely waits ten seconds before it kills."""
 CALLS_FINISH_S = 5.0
+HISTORY_ENDS_S = 4.0
+"""For the history's last files, after everything else; within DRAIN_S_MAX whatever is left of it."""
 
 OPENING_QUIET_S = 1.0
 OPENING_TOLD_EVERY_S = 10.0
@@ -189,8 +193,49 @@ def config_init() -> None:
 def run(settings: Config) -> None:
     """Open the store and serve until a signal."""
     limit = raise_limit()
+    _check_history(settings)
     engine = open_engine(settings)
+    recorder = _record(engine, settings)
     uvloop.run(serve(engine, settings, on_signal=_leave_in_time, descriptors=Descriptors(limit)))
+    if recorder is not None and not recorder.finish(HISTORY_ENDS_S):
+        log.warning("history.not_closed", detail="its last files were still being written; the gap is marked")
+
+
+def _check_history(settings: Config) -> None:
+    """Before anything is opened: a history that cannot be written should not be found out in a week."""
+    if not settings.history.enabled:
+        return
+    if importlib.util.find_spec("pyarrow") is None:
+        raise errors.StartError(
+            "history.enabled: recording needs pyarrow, which is not installed. Run "
+            "`pip install fila-server[history]`, or set history.enabled to false"
+        )
+    directory = Path(settings.history.dir)
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise errors.StartError(
+            f"history.dir: {directory} cannot be made: {error.strerror or error}. Give a directory that the "
+            f"server may write to, or set history.enabled to false"
+        ) from error
+    if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
+        raise errors.StartError(
+            f"history.dir: {directory} cannot be written to. Give a directory that the server may write to, or "
+            f"set history.enabled to false"
+        )
+
+
+def _record(engine: Engine, settings: Config) -> Recorder | None:
+    """Start to write what the engine records, if it does."""
+    recording = getattr(engine, "recording", None)
+    if recording is None:
+        return None
+    from fila_server.recording.recorder import Recorder
+
+    recorder = Recorder(recording, settings.history)
+    recorder.start()
+    log.info("history.started", dir=settings.history.dir, run=recorder.run)
+    return recorder
 
 
 def open_engine(settings: Config) -> Engine:

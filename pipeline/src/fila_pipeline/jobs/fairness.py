@@ -16,7 +16,10 @@ from fila_pipeline.events import summed, window_of
 KEY = ("queue", "channel", "fairness_key")
 GROUP = ("queue", "channel", "window")
 
-ENTERING = (schema.ENQUEUED, schema.REDRIVEN, schema.RELEASED, schema.NACKED, schema.EXPIRED)
+ENTERING = (
+    *(schema.ENQUEUED, schema.REDRIVEN, schema.RELEASED, schema.NACKED, schema.EXPIRED),
+    *(schema.RETURNED, schema.REWOUND),
+)
 """What makes a message ready; one that is delayed leaves again at once, and comes back when its delay is over."""
 LEAVING = (schema.DELIVERED, schema.THROTTLED, schema.DELAYED, schema.DEAD_LETTERED, schema.DROPPED)
 

@@ -422,12 +422,43 @@ class Redis(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class History(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Events kept for analysis."""
+    """Every decision of the scheduler, and what it was made from, as Parquet files."""
 
-    enabled: Annotated[bool, Meta(description="Accepted; this version writes no history yet.")] = False
+    enabled: Annotated[
+        bool, Meta(description="Whether to record. Needs pyarrow: `pip install fila-server[history]`.")
+    ] = False
     dir: Annotated[
         str, Meta(min_length=1, description="Directory of the history, relative to the working directory.")
     ] = "history"
+    headers: Annotated[
+        Literal["none", "policy", "all"],
+        Meta(
+            description="Which headers are recorded with the inputs; `policy`: those that queues' settings name."
+        ),
+    ] = "policy"
+    sample: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Decisions about one message in so many are recorded; inputs always.",
+        ),
+    ] = 1
+    retention_bytes: Annotated[
+        int,
+        Meta(ge=0, le=2**50, description="The oldest files go beyond so many bytes. 0 is no limit."),
+    ] = 16 * GIB
+    retention_age_ms: Annotated[
+        int,
+        Meta(ge=0, le=100 * 365 * _DAY_MS, description="Older files go. 0 means never."),
+    ] = 30 * _DAY_MS
+    roll_ms: Annotated[
+        int,
+        Meta(ge=1000, le=3_600_000, description="A file is closed, and can be read, after so long at most."),
+    ] = 60_000
+    roll_bytes: Annotated[
+        int, Meta(ge=MIB, le=2**40, description="Or once all open files together have so many bytes.")
+    ] = 256 * MIB
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -448,6 +479,6 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         """What the core needs, flat: `{"scheduler.quantum": 1000, ...}`."""
         return {
             f"{name}.{key}": value
-            for name in ("scheduler", "storage", "limits")
+            for name in ("scheduler", "storage", "limits", "history")
             for key, value in msgspec.structs.asdict(getattr(self, name)).items()
         }

@@ -20,7 +20,9 @@ from fila_server.core.records.records cimport (
 )
 from fila_server.core.state.directory cimport directory_at, directory_replace
 from fila_server.core.state.kinds cimport DELAYED, DONE, LEASED, READY, RECORDED
-from fila_server.core.state.paths cimport frame_appended_ms, frame_enqueued_ms, frame_id, frame_offset
+from fila_server.core.state.paths cimport (
+    frame_appended_ms, frame_enqueued_ms, frame_id, frame_offset, share_of,
+)
 from fila_server.core.state.pending cimport Expiry, OwnIds
 from fila_server.core.state.state cimport Channel, Delay, Entry, Fifo, Lease, Share, Slot, Subqueue
 from fila_server.core.structures.buffer cimport must_malloc
@@ -49,6 +51,8 @@ cdef void _slot_move(Slot* from_, Slot* to, Frame* frame, Share* share) noexcept
     cdef Fifo* fifo
     to[0] = from_[0]
     to.index = index
+    if share.waits != NULL:
+        share.waits[index] = share_of(from_).waits[from_.index]
     if to.state == READY:
         if to.owner != NULL:
             fifo = &(<Subqueue*> to.owner).fifo

@@ -20,6 +20,7 @@ cdef struct Command:
     uint64_t token
     char*    bytes                  # the frame; NULL once a Body owns it
     uint32_t length
+    uint32_t rewritten              # of `length`, behind what came over the wire
     Item*    items                  # enqueue kinds
     uint32_t count
     uint32_t open                   # items without an answer yet

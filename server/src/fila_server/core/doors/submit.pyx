@@ -154,6 +154,7 @@ cdef void _adopt(Command* command, Buffer* spare) noexcept nogil:
         if item.options != NULL and item.options.dedup_key.length:
             item.options.dedup_key.at += moved
     command.length += <uint32_t> spare.length
+    command.rewritten = <uint32_t> spare.length
     free(old)
 
 

@@ -7,6 +7,7 @@ from fila_server.core.life.answers cimport answers_written
 from fila_server.core.life.building cimport frames_build, moved_bytes_free
 from fila_server.core.life.ending cimport settled_flush
 from fila_server.core.life.enqueue cimport enqueue_written
+from fila_server.core.recording.inputs cimport write_failed
 from fila_server.core.records.records cimport bucket_record_put, meta_record_put
 from fila_server.core.state.shared cimport shared_load, shared_store
 from fila_server.core.state.state cimport Frame, ThrottleKey
@@ -59,6 +60,7 @@ cdef uint8_t _write(Core* core) noexcept nogil:
             batch_clear(core.enqueues)
     if status == STORE_OK:
         return 0
+    write_failed(core, <int> core.store.calls - 1, status)
     if status == STORE_DAMAGED or status == STORE_FAILED:
         failure_tell(&core.shared.failure, &core.error)     # the engine writes no more until
                                                             # it is opened anew

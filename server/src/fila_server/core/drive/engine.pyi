@@ -3,6 +3,7 @@
 from typing import final
 
 from fila_server.core.doors.parsed_frame import ParsedFrame
+from fila_server.core.recording.tap import Recording
 
 @final
 class LogReader:
@@ -12,6 +13,8 @@ class CoreEngine:
     def __init__(
         self, data_dir: str, settings: dict[str, int | str], *, mono_ns: int, wall_ns: int, seed: int
     ) -> None: ...
+    @property
+    def recording(self) -> Recording | None: ...
     @property
     def wake_fd(self) -> int: ...
     def open_outbox(self) -> int: ...

@@ -5,6 +5,7 @@ Tests and the simulation do so under their own clock; `scheduler_thread.Engine` 
 the real one.
 """
 
+import json
 import os
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -18,6 +19,7 @@ from fila_server.core.desk.readlog import LogReader
 from fila_server.core.care.recover cimport recover_core
 from fila_server.core.desk.chores cimport chores_forget
 from fila_server.core.desk.deleting cimport forget_all
+from fila_server.core.doors.blocks cimport block_end
 from fila_server.core.doors.mailbox cimport command_free, mailbox_free, mailbox_new
 from fila_server.core.doors.outbox cimport (
     Out, outbox_add, outbox_take, outboxes_free, outboxes_open, outs_forget,
@@ -31,9 +33,12 @@ from fila_server.core.drive.handover cimport (
 )
 from fila_server.core.drive.passes cimport run_pass
 from fila_server.core.holdings.groups cimport groups_flush
+from fila_server.core.recording.base cimport base_put
+from fila_server.core.recording.decisions cimport limit_changed
+from fila_server.core.recording.tap cimport Recording
 from fila_server.core.records.records cimport meta_record_put, queue_record_put, reservation_record_put
 from fila_server.core.state.kinds cimport TIMER_HOUSEKEEPING
-from fila_server.core.state.state cimport Core, Queue
+from fila_server.core.state.state cimport Core, Queue, ThrottleKey
 from fila_server.core.store.data_directory cimport disk_open
 from fila_server.core.store.families cimport StoreOptions
 from fila_server.core.store.opening cimport store_close, store_default_options, store_open
@@ -51,7 +56,9 @@ cdef enum:
     LEASE_IDS_RESERVED = 1000000
     COMMANDS_MARGIN = 1000      # of a pass and postponed ones, beside those in the mailbox
 
-_seeded = False
+HEADERS_KEPT = ("none", "policy", "all")        # in the order of HeadersKept
+
+_hash_seed = None
 
 _STORE_ERRORS = {
     STORE_IN_USE: errors.DataDirInUse,
@@ -111,6 +118,7 @@ cdef class CoreEngine(OpenCore):
             self._release()
             raise _store_error(status, core.error.text.decode("utf-8", "replace"), data_dir)
         self._begin(mono_ns, wall_ns, seed)
+        self._record_base(settings, mono_ns, wall_ns, seed)
         self.is_open = True
         disk_open(
             &core.shared.watch.disk, path_bytes, settings.get("storage.min_free_bytes", 268435456),
@@ -125,7 +133,49 @@ cdef class CoreEngine(OpenCore):
             text = core.error.text.decode("utf-8", "replace")
             self.close()
             raise _store_error(status, text, data_dir)
+        self._record_begins()
         self._promise(mono_ns, wall_ns)
+
+    @staticmethod
+    def seed_hashes(uint64_t seed):
+        """Seed this process's hash maps; ValueError when they have another seed already."""
+        global _hash_seed
+        if _hash_seed is None:
+            maps_seed(seed)
+            _hash_seed = seed
+        elif _hash_seed != seed:
+            raise ValueError("this process's hash maps have another seed; replay in a process of its own")
+
+    cdef _record_base(self, dict settings, int64_t mono_ns, int64_t wall_ns, uint64_t seed):
+        """What recovery is about to see; a store that cannot be read has no base, and recovery says why."""
+        cdef bytes head
+        cdef const char* at
+        cdef size_t length
+        if self.recording is None:
+            return
+        told = {name: value for name, value in settings.items() if not name.startswith("history.")}
+        head = json.dumps({
+            "settings": told, "mono_ns": mono_ns, "wall_ns": wall_ns, "seed": seed, "hash_seed": _hash_seed,
+            "sample": self.core.history.sample, "headers": HEADERS_KEPT[self.core.history.headers],
+        }).encode()
+        at, length = PyBytes_AS_STRING(head), PyBytes_GET_SIZE(head)
+        with nogil:
+            base_put(self.core, at, length, &self.core.error)
+
+    cdef _record_begins(self):
+        """From here on decisions are rows; the limits there are come first."""
+        cdef Core* core = self.core
+        cdef uint32_t cursor = 0
+        cdef ThrottleKey* bucket
+        if self.recording is None:
+            return
+        core.history.quiet = False
+        while True:
+            bucket = <ThrottleKey*> textmap_next(&core.throttle_keys, &cursor)
+            if bucket == NULL:
+                return
+            if bucket.has_rate or bucket.has_burst:
+                limit_changed(core, bucket)
 
     cdef _settings(self, dict settings):
         cdef Core* core = self.core
@@ -152,6 +202,11 @@ cdef class CoreEngine(OpenCore):
             self._release()
             raise OSError(number, f"no eventfd for the answers: {os.strerror(number)}")
         core.loader = loader_new()
+        if settings.get("history.enabled", False):
+            self.recording = Recording(
+                settings.get("history.sample", 1),
+                HEADERS_KEPT.index(settings.get("history.headers", "policy")))
+            core.history = self.recording.history
 
     cdef _begin(self, int64_t mono_ns, int64_t wall_ns, uint64_t seed):
         cdef Core* core = self.core
@@ -161,10 +216,8 @@ cdef class CoreEngine(OpenCore):
         core.random[0] = seed ^ <uint64_t> 0x9E3779B97F4A7C15
         core.random[1] = seed * <uint64_t> 0xBF58476D1CE4E5B9 + 1
         # Once a process: a second seed would hide what the maps of an open engine hold.
-        global _seeded
-        if not _seeded:
-            maps_seed(seed)
-            _seeded = True
+        if _hash_seed is None:
+            self.seed_hashes(seed)
         textmap_init(&core.queues)
         textmap_init(&core.throttle_keys)
         textmap_init(&core.throttle_sets)
@@ -217,6 +270,10 @@ cdef class CoreEngine(OpenCore):
             core.postponed = command.next
             command_free(command)
         chores_forget(core)
+        if core.history != NULL:
+            core.history.quiet = core.history.inputs_over = True
+            block_end(core.history)
+            self.recording.closed = True
         # The tables first: letting go of them fills a batch, which nobody writes.
         forget_all(core)
         groups_flush(core)
@@ -372,6 +429,8 @@ cdef class CoreEngine(OpenCore):
         cdef Queue* queue
         cdef int64_t wall_ms = wall_ns // 1000000
         core.shared.stopping = True
+        if core.history != NULL:        # what follows is not made of passes alone
+            core.history.inputs_over = True
         # Without the GIL: syncs may take as long as the disk likes, and main.py's deadline must still fire.
         with nogil:
             run_pass(core, mono_ns, wall_ms)

@@ -21,6 +21,7 @@ from fila_server.core.life.failure cimport failures_turn
 from fila_server.core.life.revoked cimport revoked_flush
 from fila_server.core.life.seek cimport channel_rebuild
 from fila_server.core.life.sending cimport deliveries_loaded, pull_answer
+from fila_server.core.recording.inputs cimport commands_taken, pass_begins
 from fila_server.core.records.records cimport state_record_ready
 from fila_server.core.state.budget cimport stage_begins, stage_goes_on
 from fila_server.core.state.kinds cimport (
@@ -52,6 +53,8 @@ cdef bint _drain(Core* core) noexcept nogil:
     core.postponed = NULL
     if command == NULL:
         command = mailbox_take(core.mailbox, COMMANDS_PER_PASS_MAX)
+        if command != NULL and core.history != NULL:
+            commands_taken(core, command)
     while command != NULL and stage_goes_on(core):
         if (command.kind == DELETE_QUEUE or command.kind == DELETE_CHANNEL) and count:
             # What this pass holds of the queue is half built: written first, then deleted.
@@ -158,7 +161,7 @@ cdef bint _stages(Core* core) noexcept nogil:
         consumers_leave(core)
         more = True
     # who is left is gone at once, and the last record of lease ids must hold
-    if not core.shared.stopping:
+    if not core.stopping:
         deliver_ready(core)
     revoked_flush(core)
     return more
@@ -172,8 +175,13 @@ cdef int64_t run_pass(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nog
     core.wall_ms = wall_ms
     core.counters.passes += 1
     core.disk_level = watch_level(&core.shared.watch)
+    core.durable = shared_load(&core.shared.durable)
+    core.stopping = core.shared.stopping
+    core.store.calls = 0
+    if core.history != NULL:
+        pass_begins(core)
     core.disk_low = core.disk_level != DISK_ROOMY
-    answers_durable(core, shared_load(&core.shared.durable))
+    answers_durable(core, core.durable)
     stage_begins(core)
     answers_leave(core)
     stage_begins(core)

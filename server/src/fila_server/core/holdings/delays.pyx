@@ -4,6 +4,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.holdings.slots cimport slot_count
+from fila_server.core.recording.decisions cimport DELAYED_FOR, Detail, slot_decided
 from fila_server.core.state.kinds cimport DELAYED, TIMER_DELAY, TIMER_EXPIRY
 from fila_server.core.state.paths cimport frame_offset, share_of
 from fila_server.core.state.pending cimport Expiry
@@ -13,6 +14,7 @@ from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
 from fila_server.core.turns.clocks cimport flow_fills
 from fila_server.core.turns.flows cimport flow_of
+from fila_server.core.turns.waits cimport wait_delayed
 
 cdef int64_t TIMER_REACH_MS = <int64_t> 30 * 86400000
 cdef int64_t LEFT_MS_MAX = <int64_t> 100 * 365 * 86400000       # in nanoseconds it fits 63 bits
@@ -32,6 +34,7 @@ cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t longest_ms)
     cdef Delay* delay = <Delay*> must_malloc(sizeof(Delay))
     cdef Share* share = share_of(slot)
     cdef Flow* flow = flow_of(core, share.frame.entries[slot.index].key, share.channel)
+    cdef Detail detail
     memset(delay, 0, sizeof(Delay))
     delay.timer.kind = TIMER_DELAY
     delay.slot = slot
@@ -40,6 +43,10 @@ cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t longest_ms)
     slot.owner = delay
     flow_fills(core, flow)
     flow.delayed += 1
+    wait_delayed(core, slot)
+    memset(&detail, 0, sizeof(Detail))
+    detail.held_ms = <int> max(<int64_t> 0, min(min(due_ms - core.wall_ms, longest_ms), <int64_t> 0x7FFFFFFF))
+    slot_decided(core, DELAYED_FOR, slot, &detail)
     timer_set(
         &core.timers, &delay.timer,
         core.mono_ns + timer_step_ns(min(due_ms - core.wall_ms, longest_ms), &delay.far))

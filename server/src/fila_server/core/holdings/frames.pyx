@@ -8,6 +8,7 @@ from fila_server.core.holdings.bodies cimport body_release, failures_go_on
 from fila_server.core.holdings.keys cimport key_release
 from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY
 from fila_server.core.state.paths cimport frame_last_offset, share_find
+from fila_server.core.state.pending cimport Wait
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.state cimport Entry, Slot
 from fila_server.core.structures.buffer cimport must_malloc
@@ -54,8 +55,12 @@ cdef void frame_free(Core* core, Frame* frame) noexcept nogil:
     free(frame)
 
 
+cdef inline size_t _share_bytes(Core* core, uint32_t count) noexcept nogil:
+    return sizeof(Share) + (count - 1) * sizeof(Slot) + (count * sizeof(Wait) if core.history != NULL else 0)
+
+
 cdef Share* share_new(Core* core, Frame* frame, Channel* channel) noexcept nogil:
-    cdef size_t size = sizeof(Share) + (frame.count - 1) * sizeof(Slot)
+    cdef size_t size = _share_bytes(core, frame.count)
     cdef Share* share = <Share*> must_malloc(size)
     cdef uint32_t i
     if frame.shares != NULL and frame.tallies == NULL:
@@ -66,6 +71,8 @@ cdef Share* share_new(Core* core, Frame* frame, Channel* channel) noexcept nogil
     channel.shares += 1
     share.channel = channel
     share.frame = frame
+    if core.history != NULL:
+        share.waits = <Wait*> (&share.slots[0] + frame.count)
     share.next_of_frame = frame.shares
     frame.shares = share
     for i in range(frame.count):
@@ -91,7 +98,7 @@ cdef void frame_tally(Frame* frame) noexcept nogil:
 cdef void share_free(Core* core, Share* share) noexcept nogil:
     """The caller unlinks it from its frame, or frees the frame; it must not be on the dirty list."""
     share.channel.shares -= 1
-    core.index_bytes -= sizeof(Share) + (share.frame.count - 1) * sizeof(Slot)
+    core.index_bytes -= _share_bytes(core, share.frame.count)
     free(share)
 
 

@@ -44,7 +44,7 @@ cdef uint64_t offsets_next(Core* core, Queue* queue, uint32_t count) noexcept no
         queue.offset_reserved_epoch = core.epoch
         queue_record_put(core, queue)
         core.sync_wanted = True
-    elif core.shared.durable >= queue.offset_reserved_epoch:
+    elif core.durable >= queue.offset_reserved_epoch:
         queue.offset_reserved_durable = queue.offset_reserved
     return first
 

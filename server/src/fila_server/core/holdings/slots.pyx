@@ -12,6 +12,7 @@ from fila_server.core.turns.fifo cimport fifo_append, fifo_first, fifo_remove, f
 from fila_server.core.turns.flows cimport (
     channel_activate, flow_find, flow_of, flow_reconsider, subqueue_free, subqueue_of, subqueue_rank,
 )
+from fila_server.core.turns.waits cimport sub_gains, sub_loses, wait_begins
 
 
 cdef inline bint _is_pending(int state) noexcept nogil:
@@ -82,6 +83,7 @@ cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
     cdef Flow* flow = flow_of(core, entry.key, channel)
     cdef Subqueue* sub
     cdef Fifo* fifo
+    cdef bint was_delayed = slot.state == DELAYED
     flow_fills(core, flow)
     slot_count(core, slot, READY)
     if not old_place:
@@ -102,7 +104,9 @@ cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
         fifo_return(fifo, slot)
     else:
         fifo_append(fifo, slot)
+    wait_begins(core, slot, flow, sub, was_delayed)
     if sub != NULL:
+        sub_gains(core, slot, sub)
         subqueue_rank(sub)
     flow.backlog += 1
     if flow.joined:
@@ -124,6 +128,8 @@ cdef void slot_unready(Core* core, Slot* slot) noexcept nogil:
     # purged or expired, it may be what the flow saves for
     if flow.turn.place == DEFERRED and fifo_first(fifo) == slot:
         ring_again(&share.channel.ring, &flow.turn)
+    if sub != NULL:
+        sub_loses(core, slot, sub)
     fifo_remove(fifo, slot)
     if sub != NULL:
         sub.count -= 1

@@ -9,6 +9,7 @@ from fila_server.core.life.failure cimport NO_DELAY, lease_expired, lease_fail
 from fila_server.core.life.giveback cimport MAY_BE_SEEN, UNWRITTEN, lease_return
 from fila_server.core.life.revoked cimport lease_revoke, revoked_note, revoked_tell
 from fila_server.core.life.sending cimport consumer_forget, consumer_unlink, delivery_free, pull_answer
+from fila_server.core.recording.decisions cimport EXPIRED, lease_decided
 from fila_server.core.records.records cimport lease_extension_put
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.kinds cimport (
@@ -122,7 +123,7 @@ cdef void _open_pull(Core* core, Consumer* consumer, Fields* fields) noexcept no
     if wait_ms:
         timer_set(&core.timers, &consumer.timer, core.mono_ns + <int64_t> wait_ms * 1000000)
     # What is ready is taken at once, so that a call that doesn't wait never misses it.
-    if channel.ready and not core.shared.stopping and consumer_fill(core, consumer, consumer.max_batch):
+    if channel.ready and not core.stopping and consumer_fill(core, consumer, consumer.max_batch):
         return
     if wait_ms == 0:
         pull_answer(core, consumer)
@@ -345,6 +346,7 @@ cdef void _lease_leave(Core* core, Consumer* consumer, Lease* lease) noexcept no
         lease_extension_put(core, lease)
     elif consumer.fate == FAIL_BEGUN and lease.begun or consumer.fate == FAIL_OLDEST and lease.next == NULL:
         share_of(lease.slot).channel.queue.counters.expired += 1
+        lease_decided(core, EXPIRED, lease, b"consumer gone", 13)
         lease_fail(core, lease, error, NO_DELAY, NULL)
     else:
         lease_return(core, lease, MAY_BE_SEEN)

@@ -9,12 +9,13 @@ from fila_server.core.holdings.leased_ids cimport leased_id_add
 from fila_server.core.holdings.slots cimport slot_count, slot_unready
 from fila_server.core.life.sending cimport send_what_is_ready
 from fila_server.core.life.view cimport message_bytes
+from fila_server.core.recording.decisions cimport DELIVERED, Detail, Waited, slot_decided
 from fila_server.core.records.records cimport lease_record_put, reservation_record_put
 from fila_server.core.state.budget cimport WORK_PER_STAGE
 from fila_server.core.state.kinds cimport LEASED, PULL, STREAM, TIMER_LEASE
 from fila_server.core.state.paths cimport entry_of, frame_enqueued_ms, frame_of, share_of
 from fila_server.core.state.pending cimport LeaseGroup
-from fila_server.core.state.state cimport Channel, Delivery, Entry, Flow, Frame, Lease, Queue, Slot
+from fila_server.core.state.state cimport Channel, Delivery, Entry, Flow, Frame, Lease, Queue, Slot, Subqueue
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport TextMap, map64_put
 from fila_server.core.structures.ring cimport Turn, ring_afford, ring_charge, ring_turn
@@ -23,6 +24,7 @@ from fila_server.core.turns.clocks cimport channel_room, channel_served
 from fila_server.core.turns.flows cimport (
     channel_deactivate, channel_full, flow_find, flow_next, flow_reconsider, slot_pay,
 )
+from fila_server.core.turns.waits cimport wait_of
 
 cdef extern from *:
     """
@@ -60,7 +62,8 @@ cdef uint32_t consumer_room(Consumer* consumer) noexcept nogil:
 
 # --- picking ---------------------------------------------------------------------------------
 
-cdef Slot* _pick(Core* core, Channel* channel, uint64_t room_bytes, bint first) noexcept nogil:
+cdef Slot* _pick(
+        Core* core, Channel* channel, uint64_t room_bytes, bint first, Waited* waited) noexcept nogil:
     """The next message in the order of the ring, charged and out of
     its fifo; NULL when none may go or fits."""
     cdef Turn* turn
@@ -84,6 +87,8 @@ cdef Slot* _pick(Core* core, Channel* channel, uint64_t room_bytes, bint first) 
             continue
         if not first and message_bytes(slot) > room_bytes:
             return NULL
+        if core.history != NULL:
+            waited[0] = wait_of(core, slot, flow, <Subqueue*> slot.owner)
         slot_pay(core, slot)
         if flow.key.refs == 1:
             # Its ack takes the key out of the table: the cell, a miss of all caches too, is on its way till
@@ -105,7 +110,7 @@ cdef bint leases_reserve(Core* core, uint32_t count) noexcept nogil:
         core.lease_id_epoch = core.epoch
         reservation_record_put(core, b"leases", core.lease_id_reserved)
         core.sync_wanted = True
-    elif core.shared.durable >= core.lease_id_epoch:
+    elif core.durable >= core.lease_id_epoch:
         core.lease_id_durable = core.lease_id_reserved
     return core.next_lease_id + count <= core.lease_id_durable
 
@@ -210,11 +215,14 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
     cdef uint64_t served = channel.served
     cdef uint64_t weight = channel.weight
     cdef uint64_t taken
+    cdef Detail detail
     if wanted == 0 or queue.policy.paused or not leases_reserve(core, wanted):
         return 0
     delivery = NULL
+    memset(&detail, 0, sizeof(Detail))
+    detail.consumer = consumer.number if consumer.kind != PULL else consumer.token
     while count < wanted:
-        slot = _pick(core, channel, bytes_left, count == 0)
+        slot = _pick(core, channel, bytes_left, count == 0, &detail.waited)
         if slot == NULL:
             break
         if delivery == NULL:
@@ -231,6 +239,7 @@ cdef uint32_t consumer_fill(Core* core, Consumer* consumer, uint32_t budget) noe
         if frame.body == NULL:
             frame_want(core, frame)
         _latency(core, queue, slot)
+        slot_decided(core, DELIVERED, slot, &detail)
         taken = message_bytes(slot)
         if taken >= bytes_left:
             break

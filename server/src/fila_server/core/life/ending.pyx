@@ -10,6 +10,7 @@ from fila_server.core.holdings.leased_ids cimport leased_id_remove
 from fila_server.core.holdings.slots cimport slot_count, slot_unready
 from fila_server.core.life.answers cimport emit, reveal_ends
 from fila_server.core.life.revoked cimport lease_revoke
+from fila_server.core.recording.decisions cimport DROPPED, RETURNED, ending_is, lease_decided, slot_ends
 from fila_server.core.records.records cimport (
     frame_record_delete, lease_extension_delete, settled_record_delete, settled_record_put,
     state_record_delete,
@@ -102,6 +103,7 @@ cdef void slot_detach(Core* core, Slot* slot) noexcept nogil:
         flow.delayed -= 1
         flow_emptied(flow)
     elif slot.state == LEASED and slot.owner != NULL:
+        lease_decided(core, RETURNED, <Lease*> slot.owner, NULL, 0)
         lease_revoke(core, <Lease*> slot.owner)
         lease_end(core, <Lease*> slot.owner)
     elif slot.state == DECIDING and slot.owner != NULL:
@@ -113,8 +115,9 @@ cdef void slot_detach(Core* core, Slot* slot) noexcept nogil:
 
 
 cdef void slot_stop(Core* core, Slot* slot) noexcept nogil:
-    """The channel wants it no more. Nothing is recorded."""
+    """The channel wants it no more. Nothing of it is stored."""
     slot_detach(core, slot)
+    slot_ends(core, slot)
     slot_count(core, slot, DONE)
 
 
@@ -215,6 +218,7 @@ cdef void frame_lost(Core* core, Frame* frame) noexcept nogil:
         for i in range(frame.count):
             slot = &share.slots[i]
             if slot.state != DONE:
+                ending_is(core, DROPPED, b"damaged", 0, 0)
                 slot_done(core, slot)
         share = share.next_of_frame
     frame_finish(core, frame)

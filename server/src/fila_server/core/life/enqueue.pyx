@@ -46,7 +46,7 @@ cdef bint _dedup_hit(Core* core, Queue* queue, Command* command, Item* item) noe
 cdef uint8_t _admit(Core* core, Queue* queue, Item* item) noexcept nogil:
     """Capacity, before anything is made for this message."""
     cdef Builder* builder = &queue.building
-    if core.shared.stopping:
+    if core.stopping:
         return REFUSED_STOPPING
     if core.disk_low:
         return REFUSED_DISK_FLOOR

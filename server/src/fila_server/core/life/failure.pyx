@@ -13,6 +13,9 @@ from fila_server.core.holdings.slots cimport slot_count, slot_ready
 from fila_server.core.life.answers cimport emit
 from fila_server.core.life.burial cimport LAST_ERROR_BYTES_MAX, bury, utf8_cut
 from fila_server.core.life.ending cimport lease_forget, lease_let_go, slot_at, slot_detach, slot_done
+from fila_server.core.recording.decisions cimport (
+    DEAD_LETTERED, DROPPED, EXPIRED, ending_is, lease_decided,
+)
 from fila_server.core.records.records cimport state_record_delayed, state_record_ready
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at
@@ -125,6 +128,7 @@ cdef void slot_expire(Core* core, Slot* slot) noexcept nogil:
     cdef Queue* queue = share_of(slot).channel.queue
     cdef Slice error
     if not queue.policy.ttl_to_dlq or queue.dlq == NULL:
+        ending_is(core, DROPPED, b"ttl", 0, 0)
         slot_done(core, slot)
         return
     slot_detach(core, slot)             # its bytes may have to be read back first
@@ -143,6 +147,7 @@ cdef void lease_expired(Core* core, Lease* lease) noexcept nogil:
     cdef Slice error
     error.at, error.length = b"visibility timeout expired", 26
     share_of(lease.slot).channel.queue.counters.expired += 1
+    lease_decided(core, EXPIRED, lease, b"visibility timeout", 18)
     lease_fail(core, lease, error, NO_DELAY, NULL)
 
 
@@ -362,6 +367,7 @@ cdef void _dead_letter(
     if share.channel.queue.dlq == NULL and share.channel.queue.policy.idle_ms:
         share.channel.queue.counters.dead_dropped += 1      # a queue that expires has no place for
                                                             # them; the edge is told
+        ending_is(core, DROPPED, b"no dead-letter queue", 0, 0)
         slot_done(core, slot)
         return
     if share.channel.queue.dlq == NULL:
@@ -371,4 +377,5 @@ cdef void _dead_letter(
         _ask(core, slot, reason, error, NO_DELAY, kept, reply)
         return
     bury(core, share.channel, share.frame, slot.index, slot.attempts, reason, error)
+    ending_is(core, DEAD_LETTERED, reason, 0, 0)
     slot_done(core, slot)

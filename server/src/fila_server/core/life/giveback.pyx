@@ -6,6 +6,7 @@ from fila_server.core.holdings.slots cimport slot_count, slot_ready
 from fila_server.core.life.ending cimport lease_end
 from fila_server.core.life.failure cimport slot_expire
 from fila_server.core.life.notices cimport KEEPS_RETURNING, notice
+from fila_server.core.recording.decisions cimport RETURNED, lease_decided
 from fila_server.core.state.kinds cimport DONE, RETURNED_ONCE
 from fila_server.core.state.paths cimport entry_of, frame_offset, lease_is_gone, share_of
 from fila_server.core.state.state cimport Channel, Entry, Flow, Slot
@@ -33,6 +34,7 @@ cdef void lease_return(Core* core, Lease* lease, int how) noexcept nogil:
         lease.consumer.returned += 1
     if how != UNWRITTEN and slot.marks < 0xFF - RETURNED_ONCE:
         slot.marks += RETURNED_ONCE
+    lease_decided(core, RETURNED, lease, NULL, 0)
     # Others of its record may live on, and it must not come back with them.
     group_mark(core, lease.group, lease.lease_id, MARK_RETURNED)
     lease_end(core, lease)

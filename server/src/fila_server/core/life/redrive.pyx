@@ -8,6 +8,7 @@ from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_
 from fila_server.core.life.building cimport keep_until_written, move_in
 from fila_server.core.life.ending cimport slot_done
 from fila_server.core.life.routing cimport route_as
+from fila_server.core.recording.decisions cimport DROPPED, ending_is
 from fila_server.core.state.paths cimport (
     channel_find, frame_enqueued_ms, frame_id, frame_of, frame_offset, queue_find,
 )
@@ -142,6 +143,7 @@ cdef bint _move_back(Core* core, Queue* dlq, Slot* slot, Slice routing) noexcept
         frame_enqueued_ms(frame, slot.index), only)
     keep_until_written(core, bytes)
     source.counters.redriven += 1
+    ending_is(core, DROPPED, b"redriven", 0, 0)
     slot_done(core, slot)
     return True
 

@@ -2,10 +2,12 @@
 
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport free
+from libc.string cimport memset
 
 from fila_server.core.holdings.delays cimport expiry_add, slot_delay
 from fila_server.core.holdings.frames cimport frame_finish, frame_recount, frame_retained, share_new
 from fila_server.core.holdings.slots cimport slot_ready, slot_unplaced
+from fila_server.core.recording.decisions cimport ENQUEUED, REDRIVEN, Detail, slot_decided
 from fila_server.core.records.records cimport Times
 from fila_server.core.state.paths cimport frame_enqueued_ms, frame_offset
 from fila_server.core.state.state cimport Channel, Queue, Share, Slot
@@ -17,11 +19,16 @@ cdef void _reveal_to(Core* core, Frame* frame, Channel* channel) noexcept nogil:
     cdef Share* share = share_new(core, frame, channel)
     cdef Slot* slot
     cdef uint32_t i
+    cdef Detail nothing
+    # What was moved into a queue that is no dead-letter queue came back from one.
+    cdef int kind = ENQUEUED if frame.own_ids == NULL or channel.queue.is_dlq else REDRIVEN
+    memset(&nothing, 0, sizeof(Detail))
     for i in range(frame.count):
         if frame_offset(frame, i) < channel.start_offset:
             continue
         slot = &share.slots[i]
         share.remaining += 1
+        slot_decided(core, kind, slot, &nothing)
         if times != NULL and times[i].deliver_at_ms:
             slot_delay(core, slot, times[i].deliver_at_ms, times[i].deliver_at_ms - core.wall_ms)
         elif channel.rebuild_at:

@@ -1,6 +1,7 @@
 """See seek.pxd."""
 
 from libc.stdint cimport uint32_t
+from libc.string cimport memset
 
 from fila_server.core.holdings.delays cimport message_is_over
 from fila_server.core.holdings.frames cimport frame_recount, share_new
@@ -8,6 +9,7 @@ from fila_server.core.holdings.slots cimport slot_ready
 from fila_server.core.life.ending cimport settled_flush, share_dirty
 from fila_server.core.life.failure cimport slot_expire
 from fila_server.core.life.queues cimport channel_anew, channel_rebuild_end
+from fila_server.core.recording.decisions cimport REWOUND, Detail, slot_decided
 from fila_server.core.records.records cimport channel_record_put, channel_records_delete
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, queue_oldest, queue_revealed_below
@@ -57,12 +59,14 @@ cdef void _take_in(Core* core, Frame* frame, Channel* channel) noexcept nogil:
     cdef Expiry* expiry
     cdef uint32_t i
     cdef uint64_t offset
+    cdef Detail nothing
     if share != NULL:                   # it became visible meanwhile, with delays of its own
         for i in range(frame.count):
             if share.slots[i].state == UNPLACED:
                 slot_ready(core, &share.slots[i], False)
         return
     share = share_new(core, frame, channel)
+    memset(&nothing, 0, sizeof(Detail))
     for i in range(frame.count):
         offset = frame_offset(frame, i)
         if offset < channel.start_offset:
@@ -72,6 +76,7 @@ cdef void _take_in(Core* core, Frame* frame, Channel* channel) noexcept nogil:
             share_dirty(core, share)    # else a restart would take it for pending
             continue
         share.remaining += 1
+        slot_decided(core, REWOUND, &share.slots[i], &nothing)
         slot_ready(core, &share.slots[i], False)
     frame_recount(core, frame)
     if frame.has_expiries:

@@ -11,6 +11,7 @@ from fila_server.core.life.ending cimport frame_lost
 from fila_server.core.life.giveback cimport UNWRITTEN, lease_return
 from fila_server.core.life.revoked cimport revoked_forget
 from fila_server.core.life.view cimport message_bytes, message_view
+from fila_server.core.recording.inputs cimport load_taken
 from fila_server.core.state.directory cimport directory_at
 from fila_server.core.state.kinds cimport PULL, STREAM
 from fila_server.core.state.paths cimport frame_of
@@ -247,6 +248,7 @@ cdef void deliveries_loaded(Core* core) noexcept nogil:
         following = load.next
         core.loads_taken += 1
         queue = <Queue*> map64_get(&core.queues_by_number, load.queue_number)
+        load_taken(core, load, queue != NULL and queue.is_dlq)
         frame = directory_at(&queue.directory, load.first_offset) if queue != NULL else NULL
         if frame != NULL and frame.first_offset == load.first_offset and frame.loading:
             frame.loading = False

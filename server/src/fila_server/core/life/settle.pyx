@@ -6,6 +6,7 @@ from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_
 from fila_server.core.life.ending cimport lease_end, slot_done
 from fila_server.core.life.failure cimport NO_DELAY, lease_fail, lease_reject, reply_close, reply_open
 from fila_server.core.life.giveback cimport MAY_BE_SEEN, lease_return
+from fila_server.core.recording.decisions cimport ACKED, NACKED, ending_is, lease_decided
 from fila_server.core.records.records cimport lease_extension_put
 from fila_server.core.state.kinds cimport RETURN_ALL
 from fila_server.core.state.paths cimport channel_find, frame_id, frame_of, queue_find, share_of
@@ -72,6 +73,9 @@ cdef void lease_ack(Core* core, Lease* lease) noexcept nogil:
     channel.queue.counters.acked += 1
     channel.acked += 1
     channel.touched_ms = core.wall_ms
+    ending_is(
+        core, ACKED, NULL, lease.consumer.number if lease.consumer != NULL else 0,
+        core.wall_ms - lease.leased_ms)
     lease_end(core, lease)
     slot_done(core, slot)
 
@@ -95,6 +99,7 @@ cdef void lease_nack(Core* core, Lease* lease, Wishes* wishes, OpenReply* reply)
         lease_return(core, lease, MAY_BE_SEEN)
         return
     channel.queue.counters.nacked += 1
+    lease_decided(core, NACKED, lease, wishes.error.at, wishes.error.length)
     if wishes.dead_letter:
         lease_reject(core, lease, wishes.error, reply)
     else:

@@ -109,3 +109,9 @@ cdef struct OwnIds:
     uint64_t offset
     int64_t  enqueued_ms
     int64_t  appended_ms
+
+cdef struct Wait:                   # for the history: since when a slot waits, and what clocks said then
+    uint32_t since_ms
+    uint32_t no_room_ms
+    uint32_t held_ms
+    uint32_t delay_ms

@@ -19,10 +19,11 @@ frame's overhead; a further channel 40. An active fairness key costs a Key and a
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
+from fila_server.core.doors.blocks cimport History
 from fila_server.core.doors.mailbox cimport Command, Mailbox
 from fila_server.core.doors.outbox cimport Outboxes
 from fila_server.core.doors.reader cimport Loader
-from fila_server.core.state.pending cimport Chore, Decision, Dedup, LeaseGroup, OwnIds, Page
+from fila_server.core.state.pending cimport Chore, Decision, Dedup, LeaseGroup, OwnIds, Page, Wait
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.shared cimport Shared
 from fila_server.core.store.families cimport Store
@@ -105,11 +106,11 @@ cdef struct Flow:
     uint32_t in_lines               # READY slots of sub-queues that stand in lines
     uint32_t since_ms               # how far its waiting is accounted for (clocks.pxd), and
     uint32_t no_room_ms             # the channel's clock of having no room, then
+    uint32_t stopped_since_ms, stopped_ms   # while it is paused or capped, and what that adds up to
     uint8_t  parked
     uint8_t  joined                 # stands with the ring: on its list, or deferred
     uint8_t  no_clock               # looked for among the channel's clocks, and has no row
-    uint64_t served                 # cost delivered, in thousandths
-    uint64_t delivered
+    uint64_t served, delivered      # cost, in thousandths; messages
     KeyClock*   clock               # NULL: nothing worth remembering so far
 
 cdef struct Key:                    # a fairness key of one queue
@@ -130,6 +131,10 @@ cdef struct Subqueue:               # a flow's ready messages that share one set
     HeapNode node                   # first
     Fifo     fifo
     uint32_t count                  # of its fifo
+    uint32_t line_since_ms, line_ms # while it stands in a line, and what that adds up to
+    uint32_t held                   # history: messages told to be held and not released yet
+    uint64_t cost, held_cost        # history: of all of them, and of those
+    ThrottleKey* held_by            # history: the bucket that was told
     Flow*    flow
     ThrottleSet* set
     Line*    line                   # where it stands and waits, NULL = may go
@@ -196,6 +201,7 @@ cdef struct Share:                  # one channel's view of one frame
     uint32_t remaining              # slots not DONE
     uint8_t  dirty                  # its SETTLED record is to be written with this pass
     uint8_t  recorded               # a SETTLED record exists
+    Wait*    waits                  # behind the slots; NULL without a history
     Slot     slots[1]               # frame.count
 
 cdef struct Delay:
@@ -271,8 +277,7 @@ cdef struct Channel:
     uint64_t number                 # never used twice; a seek takes a new one
     uint64_t birth                  # its first number, which stays
     uint64_t start_offset           # entries below are not its own, or done
-    int64_t  created_ms
-    int64_t  touched_ms
+    int64_t  created_ms, touched_ms
     Ring     ring
     Consumer* turn                  # whose turn among the consumers
     Consumer* away                  # consumers whose stream is gone and that still hold leases
@@ -318,8 +323,7 @@ cdef struct Directory:              # a queue's frames in offset order
     DirectoryCell* cells
     uint32_t start
     uint32_t count                  # cells in use from 0, deleted ones included
-    uint32_t capacity
-    uint32_t live
+    uint32_t capacity, live
 
 cdef struct Building:               # one message on its way into a frame
     Command* command
@@ -410,6 +414,7 @@ cdef struct Core:
     Mailbox* mailbox
     Outboxes outboxes               # answers, and those that left and are not handed over yet
     Loader*  loader
+    History* history                # NULL = none is recorded
     # --- settings
     int64_t  quantum
     bint     durable_default
@@ -419,6 +424,8 @@ cdef struct Core:
     int64_t  mono_ns
     uint32_t mono_ms                # the same; it wraps after 49 days, so only differences count
     int64_t  wall_ms
+    uint64_t durable                # shared.durable and shared.stopping, read once a pass: a pass is a
+    bint     stopping               # function of what it took in
     int64_t  heard_ms               # goes on only while the edge reads its sockets: silence is judged by it
     int64_t  listened_ns            # when the edge last said so; 0 = never yet
     bint     idle_wanted            # look for idle queues with the next pass
@@ -439,10 +446,8 @@ cdef struct Core:
     LeaseGroup* marked              # their marks are to be written with this pass
     Timers   timers
     Channel* active                 # circular
-    uint64_t next_number            # for queues and channels
-    uint64_t number_reserved
-    uint64_t next_lease_id, lease_id_reserved, lease_id_durable, lease_id_epoch
-    uint64_t dedup_rows
+    uint64_t next_number, number_reserved   # for queues and channels
+    uint64_t next_lease_id, lease_id_reserved, lease_id_durable, lease_id_epoch, dedup_rows
     # --- this pass
     rocksdb_writebatch_t* settles   # everything but new messages
     rocksdb_writebatch_t* enqueues  # refused as a whole when the disk will not take it
@@ -452,8 +457,8 @@ cdef struct Core:
     ThrottleKey* dirty_keys
     Builder* builders
     Builder* movers
-    Effect* passing                 # answers of this pass
-    Effect* passing_last
+    Effect*  passing                # answers of this pass
+    Effect*  passing_last
     Decision* unasked               # bytes they waited for are here; oldest first
     Decision* unasked_last
     Map64    decisions              # by number

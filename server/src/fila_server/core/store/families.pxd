@@ -1,6 +1,6 @@
 """The store's tables and what is known of it: families, settings, the reports of an opening, the handle."""
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from fila_server.core.store.rocksdb cimport (
     rocksdb_cache_t, rocksdb_column_family_handle_t, rocksdb_options_t, rocksdb_readoptions_t, rocksdb_t,
@@ -86,6 +86,9 @@ cdef struct Store:
     int64_t noted_manifest_bytes                # and the MANIFEST's size
     rocksdb_writebatch_t* parting               # see store_part_log
     bint stopped                                # the last write failed, other than by a stall
+    bint muted                                  # a replay's: what is written goes nowhere
+    uint32_t calls                              # writes since the pass began, and, of a muted store, the
+    int32_t told[4]                             # status of each that was not STORE_OK
     WalReport wal                               # of this open
     StoreCounters counters
     char directory[4096]

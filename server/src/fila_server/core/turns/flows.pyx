@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from fila_server.core.recording.decisions cimport limit_changed
 from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_CAPPED, PARKED_PAUSED, PARKED_THROTTLED
 from fila_server.core.state.paths cimport entry_of, key_weight, share_of
 from fila_server.core.state.state cimport Line, Subqueues
@@ -103,25 +104,33 @@ cdef void flow_free(Core* core, Flow* flow) noexcept nogil:
         core.index_bytes -= sizeof(Flow)
 
 
+cdef void _set_parked(Core* core, Flow* flow, uint8_t reason) noexcept nogil:
+    """And the clock of how long it was stopped, whatever its buckets said."""
+    if flow.parked == PARKED_PAUSED or flow.parked == PARKED_CAPPED:
+        flow.stopped_ms += core.mono_ms - flow.stopped_since_ms
+    flow.stopped_since_ms = core.mono_ms
+    flow.parked = reason
+
+
 cdef void _join(Core* core, Flow* flow) noexcept nogil:
     """Put a flow that may go with the ring."""
     if not flow.joined:
         flow.joined = True
         flow.channel.weight += flow.turn.weight
         if flow.parked:
-            flow.parked = NOT_PARKED
+            _set_parked(core, flow, NOT_PARKED)
             ring_rejoin(&flow.channel.ring, &flow.turn)
         else:
             ring_join(&flow.channel.ring, &flow.turn)
     channel_activate(core, flow.channel)
 
 
-cdef void _park(Flow* flow, uint8_t reason) noexcept nogil:
+cdef void _park(Core* core, Flow* flow, uint8_t reason) noexcept nogil:
     if flow.joined:
         flow.joined = False
         flow.channel.weight -= flow.turn.weight
         ring_park(&flow.channel.ring, &flow.turn)
-    flow.parked = reason
+    _set_parked(core, flow, reason)
 
 
 cdef void _stand_down(Core* core, Flow* flow) noexcept nogil:
@@ -154,15 +163,15 @@ cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil:
             flow.channel.weight -= flow.turn.weight
             ring_leave(&flow.channel.ring, &flow.turn)
         flow.turn.deficit = 0
-        flow.parked = NOT_PARKED
+        _set_parked(core, flow, NOT_PARKED)
     elif key.paused:
-        _park(flow, PARKED_PAUSED)
+        _park(core, flow, PARKED_PAUSED)
         _stand_down(core, flow)
     elif key.cap and flow.in_flight >= key.cap:
-        _park(flow, PARKED_CAPPED)
+        _park(core, flow, PARKED_CAPPED)
         _stand_down(core, flow)
     elif fifo_first(&flow.fifo) == NULL and (flow.subqueues == NULL or flow.subqueues.eligible == NULL):
-        _park(flow, PARKED_THROTTLED)
+        _park(core, flow, PARKED_THROTTLED)
     else:
         _join(core, flow)
 
@@ -446,6 +455,7 @@ cdef void bucket_set(Core* core, ThrottleKey* bucket) noexcept nogil:
         bucket_configure(&bucket.bucket, bucket.rate, bucket.burst, core.mono_ns)
     bucket.limited = limits
     _mark_dirty(core, bucket)
+    limit_changed(core, bucket)
     if limits:
         bucket_wake(core, bucket)
         return

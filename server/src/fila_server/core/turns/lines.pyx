@@ -8,6 +8,7 @@ from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.heap cimport heap_remove
 from fila_server.core.turns.clocks cimport clock_note
 from fila_server.core.turns.throttle cimport throttle_key_drop_if_idle
+from fila_server.core.turns.waits cimport sub_is_held
 
 
 cdef void line_join(Core* core, Subqueue* sub, ThrottleKey* bucket, bint front) noexcept nogil:
@@ -46,6 +47,8 @@ cdef void line_join(Core* core, Subqueue* sub, ThrottleKey* bucket, bint front) 
             line.head = sub
         line.tail = sub
     clock_note(core, sub.flow)
+    sub.line_since_ms = core.mono_ms
+    sub_is_held(core, sub)
     sub.flow.in_lines += sub.count
     line.count += 1
     bucket.in_lines += 1
@@ -79,6 +82,7 @@ cdef void line_leave(Core* core, Subqueue* sub) noexcept nogil:
         line.tail = sub.prev
     sub.next = sub.prev = NULL
     sub.line = NULL
+    sub.line_ms += core.mono_ms - sub.line_since_ms
     clock_note(core, sub.flow)
     sub.flow.in_lines -= sub.count
     line.count -= 1

@@ -1,0 +1,281 @@
+"""`fila history`: look at what a broker recorded, from the files, on the machine that has them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fila_cli.output import Cell, facts, show, table
+from fila_cli.session import Command, Group, Session
+
+KINDS = ("decisions", "changes")
+
+TAIL_DEFAULT = 20
+
+directory_option = click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("history"),
+    show_default=True,
+    help="The directory that the broker records to (history.dir)",
+)
+
+
+@click.group(
+    cls=Group,
+    examples="""
+    fila history status
+    fila history tail --key acme
+    """,
+)
+def history() -> None:
+    """What a broker recorded: read from its files, so run it where they are."""
+
+
+@history.command("status", cls=Command, examples="fila history status --dir /var/lib/fila/history")
+@directory_option
+@click.pass_obj
+def status(session: Session, directory: Path) -> None:
+    """Say how much is recorded, since when, and what is missing."""
+    listed = _listed(directory)
+    files = [entry for entry in listed if entry.get("file")]
+    gaps = [entry for entry in listed if entry.get("gap")]
+    recording = sorted(path.name[1 : -len(".open")] for path in (directory / "_list").glob("_*.open"))
+    found: dict[str, Any] = {
+        "files": len(files),
+        "bytes": sum(entry.get("bytes") or 0 for entry in files),
+        "messages_decided": sum(entry.get("messages") or 0 for entry in files),
+        "first_at": files[0]["first_at"] if files else None,
+        "last_at": max(entry["last_at"] for entry in files) if files else None,
+        "starts_recorded": len({entry.get("run") for entry in files}),
+        "recording": recording,
+        "gaps": [{name: gap[name] for name in ("first_at", "last_at", "gap")} for gap in gaps],
+    }
+    lines: list[tuple[str, Cell]] = [
+        ("Files", found["files"]),
+        ("Bytes", found["bytes"]),
+        ("Decisions about messages", found["messages_decided"]),
+        ("From", found["first_at"] or "-"),
+        ("To", found["last_at"] or "-"),
+        ("Starts of the broker", found["starts_recorded"]),
+        ("Being recorded", ", ".join(recording) or "nothing"),
+        *(("Gap", f"{gap['first_at']} to {gap['last_at']}: {gap['gap']}") for gap in found["gaps"]),
+    ]
+    show(session.format, found, facts(lines))
+
+
+@history.command("ls", cls=Command, examples="fila history ls --dir history -o json")
+@directory_option
+@click.pass_obj
+def ls(session: Session, directory: Path) -> None:
+    """List the files and gaps, oldest first."""
+    listed = _listed(directory)
+    rows = [
+        (
+            entry["first_at"],
+            entry["last_at"],
+            entry.get("table") or "gap",
+            entry.get("rows") or 0,
+            entry.get("bytes") or 0,
+            entry.get("file") or entry.get("gap") or "-",
+        )
+        for entry in listed
+    ]
+    show(session.format, listed, table(("FROM", "TO", "TABLE", "ROWS", "BYTES", "FILE"), rows))
+
+
+@history.command(
+    "tail",
+    cls=Command,
+    examples="""
+    fila history tail
+    fila history tail --queue orders --key acme --count 50
+    """,
+)
+@directory_option
+@click.option("--queue", default="", metavar="NAME", help="Only this queue's")
+@click.option("--key", default=None, metavar="KEY", help="Only this fairness key's")
+@click.option("--count", type=click.IntRange(1, 100_000), default=TAIL_DEFAULT, show_default=True)
+@click.pass_obj
+def tail(session: Session, directory: Path, queue: str, key: str | None, count: int) -> None:
+    """Print the newest decisions that are in closed files, oldest first; a row may be about many messages."""
+    found: list[dict[str, Any]] = []
+    for rows in _rows(directory, "decisions", queue, key, newest_first=True):
+        found = rows[-(count - len(found)) :] + found
+        if len(found) >= count:
+            break
+    lines = [
+        (
+            row["at"].isoformat(timespec="milliseconds"),
+            row["kind"],
+            f"{row['queue']}/{row['channel']}",
+            row["fairness_key"] or "-",
+            row["messages"] or len(row["offsets"]),
+            row["offsets"][0],
+            row["reason"] or row["bucket"] or "-",
+        )
+        for row in found
+    ]
+    headings = ("AT", "DECISION", "QUEUE", "KEY", "MESSAGES", "FIRST OFFSET", "WHY")
+    show(session.format, [_plain(row) for row in found], table(headings, lines))
+
+
+@history.command(
+    "export",
+    cls=Command,
+    examples="""
+    fila history export --out decisions.jsonl
+    fila history export --out orders.csv --queue orders --from 2026-03-02T14:00 --to 2026-03-02T15:00
+    """,
+)
+@directory_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    metavar="FILE",
+    help="FILE.jsonl, FILE.csv or FILE.parquet; - prints lines of JSON",
+)
+@click.option("--table", "name", type=click.Choice(KINDS), default="decisions", show_default=True)
+@click.option("--queue", default="", metavar="NAME", help="Only this queue's")
+@click.option("--key", default=None, metavar="KEY", help="Only this fairness key's")
+@click.option(
+    "--from",
+    "since",
+    type=click.DateTime(["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]),
+    metavar="TIME",
+    help="Only from this moment on (UTC)",
+)
+@click.option(
+    "--to",
+    "until",
+    type=click.DateTime(["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]),
+    metavar="TIME",
+    help="Only before this moment (UTC)",
+)
+def export(
+    directory: Path,
+    out: Path,
+    name: str,
+    queue: str,
+    key: str | None,
+    since: datetime | None,
+    until: datetime | None,
+) -> None:
+    """Write closed files' rows as one file, one row a run of messages."""
+    if out.name != "-" and out.suffix not in (".jsonl", ".csv", ".parquet"):
+        raise click.BadParameter("must end in .jsonl, .csv or .parquet, or be -", param_hint="--out")
+    rows = _between(_rows(directory, name, queue, key), since, until)
+    count = _write(out, name, rows)
+    print(f"{count} rows", file=sys.stderr)
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+def _listed(directory: Path) -> list[dict[str, Any]]:
+    """The list's entries, oldest first; what is not listed is not there."""
+    folder = directory / "_list"
+    if not folder.is_dir():
+        raise click.ClickException(
+            f"{directory} holds no history: give the broker's history.dir with --dir, and set history.enabled there"
+        )
+    found = []
+    for path in folder.glob("[!_]*.json"):
+        try:
+            entry = json.loads(path.read_text())
+        except (OSError, ValueError):
+            continue  # half written: it lists nothing
+        if isinstance(entry, dict) and "version" in entry:
+            found.append(entry)
+    replaced = {file for entry in found for file in entry.get("replaces") or ()}
+    live = [entry for entry in found if entry.get("file") not in replaced]
+    return sorted(live, key=lambda entry: (entry.get("first_at") or "", entry.get("file") or ""))
+
+
+def _rows(
+    directory: Path, name: str, queue: str, key: str | None, *, newest_first: bool = False
+) -> Iterator[list[dict[str, Any]]]:
+    """Rows of one table, a row group at a time."""
+    try:
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise click.ClickException(
+            "reading a history's files needs pyarrow; pip install 'fila-server[history]'"
+        ) from None
+    files = [entry["file"] for entry in _listed(directory) if entry.get("table") == name]
+    for file in reversed(files) if newest_first else files:
+        try:
+            opened = pq.ParquetFile(directory / file)
+        except (OSError, ValueError) as error:
+            print(f"fila: {file} was skipped: {' '.join(str(error).split())}", file=sys.stderr)
+            continue
+        groups = range(opened.num_row_groups)
+        for number in reversed(groups) if newest_first else groups:
+            rows = opened.read_row_group(number).to_pylist()
+            yield [
+                row
+                for row in rows
+                if (not queue or row["queue"] == queue) and (key is None or row.get("fairness_key") == key)
+            ]
+
+
+def _between(
+    parts: Iterator[list[dict[str, Any]]], since: datetime | None, until: datetime | None
+) -> Iterator[dict[str, Any]]:
+    first = since.replace(tzinfo=UTC) if since is not None else None
+    end = until.replace(tzinfo=UTC) if until is not None else None
+    for rows in parts:
+        for row in rows:
+            if (first is None or row["at"] >= first) and (end is None or row["at"] < end):
+                yield row
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in (row | {"at": row["at"].isoformat()}).items() if value is not None}
+
+
+def _write(out: Path, name: str, rows: Iterator[dict[str, Any]]) -> int:
+    count = 0
+    if out.suffix == ".parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        listed = list(rows)
+        pq.write_table(pa.Table.from_pylist(listed) if listed else pa.table({}), out, compression="zstd")
+        return len(listed)
+    stream = sys.stdout if out.name == "-" else out.open("w", newline="")
+    try:
+        writer: Any = None
+        for row in rows:
+            count += 1
+            if out.suffix != ".csv":
+                stream.write(json.dumps(_plain(row), ensure_ascii=False) + "\n")
+                continue
+            if writer is None:
+                writer = csv.DictWriter(stream, list(row))
+                writer.writeheader()
+            writer.writerow({each: _cell(value) for each, value in row.items()})
+    finally:
+        if stream is not sys.stdout:
+            stream.close()
+    return count
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return " ".join(str(each) for each in value)
+    return value

@@ -1,0 +1,270 @@
+"""The core fed with what it once took in: the same passes, and so the same decisions, over a store that keeps
+nothing.
+
+A Replay opens an empty directory, puts the base's records there, and recovers as the recording broker did;
+from then on nothing is written. Payloads come back as zeros of their length. What it decides is in its own
+`recording`, whose blocks its owner takes while it feeds rows.
+
+One process replays one recording: the seed of the hash maps is set once a process, and orders depend on it.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+
+from fila_server import errors
+from fila_server.core.doors.mailbox cimport Command, HookRoutings, mailbox_post
+from fila_server.core.doors.outbox cimport OUTBOXES_MAX, Out, outbox_add, outbox_take
+from fila_server.core.doors.reader cimport Load
+from fila_server.core.doors.submit cimport Problem, command_parse
+from fila_server.core.drive.engine cimport CoreEngine
+from fila_server.core.drive.passes cimport run_pass
+from fila_server.core.recording.inputs cimport (
+    INPUT_COMMAND, INPUT_LOAD, INPUT_PASS, INPUT_WRITE,
+)
+from fila_server.core.state.shared cimport shared_store
+from fila_server.core.store.families cimport FAMILY_COUNT
+from fila_server.core.store.status cimport STORE_OK
+from fila_server.core.store.store cimport batch_free, batch_new, batch_put, store_write
+from fila_server.core.structures.buffer cimport Cursor, must_malloc, take_slice, take_varint
+from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC
+
+
+class NotReplayable(Exception):
+    """What was recorded cannot have led to what happened, or was changed since."""
+
+
+cdef class Replay(CoreEngine):
+    """One recording, from its base on."""
+
+    cdef object records
+    cdef bint begun                     # a pass was read, and waits for all that it took
+    cdef int64_t mono_ns, wall_ms, durable, level
+    cdef uint64_t number                # of the recorded pass
+    cdef uint64_t first                 # the pass that opening itself ran
+
+    def __init__(self, str data_dir, dict head, object records, *, uint32_t sample=1):
+        """data_dir: an empty directory. head: the row `base`. records: the store's then, as (family, key,
+        value)."""
+        self.seed_hashes(head["hash_seed"])
+        self.records = records
+        settings = head["settings"] | {
+            "history.enabled": True, "history.sample": sample, "storage.ballast_bytes": 0,
+            "storage.min_free_bytes": 0,
+        }
+        CoreEngine.__init__(
+            self, data_dir, settings, mono_ns=head["mono_ns"], wall_ns=head["wall_ns"], seed=head["seed"])
+        self.first = self.core.counters.passes
+        while self.core.outboxes.count < OUTBOXES_MAX:      # whatever thread a token belonged to
+            if outbox_add(&self.core.outboxes) < 0:
+                raise OSError("no descriptors for the answers of a replay: 17 are needed")
+
+    cdef _record_base(self, dict settings, int64_t mono_ns, int64_t wall_ns, uint64_t seed):
+        """Recovery comes next: it finds what the recording broker found."""
+        cdef bytes key, value
+        cdef int family
+        cdef int status = STORE_OK
+        batch = batch_new()
+        for family, key, value in self.records:
+            if not 0 <= family < FAMILY_COUNT:
+                raise NotReplayable(f"a record of the base names family {family}, which there is not")
+            batch_put(&self.core.store, batch, family, key, len(key), value, len(value))
+        status = store_write(&self.core.store, batch, &self.core.error)
+        batch_free(batch)
+        if status != STORE_OK:
+            raise errors.StoreError(self.core.error.text.decode("utf-8", "replace"))
+        self.records = None
+        self.core.store.muted = True
+        self.core.history.inputs_over = True
+
+    @property
+    def passes(self):
+        """How many there were, those of opening included."""
+        return self.core.counters.passes
+
+    def feed(
+            self, const uint8_t[:] kind, const int64_t[:] passes, const int64_t[:] at_us,
+            const int64_t[:] token, const int64_t[:] a, const int64_t[:] b, const int64_t[:] c,
+            const int32_t[:] begins, const uint8_t[:] data, Py_ssize_t start):
+        """Take rows from `start` on, one after the other; a row's bytes are data[begins[i]:begins[i + 1]].
+
+        Returns the row to go on with: all are taken, or there are full blocks to be taken first. Raises
+        NotReplayable.
+        """
+        cdef Py_ssize_t i = start
+        cdef const char* bytes
+        while i < kind.shape[0]:
+            if kind[i] == INPUT_PASS:
+                if self.begun:
+                    self._run()
+                    if self.core.history.full != NULL:
+                        return i
+                self._begin_pass(passes[i], at_us[i] // 1000, a[i], b[i], c[i])
+                i += 1
+                continue
+            if not self.begun or <uint64_t> passes[i] != self.number:
+                if <uint64_t> passes[i] <= self.first:
+                    i += 1              # of the pass that opening ran by itself
+                    continue
+                raise NotReplayable(f"an input of pass {passes[i]} comes after pass {self.number}")
+            bytes = <const char*> &data[begins[i]] if begins[i + 1] > begins[i] else NULL
+            if kind[i] == INPUT_COMMAND:
+                self._command(a[i], token[i], b[i], bytes, begins[i + 1] - begins[i])
+            elif kind[i] == INPUT_LOAD:
+                self._load(token[i], a[i], b[i], c[i], bytes, begins[i + 1] - begins[i])
+            elif kind[i] == INPUT_WRITE:
+                if not 0 <= a[i] < 4:
+                    raise NotReplayable(f"pass {self.number} has a write {a[i]}; there are at most 4")
+                self.core.store.told[a[i]] = <int32_t> b[i]
+            else:
+                raise NotReplayable(f"an input of kind {kind[i]} stands where none belongs")
+            i += 1
+        return i
+
+    def finish(self):
+        """Run the last pass that was fed."""
+        if self.begun:
+            self._run()
+
+    cdef _begin_pass(
+            self, uint64_t number, int64_t wall_ms, int64_t mono_ns, int64_t durable, int64_t level):
+        if number <= self.first:        # opening ran it by itself
+            return
+        if number != self.core.counters.passes + 1:
+            raise NotReplayable(f"pass {number} follows pass {self.core.counters.passes}")
+        if mono_ns < self.core.mono_ns or durable < <int64_t> self.core.shared.durable:
+            raise NotReplayable(f"in pass {number} the clock or the durable epoch runs backwards")
+        self.begun = True
+        self.number = number
+        self.mono_ns, self.wall_ms, self.durable, self.level = mono_ns, wall_ms, durable, level
+
+    cdef _run(self):
+        self.begun = False
+        if self.durable > <int64_t> self.core.shared.wanted:
+            raise NotReplayable(
+                f"pass {self.number} saw epoch {self.durable} durable; only {self.core.shared.wanted} was "
+                f"wanted")
+        with nogil:
+            shared_store(&self.core.shared.durable, <uint64_t> self.durable)
+            self.core.shared.watch.level = <int> (self.level & 0xFF)
+            self.core.shared.stopping = (self.level >> 8) & 1
+            run_pass(self.core, self.mono_ns, self.wall_ms)
+            memset(self.core.store.told, 0, sizeof(self.core.store.told))
+            self._forget_answers()
+            self._forget_asked()
+        if self.core.mailbox.count:
+            raise NotReplayable(
+                f"pass {self.number} left {self.core.mailbox.count} of the commands that it took when "
+                f"recorded")
+        if self.core.loader.answered != NULL:
+            raise NotReplayable(f"pass {self.number} took in no frames, and did when recorded")
+
+    cdef void _forget_answers(self) noexcept nogil:
+        cdef Out* outs = NULL
+        cdef uint32_t box, i, count
+        for box in range(self.core.outboxes.count):
+            count = outbox_take(self.core.outboxes.boxes[box], &outs)
+            for i in range(count):
+                free(outs[i].payload)
+            free(outs)
+
+    cdef void _forget_asked(self) noexcept nogil:
+        """What it asks of the disk comes as rows."""
+        cdef Load* load = self.core.loader.asked
+        cdef Load* following
+        self.core.loader.asked = self.core.loader.asked_last = NULL
+        while load != NULL:
+            following = load.next
+            free(load)
+            load = following
+
+    cdef char* _expanded(self, Cursor* c, int64_t length) except NULL:
+        """Bytes as they were, zeros where they were left out."""
+        cdef uint64_t cuts = take_varint(c)
+        cdef Cursor kept = c[0]
+        cdef uint64_t i, gap, cut
+        cdef uint64_t at = 0
+        cdef char* bytes
+        for i in range(min(cuts, <uint64_t> (c.end - c.at))):
+            take_varint(&kept)
+            take_varint(&kept)
+        if kept.bad or length < 0 or length > 1 << 31:
+            raise NotReplayable(f"pass {self.number}: the bytes of an input are cut short")
+        bytes = <char*> calloc(1, <size_t> length + 1)
+        for i in range(cuts):
+            gap, cut = take_varint(c), take_varint(c)
+            if at + gap + cut > <uint64_t> length or gap > <uint64_t> (kept.end - kept.at):
+                free(bytes)
+                raise NotReplayable(f"pass {self.number}: the bytes of an input do not fit their length")
+            memcpy(bytes + at, kept.at, gap)
+            kept.at += gap
+            at += gap + cut
+        if at + <uint64_t> (kept.end - kept.at) != <uint64_t> length:
+            free(bytes)
+            raise NotReplayable(f"pass {self.number}: the bytes of an input do not fit their length")
+        memcpy(bytes + at, kept.at, kept.end - kept.at)
+        return bytes
+
+    cdef _command(self, int64_t kind, int64_t token, int64_t length, const char* bytes, size_t size):
+        cdef Cursor c
+        cdef Cursor routings
+        cdef Command* command
+        cdef Problem problem
+        cdef char* whole
+        cdef uint64_t i, count
+        c.at, c.end, c.bad = bytes, bytes + size, False
+        count = take_varint(&c)
+        routings = c
+        for i in range(min(count, size)):
+            take_varint(&c)
+            take_slice(&c, take_varint(&c))
+        if c.bad:
+            raise NotReplayable(f"pass {self.number}: the bytes of a command are cut short")
+        whole = self._expanded(&c, length)
+        command = command_parse(
+            <int32_t> kind, <uint64_t> token, whole, <size_t> length, &self.core.limits, &problem)
+        free(whole)
+        if command == NULL:
+            raise NotReplayable(
+                f"pass {self.number}: a command is none: {problem.text.decode('utf-8', 'replace')}")
+        if ENQUEUE <= kind <= ENQUEUE_ATOMIC:
+            self._route(command, &routings, count)
+        if not mailbox_post(self.core.mailbox, command):
+            raise NotReplayable(f"pass {self.number} has more commands than the mailbox takes")
+
+    cdef _route(self, Command* command, Cursor* c, uint64_t count):
+        """What hooks had decided for each."""
+        cdef HookRoutings* kept
+        cdef uint64_t i, index, length
+        for i in range(count):
+            index, length = take_varint(c), take_varint(c)
+            if index >= command.count or length > <uint64_t> (c.end - c.at):
+                raise NotReplayable(f"pass {self.number}: a routing is of no message")
+            kept = <HookRoutings*> must_malloc(sizeof(HookRoutings) + length)
+            kept.next = command.routings
+            command.routings = kept
+            memcpy(kept.bytes, c.at, length)
+            c.at += length
+            command.items[index].routing = kept.bytes
+
+    cdef _load(
+            self, int64_t queue, int64_t first_offset, int64_t length, int64_t status, const char* bytes,
+            size_t size):
+        cdef Load* load
+        cdef Cursor c
+        cdef char* whole = NULL
+        if length >= 0:
+            if size:
+                c.at, c.end, c.bad = bytes, bytes + size, False
+                whole = self._expanded(&c, length)
+            else:
+                whole = <char*> calloc(1, <size_t> length + 1)
+        load = <Load*> must_malloc(sizeof(Load))
+        memset(load, 0, sizeof(Load))
+        load.queue_number, load.first_offset = <uint64_t> queue, <uint64_t> first_offset
+        load.bytes, load.length, load.status = whole, <size_t> max(length, <int64_t> 0), <int> status
+        if self.core.loader.answered_last == NULL:
+            self.core.loader.answered = load
+        else:
+            self.core.loader.answered_last.next = load
+        self.core.loader.answered_last = load

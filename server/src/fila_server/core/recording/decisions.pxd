@@ -1,0 +1,72 @@
+"""What a pass decided about messages, as rows of the history; nothing at all where none is recorded.
+
+`decided` adds one message to the run before it, where that is about the same key and the same thing, or
+begins a run. What it costs is a few comparisons and the writes into the block's columns. The order is the
+order in which things were decided, so a row says what was true when it was made; the stages say it right
+before they act.
+
+The numbers of DecisionKind and ChangeKind are those of recording/columns.py; a test holds the two together.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+from fila_server.core.state.state cimport Channel, Core, Frame, Lease, Queue, Slot, ThrottleKey
+from fila_server.core.structures.buffer cimport Slice
+from fila_server.core.structures.maps cimport Text
+
+cdef enum DecisionKind:
+    ENQUEUED = 1
+    REDRIVEN = 2
+    REWOUND = 3             # a seek, or a channel that begins in the past, brings it in
+    THROTTLED = 4
+    RELEASED = 5
+    DELIVERED = 6
+    RETURNED = 7            # uncounted
+    NACKED = 8
+    EXPIRED = 9
+    DELAYED_FOR = 10
+    ACKED = 11
+    DEAD_LETTERED = 12
+    DROPPED = 13
+
+cdef enum ChangeKind:
+    CHANGED_LIMIT = 1
+    CHANGED_QUEUE = 2
+    CHANGED_CHANNEL = 3
+    CHANGED_KEY = 4
+    CHANGED_CONSUMER = 5
+
+cdef struct Waited:                 # a delivery's wait by cause
+    int32_t no_consumer_ms
+    int32_t share_ms
+    int32_t throttle_ms
+    int32_t delay_ms
+
+cdef struct Detail:                 # what a kind says besides; zero where it says nothing
+    uint64_t consumer
+    int32_t  held_ms
+    const Text* bucket
+    Slice    reason
+    Waited   waited
+
+cdef inline bint records(Core* core) noexcept nogil:
+    return core.history != NULL and not core.history.quiet
+
+cdef void decided(
+    Core* core, int kind, Channel* channel, Frame* frame, uint32_t index, uint32_t attempts,
+    const Detail* detail) noexcept nogil
+cdef void slot_decided(Core* core, int kind, Slot* slot, const Detail* detail) noexcept nogil
+# Right before the lease ends; who held it, and for how long, comes from it.
+cdef void lease_decided(
+    Core* core, int kind, Lease* lease, const char* reason, uint32_t reason_length) noexcept nogil
+# So many of a key at once, without naming them: `cost` is that of all, in thousandths.
+cdef void held(Core* core, Slot* first, const Text* bucket, uint64_t many, uint64_t cost) noexcept nogil
+
+# How the message that ends next ends; else it is DROPPED, for what `core.revoking` says.
+cdef void ending_is(
+    Core* core, int kind, const char* reason, uint64_t consumer, int64_t held_ms) noexcept nogil
+cdef void slot_ends(Core* core, Slot* slot) noexcept nogil
+
+cdef void limit_changed(Core* core, ThrottleKey* bucket) noexcept nogil
+cdef void changed(
+    Core* core, int kind, Queue* queue, Channel* channel, Slice name, Slice value) noexcept nogil

@@ -1,0 +1,274 @@
+"""See inputs.pxd."""
+
+from libc.stdint cimport uint32_t
+from libc.string cimport memcmp, memcpy
+
+from fila_server.core.doors.blocks cimport INPUT_BYTES_MAX, INPUTS_MAX, Block, History, block_end
+from fila_server.core.state.paths cimport queue_find
+from fila_server.core.state.settings cimport Policy
+from fila_server.core.state.state cimport Queue
+from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, put_bytes, put_varint
+from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM
+from fila_server.core.wire.packed_routing cimport ROUTING_BYTES_MAX, Routing, take_routing
+from fila_server.core.wire.protobuf cimport Fields, fields_parse, next_field
+
+cdef enum:
+    HOUR_MS = 3600000
+    TEXT = 2                        # the wire's kind of what has a length
+
+cdef struct Cutter:                 # walks a command's bytes and leaves out what is not to be kept
+    const char* begin
+    const char* copied              # up to here the bytes are in `kept`
+    Buffer*  cuts                   # varints: from the last cut to this one, and its length
+    Buffer*  kept
+    uint32_t count
+    uint32_t ended                  # where the last cut ended
+
+
+# --- rows --------------------------------------------------------------------------------------
+
+cdef inline Block* _row(Core* core) noexcept nogil:
+    cdef Block* b = core.history.current
+    if b.inputs >= INPUTS_MAX or b.input_bytes >= INPUT_BYTES_MAX:
+        block_end(core.history)
+        b = core.history.current
+    if b.first_ms == 0:
+        b.first_ms = core.wall_ms
+    b.last_ms = core.wall_ms
+    return b
+
+
+cdef void input_put(
+        Core* core, int kind, int64_t token, int64_t a, int64_t b, int64_t c, const char* bytes,
+        uint64_t length) noexcept nogil:
+    cdef Block* block
+    cdef uint32_t row
+    cdef uint64_t here
+    if core.history.inputs_over:
+        return
+    while True:
+        block = _row(core)
+        row = block.inputs
+        here = min(length, <uint64_t> (INPUT_BYTES_MAX - block.input_bytes))
+        block.input_kind[row] = <unsigned char> kind
+        block.input_pass[row] = <int64_t> core.counters.passes
+        block.input_at_ms[row] = core.wall_ms
+        block.input_token[row] = token
+        block.input_a[row], block.input_b[row], block.input_c[row] = a, b, c
+        if here:
+            memcpy(block.input + block.input_bytes, bytes, here)
+        bytes += here
+        length -= here
+        block.input_bytes += <uint32_t> here
+        block.input_goes_on[row] = length > 0
+        block.inputs += 1
+        block.input_begins[block.inputs] = <int> block.input_bytes
+        if length == 0:
+            return
+
+
+cdef void pass_begins(Core* core) noexcept nogil:
+    cdef History* history = core.history
+    cdef int64_t hour = core.wall_ms // HOUR_MS
+    # A file holds rows of one hour, so a block does; and its reader may want what there is.
+    if hour != history.hour or history.cut_wanted:
+        history.hour = hour
+        history.cut_wanted = 0
+        block_end(history)
+    input_put(
+        core, INPUT_PASS, 0, core.mono_ns, <int64_t> core.durable,
+        core.disk_level | (<int64_t> core.stopping << 8), NULL, 0)
+
+
+cdef void write_failed(Core* core, int call, int status) noexcept nogil:
+    if core.history != NULL:
+        input_put(core, INPUT_WRITE, 0, call, status, 0, NULL, 0)
+
+
+# --- what is left out --------------------------------------------------------------------------
+
+cdef inline void _cut(Cutter* cutter, const char* at, uint32_t length) noexcept nogil:
+    cdef uint32_t begins = <uint32_t> (at - cutter.begin)
+    if length == 0:
+        return
+    put_varint(cutter.cuts, begins - cutter.ended)
+    put_varint(cutter.cuts, length)
+    put_bytes(cutter.kept, cutter.copied, at - cutter.copied)
+    cutter.copied = at + length
+    cutter.ended = begins + length
+    cutter.count += 1
+
+
+cdef inline bint _is(Slice name, Slice other) noexcept nogil:
+    return name.length == other.length and memcmp(name.at, other.at, name.length) == 0
+
+
+cdef bint _is_policy(Policy* policy, Slice name) noexcept nogil:
+    cdef uint32_t i
+    if (
+        _is(name, policy.fairness_key_header) or _is(name, policy.weight_header)
+        or _is(name, policy.cost_header)
+    ):
+        return True
+    for i in range(policy.throttle_header_count):
+        if _is(name, policy.throttle_headers[i]):
+            return True
+    return False
+
+
+cdef void _cut_header(Core* core, Cutter* cutter, Slice header, Policy* policy) noexcept nogil:
+    cdef Cursor c
+    cdef uint32_t field, kind
+    cdef Slice text
+    cdef uint64_t number
+    cdef Fields fields
+    if core.history.headers == HEADERS_ALL:
+        return
+    if core.history.headers == HEADERS_POLICY and policy != NULL:
+        if not fields_parse(&fields, header.at, header.length) or _is_policy(policy, fields.text[1]):
+            return
+    c.at, c.end, c.bad = header.at, header.at + header.length, False
+    while next_field(&c, &field, &kind, &text, &number):
+        if field <= 2 and kind == TEXT:
+            _cut(cutter, text.at, text.length)
+
+
+cdef void _cut_message(Core* core, Cutter* cutter, Slice message, Policy* policy) noexcept nogil:
+    """Headers and payload: fields 2 and 3, of a request for one message and of one in a batch alike."""
+    cdef Cursor c
+    cdef uint32_t field, kind
+    cdef Slice text
+    cdef uint64_t number
+    c.at, c.end, c.bad = message.at, message.at + message.length, False
+    while next_field(&c, &field, &kind, &text, &number):
+        if field == 3 and kind == TEXT:
+            _cut(cutter, text.at, text.length)
+        elif field == 2 and kind == TEXT:
+            _cut_header(core, cutter, text, policy)
+
+
+cdef void _cut_batch(Core* core, Cutter* cutter, Command* command, Slice batch) noexcept nogil:
+    cdef Cursor c
+    cdef uint32_t field, kind
+    cdef Slice text
+    cdef Slice last
+    cdef uint64_t number
+    cdef uint32_t i = 0
+    cdef Queue* queue = NULL
+    last.at, last.length = NULL, 0
+    c.at, c.end, c.bad = batch.at, batch.at + batch.length, False
+    while next_field(&c, &field, &kind, &text, &number):
+        if field != 2 or kind != TEXT:
+            continue
+        if i < command.count and (command.items[i].queue.at != last.at or last.at == NULL):
+            last = command.items[i].queue
+            queue = queue_find(core, last) if last.length else NULL
+        _cut_message(core, cutter, text, &queue.policy if queue != NULL else NULL)
+        i += 1
+
+
+cdef void _cut_command(Core* core, Cutter* cutter, Command* command, uint32_t wire_length) noexcept nogil:
+    cdef Slice whole
+    cdef Fields fields
+    cdef Queue* queue
+    whole.at, whole.length = command.bytes, wire_length
+    if command.kind == ENQUEUE:
+        queue = queue_find(core, command.queue)
+        _cut_message(core, cutter, whole, &queue.policy if queue != NULL else NULL)
+    elif command.kind == ENQUEUE_STREAM:
+        if fields_parse(&fields, whole.at, whole.length) and fields.text[2].length:
+            _cut_batch(core, cutter, command, fields.text[2])
+        else:
+            _cut_batch(core, cutter, command, whole)
+    else:
+        _cut_batch(core, cutter, command, whole)
+
+
+cdef uint32_t _put_routings(Buffer* out, Command* command) noexcept nogil:
+    """What hooks decided, by the number of its message; packed as they packed it."""
+    cdef uint32_t i, count = 0
+    cdef Cursor c
+    cdef Routing routing
+    cdef const char* begin
+    if command.routings == NULL:
+        return 0
+    for i in range(command.count):
+        begin = command.items[i].routing
+        if begin == NULL:
+            continue
+        c.at, c.end, c.bad = begin, begin + ROUTING_BYTES_MAX, False
+        take_routing(&c, &routing)
+        put_varint(out, i)
+        put_varint(out, <uint64_t> (c.at - begin))
+        put_bytes(out, begin, c.at - begin)
+        count += 1
+    return count
+
+
+# --- commands and loads ------------------------------------------------------------------------
+
+cdef void _cutter_begin(Core* core, Cutter* cutter, const char* bytes) noexcept nogil:
+    cdef History* history = core.history
+    history.cuts.length = history.kept.length = history.scratch.length = 0
+    cutter.begin = cutter.copied = bytes
+    cutter.cuts, cutter.kept = &history.cuts, &history.kept
+    cutter.count = cutter.ended = 0
+
+
+cdef void _cutter_end(Core* core, Cutter* cutter, uint32_t length, Buffer* out) noexcept nogil:
+    """{count, cuts} and what is left of the bytes."""
+    cdef const char* end = cutter.begin + length
+    put_varint(out, cutter.count)
+    put_bytes(out, cutter.cuts.data, cutter.cuts.length)
+    put_bytes(out, cutter.kept.data, cutter.kept.length)
+    put_bytes(out, cutter.copied, end - cutter.copied)
+
+
+cdef void _command(Core* core, Command* command) noexcept nogil:
+    cdef Buffer* out = &core.history.scratch
+    cdef Cutter cutter
+    cdef uint32_t length = command.length - command.rewritten
+    cdef uint32_t routings
+    cdef size_t at
+    _cutter_begin(core, &cutter, command.bytes)
+    if ENQUEUE <= command.kind <= ENQUEUE_ATOMIC:
+        routings = _put_routings(out, command)
+        at = out.length
+        if routings:                    # their count stands before them
+            core.history.routings.length = 0
+            put_bytes(&core.history.routings, out.data, at)
+            out.length = 0
+        put_varint(out, routings)
+        if routings:
+            put_bytes(out, core.history.routings.data, at)
+        _cut_command(core, &cutter, command, length)
+    else:
+        put_varint(out, 0)
+    _cutter_end(core, &cutter, length, out)
+    input_put(
+        core, INPUT_COMMAND, <int64_t> command.token, command.kind, length, 0, out.data, out.length)
+
+
+cdef void commands_taken(Core* core, Command* first) noexcept nogil:
+    while first != NULL and not core.history.inputs_over:
+        _command(core, first)
+        first = first.next
+
+
+cdef void load_taken(Core* core, const Load* load, bint with_headers) noexcept nogil:
+    """The bytes of a dead-letter queue say where each message came from, which a redrive reads; of all others
+    the length will do."""
+    cdef Buffer* out = &core.history.scratch
+    cdef Cutter cutter
+    cdef Slice whole
+    if core.history == NULL:
+        return
+    out.length = 0
+    if with_headers and load.bytes != NULL:
+        _cutter_begin(core, &cutter, load.bytes)
+        whole.at, whole.length = load.bytes, <uint32_t> load.length
+        _cut_message(core, &cutter, whole, NULL)        # messages follow one another without a frame
+        _cutter_end(core, &cutter, whole.length, out)
+    input_put(
+        core, INPUT_LOAD, <int64_t> load.queue_number, <int64_t> load.first_offset,
+        <int64_t> load.length if load.bytes != NULL else -1, load.status, out.data, out.length)

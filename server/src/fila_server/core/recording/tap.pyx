@@ -1,0 +1,133 @@
+"""The history's door to Python: full blocks, their columns as memory that nobody copies.
+
+A RecordedBlock's memoryviews are good until it is given back; then the scheduler fills the same memory anew.
+"""
+
+from cpython.buffer cimport PyBUF_READ
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from libc.stdint cimport uint32_t, uint8_t
+
+from fila_server.core.doors.blocks cimport block_end, block_give_back, block_take, history_free, history_new
+
+cdef extern from "<unistd.h>" nogil:
+    int usleep(unsigned int)
+
+cdef enum:
+    LOOK_US = 5000
+
+
+cdef class Recording:
+    """What one core records; it outlives the core, so that the last blocks can be written after its end."""
+
+    def __cinit__(self, uint32_t sample=1, uint8_t headers=1):
+        self.history = history_new()
+        self.history.sample = sample
+        self.history.headers = headers
+        self.history.quiet = True
+
+    def __dealloc__(self):
+        history_free(self.history)
+
+    @property
+    def dropped(self):
+        """Blocks that were emptied because none was free."""
+        return self.history.dropped
+
+    def cut(self):
+        """Ask the next pass for what there is, however little."""
+        self.history.cut_wanted = 1
+
+    def end_block(self):
+        """Make what there is a full block now; only while nobody runs the core's passes."""
+        block_end(self.history)
+
+    def take(self, uint32_t wait_ms=0):
+        """The oldest full block, or None when none came for `wait_ms`."""
+        cdef Block* block = NULL
+        cdef uint32_t waited_us = 0
+        cdef RecordedBlock taken
+        with nogil:
+            while True:
+                block = block_take(self.history)
+                if block != NULL or waited_us >= wait_ms * 1000 or self.closed:
+                    break
+                usleep(LOOK_US)
+                waited_us += LOOK_US
+        if block == NULL:
+            return None
+        taken = RecordedBlock.__new__(RecordedBlock)
+        taken.source, taken.block = self, block
+        return taken
+
+
+cdef inline object _view(const void* at, size_t bytes):
+    return PyMemoryView_FromMemory(<char*> at, <Py_ssize_t> bytes, PyBUF_READ)
+
+
+cdef class RecordedBlock:
+    """One full block; `give_back` ends it."""
+
+    def __dealloc__(self):
+        self.give_back()
+
+    def give_back(self):
+        """Let the scheduler have it again. Nothing of it may be read any more."""
+        if self.block != NULL:
+            block_give_back(self.source.history, self.block)
+            self.block = NULL
+
+    @property
+    def counts(self):
+        """Rows: runs, messages, texts, changes, inputs."""
+        cdef Block* b = self.block
+        return b.runs, b.messages, b.texts, b.changes, b.inputs
+
+    @property
+    def times(self):
+        """First and last wall clock of what is in it, in ms; (0, 0): it only tells of a gap."""
+        return self.block.first_ms, self.block.last_ms
+
+    @property
+    def gap(self):
+        """What is missing right before it: blocks, and from when to when, in ms."""
+        return self.block.gap_blocks, self.block.gap_from_ms, self.block.gap_to_ms
+
+    def columns(self):
+        """Every column by its name, as it lies in memory."""
+        if self.block == NULL:
+            raise ValueError("the block was given back")
+        return self._columns()
+
+    cdef dict _columns(self):
+        cdef Block* b = self.block
+        cdef size_t runs = b.runs, messages = b.messages, changes = b.changes, inputs = b.inputs
+        return {
+            "at_us": _view(b.at_us, runs * 8), "pass": _view(b.pass_number, runs * 8),
+            "kind": _view(b.kind, runs), "queue": _view(b.queue, runs * 4),
+            "channel": _view(b.channel, runs * 4), "key": _view(b.key, runs * 4),
+            "weight": _view(b.weight, runs * 4), "consumer": _view(b.consumer, runs * 8),
+            "throttle_set": _view(b.throttle_set, runs * 4), "bucket": _view(b.bucket, runs * 4),
+            "reason": _view(b.reason, runs * 4), "many": _view(b.many, runs * 8),
+            "begins": _view(b.begins, (runs + 1) * 4),
+            "offset": _view(b.offset, messages * 8), "cost": _view(b.cost, messages * 8),
+            "attempts": _view(b.attempts, messages * 4), "held_ms": _view(b.held_ms, messages * 4),
+            "wait_no_consumer_ms": _view(b.wait_no_consumer_ms, messages * 4),
+            "wait_share_ms": _view(b.wait_share_ms, messages * 4),
+            "wait_throttle_ms": _view(b.wait_throttle_ms, messages * 4),
+            "wait_delay_ms": _view(b.wait_delay_ms, messages * 4),
+            "text_begins": _view(b.text_begins, (b.texts + 1) * 4), "text": _view(b.text, b.text_bytes),
+            "change_at_us": _view(b.change_at_us, changes * 8),
+            "change_pass": _view(b.change_pass, changes * 8), "change_kind": _view(b.change_kind, changes),
+            "change_queue": _view(b.change_queue, changes * 4),
+            "change_channel": _view(b.change_channel, changes * 4),
+            "change_name": _view(b.change_name, changes * 4),
+            "change_value": _view(b.change_value, changes * 4),
+            "change_rate": _view(b.change_rate, changes * 8),
+            "change_burst": _view(b.change_burst, changes * 8),
+            "input_kind": _view(b.input_kind, inputs), "input_pass": _view(b.input_pass, inputs * 8),
+            "input_at_ms": _view(b.input_at_ms, inputs * 8), "input_token": _view(b.input_token, inputs * 8),
+            "input_a": _view(b.input_a, inputs * 8), "input_b": _view(b.input_b, inputs * 8),
+            "input_c": _view(b.input_c, inputs * 8), "input_goes_on": _view(b.input_goes_on, inputs),
+            "input_begins": _view(b.input_begins, (inputs + 1) * 4),
+            "input": _view(b.input, b.input_bytes),
+        }

@@ -1,0 +1,9 @@
+"""The history: what the core recorded, as Parquet files that a reader may rely on.
+
+    core/recording, on the scheduler thread ──blocks──► recorder.py   a thread of lowest priority
+                                                          ├─ columns.py   a block's memory as Arrow's, not copied
+                                                          ├─ files.py     open files, closed ones, the list of them
+                                                          └─ upkeep.py    what a killed run left, what is too old
+
+What is written is described in docs/history.md. pyarrow is imported here and nowhere else in the server.
+"""

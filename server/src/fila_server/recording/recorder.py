@@ -1,0 +1,176 @@
+"""The thread that writes the history: it takes full blocks from the core and must never hold it up.
+
+It has the lowest priority there is. Where it is too slow the core empties blocks by itself and says so in the next
+one; where the disk refuses, what was open is given up and the thread looks again later. Both are gaps in the list.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import structlog
+
+from fila_server.config.schema import History
+from fila_server.core.recording.tap import RecordedBlock, Recording
+from fila_server.recording import columns, upkeep
+from fila_server.recording.files import RunFiles
+
+log = structlog.get_logger("fila_server.recording")
+
+TAKE_MS = 200
+RETRY_S = 5.0
+NICE = 19
+DROPPED = "blocks were dropped: the history could not be written as fast as things happened"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How much is kept, and in files of which size."""
+
+    roll_ms: int
+    roll_bytes: int
+    retention_bytes: int
+    retention_age_ms: int
+
+
+class Recorder:
+    """Writes what one core records until that core is closed."""
+
+    def __init__(self, recording: Recording, settings: History, run: str | None = None) -> None:
+        self._recording = recording
+        self._directory = Path(settings.dir)
+        self._bounds = Bounds(
+            settings.roll_ms, settings.roll_bytes, settings.retention_bytes, settings.retention_age_ms
+        )
+        self._sample = settings.sample
+        self._run = run or f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.urandom(3).hex()}"
+        self._files: RunFiles | None = None
+        self._gaps: list[tuple[int, int, str]] = []
+        self._failing = False
+        self._retry_s = 0.0
+        self._cut_s = time.monotonic()
+        self._close_s = math.inf
+        self._thread = threading.Thread(target=self._write_all, name="history", daemon=True)
+
+    @property
+    def run(self) -> str:
+        """The name that this run's files begin with."""
+        return self._run
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._thread.start()
+
+    def finish(self, timeout_s: float) -> bool:
+        """Wait, once the core is closed, until its last blocks are in files that are listed; False: no time left."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    # --- the thread ---------------------------------------------------------------------------
+
+    def _write_all(self) -> None:
+        with contextlib.suppress(OSError):  # a container may forbid it
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        while True:
+            if self._failing and time.monotonic() < self._retry_s and not self._recording.closed:
+                time.sleep(TAKE_MS / 1000)
+                continue
+            block = self._recording.take(TAKE_MS)
+            if block is not None:
+                self._attempt(functools.partial(self._take_in, block))
+                block.give_back()
+            elif self._recording.closed:
+                break
+            self._attempt(self._roll)
+        self._attempt(self._end)
+
+    def _attempt(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except (OSError, pa.ArrowException) as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """Give up what is open, and look again in a while: the broker goes on whatever the disk says."""
+        lost = None
+        if self._files is not None:
+            with contextlib.suppress(OSError):
+                lost = self._files.abandon()
+        if lost is not None:
+            self._gaps.append((*lost, f"the history's disk refused: {_said(error)}"))
+        if not self._failing:
+            log.warning("history.stopped", dir=str(self._directory), error=_said(error), retry_s=RETRY_S)
+        self._failing = True
+        self._retry_s = time.monotonic() + RETRY_S
+
+    def _opened(self) -> RunFiles:
+        if self._files is None:
+            files = RunFiles(self._directory, self._run, self._sample)
+            for run in upkeep.bury_the_dead(self._directory, time.time_ns() // 1_000_000):
+                log.info("history.gap_marked", run=run)
+            self._files = files
+        return self._files
+
+    def _take_in(self, block: RecordedBlock) -> None:
+        missing, from_ms, to_ms = block.gap
+        if missing:
+            self._opened().close()  # no file goes on over a gap: each is whole by itself
+            self._gaps.append((from_ms, to_ms, DROPPED))
+            log.warning("history.blocks_dropped", blocks=missing)
+        first_ms, last_ms = block.times
+        if not first_ms:
+            return
+        try:
+            self._opened().write(columns.tables(block), first_ms, last_ms)
+        except (OSError, pa.ArrowException) as error:
+            self._gaps.append((first_ms, last_ms, f"the history's disk refused: {_said(error)}"))
+            raise
+        if self._failing:
+            self._failing = False
+            log.info("history.goes_on", dir=str(self._directory))
+
+    def _roll(self) -> None:
+        """Close files that are long or old enough, and list gaps."""
+        files = self._opened()
+        while self._gaps:
+            files.gap(*self._gaps[0])
+            del self._gaps[0]
+        now_s = time.monotonic()
+        if now_s - self._cut_s >= self._bounds.roll_ms / 1000:
+            self._cut_s = now_s
+            self._close_s = (
+                now_s + 2 * TAKE_MS / 1000
+            )  # what the core has by now comes before the end of the file
+            self._recording.cut()
+        if now_s >= self._close_s or files.open_bytes >= self._bounds.roll_bytes:
+            self._close_s = math.inf
+            files.close()
+            self._retain()
+
+    def _retain(self) -> None:
+        now_ms = time.time_ns() // 1_000_000
+        removed = upkeep.retain(
+            self._directory, self._bounds.retention_bytes, self._bounds.retention_age_ms, now_ms
+        )
+        if removed:
+            log.info("history.removed_old_files", files=removed)
+
+    def _end(self) -> None:
+        files = self._opened()
+        for gap in self._gaps:
+            files.gap(*gap)
+        files.end()
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

@@ -1,0 +1,80 @@
+"""A driven engine that records, and what it recorded as plain rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+
+from fila_server.recording import columns
+from tests.core.driven_engine import DrivenEngine
+
+LISTS = {
+    "offsets": "offset",
+    "costs": "cost",
+    "attempts": "attempt",
+    "held_ms": "held_ms",
+    "wait_no_consumer_ms": "wait_no_consumer_ms",
+    "wait_share_ms": "wait_share_ms",
+    "wait_throttle_ms": "wait_throttle_ms",
+    "wait_delay_ms": "wait_delay_ms",
+}
+
+
+class RecordedEngine(DrivenEngine):
+    """A DrivenEngine with a history, whose blocks are taken when somebody asks."""
+
+    def __init__(self, settings: dict[str, Any] | None = None, seed: int = 7) -> None:
+        self.kept: dict[str, list[pa.Table]] = {}
+        super().__init__({"history.enabled": True, **(settings or {})}, seed)
+
+    def take(self, cut: bool = True) -> None:
+        """Take what is full, and with `cut` what there is."""
+        recording = self.core.recording
+        assert recording is not None
+        if cut:
+            recording.cut()
+            self.run_pass()
+        while (block := recording.take()) is not None:
+            for name, rows in columns.tables(block).items():
+                # Copied: the block's memory is the scheduler's again.
+                data = pa.BufferOutputStream()
+                with pa.ipc.new_stream(data, rows.schema) as stream:
+                    stream.write_table(rows)
+                self.kept.setdefault(name, []).append(pa.ipc.open_stream(data.getvalue()).read_all())
+            block.give_back()
+
+    def table(self, name: str) -> pa.Table:
+        self.take()
+        found = self.kept.get(name)
+        return pa.concat_tables(found) if found else columns.SCHEMAS[name].empty_table()
+
+    def rows(self, *kinds: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self.table(columns.DECISIONS).to_pylist()
+        return [row for row in rows if not kinds or row["kind"] in kinds]
+
+    def decisions(self, *kinds: str) -> list[dict[str, Any]]:
+        """One row a message."""
+        found = []
+        for row in self.rows(*kinds):
+            for i in range(len(row["offsets"])):
+                one = {name: value for name, value in row.items() if name not in LISTS}
+                one |= {LISTS[name]: row[name][i] if row[name] is not None else None for name in LISTS}
+                found.append(one)
+        return found
+
+    def story(self, offset: int, channel: str = "default", queue: str = "orders") -> list[str]:
+        return [
+            row["kind"]
+            for row in self.decisions()
+            if row["offset"] == offset and row["channel"] == channel and row["queue"] == queue
+        ]
+
+    def pending(self, queue: str, channel: str) -> int:
+        """What the history says is still to be done: what came in, less what ended."""
+        counted: Counter[str] = Counter(
+            row["kind"] for row in self.decisions() if (row["queue"], row["channel"]) == (queue, channel)
+        )
+        came = counted["enqueued"] + counted["redriven"] + counted["rewound"]
+        return came - counted["acked"] - counted["dead_lettered"] - counted["dropped"]

@@ -1,0 +1,178 @@
+"""What the core decides is in the history: each step of a message's life, and for what reason."""
+
+import pytest
+
+from fila.v1 import admin_pb2 as admin
+from fila_server import commands
+from fila_server.recording import columns
+from tests.recording.recorded import RecordedEngine
+
+
+@pytest.fixture
+def engine():
+    driven = RecordedEngine()
+    driven.create_queue("orders", fairness_key_header="tenant")
+    yield driven
+    driven.remove()
+
+
+def test_a_message_that_is_acked_was_enqueued_and_delivered_first(engine):
+    offset = engine.enqueue("orders", headers={"tenant": "acme"})
+    engine.advance(250)
+    leased = engine.lease("orders")
+    engine.advance(40)
+    engine.ack("orders", leased)
+
+    assert engine.story(offset) == ["enqueued", "delivered", "acked"]
+    delivered, acked = engine.decisions("delivered", "acked")
+    assert delivered["fairness_key"] == "acme"
+    assert delivered["wait_no_consumer_ms"] == 250
+    assert (delivered["wait_share_ms"], delivered["wait_throttle_ms"], delivered["wait_delay_ms"]) == (
+        0,
+        0,
+        0,
+    )
+    assert acked["held_ms"] == 40
+    assert delivered["cost"] == 1.0
+
+
+def test_messages_of_one_key_in_one_frame_are_one_row(engine):
+    for _ in range(3):
+        engine.enqueue("orders", headers={"tenant": "acme"})
+    leased = engine.lease("orders")
+    engine.ack("orders", leased)
+
+    assert [len(row["offsets"]) for row in engine.rows("delivered", "acked")] == [3, 3]
+
+
+def test_a_failure_is_told_with_its_reason_and_the_delay_that_follows(engine):
+    offset = engine.enqueue("orders", headers={"tenant": "acme"})
+    engine.nack("orders", engine.lease("orders"), delay_ms=500)
+    engine.sleep(500)
+    engine.lease("orders")
+
+    assert engine.story(offset) == ["enqueued", "delivered", "nacked", "delayed", "delivered"]
+    nacked, delayed = engine.decisions("nacked", "delayed")
+    assert nacked["reason"] == "no"
+    assert delayed["held_ms"] == 500
+    again = engine.decisions("delivered")[1]
+    assert (again["attempt"], again["wait_delay_ms"]) == (1, 500)
+
+
+def test_a_lease_that_runs_out_is_told_as_expired(engine):
+    offset = engine.enqueue("orders")
+    engine.lease("orders")
+    engine.sleep(120_000)
+
+    assert engine.story(offset)[:3] == ["enqueued", "delivered", "expired"]
+
+
+def test_a_dead_letter_ends_in_one_queue_and_begins_in_the_other(engine):
+    engine.create_queue("jobs", max_attempts=1)
+    offset = engine.enqueue("jobs")
+    engine.nack("jobs", engine.lease("jobs"))
+
+    assert engine.story(offset, queue="jobs") == ["enqueued", "delivered", "nacked", "dead_lettered"]
+    assert [row["kind"] for row in engine.decisions() if row["queue"] == "jobs.dlq"] == ["enqueued"]
+    assert engine.decisions("dead_lettered")[0]["reason"] == "max_attempts"
+
+
+def test_what_a_bucket_holds_is_told_once_and_released_with_its_wait(engine):
+    engine.set_config("throttle.openai", "1,1")
+    engine.create_queue("calls", throttle_key_headers=["provider"])
+    offsets = [engine.enqueue("calls", headers={"provider": "openai"}) for _ in range(3)]
+    for _ in offsets:
+        engine.lease("calls")
+        engine.sleep(1001)
+
+    throttled = engine.rows("throttled")
+    held = sum(row["messages"] or len(row["offsets"]) for row in throttled)
+    released = engine.decisions("released")
+    delivered = engine.decisions("delivered")
+    assert held == len(released) == 2
+    assert {row["bucket"] for row in throttled} == {"openai"}
+    assert [row["wait_throttle_ms"] for row in delivered if row["wait_throttle_ms"]] == [
+        row["held_ms"] for row in released
+    ]
+    assert delivered[0]["throttle_keys"] == ["openai"]
+
+
+def test_a_limit_is_a_change(engine):
+    engine.set_config("throttle.openai", "4.5,10")
+    row = engine.table(columns.CHANGES).to_pylist()[-1]
+    assert (row["kind"], row["name"], row["rate"], row["burst"]) == ("limit", "openai", 4.5, 10.0)
+
+
+def test_what_is_dropped_says_why(engine):
+    purged = engine.enqueue("orders")
+    engine.call(commands.PURGE_QUEUE, admin.PurgeQueueRequest(queue="orders"), admin.PurgeQueueResponse)
+    short_lived = engine.enqueue("orders", ttl_ms=1000)
+    engine.sleep(1500)
+
+    assert engine.story(purged) == ["enqueued", "dropped"]
+    assert engine.story(short_lived) == ["enqueued", "dropped"]
+    assert [row["reason"] for row in engine.decisions("dropped")] == ["purge", "ttl"]
+
+
+def test_a_seek_drops_what_waits_and_brings_it_back(engine):
+    engine.create_queue("log", retention=admin.Retention(soft_period_ms=3_600_000))
+    offset = engine.enqueue("log")
+    engine.ack("log", engine.lease("log"))
+    request = admin.SeekChannelRequest(queue="log", channel="default", offset=offset)
+    engine.call(commands.SEEK_CHANNEL, request, admin.SeekChannelResponse)
+
+    assert engine.story(offset, queue="log") == ["enqueued", "delivered", "acked", "rewound"]
+    assert engine.pending("log", "default") == 1
+
+
+def test_the_history_adds_up_to_what_the_broker_says_is_pending(engine):
+    for number in range(40):
+        engine.enqueue("orders", headers={"tenant": f"t{number % 4}"})
+    leased = engine.lease("orders", most=20)
+    engine.ack("orders", leased[:10])
+    engine.nack("orders", leased[10:15], delay_ms=1000)
+    stats = engine.stats("orders")
+
+    assert engine.pending("orders", "default") == stats.depth + stats.in_flight == 30
+
+
+def test_one_message_in_so_many_has_all_that_was_decided_about_it():
+    engine = RecordedEngine({"history.sample": 4})
+    engine.create_queue("orders")
+    for _ in range(400):
+        engine.enqueue("orders")
+    while leased := engine.lease("orders", most=100):
+        engine.ack("orders", leased)
+    stories = {row["offset"]: engine.story(row["offset"]) for row in engine.decisions("enqueued")[:5]}
+    assert 60 < len(engine.decisions("enqueued")) < 140
+    assert set(map(tuple, stories.values())) == {("enqueued", "delivered", "acked")}
+    engine.remove()
+
+
+def test_a_full_ring_of_blocks_is_emptied_counted_and_told_in_the_next_block(engine):
+    recording = engine.core.recording
+    for _ in range(12):
+        engine.enqueue("orders")
+        recording.cut()
+        engine.run_pass()
+        engine.advance(1000)
+    gaps = []
+    while (block := recording.take()) is not None:
+        gaps.append(block.gap[0])
+        block.give_back()
+    engine.enqueue("orders")
+    recording.cut()
+    engine.run_pass()
+    block = recording.take()
+
+    assert recording.dropped > 0
+    assert sum(gaps) == 0
+    assert block.gap[0] == recording.dropped
+    assert block.gap[1] < block.gap[2] <= block.times[0]
+    block.give_back()
+
+
+def test_a_core_without_a_history_records_nothing():
+    engine = RecordedEngine({"history.enabled": False})
+    assert engine.core.recording is None
+    engine.remove()

@@ -1,0 +1,220 @@
+"""A recording fed to the core gives the decisions that were recorded; an altered one is refused."""
+
+import json
+import random
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from fila.v1 import admin_pb2 as admin
+from fila_server import commands
+from fila_server.core.drive.replay import NotReplayable
+from fila_server.recording import columns, replaying
+from tests.recording.recorded import RecordedEngine
+
+
+def busy(engine: RecordedEngine, seed: int = 3, steps: int = 150) -> None:
+    """Tenants, a bucket, failures, delays, restarts of nothing: something of each kind of command."""
+    chance = random.Random(seed)
+    engine.create_queue(
+        "orders", fairness_key_header="tenant", throttle_key_headers=["provider"], max_attempts=3
+    )
+    engine.set_config("throttle.openai", "20,5")
+    leased = []
+    for _ in range(steps):
+        action = chance.random()
+        tenant = f"t{chance.randrange(5)}"
+        if action < 0.5:
+            headers = {"tenant": tenant, "secret": "not to be kept"}
+            if chance.random() < 0.3:
+                headers["provider"] = "openai"
+            engine.enqueue("orders", b"x" * chance.randrange(2000), headers)
+        elif action < 0.7:
+            leased += engine.lease("orders", most=chance.randrange(1, 10))
+        elif action < 0.85 and leased:
+            engine.ack("orders", [leased.pop()])
+        elif action < 0.92 and leased:
+            engine.nack("orders", [leased.pop()], delay_ms=chance.choice([0, 200]))
+        else:
+            engine.sleep(chance.randrange(1, 400))
+
+
+@pytest.fixture
+def recorded():
+    engine = RecordedEngine()
+    busy(engine)
+    inputs, decisions = engine.table(columns.INPUTS), engine.table(columns.DECISIONS)
+    engine.remove()
+    return inputs, decisions
+
+
+def test_a_recording_is_followed_decision_by_decision(recorded):
+    inputs, decisions = recorded
+    outcome = replaying.verify([inputs], [decisions])
+    assert outcome.difference is None
+    assert outcome.decisions > 150
+    assert outcome.messages_delivered > 30
+
+
+def test_a_broker_that_was_started_again_is_replayed_from_what_it_found():
+    engine = RecordedEngine()
+    busy(engine)
+    engine.table(columns.INPUTS)
+    engine.kill()
+    engine.kept.clear()
+    engine.reopen()
+    for _ in range(5):
+        engine.ack("orders", engine.lease("orders", most=5))
+        engine.sleep(1000)
+    inputs, decisions = engine.table(columns.INPUTS), engine.table(columns.DECISIONS)
+    engine.remove()
+
+    assert replaying.verify([inputs], [decisions]).difference is None
+
+
+def test_payloads_and_headers_that_nobody_named_are_not_in_a_recording(recorded):
+    inputs, _ = recorded
+    data = b"".join(value for value in inputs.column("data").to_pylist() if value)
+    assert b"not to be kept" not in data
+    assert b"xxxxxxxx" not in data
+    assert b"openai" in data
+
+
+def altered(inputs: pa.Table, kind: str, change) -> pa.Table:
+    """The same rows, the one in the middle of its kind changed."""
+    rows = inputs.to_pylist()
+    of_kind = [row for row in rows if row["kind"] == kind]
+    change(of_kind[len(of_kind) // 2])
+    return pa.Table.from_pylist(
+        [row for row in rows if row.get("kind")], schema=columns.SCHEMAS[columns.INPUTS]
+    )
+
+
+def _command_of(inputs: pa.Table, kind: int, change) -> pa.Table:
+    rows = inputs.to_pylist()
+    of_kind = [row for row in rows if row["kind"] == "command" and row["a"] == kind]
+    change(of_kind[len(of_kind) // 2])
+    return pa.Table.from_pylist(
+        [row for row in rows if row.get("kind")], schema=columns.SCHEMAS[columns.INPUTS]
+    )
+
+
+def _refused(inputs: pa.Table, decisions: pa.Table) -> str:
+    try:
+        outcome = replaying.verify([inputs], [decisions])
+    except (NotReplayable, replaying.NoBase) as error:
+        return str(error)
+    assert outcome.difference is not None
+    return str(outcome.difference)
+
+
+ALTERATIONS = {
+    "a pass that is missing": lambda inputs: altered(inputs, "pass", lambda row: row.update(kind=None)),
+    "a pass whose clock stood still": lambda inputs: altered(
+        inputs, "pass", lambda row: row.update(a=row["a"] - 10_000_000_000)
+    ),
+    "a pass that saw more on disk": lambda inputs: altered(
+        inputs, "pass", lambda row: row.update(b=row["b"] + 1000)
+    ),
+    "a command that is missing": lambda inputs: _command_of(
+        inputs, commands.ENQUEUE, lambda row: row.update(kind=None)
+    ),
+    "a message of another tenant": lambda inputs: _command_of(
+        inputs,
+        commands.ENQUEUE,
+        lambda row: row.update(data=row["data"].replace(b"\x12\x02t", b"\x12\x02u")),
+    ),
+    "an ack that is missing": lambda inputs: _command_of(
+        inputs, commands.ACK_BATCH, lambda row: row.update(kind=None)
+    ),
+    "a command's token": lambda inputs: _command_of(
+        inputs, commands.LEASE, lambda row: row.update(token=row["token"] + 1_000_000)
+    ),
+    "bytes that are cut short": lambda inputs: _command_of(
+        inputs, commands.ENQUEUE, lambda row: row.update(data=row["data"][:-3])
+    ),
+    "a write that failed": lambda inputs: altered(
+        inputs, "command", lambda row: row.update(kind="write", a=0, b=2)
+    ),
+    "a frame that was never read": lambda inputs: altered(
+        inputs, "command", lambda row: row.update(kind="load", a=1, b=10, c=0, data=b"")
+    ),
+    "a base with another seed": lambda inputs: altered(
+        inputs,
+        "base",
+        lambda row: row.update(data=json.dumps(json.loads(row["data"]) | {"seed": 12345}).encode()),
+    ),
+    "a base with another quantum": lambda inputs: altered(
+        inputs,
+        "base",
+        lambda row: row.update(
+            data=json.dumps(
+                json.loads(row["data"])
+                | {"settings": json.loads(row["data"])["settings"] | {"limits.fairness_key_bytes_max": 1}}
+            ).encode()
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ALTERATIONS)
+def test_an_altered_input_is_refused(recorded, name):
+    inputs, decisions = recorded
+    changed = ALTERATIONS[name](inputs)
+    assert changed.num_rows < inputs.num_rows or not changed.equals(inputs)
+    assert _refused(changed, decisions)
+
+
+def test_a_lease_that_asked_for_less_is_refused(recorded):
+    inputs, decisions = recorded
+    got = next(row for row in decisions.to_pylist() if row["kind"] == "delivered" and len(row["offsets"]) > 1)
+    rows = inputs.to_pylist()
+    lease = next(row for row in rows if row["kind"] == "command" and row["token"] == got["consumer"])
+    lease["data"] = lease["data"][:-1] + b"\x01"
+    changed = pa.Table.from_pylist(rows, schema=columns.SCHEMAS[columns.INPUTS])
+
+    assert f"in pass {got['pass']}" in _refused(changed, decisions)
+
+
+def test_a_recording_of_a_core_that_favoured_a_key_is_refused(recorded):
+    """As if the core had served somebody else's message first."""
+    inputs, decisions = recorded
+    rows = decisions.to_pylist()
+    delivered = [row for row in rows if row["kind"] == "delivered"]
+    one = delivered[len(delivered) // 2]
+    one["fairness_key"] = "t9"
+    one["offsets"] = [offset + 1 for offset in one["offsets"]]
+    planted = pa.Table.from_pylist(rows, schema=columns.SCHEMAS[columns.DECISIONS])
+
+    said = _refused(inputs, planted)
+    assert str(one["pass"]) in said
+    assert str(one["offsets"][0]) in said
+
+
+def test_a_recording_without_its_base_says_so(recorded):
+    inputs, decisions = recorded
+    rest = inputs.filter(pc.greater(inputs.column("pass"), 5))
+    with pytest.raises(replaying.NoBase, match="no base"):
+        replaying.verify([rest], [decisions])
+
+
+def test_a_dead_letter_that_is_redriven_after_a_restart_is_followed():
+    engine = RecordedEngine()
+    engine.create_queue("orders", max_attempts=1)
+    engine.enqueue("orders", b"payload", {"a": "b"})
+    engine.nack("orders", engine.lease("orders"))
+    engine.kill()
+    engine.kept.clear()
+    engine.reopen()
+    engine.sleep(10)
+    fields = admin.RedriveRequest(dlq_queue="orders.dlq").SerializeToString()
+    engine.submit(commands.REDRIVE_MOVE, fields)
+    engine.others += engine.settle_down()
+    engine.lease("orders")
+    inputs, decisions = engine.table(columns.INPUTS), engine.table(columns.DECISIONS)
+    assert "load" in inputs.column("kind").to_pylist()
+    assert "redriven" in decisions.column("kind").to_pylist()
+    engine.remove()
+
+    assert replaying.verify([inputs], [decisions]).difference is None
