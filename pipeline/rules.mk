@@ -43,7 +43,7 @@ $(PIPELINE_VENV)/.core: $(PIPELINE_BIN)/fila-pipeline
 		pathlib.Path(sysconfig.get_path('purelib'), 'fila_server.pth').write_text('$(CURDIR)/server/src\n')"
 	@touch $@
 
-# From nothing to the reports: a made-up history, since the broker records none yet, and every job on it.
+# From nothing to the reports: a made-up history, and every job on it.
 pipeline: pipeline-env ## Make a synthetic history and every report of it, in build/pipeline
 	rm -rf build/pipeline
 	$(PIPELINE_BIN)/fila-pipeline synthetic --out build/pipeline/history

@@ -27,7 +27,7 @@ class BrokerProcess:
         self._starts = 0
         self.address = ""
 
-    def start(self, address: str = "127.0.0.1:0") -> None:
+    def start(self, address: str = "127.0.0.1:0", **more: str) -> None:
         self._starts += 1
         log_file = self._folder / f"server-{self._starts}.log"
         environ = {
@@ -36,6 +36,7 @@ class BrokerProcess:
             "FILA_METRICS__LISTEN_ADDR": "",
             "FILA_DATA_DIR": str(self._folder / "data"),
             "PATH": os.environ["PATH"],
+            **more,
         }
         with log_file.open("wb") as stderr:
             self._process = subprocess.Popen(
@@ -56,6 +57,12 @@ class BrokerProcess:
             time.sleep(0.02)
         self.kill()
         raise AssertionError(f"the server did not start:\n{log_file.read_text()}")
+
+    def stop(self) -> None:
+        """A clean stop, which closes a history's files."""
+        assert self._process is not None
+        self._process.terminate()
+        assert self._process.wait(20) == 0
 
     def kill(self) -> None:
         if self._channel is not None:

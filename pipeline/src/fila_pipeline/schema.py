@@ -34,6 +34,8 @@ KINDS = (
 FINAL = (ACKED, DEAD_LETTERED, DROPPED)
 """A message of a channel ends in exactly one of these, or is pending."""
 
+INPUT_KINDS = ("base", "record", "base_ends", "pass", "command", "load", "write")
+
 CAUSES = ("no_consumer", "share", "throttle", "delay")
 """Why a message waited, as `fila explain` splits it."""
 

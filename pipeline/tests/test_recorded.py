@@ -1,0 +1,155 @@
+"""What a real broker recorded: the jobs run on it, it adds up to the broker's books, and its core decides it again."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from broker_process import BrokerProcess
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from fila.v1 import admin_pb2, service_pb2
+from fila_pipeline import schema
+from fila_pipeline.backtest import DIFFERENT, NO_BASE, SAME, answer, backtest, segments
+from fila_pipeline.events import per_message
+from fila_pipeline.history import live_entries, open_history
+from fila_pipeline.runs import JOBS, Choices, run_job
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _work(broker: BrokerProcess) -> Any:
+    """A flood beside two quiet tenants, a provider with a tight limit, some failures; the broker's own books."""
+    config = admin_pb2.QueueConfig(
+        fairness_key_header="tenant",
+        throttle_key_headers=["provider"],
+        weights={"acme": 3},
+        max_attempts=2,
+    )
+    broker.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="orders", config=config))
+    broker.admin.SetConfig(admin_pb2.SetConfigRequest(key="throttle.openai", value="50,5"))
+    tenants = ["acme"] * 100 + ["flood"] * 900 + ["hooli"] * 60
+    messages = [
+        service_pb2.EnqueueMessage(
+            queue="orders",
+            headers={"tenant": name} | ({"provider": "openai"} if name == "hooli" else {}),
+            payload=b"p" * 200,
+        )
+        for name in tenants
+    ]
+    for at in range(0, len(messages), 100):
+        broker.service.EnqueueBatch(service_pb2.EnqueueBatchRequest(messages=messages[at : at + 100]))
+    for turn in range(40):
+        answered = broker.service.Lease(service_pb2.LeaseRequest(queue="orders", max_messages=25))
+        items = [
+            service_pb2.SettleItem(message_id=m.id, lease_id=m.metadata.lease_id) for m in answered.messages
+        ]
+        if turn % 10 == 3:
+            broker.service.NackBatch(service_pb2.NackBatchRequest(queue="orders", items=items[:5]))
+            items = items[5:]
+        broker.service.AckBatch(service_pb2.AckBatchRequest(queue="orders", items=items))
+        time.sleep(0.01)
+    return broker.stats("orders")
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    folder = tmp_path_factory.mktemp("recorded")
+    broker = BrokerProcess(ROOT, folder)
+    broker.start(FILA_HISTORY__ENABLED="true", FILA_HISTORY__DIR=str(folder / "history"))
+    try:
+        stats = _work(broker)
+        broker.stop()
+    finally:
+        broker.kill()
+    return folder / "history", stats
+
+
+def test_every_message_ends_once_or_is_still_pending(spark: SparkSession, recorded) -> None:
+    directory, stats = recorded
+    history = open_history(spark, str(directory))
+    assert not history.gaps
+    assert not history.skipped
+    each = per_message(history.decisions.where("queue = 'orders'"), "offset")
+    final = each.where(f.col("kind").isin(*schema.FINAL))
+    enqueued = each.where("kind = 'enqueued'").count()
+    assert enqueued == 1060
+    assert final.count() == final.select("offset").distinct().count()
+    assert enqueued - final.count() == stats.depth + stats.in_flight
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_every_job_runs_on_it(spark: SparkSession, recorded, tmp_path: Path, job: str) -> None:
+    page = run_job(job, open_history(spark, str(recorded[0])), str(tmp_path / job), Choices(window_s=1))
+    assert "too little data" not in page.title or job == "anomalies"
+    assert (tmp_path / job / "index.html").exists()
+
+
+def test_the_core_decides_it_again(spark: SparkSession, recorded) -> None:
+    (verdict,) = backtest(spark, str(recorded[0]))
+    assert verdict.outcome == SAME, verdict
+    assert verdict.deliveries > 900
+    assert "decided the same again" in answer([verdict])
+
+
+def _rewritten(directory: Path, table: str, change: Any) -> None:
+    """One file of a table with one row changed, as somebody might who wants to look innocent."""
+    (file, *_) = sorted((directory / table).rglob("*.parquet"))
+    rows = pq.read_table(file)
+    listed = rows.to_pylist()
+    change(listed)
+    pq.write_table(pa.Table.from_pylist(listed, schema=rows.schema), file)
+
+
+def _copied(directory: Path, to: Path) -> Path:
+    for path in sorted(directory.rglob("*")):
+        if path.is_file():
+            target = to / path.relative_to(directory)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+    return to
+
+
+def test_a_delivery_that_the_core_would_not_make_is_found(
+    spark: SparkSession, recorded, tmp_path: Path
+) -> None:
+    directory = _copied(recorded[0], tmp_path / "history")
+
+    def favour(rows: list[dict[str, Any]]) -> None:
+        delivered = [row for row in rows if row["kind"] == schema.DELIVERED and row["fairness_key"] == "acme"]
+        delivered[len(delivered) // 2]["fairness_key"] = "flood"
+
+    _rewritten(directory, schema.DECISIONS, favour)
+    (verdict,) = backtest(spark, str(directory))
+    assert verdict.outcome == DIFFERENT
+    assert "recorded delivered of orders/default key 'flood'" in verdict.said
+
+
+def test_a_history_without_its_beginning_cannot_be_replayed(
+    spark: SparkSession, recorded, tmp_path: Path
+) -> None:
+    directory = _copied(recorded[0], tmp_path / "history")
+
+    def behead(rows: list[dict[str, Any]]) -> None:
+        del rows[: next(i for i, row in enumerate(rows) if row["kind"] == "base_ends") + 1]
+
+    _rewritten(directory, schema.INPUTS, behead)
+    (verdict,) = backtest(spark, str(directory))
+    assert verdict.outcome == NO_BASE
+    assert "Nothing could be replayed" in answer([verdict])
+
+
+def test_a_segment_ends_at_the_first_gap(spark: SparkSession, recorded, tmp_path: Path) -> None:
+    directory = _copied(recorded[0], tmp_path / "history")
+    entries = live_entries(spark, str(directory), replaced=True)
+    run = next(entry.run for entry in entries if entry.run)
+    (directory / "_list/gap.json").write_text(
+        f'{{"version": 1, "run": "{run}", "gap": "a disk", "first_at": "2020-01-01T00:00:00+00:00", '
+        f'"last_at": "2020-01-01T00:00:01+00:00"}}'
+    )
+    assert segments(live_entries(spark, str(directory), replaced=True), str(directory)) == []
