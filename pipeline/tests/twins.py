@@ -86,7 +86,9 @@ def delays(rows: Rows) -> dict[tuple[Any, ...], tuple[int, int, list[int]]]:
     for row in rows:
         if row["kind"] != schema.DELIVERED:
             continue
-        cell = found.setdefault((*place(row), int(seconds(row) // 3600 * 3600)), [0, 0, [0, 0, 0, 0]])
+        cell = found.setdefault(
+            (*place(row), int(seconds(row) // 3600 * 3600)), [0, 0, [0] * len(schema.CAUSES)]
+        )
         for waits in zip(*(row[f"wait_{cause}_ms"] for cause in schema.CAUSES), strict=True):
             cell[0] += 1
             cell[1] = max(cell[1], sum(waits))

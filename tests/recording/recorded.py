@@ -19,6 +19,7 @@ LISTS = {
     "wait_share_ms": "wait_share_ms",
     "wait_throttle_ms": "wait_throttle_ms",
     "wait_delay_ms": "wait_delay_ms",
+    "wait_held_ms": "wait_held_ms",
 }
 
 

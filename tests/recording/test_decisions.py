@@ -97,6 +97,19 @@ def test_what_a_bucket_holds_is_told_once_and_released_with_its_wait(engine):
     assert delivered[0]["throttle_keys"] == ["openai"]
 
 
+def test_the_wait_of_a_paused_key_is_nobodys_but_the_pauses(engine):
+    engine.enqueue("orders", headers={"tenant": "acme"})
+    policy = admin.SetKeyPolicyRequest(queue="orders", fairness_key="acme", paused=True)
+    engine.call(commands.SET_KEY_POLICY, policy, admin.SetKeyPolicyResponse)
+    engine.sleep(700)
+    policy.paused = False
+    engine.call(commands.SET_KEY_POLICY, policy, admin.SetKeyPolicyResponse)
+    engine.lease("orders")
+    (row,) = engine.decisions("delivered")
+
+    assert (row["wait_held_ms"], row["wait_throttle_ms"], row["wait_no_consumer_ms"]) == (700, 0, 0)
+
+
 def test_a_limit_is_a_change(engine):
     engine.set_config("throttle.openai", "4.5,10")
     row = engine.table(columns.CHANGES).to_pylist()[-1]

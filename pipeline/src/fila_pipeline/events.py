@@ -14,6 +14,7 @@ PER_MESSAGE = (
     ("wait_share_ms", "wait_share_ms"),
     ("wait_throttle_ms", "wait_throttle_ms"),
     ("wait_delay_ms", "wait_delay_ms"),
+    ("wait_held_ms", "wait_held_ms"),
 )
 PLACE = ("queue", "channel")
 

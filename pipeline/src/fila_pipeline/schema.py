@@ -36,7 +36,7 @@ FINAL = (ACKED, DEAD_LETTERED, DROPPED)
 
 INPUT_KINDS = ("base", "record", "base_ends", "pass", "command", "load", "write")
 
-CAUSES = ("no_consumer", "share", "throttle", "delay")
+CAUSES = ("no_consumer", "share", "throttle", "delay", "held")
 """Why a message waited, as `fila explain` splits it."""
 
 _INTS = pa.list_(pa.field("element", pa.int32()))
@@ -63,6 +63,7 @@ DECISION_COLUMNS = pa.schema(
         pa.field("wait_share_ms", _INTS),
         pa.field("wait_throttle_ms", _INTS),
         pa.field("wait_delay_ms", _INTS),
+        pa.field("wait_held_ms", _INTS),
         # Where a run is counted and its messages are not listed: how many.
         pa.field("messages", pa.int64()),
     ]

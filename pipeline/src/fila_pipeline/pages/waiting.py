@@ -12,6 +12,7 @@ CAUSE_WORDS = {
     "share": "others had their turn",
     "throttle": "a bucket was empty",
     "delay": "a delay or backoff ran",
+    "held": "its key was paused or capped",
 }
 KEYS_PLOTTED_MAX = 20
 MODEL = "A model: arrivals by second, shared by weighted max-min."

@@ -61,6 +61,7 @@ cdef struct Block:
     int32_t* wait_share_ms
     int32_t* wait_throttle_ms
     int32_t* wait_delay_ms
+    int32_t* wait_held_ms
     # texts
     int32_t* text_begins            # texts + 1 of these; text 0 is empty
     char*    text

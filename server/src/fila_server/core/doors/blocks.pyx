@@ -37,6 +37,7 @@ cdef char* _rows_carve(Block* b, char* at) noexcept nogil:
     b.wait_share_ms = <int32_t*> _carve(&at, MESSAGES_MAX * 4)
     b.wait_throttle_ms = <int32_t*> _carve(&at, MESSAGES_MAX * 4)
     b.wait_delay_ms = <int32_t*> _carve(&at, MESSAGES_MAX * 4)
+    b.wait_held_ms = <int32_t*> _carve(&at, MESSAGES_MAX * 4)
     b.text_begins = <int32_t*> _carve(&at, (TEXTS_MAX + 1) * 4)
     b.text = <char*> _carve(&at, TEXT_BYTES_MAX)
     return at

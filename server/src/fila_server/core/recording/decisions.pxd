@@ -41,6 +41,7 @@ cdef struct Waited:                 # a delivery's wait by cause
     int32_t share_ms
     int32_t throttle_ms
     int32_t delay_ms
+    int32_t held_ms
 
 cdef struct Detail:                 # what a kind says besides; zero where it says nothing
     uint64_t consumer

@@ -122,6 +122,7 @@ cdef void decided(
         b.wait_share_ms[at] = detail.waited.share_ms
         b.wait_throttle_ms[at] = detail.waited.throttle_ms
         b.wait_delay_ms[at] = detail.waited.delay_ms
+        b.wait_held_ms[at] = detail.waited.held_ms
     b.messages += 1
     b.begins[b.runs] = <int32_t> b.messages
 

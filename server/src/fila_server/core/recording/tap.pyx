@@ -115,6 +115,7 @@ cdef class RecordedBlock:
             "wait_share_ms": _view(b.wait_share_ms, messages * 4),
             "wait_throttle_ms": _view(b.wait_throttle_ms, messages * 4),
             "wait_delay_ms": _view(b.wait_delay_ms, messages * 4),
+            "wait_held_ms": _view(b.wait_held_ms, messages * 4),
             "text_begins": _view(b.text_begins, (b.texts + 1) * 4), "text": _view(b.text, b.text_bytes),
             "change_at_us": _view(b.change_at_us, changes * 8),
             "change_pass": _view(b.change_pass, changes * 8), "change_kind": _view(b.change_kind, changes),

@@ -113,5 +113,6 @@ cdef struct OwnIds:
 cdef struct Wait:                   # for the history: since when a slot waits, and what clocks said then
     uint32_t since_ms
     uint32_t no_room_ms
-    uint32_t held_ms
+    uint32_t line_ms
+    uint32_t stopped_ms
     uint32_t delay_ms

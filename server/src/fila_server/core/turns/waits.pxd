@@ -1,8 +1,8 @@
 """How long one message waited and why, for the history: the clocks' readings when its wait began, against
 now.
 
-The same four causes as in clocks.pxd, a message at a time. A slot's readings stand behind the slots of its
-share, and only where a history is recorded: then a pending message costs 16 bytes more.
+The same causes as in clocks.pxd, a message at a time. A slot's readings stand behind the slots of its
+share, and only where a history is recorded: then a pending message costs 20 bytes more.
 """
 
 from fila_server.core.recording.decisions cimport Waited

@@ -11,16 +11,18 @@ from fila_server.core.turns.clocks cimport no_room_ms
 from fila_server.core.turns.fifo cimport fifo_first
 
 
-cdef inline uint32_t _held_ms(Core* core, Flow* flow, Subqueue* sub) noexcept nogil:
-    """A clock that runs while a message of this sub-queue could not go whoever had room."""
-    cdef uint32_t ms = flow.stopped_ms
+cdef inline uint32_t _stopped_ms(Core* core, Flow* flow) noexcept nogil:
+    """A clock that runs while the key is paused or capped."""
     if flow.parked == PARKED_PAUSED or flow.parked == PARKED_CAPPED:
-        ms += core.mono_ms - flow.stopped_since_ms
-    if sub != NULL:
-        ms += sub.line_ms
-        if sub.line != NULL:
-            ms += core.mono_ms - sub.line_since_ms
-    return ms
+        return flow.stopped_ms + core.mono_ms - flow.stopped_since_ms
+    return flow.stopped_ms
+
+
+cdef inline uint32_t _line_ms(Core* core, Subqueue* sub) noexcept nogil:
+    """A clock that runs while a message of this sub-queue stands in front of a bucket."""
+    if sub == NULL:
+        return 0
+    return sub.line_ms + (core.mono_ms - sub.line_since_ms if sub.line != NULL else 0)
 
 
 cdef inline Wait* _wait(Slot* slot) noexcept nogil:
@@ -35,7 +37,8 @@ cdef void wait_begins(Core* core, Slot* slot, Flow* flow, Subqueue* sub, bint wa
     wait.delay_ms = core.mono_ms - wait.since_ms if was_delayed else 0
     wait.since_ms = core.mono_ms
     wait.no_room_ms = no_room_ms(core, flow.channel)
-    wait.held_ms = _held_ms(core, flow, sub)
+    wait.line_ms = _line_ms(core, sub)
+    wait.stopped_ms = _stopped_ms(core, flow)
 
 
 cdef void wait_delayed(Core* core, Slot* slot) noexcept nogil:
@@ -55,8 +58,10 @@ cdef Waited wait_of(Core* core, Slot* slot, Flow* flow, Subqueue* sub) noexcept 
     waited.delay_ms = <int32_t> wait.delay_ms
     if left == 0:
         return waited
-    waited.throttle_ms = <int32_t> min(left, _held_ms(core, flow, sub) - wait.held_ms)
+    waited.throttle_ms = <int32_t> min(left, _line_ms(core, sub) - wait.line_ms)
     left -= <uint32_t> waited.throttle_ms
+    waited.held_ms = <int32_t> min(left, _stopped_ms(core, flow) - wait.stopped_ms)
+    left -= <uint32_t> waited.held_ms
     # With no other key on the ring there is nobody to share with.
     if flow.channel.ring.ring_count + flow.channel.ring.deferred_count <= 1:
         waited.no_consumer_ms = <int32_t> left

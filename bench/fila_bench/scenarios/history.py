@@ -1,0 +1,116 @@
+"""What recording a history costs: rate with and without, bytes a message, and how fast the core follows it again."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from fila_bench.pairs import ratio_of
+from fila_bench.registry import Budget, benchmark
+from fila_bench.report import Finding
+from fila_bench.scenarios.full_life import Life, measure_life
+
+_PAIRS = 4
+_REPLAY = """
+import json, sys
+from pathlib import Path
+import pyarrow.parquet as pq
+from fila_server.recording import replaying
+
+def groups(names):
+    for name in names:
+        opened = pq.ParquetFile(name)
+        for number in range(opened.num_row_groups):
+            yield opened.read_row_group(number)
+
+found = replaying.verify(*(groups(sorted(map(str, Path(sys.argv[1], t).rglob("*.parquet")))) for t in
+    ("inputs", "decisions")))
+print(json.dumps([found.passes, found.decisions, found.messages_delivered, str(found.difference)]))
+"""
+
+
+@benchmark("history", "the headline with and without a history, in pairs; bytes a message; its replay")
+def history(budget: Budget) -> Iterator[Finding]:
+    rates: dict[bool, list[float]] = {False: [], True: []}
+    cpu_us: dict[bool, list[float]] = {False: [], True: []}
+    with tempfile.TemporaryDirectory(prefix="fila-bench-history-") as folder:
+        for number in range(_PAIRS):
+            for records in (False, True) if number % 2 else (True, False):
+                directory = Path(folder, str(number))
+                rate, us = _life(budget, directory if records else None)
+                rates[records].append(rate)
+                cpu_us[records].append(us)
+        ratio = ratio_of(rates[False], rates[True])
+        yield Finding(
+            benchmark="history",
+            case=f"{Life().case}: recorded / not, median of {_PAIRS} pairs",
+            value=ratio.median,
+            unit="",
+            reach=0.95,
+            details={
+                "90 % interval": f"{ratio.low:.2f} to {ratio.high:.2f}",
+                "recorded/s": statistics.median(rates[True]),
+                "not recorded/s": statistics.median(rates[False]),
+                "server us/msg recorded": statistics.median(cpu_us[True]),
+                "not recorded": statistics.median(cpu_us[False]),
+            },
+        )
+        yield from _files(Path(folder, str(_PAIRS - 1)))
+
+
+def _life(budget: Budget, directory: Path | None) -> tuple[float, float]:
+    settings: dict[str, str | int] = {}
+    if directory is not None:
+        settings = {"history__enabled": "true", "history__dir": str(directory)}
+    steady, server_us = measure_life(Life(), budget, **settings)  # type: ignore[arg-type]
+    return steady.acked_per_s, server_us
+
+
+def _files(directory: Path) -> Iterator[Finding]:
+    entries = [json.loads(path.read_text()) for path in (directory / "_list").glob("[!_]*.json")]
+    gaps = sum("gap" in entry for entry in entries)
+    recorded = sum(entry.get("bytes") or 0 for entry in entries)
+    by_table = {
+        table: sum(entry["bytes"] for entry in entries if entry.get("table") == table)
+        for table in ("decisions", "inputs")
+    }
+    began = time.monotonic()
+    replay = [sys.executable, "-c", _REPLAY, str(directory)]
+    told = subprocess.run(replay, capture_output=True, text=True, check=False)
+    took_s = time.monotonic() - began
+    if told.returncode:
+        yield Finding(
+            benchmark="history", case="replay", value=0, unit="", details={"failed": told.stderr[-300:]}
+        )
+        return
+    passes, _decisions, delivered, difference = json.loads(told.stdout)
+    count = max(delivered, 1)
+    yield Finding(
+        benchmark="history",
+        case="Parquet, a message's whole life",
+        value=recorded / count,
+        unit="bytes",
+        reach=40,
+        better="less",
+        details={
+            "decisions": by_table["decisions"] / count,
+            "inputs": by_table["inputs"] / count,
+            "messages": delivered,
+            "gaps": gaps,
+        },
+    )
+    yield Finding(
+        benchmark="history",
+        case="replay of 1,000,000 messages, compared decision by decision",
+        value=took_s / count * 1e6,
+        unit="s",
+        reach=60,
+        better="less",
+        details={"messages": delivered, "passes": passes, "took s": took_s, "difference": difference},
+    )
