@@ -14,7 +14,7 @@ from fila_server.core.life.answers cimport emit
 from fila_server.core.life.burial cimport LAST_ERROR_BYTES_MAX, bury, utf8_cut
 from fila_server.core.life.ending cimport lease_forget, lease_let_go, slot_at, slot_detach, slot_done
 from fila_server.core.recording.decisions cimport (
-    DEAD_LETTERED, DROPPED, EXPIRED, ending_is, lease_decided,
+    DEAD_LETTERED, DROPPED, EXPIRED, ending_is, lease_decided, slot_ends,
 )
 from fila_server.core.records.records cimport state_record_delayed, state_record_ready
 from fila_server.core.state.budget cimport stage_goes_on
@@ -96,6 +96,7 @@ cdef void lease_fail(
     cdef Queue* queue = share.channel.queue
     cdef Policy* policy = &queue.policy
     if share.channel.gone:
+        slot_ends(core, slot)
         slot_count(core, slot, DONE)
         lease_forget(core, &kept)
         return

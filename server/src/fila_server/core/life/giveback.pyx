@@ -6,7 +6,7 @@ from fila_server.core.holdings.slots cimport slot_count, slot_ready
 from fila_server.core.life.ending cimport lease_end
 from fila_server.core.life.failure cimport slot_expire
 from fila_server.core.life.notices cimport KEEPS_RETURNING, notice
-from fila_server.core.recording.decisions cimport RETURNED, lease_decided
+from fila_server.core.recording.decisions cimport RETURNED, lease_decided, slot_ends
 from fila_server.core.state.kinds cimport DONE, RETURNED_ONCE
 from fila_server.core.state.paths cimport entry_of, frame_offset, lease_is_gone, share_of
 from fila_server.core.state.state cimport Channel, Entry, Flow, Slot
@@ -27,7 +27,9 @@ cdef void lease_return(Core* core, Lease* lease, int how) noexcept nogil:
     cdef Channel* channel = share_of(slot).channel
     cdef Flow* flow = flow_find(entry.key, channel)
     if lease_is_gone(lease):
+        lease_decided(core, RETURNED, lease, NULL, 0)
         lease_end(core, lease)
+        slot_ends(core, slot)
         slot_count(core, slot, DONE)
         return
     if lease.consumer != NULL:

@@ -132,8 +132,7 @@ cdef struct Subqueue:               # a flow's ready messages that share one set
     Fifo     fifo
     uint32_t count                  # of its fifo
     uint32_t line_since_ms, line_ms # while it stands in a line, and what that adds up to
-    uint32_t held                   # history: messages told to be held and not released yet
-    uint64_t cost, held_cost        # history: of all of them, and of those
+    uint64_t cost, held, held_cost  # history: of all; messages told to be held; of those
     ThrottleKey* held_by            # history: the bucket that was told
     Flow*    flow
     ThrottleSet* set
@@ -281,8 +280,7 @@ cdef struct Channel:
     Ring     ring
     Consumer* turn                  # whose turn among the consumers
     Consumer* away                  # consumers whose stream is gone and that still hold leases
-    uint32_t consumers              # streams; pulls are not counted
-    uint32_t waiting_pulls
+    uint32_t consumers, waiting_pulls       # the former are streams alone
     int64_t  next_position
     uint64_t requeue_seq
     uint64_t placed_to              # highest offset with its first place here: what comes back stands behind
@@ -432,10 +430,8 @@ cdef struct Core:
     uint64_t random[2]
     uint64_t id_ms, id_sequence
     # --- tables
-    TextMap  queues
-    Map64    queues_by_number
-    TextMap  throttle_keys, throttle_sets, config
-    Map64    leases
+    TextMap  queues, throttle_keys, throttle_sets, config
+    Map64    queues_by_number, leases
     Map64    leased_ids             # see leased_ids.pxd
     Map64    consumers              # by token
     Map64    readers                # Consumers that wait for bytes, by which: see sending.pyx
