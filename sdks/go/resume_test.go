@@ -108,11 +108,17 @@ func TestAConsumerGivesUpWhenToldTo(t *testing.T) {
 }
 
 func TestSettlementsThatABrokenStreamLeftUnansweredAreRepeatedByCalls(t *testing.T) {
+	for _, reason := range []string{"MESSAGE_NOT_FOUND", "LEASE_LOST"} {
+		t.Run(reason, func(t *testing.T) { repeatAnAckThatDidItsWork(t, reason) })
+	}
+}
+
+func repeatAnAckThatDidItsWork(t *testing.T, reason string) {
 	synctest.Test(t, func(t *testing.T) {
 		broker, client := startFake(t)
 		calls := make(chan any, 10)
 		resumedFirst := make(chan struct{})
-		gone := settledByCall(calls, "MESSAGE_NOT_FOUND")
+		gone := settledByCall(calls, reason)
 		broker.unary = func(ctx context.Context, method string, request any) (any, error) {
 			<-resumedFirst
 			return gone(ctx, method, request)
@@ -173,6 +179,36 @@ func TestABrokerOfAnEarlierVersionIsServedWithAFixedWindowUntilItIsUpgraded(t *t
 		session = (<-broker.sessions).accept()
 		if begun := session.next().GetBegun(); len(begun.GetLeaseIds()) != 1 {
 			t.Errorf("the upgraded broker was told %v", begun)
+		}
+	})
+}
+
+func TestAResumeNamesNoMoreLeasesThanItMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t)
+		resumed := make(chan struct{})
+		settled := settledByCall(make(chan any, 10), "")
+		broker.unary = func(ctx context.Context, method string, request any) (any, error) {
+			<-resumed
+			return settled(ctx, method, request)
+		}
+		stream, session := consume(t, broker, client, Prefetch(frameLeasesMax))
+		leases := make([]uint64, frameLeasesMax)
+		for i := range leases {
+			leases[i] = uint64(i + 1)
+		}
+		session.deliver(false, leases...)
+		acking := receive(t, stream)
+		go func() { _ = acking.Ack(context.Background()) }()
+		for session.next().GetAck() == nil {
+		}
+		session.deliver(false, frameLeasesMax+1) // the ack made room for it
+		synctest.Wait()
+		broker.network.cut(false)
+		named := (<-broker.sessions).open.GetResume().GetLeaseIds()
+		close(resumed)
+		if len(named) != frameLeasesMax || slices.Contains(named, acking.LeaseID) {
+			t.Errorf("%d leases are named, that of the ack among them: %v", len(named), slices.Contains(named, acking.LeaseID))
 		}
 	})
 }

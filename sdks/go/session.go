@@ -245,13 +245,20 @@ func (s *session) openRequest() *filav1.ConsumeSessionRequest {
 		open.MaxInFlight = uint32(max(1, s.holding.inHandCount())) // 0 would mean the default
 	}
 	if s.consumerID != 0 {
-		// What is being settled, too: the broker may not know of that, and would return it.
 		open.Resume = &filav1.ConsumeSessionRequest_Resume{
 			ConsumerId: s.consumerID,
-			LeaseIds:   append(s.holding.leases(), s.settler.unansweredLeases()...),
+			LeaseIds:   s.leasesHeld(),
 		}
 	}
 	return &filav1.ConsumeSessionRequest{Request: &filav1.ConsumeSessionRequest_Open_{Open: open}}
+}
+
+// leasesHeld are all that the broker must not return on a resume; what is being settled, too, as it may not
+// know of that. At most as many as a resume may name, the buffer and what is in hand first: of what is being
+// settled and not named the broker has settled nearly all already, and delivers the rest again.
+func (s *session) leasesHeld() []uint64 {
+	held := append(s.holding.leases(), s.settler.unansweredLeases()...)
+	return held[:min(len(held), frameLeasesMax)]
 }
 
 // errReopen ends a stream so that another one is opened with other settings.

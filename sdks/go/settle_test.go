@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	filav1 "github.com/fila-mq/fila/sdks/go/v1"
@@ -15,6 +16,10 @@ import (
 
 // settledByCall answers settlements by unary calls; with a reason, all are refused with it.
 func settledByCall(calls chan any, reason string) func(context.Context, string, any) (any, error) {
+	code := codes.NotFound
+	if reason == "LEASE_LOST" {
+		code = codes.FailedPrecondition
+	}
 	return func(_ context.Context, _ string, request any) (any, error) {
 		calls <- request
 		var items []*filav1.SettleItem
@@ -35,7 +40,7 @@ func settledByCall(calls chan any, reason string) func(context.Context, string, 
 		for range items {
 			status := &filav1.ItemStatus{}
 			if reason != "" {
-				status = &filav1.ItemStatus{Code: 5, Reason: reason, Message: "refused"}
+				status = &filav1.ItemStatus{Code: int32(code), Reason: reason, Message: "refused"}
 			}
 			answer.Results = append(answer.Results, status)
 		}

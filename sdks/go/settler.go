@@ -334,8 +334,10 @@ func (s *settler) failureOf(f *settleFrame, index int, status *filav1.ItemStatus
 	}
 	about := subject{queue: s.queue, channel: channelOrDefault(s.channel), messageID: f.ids[index], leaseID: f.leases[index]}
 	failure := errorFromStatus(codes.Code(status.GetCode()), status.GetMessage(), status.GetReason(), about)
-	if f.repeated && f.verdict.kind == acked && failure.Is(ErrMessageNotFound) {
-		return nil // the ack whose answer was lost did its work
+	if f.repeated && f.verdict.kind == acked && (failure.Is(ErrLeaseLost) || failure.Is(ErrMessageNotFound)) {
+		// The ack whose answer was lost did its work. Or its lease had ended: then the message comes again, as it
+		// may at any time. To call it refused would make the program undo work of which nobody else knows.
+		return nil
 	}
 	return failure
 }

@@ -51,6 +51,29 @@ async def test_while_a_frame_is_unanswered_later_calls_gather_in_the_next(broker
     assert broker.enqueue_frames == [1, 10]
 
 
+async def test_a_second_frame_leaves_once_it_holds_as_much_as_the_first_and_a_third_waits(
+    broker: FakeBroker,
+) -> None:
+    clock = ManualClock()
+    async with FilaClient.connect(broker.address, clock=clock) as client:
+        broker.answering.clear()
+        calls = [asyncio.create_task(client.enqueue("orders", b"first"))]
+        await until(lambda: broker.enqueue_frames)
+
+        async def more(count: int) -> None:
+            calls.extend(asyncio.create_task(client.enqueue("orders", b"later")) for _ in range(count))
+            for _ in range(10):
+                await asyncio.sleep(0)
+
+        await more(31)
+        await more(1)
+        await more(64)
+        broker.answering.set()
+        await asyncio.gather(*calls)
+
+    assert broker.enqueue_frames == [1, 32, 64]
+
+
 async def test_a_call_waits_for_company_no_longer_than_the_linger(broker: FakeBroker) -> None:
     clock = ManualClock()
     async with FilaClient.connect(broker.address, clock=clock, linger_ms=5) as client:

@@ -190,8 +190,9 @@ async def test_of_many_the_refused_ones_are_told(broker: FakeBroker, client: Fil
     assert isinstance(failed.value.failures[1], MessageNotFound)
 
 
+@pytest.mark.parametrize("refused_as", ["MESSAGE_NOT_FOUND", "LEASE_LOST"])
 async def test_an_ack_whose_answer_was_lost_is_repeated_and_finds_its_work_done(
-    broker: FakeBroker, client: FilaClient
+    broker: FakeBroker, client: FilaClient, refused_as: str
 ) -> None:
     await fill(client, 1)
     orders = broker.queues["orders"]
@@ -199,7 +200,9 @@ async def test_an_ack_whose_answer_was_lost_is_repeated_and_finds_its_work_done(
         broker.answering.clear()
         ack = asyncio.ensure_future(msg.ack())
         await until(lambda: broker.settle_frames)
-        del orders.leased[msg.lease_id]  # it did its work
+        done = orders.leased.pop(msg.lease_id)  # it did its work
+        if refused_as == "LEASE_LOST":
+            orders.leased[0] = done  # the fake's way of knowing the message still
         broker.break_connections()  # and the answer got lost
         broker.answering.set()
 

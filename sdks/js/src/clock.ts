@@ -1,5 +1,7 @@
 /** Time and chance, handed in, so that a test can say what they are. */
 
+import { setMaxListeners } from 'node:events';
+
 /** Monotonic time, and waiting for it to pass. */
 export interface Clock {
   /** Milliseconds since some fixed moment; never goes back. */
@@ -19,6 +21,15 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
+
+/**
+ * Calls back when the signal aborts, whoever else listens to it: one signal may end thousands of calls, which
+ * Node would otherwise take for a leak.
+ */
+export function onAbort(signal: AbortSignal, aborted: (event: Event) => void): void {
+  setMaxListeners(0, signal);
+  signal.addEventListener('abort', aborted, { once: true });
+}
 
 /** How long to wait before attempt after attempt: doubling, capped, half of it left to chance. */
 export interface Backoff {
@@ -51,7 +62,7 @@ export function sleep(clock: Clock, ms: number, ...signals: (AbortSignal | undef
     };
     const aborted = (event: Event) => over(() => reject((event.target as AbortSignal).reason as Error));
     const cancel = clock.after(ms, () => over(resolve));
-    for (const signal of given) signal.addEventListener('abort', aborted);
+    for (const signal of given) onAbort(signal, aborted);
   });
 }
 
@@ -63,6 +74,6 @@ export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | unde
     // First of all, so that a rejection that nobody waits for any more is heard.
     void promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', aborted));
     if (signal.aborted) aborted();
-    else signal.addEventListener('abort', aborted, { once: true });
+    else onAbort(signal, aborted);
   });
 }

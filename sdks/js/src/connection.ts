@@ -24,7 +24,7 @@ import { Client, connectivityState, Metadata } from '@grpc/grpc-js';
 import type { ClientDuplexStream, ClientReadableStream } from '@grpc/grpc-js';
 
 import { type Address, addressesOf, channelOptions } from './address.js';
-import { backoffMs, sleep } from './clock.js';
+import { backoffMs, onAbort, sleep } from './clock.js';
 import {
   AnswerLost,
   ClientClosed,
@@ -164,7 +164,7 @@ export class Connection {
         answered,
       );
       this.#open.add(call);
-      signal?.addEventListener('abort', abort, { once: true });
+      if (signal !== undefined) onAbort(signal, abort);
     });
   }
 
@@ -227,7 +227,7 @@ export class Connection {
         fails: (error) => over(() => reject(error)),
       };
       const cancel = this.#giveUpLater(giveUpAt, waiter);
-      signal?.addEventListener('abort', abort, { once: true });
+      if (signal !== undefined) onAbort(signal, abort);
       this.#waiting.add(waiter);
       void this.#connect();
     });

@@ -6,7 +6,7 @@
  */
 
 import { requireWhole } from './arguments.js';
-import type { Clock } from './clock.js';
+import { type Clock, onAbort } from './clock.js';
 import { ClientClosed } from './errors.js';
 import type { Loop } from './holding.js';
 import type { Message } from './message.js';
@@ -157,7 +157,7 @@ class ConsumerLoop {
       const ignore = session.holding.whenArrived(look);
       const cancelIdle =
         stopWhenIdleMs === undefined ? undefined : clock.after(stopWhenIdleMs, () => over(false));
-      signal?.addEventListener('abort', look, { once: true });
+      if (signal !== undefined) onAbort(signal, look);
       this.#stopWaiting = look;
     });
   }
@@ -170,6 +170,7 @@ class ConsumerLoop {
     if (this.#joined === undefined) return;
     const { session, loop } = this.#joined;
     session.holding.part(loop);
+    if (session.hasWork) session.holding.wake(1); // what this loop may have been woken for is another's now
     this.#part(session);
   }
 }

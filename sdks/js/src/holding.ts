@@ -78,11 +78,12 @@ export class Holding implements HeldLeases {
     return () => this.#wakers.delete(wake);
   }
 
-  /** Lets the waiting loops look again. */
-  wake(): void {
-    const wakers = [...this.#wakers];
-    this.#wakers.clear();
-    for (const wake of wakers) wake();
+  /** Lets waiting loops look again: all of them, or so many of those that have waited longest. */
+  wake(count = Infinity): void {
+    for (const wake of [...this.#wakers].slice(0, count)) {
+      this.#wakers.delete(wake);
+      wake();
+    }
   }
 
   // Handing out.
@@ -91,7 +92,7 @@ export class Holding implements HeldLeases {
   deliver(messages: readonly Message[]): void {
     for (const message of messages) this.ready.push(message);
     this.#obey(this.control.delivered(this.#now(), messages.length));
-    this.wake();
+    this.wake(messages.length);
     this.#watch();
   }
 

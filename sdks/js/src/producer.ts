@@ -11,8 +11,9 @@
  *
  * ```text
  * nothing is in flight      at the end of this turn of the event loop, so a lone call does not wait
- * something is in flight    when that is answered, or after `lingerMs`, or when the frame is full;
- *                           so a busy producer's frames grow by themselves
+ * one frame is in flight    when that is answered, or when as many have gathered as it holds (32 at least)
+ * more are in flight        when they are answered
+ * in any case               when the frame is full, or after `lingerMs`
  * ```
  *
  * When the stream breaks, the answers of what was in flight are lost. A message with a dedup key is sent
@@ -22,7 +23,7 @@
 
 import type { ClientDuplexStream } from '@grpc/grpc-js';
 
-import { backoffMs } from './clock.js';
+import { backoffMs, onAbort } from './clock.js';
 import type { Connection } from './connection.js';
 import {
   AnswerLost,
@@ -47,6 +48,9 @@ import type { Settings } from './options.js';
 import { errorOf, errorOfCall, isTheBrokersWord, unavailableUnlessSaid } from './status.js';
 
 type Stream = ClientDuplexStream<EnqueueStreamRequest, EnqueueStreamResponse>;
+
+/** A second frame that is smaller costs more than the wait does. */
+const SECOND_FRAME_LEAST = 32;
 
 /** A message that waits for room, or in the gathering frame. */
 interface Entry extends Caller {
@@ -108,7 +112,7 @@ export class Producer {
       if (!this.#outside.remove(abortable)) this.#withdraw(abortable);
       abortable.reject(signal.reason as Error);
     };
-    signal.addEventListener('abort', abort);
+    onAbort(signal, abort);
     return abortable;
   }
 
@@ -236,12 +240,18 @@ export class Producer {
   #lingers(frame: Frame): boolean {
     const { clock, lingerMs } = this.#settings;
     const remainingMs = frame.firstAt + lingerMs - clock.now();
-    if (this.#inFlight.size === 0 || remainingMs <= 0) return false;
+    if (this.#inFlight.size === 0 || remainingMs <= 0 || this.#isSecond(frame)) return false;
     this.#cancelLinger ??= clock.after(remainingMs, () => {
       this.#cancelLinger = undefined;
       this.#pump();
     });
     return true;
+  }
+
+  /** While the broker syncs the first frame, the callers of a second one of that size are served. */
+  #isSecond({ length }: Frame): boolean {
+    const [first, another] = this.#inFlight.values();
+    return another === undefined && length >= Math.max(SECOND_FRAME_LEAST, first?.length ?? 0);
   }
 
   // The stream.

@@ -2,7 +2,7 @@
 
 import type { ClientReadableStream } from '@grpc/grpc-js';
 
-import { backoffMs } from './clock.js';
+import { backoffMs, onAbort } from './clock.js';
 import type { Connection } from './connection.js';
 import { FilaError, Unavailable } from './errors.js';
 import { FilaAdmin, type ReadLogRequest, type ReadLogResponse } from './gen/fila/v1/admin_pb.js';
@@ -52,7 +52,7 @@ async function* responses(
     request,
   );
   const abort = () => stream.cancel();
-  signal?.addEventListener('abort', abort, { once: true });
+  if (signal !== undefined) onAbort(signal, abort);
   try {
     for await (const response of stream) yield response as ReadLogResponse;
   } catch (failure) {

@@ -15,7 +15,7 @@ import {
 import type { SettleFrame } from './settlement.js';
 
 /** The broker's bound on one frame. */
-const FRAME_LEASES_MAX = 10_000;
+export const FRAME_LEASES_MAX = 10_000;
 
 /** A stream of ConsumeSession. */
 export type Stream = ClientDuplexStream<ConsumeSessionRequest, ConsumeSessionResponse>;

@@ -14,7 +14,7 @@
  */
 
 import { Begun } from './begun.js';
-import { backoffMs } from './clock.js';
+import { backoffMs, onAbort } from './clock.js';
 import type { Connection } from './connection.js';
 import type { ConnectionEvent } from './connection-event.js';
 import { ClientClosed, FilaError, InternalError, Overloaded, Unavailable } from './errors.js';
@@ -30,7 +30,7 @@ import { Liveness } from './liveness.js';
 import { Message } from './message.js';
 import type { Prefetch } from './options.js';
 import { AdaptivePrefetch, FixedPrefetch } from './prefetch.js';
-import { SessionWords } from './session-words.js';
+import { FRAME_LEASES_MAX, SessionWords } from './session-words.js';
 import { Settler } from './settler.js';
 import { errorOfCall, unavailableUnlessSaid } from './status.js';
 import { toMs } from './times.js';
@@ -164,6 +164,7 @@ export class Session {
     this.#words.attach(stream);
     const sentAt = this.#now();
     this.#words.open(this.#openRequest());
+    let stop = () => {};
     try {
       await new Promise<void>((resolve, reject) => {
         const ended = (error: FilaError) => (this.#closeSent || this.#reopening ? resolve() : reject(error));
@@ -173,11 +174,11 @@ export class Session {
         });
         stream.on('error', (failure) => ended(unavailableUnlessSaid(errorOfCall(failure, known))));
         stream.on('end', () => ended(new Unavailable("the broker ended the consumer's stream")));
-        this.#ending.signal.addEventListener('abort', () => reject(this.#ending.signal.reason as Error), {
-          once: true,
-        });
+        stop = () => reject(this.#ending.signal.reason as Error);
+        onAbort(this.#ending.signal, stop);
       });
     } finally {
+      this.#ending.signal.removeEventListener('abort', stop);
       this.#words.detach();
       this.#liveness.lost();
       stream.cancel();
@@ -192,7 +193,7 @@ export class Session {
   #openRequest(): ConsumeSessionRequest_Open {
     const { queue, channel, name, maxLeaseRenewalMs } = this.plan;
     const resume = this.#consumerId !== 0n;
-    const leaseIds = resume ? [...this.holding.leasesHeld(), ...this.settler.unansweredLeases()] : [];
+    const leaseIds = resume ? this.#leasesHeld() : [];
     return {
       $typeName: 'fila.v1.ConsumeSessionRequest.Open',
       queue,
@@ -212,6 +213,15 @@ export class Session {
           }
         : {}),
     };
+  }
+
+  /**
+   * All that the broker must not return on a resume, also what is being settled, as it may not know of that.
+   * At most as many as a resume may name, the buffer and what is in hand first: of what is being settled and
+   * not named the broker has settled nearly all already, and delivers the rest again.
+   */
+  #leasesHeld(): bigint[] {
+    return [...this.holding.leasesHeld(), ...this.settler.unansweredLeases()].slice(0, FRAME_LEASES_MAX);
   }
 
   #takeOpened(opened: ConsumeSessionResponse_Opened, sentAt: number): void {

@@ -4,7 +4,7 @@
 
 import { requireText, toUint64 } from './arguments.js';
 import { unlessAborted } from './clock.js';
-import { type FilaError, MessageNotFound } from './errors.js';
+import { type FilaError, LeaseLost, MessageNotFound } from './errors.js';
 import type { ItemStatus } from './gen/fila/v1/messages_pb.js';
 import { errorOf } from './status.js';
 
@@ -72,8 +72,10 @@ export class SettleFrame {
   fail(index: number, status: ItemStatus): void {
     const known = { messageId: this.messageIds[index] ?? '', leaseId: this.leaseIds[index] ?? 0n };
     const error = errorOf(status.code, status.message, status.reason, known);
-    // The ack whose answer was lost did its work.
-    if (this.repeated && this.verdict.kind === 'ack' && error instanceof MessageNotFound) return;
+    // The ack whose answer was lost did its work. Or its lease had ended: then the message comes again, as it may
+    // at any time. To call it refused would make the program undo work of which nobody else knows.
+    const isGone = error instanceof LeaseLost || error instanceof MessageNotFound;
+    if (this.repeated && this.verdict.kind === 'ack' && isGone) return;
     this.#failures.set(index, error);
   }
 

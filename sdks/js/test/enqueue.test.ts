@@ -62,6 +62,42 @@ test('while a frame is unanswered the next ones gather, for at most lingerMs', a
   await Promise.all([first, second, third]);
 });
 
+test('a second frame leaves once it holds as much as the first, 32 at least; a third waits', async (t) => {
+  const { broker, client } = await connected(t, { clock: new ManualClock() });
+  const answers: (() => void)[] = [];
+  broker.onFrame = (_, answer) => answers.push(answer);
+  const enqueued = [client.enqueue('q', 'first')];
+  const more = (count: number) => {
+    for (let i = 0; i < count; i++) enqueued.push(client.enqueue('q', `${i}`));
+    return turns();
+  };
+  await broker.frame(0);
+  await more(31);
+  assert.equal(broker.frames.length, 1);
+  await more(1);
+  assert.equal((await broker.frame(1)).batch?.messages.length, 32);
+  await more(64);
+  assert.equal(broker.frames.length, 2);
+  broker.onFrame = (_, answer) => answer();
+  for (const answer of answers) answer();
+  await Promise.all(enqueued);
+  assert.equal(broker.frames[2]?.batch?.messages.length, 64);
+});
+
+test('one signal may end any number of calls, of which nobody is warned', async (t) => {
+  const warned: string[] = [];
+  const note = ({ message }: Error) => warned.push(message);
+  process.on('warning', note);
+  const { client } = await connected(t);
+  const stop = new AbortController();
+  await Promise.all(
+    Array.from({ length: 50 }, (_, i) => client.enqueue('q', `${i}`, { signal: stop.signal })),
+  );
+  await turns();
+  process.off('warning', note);
+  assert.deepEqual(warned, []);
+});
+
 test('a full frame leaves at once', async (t) => {
   const { broker, client } = await connected(t, { frameMessagesMax: 2 });
   await Promise.all(Array.from({ length: 5 }, (_, i) => client.enqueue('q', `${i}`)));

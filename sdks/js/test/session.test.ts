@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import { test } from 'node:test';
 
 import type { Connection } from '../src/connection.js';
-import type { ConsumeSessionRequest } from '../src/gen/fila/v1/service_pb.js';
+import type { ConsumeSessionRequest, ConsumeSessionRequest_Open } from '../src/gen/fila/v1/service_pb.js';
 import { settingsOf } from '../src/options.js';
 import { Session } from '../src/session.js';
 import { delivery } from './fake-broker.js';
@@ -13,8 +13,10 @@ import { ManualClock, turns } from './manual-clock.js';
 class HeldStream extends EventEmitter {
   readonly words: string[] = [];
   readonly finish: (() => void)[] = [];
+  openFrame: ConsumeSessionRequest_Open | undefined;
 
   write({ request }: ConsumeSessionRequest, finished = () => {}): void {
+    if (request.case === 'open') this.openFrame = request.value;
     this.words.push(request.case ?? '');
     this.finish.push(finished);
   }
@@ -70,6 +72,61 @@ test('when that word is lost with its stream the message is not handed out, and 
   assert.deepEqual(await taken, []);
   assert.deepEqual(session.holding.leasesHeld(), [1n, 2n]);
   assert.equal(session.holding.size, 0);
+});
+
+/** Opens a session whose streams are all kept. */
+async function reopening(prefetch: number | 'auto') {
+  const streams: HeldStream[] = [];
+  const connection = {
+    settings: settingsOf({ clock: new ManualClock() }),
+    ready: () => Promise.resolve(),
+    sleep: () => Promise.resolve(),
+    call: () => new Promise(() => {}),
+    openStream: () => {
+      const stream = new HeldStream();
+      streams.push(stream);
+      return stream;
+    },
+  };
+  const plan = { queue: 'q', channel: '', prefetch, name: '', maxLeaseRenewalMs: undefined };
+  const listener = { refused: () => {}, connection: () => {} };
+  const session = new Session(connection as unknown as Connection, plan, listener);
+  const loop = session.holding.join(1);
+  await turns();
+  return { session, loop, streams };
+}
+
+test('a broker that knows no windows is asked again for one of 256', async () => {
+  const { session, loop, streams } = await reopening('auto');
+  const first = streams[0] as HeldStream;
+  first.say('opened', { consumerId: 1n, lostLeaseIds: [], visibilityTimeoutMs: 0n });
+  await turns();
+  assert.deepEqual(first.words, ['open', 'close']);
+  first.emit('end');
+  await turns();
+  const second = streams[1] as HeldStream;
+  assert.equal(second.openFrame?.maxInFlight, 256);
+  second.say('opened', { consumerId: 2n, lostLeaseIds: [], visibilityTimeoutMs: 0n });
+  second.say('delivery', { messages: [delivery(1n, { redelivered: true })] });
+  assert.equal((await session.take(loop, 1)).length, 1);
+  assert.deepEqual(second.words, ['open']); // nothing of what such a broker does not know
+});
+
+test('a resume names no more leases than it may, and those of unanswered acks last', async () => {
+  const { session, loop, streams } = await reopening(10_000);
+  const times = { visibilityTimeoutMs: 30_000n, disconnectGraceMs: 5_000n, maxLeaseRenewalMs: 600_000n };
+  streams[0]?.say('opened', { consumerId: 1n, lostLeaseIds: [], ...times });
+  const messages = Array.from({ length: 10_000 }, (_, i) => delivery(BigInt(i + 1)));
+  streams[0]?.say('delivery', { messages });
+  const [acked] = await session.take(loop, 1);
+  void acked?.ack();
+  await turns();
+  streams[0]?.say('delivery', { messages: [delivery(10_001n)] }); // the ack made room for it
+  streams[0]?.emit('error', new Error('reset'));
+  await turns();
+  const named = streams[1]?.openFrame?.resume?.leaseIds;
+  assert.equal(named?.length, 10_000);
+  assert.ok(!named.includes(1n));
 });
 
 test('a first delivery is handed out at once', async () => {

@@ -176,6 +176,22 @@ test('an extend whose session broke is asked again by a call', async (t) => {
   assert.equal((await extended)?.getTime(), 7_000);
 });
 
+for (const [code, reason] of [
+  [status.NOT_FOUND, 'MESSAGE_NOT_FOUND'],
+  [status.FAILED_PRECONDITION, 'LEASE_LOST'],
+] as const) {
+  test(`an ack whose session broke is asked again by a call; ${reason} says that it did its work`, async (t) => {
+    const { broker, session, messages } = await inHand(t, 1);
+    broker.on(FilaService.method.ackBatch, ({ items }) => ({
+      results: items.map(() => refusal(code, reason)),
+    }));
+    const acked = messages[0]?.ack().then();
+    await session.heard('ack');
+    session.fail(status.UNAVAILABLE, 'SHUTTING_DOWN');
+    await acked;
+  });
+}
+
 test('a call that settles is repeated when its answer is lost', async (t) => {
   const { broker, client } = await connected(t);
   broker.on(FilaService.method.lease, () => ({ messages: [delivery(1n)] }));

@@ -6,8 +6,11 @@
 
 When a gathering frame leaves:
     nothing is in flight           at the end of this turn of the loop, so a lone call does not wait
-    something is in flight         when that is answered, or after `linger_ms`, or when the frame is
-                                   full; so a busy producer's frames grow by themselves
+    one frame is in flight         when that is answered, or when as many have gathered as it holds (32 at least)
+    more are in flight             when they are answered
+    in any case                    when the frame is full, or after `linger_ms`
+
+So a busy producer's frames grow by themselves.
 
 When the stream breaks, the answers of what was in flight are lost. A message with a dedup_key is
 sent again: the broker recognises it. Any other is not, for it may have been stored: its caller gets
@@ -51,6 +54,10 @@ _log = logging.getLogger("fila")
 ALONE_FROM_BYTES = 8 << 20
 """A payload above this travels as a call of its own. The broker ends a stream at a frame above 16 MiB, and with it
 the messages of everybody that were in flight; a call that is too large is refused alone."""
+
+SECOND_FRAME_LEAST = 32
+"""A second frame of at least so many leaves beside the first: while the broker syncs one, the callers of the other
+are served. Smaller ones cost more than the wait does."""
 
 CLOSING_POLL_S = 0.002
 """How often a closing producer looks whether everything is answered."""
@@ -301,13 +308,19 @@ class Producer:
             return None
         linger_s = self._options.linger_ms / 1000
         waited_s = self._clock.now_s() - gathering.first_at_s
-        if self._in_flight and waited_s < linger_s:
+        if self._in_flight and waited_s < linger_s and not self._is_second(gathering):
             if self._linger_timer is None:
                 self._linger_timer = self._loop.call_later(linger_s - waited_s, self._linger_over)
             return None
         self._gathering = None
         self._waiting_bytes -= gathering.bytes
         return gathering
+
+    def _is_second(self, frame: GatheredFrame) -> bool:
+        if len(self._in_flight) > 1:
+            return False
+        (first,) = self._in_flight.values()
+        return len(frame.messages) >= max(SECOND_FRAME_LEAST, len(first.messages))
 
     def _linger_over(self) -> None:
         self._linger_timer = None

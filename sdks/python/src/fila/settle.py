@@ -19,7 +19,15 @@ from typing import Any, Protocol
 
 from fila.arguments import make, require_number, require_text
 from fila.connection import Connection
-from fila.errors import ClientClosed, FilaError, InternalError, MessageNotFound, NotSupported, from_status
+from fila.errors import (
+    ClientClosed,
+    FilaError,
+    InternalError,
+    LeaseLost,
+    MessageNotFound,
+    NotSupported,
+    from_status,
+)
 from fila.leases import HeldLeases, LostLeases
 from fila.messages import to_datetime
 from fila.methods import ACK_BATCH, EXTEND_LEASE, NACK_BATCH
@@ -84,8 +92,10 @@ class SettleFrame:
         """Return the error an item's status means, or None where it means nothing to worry about."""
         known = {"message_id": self.message_ids[index], "lease_id": self.lease_ids[index]}
         error = from_status(status.code, status.message, status.reason, known)
-        if self.repeated and self.verdict is None and isinstance(error, MessageNotFound):
-            return None  # the ack whose answer was lost did its work
+        if self.repeated and self.verdict is None and isinstance(error, LeaseLost | MessageNotFound):
+            # The ack whose answer was lost did its work. Or its lease had ended: then the message comes again, as it
+            # may at any time. To call it refused would make the program undo work of which nobody else knows.
+            return None
         return error
 
 

@@ -53,6 +53,7 @@ final class HandOut {
     private final Executor executor;
     private final Stream stream;
     private final List<Runnable> toTell = new ArrayList<>();
+    private volatile boolean hasToTell; // so that most looks at it take no lock
     private Timers.@Nullable Timer tick;
 
     HandOut(
@@ -186,18 +187,20 @@ final class HandOut {
             Runnable told = message.lose(reason);
             if (told != null) {
                 toTell.add(told);
+                hasToTell = true;
             }
         }
     }
 
     /** Runs what depends on lost leases; to be called without the lock. */
     void tellProgram() {
+        if (!hasToTell) {
+            return;
+        }
         List<Runnable> all;
         lock.lock();
         try {
-            if (toTell.isEmpty()) {
-                return;
-            }
+            hasToTell = false;
             all = List.copyOf(toTell);
             toTell.clear();
         } finally {

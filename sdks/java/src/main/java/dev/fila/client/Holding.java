@@ -1,5 +1,6 @@
 package dev.fila.client;
 
+import dev.fila.client.internal.FixedPrefetch;
 import dev.fila.client.internal.PrefetchControl;
 import dev.fila.client.internal.Timers;
 import java.time.Duration;
@@ -38,7 +39,7 @@ final class Holding {
         void tell(int window, List<Long> giveBack);
     }
 
-    final PrefetchControl control;
+    PrefetchControl control;
 
     private final Timers timers;
     private final Teller teller;
@@ -63,6 +64,13 @@ final class Holding {
      */
     void renewFor(Duration time) {
         renewal = time;
+    }
+
+    /** Changes to a window of one size; says whether it was not one before. */
+    boolean becomeFixed(int window) {
+        boolean was = control instanceof FixedPrefetch;
+        control = was ? control : new FixedPrefetch(window);
+        return !was;
     }
 
     // Loops.

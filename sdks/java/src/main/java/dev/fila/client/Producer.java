@@ -6,6 +6,7 @@ import dev.fila.client.errors.FilaException;
 import dev.fila.client.errors.UnavailableException;
 import dev.fila.client.internal.Answer;
 import dev.fila.client.internal.Blocking;
+import dev.fila.client.internal.Sender;
 import dev.fila.client.internal.Timers;
 import dev.fila.v1.EnqueueMessage;
 import dev.fila.v1.EnqueueStreamRequest;
@@ -17,7 +18,6 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.HashSet;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -35,8 +35,9 @@ import org.jspecify.annotations.Nullable;
  * </pre>
  *
  * <p>When a gathering frame leaves: with nothing in flight at once, so a lone call does not wait;
- * otherwise when that is answered, or after the linger, or when the frame is full. So a busy
- * producer's frames grow by themselves.
+ * with one frame in flight when that is answered, or when as many messages have gathered as it
+ * holds, 32 at least; with more in flight when they are answered; in any case after the linger, or
+ * when the frame is full. So a busy producer's frames grow by themselves.
  *
  * <p>When the stream breaks, the answers of what was in flight are lost. A message with a dedup key
  * is sent again: the broker recognises it. Any other is not, for it may have been stored: its
@@ -48,12 +49,13 @@ final class Producer {
     private final ClientOptions options;
     private final Timers timers;
     private final FrameAnswers frameAnswers;
+    private final Sender sender;
 
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition roomOrIdle = lock.newCondition();
     private final Deque<Frame> full = new ArrayDeque<>();
     private final Set<Frame> delayed = new HashSet<>();
-    private final Map<Long, Frame> inFlight = new LinkedHashMap<>();
+    private final FramesInFlight inFlight = new FramesInFlight();
     private @Nullable Frame gathering;
     private @Nullable GatheredReceivers gatheringReceivers;
     private @Nullable BidiStream<EnqueueStreamRequest, EnqueueStreamResponse> stream;
@@ -72,6 +74,7 @@ final class Producer {
         this.options = connection.options;
         this.timers = connection.timers;
         this.frameAnswers = new FrameAnswers(options, timers);
+        this.sender = new Sender(connection.threads.own(), this::pump);
     }
 
     // What the client calls.
@@ -81,6 +84,7 @@ final class Producer {
      */
     void enqueue(String queue, EnqueueMessage message, Answer<MessageId> answer) {
         int size = message.getSerializedSize();
+        boolean isDue;
         lock.lock();
         try {
             awaitRoom();
@@ -101,14 +105,18 @@ final class Producer {
             gatheringReceivers.add(answer);
             frame.bytes += size;
             waitingBytes += size;
+            sender.gathered();
             if (frame.isFull(options)) {
                 full.addLast(frame);
                 gathering = null;
             }
+            isDue = stream == null ? !opening : isDue();
         } finally {
             lock.unlock();
         }
-        pump();
+        if (isDue) {
+            sender.ask();
+        }
     }
 
     /** Puts a slice of an enqueueMany, whose sender waits by itself for what it has under way. */
@@ -181,10 +189,7 @@ final class Producer {
 
     // Sending.
 
-    /**
-     * Sends what may go now. One thread at a time does; what others put meanwhile, it finds when it
-     * looks again.
-     */
+    /** Sends what may go now, one thread at a time: it finds what others put meanwhile. */
     private void pump() {
         while (true) {
             Frame frame;
@@ -207,7 +212,7 @@ final class Producer {
                 pumping = true;
                 number = ++sequence;
                 frame.sentAt = timers.now();
-                inFlight.put(number, frame);
+                inFlight.add(number, frame);
                 watch();
             } finally {
                 lock.unlock();
@@ -222,11 +227,11 @@ final class Producer {
 
     /** The frame to send now, or null when it is time to wait. */
     private @Nullable Frame nextFrame() {
-        if (inFlight.size() >= options.framesInFlightMax()) {
+        if (!isDue()) {
             return null;
         }
         Frame frame = full.pollFirst();
-        if (frame == null && !lingers()) {
+        if (frame == null) {
             frame = gathering;
             gathering = null;
         }
@@ -237,9 +242,16 @@ final class Producer {
         return frame;
     }
 
-    private boolean lingers() {
-        Frame frame = gathering;
-        if (frame == null || inFlight.isEmpty()) {
+    /** Whether a frame may go now. */
+    private boolean isDue() {
+        if (inFlight.count() >= options.framesInFlightMax()) {
+            return false;
+        }
+        return !full.isEmpty() || (gathering != null && !lingers(gathering));
+    }
+
+    private boolean lingers(Frame frame) {
+        if (inFlight.isEmpty() || inFlight.wantsSecond(frame.messages.size())) {
             return false;
         }
         long remaining = frame.firstAt + options.linger().toNanos() - timers.now();
@@ -310,7 +322,7 @@ final class Producer {
         @Override
         public void received(EnqueueStreamResponse response) {
             takeIn(response);
-            pump();
+            sender.ask();
         }
 
         @Override
@@ -342,7 +354,7 @@ final class Producer {
         Frame frame;
         lock.lock();
         try {
-            frame = inFlight.remove(response.getSequence());
+            frame = inFlight.take(response.getSequence());
             if (frame == null) {
                 return;
             }
@@ -387,16 +399,12 @@ final class Producer {
         pump();
     }
 
-    /**
-     * The stream is over: what may be repeated goes back to the front, the rest is answered with
-     * why.
-     */
+    /** The stream is over: what may be repeated goes back to the front, the rest learns why. */
     private void loseInFlight(FilaException why) {
         List<Frame> lost;
         lock.lock();
         try {
-            lost = new ArrayList<>(inFlight.values());
-            inFlight.clear();
+            lost = inFlight.takeAll();
             inHand++;
         } finally {
             lock.unlock();
@@ -468,11 +476,11 @@ final class Producer {
         lock.lock();
         try {
             watchdog = null;
-            if (inFlight.isEmpty()) {
+            Frame oldest = inFlight.oldest();
+            if (oldest == null) {
                 return;
             }
-            long oldest = inFlight.values().iterator().next().sentAt;
-            long remaining = oldest + options.callTimeout().toNanos() - timers.now();
+            long remaining = oldest.sentAt + options.callTimeout().toNanos() - timers.now();
             if (remaining > 0) {
                 watchdog = timers.schedule(Duration.ofNanos(remaining), this::checkOldest);
                 return;

@@ -29,6 +29,9 @@ import org.jspecify.annotations.Nullable;
  * had happened.
  */
 final class Session implements Settler.HeldLeases, Settler.Transport, HandOut.Stream {
+    /** The window with a broker that can't change it while the stream is open. */
+    private static final int OLDER_BROKER_WINDOW = 256;
+
     private final Connection connection;
     private final Timers timers;
     private final ConsumeOptions options;
@@ -45,6 +48,7 @@ final class Session implements Settler.HeldLeases, Settler.Transport, HandOut.St
     private Duration visibilityTimeout = Duration.ofSeconds(30);
     private Duration renewal = Duration.ZERO;
     private boolean started;
+    private boolean reopening;
     private boolean leaving;
     private boolean over;
     private @Nullable FilaException failure;
@@ -190,8 +194,7 @@ final class Session implements Settler.HeldLeases, Settler.Transport, HandOut.St
                 open.setResume(
                         ConsumeSessionRequest.Resume.newBuilder()
                                 .setConsumerId(consumerId)
-                                .addAllLeaseIds(holding.leases())
-                                .addAllLeaseIds(settler.unansweredLeases()));
+                                .addAllLeaseIds(settler.named(holding.leases())));
             }
             SessionStream opening =
                     new SessionStream(connection, settler, open.build(), new StreamEvents());
@@ -249,6 +252,11 @@ final class Session implements Settler.HeldLeases, Settler.Transport, HandOut.St
             return;
         }
         current.opened(opened);
+        if (!current.hasRules() && holding.becomeFixed(OLDER_BROKER_WINDOW)) {
+            reopening = true;
+            current.close();
+            return;
+        }
         outage.end(Duration.ofMillis(opened.getDisconnectGraceMs()), opened.getLostLeaseIdsCount());
         settler.useSession(this, this::closeWhenSettled);
         if (current.hasRules()) {
@@ -268,8 +276,8 @@ final class Session implements Settler.HeldLeases, Settler.Transport, HandOut.St
     }
 
     private void deliver(List<dev.fila.v1.Message> wire) {
-        if (wire.isEmpty()) {
-            return;
+        if (wire.isEmpty() || reopening) {
+            return; // given back by the close
         }
         if (leaving) {
             tellWindow(
@@ -366,9 +374,11 @@ final class Session implements Settler.HeldLeases, Settler.Transport, HandOut.St
                     outage.begin(why);
                 }
             }
-            wait = outage.nextWait();
+            wait = reopening ? Duration.ZERO : outage.nextWait();
             boolean isPatient = timers.now() + wait.toNanos() - outage.giveUpAt() <= 0;
-            tryAgain = mayPass && isPatient && !isClosing && !over && !connection.isClosed();
+            boolean goesOn = reopening || mayPass && isPatient && !isClosing;
+            tryAgain = goesOn && !over && !connection.isClosed();
+            reopening = false;
         } finally {
             lock.unlock();
         }
@@ -425,7 +435,7 @@ final class Session implements Settler.HeldLeases, Settler.Transport, HandOut.St
     private void leaveStream() {
         if (stream != null && stream.isOpen()) {
             // What is still in hand then has failed when the broker's grace is over.
-            timers.schedule(visibilityTimeout, this::breakOff);
+            timers.schedule(visibilityTimeout, () -> endStream(false));
             closeWhenSettled();
         }
     }
@@ -442,24 +452,18 @@ final class Session implements Settler.HeldLeases, Settler.Transport, HandOut.St
         }
     }
 
-    /** Goes without a word, as if the process had ended: so that what is in hand counts soon. */
-    private void breakOff() {
+    /**
+     * Ends the stream: giving back what is in hand, or else without a word, as if the process had
+     * ended, so that what is in hand counts soon.
+     */
+    private void endStream(boolean release) {
         lock.lock();
         try {
-            over = true;
-            if (stream != null) {
-                stream.breakOff();
-            }
-        } finally {
-            lock.unlock();
-        }
-    }
-
-    private void closeStream() {
-        lock.lock();
-        try {
-            if (stream != null) {
+            over |= !release;
+            if (stream != null && release) {
                 stream.close();
+            } else if (stream != null) {
+                stream.breakOff();
             }
         } finally {
             lock.unlock();
@@ -472,11 +476,7 @@ final class Session implements Settler.HeldLeases, Settler.Transport, HandOut.St
      */
     void close(boolean release) {
         leave();
-        if (release) {
-            closeStream();
-        } else {
-            breakOff();
-        }
+        endStream(release);
         long left = SessionStream.CLOSE_TIMEOUT.toNanos();
         boolean interrupted = false;
         lock.lock();

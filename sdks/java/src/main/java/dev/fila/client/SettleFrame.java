@@ -1,6 +1,7 @@
 package dev.fila.client;
 
 import dev.fila.client.errors.FilaException;
+import dev.fila.client.errors.LeaseLostException;
 import dev.fila.client.errors.MessageNotFoundException;
 import dev.fila.client.internal.Answer;
 import dev.fila.client.internal.ErrorMapping;
@@ -112,8 +113,11 @@ final class SettleFrame {
                         "lease_id",
                         Long.toUnsignedString(item.leaseId()));
         FilaException error = ErrorMapping.ofItem(status, known);
-        // The ack whose answer was lost did its work.
-        boolean wasDone = repeated && verdict.isAck() && error instanceof MessageNotFoundException;
-        return wasDone ? null : error;
+        // The ack whose answer was lost did its work. Or its lease had ended: then the message
+        // comes again, as it may at any time. To call it refused would make the program undo work
+        // of which nobody else knows.
+        boolean isGone =
+                error instanceof LeaseLostException || error instanceof MessageNotFoundException;
+        return repeated && verdict.isAck() && isGone ? null : error;
     }
 }

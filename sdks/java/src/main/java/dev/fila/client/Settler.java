@@ -4,6 +4,7 @@ import dev.fila.client.errors.ErrorDetails;
 import dev.fila.client.errors.FilaException;
 import dev.fila.client.errors.InternalException;
 import dev.fila.client.internal.Answer;
+import dev.fila.client.internal.Sender;
 import dev.fila.v1.AckBatchRequest;
 import dev.fila.v1.ConsumeSessionResponse;
 import dev.fila.v1.ExtendLeaseRequest;
@@ -41,7 +42,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class Settler {
     /** The broker's bound on one frame. */
-    private static final int FRAME_LEASES_MAX = 10_000;
+    static final int FRAME_LEASES_MAX = 10_000;
 
     /** Unanswered frames; what is settled meanwhile gathers in the next ones. */
     private static final int FRAMES_IN_FLIGHT_MAX = 4;
@@ -78,6 +79,7 @@ final class Settler {
 
     private final Connection connection;
     private final HeldLeases held;
+    private final Sender sender;
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition answeredSome = lock.newCondition();
     private final Map<Verdict, SettleFrame> open = new LinkedHashMap<>();
@@ -95,6 +97,7 @@ final class Settler {
         this.queue = queue;
         this.channel = channel;
         this.held = held;
+        sender = new Sender(connection.threads.own(), this::pump);
     }
 
     Connection connection() {
@@ -118,12 +121,12 @@ final class Settler {
             message.markSettled();
             put(message.id(), message.leaseId(), verdict, answers.get(i));
         }
-        pump();
+        askIfDue();
     }
 
     void settle(String messageId, long leaseId, Verdict verdict, Answer<Void> answer) {
         put(messageId, leaseId, verdict, answer);
-        pump();
+        askIfDue();
     }
 
     private void put(String messageId, long leaseId, Verdict verdict, Answer<Void> answer) {
@@ -144,6 +147,7 @@ final class Settler {
                 open.put(verdict, frame);
             }
             frame.items.add(new SettleFrame.Item(messageId, leaseId, answer));
+            sender.gathered();
         } finally {
             lock.unlock();
         }
@@ -180,6 +184,15 @@ final class Settler {
     }
 
     // On the way.
+
+    private void askIfDue() {
+        lock.lock();
+        boolean isDue = !isFull();
+        lock.unlock();
+        if (isDue) {
+            sender.ask();
+        }
+    }
 
     private void pump() {
         while (true) {
@@ -278,7 +291,7 @@ final class Settler {
             Answer.Batch answers = new Answer.Batch(connection.executor());
             outcome.accept(answers);
             answers.deliver();
-            pump();
+            sender.ask();
             tellIfQuiet();
         }
     }
@@ -388,9 +401,14 @@ final class Settler {
         return !open.isEmpty() || !repeat.isEmpty() || !inFlight.isEmpty();
     }
 
-    /** The leases that are being settled: the broker may hold them still. */
-    List<Long> unansweredLeases() {
-        List<Long> leases = new ArrayList<>();
+    /**
+     * All that the broker must not return on a resume: what is held, and what is being settled, as
+     * it may not know of that. At most as many as a resume may name, those held first: of what is
+     * being settled and not named the broker has settled nearly all already, and delivers the rest
+     * again.
+     */
+    List<Long> named(List<Long> held) {
+        List<Long> leases = new ArrayList<>(held);
         lock.lock();
         try {
             for (Collection<SettleFrame> frames :
@@ -400,7 +418,7 @@ final class Settler {
         } finally {
             lock.unlock();
         }
-        return leases;
+        return leases.subList(0, Math.min(leases.size(), FRAME_LEASES_MAX));
     }
 
     /** Waits a while for what is unanswered, then fails the rest and refuses what comes. */

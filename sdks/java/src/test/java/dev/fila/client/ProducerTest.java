@@ -98,6 +98,24 @@ class ProducerTest extends FakeBrokerTest {
     }
 
     @Test
+    void aSecondFrameLeavesOnceItHoldsAsMuchAsTheFirstAndAThirdWaits() {
+        EnqueueStreamRequest first = holdBack(manual());
+        int least = FramesInFlight.SECOND_FRAME_LEAST;
+        more(least - 1);
+        assertTrue(stream.drain().isEmpty());
+        more(1);
+        assertEquals(least, stream.next().getBatch().getMessagesCount());
+        more(2 * least);
+        assertTrue(stream.drain().isEmpty());
+        stream.send(stored(first, 1));
+        assertEquals(2 * least, stream.next().getBatch().getMessagesCount());
+    }
+
+    private void more(int count) {
+        IntStream.range(0, count).forEach(i -> client.enqueueAsync("orders", NewMessage.of("m")));
+    }
+
+    @Test
     void aFullFrameLeavesAtOnce() {
         holdBack(manual().frameMessagesMax(2));
         IntStream.range(0, 3).forEach(i -> client.enqueueAsync("orders", NewMessage.of("m" + i)));

@@ -10,93 +10,19 @@ import dev.fila.client.errors.ClientClosedException;
 import dev.fila.client.errors.LeaseLostException;
 import dev.fila.client.errors.QueueNotFoundException;
 import dev.fila.client.errors.SomeFailedException;
-import dev.fila.client.fake.FakeStream;
 import dev.fila.v1.ConsumeSessionRequest;
 import dev.fila.v1.ConsumeSessionResponse;
 import dev.fila.v1.ItemStatus;
-import dev.fila.v1.MessageMetadata;
 import io.grpc.Status;
 import java.time.Duration;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
 
-class SessionTest extends FakeBrokerTest {
+class SessionTest extends OpenedSessionTest {
     private static final Duration SOON = Duration.ofSeconds(10);
-
-    private final ManualTimers timers = new ManualTimers();
-    private FakeStream<ConsumeSessionRequest, ConsumeSessionResponse> session;
-    private Consumer consumer;
-    private Messages loop;
-
-    /** Begins a loop that waits for its first message, and opens its session. */
-    private CompletableFuture<Message> consume(
-            ClientOptions.Builder options, ConsumeOptions consume) {
-        connect(options);
-        consumer = client.consume("orders", consume);
-        loop = consumer.iterator();
-        CompletableFuture<Message> first = async(() -> loop.next());
-        session = broker.session();
-        assertEquals("orders", session.next().getOpen().getQueue());
-        open(session, opened -> opened);
-        return first;
-    }
-
-    private CompletableFuture<Message> consume() {
-        return consume(quick(), ConsumeOptions.builder().prefetch(10).build());
-    }
-
-    private ClientOptions.Builder manual() {
-        return quick().timers(() -> timers).callTimeout(Duration.ofMillis(50));
-    }
-
-    private static void open(
-            FakeStream<ConsumeSessionRequest, ConsumeSessionResponse> session,
-            UnaryOperator<ConsumeSessionResponse.Opened.Builder> change) {
-        session.send(
-                ConsumeSessionResponse.newBuilder()
-                        .setOpened(
-                                change.apply(
-                                        ConsumeSessionResponse.Opened.newBuilder()
-                                                .setConsumerId(7)
-                                                .setVisibilityTimeoutMs(30_000)
-                                                .setDisconnectGraceMs(5_000)
-                                                .setMaxLeaseRenewalMs(600_000)))
-                        .build());
-    }
-
-    private static dev.fila.v1.Message message(long leaseId, boolean redelivered) {
-        return dev.fila.v1.Message.newBuilder()
-                .setId("m" + leaseId)
-                .setMetadata(
-                        MessageMetadata.newBuilder()
-                                .setQueueId("orders")
-                                .setLeaseId(leaseId)
-                                .setRedelivered(redelivered))
-                .build();
-    }
-
-    private void deliver(long... leaseIds) {
-        ConsumeSessionResponse.Delivery.Builder delivery =
-                ConsumeSessionResponse.Delivery.newBuilder();
-        for (long leaseId : leaseIds) {
-            delivery.addMessages(message(leaseId, false));
-        }
-        session.send(ConsumeSessionResponse.newBuilder().setDelivery(delivery).build());
-    }
-
-    private void settleAll(ConsumeSessionRequest request) {
-        long sequence =
-                request.hasAck() ? request.getAck().getSequence() : request.getNack().getSequence();
-        session.send(
-                ConsumeSessionResponse.newBuilder()
-                        .setSettled(
-                                ConsumeSessionResponse.Settled.newBuilder().setSequence(sequence))
-                        .build());
-    }
 
     @Test
     void aSessionTracksWhatIsBegunUnderTheConsumersName() {
@@ -242,33 +168,6 @@ class SessionTest extends FakeBrokerTest {
         assertEquals("SEEK", get(lost));
         assertTrue(one.isLost());
         assertEquals(3, get(async(() -> loop.next())).leaseId());
-    }
-
-    @Test
-    void aBrokenStreamIsResumedWithWhatIsHeldAndWhatIsBeingSettled() {
-        List<ConnectionEvent> events = new CopyOnWriteArrayList<>();
-        var first =
-                consume(
-                        quick().connectionListener(events::add),
-                        ConsumeOptions.builder().prefetch(10).build());
-        deliver(1, 2, 3);
-        get(first);
-        get(async(() -> loop.next())).ackAsync();
-        session.next(ConsumeSessionRequest::hasAck);
-        broker.kill();
-        broker.restart();
-        session = broker.session();
-        ConsumeSessionRequest.Resume resume = session.next().getOpen().getResume();
-        assertEquals(7, resume.getConsumerId());
-        assertTrue(resume.getLeaseIdsList().containsAll(List.of(1L, 3L)));
-        open(session, opened -> opened.setConsumerId(8));
-        assertEquals(
-                List.of(1L),
-                session.next(ConsumeSessionRequest::hasBegun).getBegun().getLeaseIdsList());
-        assertEquals(3, get(async(() -> loop.next())).leaseId());
-        until(() -> events.size() == 2);
-        assertEquals(ConnectionEvent.Kind.LOST, events.get(0).kind());
-        assertEquals(ConnectionEvent.Kind.BACK, events.get(1).kind());
     }
 
     @Test
