@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import types
 from typing import Any
 
 import grpc
@@ -12,7 +13,7 @@ from grpc import aio
 from fila.v1 import messages_pb2, service_pb2
 from fila_server import commands
 from fila_server.broker.calls import Broker
-from fila_server.edges.grpc.service import SERVICE
+from fila_server.edges.grpc.service import SERVICE, _Service
 from tests.edge.fake_engine import FakeEngine, ok
 
 OUTSTANDING_CALLS_MAX = 100  # of the fixture `broker`
@@ -135,3 +136,22 @@ async def test_what_a_pull_was_given_while_the_server_began_to_drain_is_given_ba
     await _turns()
 
     assert _given_back(engine) == [3]
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3])
+async def test_over_grpc_a_pull_that_is_cancelled_right_behind_its_answer_gives_it_back(
+    engine: FakeEngine, broker: Broker, turns: int
+) -> None:
+    context: Any = types.SimpleNamespace(add_done_callback=lambda _: None)
+    pull = asyncio.ensure_future(_Service(broker).lease(b"pull", context))
+    await _turns(2)
+    [(token, _)] = engine.of(commands.LEASE)
+    engine.say(token, commands.REPLY, _leased(7, 8))
+    broker._on_wake()
+    await _turns(turns)
+    pull.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await pull
+
+    assert _given_back(engine) == [8, 7]
+    assert broker.unwritten.held_bytes == 0

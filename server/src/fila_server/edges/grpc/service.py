@@ -28,6 +28,10 @@ ENQUEUE_STREAM_FRAMES_MAX = 32
 
 FULL_MAILBOX_RETRY_S = 0.002
 
+CANCELLATION_TURNS = 3
+"""Turns of the loop from a cancellation's byte in grpc's own socket to the CancelledError in a handler: the socket is
+read, the coroutine that waits for the end of the call goes on, the handler is cancelled."""
+
 # Field 15 of ConsumeRequest and of a session's first frame is ours: the peer's address, for ListConsumers. Behind what
 # the client sent, so that what it may have put there does not count.
 _PEER_TAG = b"\x7a"
@@ -111,11 +115,27 @@ class _Service:
     async def lease(self, request: bytes, context: Context) -> bytes:
         try:
             reply = await self._broker.lease(request)
+            if reply:
+                await self._unless_gone(reply)
             if len(reply) >= COUNTED_FROM_BYTES:
                 until_written(context, self._broker.unwritten, len(reply))
             return reply
         except Exception as error:
             await abort(context, error)
+
+    async def _unless_gone(self, reply: bytes) -> None:
+        """Let a cancellation that is on its way arrive, and give back what its caller will never see.
+
+        Once a handler has returned, grpc.aio tells nobody that the client was gone by then: its messages would be
+        leased to nobody until the visibility timeout.
+        """
+        try:
+            for _ in range(CANCELLATION_TURNS):
+                await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            self._broker.unwritten.give(len(reply))
+            self._broker.give_back(reply)
+            raise
 
     async def consume(self, request: bytes, context: Context) -> None:
         try:
