@@ -45,6 +45,7 @@ test: test-python $(TEST) ## Build, then run every test in every language
 
 test-python: build $(VENV)/.dev ## Build, then run the tests of the broker, the Python SDK and the CLI
 	$(PYTEST) $(PYTEST_ARGS)
+	FILA_SERVER__EDGE=python $(PYTEST) -m both_edges tests/e2e
 
 check: check-python $(CHECK) ## Formats, lint, types, import layers, contract, generated code, in every language
 
@@ -66,6 +67,7 @@ bench-check: build $(VENV)/.dev ## Is this tree slower than another commit? (AGA
 
 soak: build $(VENV)/.dev ## Crash, power-cut, simulation and liveness tests with nightly counts and bounds
 	FILA_SOAK=1 $(PYTEST) --timeout 0 tests/crash tests/simulation tests/liveness
+	FILA_SERVER__EDGE=python $(PYTEST) tests/e2e tests/crash tests/liveness
 
 gen: $(VENV)/.dev $(BUF) ## Generate code from proto/
 	rm -f sdks/python/src/fila/v1/*_pb2*

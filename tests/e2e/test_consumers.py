@@ -13,7 +13,7 @@ from grpc import aio
 from fila.v1 import admin_pb2, service_pb2, service_pb2_grpc
 from tests.e2e.conftest import RunningServer
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.both_edges]
 
 Session = service_pb2.ConsumeSessionRequest
 

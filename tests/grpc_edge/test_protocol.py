@@ -61,9 +61,9 @@ def refusal(call: Any) -> grpc.RpcError:
     return caught.value
 
 
-def details_of(error: grpc.RpcError) -> status_pb2.Status:
-    [packed] = [value for key, value in error.trailing_metadata() if key == "grpc-status-details-bin"]
-    return status_pb2.Status.FromString(packed)
+def details_of(error: Any) -> status_pb2.Status:
+    trailing = dict(error.trailing_metadata())
+    return status_pb2.Status.FromString(trailing["grpc-status-details-bin"])
 
 
 def trailers(stream: int) -> Any:

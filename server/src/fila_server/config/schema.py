@@ -126,7 +126,7 @@ class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
             description='What speaks gRPC: "native" threads of compiled code over nghttp2, or grpc\'s own server '
             'on the "python" event loop, which costs several times the CPU a call.'
         ),
-    ] = "python"
+    ] = "native"
     io_threads: Annotated[
         int,
         Meta(
