@@ -85,6 +85,19 @@ def test_advice_about_rpcs_becomes_advice_about_commands(fila, broker: FakeBroke
     )
 
 
+def test_a_missing_channel_names_those_that_there_are(fila, broker: FakeBroker):
+    text = (
+        'queue "orders" has no channel "mial"; it has "default", "mail": name one of them, or make this one with '
+        "CreateChannel"
+    )
+    broker.answers["GetStats"] = Refusal(StatusCode.NOT_FOUND, text, "CHANNEL_NOT_FOUND")
+
+    assert fila("queue", "inspect", "orders", "--channel", "mial").err == (
+        'fila: queue "orders" has no channel "mial"; it has "default", "mail"; make this one with '
+        "'fila channel create'\n"
+    )
+
+
 def test_a_broker_that_already_gives_advice_is_not_talked_over(fila, broker: FakeBroker):
     text = "queue orders holds 10 messages, max_depth is 10; consume some, or raise max_depth"
     broker.answers["Enqueue"] = Refusal(StatusCode.RESOURCE_EXHAUSTED, text, "LIMIT_EXCEEDED")

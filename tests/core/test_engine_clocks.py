@@ -151,3 +151,19 @@ def test_what_was_over_before_a_channel_began_does_not_die_in_it_though_the_cloc
 
     assert engine.payloads("q", channel="new") == [b"lasting"]
     assert engine.stats("q.dlq").depth == 0
+
+
+@pytest.mark.parametrize("wall_ms", [0, -HOUR_MS], ids=["clock as it was", "clock set back"])
+def test_a_seek_brings_nothing_back_whose_time_to_live_is_over(engine: DrivenEngine, wall_ms: int) -> None:
+    engine.create_queue("q", retention=admin.Retention(soft_period_ms=24 * HOUR_MS), ttl_to_dlq=True)
+    engine.enqueue("q", b"over", ttl_ms=1000)
+    engine.enqueue("q", b"kept")
+    engine.sleep(1500)
+    assert engine.stats("q.dlq").depth == 1
+
+    set_clock(engine, wall_ms)
+    sought = admin.SeekChannelRequest(queue="q", offset=1)
+    engine.call(commands.SEEK_CHANNEL, sought, admin.SeekChannelResponse)
+
+    assert engine.payloads("q") == [b"kept"]
+    assert engine.stats("q.dlq").depth == 1, "it is buried once"

@@ -303,6 +303,27 @@ def test_what_was_given_back_does_not_revive_with_the_rest_of_its_frame(engine: 
     assert again.metadata.redelivered
 
 
+@pytest.mark.parametrize("how", ["kill", "stop"])
+def test_what_came_back_uncounted_says_so_after_a_restart_in_its_old_place(
+    how: str, engine: DrivenEngine
+) -> None:
+    filled(engine, 3)
+    session = DrivenSession(engine)
+    session.say(window={"size": 0, "give_back": session.lease_ids()})  # nothing of their frame is left
+    session.say(close={})
+
+    restarted(engine, how)
+    leased = engine.lease("q", 2)
+    engine.ack("q", leased[:1])
+    restarted(engine, how)
+    engine.listen(3_000)
+
+    assert [(m.payload, m.metadata.redelivered) for m in leased] == [(b"0", True), (b"1", True)]
+    again = engine.lease("q")
+    assert {(m.payload, m.metadata.attempt_count) for m in again} == {(b"1", 1), (b"2", 0)}
+    assert all(m.metadata.redelivered for m in again)
+
+
 def test_marks_go_with_the_last_lease_of_their_frame(engine: DrivenEngine) -> None:
     filled(engine, 3)
     session = DrivenSession(engine)

@@ -117,6 +117,54 @@ def test_a_queue_that_is_not_there_ends_the_worker_with_a_line(broker: Broker, t
     assert 'fila: queue "oders" does not exist' in ran.stderr
 
 
+BLOCKED = """
+import time
+from pathlib import Path
+from fila.worker import App
+
+app = App("localhost:1")
+
+@app.worker("blocked", concurrency=16)
+async def handle(n: dict) -> None:
+    with Path("started").open("a") as started:
+        started.write("x")
+    time.sleep(60)
+"""
+
+
+def test_a_worker_killed_while_one_handler_blocks_all_others_fails_that_ones_message_only(
+    broker: Broker, tmp_path: Path
+) -> None:
+    (tmp_path / "shop.py").write_text(BLOCKED)
+    with FilaClient.connect(broker.address) as client:
+        client.create_queue("blocked", disconnect_grace_ms=0)
+        # The first round brings all of them back once, so that they are redelivered in the second.
+        client.enqueue_many("blocked", [b"{}"] * 16)
+        for attempts in (1, 2):
+            worker = subprocess.Popen([*COMMAND, "shop:app", "--addr", broker.address], cwd=tmp_path)
+            wait_until(lambda: client.get_stats("blocked").in_flight == 16)
+            wait_until(lambda: len(text(tmp_path / "started")) == attempts)  # noqa: B023
+            time.sleep(0.1)
+            worker.kill()
+            worker.wait(WAIT_S_MAX)
+            wait_until(lambda: client.get_stats("blocked").in_flight == 0)
+
+            counted = [letter.attempt_count for letter in client.peek("blocked", max_messages=20)]
+            assert (len(counted), sum(counted)) == (16, attempts)
+
+
+def test_a_payload_that_none_is_decoded_into_ends_the_worker_with_a_line(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(
+        "from fila.worker import App\napp = App()\n@app.worker('q')\ndef handle(n: int): ...\n"
+    )
+
+    ran = subprocess.run([*COMMAND, "shop:app"], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert ran.returncode == 2
+    assert "shop: handle can't be given a payload of type int: take bytes, str, dict" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
 async def test_a_worker_shows_who_it_is_and_what_it_holds(broker: Broker) -> None:
     app = App(broker.address, name="till 4")
     go_on = asyncio.Event()

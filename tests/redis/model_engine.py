@@ -15,8 +15,9 @@ from typing import Any, cast
 from google.protobuf.message import Message as Protobuf
 
 from fila.v1 import admin_pb2, messages_pb2, service_pb2
-from fila_server import commands, errors
+from fila_server import commands, errors, seam_frames
 from fila_server.broker.interfaces import LogReader
+from fila_server.broker.notices import QUEUE_EXPIRED
 from fila_server.hooks.stage import ParsedFrame
 
 ENQUEUES = frozenset((commands.ENQUEUE, commands.ENQUEUE_BATCH, commands.ENQUEUE_ATOMIC))
@@ -312,6 +313,13 @@ class ModelEngine:
     def _tail(self, queue: Queue, channel: Channel) -> int:
         leased = [offset for offset, _ in channel.leases.values()]
         return min(channel.pending + leased, default=queue.head)
+
+    def expire_queue(self, name: str) -> None:
+        """It was idle for as long as it may be."""
+        del self.queues[name]
+        notice = seam_frames.Notice(what=QUEUE_EXPIRED, queue=name.encode())
+        self._outbox.append((0, commands.NOTICE, 0, notice.SerializeToString()))
+        os.eventfd_write(self.wake_fd, 1)
 
     def _set_config(self, frame: bytes) -> Protobuf:
         request = admin_pb2.SetConfigRequest.FromString(frame)

@@ -295,6 +295,17 @@ async def test_config_of_the_server_is_kept_and_shown_as_set(orders: RawClient, 
     assert engine.queues["fresh"].config.visibility_timeout_ms == 5000
 
 
+async def test_what_config_set_keeps_of_a_queue_goes_with_it_however_it_ends(
+    orders: RawClient, engine: ModelEngine
+):
+    await orders("SET", "temporary", "mail")
+    await orders("CONFIG", "SET", "queues.temporary.segment_size", "8mb")
+    assert engine.values["_fila.redis.segment_size/temporary"]
+
+    engine.expire_queue("temporary")
+    await until(lambda: not engine.values["_fila.redis.segment_size/temporary"])
+
+
 async def test_config_of_a_queue_changes_what_it_names_and_nothing_else(
     orders: RawClient, engine: ModelEngine
 ):

@@ -127,13 +127,15 @@ class Failures(Deliveries):
         if queue is None or channel not in queue.channels:
             raise Broken(f"{what}: there is no such channel")
         notes = [n for n in queue.channels[channel].all_notes() if n.entry.id == message_id]
-        # A crash, or bytes that had to be read back, kept the world from seeing that it was leased.
-        if not (self.cold or self.blurred or self.missed or self.lost_leases()):
-            raise Broken(f"{what}, {event.attempts} {error}, is not known: {asked_about or notes}")
-        decision = Decision(None, EXPIRED)
         unseen = next(
             (n for n in notes if n.state in (READY, DELAYED) or (n.state == DONE and not n.acked)), None
         )
+        # A crash, or bytes that had to be read back, kept the world from seeing that it was leased. Of a failure that
+        # was seen all is known, and there is no other entry of the message that this one could be of.
+        hidden = self.cold or self.blurred or self.missed or self.lost_leases()
+        if not hidden or (asked_about and unseen is None):
+            raise Broken(f"{what}, {event.attempts} {error}, is not known: {asked_about or notes}")
+        decision = Decision(None, EXPIRED)
         if unseen is not None:
             unseen.state, unseen.decision, unseen.attempts = DECIDING, decision, event.attempts
         self.say(f"{what}: unseen until now: {unseen}")

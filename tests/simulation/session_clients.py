@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fila.v1 import messages_pb2 as messages
 from tests.core.driven_engine import MS, DrivenEngine
 from tests.core.driven_session import DrivenSession
+from tests.simulation.session_model import SessionModel
 
 HONEST = "honest"
 NEVER_BEGUN = "never says begun"
@@ -22,7 +23,8 @@ class Client:
 
     name: str
     kind: str
-    visibility_ms: int
+    model: SessionModel  # of the channel it consumes
+    visibility_ms: int = 0  # as its session was opened
     session: DrivenSession | None = None  # None: its connection is broken, or it is dead
     number: int = 0
     in_hand: dict[int, messages.Message] = field(default_factory=dict)  # by lease, not begun
@@ -39,10 +41,11 @@ class Client:
     def connect(self, engine: DrivenEngine, resume: bool, window: int) -> set[int]:
         """A new stream, with or without what is in hand; returns the leases that are lost."""
         open_: dict[str, object] = {"name": self.name, "max_in_flight": window}
+        place = {"queue": self.model.queue, "channel": self.model.channel}
         held = set(self.holds)
         if resume and self.number:
             open_["resume"] = {"consumer_id": self.number, "lease_ids": sorted(held)}
-        self.session, self.seen = DrivenSession(engine, **open_), 0  # type: ignore[arg-type]
+        self.session, self.seen = DrivenSession(engine, **place, **open_), 0  # type: ignore[arg-type]
         self.number = self.session.opened.consumer_id
         self.may_hand_out_until_ns = engine.mono_ns + self.visibility_ms * MS
         lost = set(self.session.opened.lost_lease_ids) if resume else held

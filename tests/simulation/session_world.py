@@ -1,8 +1,9 @@
 """Sessions that say what they have begun, against a core that pauses, dies and comes back: one seed, one run.
 
-Everything is hot and each act is carried out before the next one, so the model knows at each moment who holds what;
-what it does not decide itself is when a silent or broken session is gone: that it sees in the list of consumers, and
-judges by a clock of its own that goes on only while the edge reads its sockets.
+Two queues, one with two channels; times to live, delays, dead letters, settings that change meanwhile, and in some runs
+every body is read back from disk before it is delivered. Each act is carried out before the next one, so the model
+knows at each moment who holds what; what it does not decide itself is when a silent or broken session is gone: that it
+sees in the list of consumers, and judges by a clock of its own that goes on only while the edge reads its sockets.
 `python -m tests.simulation.session_world SEED [COUNT]` runs it; FILA_SIM_TRACE=1 shows every step.
 """
 
@@ -12,7 +13,8 @@ import os
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
@@ -20,10 +22,14 @@ from fila_server import commands
 from tests.core.driven_engine import MS, DrivenEngine
 from tests.simulation.oracles import Broken
 from tests.simulation.session_clients import ALIVE_ONLY, ALL_BEGUN, HONEST, KINDS, NEVER_BEGUN, Client
-from tests.simulation.session_model import HELD, SessionModel, Told
+from tests.simulation.session_model import BURST, DEAD, HELD, READY, Bucket, SessionModel, Told
 
-STEPS = 90
+STEPS = 120
+QUEUES = ("q", "r")
+PLACES = (("q", "default"), ("q", "b"), ("r", "default"))
 VISIBILITY_MS = 2_000
+LONGEST_MS = 6_000
+"""The longest grace or visibility timeout that is ever set."""
 STEP_MS = 100
 HEARD_GAP_MS_MAX = 500
 LATE_MS_MAX = 700
@@ -36,25 +42,46 @@ class SessionWorld:
 
     def __init__(self, seed: int) -> None:
         self.random = rnd = random.Random(seed * 6007 + 5)
-        self.engine = DrivenEngine(seed=seed)
-        self.model = SessionModel()
-        self.grace_ms = rnd.choice([0, 1_000, 5_000])
+        cold: dict[str, int | str] = {"storage.hot_payload_bytes": 1} if rnd.random() < 0.3 else {}
+        self.engine = DrivenEngine(cold, seed=seed)
+        self.judged: Counter[str] = Counter()
+        self.bucket = Bucket(at_ns=self.engine.mono_ns)
+        self.models = [SessionModel(*place, self.bucket, self.judged) for place in PLACES]
+        self.grace_ms = dict.fromkeys(QUEUES, 0)
+        self.visibility_ms = dict.fromkeys(QUEUES, 0)
         self.clients: list[Client] = []
         self.deadlines: dict[int, int] = {}  # on heard_ms, by a session's number
         self.heard_ms, self.listened_ns = 0, 0
         self.enqueued = 0
         self.trace: list[str] = []
-        self.engine.create_queue(
-            "q",
-            visibility_timeout_ms=VISIBILITY_MS,
-            disconnect_grace_ms=self.grace_ms,
-            max_attempts=0,
+        for queue in QUEUES:
+            request = admin.CreateQueueRequest(name=queue, config=self._settings(queue))
+            self.engine.call(commands.CREATE_QUEUE, request, admin.CreateQueueResponse)
+        more = admin.CreateChannelRequest(queue="q", channel="b")
+        self.engine.call(commands.CREATE_CHANNEL, more, admin.CreateChannelResponse)
+        self.engine.set_config("throttle.api", "5,10")
+
+    def _settings(self, queue: str) -> admin.QueueConfig:
+        rnd = self.random
+        self.grace_ms[queue] = rnd.choice([0, 1_000, 5_000])
+        self.visibility_ms[queue] = rnd.choice([VISIBILITY_MS, VISIBILITY_MS, LONGEST_MS])
+        cap = rnd.choice([0, 0, 2, 4])
+        for model in self._models_of(queue):
+            model.max_attempts = cap
+        return admin.QueueConfig(
+            visibility_timeout_ms=self.visibility_ms[queue],
+            disconnect_grace_ms=self.grace_ms[queue],
+            max_attempts=cap,
             retry=admin.RetryPolicy(kind=admin.RetryPolicy.KIND_FIXED, base_ms=1, jitter=0),
             fairness_key_header="k",
             throttle_key_headers=["t"],
         )
-        self.engine.set_config("throttle.api", "5,10")
-        self.model.level_at_ns = self.engine.mono_ns
+
+    def _models_of(self, queue: str) -> list[SessionModel]:
+        return [model for model in self.models if model.queue == queue]
+
+    def judge(self, what: str, good: bool, why: str) -> None:
+        self.models[0].judge(what, good, why)
 
     def say(self, text: str) -> None:
         self.trace.append(f"[{self.engine.mono_ns // MS} heard {self.heard_ms}] {text}")
@@ -76,62 +103,86 @@ class SessionWorld:
 
     def look(self) -> None:
         """Who is gone, then what came: in one pass ends of leases come before deliveries."""
-        self.model.clock(self.engine.mono_ns)
-        asked = admin.ListConsumersRequest(queue="q")
-        listed = self.engine.call(commands.LIST_CONSUMERS, asked, admin.ListConsumersResponse).consumers
-        here = {row.consumer_id for row in listed}
+        self.bucket.clock(self.engine.mono_ns)
+        for model in self.models:
+            model.clock(self.engine.wall_ms)
+        here = {row.consumer_id for queue in QUEUES for row in self._listed(queue)}
         for number, deadline in list(self.deadlines.items()):
             late = f"{number} since {deadline} of {self.heard_ms}"
             if number in here:
                 on_time = self.heard_ms <= deadline + LATE_MS_MAX
-                self.model.judge("who is silent or away is gone in time", on_time, late)
+                self.judge("who is silent or away is gone in time", on_time, late)
             else:
                 lives = self.heard_ms >= deadline
-                self.model.judge("nobody is gone before its time", lives or not self._holds(number), late)
+                self.judge("nobody is gone before its time", lives or not self._holds(number), late)
                 self.say(f"{number} is gone")
                 del self.deadlines[number]
-                self.model.gone(number)
+                for model in self.models:
+                    model.gone(number)
         self._take()
-        held = [told for told in self.model.messages.values() if told.state == HELD]
+        for model in self.models:
+            self._audit(model)
+        for queue in QUEUES:
+            models = self._models_of(queue)
+            dead, maybe = sum(m.dead for m in models), sum(m.maybe_dead for m in models)
+            told = self.engine.stats(f"{queue}.dlq").depth
+            good = dead <= told <= dead + maybe
+            self.judge("dead letters are what failed so often", good, f"{told} of {queue}, {dead} + {maybe}")
+            if not maybe:
+                continue
+            for model, each in [(m, t) for m in models for t in m.messages.values() if t.maybe_dead]:
+                if told in (dead, dead + maybe):
+                    each.maybe_dead = False
+                    each.state = DEAD if told > dead else READY
+                    model.dead += told > dead
+
+    def _listed(self, queue: str) -> Sequence[admin.ConsumerInfo]:
+        asked = admin.ListConsumersRequest(queue=queue)
+        return self.engine.call(commands.LIST_CONSUMERS, asked, admin.ListConsumersResponse).consumers
+
+    def _audit(self, model: SessionModel) -> None:
+        held = [told for told in model.messages.values() if told.state == HELD]
         begun = sum(told.begun or told.maybe_begun for told in held)
         sure = not any(told.maybe_begun for told in held)
-        stats = self.engine.stats("q")
+        stats = self.engine.stats(model.queue, model.channel)
         good = stats.in_flight == len(held) and (not sure or stats.unbegun == len(held) - begun)
-        self.model.judge("the books", good, f"{stats.in_flight}, {stats.unbegun} for {len(held)}, {begun}")
+        what = f"{stats.in_flight}, {stats.unbegun} for {len(held)}, {begun} in {model.queue}/{model.channel}"
+        self.judge("the books", good, what)
 
     def _holds(self, number: int) -> bool:
-        return bool(self.model.held_by(number))
+        return any(model.held_by(number) for model in self.models)
 
     def _take(self) -> None:
-        new = [(m.metadata.lease_id, m, client.number) for client in self.clients for m in client.hears()]
-        for lease_id, message, number in sorted(new, key=lambda row: row[0]):
-            meta = message.metadata
+        new = [(m.metadata.lease_id, m, client) for client in self.clients for m in client.hears()]
+        for lease_id, message, client in sorted(new, key=lambda row: row[0]):
+            meta, number = message.metadata, client.number
             self.say(f"deliver {message.payload!r} to {number} under {lease_id}, {meta.attempt_count}")
-            self.model.delivered(message.payload, lease_id, meta.attempt_count, meta.redelivered, number)
+            client.model.delivered(message.payload, lease_id, meta.attempt_count, meta.redelivered, number)
 
     # --- what clients do -------------------------------------------------------------------------
 
     def _spoke(self, client: Client) -> None:
-        self.deadlines[client.number] = self.heard_ms + VISIBILITY_MS
+        self.deadlines[client.number] = self.heard_ms + client.visibility_ms
 
     def join(self) -> None:
-        if len(self.clients) < 6:
-            client = Client(f"c{len(self.clients)}", self.random.choice(KINDS), VISIBILITY_MS)
+        if len(self.clients) < 8:
+            client = Client(
+                f"c{len(self.clients)}", self.random.choice(KINDS), self.random.choice(self.models)
+            )
             self.clients.append(client)
             self.connect(client, resume=False)
 
     def connect(self, client: Client, *, resume: bool) -> None:
+        client.visibility_ms = self.visibility_ms[client.model.queue]
         before, listed = client.number, set(client.holds) if resume else set()
         lost = client.connect(self.engine, resume, self.random.choice([1, 5, 40]))
         self.say(f"{client.name}, {client.kind}, connects as {client.number}, was {before}, lost {lost}")
         if resume:
-            held = {told.lease_id for told in self.model.held_by(before)}
-            self.model.judge(
-                "a resume keeps what is held", lost == listed - held, f"{lost} of {listed}, {held}"
-            )
+            held = {told.lease_id for told in client.model.held_by(before)}
+            self.judge("a resume keeps what is held", lost == listed - held, f"{lost} of {listed}, {held}")
             if client.number == before:
                 for lease_id in held - listed:
-                    self.model.came_back(lease_id, tokens=False)
+                    client.model.came_back(lease_id, tokens=False)
         self._spoke(client)
         self.look()
 
@@ -163,8 +214,8 @@ class SessionWorld:
         assert client.session is not None
         for lease_id in lease_ids:
             client.begun[lease_id] = client.in_hand.pop(lease_id)
-            if lease_id in self.model.by_lease:
-                self.model.by_lease[lease_id].begun = True
+            if lease_id in client.model.by_lease:
+                client.model.by_lease[lease_id].begun = True
         self.say(f"{client.name} begins {lease_ids}")
         client.session.say(begun={"lease_ids": lease_ids})
 
@@ -173,9 +224,9 @@ class SessionWorld:
             return
         chosen = client.some(self.random, client.in_hand, 4)
         for lease_id in chosen:
-            told = self.model.by_lease.get(lease_id)
+            told = client.model.by_lease.get(lease_id)
             good = told is not None and told.holder == client.number
-            self.model.judge("nobody hands out after its deadline", good, f"{client.name} {lease_id} {told}")
+            self.judge("nobody hands out after its deadline", good, f"{client.name} {lease_id} {told}")
         if chosen:
             self._begins(client, chosen)
 
@@ -193,14 +244,16 @@ class SessionWorld:
         self.say(f"{client.name}: {how} {chosen}")
         for lease_id in chosen:
             of.pop(lease_id)
-            if lease_id not in self.model.by_lease:
+            if lease_id not in client.model.by_lease:
                 continue
             if how == "release":
-                self.model.came_back(lease_id, tokens=False)
+                client.model.came_back(lease_id, tokens=False)
             else:
-                {"ack": self.model.acked, "nack": self.model.failed, "dead_letter": self.model.rejected}[how](
-                    lease_id
-                )
+                {
+                    "ack": client.model.acked,
+                    "nack": client.model.failed,
+                    "dead_letter": client.model.rejected,
+                }[how](lease_id)
         wishes = {how: True} if how in ("release", "dead_letter") else {}
         settle = {"sequence": 1, "lease_ids": chosen, **wishes}
         client.session.say(**{"ack" if how == "ack" else "nack": settle})
@@ -212,10 +265,10 @@ class SessionWorld:
         self.say(f"{client.name} gives back {chosen}")
         for lease_id in chosen:
             client.in_hand.pop(lease_id)
-            if lease_id in self.model.by_lease:
-                self.model.came_back(lease_id, tokens=True)
+            if lease_id in client.model.by_lease:
+                client.model.came_back(lease_id, tokens=True)
         if len(chosen) > 5:
-            self.model.many_returned()
+            client.model.many_returned()
         client.session.say(
             window={"size": self.random.choice([0, 1, len(client.holds)]), "give_back": chosen}
         )
@@ -237,22 +290,25 @@ class SessionWorld:
             return
         if how in ("cut", "crash"):
             client.dead = how == "crash"
-            self.deadlines[client.number] = self.heard_ms + self.grace_ms
+            self.deadlines[client.number] = self.heard_ms + self.grace_ms[client.model.queue]
             client.cut()
             self.look()
             return
         assert client.session is not None
-        for told in self.model.held_by(client.number):
+        for told in client.model.held_by(client.number):
             if how == "release" or not told.begun:
-                self.model.came_back(told.lease_id, tokens=False)
+                client.model.came_back(told.lease_id, tokens=False)
             else:  # it keeps its lease, and nobody tells us when it ends: the program settles it now
                 request = service.AckRequest(
-                    queue="q", message_id=self._id(client, told), lease_id=told.lease_id
+                    queue=client.model.queue,
+                    channel=client.model.channel,
+                    message_id=self._id(client, told),
+                    lease_id=told.lease_id,
                 )
                 self.engine.call(commands.ACK, request, service.AckResponse)
-                self.model.acked(told.lease_id)
+                client.model.acked(told.lease_id)
         if how == "release":
-            self.model.many_returned()
+            client.model.many_returned()
         client.session.say(close={"release": how == "release"})
         self.deadlines.pop(client.number, None)
         client.session, client.number = None, 0
@@ -272,26 +328,59 @@ class SessionWorld:
     # --- what producers, operators and fate do -----------------------------------------------------
 
     def enqueue(self) -> None:
-        key = self.random.choice(["noisy", "noisy", "noisy", "quiet"])
-        for _ in range(self.random.choice([1, 3, 20]) if key == "noisy" else 1):
-            throttled = self.random.random() < 0.1
+        rnd, queue = self.random, self.random.choice(["q", "q", "r"])
+        key = rnd.choice(["noisy", "noisy", "noisy", "quiet"])
+        for _ in range(rnd.choice([1, 3, 20]) if key == "noisy" else 1):
+            throttled = rnd.random() < 0.1
+            ttl_ms = rnd.choice([700, 3_000, 20_000]) if rnd.random() < 0.1 else 0
+            delay_ms = rnd.choice([300, 2_500]) if rnd.random() < 0.1 else 0
             payload = b"%s-%d" % (key.encode(), self.enqueued)
             self.enqueued += 1
-            told = self.model.messages[payload] = Told(payload, 0, key, throttled)
-            told.offset = self.engine.enqueue("q", payload, {"k": key, **({"t": "api"} if throttled else {})})
+            told = Told(payload, 0, key, throttled)
+            told.expires_ms = self.engine.wall_ms + ttl_ms if ttl_ms else 0
+            told.due_ms, told.delayed = (self.engine.wall_ms + delay_ms, True) if delay_ms else (0, False)
+            both = [replace(told) for _ in self._models_of(queue)]
+            for model, each in zip(self._models_of(queue), both, strict=True):
+                model.messages[payload] = each
+            options = {name: value for name, value in (("ttl_ms", ttl_ms), ("delay_ms", delay_ms)) if value}
+            headers = {"k": key, **({"t": "api"} if throttled else {})}
+            offset = self.engine.enqueue(queue, payload, headers, **options)
+            for each in both:
+                each.offset = offset
             self._take()
 
+    def change_settings(self) -> None:
+        queue = self.random.choice(QUEUES)
+        config = self._settings(queue)
+        self.say(f"{queue}: {config.visibility_timeout_ms}, {self.grace_ms[queue]}, {config.max_attempts}")
+        mask = ["visibility_timeout_ms", "disconnect_grace_ms", "max_attempts"]
+        request = admin.UpdateQueueRequest(queue=queue, config=config, update_mask={"paths": mask})
+        self.engine.call(commands.UPDATE_QUEUE, request, admin.UpdateQueueResponse)
+        self.look()
+
     def seek(self) -> None:
-        self.say("seek")
-        moved = admin.SeekChannelRequest(queue="q", offset=1)
+        moving = self.random.choice(self.models)
+        self.say(f"seek {moving.queue}/{moving.channel}")
+        self.look()
+        kept: dict[bytes, bool] = {}
+        for model in self._models_of(moving.queue):
+            for payload, told in model.messages.items():
+                is_kept = model.is_kept(told)
+                if is_kept or (is_kept is None and payload not in kept):
+                    kept[payload] = bool(is_kept)
+        moved = admin.SeekChannelRequest(queue=moving.queue, channel=moving.channel, offset=1)
         self.engine.call(commands.SEEK_CHANNEL, moved, admin.SeekChannelResponse)
-        self.model.seeked()
+        moving.seeked(kept)
         self.look()
 
     def purge(self) -> None:
-        self.say("purge")
-        self.engine.call(commands.PURGE_QUEUE, admin.PurgeQueueRequest(queue="q"), admin.PurgeQueueResponse)
-        self.model.purged()
+        queue = self.random.choice(QUEUES)
+        only = self.random.choice([None, *self._models_of(queue)])
+        self.say(f"purge {queue}, {only.channel if only else 'all'}")
+        request = admin.PurgeQueueRequest(queue=queue, channel=only.channel if only else None)
+        self.engine.call(commands.PURGE_QUEUE, request, admin.PurgeQueueResponse)
+        for model in [only] if only else self._models_of(queue):
+            model.purged()
         self.look()
 
     def pause(self) -> None:
@@ -316,11 +405,14 @@ class SessionWorld:
         self.engine.reopen(away_ms=self.random.choice([0, 1_000, 10_000_000]))
         self.say(f"{how} and restart")
         self.heard_ms = self.listened_ns = 0
-        self.model.level, self.model.level_at_ns = 10.0, self.engine.mono_ns  # full at most
-        self.model.restarted()
-        self.model.noisy_since_return = None
+        self.bucket.level, self.bucket.at_ns = BURST, self.engine.mono_ns  # full at most
+        for model in self.models:
+            model.restarted()
         self.deadlines = {
-            number: max(1, self.grace_ms) for number in self.deadlines if self.model.held_by(number)
+            number: max(1, self.grace_ms[model.queue])
+            for number in self.deadlines
+            for model in self.models
+            if model.held_by(number)
         }
         for client in self.clients:
             client.session = None
@@ -336,8 +428,8 @@ class SessionWorld:
         assert client.session is not None
         lease_id = self.random.choice(list(client.in_hand))
         client.begun[lease_id] = client.in_hand.pop(lease_id)
-        if lease_id in self.model.by_lease:
-            self.model.by_lease[lease_id].maybe_begun = True
+        if lease_id in client.model.by_lease:
+            client.model.by_lease[lease_id].maybe_begun = True
         frame = service.ConsumeSessionRequest(begun={"lease_ids": [lease_id]})
         self.engine.submit(commands.SESSION, frame, client.session.token)
         self.engine.run_pass()
@@ -356,6 +448,7 @@ class SessionWorld:
             (2, self.restart),
             (1, self.seek),
             (1, self.purge),
+            (1, self.change_settings),
         ]
         weights = [weight for weight, _ in often]
         self._listened()
@@ -363,12 +456,12 @@ class SessionWorld:
             self.random.choices(often, weights)[0][1]()
         for client in self.clients:
             if client.session is not None:
-                self.deadlines[client.number] = self.heard_ms + self.grace_ms
+                self.deadlines[client.number] = self.heard_ms + self.grace_ms[client.model.queue]
                 client.cut()
-        self.listen(max(self.grace_ms, VISIBILITY_MS) + 1_000)
-        left = [told for told in self.model.messages.values() if told.state == HELD]
-        self.model.judge("everything comes back in the end", not left, f"{left}")
-        return self.model.judged
+        self.listen(LONGEST_MS + 1_000)
+        left = [told for model in self.models for told in model.messages.values() if told.state == HELD]
+        self.judge("everything comes back in the end", not left, f"{left}")
+        return self.judged
 
 
 def simulate_sessions(seed: int) -> Counter[str]:

@@ -160,7 +160,7 @@ class Embellishing(Liar):
         (Roomy, "accepted, and"),
         (Cramped, "refused for want of room"),
         (Forgetful, "failures were being decided|its failure is being decided|in_flight of"),
-        (Miscounting, "is not known|failures were being decided"),
+        (Miscounting, "is not known"),
         (Bareheaded, "has headers"),
         (Silent, "never answered"),
         (

@@ -30,6 +30,9 @@ JUDGES = {
     "who is silent or away is gone in time": 500,
     "the books": 500,
     "everything comes back in the end": 20,
+    "nothing is delivered before its time": 100,
+    "nothing is delivered past its time to live": 100,
+    "dead letters are what failed so often": 500,
 }
 
 
@@ -137,6 +140,47 @@ class JudgesPauses(Faulty):
         return result
 
 
+class Options(Faulty):
+    """Enqueues and settings are not what they were asked to be."""
+
+    def submit(self, kind: int, token: int, frame: bytes) -> None:
+        if kind == commands.ENQUEUE:
+            message = service.EnqueueRequest.FromString(frame)
+            self.enqueuing(message.options)
+            frame = message.SerializeToString()
+        elif kind == commands.CREATE_QUEUE:
+            created = admin.CreateQueueRequest.FromString(frame)
+            self.setting(created.config)
+            frame = created.SerializeToString()
+        elif kind == commands.UPDATE_QUEUE:
+            updated = admin.UpdateQueueRequest.FromString(frame)
+            self.setting(updated.config)
+            frame = updated.SerializeToString()
+        self.core.submit(kind, token, frame)
+
+    def enqueuing(self, options: service.EnqueueOptions) -> None:
+        pass
+
+    def setting(self, config: admin.QueueConfig) -> None:
+        pass
+
+
+class Hasty(Options):
+    def enqueuing(self, options: service.EnqueueOptions) -> None:
+        options.delay_ms //= 2
+
+
+class Lasting(Options):
+    def enqueuing(self, options: service.EnqueueOptions) -> None:
+        if options.HasField("ttl_ms"):
+            options.ttl_ms *= 4
+
+
+class Patient(Options):
+    def setting(self, config: admin.QueueConfig) -> None:
+        config.max_attempts *= 2
+
+
 @pytest.mark.parametrize(
     ("faulty", "found"),
     [
@@ -144,6 +188,9 @@ class JudgesPauses(Faulty):
         (ReturnsAtTheBack, "a return takes its old place"),
         (RefundsWithoutCap, "a quiet key waits a grant"),
         (JudgesPauses, "nobody is gone before its time|one holder"),
+        (Hasty, "nothing is delivered before its time"),
+        (Lasting, "nothing is delivered past its time to live"),
+        (Patient, "dead letters are what failed so often"),
     ],
 )
 def test_a_core_with_a_planted_fault_is_found_out(

@@ -140,7 +140,7 @@ def test_a_format_file_that_cannot_be_read_is_told(engine: DrivenEngine, content
     engine.reopen()
 
     assert engine.core.open_report()["format_rewritten"] == 1
-    assert (engine.directory / "format").read_bytes() == b"fila 1\n"
+    assert (engine.directory / "format").read_bytes() == b"fila 2\n"
 
 
 def test_a_format_that_is_nowhere_to_be_read_is_refused(engine: DrivenEngine) -> None:

@@ -19,7 +19,7 @@ def test_a_new_directory_is_made_with_its_parents(tmp_path: Path) -> None:
     store = StoreProbe(str(tmp_path / "a" / "b"))
 
     assert store.created
-    assert (tmp_path / "a" / "b" / "format").read_text() == "fila 1\n"
+    assert (tmp_path / "a" / "b" / "format").read_text() == "fila 2\n"
     store.close()
 
 
@@ -88,13 +88,13 @@ def test_a_read_only_directory_is_not_writable(read_only: Path) -> None:
 
 def test_a_newer_format_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     StoreProbe(str(tmp_path)).close()
-    (tmp_path / "format").write_text("fila 2\n")
+    (tmp_path / "format").write_text("fila 3\n")
 
-    with pytest.raises(StoreRefused, match="format 2, this server knows up to 1") as refusal:
+    with pytest.raises(StoreRefused, match="format 3, this server knows up to 2") as refusal:
         StoreProbe(str(tmp_path))
 
     assert refusal.value.status == TOO_NEW
-    assert (tmp_path / "format").read_text() == "fila 2\n"
+    assert (tmp_path / "format").read_text() == "fila 3\n"
 
 
 def test_a_lost_format_file_is_written_anew_from_the_record(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_lost_format_file_is_written_anew_from_the_record(tmp_path: Path) -> N
 
     StoreProbe(str(tmp_path)).close()
 
-    assert (tmp_path / "format").read_text() == "fila 1\n"
+    assert (tmp_path / "format").read_text() == "fila 2\n"
 
 
 def test_records_survive_a_restart(tmp_path: Path) -> None:

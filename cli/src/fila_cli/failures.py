@@ -53,6 +53,9 @@ def from_rpc(error: grpc.RpcError, address: str) -> BrokerError:
     if code is grpc.StatusCode.UNAVAILABLE and not reason:
         return BrokerError(_why_nobody_answers(address))
     text = in_words_of_flags(_one_line(call.details() or code.name))
+    if reason == "CHANNEL_NOT_FOUND" and "; it has " in text:
+        # It names the channels that there are; only what follows speaks of RPCs.
+        return BrokerError(f"{text.rpartition(':')[0]}; make this one with 'fila channel create'")
     if step := _NEXT_BY_REASON.get(reason):
         # The broker's own advice speaks of RPCs; whoever typed a command wants a command.
         said = text.partition(";")[0]

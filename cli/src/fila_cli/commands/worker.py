@@ -64,7 +64,7 @@ def worker(session: Session, program: str, *, reloads: bool, verbose: bool) -> i
 
 def load_app(program: str) -> App:
     """Return what `module:name` names; a plain module means its `app`."""
-    from fila.worker import App
+    from fila.worker import App, BadHandler
 
     module_name, _, name = program.partition(":")
     if os.getcwd() not in sys.path:  # noqa: PTH109 - sys.path holds text
@@ -75,6 +75,8 @@ def load_app(program: str) -> App:
         if missing.name != module_name.partition(".")[0] and missing.name != module_name:
             raise
         raise click.UsageError(f"there is no module {module_name!r} here; write it like shop:app") from None
+    except BadHandler as mistake:
+        raise click.UsageError(f"{module_name}: {mistake}") from None
     app = getattr(module, name or "app", None)
     if not isinstance(app, App):
         raise click.UsageError(f"{program!r} is no fila.worker.App, but {type(app).__name__}")

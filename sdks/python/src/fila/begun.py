@@ -3,6 +3,7 @@
 A message that comes back unbegun counts no attempt, so the broker must learn of what the program really has in
 hand. Quick messages need no word: their settling says it. A message that came back before is declared before the
 program sees it: one that kills its worker at once would else never be declared, and come back uncounted for ever.
+What a worker took and whose handler has not started, because another one blocks their loop, is not begun.
 """
 
 from __future__ import annotations
@@ -42,11 +43,13 @@ class Begun(Generic[MessageT]):
     def _look(self) -> None:
         self._timer = None
         self._holding.is_declaring = False
-        in_hand, declared = self._holding.in_hand, self._declared
+        in_hand, declared, waiting = self._holding.in_hand, self._declared, self._holding.not_started
         still = [
             message.lease_id
             for message in self._seen
-            if in_hand.get(message.id) is message and message.lease_id not in declared
+            if in_hand.get(message.id) is message
+            and message.lease_id not in declared
+            and message.lease_id not in waiting
         ]
         if still:
             self._post(still)
@@ -75,8 +78,10 @@ class Begun(Generic[MessageT]):
     def declare_anew(self) -> None:
         """The stream is a new one, and what was written to the old one may not have arrived."""
         self._declared.clear()
-        if self._holding.in_hand:
-            self._post([message.lease_id for message in self._holding.in_hand.values()])
+        waiting = self._holding.not_started
+        begun = [held.lease_id for held in self._holding.in_hand.values() if held.lease_id not in waiting]
+        if begun:
+            self._post(begun)
 
     def close(self) -> None:
         """Nothing comes any more."""

@@ -87,11 +87,12 @@ class Consumer(Generic[MessageT]):
             self._session = self._open_session()
         return self._session, self._session.join(size)
 
-    async def next(self, session: Session[MessageT], loop: Loop) -> MessageT | None:
-        """Return the next message, waiting for it; None when the consumer is over."""
+    async def next(self, session: Session[MessageT], loop: Loop, *, declares: bool = True) -> MessageT | None:
+        """Return the next message, waiting for it; None when the consumer is over. Without `declares` the caller
+        declares what is `redelivered` before the program sees it."""
         while True:
             message = session.take_one(loop)
-            if message is not None and message.redelivered:
+            if message is not None and message.redelivered and declares:
                 message = await self._declared(session, message)
             if message is not None:
                 return message
@@ -103,19 +104,25 @@ class Consumer(Generic[MessageT]):
         return taken[0] if taken else None
 
     async def next_batch(
-        self, session: Session[MessageT], loop: Loop, max_messages: int | None = None
+        self,
+        session: Session[MessageT],
+        loop: Loop,
+        max_messages: int | None = None,
+        *,
+        declares: bool = True,
     ) -> list[MessageT]:
-        """Return what has arrived, waiting for the first message; empty when the consumer is over."""
-        while not (batch := await self._take_batch(session, loop, max_messages)):
+        """Return what has arrived, waiting for the first message; empty when the consumer is over. `declares` as in
+        `next`."""
+        while not (batch := await self._take_batch(session, loop, max_messages, declares=declares)):
             if not await self._more(session):
                 break
         return batch
 
     async def _take_batch(
-        self, session: Session[MessageT], loop: Loop, max_messages: int | None
+        self, session: Session[MessageT], loop: Loop, max_messages: int | None, *, declares: bool = True
     ) -> list[MessageT]:
         batch = session.take(loop, max_messages or BATCH_MESSAGES_MAX)
-        came_back = [message for message in batch if message.redelivered]
+        came_back = [message for message in batch if message.redelivered and declares]
         if came_back:
             lost = {*came_back}.difference(await session.declare(came_back))
             batch = [message for message in batch if message not in lost]

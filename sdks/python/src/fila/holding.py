@@ -69,6 +69,9 @@ class Holding(Generic[MessageT]):
         self.ready: deque[MessageT] = deque()
         self.arrivals = Arrivals(self.ready)
         self.in_hand: dict[str, MessageT] = {}
+        self.not_started: set[int] = set()
+        """Leases in hand whose work has not begun: taken by a worker that waits for its turn. Any thread may change
+        it."""
         self.lost = LostLeases()
         self.renewal_s = 0.0
         """How long the broker keeps a lease from when it begins; 0 when that does not count from then."""

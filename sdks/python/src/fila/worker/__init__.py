@@ -6,7 +6,18 @@ A message goes through `slots.py` (take, settle), `pipeline.py` (decode, middlew
 
 from fila.worker.app import App
 from fila.worker.outcome import Outcome, Reject, Release, Retry
+from fila.worker.payload import BadHandler
 from fila.worker.pipeline import CallNext, Middleware
 from fila.worker.work import WorkMessage
 
-__all__ = ["App", "CallNext", "Middleware", "Outcome", "Reject", "Release", "Retry", "WorkMessage"]
+__all__ = [
+    "App",
+    "BadHandler",
+    "CallNext",
+    "Middleware",
+    "Outcome",
+    "Reject",
+    "Release",
+    "Retry",
+    "WorkMessage",
+]

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, Unpack
 
 from fila.options import OptionFields
 from fila.prefetch import Prefetch
-from fila.worker.payload import Decode
+from fila.worker.payload import BadHandler, Decode
 from fila.worker.pipeline import Middleware
 from fila.worker.plan import RetryBy, RunIn, WorkerPlan, make_plan
 from fila.worker.service import Service
@@ -135,7 +135,7 @@ class App:
     async def serve(self) -> None:
         """As `run`, inside an event loop of your own, without signals: `stop` ends it."""
         if not self.plans:
-            raise ValueError("no handler is registered; use @app.worker(queue)")
+            raise BadHandler("no handler is registered; use @app.worker(queue)")
         self._service = Service(self)
         try:
             await self._service.run()

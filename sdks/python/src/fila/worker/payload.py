@@ -20,17 +20,21 @@ from typing import Any, get_origin
 Decode = Callable[[bytes], Any]
 
 
+class BadHandler(TypeError, ValueError):
+    """A handler that can't be run as it was registered; the text says what to change."""
+
+
 def payload_type(handler: Callable[..., Any], *, batch: bool) -> Any:
     """Return the annotation of the handler's first parameter; of a batch, of one element of its list."""
     parameters = list(inspect.signature(handler).parameters.values())
     if not parameters:
-        raise TypeError(f"{handler.__name__} must take the payload as its first parameter")
+        raise BadHandler(f"{handler.__name__} must take the payload as its first parameter")
     hint = typing.get_type_hints(handler).get(parameters[0].name, Any)
     if not batch or hint is Any:
         return hint
     arguments = typing.get_args(hint)
     if get_origin(hint) is None or len(arguments) != 1:
-        raise TypeError(
+        raise BadHandler(
             f"{handler.__name__} handles batches: annotate its first parameter as list[...], not {hint}"
         )
     return arguments[0]
@@ -41,8 +45,8 @@ def wants_message(handler: Callable[..., Any]) -> bool:
     return len(inspect.signature(handler).parameters) > 1
 
 
-def decoder(wanted: Any) -> Decode:
-    """Return what decodes into a type. Raises TypeError for one that nothing installed can decode into."""
+def decoder(wanted: Any, handler: str = "the handler") -> Decode:
+    """Return what decodes into a type. Raises BadHandler for one that nothing installed can decode into."""
     if wanted is bytes:
         return lambda payload: payload
     if wanted is str:
@@ -56,9 +60,9 @@ def decoder(wanted: Any) -> Decode:
         return decode
     if _has("msgspec") and _is_structured(wanted):
         return _by_msgspec(wanted)
-    raise TypeError(
-        f"no decoder for a payload of type {wanted}: take bytes, str, dict, a pydantic model or (with msgspec "
-        "installed: pip install msgspec) a dataclass, or pass decode=..."
+    raise BadHandler(
+        f"{handler} can't be given a payload of type {getattr(wanted, '__name__', wanted)}: take bytes, str, dict, a "
+        "pydantic model or (with msgspec installed: pip install msgspec) a dataclass, or pass decode=..."
     )
 
 

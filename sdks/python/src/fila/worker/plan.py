@@ -11,7 +11,7 @@ from fila.options import check_prefetch
 from fila.prefetch import Prefetch
 from fila.values import duration_ms
 from fila.worker.outcome import Verdicts
-from fila.worker.payload import Decode, decoder, payload_type, wants_message
+from fila.worker.payload import BadHandler, Decode, decoder, payload_type, wants_message
 
 RunIn = Literal["task", "thread", "process"]
 RetryBy = Mapping[type[BaseException], str | int | None]
@@ -58,18 +58,18 @@ def make_plan(
     is_async = inspect.iscoroutinefunction(handler)
     where = run_in or ("task" if is_async else "thread")
     if where not in ("task", "thread", "process"):
-        raise ValueError(f'run_in must be "task", "thread" or "process", got {run_in!r}')
+        raise BadHandler(f'run_in must be "task", "thread" or "process", got {run_in!r}')
     if is_async != (where == "task"):
-        raise TypeError(
+        raise BadHandler(
             f"{handler.__name__} is {'async' if is_async else 'a plain def'} and can't run in a {where}: "
             f"{'async handlers run as tasks' if is_async else 'plain ones in threads or processes'}"
         )
     if where == "process" and "<" in handler.__qualname__:
-        raise TypeError(f"{handler.__qualname__} runs in a process: define it at the top of a module")
+        raise BadHandler(f"{handler.__qualname__} runs in a process: define it at the top of a module")
     if not 1 <= concurrency <= CONCURRENCY_MAX:
-        raise ValueError(f"concurrency must be from 1 to {CONCURRENCY_MAX}, got {concurrency}")
+        raise BadHandler(f"concurrency must be from 1 to {CONCURRENCY_MAX}, got {concurrency}")
     if batch is not None and not 1 <= batch <= 10_000:
-        raise ValueError(f"batch must be from 1 to 10,000, got {batch}")
+        raise BadHandler(f"batch must be from 1 to 10,000, got {batch}")
     if prefetch is not None:
         check_prefetch(prefetch)
     delays = {
@@ -85,7 +85,7 @@ def make_plan(
         run_in=where,
         timeout_s=None if timeout is None else duration_ms("timeout", timeout) / 1000,
         batch=batch,
-        decode=decode or decoder(payload_type(handler, batch=batch is not None)),
+        decode=decode or decoder(payload_type(handler, batch=batch is not None), handler.__name__),
         wants_message=wants_message(handler),
         verdicts=Verdicts(delays, tuple(reject), tuple(release)),
         prefetch=prefetch,

@@ -38,6 +38,7 @@ class Service:
         self._stop_asked: asyncio.Event | None = None
         self._hurry: asyncio.Event | None = None
         self._jobs: set[Job] = set()
+        self._turn = asyncio.Lock()  # of the handlers' loop: whose redelivered messages are declared
 
     async def run(self) -> None:
         """Serve until it is stopped."""
@@ -81,7 +82,7 @@ class Service:
                 )
                 pipeline = Pipeline(plan, app.middlewares, timeouts)
                 slots += [
-                    Slot(plan, pipeline, consumer, self._handlers, self._jobs)
+                    Slot(plan, pipeline, consumer, self._handlers, self._jobs, self._turn)
                     for _ in range(plan.concurrency)
                 ]
                 _log.info("%s works for %s, %d at once", plan.name, plan.queue, plan.concurrency)

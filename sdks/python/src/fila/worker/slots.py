@@ -43,13 +43,16 @@ class Slot:
         consumer: Consumer[Message],
         handlers: asyncio.AbstractEventLoop,
         jobs: set[Job],
+        turn: asyncio.Lock,
     ) -> None:
         self._plan = plan
         self._pipeline = pipeline
         self._consumer = consumer
         self._handlers = handlers
         self._jobs = jobs
+        self._turn = turn
         self._executor = make_executor(plan)
+        self._client_loop = asyncio.get_running_loop()
         self.session, self._loop = consumer.join(plan.batch or 1)
 
     async def run(self) -> None:
@@ -63,8 +66,8 @@ class Slot:
 
     async def _next(self) -> list[Message]:
         if self._plan.batch is not None:
-            return await self._consumer.next_batch(self.session, self._loop, self._plan.batch)
-        message = await self._consumer.next(self.session, self._loop)
+            return await self._consumer.next_batch(self.session, self._loop, self._plan.batch, declares=False)
+        message = await self._consumer.next(self.session, self._loop, declares=False)
         return [] if message is None else [message]
 
     async def _work(self, messages: Sequence[Message]) -> None:
@@ -73,14 +76,20 @@ class Slot:
         self._jobs.add(job)
         telemetry = self._pipeline.telemetry
         telemetry.began(len(messages), len(self.session.holding.ready))
-        handling = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._handle(job), self._handlers))
+        leases = [message.lease_id for message in messages]
+        self.session.holding.not_started.update(leases)
+        handling = asyncio.wrap_future(
+            asyncio.run_coroutine_threadsafe(self._handle(job, messages), self._handlers)
+        )
         for message in messages:
             message.on_lost(lambda: _lost(job, messages))
         try:
             waiting: set[asyncio.Future[Any]] = {handling, job.preempted}
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             outcomes = _outcomes(handling, job)
-            telemetry.handled(time.monotonic() - began_s, [outcome.kind for outcome in outcomes])
+            telemetry.handled(
+                time.monotonic() - began_s, [outcome.kind for outcome in outcomes if outcome is not None]
+            )
             await self._settle(messages, outcomes)
             if not handling.done():
                 handling.cancel()
@@ -89,18 +98,37 @@ class Slot:
             await asyncio.wait(waiting)
         finally:
             self._jobs.discard(job)
+            self.session.holding.not_started.difference_update(leases)
 
-    async def _handle(self, job: Job) -> list[Outcome]:
+    async def _handle(self, job: Job, messages: Sequence[Message]) -> list[Outcome | None]:
+        """Runs on the handlers' loop, so its first step says that no other handler blocks that. None for a message that
+        went back because the stream broke before it could be declared."""
         job.task = asyncio.current_task()
-        return await self._pipeline.handle(job.messages, self._executor)
+        came_back = [message for message in messages if message.redelivered]
+        gone = await self._declare(came_back) if came_back else set()
+        self.session.holding.not_started.difference_update([message.lease_id for message in messages])
+        kept = [work for work, message in zip(job.messages, messages, strict=True) if message not in gone]
+        outcomes = iter(await self._pipeline.handle(kept, self._executor) if kept else ())
+        return [None if message in gone else next(outcomes) for message in messages]
 
-    async def _settle(self, messages: Sequence[Message], outcomes: Sequence[Outcome]) -> None:
+    async def _declare(self, came_back: Sequence[Message]) -> set[Message]:
+        """Say that these are begun, and return those that are ours no longer. One slot after the other, each holding
+        the turn until its handler has taken its first step: if that blocks the loop, no other has been declared."""
+        await self._turn.acquire()
+        try:
+            declaring = asyncio.run_coroutine_threadsafe(self.session.declare(came_back), self._client_loop)
+            declared: list[Message] = await asyncio.wrap_future(declaring)
+        finally:
+            self._handlers.call_soon(self._turn.release)
+        return {*came_back}.difference(declared)
+
+    async def _settle(self, messages: Sequence[Message], outcomes: Sequence[Outcome | None]) -> None:
         began_s = time.monotonic()
         # All of them first: what is settled in one turn of the loop travels together.
         settlements = [
             (message, outcome, settle(message, outcome))
             for message, outcome in zip(messages, outcomes, strict=True)
-            if not message.lost
+            if outcome is not None and not message.lost
         ]
         for message, outcome, settlement in settlements:
             if outcome.kind != "ack":
@@ -134,7 +162,7 @@ def _lost(job: Job, messages: Sequence[Message]) -> None:
         job.preempt(RELEASE)
 
 
-def _outcomes(handling: asyncio.Future[list[Outcome]], job: Job) -> list[Outcome]:
+def _outcomes(handling: asyncio.Future[list[Outcome | None]], job: Job) -> Sequence[Outcome | None]:
     count = len(job.messages)
     if job.preempted.done():
         return [job.preempted.result()] * count

@@ -30,7 +30,8 @@ from fila_server.core.holdings.slots cimport slot_count, slot_ready, slot_unplac
 from fila_server.core.life.consumers cimport consumer_recovered, lease_link
 from fila_server.core.life.queues cimport channel_new, queue_new
 from fila_server.core.records.records cimport (
-    DEDUP_BYTES, DEDUP_BYTES_OF_BEFORE, Times, channel_record_put, queue_record_put,
+    DEDUP_BYTES, DEDUP_BYTES_OF_BEFORE, STATE_DELAYED, STATE_READY, STATE_RETURNED, Times,
+    channel_record_put, queue_record_put,
 )
 from fila_server.core.records.reservations cimport damage_stops, number_met, numbers_met, reservations_read
 from fila_server.core.state.directory cimport directory_add, directory_after, directory_first
@@ -250,7 +251,9 @@ cdef void _slot_read(
     if state != NULL:
         slot.attempts = state.attempts
         slot.marks |= RECORDED
-        if state.kind == 0 and state.b > channel.requeue_seq:
+        if state.kind == STATE_RETURNED:
+            slot.marks |= RETURNED_ONCE
+        if state.kind == STATE_READY and state.b > channel.requeue_seq:
             channel.requeue_seq = state.b
     if held != NULL:
         map64_remove(&notes.leases, offset)
@@ -258,14 +261,14 @@ cdef void _slot_read(
             slot.marks |= RETURNED_ONCE
         elif state == NULL or held.lease_id > state.last_lease:
             _hold(core, slot, held)
-            if state != NULL and state.kind == 0:
+            if state != NULL and state.kind == STATE_READY:
                 slot.position = IN_RETURNED
                 note_returned(notes, slot, state)
             return
         note_unhold(core, held)
-    if state != NULL and state.kind == 1:
+    if state != NULL and state.kind == STATE_DELAYED:
         slot_delay(core, slot, <int64_t> state.a, <int64_t> state.b if state.b else INT64_MAX)
-    elif state != NULL:
+    elif state != NULL and state.kind == STATE_READY:
         note_returned(notes, slot, state)
         slot.state = RETURNED
     elif deliver_at_ms and offset >= channel.log_below:    # else there were a STATES record

@@ -1,5 +1,7 @@
 """See giveback.pxd."""
 
+from libc.stdint cimport uint64_t
+
 from fila_server.core.holdings.delays cimport message_is_over
 from fila_server.core.holdings.groups cimport MARK_RETURNED, group_mark
 from fila_server.core.holdings.slots cimport slot_count, slot_ready
@@ -7,7 +9,8 @@ from fila_server.core.life.ending cimport lease_end
 from fila_server.core.life.failure cimport slot_expire
 from fila_server.core.life.notices cimport KEEPS_RETURNING, notice
 from fila_server.core.recording.decisions cimport RETURNED, lease_decided, slot_ends
-from fila_server.core.state.kinds cimport DONE, RETURNED_ONCE
+from fila_server.core.records.records cimport state_record_returned
+from fila_server.core.state.kinds cimport DONE, RECORDED, RETURNED_ONCE
 from fila_server.core.state.paths cimport entry_of, frame_offset, lease_is_gone, share_of
 from fila_server.core.state.state cimport Channel, Entry, Flow, Slot
 from fila_server.core.structures.ring cimport ring_refund
@@ -26,6 +29,7 @@ cdef void lease_return(Core* core, Lease* lease, int how) noexcept nogil:
     cdef Entry* entry = entry_of(slot)
     cdef Channel* channel = share_of(slot).channel
     cdef Flow* flow = flow_find(entry.key, channel)
+    cdef uint64_t lease_id = lease.lease_id
     if lease_is_gone(lease):
         lease_decided(core, RETURNED, lease, NULL, 0)
         lease_end(core, lease)
@@ -40,6 +44,10 @@ cdef void lease_return(Core* core, Lease* lease, int how) noexcept nogil:
     # Others of its record may live on, and it must not come back with them.
     group_mark(core, lease.group, lease.lease_id, MARK_RETURNED)
     lease_end(core, lease)
+    # One that failed before says so by its attempts. One that was enqueued with a delay has its place in its record,
+    # and forgets over a restart that it came back.
+    if how != UNWRITTEN and not slot.marks & RECORDED:
+        state_record_returned(core, slot, lease_id)
     if how != MAY_BE_SEEN:
         slot_refund(core, slot)
     if message_is_over(core, slot):

@@ -13,7 +13,8 @@
                                                      consumer left begun (version 2, consumer 0)
              queue + 2^63 + 2^62 | channel | first lease id
                                                      which of its leases were begun, or came back
-    STATES   queue | channel | offset                attempts, and READY (its place) or DELAYED (until when)
+    STATES   queue | channel | offset                attempts, and READY (its place), DELAYED (until when), or that
+                                                     it came back uncounted
     QUEUES   queue                                   name, created, DLQ, reserved offsets, QueueConfig
              queue | channel                         name, start offset, created, first number, idle time
     KEYS     queue | fairness key                    weights, pause, cap
@@ -37,6 +38,11 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from fila_server.core.state.pending cimport Dedup, LeaseGroup
 from fila_server.core.state.state cimport Channel, Core, Frame, Key, Lease, Queue, Share, Slot, ThrottleKey
 from fila_server.core.store.rocksdb cimport rocksdb_writebatch_t
+
+cdef enum:                          # STATES: what the message is
+    STATE_READY = 0                 # behind a certain offset
+    STATE_DELAYED = 1
+    STATE_RETURNED = 2              # where it always was; format 1 has none of these
 
 cdef enum:
     VERSION = 1
@@ -81,6 +87,7 @@ cdef void lease_record_delete(
 cdef void state_record_ready(
     Core* core, Slot* slot, uint64_t base, uint64_t seq, uint64_t last_lease) noexcept nogil
 cdef void state_record_delayed(Core* core, Slot* slot, int64_t delay_ms, uint64_t last_lease) noexcept nogil
+cdef void state_record_returned(Core* core, Slot* slot, uint64_t last_lease) noexcept nogil
 cdef void state_record_delete(Core* core, Slot* slot) noexcept nogil
 
 cdef void queue_record_put(Core* core, Queue* queue) noexcept nogil

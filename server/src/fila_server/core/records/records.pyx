@@ -224,7 +224,7 @@ cdef void state_record_ready(
     cdef Buffer* b = &core.tail
     b.length = 0
     put_u8(b, VERSION)
-    put_u8(b, 0)
+    put_u8(b, STATE_READY)
     put_varint(b, slot.attempts)
     put_varint(b, last_lease)
     put_varint(b, base)
@@ -236,11 +236,25 @@ cdef void state_record_delayed(Core* core, Slot* slot, int64_t delay_ms, uint64_
     cdef Buffer* b = &core.tail
     b.length = 0
     put_u8(b, VERSION)
-    put_u8(b, 1)
+    put_u8(b, STATE_DELAYED)
     put_varint(b, slot.attempts)
     put_varint(b, last_lease)
     put_varint(b, <uint64_t> (core.wall_ms + delay_ms))
     put_varint(b, <uint64_t> delay_ms)
+    _state_put(core, slot, b)
+
+
+cdef void state_record_returned(Core* core, Slot* slot, uint64_t last_lease) noexcept nogil:
+    """It was delivered and came back uncounted, to its old place: so that its next delivery says so after a
+    restart, too."""
+    cdef Buffer* b = &core.tail
+    b.length = 0
+    put_u8(b, VERSION)
+    put_u8(b, STATE_RETURNED)
+    put_varint(b, slot.attempts)
+    put_varint(b, last_lease)
+    put_varint(b, 0)
+    put_varint(b, 0)
     _state_put(core, slot, b)
 
 

@@ -23,7 +23,7 @@ cdef enum:                  # families: the numbers index Store.family; on disk 
     FAMILY_COUNT = 11
 
 cdef enum:
-    STORE_FORMAT = 1        # of the whole directory; raise it when an older server must not open it
+    STORE_FORMAT = 2        # of the whole directory; raise it when an older server must not open it
 
 cdef struct StoreOptions:           # store_default_options fills it; why these numbers: store.pyx
     int64_t memtable_bytes          # of the FRAMES family: what dies before it is full never reaches a table

@@ -186,19 +186,32 @@ cdef int _open_damaged(
     return status
 
 
+cdef int _format_record_put(Store* store, StoreError* error) noexcept nogil:
+    cdef char number = <char>STORE_FORMAT
+    cdef rocksdb_writebatch_t* batch = batch_new()
+    cdef int status
+    batch_put(store, batch, META, FORMAT_KEY, strlen(FORMAT_KEY), &number, 1)
+    status = store_write(store, batch, error)
+    batch_free(batch)
+    return store_sync(store, error) if status == STORE_OK else status
+
+
 cdef int _check_format_record(Store* store, const char* directory, StoreError* error) noexcept nogil:
     """The number is kept twice: a file can be read without the engine, a record cannot be lost alone."""
-    cdef char number[24]
     cdef char* value = NULL
     cdef size_t value_bytes = 0
     cdef int64_t format
-    cdef rocksdb_writebatch_t* batch
     cdef int status = store_get(store, META, FORMAT_KEY, strlen(FORMAT_KEY), &value, &value_bytes, error)
     if status == STORE_OK:
         format = value[0] if value_bytes == 1 else 0
         free(value)
         if format > STORE_FORMAT:
             return _too_new(error, format)
+        # From now on there may be records that an older server can't read.
+        if format < STORE_FORMAT:
+            status = _format_record_put(store, error)
+            if status != STORE_OK:
+                return status
     elif status == STORE_NOT_FOUND:
         store.created = rocksdb_get_latest_sequence_number(store.db) == 0
         if not store.created and format_read(directory) == FORMAT_UNREADABLE:
@@ -208,13 +221,7 @@ cdef int _check_format_record(Store* store, const char* directory, StoreError* e
                 "store can be read, so this server cannot know whether it may write there; if no newer "
                 "server has used "
                 "the directory, write the line \"fila 1\" into that file and start again", directory)
-        number[0] = <char>STORE_FORMAT
-        batch = batch_new()
-        batch_put(store, batch, META, FORMAT_KEY, strlen(FORMAT_KEY), number, 1)
-        status = store_write(store, batch, error)
-        batch_free(batch)
-        if status == STORE_OK:
-            status = store_sync(store, error)
+        status = _format_record_put(store, error)
         if status != STORE_OK:
             return status
     elif status != STORE_DAMAGED:       # a damaged record leaves the file to judge by

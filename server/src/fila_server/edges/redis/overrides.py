@@ -6,6 +6,7 @@ what is set while running, and `fila config list` shows them.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -61,6 +62,7 @@ class Overrides:
     def __init__(self, broker: Broker, from_file: Redis) -> None:
         self._broker = broker
         self._from_file = from_file
+        self._forgetting: set[asyncio.Task[None]] = set()
 
     @property
     def settings(self) -> Redis:
@@ -88,10 +90,24 @@ class Overrides:
         await self._keep(f"{PREFIX}segment_size/{queue}", str(int(read_setting("segment_size", text))))
 
     async def forget_queue(self, queue: str) -> None:
-        """Drop what is kept about a queue that was deleted."""
+        """Drop what is kept about a queue that is gone."""
         key = f"{PREFIX}segment_size/{queue}"
         if key in self._broker.runtime_config:
             await self._keep(key, "")
+
+    def follow(self) -> None:
+        """Forget each queue as it goes, whoever ended it: a client, an operator, or its own idle time. Those that went
+        while nobody was here are forgotten now."""
+        kept = f"{PREFIX}segment_size/"
+        for key in [key for key in self._broker.runtime_config if key.startswith(kept)]:
+            if key.removeprefix(kept) not in self._broker.queue_configs:
+                self._forget_soon(key.removeprefix(kept))
+        self._broker.mirror.listen(lambda queue, config: self._forget_soon(queue) if config is None else None)
+
+    def _forget_soon(self, queue: str) -> None:
+        forgetting = asyncio.get_running_loop().create_task(self.forget_queue(queue))
+        self._forgetting.add(forgetting)
+        forgetting.add_done_callback(self._forgetting.discard)
 
     def _kept(self) -> dict[str, str]:
         kept = self._broker.runtime_config

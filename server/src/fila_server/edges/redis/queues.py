@@ -112,9 +112,7 @@ def del_(client: Client, args: list[bytes]) -> Awaitable[bytes]:
 
 async def _delete_queue(client: Client, queue: str) -> bytes:
     request = admin_pb2.DeleteQueueRequest(queue=queue)
-    reply = await _whether_found(client.broker.call(commands.DELETE_QUEUE, request.SerializeToString()))
-    await client.server.overrides.forget_queue(queue)
-    return reply
+    return await _whether_found(client.broker.call(commands.DELETE_QUEUE, request.SerializeToString()))
 
 
 def srem(client: Client, args: list[bytes]) -> Awaitable[bytes]:

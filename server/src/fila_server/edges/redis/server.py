@@ -85,6 +85,7 @@ class Server:
             )
         except OSError as error:
             raise errors.PortTaken.of("redis.bind_address", address, error) from error
+        self.overrides.follow()
         log.info("redis.started", address=f"{self.address[0]}:{self.address[1]}")
 
     def admit(self, client: Client) -> bool:
