@@ -47,6 +47,7 @@ the lease_id given is not the message's current one; the queue to redrive to is 
 the mailbox, the queue's `max_depth` or `max_bytes`, or the disk is full; try again later |
 | UNAVAILABLE | `SHUTTING_DOWN` | the server is going; connect again |
 | UNIMPLEMENTED | `UNIMPLEMENTED` | this server does not do that yet |
+| DATA_LOSS | `LOG_DAMAGED` | ReadLog came to messages that the disk damaged; the text says where to read on |
 | INTERNAL | `INTERNAL` | our mistake; the server's log says more |
 """
 

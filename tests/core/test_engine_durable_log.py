@@ -1,5 +1,6 @@
 """ReadLog shows nothing that a power cut could take back."""
 
+import struct
 import threading
 from collections.abc import Iterator
 
@@ -9,6 +10,9 @@ from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server import commands, errors
 from tests.core.driven_engine import DrivenEngine
+from tests.native.storeprobe import StoreProbe
+
+FRAMES = 1
 
 
 @pytest.fixture
@@ -55,3 +59,24 @@ def test_a_queue_that_is_not_there_is_told_at_the_first_read(engine: DrivenEngin
     reader = engine.core.log_reader(admin.ReadLogRequest(queue="nowhere").SerializeToString())
     with pytest.raises(errors.QueueNotFound):
         reader.read()
+
+
+def test_what_cannot_be_read_is_told_once_all_before_it_was_shown(engine: DrivenEngine) -> None:
+    engine.create_queue("q")
+    for payload in (b"a", b"damaged", b"c"):
+        engine.enqueue("q", payload)
+    engine.stop()
+    store = StoreProbe(str(engine.directory))
+    keys = [struct.pack(">QQ", queue, 2) for queue in range(1, 50)]
+    [damaged] = [key for key in keys if store.get(FRAMES, key) is not None]
+    store.write([(FRAMES, damaged, None)])
+    store.close()
+    engine.reopen()
+
+    reader = engine.core.log_reader(admin.ReadLogRequest(queue="q").SerializeToString())
+    assert offsets(reader.read()) == [1]
+    with pytest.raises(errors.LogDamaged, match=r"offset 2 to below 3 .* read on with from_offset 3"):
+        reader.read()
+
+    behind = engine.core.log_reader(admin.ReadLogRequest(queue="q", from_offset=3).SerializeToString())
+    assert offsets(behind.read()) == [3]

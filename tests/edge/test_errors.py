@@ -28,6 +28,7 @@ ROWS = [
     (errors.HooksFull("full"), "RESOURCE_EXHAUSTED", "HOOKS_FULL"),
     (errors.DiskFloor("full"), "RESOURCE_EXHAUSTED", "DISK_FLOOR"),
     (errors.Unavailable("bye"), "UNAVAILABLE", "SHUTTING_DOWN"),
+    (errors.LogDamaged("q", 3, 5), "DATA_LOSS", "LOG_DAMAGED"),
     (errors.Unimplemented("later"), "UNIMPLEMENTED", "UNIMPLEMENTED"),
     (errors.Internal("ours"), "INTERNAL", "INTERNAL"),
 ]

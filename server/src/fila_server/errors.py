@@ -19,6 +19,7 @@
     │   ├── HooksFull                                          HOOKS_FULL
     │   └── DiskFloor                                          DISK_FLOOR
     ├── Unavailable                 UNAVAILABLE                SHUTTING_DOWN
+    ├── LogDamaged                  DATA_LOSS                  LOG_DAMAGED
     ├── Unimplemented               UNIMPLEMENTED              UNIMPLEMENTED
     ├── Internal                    INTERNAL                   INTERNAL
     └── StartError                  never reaches a client; main.py prints it and exits
@@ -52,6 +53,7 @@ FAILED_PRECONDITION = 9
 UNIMPLEMENTED = 12
 INTERNAL = 13
 UNAVAILABLE = 14
+DATA_LOSS = 15
 
 RETRY_AFTER_MS_DEFAULT = 100
 """Long enough for a full mailbox to empty many times over, short enough not to idle a producer."""
@@ -198,6 +200,19 @@ class DiskFloor(Overloaded):
 class Unavailable(FilaServerError):
     status = UNAVAILABLE
     reason = "SHUTTING_DOWN"
+
+
+class LogDamaged(FilaServerError):
+    """Part of a queue's log can't be read; what lies behind it can be, from `behind` on."""
+
+    status = DATA_LOSS
+    reason = "LOG_DAMAGED"
+
+    def __init__(self, queue: str, first: int, behind: int) -> None:
+        super().__init__(
+            f'the messages of queue "{queue}" from offset {first} to below {behind} can\'t be read, as the disk '
+            f"damaged them; read on with from_offset {behind}"
+        )
 
 
 class Unimplemented(FilaServerError):

@@ -23,6 +23,7 @@
     ├── NotSupported                              this broker does not do that (yet)
     ├── NotAllowed                                who you are does not permit it
     ├── InternalError                             the broker's own mistake; its log has the rest
+    │   └── LogDamaged                            what can't be read, and where to read on
     ├── ClientClosed                              this client was closed
     └── SomeFailed               .results         some items of a batch; results has one entry an item
 
@@ -196,6 +197,12 @@ class InternalError(FilaError):
     code = grpc.StatusCode.INTERNAL
 
 
+class LogDamaged(InternalError):
+    """`read_log` came to messages that the broker's disk damaged; the text says from which offset to read on."""
+
+    code = grpc.StatusCode.DATA_LOSS
+
+
 class ClientClosed(FilaError):
     """The call was made on, or outlived, a closed client."""
 
@@ -233,6 +240,7 @@ ERROR_BY_REASON: dict[str, type[FilaError]] = {
     "CONFLICT": Conflict,
     "LEASE_LOST": LeaseLost,
     "SOURCE_QUEUE_GONE": SourceQueueGone,
+    "LOG_DAMAGED": LogDamaged,
     "OVERLOADED": Overloaded,
     "QUEUE_FULL": QueueFull,
     "HOOKS_FULL": HooksFull,

@@ -220,8 +220,7 @@ cdef void _hold(Core* core, Slot* slot, LeaseNote* held) noexcept nogil:
     # A wall clock that was set back must not make a lease longer than it ever was.
     if left_ms > held.expires_ms - held.leased_ms:
         left_ms = held.expires_ms - held.leased_ms
-    if left_ms < 0:
-        left_ms = 0
+    left_ms = max(<int64_t> 0, left_ms)
     lease.timer.kind = TIMER_LEASE
     lease.lease_id = held.lease_id
     lease.slot = slot
@@ -250,9 +249,7 @@ cdef void _slot_read(
     cdef Channel* channel = share_of(slot).channel
     if state != NULL:
         slot.attempts = state.attempts
-        slot.marks |= RECORDED
-        if state.kind == STATE_RETURNED:
-            slot.marks |= RETURNED_ONCE
+        slot.marks |= RECORDED | (RETURNED_ONCE if state.kind == STATE_RETURNED else 0)
         if state.kind == STATE_READY and state.b > channel.requeue_seq:
             channel.requeue_seq = state.b
     if held != NULL:

@@ -21,8 +21,8 @@ from fila_server.core.store.families cimport FRAMES, INDEX, QUEUES, Store
 from fila_server.core.store.rocksdb cimport rocksdb_iter_seek_for_prev, rocksdb_iterator_t, rocksdb_snapshot_t
 from fila_server.core.store.status cimport STORE_OK, StoreError
 from fila_server.core.store.store cimport (
-    scan_free, scan_key, scan_next, scan_seek, scan_seek_first, scan_valid, scan_value, store_get_many,
-    store_iterate, store_snapshot, store_snapshot_release,
+    scan_free, scan_key, scan_next, scan_seek, scan_seek_first, scan_status, scan_valid, scan_value,
+    store_get_many, store_iterate, store_snapshot, store_snapshot_release,
 )
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, read_u32be, read_u64be, take_slice, take_u8,
@@ -58,6 +58,8 @@ cdef struct Range:
     Slice    key
     Slice    queue
     uint32_t batch
+    uint64_t damaged_from               # where what can't be read begins, and below what it ends; 0 = nowhere
+    uint64_t damaged_to
 
 
 cdef void _throttle_names(View* view, Slice set) noexcept nogil:
@@ -74,10 +76,11 @@ cdef void _throttle_names(View* view, Slice set) noexcept nogil:
         view.throttle_count += 1
 
 
-cdef uint32_t _frame(
+cdef int64_t _frame(
         Range* range_, uint64_t first_offset, Slice index, Slice body, uint32_t most, Buffer* out,
         Buffer* tail) noexcept nogil:
-    """Encode what the range wants of one frame; returns how many, and moves `next_offset`."""
+    """Encode what the range wants of one frame; returns how many, and moves `next_offset`. -1: it can't be
+    read."""
     cdef IndexRecord record
     cdef IndexEntry entry
     cdef Routing* routings
@@ -85,7 +88,7 @@ cdef uint32_t _frame(
     cdef uint32_t taken = 0
     cdef View view
     if not index_begin(&record, first_offset, index.at, index.length):
-        return 0
+        return -1
     # what was read of it is what there is
     record.body_bytes = min(record.body_bytes, <uint64_t> body.length)
     memset(&view, 0, sizeof(View))
@@ -144,6 +147,19 @@ cdef rocksdb_iterator_t* _seek(
     return scan
 
 
+cdef void _damaged(Range* range_, rocksdb_iterator_t* scan, uint64_t first) noexcept nogil:
+    """This frame can't be read: from where the range has come to, up to the next frame's beginning."""
+    cdef const char* key
+    cdef size_t length
+    range_.damaged_from = max(first, range_.next_offset)
+    range_.damaged_to = range_.to_offset
+    scan_next(scan)
+    if scan_valid(scan):
+        key = scan_key(scan, &length)
+        if length == 16 and read_u64be(key) == range_.queue_number:
+            range_.damaged_to = min(range_.to_offset, read_u64be(key + 8))
+
+
 cdef bint _piece(Store* store, Range* range_, Buffer* out, Buffer* tail) noexcept nogil:
     """One response's messages; False when the range is at its end."""
     cdef const rocksdb_snapshot_t* snapshot = store_snapshot(store)
@@ -156,6 +172,7 @@ cdef bint _piece(Store* store, Range* range_, Buffer* out, Buffer* tail) noexcep
     cdef Slice index
     cdef Slice body
     cdef uint64_t first, before
+    cdef int64_t found
     cdef uint32_t taken = 0
     cdef uint32_t looked = 0
     cdef bint more = False
@@ -174,17 +191,27 @@ cdef bint _piece(Store* store, Range* range_, Buffer* out, Buffer* tail) noexcep
         index.length = <uint32_t> value_length
         store_get_many(store, FRAMES, snapshot, 1, keys, &key_length, &value, &value_length, &status, &error)
         before = range_.next_offset
+        found = -1
         if status == STORE_OK and value != NULL:
             body.at, body.length = value, <uint32_t> value_length
-            taken += _frame(range_, first, index, body, range_.batch - taken, out, tail)
+            found = _frame(range_, first, index, body, range_.batch - taken, out, tail)
         free(value)
         value = NULL
+        if found < 0 and taken:
+            more = True                 # told when what lies before it has left
+            break
+        if found < 0:
+            _damaged(range_, scan, first)
+            break
+        taken += <uint32_t> found
         if taken == range_.batch or out.length > PIECE_BYTES_MAX:
             more = True                 # there may be more in this very frame
             break
         if range_.next_offset == before and first >= before:
             range_.next_offset = first + 1
         scan_next(scan)
+    if not more and range_.damaged_from == 0 and scan_status(store, scan, &error) != STORE_OK:
+        range_.damaged_from, range_.damaged_to = range_.next_offset, range_.to_offset
     scan_free(scan)
     store_snapshot_release(store, snapshot)
     return more
@@ -288,8 +315,9 @@ cdef class LogReader:
     def read(self):
         """The next response's bytes, or None at the end. Reads the disk: not for the I/O loop's thread.
 
-        The first call finds the queue and fixes the end of the range. Raises errors.QueueNotFound, and
-        errors.Unavailable where what was read does not become durable, as on a full disk.
+        The first call finds the queue and fixes the end of the range. Raises errors.QueueNotFound,
+        errors.Unavailable where what was read does not become durable, as on a full disk, and
+        errors.LogDamaged at what can't be read, once all that lies before it was returned.
         """
         cdef Buffer out
         cdef Buffer tail
@@ -320,6 +348,12 @@ cdef class LogReader:
                 raise errors.QueueNotFound(r.queue.at[:r.queue.length].decode("utf-8", "replace"))
             raise errors.Unavailable(
                 "what was read is not on the disk yet; make room there, or try again shortly")
+        if r.damaged_from:
+            self.ended = True
+            buffer_free(&out)
+            buffer_free(&tail)
+            raise errors.LogDamaged(
+                r.queue.at[:r.queue.length].decode("utf-8", "replace"), r.damaged_from, r.damaged_to)
         if out.length == 0 and self.ended:
             buffer_free(&out)
             buffer_free(&tail)

@@ -44,8 +44,8 @@ cdef void lease_return(Core* core, Lease* lease, int how) noexcept nogil:
     # Others of its record may live on, and it must not come back with them.
     group_mark(core, lease.group, lease.lease_id, MARK_RETURNED)
     lease_end(core, lease)
-    # One that failed before says so by its attempts. One that was enqueued with a delay has its place in its record,
-    # and forgets over a restart that it came back.
+    # One that failed before says so by its attempts. One that was enqueued with a delay has its place in its
+    # record, and forgets over a restart that it came back.
     if how != UNWRITTEN and not slot.marks & RECORDED:
         state_record_returned(core, slot, lease_id)
     if how != MAY_BE_SEEN:
