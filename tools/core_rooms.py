@@ -27,6 +27,7 @@ ROOMS = (
     "turns",  # who may go next
     "holdings",  # counted things, and what goes with the last who needs them
     "life",  # one message's life
+    "sinks",  # batches that are staged aside, and published once
     "desk",  # what an operator asks or changes
     "care",  # what the broker does for itself
     "drive",  # who tells the core the time

@@ -64,6 +64,7 @@ def test_reflection_lists_the_services(server: RunningServer) -> None:
     assert set(GenericClient(server.channel()).services()) == {
         "fila.v1.FilaService",
         "fila.v1.FilaAdmin",
+        "fila.v1.FilaSink",
         "grpc.health.v1.Health",
         "grpc.reflection.v1alpha.ServerReflection",
     }

@@ -146,7 +146,7 @@ def test_the_core_gets_its_settings_flat() -> None:
     assert flat["scheduler.quantum"] == 1000
     assert flat["storage.durability"] == "fsync"
     assert flat["limits.payload_bytes_max"] == MIB
-    assert {name.split(".")[0] for name in flat} == {"scheduler", "storage", "limits", "history"}
+    assert {name.split(".")[0] for name in flat} == {"scheduler", "storage", "limits", "sinks", "history"}
     assert {type(value) for value in flat.values()} == {int, str, bool}
 
 

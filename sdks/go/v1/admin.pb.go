@@ -1029,7 +1029,10 @@ func (x *UpdateQueueResponse) GetConfig() *QueueConfig {
 type DeleteQueueRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The queue's name. Consumers' streams end with NOT_FOUND.
-	Queue         string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	// Delete it even while a published batch of a sink is still on its way into it: the rest of that batch is lost, and
+	// counted. Without it such a queue gets FAILED_PRECONDITION.
+	Force         bool `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1069,6 +1072,13 @@ func (x *DeleteQueueRequest) GetQueue() string {
 		return x.Queue
 	}
 	return ""
+}
+
+func (x *DeleteQueueRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
 }
 
 // The queue is gone, also after a restart.
@@ -4251,9 +4261,10 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\vupdate_mask\x18\x03 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\"C\n" +
 	"\x13UpdateQueueResponse\x12,\n" +
-	"\x06config\x18\x01 \x01(\v2\x14.fila.v1.QueueConfigR\x06config\"*\n" +
+	"\x06config\x18\x01 \x01(\v2\x14.fila.v1.QueueConfigR\x06config\"@\n" +
 	"\x12DeleteQueueRequest\x12\x14\n" +
-	"\x05queue\x18\x01 \x01(\tR\x05queue\"\x15\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x14\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\"\x15\n" +
 	"\x13DeleteQueueResponse\"\x8d\x01\n" +
 	"\x11PurgeQueueRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12&\n" +

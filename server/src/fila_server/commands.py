@@ -55,6 +55,13 @@ DECIDE: Final = 52  # seam_frames.Decision, the answer to the failure event of t
 METRICS: Final = 53  # empty -> a snapshot for telemetry
 LIST_CONSUMERS: Final = 54  # ListConsumersRequest -> ListConsumersResponse, oldest first
 
+# FilaSink.
+OPEN_SINK: Final = 64  # OpenSinkRequest -> OpenSinkResponse
+STAGE: Final = 65  # StageRequest -> StageResponse, once it is on the disk
+PUBLISH: Final = 66  # PublishRequest -> PublishResponse, once all of the batch is in its queues
+DROP_STAGED: Final = 67  # DropRequest -> DropResponse
+MOVE_STAGED: Final = 68  # the core's own: a staged frame on its way into its queue
+
 # What drain() returns.
 REPLY: Final = 0  # final answer to a unary command
 FRAME: Final = 1  # write to the stream `token`

@@ -120,14 +120,16 @@ def update(session: Session, /, queue: str, reset: tuple[str, ...], **flags: Any
     """
 )
 @queue_argument
+@click.option("--force", is_flag=True, help="Also while a published batch of a sink is on its way into it.")
 @yes_option
 @click.pass_obj
-def delete(session: Session, queue: str, *, yes: bool) -> None:
+def delete(session: Session, queue: str, *, force: bool, yes: bool) -> None:
     """Delete a queue, its dead letters, and everything in them."""
     from fila.v1 import admin_pb2
 
     confirm(f"Delete queue {queue} with all its messages and dead letters?", yes=yes)
-    answer = session.admin.DeleteQueue(admin_pb2.DeleteQueueRequest(queue=queue), timeout=session.timeout_s)
+    request = admin_pb2.DeleteQueueRequest(queue=queue, force=force)
+    answer = session.admin.DeleteQueue(request, timeout=session.timeout_s)
     session.show(answer, f"queue {queue} deleted")
 
 

@@ -51,7 +51,13 @@ REPOST_DELAY_S = 0.002
 """How long to leave a full mailbox alone before offering again what it must take."""
 
 _ENQUEUES = frozenset(
-    (commands.ENQUEUE, commands.ENQUEUE_BATCH, commands.ENQUEUE_STREAM, commands.ENQUEUE_ATOMIC)
+    (
+        commands.ENQUEUE,
+        commands.ENQUEUE_BATCH,
+        commands.ENQUEUE_STREAM,
+        commands.ENQUEUE_ATOMIC,
+        commands.STAGE,
+    )
 )
 
 

@@ -15,6 +15,7 @@ QUEUE_EXPIRED: Final = 1
 CHANNEL_EXPIRED: Final = 2
 DEAD_LETTERS_DROPPED: Final = 3
 KEEPS_RETURNING: Final = 4
+SINK_LOST: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,4 +61,12 @@ class Notice:
                 offset=self.number,
                 detail="it was delivered ten times and came back before anybody had begun it; look at its "
                 "consumers (fila consumer list), or take it out by hand",
+            )
+        elif self.what == SINK_LOST:
+            log.error(
+                "sink.messages_lost",
+                sink=self.queue,
+                messages=self.number,
+                detail="they belong to a published batch and came into no queue: a queue was deleted by force while "
+                "the batch was on its way, or the disk is damaged",
             )

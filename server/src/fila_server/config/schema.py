@@ -319,6 +319,17 @@ class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = 256 * MIB
 
 
+class Sinks(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Batches that are staged aside and published once, as Spark writes them."""
+
+    staged_bytes_max: Annotated[int, Meta(ge=MIB, le=1024 * GIB, description="Staged, over all sinks.")] = GIB
+    attempts_max: Annotated[int, Meta(ge=1, le=1_000_000, description="Attempts a sink may stage.")] = 10_000
+    sinks_max: Annotated[int, Meta(ge=1, le=1_000_000, description="Sinks that are remembered.")] = 10_000
+    orphan_age_ms: Annotated[
+        int, Meta(ge=60_000, le=30 * _DAY_MS, description="What nobody publishes goes.")
+    ] = _DAY_MS
+
+
 class Lua(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The sandbox of a queue's hooks."""
 
@@ -468,6 +479,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     scheduler: Scheduler = Scheduler()
     storage: Storage = Storage()
     limits: Limits = Limits()
+    sinks: Sinks = Sinks()
     lua: Lua = Lua()
     log: Log = Log()
     telemetry: Telemetry = Telemetry()
@@ -479,6 +491,6 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         """What the core needs, flat: `{"scheduler.quantum": 1000, ...}`."""
         return {
             f"{name}.{key}": value
-            for name in ("scheduler", "storage", "limits", "history")
+            for name in ("scheduler", "storage", "limits", "sinks", "history")
             for key, value in msgspec.structs.asdict(getattr(self, name)).items()
         }

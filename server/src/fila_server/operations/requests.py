@@ -10,7 +10,8 @@ import re
 from typing import Any
 
 from fila.v1 import admin_pb2 as pb
-from fila_server.config.schema import Limits
+from fila.v1 import sink_pb2
+from fila_server.config.schema import Limits, Sinks
 from fila_server.errors import Invalid, LimitExceeded
 from fila_server.operations import rules
 
@@ -18,6 +19,8 @@ READ_LOG_BATCH_MAX = 10_000
 PEEK_MESSAGES_MAX = 1_000
 STATS_KEYS_MAX = 10_000
 REDRIVE_OFFSETS_MAX = 1_000
+RUN_ID_BYTES_MAX = 128
+SINK_KEEP_MS_MAX = 30 * 24 * 3600 * 1000
 MASK_PATHS_MAX = 64
 """A QueueConfig has half as many fields, those of its parts included."""
 
@@ -32,8 +35,9 @@ _SECONDS_MAX = 253_402_300_799
 class AdminRules:
     """The checks, with the limits they check against."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, attempts_max: int = Sinks.attempts_max) -> None:
         self._limits = limits
+        self._attempts_max = attempts_max
 
     def nothing(self, request: Any) -> None:
         """For requests without fields."""
@@ -60,6 +64,22 @@ class AdminRules:
         if request.channel:
             rules.check_name("channel", request.channel, bytes_max=rules.NAME_BYTES_MAX)
         self._bytes("fairness_key", request.fairness_key, self._limits.fairness_key_bytes_max)
+
+    def open_sink(self, request: sink_pb2.OpenSinkRequest) -> None:
+        """A sink, and the run that it shall belong to."""
+        rules.check_name("sink_id", request.sink_id)
+        if not request.run_id:
+            raise Invalid("run_id", "must be given: a name that no other run has, as a UUID")
+        self._bytes("run_id", request.run_id, RUN_ID_BYTES_MAX)
+        self._at_most("keep_ms", request.keep_ms, SINK_KEEP_MS_MAX)
+
+    def sink_batch(self, request: sink_pb2.PublishRequest | sink_pb2.DropRequest) -> None:
+        """A batch of a sink, and some of its attempts."""
+        rules.check_name("sink_id", request.sink_id)
+        if len(request.attempts) > self._attempts_max:
+            raise LimitExceeded(
+                "attempts", f"must be at most {self._attempts_max}, got {len(request.attempts)}"
+            )
 
     def read_log(self, request: pb.ReadLogRequest) -> None:
         """A range of a queue's log."""

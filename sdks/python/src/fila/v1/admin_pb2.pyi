@@ -127,10 +127,12 @@ class DeleteChannelResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class DeleteQueueRequest(_message.Message):
-    __slots__ = ["queue"]
+    __slots__ = ["force", "queue"]
+    FORCE_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
+    force: bool
     queue: str
-    def __init__(self, queue: _Optional[str] = ...) -> None: ...
+    def __init__(self, queue: _Optional[str] = ..., force: bool = ...) -> None: ...
 
 class DeleteQueueResponse(_message.Message):
     __slots__ = []

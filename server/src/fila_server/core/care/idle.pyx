@@ -43,6 +43,8 @@ cdef bint _queue_expires(Core* core, Queue* queue) noexcept nogil:
     if queue.idle_offset != queue.next_offset:          # something was enqueued since the last look
         queue.idle_offset = queue.next_offset
         queue.used_ms = core.heard_ms
+    if queue.promised or queue.staged_bytes:            # somebody means to put something in
+        queue.used_ms = core.heard_ms
     while channel != NULL:
         if _channel_in_use(core, channel):
             queue.used_ms = core.heard_ms

@@ -1,6 +1,6 @@
 """See recover.pxd. Reads the index, never a payload: a million messages take about a second.
 
-    META, QUEUES, KEYS, CONFIG, BUCKETS, DEDUP    whole, small
+    META, QUEUES, KEYS, CONFIG, BUCKETS, DEDUP    whole, small; SINKS, too
     SETTLED, LEASES, STATES                       into notes, one a channel; SETTLED repeats QUEUES
     INDEX                                         frame by frame, in offset order, looking at the notes
 
@@ -34,12 +34,13 @@ from fila_server.core.records.records cimport (
     channel_record_put, queue_record_put,
 )
 from fila_server.core.records.reservations cimport damage_stops, number_met, numbers_met, reservations_read
+from fila_server.core.sinks.recovering cimport sink_read, sinks_recovered
 from fila_server.core.state.directory cimport directory_add, directory_after, directory_first
 from fila_server.core.state.kinds cimport LEASED, RECORDED, RETURNED, RETURNED_ONCE, TIMER_LEASE, UNPLACED
 from fila_server.core.state.paths cimport channel_find, frame_enqueued_ms, frame_id, frame_offset, share_of
 from fila_server.core.state.state cimport Channel, Flow, Frame, Key, Lease, Queue, Share, Slot, ThrottleKey
 from fila_server.core.store.families cimport (
-    BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, QUEUES, SETTLED, STATES,
+    BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, QUEUES, SETTLED, SINKS, STATES,
 )
 from fila_server.core.store.past_damage cimport (
     DamageScan, damage_scan_begin, damage_scan_end, damage_scan_next, damage_scan_valid,
@@ -173,6 +174,8 @@ cdef void _one(
         note_state(core, key, &c)
     elif family == LEASES and key_length == 24:
         note_lease(core, key, &c)
+    elif family == SINKS:
+        sink_read(core, key, key_length, value, length)
 
 
 cdef void _bucket_read(Core* core, Slice name, const char* value) noexcept nogil:
@@ -473,28 +476,25 @@ cdef void _settle_queue(Core* core, Queue* queue, Map64* dlq_of) noexcept nogil:
 
 
 cdef int recover_core(Core* core) noexcept nogil:
-    cdef int families[9]
-    cdef int status = STORE_OK
-    cdef int i
+    # All queues and channels, before what belongs to them.
+    cdef int[9] families = [QUEUES, SETTLED, CONFIG, BUCKETS, KEYS, DEDUP, STATES, LEASES, SINKS]
+    cdef int i, status = STORE_OK
     cdef Map64 dlq_of
     cdef uint32_t cursor = 0
     cdef Queue* queue
-    families[0], families[1] = QUEUES, SETTLED          # all queues and channels, before what belongs to them
-    families[2], families[3], families[4], families[5] = CONFIG, BUCKETS, KEYS, DEDUP
-    families[6], families[7] = STATES, LEASES
     map64_init(&dlq_of)
     status = reservations_read(core)
-    for i in range(8):
+    for i in range(9):
         if status == STORE_OK:
             status = _scan(core, families[i], &dlq_of)
     if status == STORE_OK:
         status = _scan_index(core)
-    if status == STORE_OK:
-        while True:
-            queue = <Queue*> textmap_next(&core.queues, &cursor)
-            if queue == NULL:
-                break
-            _settle_queue(core, queue, &dlq_of)
+    while status == STORE_OK:
+        queue = <Queue*> textmap_next(&core.queues, &cursor)
+        if queue == NULL:
+            sinks_recovered(core)
+            break
+        _settle_queue(core, queue, &dlq_of)
     core.number_reserved = core.next_number
     map64_free(&dlq_of)
     return status

@@ -8,6 +8,7 @@ from fila_server.core.holdings.delays cimport timer_step_ns
 from fila_server.core.holdings.frames cimport frame_finish, frame_retained
 from fila_server.core.life.ending cimport slot_done
 from fila_server.core.life.failure cimport slot_expire
+from fila_server.core.sinks.registry cimport sinks_sweep
 from fila_server.core.state.directory cimport directory_after, directory_at, directory_first
 from fila_server.core.state.kinds cimport DELAYED, DONE, READY, UNPLACED
 from fila_server.core.state.paths cimport frame_offset
@@ -130,5 +131,7 @@ cdef void housekeeping(Core* core) noexcept nogil:
                                         # this one may see no more keys
         live_bytes += queue.stored_bytes + 16 * queue.directory.live
     core.shared.upkeep.live_frame_bytes = <int64_t> live_bytes
+    if core.sinks.by_name.count:
+        sinks_sweep(core)
     core.idle_wanted = True
     timer_set(&core.timers, &core.housekeeping, core.mono_ns + <int64_t> EVERY_MS * 1000000)

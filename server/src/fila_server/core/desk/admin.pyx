@@ -88,7 +88,7 @@ cdef void _at_once(Core* core, Command* command, Fields* fields) noexcept nogil:
     elif command.kind == UPDATE_QUEUE:
         _update_queue(core, command, fields, queue)
     elif command.kind == DELETE_QUEUE:
-        _delete_queue(core, command, queue)
+        _delete_queue(core, command, fields, queue)
     elif command.kind == GET_QUEUE:
         _get_queue(core, command, queue)
     elif command.kind == SET_KEY_POLICY:
@@ -175,11 +175,21 @@ cdef void _update_queue(Core* core, Command* command, Fields* fields, Queue* que
     answer(core, command.token, OK, &buffer, True)
 
 
-cdef void _delete_queue(Core* core, Command* command, Queue* queue) noexcept nogil:
+cdef void _delete_queue(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
     cdef uint32_t cursor = 0
     cdef Queue* other
     cdef Queue* dlq
     cdef Buffer buffer
+    cdef char refusal[384]
+    if queue.promised and not fields.number[2]:
+        snprintf(
+            refusal, sizeof(refusal),
+            b"queue: %llu messages of a published batch are still on their way into \"%.*s\"; try again "
+            b"shortly, or "
+            b"set force to lose them",
+            <unsigned long long> queue.promised, <int> queue.text.length, queue.text.bytes)
+        answer_status(core, command.token, FAILED_PRECONDITION, refusal, b"SINK_PUBLISHING")
+        return
     while True:
         other = <Queue*> textmap_next(&core.queues, &cursor)
         if other == NULL:

@@ -15,6 +15,17 @@ cdef struct HookRoutings:                # packed routings, as a hook returned t
     HookRoutings* next
     char     bytes[1]
 
+cdef struct StageKey:               # of a STAGE command: which frame of which attempt of which batch
+    Slice    sink
+    uint64_t epoch
+    uint64_t batch
+    uint64_t attempt
+    uint32_t partition
+    uint32_t frame
+    uint32_t request_length         # of the command's bytes; rewritten bodies stand behind them
+    uint32_t checksum               # of the request
+    bint     is_repeat
+
 cdef struct Command:
     int32_t  kind
     uint64_t token
@@ -23,7 +34,8 @@ cdef struct Command:
     uint32_t rewritten              # of `length`, behind what came over the wire
     Item*    items                  # enqueue kinds
     uint32_t count
-    uint32_t open                   # items without an answer yet
+    uint32_t duplicates             # items for which an earlier message stands
+    StageKey* stage                 # NULL but for STAGE
     uint64_t sequence
     Slice    queue                  # the frame's
     uint64_t queue_number           # whose channels take longest to see it

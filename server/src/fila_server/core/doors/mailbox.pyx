@@ -56,6 +56,7 @@ cdef void command_free(Command* command) noexcept nogil:
     for i in range(command.count):
         free(command.items[i].options)
     free(command.items)
+    free(command.stage)
     while command.routings != NULL:
         routings = command.routings
         command.routings = routings.next

@@ -1,17 +1,18 @@
 """See submit.pxd."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint8_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy
 
-from fila_server.core.doors.mailbox cimport command_adopt, command_free, command_new
+from fila_server.core.doors.mailbox cimport StageKey, command_adopt, command_free, command_new
+from fila_server.core.store.checksum cimport crc32c
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, take_varint,
 )
 from fila_server.core.wire.commands cimport (
     ACK, ACK_BATCH, CONSUME_OPEN, ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_BATCH, ENQUEUE_STREAM, EXTEND_LEASE,
-    INVALID_ARGUMENT, LEASE, NACK, NACK_BATCH, SESSION, SESSION_OPEN,
+    INVALID_ARGUMENT, LEASE, NACK, NACK_BATCH, SESSION, SESSION_OPEN, STAGE,
 )
 from fila_server.core.wire.protobuf cimport (
     Fields, Item, fields_parse, item_parse, name_valid, next_field, utf8_valid, uuid_parse,
@@ -375,6 +376,42 @@ cdef bint _check_session(Command* command, const Limits* limits, Problem* proble
     return False
 
 
+cdef bint _check_stage(Command* command, uint32_t request_length, Problem* problem) noexcept nogil:
+    """What a Stage request says beside its messages, kept apart: the scheduler reads none of it again."""
+    cdef Fields fields
+    cdef uint32_t i
+    cdef StageKey* key
+    fields_parse(&fields, command.bytes, request_length)    # it is a message: _parse_batch read it
+    if not _check_name(problem, fields.text[1], b"queue"):
+        return False
+    if not _check_name(problem, fields.text[3], b"sink_id"):
+        return False
+    if fields.number[6] > <uint64_t> 0xFFFFFFFF or fields.number[8] > <uint64_t> 0xFFFFFFFF:
+        _problem(problem, b"INVALID_FIELD", b"partition, frame: at most %llu", 0xFFFFFFFF)
+        return False
+    if command.count == 0:
+        _problem(problem,
+        b"INVALID_FIELD", b"messages: at least one; an attempt without any stages nothing", 0)
+        return False
+    for i in range(command.count):
+        if command.items[i].refused == 0 and (
+            command.items[i].queue.length != command.queue.length
+            or memcmp(command.items[i].queue.at, command.queue.at, command.queue.length)
+        ):
+            _problem(
+                problem, b"INVALID_FIELD",
+                b"messages: all of a frame go to one queue; stage a frame for each", 0)
+            return False
+    key = command.stage = <StageKey*> must_malloc(sizeof(StageKey))
+    key.sink = fields.text[3]
+    key.epoch, key.batch, key.attempt = fields.number[4], fields.number[5], fields.number[7]
+    key.partition, key.frame = <uint32_t> fields.number[6], <uint32_t> fields.number[8]
+    key.request_length = request_length
+    key.checksum = crc32c(<const uint8_t*> command.bytes, request_length)
+    key.is_repeat = False
+    return True
+
+
 cdef Command* command_parse(
         int32_t kind, uint64_t token, const char* bytes, size_t length, const Limits* limits,
         Problem* problem) noexcept nogil:
@@ -402,6 +439,7 @@ cdef bint _too_long(size_t length, const Limits* limits, Problem* problem) noexc
 cdef Command* _parsed(Command* command, const Limits* limits, Problem* problem) noexcept nogil:
     """The command, its bytes checked and its items found; or NULL, and it is freed."""
     cdef int32_t kind = command.kind
+    cdef uint32_t request_length = command.length       # without what is rewritten behind it
     cdef Fields fields
     cdef bint good = True
     if kind == ENQUEUE:
@@ -410,6 +448,13 @@ cdef Command* _parsed(Command* command, const Limits* limits, Problem* problem) 
         fields.text[2].at = command.bytes
         fields.text[2].length = command.length
         good = _parse_batch(command, fields.text[2], limits, problem)
+    elif kind == STAGE:
+        fields.text[2].at = command.bytes
+        fields.text[2].length = command.length
+        good = (
+            _parse_batch(command, fields.text[2], limits, problem)
+            and _check_stage(command, request_length, problem)
+        )
     elif kind == ENQUEUE_STREAM:
         if not fields_parse(&fields, command.bytes, command.length):
             _problem(problem, b"INVALID_FIELD", b"request: the bytes are no valid EnqueueStreamRequest", 0)
@@ -433,7 +478,6 @@ cdef Command* _parsed(Command* command, const Limits* limits, Problem* problem) 
             good = False
     if good and kind == ENQUEUE_ATOMIC:
         good = _check_atomic(command, problem)
-    command.open = command.count
     if not good:
         command_free(command)
         return NULL

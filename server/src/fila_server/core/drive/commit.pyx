@@ -9,6 +9,7 @@ from fila_server.core.life.ending cimport settled_flush
 from fila_server.core.life.enqueue cimport enqueue_written
 from fila_server.core.recording.inputs cimport write_failed
 from fila_server.core.records.records cimport bucket_record_put, meta_record_put
+from fila_server.core.sinks.staging cimport staged_written
 from fila_server.core.state.shared cimport shared_load, shared_store
 from fila_server.core.state.state cimport Frame, ThrottleKey
 from fila_server.core.store.data_directory cimport DISK_CRITICAL
@@ -104,6 +105,8 @@ cdef void pass_write(Core* core) noexcept nogil:
             core.shared.blocked = True
             return
     enqueue_written(core, refused)
+    if core.sinks.staging != NULL:
+        staged_written(core, refused)
     if refused:
         batch_clear(core.enqueues)
     core.shared.blocked = refused != 0 and batch_count(core.settles) + batch_count(core.apart) > 0

@@ -9,10 +9,13 @@ from fila_server.core.life.enqueue cimport enqueue_command
 from fila_server.core.life.failure cimport decide
 from fila_server.core.life.sessions cimport pull_cancel, session_command
 from fila_server.core.life.settle cimport settle_command
+from fila_server.core.sinks.publishing cimport drop_staged, publish
+from fila_server.core.sinks.registry cimport sink_open
+from fila_server.core.sinks.staging cimport stage
 from fila_server.core.wire.commands cimport (
     ACK, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE,
     GET_STATS, LEASE, LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, METRICS, PEEK_MESSAGES,
-    REDRIVE_MOVE, SESSION, SESSION_OPEN, WRITTEN,
+    DROP_STAGED, OPEN_SINK, PUBLISH, REDRIVE_MOVE, SESSION, SESSION_OPEN, STAGE, WRITTEN,
 )
 
 
@@ -38,6 +41,14 @@ cdef bint command_run(Core* core, Command* command) noexcept nogil:
         return not page_begin(core, command)    # it has its turn later in this pass
     elif kind == DECIDE:
         decide(core, command)
+    elif kind == STAGE:
+        return stage(core, command)
+    elif kind == OPEN_SINK:
+        sink_open(core, command)
+    elif kind == PUBLISH:
+        publish(core, command)
+    elif kind == DROP_STAGED:
+        drop_staged(core, command)
     elif (
         kind == GET_STATS or kind == LIST_QUEUES or kind == LIST_CHANNELS or kind == EXPLAIN_KEY
         or kind == LIST_CONSUMERS

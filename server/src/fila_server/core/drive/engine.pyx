@@ -37,6 +37,7 @@ from fila_server.core.recording.base cimport base_put
 from fila_server.core.recording.decisions cimport limit_changed
 from fila_server.core.recording.tap cimport Recording
 from fila_server.core.records.records cimport meta_record_put, queue_record_put, reservation_record_put
+from fila_server.core.sinks.registry cimport sinks_forget
 from fila_server.core.state.kinds cimport TIMER_HOUSEKEEPING
 from fila_server.core.state.state cimport Core, Queue, ThrottleKey
 from fila_server.core.store.data_directory cimport disk_open
@@ -97,21 +98,11 @@ cdef class CoreEngine(OpenCore):
         self._settings(settings)
         store_default_options(&options)
         options.stop_on_damage = core.stop_on_damage
-        for name in (
-                "memtable_bytes", "memtable_count", "wal_bytes_max", "block_cache_bytes", "blob_min_bytes"):
-            value = settings.get("storage." + name)
-            if value is None:
-                continue
-            if name == "memtable_bytes":
-                options.memtable_bytes = value
-            elif name == "memtable_count":
-                options.memtable_count = value
-            elif name == "wal_bytes_max":
-                options.wal_bytes_max = value
-            elif name == "block_cache_bytes":
-                options.block_cache_bytes = value
-            else:
-                options.blob_min_bytes = value
+        options.memtable_bytes = settings.get("storage.memtable_bytes", options.memtable_bytes)
+        options.memtable_count = settings.get("storage.memtable_count", options.memtable_count)
+        options.wal_bytes_max = settings.get("storage.wal_bytes_max", options.wal_bytes_max)
+        options.block_cache_bytes = settings.get("storage.block_cache_bytes", options.block_cache_bytes)
+        options.blob_min_bytes = settings.get("storage.blob_min_bytes", options.blob_min_bytes)
         with nogil:
             status = store_open(&core.store, path_bytes, &options, &core.error)
         if status != STORE_OK:
@@ -185,6 +176,10 @@ cdef class CoreEngine(OpenCore):
         core.hot_bytes_max = settings.get(
             "storage.hot_payload_bytes", settings.get("storage.hot_payload_bytes_max", 268435456))
         core.dedup_rows_max = settings.get("limits.dedup_keys_max", 1000000)
+        core.sinks.staged_bytes_max = settings.get("sinks.staged_bytes_max", 1073741824)
+        core.sinks.attempts_max = settings.get("sinks.attempts_max", 10000)
+        core.sinks.sinks_max = settings.get("sinks.sinks_max", 10000)
+        core.sinks.orphan_age_ns = settings.get("sinks.orphan_age_ms", 86400000) * 1000000
         core.limits.payload_bytes_max = settings.get("limits.payload_bytes_max", 1048576)
         core.limits.headers_max = settings.get("limits.headers_max", 64)
         core.limits.header_key_bytes_max = settings.get("limits.header_key_bytes_max", 4096)
@@ -223,6 +218,8 @@ cdef class CoreEngine(OpenCore):
         textmap_init(&core.throttle_sets)
         textmap_init(&core.config)
         map64_init(&core.queues_by_number)
+        textmap_init(&core.sinks.by_name)
+        map64_init(&core.sinks.by_number)
         map64_init(&core.leases)
         map64_init(&core.leased_ids)
         map64_init(&core.consumers)
@@ -270,6 +267,7 @@ cdef class CoreEngine(OpenCore):
             core.postponed = command.next
             command_free(command)
         chores_forget(core)
+        sinks_forget(core)
         if core.history != NULL:
             core.history.quiet = core.history.inputs_over = True
             block_end(core.history)
@@ -467,6 +465,9 @@ cdef class CoreEngine(OpenCore):
             "durable": core.shared.durable,
             "frames_built": core.counters.frames_built, "work": core.counters.work,
             "pass_work_max": core.counters.pass_work_max, "walked": core.counters.walked,
+            "staged_bytes": core.sinks.staged_bytes, "sinks": core.sinks.by_name.count,
+            "sink_batches": core.sinks.counters.published, "sink_lost": core.sinks.counters.lost,
+            "sink_swept": core.sinks.counters.swept,
             "latency": [core.counters.latency[i] for i in range(32)],
         }
 

@@ -4,7 +4,7 @@ from fila_server.core.doors.mailbox cimport mailbox_post
 from fila_server.core.doors.submit cimport command_parse, command_parse_adopted
 from fila_server.core.state.shared cimport shared_add
 from fila_server.core.store.data_directory cimport DISK_CRITICAL
-from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC
+from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC, STAGE
 
 
 cdef Command* request_parse(
@@ -28,7 +28,7 @@ cdef Command* request_parse_adopted(
 cdef Posted request_post(Core* core, Command* command) noexcept nogil:
     if (
         core.shared.blocked and core.disk_level == DISK_CRITICAL
-        and ENQUEUE <= command.kind <= ENQUEUE_ATOMIC
+        and (ENQUEUE <= command.kind <= ENQUEUE_ATOMIC or command.kind == STAGE)
     ):
         return DISK_FULL                # the scheduler waits for room itself and would let it wait unseen
     return POSTED if mailbox_post(core.mailbox, command) else MAILBOX_FULL

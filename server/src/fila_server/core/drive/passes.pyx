@@ -23,6 +23,7 @@ from fila_server.core.life.seek cimport channel_rebuild
 from fila_server.core.life.sending cimport deliveries_loaded, pull_answer
 from fila_server.core.recording.inputs cimport commands_taken, pass_begins
 from fila_server.core.records.records cimport state_record_ready
+from fila_server.core.sinks.moving cimport sinks_turn
 from fila_server.core.state.budget cimport stage_begins, stage_goes_on
 from fila_server.core.state.kinds cimport (
     TIMER_BUCKET, TIMER_DELAY, TIMER_EXPIRY, TIMER_HOUSEKEEPING, TIMER_LEASE, TIMER_PULL, TIMER_SESSION,
@@ -155,6 +156,9 @@ cdef bint _stages(Core* core) noexcept nogil:
     stage_begins(core)
     if core.gone != NULL:
         queues_clear(core)
+        more = True
+    stage_begins(core)
+    if sinks_turn(core):
         more = True
     stage_begins(core)
     if core.leaving != NULL:

@@ -1,6 +1,6 @@
 """See enqueue.pxd."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp
 
@@ -10,14 +10,14 @@ from fila_server.core.holdings.frames cimport frame_free
 from fila_server.core.holdings.keys cimport key_release
 from fila_server.core.life.answers cimport answer, answer_enqueued, reveal_later
 from fila_server.core.life.building cimport MERGED_BYTES_MAX, MERGED_MESSAGES_MAX, builder_add, builder_finish
-from fila_server.core.life.routing cimport route
+from fila_server.core.life.routing cimport route, route_plainly
 from fila_server.core.state.directory cimport directory_remove
 from fila_server.core.state.paths cimport queue_find
 from fila_server.core.state.pending cimport Dedup
 from fila_server.core.state.state cimport Builder, Building, Frame, Queue
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init, put_bytes, put_varint, varint_size
 from fila_server.core.turns.throttle cimport set_release
-from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM
+from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, MOVE_STAGED
 from fila_server.core.wire.protobuf cimport (
     Item, Options, put_number_field, put_status, put_status_field, put_tag, put_uuid,
 )
@@ -39,6 +39,7 @@ cdef bint _dedup_hit(Core* core, Queue* queue, Command* command, Item* item) noe
         builder_finish(core, &queue.building)
     item.id_high, item.id_low, item.offset = row.id_high, row.id_low, row.offset
     item.answered = True
+    command.duplicates += 1
     command.durable = True              # the first one's epoch is this one or an earlier one
     return True
 
@@ -46,18 +47,20 @@ cdef bint _dedup_hit(Core* core, Queue* queue, Command* command, Item* item) noe
 cdef uint8_t _admit(Core* core, Queue* queue, Item* item) noexcept nogil:
     """Capacity, before anything is made for this message."""
     cdef Builder* builder = &queue.building
+    cdef uint64_t bytes = queue.stored_bytes - queue.unwanted_bytes + queue.staged_bytes + builder.bytes
+    cdef uint64_t messages = queue.depth + queue.arriving + queue.promised + builder.count
     if core.stopping:
         return REFUSED_STOPPING
     if core.disk_low:
         return REFUSED_DISK_FLOOR
-    if queue.policy.max_depth and queue.depth + queue.arriving + builder.count >= queue.policy.max_depth:
+    if queue.policy.max_depth and messages >= queue.policy.max_depth:
         return REFUSED_DEPTH
-    if (
-        queue.policy.max_bytes
-        and queue.stored_bytes - queue.unwanted_bytes + builder.bytes + item.length > queue.policy.max_bytes
-    ):
+    if queue.policy.max_bytes and bytes + item.length > queue.policy.max_bytes:
         return REFUSED_BYTES
-    if item.options != NULL and item.options.dedup_key.length and core.dedup_rows >= core.dedup_rows_max:
+    if (
+        item.options != NULL and item.options.dedup_key.length
+        and core.dedup_rows + core.sinks.promised_dedup_keys >= core.dedup_rows_max
+    ):
         return REFUSED_DEDUP_FULL
     return 0
 
@@ -73,10 +76,14 @@ cdef void _take(Core* core, Queue* queue, Command* command, uint32_t index) noex
     core.counters.work += 1
     if _dedup_hit(core, queue, command, item):
         return
-    refused = _admit(core, queue, item)
+    # Of a published batch: its room was reserved, and none of it may be refused any more.
+    refused = _admit(core, queue, item) if command.kind != MOVE_STAGED else 0
     if refused == 0:
         b = builder_add(core, &queue.building)
         refused = route(core, queue, command, item, b)
+        if refused and command.kind == MOVE_STAGED:     # the queue's settings changed since it was staged
+            route_plainly(core, queue, b)
+            refused = 0
     if refused:
         item.refused = refused
         queue.counters.refused += 1
@@ -240,9 +247,18 @@ cdef void enqueue_written(Core* core, uint8_t refused) noexcept nogil:
     core.enqueued = core.enqueued_last = NULL
     while command != NULL:
         next_command = command.next
-        _answer(core, command, refused)
-        command_free(command)
+        if command.kind == MOVE_STAGED:     # nobody waits for its answer but sinks/moving.pyx
+            _move_written(core, command, refused)
+        else:
+            _answer(core, command, refused)
+            command_free(command)
         command = next_command
+
+
+cdef inline void _move_written(Core* core, Command* command, uint8_t refused) noexcept nogil:
+    cdef Command** list = &core.sinks.unmoved if refused else &core.sinks.moved
+    command.next = list[0]
+    list[0] = command
 
 
 cdef void _answer(Core* core, Command* command, uint8_t refused) noexcept nogil:

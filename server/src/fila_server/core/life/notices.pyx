@@ -6,6 +6,15 @@ from fila_server.core.wire.commands cimport NOTICE, OK
 from fila_server.core.wire.protobuf cimport put_number_field, put_text_field
 
 
+cdef void notice_of(Core* core, int what, Slice name, uint64_t number) noexcept nogil:
+    cdef Buffer payload
+    buffer_init(&payload)
+    put_number_field(&payload, 1, <uint64_t> what)
+    put_text_field(&payload, 2, name)
+    put_number_field(&payload, 4, number)
+    emit(core, 0, NOTICE, OK, &payload, False)
+
+
 cdef void notice(Core* core, int what, Queue* queue, Channel* channel, uint64_t number) noexcept nogil:
     cdef Buffer payload
     cdef Slice text

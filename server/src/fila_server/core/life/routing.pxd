@@ -12,3 +12,7 @@ cdef uint8_t route(Core* core, Queue* queue, Command* command, Item* item, Build
 # The same, where what a hook decided (NULL = nothing) doesn't travel with the item.
 cdef uint8_t route_as(
     Core* core, Queue* queue, Command* command, Item* item, const Routing* hooked, Building* b) noexcept nogil
+# Whether it could be routed, with nothing made or changed; 0, or why not.
+cdef uint8_t route_check(Core* core, Queue* queue, Command* command, Item* item) noexcept nogil
+# As a message without any headers: for one that must not be refused, whatever the settings say by now.
+cdef void route_plainly(Core* core, Queue* queue, Building* b) noexcept nogil

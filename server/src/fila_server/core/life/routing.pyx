@@ -1,6 +1,6 @@
 """See routing.pxd. A hook's word counts first, then the queue's settings, then the defaults."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport strtod
 from libc.string cimport memcpy
 
@@ -51,71 +51,117 @@ cdef uint32_t _clamp_cost(Queue* queue, double cost) noexcept nogil:
     return 1000000000
 
 
-cdef uint8_t route(Core* core, Queue* queue, Command* command, Item* item, Building* b) noexcept nogil:
-    cdef Routing hooked
+cdef struct Chosen:                 # what a message is shared and limited by, before any of it is made
+    Slice    key
+    Slice    throttle[32]           # of the queue's headers, and of a hook
+    uint32_t throttle_count
+    uint32_t weight
+    uint32_t cost
+
+
+cdef bint _hooked(Item* item, Routing* hooked) noexcept nogil:
+    """What a hook decided, read once before it was kept (ParsedFrame.route), so it ends where it says."""
     cdef Cursor c
     if item.routing == NULL:
-        return route_as(core, queue, command, item, NULL, b)
-    # It was read once before it was kept (ParsedFrame.route), so it ends where it says.
+        return False
     c.at, c.end, c.bad = item.routing, item.routing + ROUTING_BYTES_MAX, False
-    take_routing(&c, &hooked)
-    return route_as(core, queue, command, item, &hooked, b)
+    take_routing(&c, hooked)
+    return True
+
+
+cdef uint8_t route(Core* core, Queue* queue, Command* command, Item* item, Building* b) noexcept nogil:
+    cdef Routing hooked
+    return route_as(core, queue, command, item, &hooked if _hooked(item, &hooked) else NULL, b)
+
+
+cdef uint8_t route_check(Core* core, Queue* queue, Command* command, Item* item) noexcept nogil:
+    cdef Routing hooked
+    cdef Chosen chosen
+    cdef uint64_t clamped = queue.counters.clamped
+    cdef uint8_t refused = _choose(
+        core, queue, command, item, &hooked if _hooked(item, &hooked) else NULL, &chosen)
+    queue.counters.clamped = clamped    # counted when it is routed
+    return refused
+
+
+cdef void route_plainly(Core* core, Queue* queue, Building* b) noexcept nogil:
+    cdef Slice key
+    key.at, key.length = b"default", 7
+    b.key = key_intern(core, queue, key)
+    b.set = NULL
+    b.cost = COST_ONE
+    queue.counters.clamped += 1
 
 
 cdef uint8_t route_as(
         Core* core, Queue* queue, Command* command, Item* item, const Routing* hooked,
         Building* b) noexcept nogil:
-    """Fairness key, weight, cost and throttle keys: a hook's word,
-    else the queue's settings, else defaults."""
+    cdef Chosen chosen
+    cdef uint8_t refused = _choose(core, queue, command, item, hooked, &chosen)
+    if refused:
+        return refused
+    b.cost = chosen.cost
+    b.key = key_intern(core, queue, chosen.key)
+    b.set = set_intern(core, chosen.throttle, chosen.throttle_count) if chosen.throttle_count else NULL
+    _reweigh(core, b.key, chosen.weight)
+    return 0
+
+
+cdef void _choose_by_headers(
+        Queue* queue, const char* body, uint32_t length, Chosen* chosen) noexcept nogil:
+    """Fairness key, weight and cost, as the queue's settings take them from headers."""
     cdef Policy* policy = &queue.policy
-    cdef const char* body = command.bytes + item.at
-    cdef Slice key
     cdef Slice value
-    cdef Slice names[16]
-    cdef uint32_t i, names_count = 0
-    cdef uint32_t weight = 1
     cdef double number
-    key.at, key.length = b"default", 7
-    b.cost = COST_ONE
-    if (
-        policy.fairness_key_header.length
-        and header_find(body, item.length, policy.fairness_key_header, &value)
-    ):
+    chosen.key.at, chosen.key.length = b"default", 7
+    chosen.weight, chosen.cost, chosen.throttle_count = 1, COST_ONE, 0
+    if policy.fairness_key_header.length and header_find(body, length, policy.fairness_key_header, &value):
         if value.length:
-            key = value
-    if policy.weight_header.length and header_find(body, item.length, policy.weight_header, &value):
-        weight = _clamp_weight(queue, number) if _number(value, &number) else _clamp_weight(queue, 0)
-    if policy.cost_header.length and header_find(body, item.length, policy.cost_header, &value):
+            chosen.key = value
+    if policy.weight_header.length and header_find(body, length, policy.weight_header, &value):
         if _number(value, &number):
-            b.cost = _clamp_cost(queue, number)
+            chosen.weight = _clamp_weight(queue, number)
+        else:
+            chosen.weight = _clamp_weight(queue, 0)
+    if policy.cost_header.length and header_find(body, length, policy.cost_header, &value):
+        if _number(value, &number):
+            chosen.cost = _clamp_cost(queue, number)
         else:
             queue.counters.clamped += 1
+
+
+cdef uint8_t _choose(
+        Core* core, Queue* queue, Command* command, Item* item, const Routing* hooked,
+        Chosen* chosen) noexcept nogil:
+    """A hook's word, else the queue's settings, else defaults; 0, or why it is refused."""
+    cdef Policy* policy = &queue.policy
+    cdef const char* body = command.bytes + item.at
+    cdef Slice value
+    cdef uint32_t i
+    _choose_by_headers(queue, body, item.length, chosen)
     for i in range(policy.throttle_header_count):
         if hooked != NULL and hooked.given & GIVEN_THROTTLE_KEYS:
             break                       # the hook's keys, given below, are the only ones
         if header_find(body, item.length, policy.throttle_headers[i], &value) and value.length:
             if value.length > core.limits.throttle_key_bytes_max:
                 return REFUSED_ROUTING_KEY
-            names[names_count] = value
-            names_count += 1
+            chosen.throttle[chosen.throttle_count] = value
+            chosen.throttle_count += 1
     if hooked != NULL:
         if hooked.fairness_key.length:  # an empty one is none, as an empty header is
-            key = hooked.fairness_key
+            chosen.key = hooked.fairness_key
         if hooked.given & GIVEN_WEIGHT:
-            weight = _clamp_weight(queue, hooked.weight)
+            chosen.weight = _clamp_weight(queue, hooked.weight)
         if hooked.given & GIVEN_COST:
-            b.cost = _clamp_cost(queue, hooked.cost)
+            chosen.cost = _clamp_cost(queue, hooked.cost)
         for i in range(hooked.throttle_count):
             if hooked.throttle[i].length:
-                names[names_count] = hooked.throttle[i]
-                names_count += 1
-    if names_count > core.limits.throttle_keys_max:
+                chosen.throttle[chosen.throttle_count] = hooked.throttle[i]
+                chosen.throttle_count += 1
+    if chosen.throttle_count > core.limits.throttle_keys_max:
         return REFUSED_THROTTLE_KEYS
-    if key.length > core.limits.fairness_key_bytes_max:
+    if chosen.key.length > core.limits.fairness_key_bytes_max:
         return REFUSED_ROUTING_KEY
-    b.key = key_intern(core, queue, key)
-    b.set = set_intern(core, names, names_count) if names_count else NULL
-    _reweigh(core, b.key, weight)
     return 0
 
 

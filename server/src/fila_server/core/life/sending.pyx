@@ -16,6 +16,7 @@ from fila_server.core.state.directory cimport directory_at
 from fila_server.core.state.kinds cimport PULL, STREAM
 from fila_server.core.state.paths cimport frame_of
 from fila_server.core.state.state cimport Body, Channel, Frame, Lease, Queue
+from fila_server.core.store.families cimport STAGED
 from fila_server.core.store.status cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK
 from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, buffer_reserve, must_malloc
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
@@ -247,6 +248,11 @@ cdef void deliveries_loaded(Core* core) noexcept nogil:
     while load != NULL:
         following = load.next
         core.loads_taken += 1
+        if load.family == STAGED:       # for sinks/moving.pyx, in this pass
+            load.next = core.sinks.loaded
+            core.sinks.loaded = load
+            load = following
+            continue
         queue = <Queue*> map64_get(&core.queues_by_number, load.queue_number)
         load_taken(core, load, queue != NULL and queue.is_dlq)
         frame = directory_at(&queue.directory, load.first_offset) if queue != NULL else NULL

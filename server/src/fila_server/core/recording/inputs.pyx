@@ -8,7 +8,7 @@ from fila_server.core.state.paths cimport queue_find
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.state cimport Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, put_bytes, put_varint
-from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM
+from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, STAGE
 from fila_server.core.wire.packed_routing cimport ROUTING_BYTES_MAX, Routing, take_routing
 from fila_server.core.wire.protobuf cimport Fields, fields_parse, next_field
 
@@ -231,7 +231,7 @@ cdef void _command(Core* core, Command* command) noexcept nogil:
     cdef uint32_t routings
     cdef size_t at
     _cutter_begin(core, &cutter, command.bytes)
-    if ENQUEUE <= command.kind <= ENQUEUE_ATOMIC:
+    if ENQUEUE <= command.kind <= ENQUEUE_ATOMIC or command.kind == STAGE:
         routings = _put_routings(out, command)
         at = out.length
         if routings:                    # their count stands before them

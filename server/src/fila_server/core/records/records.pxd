@@ -21,9 +21,15 @@
     CONFIG   key                                     value
     BUCKETS  throttle key                            level, wall clock
     DEDUP    queue | dedup key                       id, offset, when its window ends and began
+    SINKS    sink                                    name, epoch, next batch, runs, idle time
+             sink | "I"                              INTENT: a published batch and its attempts
+             sink | "C"                              how far it has got
+             sink | epoch | batch | partition | attempt | frame
+                                                     a staged frame: its serial, queue, size, checksum
+    STAGED   sink | serial                           the Stage request's bytes, and what a hook decided
     META     "leases", "numbers", "id"               reserved lease ids, reserved numbers, newest id's time
 
-`queue` and `channel` are their numbers (u64), never used twice, so a deleted queue's records
+`queue`, `channel` and `sink` are their numbers (u64), never used twice, so a deleted queue's records
 can't be taken for those of a new one of the same name. A queue's and a channel's own records
 are kept twice, in two files: without them all their messages would be lost with one damaged
 block, or a whole table. Recovery takes whichever it can read, and writes both anew. While they are in the log

@@ -3,7 +3,7 @@
 from libc.stdlib cimport free
 
 from fila_server.core.records.records cimport MARKS_OF
-from fila_server.core.store.families cimport DEDUP, KEYS, LEASES, META, QUEUES, SETTLED, STATES
+from fila_server.core.store.families cimport DEDUP, KEYS, LEASES, META, QUEUES, SETTLED, SINKS, STATES
 from fila_server.core.store.status cimport STORE_DAMAGED, STORE_NOT_FOUND, STORE_OK, store_failed
 from fila_server.core.store.store cimport store_get
 from fila_server.core.structures.buffer cimport read_u64be
@@ -69,6 +69,9 @@ cdef void number_met(Core* core, uint64_t number) noexcept nogil:
 cdef void numbers_met(Core* core, int family, const char* key, size_t length) noexcept nogil:
     if family == KEYS or family == DEDUP:
         if length > 8:
+            number_met(core, read_u64be(key))
+    elif family == SINKS:
+        if length >= 8:
             number_met(core, read_u64be(key))
     elif family == QUEUES or family == SETTLED or family == LEASES or family == STATES:
         if length == 8 or length == 16 or length == 24:

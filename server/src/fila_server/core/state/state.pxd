@@ -26,6 +26,7 @@ from fila_server.core.doors.reader cimport Loader
 from fila_server.core.state.pending cimport Chore, Decision, Dedup, LeaseGroup, OwnIds, Page, Wait
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.shared cimport Shared
+from fila_server.core.state.sinks cimport Sinks
 from fila_server.core.store.families cimport Store
 from fila_server.core.store.rocksdb cimport rocksdb_writebatch_t
 from fila_server.core.store.status cimport StoreError
@@ -352,8 +353,7 @@ cdef struct Queue:
     Policy   policy
     int64_t  created_ms
     uint64_t next_offset
-    uint64_t offset_reserved        # offsets below this are promised on disk
-    uint64_t offset_reserved_durable, offset_reserved_epoch
+    uint64_t offset_reserved, offset_reserved_durable, offset_reserved_epoch   # below: promised on disk
     int64_t  appended_ms            # of the newest entry
     int64_t  used_ms                # last enqueue, on Core.heard_ms
     uint64_t dead_told              # of counters.dead_dropped, as the edge was told
@@ -387,6 +387,7 @@ cdef struct Queue:
     uint64_t in_flight              # distinct messages leased in some channel
     uint64_t stored_bytes           # of its frames
     uint64_t unwanted_bytes         # of done messages in frames that others pin
+    uint64_t staged_bytes, promised # in sinks: bytes staged for it; messages published and still on their way
     QueueCounters counters
     Builder  building, moving
     bint     build_listed, move_listed
@@ -451,10 +452,8 @@ cdef struct Core:
                                     # once more, behind `settles`
     Share*   dirty_shares
     ThrottleKey* dirty_keys
-    Builder* builders
-    Builder* movers
-    Effect*  passing                # answers of this pass
-    Effect*  passing_last
+    Builder *builders, *movers
+    Effect   *passing, *passing_last            # answers of this pass
     Decision* unasked               # bytes they waited for are here; oldest first
     Decision* unasked_last
     Map64    decisions              # by number
@@ -497,4 +496,5 @@ cdef struct Core:
     uint64_t keys_count
     uint32_t clocks_count           # rows of all channels
     CoreCounters counters
+    Sinks    sinks
     Buffer   scratch, tail

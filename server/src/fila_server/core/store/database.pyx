@@ -1,9 +1,10 @@
-"""One RocksDB directory with its eleven families, opened and closed; see database.pxd."""
+"""One RocksDB directory with its thirteen families, opened and closed; see database.pxd."""
 
 from libc.string cimport strcmp, strstr
 
 from fila_server.core.store.families cimport (
-    BUCKETS, CONFIG, DEDUP, FAMILY_COUNT, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES,
+    BUCKETS, CONFIG, DEDUP, FAMILY_COUNT, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, SINKS,
+    STAGED, STATES,
 )
 from fila_server.core.store.rocksdb cimport *
 from fila_server.core.store.status cimport (
@@ -24,6 +25,8 @@ FAMILY_NAMES[KEYS] = "keys"
 FAMILY_NAMES[CONFIG] = "config"
 FAMILY_NAMES[BUCKETS] = "buckets"
 FAMILY_NAMES[DEDUP] = "dedup"
+FAMILY_NAMES[SINKS] = "sinks"
+FAMILY_NAMES[STAGED] = "staged"
 
 
 cdef int database_open(

@@ -20,7 +20,9 @@ cdef enum:                  # families: the numbers index Store.family; on disk 
     CONFIG = 8              # runtime configuration
     BUCKETS = 9             # throttle key                     rate, burst
     DEDUP = 10              # queue | dedup key                the first message's id
-    FAMILY_COUNT = 11
+    SINKS = 11              # sink | ...                       sinks, what is staged, what is published
+    STAGED = 12             # sink | serial                    staged messages
+    FAMILY_COUNT = 13
 
 cdef enum:
     STORE_FORMAT = 2        # of the whole directory; raise it when an older server must not open it

@@ -1,4 +1,4 @@
-"""The disk, as the core sees it: eleven column families, atomic batches, one sync.
+"""The disk, as the core sees it: thirteen column families, atomic batches, one sync.
 
     scheduler thread    store_write(batch)           into memory and the OS, never waits
     commit thread       store_sync()                 the write-ahead log (WAL) to the disk

@@ -7,7 +7,7 @@ small records, deleted about as fast. Nothing is ever overwritten in place but a
 
 from libc.stdint cimport int64_t, uint64_t
 
-from fila_server.core.store.families cimport DEDUP, FRAMES, INDEX, KEYS, LEASES, SETTLED, STATES
+from fila_server.core.store.families cimport DEDUP, FRAMES, INDEX, KEYS, LEASES, SETTLED, STAGED, STATES
 from fila_server.core.store.rocksdb cimport *
 
 cdef enum:
@@ -38,7 +38,7 @@ cdef rocksdb_options_t* tuned_options(
     _tune_tables(tuned, family, cache)
     _tune_memtables(tuned, options, family)
     _tune_compaction(tuned)
-    if family == FRAMES and options.blob_min_bytes > 0:
+    if (family == FRAMES or family == STAGED) and options.blob_min_bytes > 0:
         _tune_blobs(tuned, options)
     return tuned
 
@@ -73,7 +73,7 @@ cdef void _tune_tables(rocksdb_options_t* tuned, int family, rocksdb_cache_t* ca
     # it hides every smaller key of every other table, too.
     rocksdb_block_based_options_set_index_type(tables, BINARY_SEARCH_WITH_FIRST_KEY)
     # A block is what one flipped byte costs. In FRAMES it holds references of about 50 bytes to payloads.
-    rocksdb_block_based_options_set_block_size(tables, 512 if family == FRAMES else 4096)
+    rocksdb_block_based_options_set_block_size(tables, 512 if family == FRAMES or family == STAGED else 4096)
     rocksdb_block_based_options_set_format_version(tables, 5)      # salvage.pyx knows its footer
     rocksdb_options_set_block_based_table_factory(tuned, tables)
     rocksdb_block_based_options_destroy(tables)
@@ -82,7 +82,10 @@ cdef void _tune_tables(rocksdb_options_t* tuned, int family, rocksdb_cache_t* ca
 
 
 cdef void _tune_memtables(rocksdb_options_t* tuned, const StoreOptions* options, int family) noexcept nogil:
-    if family == FRAMES:
+    if family == STAGED:                # comes in bursts, and is gone as soon as it is published
+        rocksdb_options_set_write_buffer_size(tuned, <size_t>(8 * MIB))
+        rocksdb_options_set_max_write_buffer_number(tuned, 6)
+    elif family == FRAMES:
         rocksdb_options_set_write_buffer_size(tuned, <size_t>options.memtable_bytes)
         rocksdb_options_set_max_write_buffer_number(tuned, options.memtable_count)
         # Not several small ones merged at the flush: in 7.8.3 a flush that was asked for can then be

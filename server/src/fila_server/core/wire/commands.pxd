@@ -42,6 +42,11 @@ cdef enum CommandKind:
     DECIDE = 52
     METRICS = 53
     LIST_CONSUMERS = 54
+    OPEN_SINK = 64
+    STAGE = 65
+    PUBLISH = 66
+    DROP_STAGED = 67
+    MOVE_STAGED = 68
 
 cdef enum ReplyKind:
     REPLY = 0

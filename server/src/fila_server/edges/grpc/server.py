@@ -1,7 +1,7 @@
 """The gRPC server of the asyncio edge: what is served, and on which options.
 
 FilaService   service.py     raw bytes to the core
-all else      services.py    FilaAdmin, health, reflection
+all else      services.py    FilaAdmin, FilaSink, health, reflection
 """
 
 from __future__ import annotations

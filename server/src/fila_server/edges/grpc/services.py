@@ -1,6 +1,7 @@
-"""Everything on the gRPC port that no message passes: FilaAdmin, health and reflection. Both edges serve these.
+"""All on the gRPC port but FilaService: FilaAdmin, FilaSink, health and reflection. Both edges serve these.
 
 FilaAdmin               admin.py
+FilaSink                sinks.py; batches of messages, seldom and large
 grpc.health.v1          load balancers ask it, and are told when the server drains
 grpc.reflection         so that any generic client finds its way; v1 and v1alpha differ in the name alone
 """
@@ -15,14 +16,15 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_grpc
 
 # Imported for their side effect: reflection serves what the descriptor pool holds.
-from fila.v1 import admin_pb2, service_pb2
+from fila.v1 import admin_pb2, service_pb2, sink_pb2
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import MIB, Config
-from fila_server.edges.grpc import admin
+from fila_server.edges.grpc import admin, sinks
 
 SERVICES = (
     service_pb2.DESCRIPTOR.services_by_name["FilaService"].full_name,
     admin_pb2.DESCRIPTOR.services_by_name["FilaAdmin"].full_name,
+    sink_pb2.DESCRIPTOR.services_by_name["FilaSink"].full_name,
 )
 
 REFLECTION_V1 = "grpc.reflection.v1.ServerReflection"
@@ -49,6 +51,7 @@ class Services:
         self._health = health.aio.HealthServicer()
         self.handlers: tuple[grpc.GenericRpcHandler, ...] = (
             admin.handlers(broker, config.limits, config.storage.durability),
+            sinks.handlers(broker, config),
             *_added_by(health_pb2_grpc.add_HealthServicer_to_server, self._health),
             *_reflection(),
         )

@@ -351,221 +351,221 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
       "a.v1.QueueConfigR\006config\022;\n\013update_mask\030" +
       "\003 \001(\0132\032.google.protobuf.FieldMaskR\nupdat" +
       "eMask\"C\n\023UpdateQueueResponse\022,\n\006config\030\001" +
-      " \001(\0132\024.fila.v1.QueueConfigR\006config\"*\n\022De" +
-      "leteQueueRequest\022\024\n\005queue\030\001 \001(\tR\005queue\"\025" +
-      "\n\023DeleteQueueResponse\"\215\001\n\021PurgeQueueRequ" +
-      "est\022\024\n\005queue\030\001 \001(\tR\005queue\022&\n\014fairness_ke" +
-      "y\030\002 \001(\tH\000R\013fairnessKey\210\001\001\022\035\n\007channel\030\003 \001" +
-      "(\tH\001R\007channel\210\001\001B\017\n\r_fairness_keyB\n\n\010_ch" +
-      "annel\",\n\022PurgeQueueResponse\022\026\n\006purged\030\001 " +
-      "\001(\004R\006purged\"\256\001\n\023PeekMessagesRequest\022\024\n\005q" +
-      "ueue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007chan" +
-      "nel\022!\n\014max_messages\030\003 \001(\rR\013maxMessages\022!" +
-      "\n\014after_offset\030\004 \001(\004R\013afterOffset\022!\n\014fai" +
-      "rness_key\030\005 \001(\tR\013fairnessKey\"D\n\024PeekMess" +
-      "agesResponse\022,\n\010messages\030\001 \003(\0132\020.fila.v1" +
-      ".MessageR\010messages\":\n\020SetConfigRequest\022\020" +
-      "\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value\"\023" +
-      "\n\021SetConfigResponse\"$\n\020GetConfigRequest\022" +
-      "\020\n\003key\030\001 \001(\tR\003key\")\n\021GetConfigResponse\022\024" +
-      "\n\005value\030\001 \001(\tR\005value\"+\n\021ListConfigReques" +
-      "t\022\026\n\006prefix\030\001 \001(\tR\006prefix\"e\n\022ListConfigR" +
-      "esponse\022.\n\007entries\030\001 \003(\0132\024.fila.v1.Confi" +
-      "gEntryR\007entries\022\037\n\013total_count\030\002 \001(\rR\nto" +
-      "talCount\"5\n\013ConfigEntry\022\020\n\003key\030\001 \001(\tR\003ke" +
-      "y\022\024\n\005value\030\002 \001(\tR\005value\"\\\n\017GetStatsReque" +
-      "st\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(" +
-      "\tR\007channel\022\031\n\010max_keys\030\003 \001(\rR\007maxKeys\"\360\t" +
-      "\n\020GetStatsResponse\022\024\n\005depth\030\001 \001(\004R\005depth" +
-      "\022\033\n\tin_flight\030\002 \001(\004R\010inFlight\0220\n\024active_" +
-      "fairness_keys\030\003 \001(\004R\022activeFairnessKeys\022" +
+      " \001(\0132\024.fila.v1.QueueConfigR\006config\"@\n\022De" +
+      "leteQueueRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\024" +
+      "\n\005force\030\002 \001(\010R\005force\"\025\n\023DeleteQueueRespo" +
+      "nse\"\215\001\n\021PurgeQueueRequest\022\024\n\005queue\030\001 \001(\t" +
+      "R\005queue\022&\n\014fairness_key\030\002 \001(\tH\000R\013fairnes" +
+      "sKey\210\001\001\022\035\n\007channel\030\003 \001(\tH\001R\007channel\210\001\001B\017" +
+      "\n\r_fairness_keyB\n\n\010_channel\",\n\022PurgeQueu" +
+      "eResponse\022\026\n\006purged\030\001 \001(\004R\006purged\"\256\001\n\023Pe" +
+      "ekMessagesRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022" +
+      "\030\n\007channel\030\002 \001(\tR\007channel\022!\n\014max_message" +
+      "s\030\003 \001(\rR\013maxMessages\022!\n\014after_offset\030\004 \001" +
+      "(\004R\013afterOffset\022!\n\014fairness_key\030\005 \001(\tR\013f" +
+      "airnessKey\"D\n\024PeekMessagesResponse\022,\n\010me" +
+      "ssages\030\001 \003(\0132\020.fila.v1.MessageR\010messages" +
+      "\":\n\020SetConfigRequest\022\020\n\003key\030\001 \001(\tR\003key\022\024" +
+      "\n\005value\030\002 \001(\tR\005value\"\023\n\021SetConfigRespons" +
+      "e\"$\n\020GetConfigRequest\022\020\n\003key\030\001 \001(\tR\003key\"" +
+      ")\n\021GetConfigResponse\022\024\n\005value\030\001 \001(\tR\005val" +
+      "ue\"+\n\021ListConfigRequest\022\026\n\006prefix\030\001 \001(\tR" +
+      "\006prefix\"e\n\022ListConfigResponse\022.\n\007entries" +
+      "\030\001 \003(\0132\024.fila.v1.ConfigEntryR\007entries\022\037\n" +
+      "\013total_count\030\002 \001(\rR\ntotalCount\"5\n\013Config" +
+      "Entry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005" +
+      "value\"\\\n\017GetStatsRequest\022\024\n\005queue\030\001 \001(\tR" +
+      "\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022\031\n\010max_" +
+      "keys\030\003 \001(\rR\007maxKeys\"\360\t\n\020GetStatsResponse" +
+      "\022\024\n\005depth\030\001 \001(\004R\005depth\022\033\n\tin_flight\030\002 \001(" +
+      "\004R\010inFlight\0220\n\024active_fairness_keys\030\003 \001(" +
+      "\004R\022activeFairnessKeys\022)\n\020active_consumer" +
+      "s\030\004 \001(\rR\017activeConsumers\022\030\n\007quantum\030\005 \001(" +
+      "\rR\007quantum\022@\n\rper_key_stats\030\006 \003(\0132\034.fila" +
+      ".v1.PerFairnessKeyStatsR\013perKeyStats\022J\n\022" +
+      "per_throttle_stats\030\007 \003(\0132\034.fila.v1.PerTh" +
+      "rottleKeyStatsR\020perThrottleStats\022$\n\016lead" +
+      "er_node_id\030\010 \001(\004R\014leaderNodeId\022+\n\021replic" +
+      "ation_count\030\t \001(\rR\020replicationCount\022\"\n\ro" +
+      "ldest_age_ms\030\n \001(\004R\013oldestAgeMs\022%\n\016hook_" +
+      "fallbacks\030\013 \001(\004R\rhookFallbacks\022!\n\014hard_d" +
+      "ropped\030\014 \001(\004R\013hardDropped\022.\n\023dead_letter" +
+      "ed_total\030\r \001(\004R\021deadLetteredTotal\022%\n\016enq" +
+      "ueued_total\030\016 \001(\004R\renqueuedTotal\022\'\n\017deli" +
+      "vered_total\030\017 \001(\004R\016deliveredTotal\022\037\n\013ack" +
+      "ed_total\030\020 \001(\004R\nackedTotal\022!\n\014nacked_tot" +
+      "al\030\021 \001(\004R\013nackedTotal\022#\n\rexpired_total\030\022" +
+      " \001(\004R\014expiredTotal\022*\n\021ttl_dropped_total\030" +
+      "\023 \001(\004R\017ttlDroppedTotal\022\037\n\013head_offset\030\024 " +
+      "\001(\004R\nheadOffset\022\037\n\013tail_offset\030\025 \001(\004R\nta" +
+      "ilOffset\022!\n\014stored_bytes\030\026 \001(\004R\013storedBy" +
+      "tes\022(\n\020stale_acks_total\030\027 \001(\004R\016staleAcks" +
+      "Total\0220\n\010channels\030\030 \003(\0132\024.fila.v1.Channe" +
+      "lInfoR\010channels\022\037\n\013hook_errors\030\031 \001(\004R\nho" +
+      "okErrors\022:\n\rbreaker_state\030\032 \001(\0162\025.fila.v" +
+      "1.BreakerStateR\014breakerState\0222\n\025weights_" +
+      "clamped_total\030\033 \001(\004R\023weightsClampedTotal" +
+      "\022\030\n\007unbegun\030\034 \001(\004R\007unbegun\022%\n\016returned_t" +
+      "otal\030\035 \001(\004R\rreturnedTotal\022;\n\032dead_letter" +
+      "s_dropped_total\030\036 \001(\004R\027deadLettersDroppe" +
+      "dTotal\"\337\002\n\023PerFairnessKeyStats\022\020\n\003key\030\001 " +
+      "\001(\tR\003key\022#\n\rpending_count\030\002 \001(\004R\014pending" +
+      "Count\022\'\n\017current_deficit\030\003 \001(\003R\016currentD" +
+      "eficit\022\026\n\006weight\030\004 \001(\rR\006weight\022\033\n\tin_fli" +
+      "ght\030\005 \001(\004R\010inFlight\022\"\n\roldest_age_ms\030\006 \001" +
+      "(\004R\013oldestAgeMs\022\'\n\017delivered_total\030\007 \001(\004" +
+      "R\016deliveredTotal\022*\n\021served_cost_total\030\010 " +
+      "\001(\001R\017servedCostTotal\022\026\n\006paused\030\t \001(\010R\006pa" +
+      "used\022\"\n\rmax_in_flight\030\n \001(\rR\013maxInFlight" +
+      "\"\227\001\n\023PerThrottleKeyStats\022\020\n\003key\030\001 \001(\tR\003k" +
+      "ey\022\026\n\006tokens\030\002 \001(\001R\006tokens\022&\n\017rate_per_s" +
+      "econd\030\003 \001(\001R\rratePerSecond\022\024\n\005burst\030\004 \001(" +
+      "\001R\005burst\022\030\n\007waiting\030\005 \001(\004R\007waiting\"\312\001\n\016R" +
+      "edriveRequest\022\033\n\tdlq_queue\030\001 \001(\tR\010dlqQue" +
+      "ue\022\024\n\005count\030\002 \001(\004R\005count\022&\n\017rate_per_sec" +
+      "ond\030\003 \001(\001R\rratePerSecond\022!\n\014after_offset" +
+      "\030\004 \001(\004R\013afterOffset\022 \n\014up_to_offset\030\005 \001(" +
+      "\004R\nupToOffset\022\030\n\007offsets\030\006 \003(\004R\007offsets\"" +
+      "d\n\017RedriveResponse\022\032\n\010redriven\030\001 \001(\004R\010re" +
+      "driven\022\037\n\013last_offset\030\002 \001(\004R\nlastOffset\022" +
+      "\024\n\005stuck\030\003 \001(\004R\005stuck\"\023\n\021ListQueuesReque" +
+      "st\"n\n\022ListQueuesResponse\022*\n\006queues\030\001 \003(\013" +
+      "2\022.fila.v1.QueueInfoR\006queues\022,\n\022cluster_" +
+      "node_count\030\002 \001(\rR\020clusterNodeCount\"\243\001\n\tQ" +
+      "ueueInfo\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005depth\030\002 " +
+      "\001(\004R\005depth\022\033\n\tin_flight\030\003 \001(\004R\010inFlight\022" +
       ")\n\020active_consumers\030\004 \001(\rR\017activeConsume" +
-      "rs\022\030\n\007quantum\030\005 \001(\rR\007quantum\022@\n\rper_key_" +
-      "stats\030\006 \003(\0132\034.fila.v1.PerFairnessKeyStat" +
-      "sR\013perKeyStats\022J\n\022per_throttle_stats\030\007 \003" +
-      "(\0132\034.fila.v1.PerThrottleKeyStatsR\020perThr" +
-      "ottleStats\022$\n\016leader_node_id\030\010 \001(\004R\014lead" +
-      "erNodeId\022+\n\021replication_count\030\t \001(\rR\020rep" +
-      "licationCount\022\"\n\roldest_age_ms\030\n \001(\004R\013ol" +
-      "destAgeMs\022%\n\016hook_fallbacks\030\013 \001(\004R\rhookF" +
-      "allbacks\022!\n\014hard_dropped\030\014 \001(\004R\013hardDrop" +
-      "ped\022.\n\023dead_lettered_total\030\r \001(\004R\021deadLe" +
-      "tteredTotal\022%\n\016enqueued_total\030\016 \001(\004R\renq" +
-      "ueuedTotal\022\'\n\017delivered_total\030\017 \001(\004R\016del" +
-      "iveredTotal\022\037\n\013acked_total\030\020 \001(\004R\nackedT" +
-      "otal\022!\n\014nacked_total\030\021 \001(\004R\013nackedTotal\022" +
-      "#\n\rexpired_total\030\022 \001(\004R\014expiredTotal\022*\n\021" +
-      "ttl_dropped_total\030\023 \001(\004R\017ttlDroppedTotal" +
-      "\022\037\n\013head_offset\030\024 \001(\004R\nheadOffset\022\037\n\013tai" +
-      "l_offset\030\025 \001(\004R\ntailOffset\022!\n\014stored_byt" +
-      "es\030\026 \001(\004R\013storedBytes\022(\n\020stale_acks_tota" +
-      "l\030\027 \001(\004R\016staleAcksTotal\0220\n\010channels\030\030 \003(" +
-      "\0132\024.fila.v1.ChannelInfoR\010channels\022\037\n\013hoo" +
-      "k_errors\030\031 \001(\004R\nhookErrors\022:\n\rbreaker_st" +
-      "ate\030\032 \001(\0162\025.fila.v1.BreakerStateR\014breake" +
-      "rState\0222\n\025weights_clamped_total\030\033 \001(\004R\023w" +
-      "eightsClampedTotal\022\030\n\007unbegun\030\034 \001(\004R\007unb" +
-      "egun\022%\n\016returned_total\030\035 \001(\004R\rreturnedTo" +
-      "tal\022;\n\032dead_letters_dropped_total\030\036 \001(\004R" +
-      "\027deadLettersDroppedTotal\"\337\002\n\023PerFairness" +
-      "KeyStats\022\020\n\003key\030\001 \001(\tR\003key\022#\n\rpending_co" +
-      "unt\030\002 \001(\004R\014pendingCount\022\'\n\017current_defic" +
-      "it\030\003 \001(\003R\016currentDeficit\022\026\n\006weight\030\004 \001(\r" +
-      "R\006weight\022\033\n\tin_flight\030\005 \001(\004R\010inFlight\022\"\n" +
-      "\roldest_age_ms\030\006 \001(\004R\013oldestAgeMs\022\'\n\017del" +
-      "ivered_total\030\007 \001(\004R\016deliveredTotal\022*\n\021se" +
-      "rved_cost_total\030\010 \001(\001R\017servedCostTotal\022\026" +
-      "\n\006paused\030\t \001(\010R\006paused\022\"\n\rmax_in_flight\030" +
-      "\n \001(\rR\013maxInFlight\"\227\001\n\023PerThrottleKeySta" +
-      "ts\022\020\n\003key\030\001 \001(\tR\003key\022\026\n\006tokens\030\002 \001(\001R\006to" +
-      "kens\022&\n\017rate_per_second\030\003 \001(\001R\rratePerSe" +
-      "cond\022\024\n\005burst\030\004 \001(\001R\005burst\022\030\n\007waiting\030\005 " +
-      "\001(\004R\007waiting\"\312\001\n\016RedriveRequest\022\033\n\tdlq_q" +
-      "ueue\030\001 \001(\tR\010dlqQueue\022\024\n\005count\030\002 \001(\004R\005cou" +
-      "nt\022&\n\017rate_per_second\030\003 \001(\001R\rratePerSeco" +
-      "nd\022!\n\014after_offset\030\004 \001(\004R\013afterOffset\022 \n" +
-      "\014up_to_offset\030\005 \001(\004R\nupToOffset\022\030\n\007offse" +
-      "ts\030\006 \003(\004R\007offsets\"d\n\017RedriveResponse\022\032\n\010" +
-      "redriven\030\001 \001(\004R\010redriven\022\037\n\013last_offset\030" +
-      "\002 \001(\004R\nlastOffset\022\024\n\005stuck\030\003 \001(\004R\005stuck\"" +
-      "\023\n\021ListQueuesRequest\"n\n\022ListQueuesRespon" +
-      "se\022*\n\006queues\030\001 \003(\0132\022.fila.v1.QueueInfoR\006" +
-      "queues\022,\n\022cluster_node_count\030\002 \001(\rR\020clus" +
-      "terNodeCount\"\243\001\n\tQueueInfo\022\022\n\004name\030\001 \001(\t" +
-      "R\004name\022\024\n\005depth\030\002 \001(\004R\005depth\022\033\n\tin_fligh" +
-      "t\030\003 \001(\004R\010inFlight\022)\n\020active_consumers\030\004 " +
-      "\001(\rR\017activeConsumers\022$\n\016leader_node_id\030\005" +
-      " \001(\004R\014leaderNodeId\"\376\001\n\024CreateChannelRequ" +
-      "est\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001" +
-      "(\tR\007channel\022\024\n\004head\030\003 \001(\010H\000R\004head\022\030\n\006old" +
-      "est\030\004 \001(\010H\000R\006oldest\022\030\n\006offset\030\005 \001(\004H\000R\006o" +
-      "ffset\0220\n\004time\030\006 \001(\0132\032.google.protobuf.Ti" +
-      "mestampH\000R\004time\0221\n\025expires_after_idle_ms" +
-      "\030\007 \001(\004R\022expiresAfterIdleMsB\007\n\005start\":\n\025C" +
-      "reateChannelResponse\022!\n\014start_offset\030\001 \001" +
-      "(\004R\013startOffset\"F\n\024DeleteChannelRequest\022" +
+      "rs\022$\n\016leader_node_id\030\005 \001(\004R\014leaderNodeId" +
+      "\"\376\001\n\024CreateChannelRequest\022\024\n\005queue\030\001 \001(\t" +
+      "R\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022\024\n\004hea" +
+      "d\030\003 \001(\010H\000R\004head\022\030\n\006oldest\030\004 \001(\010H\000R\006oldes" +
+      "t\022\030\n\006offset\030\005 \001(\004H\000R\006offset\0220\n\004time\030\006 \001(" +
+      "\0132\032.google.protobuf.TimestampH\000R\004time\0221\n" +
+      "\025expires_after_idle_ms\030\007 \001(\004R\022expiresAft" +
+      "erIdleMsB\007\n\005start\":\n\025CreateChannelRespon" +
+      "se\022!\n\014start_offset\030\001 \001(\004R\013startOffset\"F\n" +
+      "\024DeleteChannelRequest\022\024\n\005queue\030\001 \001(\tR\005qu" +
+      "eue\022\030\n\007channel\030\002 \001(\tR\007channel\"\027\n\025DeleteC" +
+      "hannelResponse\"+\n\023ListChannelsRequest\022\024\n" +
+      "\005queue\030\001 \001(\tR\005queue\"H\n\024ListChannelsRespo" +
+      "nse\0220\n\010channels\030\001 \003(\0132\024.fila.v1.ChannelI" +
+      "nfoR\010channels\"\357\001\n\013ChannelInfo\022\022\n\004name\030\001 " +
+      "\001(\tR\004name\022\024\n\005depth\030\002 \001(\004R\005depth\022\033\n\tin_fl" +
+      "ight\030\003 \001(\004R\010inFlight\022\037\n\013tail_offset\030\004 \001(" +
+      "\004R\ntailOffset\022\037\n\013head_offset\030\005 \001(\004R\nhead" +
+      "Offset\022\034\n\tconsumers\030\006 \001(\rR\tconsumers\0229\n\n" +
+      "created_at\030\007 \001(\0132\032.google.protobuf.Times" +
+      "tampR\tcreatedAt\"\232\001\n\022SeekChannelRequest\022\024" +
+      "\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007c" +
+      "hannel\022\030\n\006offset\030\003 \001(\004H\000R\006offset\0220\n\004time" +
+      "\030\004 \001(\0132\032.google.protobuf.TimestampH\000R\004ti" +
+      "meB\010\n\006target\"-\n\023SeekChannelResponse\022\026\n\006o" +
+      "ffset\030\001 \001(\004R\006offset\"~\n\023PurgeChannelReque" +
+      "st\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(" +
+      "\tR\007channel\022&\n\014fairness_key\030\003 \001(\tH\000R\013fair" +
+      "nessKey\210\001\001B\017\n\r_fairness_key\".\n\024PurgeChan" +
+      "nelResponse\022\026\n\006purged\030\001 \001(\004R\006purged\"\222\002\n\016" +
+      "ReadLogRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\037\n\013" +
+      "from_offset\030\002 \001(\004R\nfromOffset\022\033\n\tto_offs" +
+      "et\030\003 \001(\004R\010toOffset\0227\n\tfrom_time\030\004 \001(\0132\032." +
+      "google.protobuf.TimestampR\010fromTime\0223\n\007t" +
+      "o_time\030\005 \001(\0132\032.google.protobuf.Timestamp" +
+      "R\006toTime\022!\n\014fairness_key\030\006 \001(\tR\013fairness" +
+      "Key\022\033\n\tmax_batch\030\007 \001(\rR\010maxBatch\"`\n\017Read" +
+      "LogResponse\022,\n\010messages\030\001 \003(\0132\020.fila.v1." +
+      "MessageR\010messages\022\037\n\013next_offset\030\002 \001(\004R\n" +
+      "nextOffset\"\331\001\n\023SetKeyPolicyRequest\022\024\n\005qu" +
+      "eue\030\001 \001(\tR\005queue\022!\n\014fairness_key\030\002 \001(\tR\013" +
+      "fairnessKey\022\033\n\006weight\030\003 \001(\rH\000R\006weight\210\001\001" +
+      "\022\033\n\006paused\030\004 \001(\010H\001R\006paused\210\001\001\022\'\n\rmax_in_" +
+      "flight\030\005 \001(\rH\002R\013maxInFlight\210\001\001B\t\n\007_weigh" +
+      "tB\t\n\007_pausedB\020\n\016_max_in_flight\"j\n\024SetKey" +
+      "PolicyResponse\022\026\n\006weight\030\001 \001(\rR\006weight\022\026" +
+      "\n\006paused\030\002 \001(\010R\006paused\022\"\n\rmax_in_flight\030" +
+      "\003 \001(\rR\013maxInFlight\"f\n\021ExplainKeyRequest\022" +
       "\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007" +
-      "channel\"\027\n\025DeleteChannelResponse\"+\n\023List" +
-      "ChannelsRequest\022\024\n\005queue\030\001 \001(\tR\005queue\"H\n" +
-      "\024ListChannelsResponse\0220\n\010channels\030\001 \003(\0132" +
-      "\024.fila.v1.ChannelInfoR\010channels\"\357\001\n\013Chan" +
-      "nelInfo\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005depth\030\002 \001" +
-      "(\004R\005depth\022\033\n\tin_flight\030\003 \001(\004R\010inFlight\022\037" +
-      "\n\013tail_offset\030\004 \001(\004R\ntailOffset\022\037\n\013head_" +
-      "offset\030\005 \001(\004R\nheadOffset\022\034\n\tconsumers\030\006 " +
-      "\001(\rR\tconsumers\0229\n\ncreated_at\030\007 \001(\0132\032.goo" +
-      "gle.protobuf.TimestampR\tcreatedAt\"\232\001\n\022Se" +
-      "ekChannelRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030" +
-      "\n\007channel\030\002 \001(\tR\007channel\022\030\n\006offset\030\003 \001(\004" +
-      "H\000R\006offset\0220\n\004time\030\004 \001(\0132\032.google.protob" +
-      "uf.TimestampH\000R\004timeB\010\n\006target\"-\n\023SeekCh" +
-      "annelResponse\022\026\n\006offset\030\001 \001(\004R\006offset\"~\n" +
-      "\023PurgeChannelRequest\022\024\n\005queue\030\001 \001(\tR\005que" +
-      "ue\022\030\n\007channel\030\002 \001(\tR\007channel\022&\n\014fairness" +
-      "_key\030\003 \001(\tH\000R\013fairnessKey\210\001\001B\017\n\r_fairnes" +
-      "s_key\".\n\024PurgeChannelResponse\022\026\n\006purged\030" +
-      "\001 \001(\004R\006purged\"\222\002\n\016ReadLogRequest\022\024\n\005queu" +
-      "e\030\001 \001(\tR\005queue\022\037\n\013from_offset\030\002 \001(\004R\nfro" +
-      "mOffset\022\033\n\tto_offset\030\003 \001(\004R\010toOffset\0227\n\t" +
-      "from_time\030\004 \001(\0132\032.google.protobuf.Timest" +
-      "ampR\010fromTime\0223\n\007to_time\030\005 \001(\0132\032.google." +
-      "protobuf.TimestampR\006toTime\022!\n\014fairness_k" +
-      "ey\030\006 \001(\tR\013fairnessKey\022\033\n\tmax_batch\030\007 \001(\r" +
-      "R\010maxBatch\"`\n\017ReadLogResponse\022,\n\010message" +
-      "s\030\001 \003(\0132\020.fila.v1.MessageR\010messages\022\037\n\013n" +
-      "ext_offset\030\002 \001(\004R\nnextOffset\"\331\001\n\023SetKeyP" +
-      "olicyRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022!\n\014fa" +
-      "irness_key\030\002 \001(\tR\013fairnessKey\022\033\n\006weight\030" +
-      "\003 \001(\rH\000R\006weight\210\001\001\022\033\n\006paused\030\004 \001(\010H\001R\006pa" +
-      "used\210\001\001\022\'\n\rmax_in_flight\030\005 \001(\rH\002R\013maxInF" +
-      "light\210\001\001B\t\n\007_weightB\t\n\007_pausedB\020\n\016_max_i" +
-      "n_flight\"j\n\024SetKeyPolicyResponse\022\026\n\006weig" +
-      "ht\030\001 \001(\rR\006weight\022\026\n\006paused\030\002 \001(\010R\006paused" +
-      "\022\"\n\rmax_in_flight\030\003 \001(\rR\013maxInFlight\"f\n\021" +
-      "ExplainKeyRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022" +
-      "\030\n\007channel\030\002 \001(\tR\007channel\022!\n\014fairness_ke" +
-      "y\030\003 \001(\tR\013fairnessKey\"\214\005\n\022ExplainKeyRespo" +
-      "nse\0227\n\005state\030\001 \001(\0162!.fila.v1.ExplainKeyR" +
-      "esponse.StateR\005state\022\'\n\017blocking_bucket\030" +
-      "\002 \001(\tR\016blockingBucket\0220\n\005until\030\003 \001(\0132\032.g" +
-      "oogle.protobuf.TimestampR\005until\022\024\n\005share" +
-      "\030\004 \001(\001R\005share\022\033\n\tdue_share\030\005 \001(\001R\010dueSha" +
-      "re\022)\n\005waits\030\006 \001(\0132\023.fila.v1.WaitCausesR\005" +
-      "waits\022\030\n\007pending\030\007 \001(\004R\007pending\022\033\n\tin_fl" +
-      "ight\030\010 \001(\004R\010inFlight\022\"\n\roldest_age_ms\030\t " +
-      "\001(\004R\013oldestAgeMs\022\026\n\006weight\030\n \001(\rR\006weight" +
-      "\022)\n\020returning_offset\030\013 \001(\004R\017returningOff" +
-      "set\022\'\n\017returning_count\030\014 \001(\rR\016returningC" +
-      "ount\"\274\001\n\005State\022\025\n\021STATE_UNSPECIFIED\020\000\022\025\n" +
-      "\021STATE_NO_CONSUMER\020\001\022\026\n\022STATE_NOT_ITS_TU" +
-      "RN\020\002\022\023\n\017STATE_THROTTLED\020\003\022\021\n\rSTATE_DELAY" +
-      "ED\020\004\022\020\n\014STATE_LEASED\020\005\022\020\n\014STATE_PAUSED\020\006" +
-      "\022\020\n\014STATE_CAPPED\020\007\022\017\n\013STATE_EMPTY\020\010\"\242\001\n\n" +
-      "WaitCauses\022$\n\016no_consumer_ms\030\001 \001(\004R\014noCo" +
-      "nsumerMs\022\031\n\010share_ms\030\002 \001(\004R\007shareMs\022\037\n\013t" +
-      "hrottle_ms\030\003 \001(\004R\nthrottleMs\022\031\n\010delay_ms" +
-      "\030\004 \001(\004R\007delayMs\022\027\n\007held_ms\030\005 \001(\004R\006heldMs" +
-      "\"F\n\024ListConsumersRequest\022\024\n\005queue\030\001 \001(\tR" +
-      "\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\"L\n\025List" +
-      "ConsumersResponse\0223\n\tconsumers\030\001 \003(\0132\025.f" +
-      "ila.v1.ConsumerInfoR\tconsumers\"\372\002\n\014Consu" +
-      "merInfo\022\037\n\013consumer_id\030\001 \001(\004R\nconsumerId" +
-      "\022\022\n\004name\030\002 \001(\tR\004name\022\022\n\004peer\030\003 \001(\tR\004peer" +
-      "\022\030\n\007channel\030\004 \001(\tR\007channel\022\022\n\004held\030\005 \001(\004" +
-      "R\004held\022\024\n\005begun\030\006 \001(\004R\005begun\022%\n\016returned" +
-      "_total\030\007 \001(\004R\rreturnedTotal\022(\n\020handling_" +
-      "time_us\030\010 \001(\004R\016handlingTimeUs\022\026\n\006window\030" +
-      "\t \001(\rR\006window\022!\n\014tracks_begun\030\n \001(\010R\013tra" +
-      "cksBegun\022=\n\014connected_at\030\013 \001(\0132\032.google." +
-      "protobuf.TimestampR\013connectedAt\022\022\n\004away\030" +
-      "\014 \001(\010R\004away*Q\n\nDurability\022\032\n\026DURABILITY_" +
-      "UNSPECIFIED\020\000\022\024\n\020DURABILITY_FSYNC\020\001\022\021\n\rD" +
-      "URABILITY_OS\020\002*_\n\014HookFallback\022\035\n\031HOOK_F" +
-      "ALLBACK_UNSPECIFIED\020\000\022\030\n\024HOOK_FALLBACK_P" +
-      "OLICY\020\001\022\026\n\022HOOK_FALLBACK_HOLD\020\002*|\n\014Break" +
-      "erState\022\035\n\031BREAKER_STATE_UNSPECIFIED\020\000\022\030" +
-      "\n\024BREAKER_STATE_CLOSED\020\001\022\026\n\022BREAKER_STAT" +
-      "E_OPEN\020\002\022\033\n\027BREAKER_STATE_HALF_OPEN\020\0032\373\013" +
-      "\n\tFilaAdmin\022H\n\013CreateQueue\022\033.fila.v1.Cre" +
-      "ateQueueRequest\032\034.fila.v1.CreateQueueRes" +
-      "ponse\022?\n\010GetQueue\022\030.fila.v1.GetQueueRequ" +
-      "est\032\031.fila.v1.GetQueueResponse\022H\n\013Update" +
-      "Queue\022\033.fila.v1.UpdateQueueRequest\032\034.fil" +
-      "a.v1.UpdateQueueResponse\022H\n\013DeleteQueue\022" +
-      "\033.fila.v1.DeleteQueueRequest\032\034.fila.v1.D" +
-      "eleteQueueResponse\022E\n\nListQueues\022\032.fila." +
-      "v1.ListQueuesRequest\032\033.fila.v1.ListQueue" +
-      "sResponse\022E\n\nPurgeQueue\022\032.fila.v1.PurgeQ" +
-      "ueueRequest\032\033.fila.v1.PurgeQueueResponse" +
-      "\022K\n\014PeekMessages\022\034.fila.v1.PeekMessagesR" +
-      "equest\032\035.fila.v1.PeekMessagesResponse\022?\n" +
-      "\010GetStats\022\030.fila.v1.GetStatsRequest\032\031.fi" +
-      "la.v1.GetStatsResponse\022B\n\tSetConfig\022\031.fi" +
-      "la.v1.SetConfigRequest\032\032.fila.v1.SetConf" +
-      "igResponse\022B\n\tGetConfig\022\031.fila.v1.GetCon" +
-      "figRequest\032\032.fila.v1.GetConfigResponse\022E" +
-      "\n\nListConfig\022\032.fila.v1.ListConfigRequest" +
-      "\032\033.fila.v1.ListConfigResponse\022<\n\007Redrive" +
-      "\022\027.fila.v1.RedriveRequest\032\030.fila.v1.Redr" +
-      "iveResponse\022N\n\rCreateChannel\022\035.fila.v1.C" +
-      "reateChannelRequest\032\036.fila.v1.CreateChan" +
-      "nelResponse\022N\n\rDeleteChannel\022\035.fila.v1.D" +
-      "eleteChannelRequest\032\036.fila.v1.DeleteChan" +
-      "nelResponse\022K\n\014ListChannels\022\034.fila.v1.Li" +
-      "stChannelsRequest\032\035.fila.v1.ListChannels" +
-      "Response\022H\n\013SeekChannel\022\033.fila.v1.SeekCh" +
-      "annelRequest\032\034.fila.v1.SeekChannelRespon" +
-      "se\022K\n\014PurgeChannel\022\034.fila.v1.PurgeChanne" +
-      "lRequest\032\035.fila.v1.PurgeChannelResponse\022" +
-      ">\n\007ReadLog\022\027.fila.v1.ReadLogRequest\032\030.fi" +
-      "la.v1.ReadLogResponse0\001\022K\n\014SetKeyPolicy\022" +
-      "\034.fila.v1.SetKeyPolicyRequest\032\035.fila.v1." +
-      "SetKeyPolicyResponse\022E\n\nExplainKey\022\032.fil" +
-      "a.v1.ExplainKeyRequest\032\033.fila.v1.Explain" +
-      "KeyResponse\022N\n\rListConsumers\022\035.fila.v1.L" +
-      "istConsumersRequest\032\036.fila.v1.ListConsum" +
-      "ersResponseB\033\n\013dev.fila.v1B\nAdminProtoP\001" +
-      "b\006proto3"
+      "channel\022!\n\014fairness_key\030\003 \001(\tR\013fairnessK" +
+      "ey\"\214\005\n\022ExplainKeyResponse\0227\n\005state\030\001 \001(\016" +
+      "2!.fila.v1.ExplainKeyResponse.StateR\005sta" +
+      "te\022\'\n\017blocking_bucket\030\002 \001(\tR\016blockingBuc" +
+      "ket\0220\n\005until\030\003 \001(\0132\032.google.protobuf.Tim" +
+      "estampR\005until\022\024\n\005share\030\004 \001(\001R\005share\022\033\n\td" +
+      "ue_share\030\005 \001(\001R\010dueShare\022)\n\005waits\030\006 \001(\0132" +
+      "\023.fila.v1.WaitCausesR\005waits\022\030\n\007pending\030\007" +
+      " \001(\004R\007pending\022\033\n\tin_flight\030\010 \001(\004R\010inFlig" +
+      "ht\022\"\n\roldest_age_ms\030\t \001(\004R\013oldestAgeMs\022\026" +
+      "\n\006weight\030\n \001(\rR\006weight\022)\n\020returning_offs" +
+      "et\030\013 \001(\004R\017returningOffset\022\'\n\017returning_c" +
+      "ount\030\014 \001(\rR\016returningCount\"\274\001\n\005State\022\025\n\021" +
+      "STATE_UNSPECIFIED\020\000\022\025\n\021STATE_NO_CONSUMER" +
+      "\020\001\022\026\n\022STATE_NOT_ITS_TURN\020\002\022\023\n\017STATE_THRO" +
+      "TTLED\020\003\022\021\n\rSTATE_DELAYED\020\004\022\020\n\014STATE_LEAS" +
+      "ED\020\005\022\020\n\014STATE_PAUSED\020\006\022\020\n\014STATE_CAPPED\020\007" +
+      "\022\017\n\013STATE_EMPTY\020\010\"\242\001\n\nWaitCauses\022$\n\016no_c" +
+      "onsumer_ms\030\001 \001(\004R\014noConsumerMs\022\031\n\010share_" +
+      "ms\030\002 \001(\004R\007shareMs\022\037\n\013throttle_ms\030\003 \001(\004R\n" +
+      "throttleMs\022\031\n\010delay_ms\030\004 \001(\004R\007delayMs\022\027\n" +
+      "\007held_ms\030\005 \001(\004R\006heldMs\"F\n\024ListConsumersR" +
+      "equest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030" +
+      "\002 \001(\tR\007channel\"L\n\025ListConsumersResponse\022" +
+      "3\n\tconsumers\030\001 \003(\0132\025.fila.v1.ConsumerInf" +
+      "oR\tconsumers\"\372\002\n\014ConsumerInfo\022\037\n\013consume" +
+      "r_id\030\001 \001(\004R\nconsumerId\022\022\n\004name\030\002 \001(\tR\004na" +
+      "me\022\022\n\004peer\030\003 \001(\tR\004peer\022\030\n\007channel\030\004 \001(\tR" +
+      "\007channel\022\022\n\004held\030\005 \001(\004R\004held\022\024\n\005begun\030\006 " +
+      "\001(\004R\005begun\022%\n\016returned_total\030\007 \001(\004R\rretu" +
+      "rnedTotal\022(\n\020handling_time_us\030\010 \001(\004R\016han" +
+      "dlingTimeUs\022\026\n\006window\030\t \001(\rR\006window\022!\n\014t" +
+      "racks_begun\030\n \001(\010R\013tracksBegun\022=\n\014connec" +
+      "ted_at\030\013 \001(\0132\032.google.protobuf.Timestamp" +
+      "R\013connectedAt\022\022\n\004away\030\014 \001(\010R\004away*Q\n\nDur" +
+      "ability\022\032\n\026DURABILITY_UNSPECIFIED\020\000\022\024\n\020D" +
+      "URABILITY_FSYNC\020\001\022\021\n\rDURABILITY_OS\020\002*_\n\014" +
+      "HookFallback\022\035\n\031HOOK_FALLBACK_UNSPECIFIE" +
+      "D\020\000\022\030\n\024HOOK_FALLBACK_POLICY\020\001\022\026\n\022HOOK_FA" +
+      "LLBACK_HOLD\020\002*|\n\014BreakerState\022\035\n\031BREAKER" +
+      "_STATE_UNSPECIFIED\020\000\022\030\n\024BREAKER_STATE_CL" +
+      "OSED\020\001\022\026\n\022BREAKER_STATE_OPEN\020\002\022\033\n\027BREAKE" +
+      "R_STATE_HALF_OPEN\020\0032\373\013\n\tFilaAdmin\022H\n\013Cre" +
+      "ateQueue\022\033.fila.v1.CreateQueueRequest\032\034." +
+      "fila.v1.CreateQueueResponse\022?\n\010GetQueue\022" +
+      "\030.fila.v1.GetQueueRequest\032\031.fila.v1.GetQ" +
+      "ueueResponse\022H\n\013UpdateQueue\022\033.fila.v1.Up" +
+      "dateQueueRequest\032\034.fila.v1.UpdateQueueRe" +
+      "sponse\022H\n\013DeleteQueue\022\033.fila.v1.DeleteQu" +
+      "eueRequest\032\034.fila.v1.DeleteQueueResponse" +
+      "\022E\n\nListQueues\022\032.fila.v1.ListQueuesReque" +
+      "st\032\033.fila.v1.ListQueuesResponse\022E\n\nPurge" +
+      "Queue\022\032.fila.v1.PurgeQueueRequest\032\033.fila" +
+      ".v1.PurgeQueueResponse\022K\n\014PeekMessages\022\034" +
+      ".fila.v1.PeekMessagesRequest\032\035.fila.v1.P" +
+      "eekMessagesResponse\022?\n\010GetStats\022\030.fila.v" +
+      "1.GetStatsRequest\032\031.fila.v1.GetStatsResp" +
+      "onse\022B\n\tSetConfig\022\031.fila.v1.SetConfigReq" +
+      "uest\032\032.fila.v1.SetConfigResponse\022B\n\tGetC" +
+      "onfig\022\031.fila.v1.GetConfigRequest\032\032.fila." +
+      "v1.GetConfigResponse\022E\n\nListConfig\022\032.fil" +
+      "a.v1.ListConfigRequest\032\033.fila.v1.ListCon" +
+      "figResponse\022<\n\007Redrive\022\027.fila.v1.Redrive" +
+      "Request\032\030.fila.v1.RedriveResponse\022N\n\rCre" +
+      "ateChannel\022\035.fila.v1.CreateChannelReques" +
+      "t\032\036.fila.v1.CreateChannelResponse\022N\n\rDel" +
+      "eteChannel\022\035.fila.v1.DeleteChannelReques" +
+      "t\032\036.fila.v1.DeleteChannelResponse\022K\n\014Lis" +
+      "tChannels\022\034.fila.v1.ListChannelsRequest\032" +
+      "\035.fila.v1.ListChannelsResponse\022H\n\013SeekCh" +
+      "annel\022\033.fila.v1.SeekChannelRequest\032\034.fil" +
+      "a.v1.SeekChannelResponse\022K\n\014PurgeChannel" +
+      "\022\034.fila.v1.PurgeChannelRequest\032\035.fila.v1" +
+      ".PurgeChannelResponse\022>\n\007ReadLog\022\027.fila." +
+      "v1.ReadLogRequest\032\030.fila.v1.ReadLogRespo" +
+      "nse0\001\022K\n\014SetKeyPolicy\022\034.fila.v1.SetKeyPo" +
+      "licyRequest\032\035.fila.v1.SetKeyPolicyRespon" +
+      "se\022E\n\nExplainKey\022\032.fila.v1.ExplainKeyReq" +
+      "uest\032\033.fila.v1.ExplainKeyResponse\022N\n\rLis" +
+      "tConsumers\022\035.fila.v1.ListConsumersReques" +
+      "t\032\036.fila.v1.ListConsumersResponseB\033\n\013dev" +
+      ".fila.v1B\nAdminProtoP\001b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -639,7 +639,7 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_DeleteQueueRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_DeleteQueueRequest_descriptor,
-        new java.lang.String[] { "Queue", });
+        new java.lang.String[] { "Queue", "Force", });
     internal_static_fila_v1_DeleteQueueResponse_descriptor =
       getDescriptor().getMessageType(10);
     internal_static_fila_v1_DeleteQueueResponse_fieldAccessorTable = new

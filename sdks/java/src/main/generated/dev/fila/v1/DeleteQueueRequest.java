@@ -100,6 +100,22 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int FORCE_FIELD_NUMBER = 2;
+  private boolean force_ = false;
+  /**
+   * <pre>
+   * Delete it even while a published batch of a sink is still on its way into it: the rest of that batch is lost, and
+   * counted. Without it such a queue gets FAILED_PRECONDITION.
+   * </pre>
+   *
+   * <code>bool force = 2 [json_name = "force"];</code>
+   * @return The force.
+   */
+  @java.lang.Override
+  public boolean getForce() {
+    return force_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -117,12 +133,19 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(queue_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 1, queue_);
     }
+    if (force_ != false) {
+      output.writeBool(2, force_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
     int size = 0;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(queue_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(1, queue_);
+    }
+    if (force_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(2, force_);
     }
     return size;
   }
@@ -150,6 +173,8 @@ private static final long serialVersionUID = 0L;
 
     if (!getQueue()
         .equals(other.getQueue())) return false;
+    if (getForce()
+        != other.getForce()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -163,6 +188,9 @@ private static final long serialVersionUID = 0L;
     hash = (19 * hash) + getDescriptor().hashCode();
     hash = (37 * hash) + QUEUE_FIELD_NUMBER;
     hash = (53 * hash) + getQueue().hashCode();
+    hash = (37 * hash) + FORCE_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getForce());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -299,6 +327,7 @@ private static final long serialVersionUID = 0L;
       super.clear();
       bitField0_ = 0;
       queue_ = "";
+      force_ = false;
       return this;
     }
 
@@ -335,6 +364,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000001) != 0)) {
         result.queue_ = queue_;
       }
+      if (((from_bitField0_ & 0x00000002) != 0)) {
+        result.force_ = force_;
+      }
     }
 
     @java.lang.Override
@@ -353,6 +385,9 @@ private static final long serialVersionUID = 0L;
         queue_ = other.queue_;
         bitField0_ |= 0x00000001;
         onChanged();
+      }
+      if (other.getForce() != false) {
+        setForce(other.getForce());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -383,6 +418,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000001;
               break;
             } // case 10
+            case 16: {
+              force_ = input.readBool();
+              bitField0_ |= 0x00000002;
+              break;
+            } // case 16
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -488,6 +528,53 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       queue_ = value;
       bitField0_ |= 0x00000001;
+      onChanged();
+      return this;
+    }
+
+    private boolean force_ ;
+    /**
+     * <pre>
+     * Delete it even while a published batch of a sink is still on its way into it: the rest of that batch is lost, and
+     * counted. Without it such a queue gets FAILED_PRECONDITION.
+     * </pre>
+     *
+     * <code>bool force = 2 [json_name = "force"];</code>
+     * @return The force.
+     */
+    @java.lang.Override
+    public boolean getForce() {
+      return force_;
+    }
+    /**
+     * <pre>
+     * Delete it even while a published batch of a sink is still on its way into it: the rest of that batch is lost, and
+     * counted. Without it such a queue gets FAILED_PRECONDITION.
+     * </pre>
+     *
+     * <code>bool force = 2 [json_name = "force"];</code>
+     * @param value The force to set.
+     * @return This builder for chaining.
+     */
+    public Builder setForce(boolean value) {
+
+      force_ = value;
+      bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Delete it even while a published batch of a sink is still on its way into it: the rest of that batch is lost, and
+     * counted. Without it such a queue gets FAILED_PRECONDITION.
+     * </pre>
+     *
+     * <code>bool force = 2 [json_name = "force"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearForce() {
+      bitField0_ = (bitField0_ & ~0x00000002);
+      force_ = false;
       onChanged();
       return this;
     }

@@ -29,4 +29,15 @@ public interface DeleteQueueRequestOrBuilder extends
    */
   com.google.protobuf.ByteString
       getQueueBytes();
+
+  /**
+   * <pre>
+   * Delete it even while a published batch of a sink is still on its way into it: the rest of that batch is lost, and
+   * counted. Without it such a queue gets FAILED_PRECONDITION.
+   * </pre>
+   *
+   * <code>bool force = 2 [json_name = "force"];</code>
+   * @return The force.
+   */
+  boolean getForce();
 }

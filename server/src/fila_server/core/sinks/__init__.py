@@ -1,0 +1,1 @@
+"""Batches that are staged aside, and published once."""
