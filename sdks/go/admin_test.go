@@ -117,7 +117,7 @@ func TestEveryQueueOptionSetsAFieldThatTheMaskNames(t *testing.T) {
 		OnEnqueueScript("x"), OnFailureScript("x"), VisibilityTimeout(1), MaxAttempts(0), DurableFsync(), MaxDepth(1), MaxBytes(1),
 		FairnessKeyHeader("x"), WeightHeader("x"), Weights(map[string]uint32{"a": 1}), CostHeader("x"), ThrottleKeyHeaders("x"),
 		RetryExponential(1, 1), RetryJitter(1), HoldOnHookFailure(true), KeepFor(1), KeepBytes(1), DropAfter(1), DropBeyond(1),
-		Channels("x"), DedupWindow(1), TTLToDLQ(true), DisconnectGrace(1), ExpiresAfterIdle(1),
+		Channels("x"), DedupWindow(1), TTLToDLQ(true), Paused(true), DisconnectGrace(1), ExpiresAfterIdle(1),
 	}
 	s := settingsOf(all)
 	if !s.mask().IsValid(&s.config) {

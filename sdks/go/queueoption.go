@@ -208,6 +208,11 @@ func TTLToDLQ(yes bool) QueueOption {
 	return queueOption("ttl_to_dlq", func(c *filav1.QueueConfig) { c.TtlToDlq = yes })
 }
 
+// Paused delivers nothing of the queue until it is false again; enqueues, acks and what is leased already go on.
+func Paused(yes bool) QueueOption {
+	return queueOption("paused", func(c *filav1.QueueConfig) { c.Paused = yes })
+}
+
 // DisconnectGrace is how long after a broken connection a consumer may come back before what it held is given
 // to others: 5 s unless set, 0 for at once.
 func DisconnectGrace(d time.Duration) QueueOption {

@@ -147,6 +147,7 @@ var queueOptionByField = map[string]translation{
 	"channels":              field(func(names []string) fila.QueueOption { return fila.Channels(names...) }),
 	"dedup_window_ms":       field(func(n int64) fila.QueueOption { return fila.DedupWindow(ms(n)) }),
 	"ttl_to_dlq":            field(fila.TTLToDLQ),
+	"paused":                field(fila.Paused),
 	"disconnect_grace_ms":   field(func(n int64) fila.QueueOption { return fila.DisconnectGrace(ms(n)) }),
 	"expires_after_idle_ms": field(func(n int64) fila.QueueOption { return fila.ExpiresAfterIdle(ms(n)) }),
 }

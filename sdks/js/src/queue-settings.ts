@@ -63,6 +63,8 @@ export interface QueueSettings {
   readonly dedupWindowMs?: number;
   /** Messages whose time to live is over become dead letters instead of being dropped. */
   readonly ttlToDlq?: boolean;
+  /** Deliver nothing until this is false again; enqueues, acks and what is leased already go on. */
+  readonly paused?: boolean;
   /**
    * How long a consumer with a broken connection may come back to what it held; default 5,000, 0 for not at
    * all.

@@ -67,6 +67,7 @@ class QueueConfig:
     channels: list[str] = field(default_factory=list)
     dedup_window_ms: int = 0
     ttl_to_dlq: bool = False
+    paused: bool = False
     disconnect_grace_ms: int | None = None
     expires_after_idle_ms: int = 0
 
@@ -122,6 +123,8 @@ class FairnessKeyStats:
     delivered_total: int
     served_cost_total: float
     paused: bool
+    max_in_flight: int = 0
+    """Most of its messages leased at once in a channel; 0 when there is no cap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +196,8 @@ class WaitCauses:
     share_ms: int = 0
     throttle_ms: int = 0
     delay_ms: int = 0
+    held_ms: int = 0
+    """The key was paused, or as much of it was leased as its cap allows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

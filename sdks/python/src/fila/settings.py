@@ -81,6 +81,8 @@ class QueueSettings(TypedDict, total=False):
     """How long a dedup_key is remembered, at most 24 h; 0 for the default, 5 min."""
     ttl_to_dlq: bool
     """Messages whose time to live is over become dead letters instead of being dropped."""
+    paused: bool
+    """Deliver nothing until this is false again; enqueues, acks and what is leased already go on."""
     disconnect_grace_ms: Duration
     """How long a consumer that lost its connection may come back before what it had begun fails; default 5 s."""
     expires_after_idle_ms: Duration

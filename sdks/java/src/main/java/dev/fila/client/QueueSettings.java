@@ -166,6 +166,15 @@ public final class QueueSettings {
         }
 
         /**
+         * Deliver nothing until this is false again; enqueues, acks and what is leased already go
+         * on.
+         */
+        public Builder paused(boolean value) {
+            config.setPaused(value);
+            return said("paused");
+        }
+
+        /**
          * How long after a broken connection a consumer may come back to what it held; default 5 s,
          * zero for not at all.
          */

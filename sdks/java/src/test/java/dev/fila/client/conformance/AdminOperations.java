@@ -218,6 +218,7 @@ final class AdminOperations {
         config.any("channels").ifPresent(any -> settings.channels(config.textList("channels")));
         config.millis("dedup_window_ms").ifPresent(settings::dedupWindow);
         config.flag("ttl_to_dlq").ifPresent(settings::ttlToDlq);
+        config.flag("paused").ifPresent(settings::paused);
         config.millis("disconnect_grace_ms").ifPresent(settings::disconnectGrace);
         config.millis("expires_after_idle_ms").ifPresent(settings::expiresAfterIdle);
         config.checkAllSeen();
