@@ -70,6 +70,18 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     return folder / "history", stats
 
 
+def test_the_broker_writes_the_columns_that_the_jobs_read() -> None:
+    from fila_server.recording import columns
+
+    readers = {schema.DECISIONS: schema.DECISION_COLUMNS, schema.CHANGES: schema.CHANGE_COLUMNS}
+    for table, read in readers.items():
+        assert {field.name: field.type for field in read} == {
+            field.name: field.type for field in columns.SCHEMAS[table]
+        }
+    assert set(columns.KINDS[1:]) == set(schema.KINDS)
+    assert set(columns.INPUT_KINDS[1:]) == set(schema.INPUT_KINDS)
+
+
 def test_every_message_ends_once_or_is_still_pending(spark: SparkSession, recorded) -> None:
     directory, stats = recorded
     history = open_history(spark, str(directory))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fila_server.core.recording.tap import Recording
 from fila_server.recording import columns
 from tests.core.driven_engine import DrivenEngine
 
@@ -23,6 +24,17 @@ LISTS = {
 }
 
 
+def kept(recording: Recording, tables: dict[str, list[pa.Table]]) -> None:
+    """Take the full blocks, and keep copies of what is in them: their memory is the scheduler's again."""
+    while (block := recording.take()) is not None:
+        for name, rows in columns.tables(block).items():
+            data = pa.BufferOutputStream()
+            with pa.ipc.new_stream(data, rows.schema) as stream:
+                stream.write_table(rows)
+            tables.setdefault(name, []).append(pa.ipc.open_stream(data.getvalue()).read_all())
+        block.give_back()
+
+
 class RecordedEngine(DrivenEngine):
     """A DrivenEngine with a history, whose blocks are taken when somebody asks."""
 
@@ -37,14 +49,7 @@ class RecordedEngine(DrivenEngine):
         if cut:
             recording.cut()
             self.run_pass()
-        while (block := recording.take()) is not None:
-            for name, rows in columns.tables(block).items():
-                # Copied: the block's memory is the scheduler's again.
-                data = pa.BufferOutputStream()
-                with pa.ipc.new_stream(data, rows.schema) as stream:
-                    stream.write_table(rows)
-                self.kept.setdefault(name, []).append(pa.ipc.open_stream(data.getvalue()).read_all())
-            block.give_back()
+        kept(recording, self.kept)
 
     def table(self, name: str) -> pa.Table:
         self.take()

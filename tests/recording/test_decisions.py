@@ -1,11 +1,16 @@
 """What the core decides is in the history: each step of a message's life, and for what reason."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from fila.v1 import admin_pb2 as admin
 from fila_server import commands
 from fila_server.recording import columns
 from tests.recording.recorded import RecordedEngine
+
+CORE = Path(__file__).resolve().parents[2] / "server/src/fila_server/core/recording"
 
 
 @pytest.fixture
@@ -189,3 +194,19 @@ def test_a_core_without_a_history_records_nothing():
     engine = RecordedEngine({"history.enabled": False})
     assert engine.core.recording is None
     engine.remove()
+
+
+def _enum(page: str, name: str) -> list[str]:
+    text = (CORE / page).read_text().partition(f"cdef enum {name}:\n")[2].partition("\n\n")[0]
+    return re.findall(r"^    (\w+) = \d+", text, re.MULTILINE)
+
+
+def test_the_numbers_of_the_core_are_the_words_of_the_files():
+    kinds = [
+        word.lower().replace("delayed_for", "delayed") for word in _enum("decisions.pxd", "DecisionKind")
+    ]
+    inputs = [word.lower().removeprefix("input_") for word in _enum("inputs.pxd", "InputKind")]
+    changes = [word.lower().removeprefix("changed_") for word in _enum("decisions.pxd", "ChangeKind")]
+    assert ("", *kinds) == columns.KINDS
+    assert ("", *inputs) == columns.INPUT_KINDS
+    assert ("", *changes) == columns.CHANGE_KINDS

@@ -20,7 +20,7 @@ KINDS = (
     *("", "enqueued", "redriven", "rewound", "throttled", "released", "delivered", "returned"),
     *("nacked", "expired", "delayed", "acked", "dead_lettered", "dropped"),
 )
-CHANGE_KINDS = ("", "limit", "queue", "channel", "key", "consumer")
+CHANGE_KINDS = ("", "limit")
 INPUT_KINDS = ("", "pass", "command", "load", "write", "base", "record", "base_ends")
 
 _DELIVERED = KINDS.index("delivered")

@@ -8,6 +8,7 @@ the real one.
 import json
 import os
 
+from cython cimport no_gc_clear
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.errno cimport errno
 from libc.stdint cimport INT64_MAX, uint32_t
@@ -78,6 +79,7 @@ def _store_error(int status, str text, str data_dir):
     return error
 
 
+@no_gc_clear                            # what it records to must outlive its last pass
 cdef class CoreEngine(OpenCore):
     """One data directory, open. Not shared: one thread runs passes, one commits, one loads."""
 
@@ -198,9 +200,8 @@ cdef class CoreEngine(OpenCore):
             raise OSError(number, f"no eventfd for the answers: {os.strerror(number)}")
         core.loader = loader_new()
         if settings.get("history.enabled", False):
-            self.recording = Recording(
-                settings.get("history.sample", 1),
-                HEADERS_KEPT.index(settings.get("history.headers", "policy")))
+            kept = HEADERS_KEPT.index(settings.get("history.headers", "policy"))
+            self.recording = Recording(settings.get("history.sample", 1), kept)
             core.history = self.recording.history
 
     cdef _begin(self, int64_t mono_ns, int64_t wall_ns, uint64_t seed):
@@ -248,7 +249,7 @@ cdef class CoreEngine(OpenCore):
         core.lease_id_durable = core.lease_id_reserved
 
     def __dealloc__(self):
-        self.close()
+        CoreEngine.close(self)          # and no other: what a subclass added may be gone by now
         self._release()
         free(self.core)
 

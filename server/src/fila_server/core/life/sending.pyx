@@ -254,7 +254,7 @@ cdef void deliveries_loaded(Core* core) noexcept nogil:
             load = following
             continue
         queue = <Queue*> map64_get(&core.queues_by_number, load.queue_number)
-        load_taken(core, load, queue != NULL and queue.is_dlq)
+        load_taken(core, load)
         frame = directory_at(&queue.directory, load.first_offset) if queue != NULL else NULL
         if frame != NULL and frame.first_offset == load.first_offset and frame.loading:
             frame.loading = False

@@ -10,7 +10,7 @@ The numbers of DecisionKind and ChangeKind are those of recording/columns.py; a 
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from fila_server.core.state.state cimport Channel, Core, Frame, Lease, Queue, Slot, ThrottleKey
+from fila_server.core.state.state cimport Channel, Core, Frame, Lease, Slot, ThrottleKey
 from fila_server.core.structures.buffer cimport Slice
 from fila_server.core.structures.maps cimport Text
 
@@ -31,10 +31,6 @@ cdef enum DecisionKind:
 
 cdef enum ChangeKind:
     CHANGED_LIMIT = 1
-    CHANGED_QUEUE = 2
-    CHANGED_CHANNEL = 3
-    CHANGED_KEY = 4
-    CHANGED_CONSUMER = 5
 
 cdef struct Waited:                 # a delivery's wait by cause
     int32_t no_consumer_ms
@@ -69,5 +65,3 @@ cdef void ending_is(
 cdef void slot_ends(Core* core, Slot* slot) noexcept nogil
 
 cdef void limit_changed(Core* core, ThrottleKey* bucket) noexcept nogil
-cdef void changed(
-    Core* core, int kind, Queue* queue, Channel* channel, Slice name, Slice value) noexcept nogil

@@ -207,40 +207,20 @@ cdef void slot_ends(Core* core, Slot* slot) noexcept nogil:
 
 # --- changes -----------------------------------------------------------------------------------
 
-cdef uint32_t _change(Core* core, Block* b, int kind) noexcept nogil:
-    cdef uint32_t row = b.changes
-    b.change_at_us[row] = core.wall_ms * 1000
-    b.change_pass[row] = <int64_t> core.counters.passes
-    b.change_kind[row] = <unsigned char> kind
-    b.change_queue[row] = b.change_channel[row] = b.change_name[row] = b.change_value[row] = 0
-    b.change_rate[row] = b.change_burst[row] = 0
-    b.changes += 1
-    return row
-
-
 cdef void limit_changed(Core* core, ThrottleKey* bucket) noexcept nogil:
     cdef Block* b
     cdef uint32_t row
     if not records(core):
         return
     b = _room(core)
-    row = _change(core, b, CHANGED_LIMIT)
+    row = b.changes
+    b.change_at_us[row] = core.wall_ms * 1000
+    b.change_pass[row] = <int64_t> core.counters.passes
+    b.change_kind[row] = CHANGED_LIMIT
+    b.change_queue[row] = b.change_channel[row] = b.change_value[row] = 0
     b.change_name[row] = _text(core.history, &bucket.text)
     if bucket.has_rate and bucket.has_burst:
         b.change_rate[row], b.change_burst[row] = bucket.rate, bucket.burst
     else:                               # a bucket without a limit
         b.change_rate[row] = b.change_burst[row] = -1
-
-
-cdef void changed(
-        Core* core, int kind, Queue* queue, Channel* channel, Slice name, Slice value) noexcept nogil:
-    cdef Block* b
-    cdef uint32_t row
-    if not records(core):
-        return
-    b = _room(core)
-    row = _change(core, b, kind)
-    b.change_queue[row] = _text(core.history, &queue.text)
-    b.change_channel[row] = _text(core.history, &channel.text) if channel != NULL else 0
-    b.change_name[row] = _words(core.history, name)
-    b.change_value[row] = _words(core.history, value)
+    b.changes += 1

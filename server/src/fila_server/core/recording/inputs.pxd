@@ -35,7 +35,7 @@ cdef enum HeadersKept:
 # Both are called only where there is a history.
 cdef void pass_begins(Core* core) noexcept nogil
 cdef void commands_taken(Core* core, Command* first) noexcept nogil
-cdef void load_taken(Core* core, const Load* load, bint with_headers) noexcept nogil
+cdef void load_taken(Core* core, const Load* load) noexcept nogil
 cdef void write_failed(Core* core, int call, int status) noexcept nogil
 cdef void input_put(
     Core* core, int kind, int64_t token, int64_t a, int64_t b, int64_t c, const char* bytes,

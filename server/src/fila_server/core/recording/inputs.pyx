@@ -255,16 +255,15 @@ cdef void commands_taken(Core* core, Command* first) noexcept nogil:
         first = first.next
 
 
-cdef void load_taken(Core* core, const Load* load, bint with_headers) noexcept nogil:
-    """The bytes of a dead-letter queue say where each message came from, which a redrive reads; of all others
-    the length will do."""
+cdef void load_taken(Core* core, const Load* load) noexcept nogil:
+    """Its bytes may be buried, and a redrive then reads them: where each field ends has to be known."""
     cdef Buffer* out = &core.history.scratch
     cdef Cutter cutter
     cdef Slice whole
     if core.history == NULL:
         return
     out.length = 0
-    if with_headers and load.bytes != NULL:
+    if load.bytes != NULL:
         _cutter_begin(core, &cutter, load.bytes)
         whole.at, whole.length = load.bytes, <uint32_t> load.length
         _cut_message(core, &cutter, whole, NULL)        # messages follow one another without a frame

@@ -1,0 +1,41 @@
+"""Seeded runs of the whole core, recorded: whatever happens in them, each start's recording is followed to its end."""
+
+from __future__ import annotations
+
+import pytest
+
+from fila_server.core.drive.engine import CoreEngine
+from fila_server.recording import columns, replaying
+from tests.core import driven_engine
+from tests.recording.recorded import kept
+from tests.simulation.simulate import simulate
+
+SEEDS = (1, 5, 12)
+
+
+@pytest.mark.parametrize("policy", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_a_simulation_recorded_is_decided_again(seed, policy, monkeypatch):
+    runs = []
+
+    class Recording(CoreEngine):
+        def __init__(self, data_dir, settings, **clocks):
+            super().__init__(
+                data_dir, {**settings, "history.enabled": True, "history.headers": "all"}, **clocks
+            )
+            self.tables = {}
+            runs.append(self.tables)
+
+        def run_pass(self, mono_ns, wall_ns):
+            self.recording.cut()  # what the pass before left: nothing is lost by a crash
+            wanted = super().run_pass(mono_ns, wall_ns)
+            kept(self.recording, self.tables)
+            return wanted
+
+    monkeypatch.setattr(driven_engine, "CoreEngine", Recording)
+    simulate(seed, policy=policy)
+
+    assert runs
+    for tables in runs:
+        outcome = replaying.verify(tables[columns.INPUTS], tables.get(columns.DECISIONS, []))
+        assert outcome.difference is None, (runs.index(tables), outcome)
