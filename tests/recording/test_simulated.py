@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from fila_server.core.drive.engine import CoreEngine
@@ -23,7 +24,7 @@ def test_what_a_simulation_recorded_is_decided_again(seed, policy, monkeypatch):
             super().__init__(
                 data_dir, {**settings, "history.enabled": True, "history.headers": "all"}, **clocks
             )
-            self.tables = {}
+            self.tables: dict[str, list[pa.Table]] = {}
             runs.append(self.tables)
 
         def run_pass(self, mono_ns, wall_ns):
