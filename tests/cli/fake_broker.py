@@ -60,10 +60,11 @@ class FakeBroker:
 
         def answer(request: Any, context: grpc.ServicerContext) -> Message:
             self.asked.append((method.name, request))
-            prepared = self.answers.get(method.name, answer_type())
+            prepared: Any = self.answers.get(method.name, answer_type())
             if isinstance(prepared, Refusal):
                 _refuse(prepared, context)
-            return prepared(request) if callable(prepared) else prepared
+            answered: Message = prepared(request) if callable(prepared) else prepared
+            return answered
 
         def answer_all(requests: Any, context: grpc.ServicerContext) -> Iterator[Message]:
             """A stream's answer is a list, or made of what is asked: a request, or the iterator of requests."""

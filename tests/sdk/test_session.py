@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fila import ConnectionEvent, FilaClient, LeaseLost
+from fila import ConnectionEvent, FilaClient
 from tests.sdk.conftest import QUICK_BACKOFF, ManualClock, Watched, begun, fill, said, until
 from tests.sdk.fake_broker import FakeBroker
 from tests.sdk.fake_session import FakeSession
@@ -284,8 +284,7 @@ async def test_a_resume_that_cannot_name_all_leaves_out_what_is_being_settled(
         broker.break_connections()
         await until(lambda: len(said(broker, "open")) == 2)
         broker.answering.set()
-        with pytest.raises(LeaseLost):
-            await ack
+        await ack  # repeated: that its lease is gone says that it was settled, or as good as
         break
 
     assert {*said(broker, "open")[1].resume.lease_ids} == held
