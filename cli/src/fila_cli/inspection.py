@@ -9,7 +9,7 @@ from fila_cli.output import Cell, facts, table, titled
 from fila_cli.values import age_text, rough_size_text
 
 if TYPE_CHECKING:
-    from fila.v1.admin_pb2 import GetStatsResponse, PerFairnessKeyStats
+    from fila.v1.admin_pb2 import GetStatsResponse, HookStats, PerFairnessKeyStats
 
 _WIDE_HEADINGS = (
     "KEY",
@@ -76,6 +76,7 @@ def _facts(queue: str, channel: str, stats: GetStatsResponse, *, wide: bool) -> 
         ("hook", "circuit open: messages take the fallback" if open_circuit else ""),
         ("hook fallbacks", stats.hook_fallbacks),
         ("hook errors", stats.hook_errors),
+        *((f"last error of {each.hook}", _last_error(each)) for each in stats.hooks),
         ("dropped by hard retention", stats.hard_dropped),
         ("dropped by time to live", stats.ttl_dropped_total),
         ("dead-lettered", stats.dead_lettered_total),
@@ -98,6 +99,13 @@ def _facts(queue: str, channel: str, stats: GetStatsResponse, *, wide: bool) -> 
         ("offsets", f"{stats.tail_offset} to {stats.head_offset}"),
         ("stored", rough_size_text(stats.stored_bytes)),
     ]
+
+
+def _last_error(hook: HookStats) -> str:
+    if not hook.last_error:
+        return ""
+    headers = " ".join(f"{name}={hook.last_error_headers[name]}" for name in sorted(hook.last_error_headers))
+    return f"{hook.last_error}, at {hook.last_error_at.ToJsonString()}, headers {headers or 'none'}"
 
 
 def _wide_row(key: PerFairnessKeyStats) -> tuple[Cell, ...]:

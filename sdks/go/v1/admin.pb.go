@@ -317,7 +317,7 @@ func (x ExplainKeyResponse_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ExplainKeyResponse_State.Descriptor instead.
 func (ExplainKeyResponse_State) EnumDescriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{47, 0}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{48, 0}
 }
 
 // Make a queue.
@@ -1825,8 +1825,10 @@ type GetStatsResponse struct {
 	ReturnedTotal uint64 `protobuf:"varint,29,opt,name=returned_total,json=returnedTotal,proto3" json:"returned_total,omitempty"`
 	// Dead letters of a queue that expires when idle, and so has no dead-letter queue: they were dropped.
 	DeadLettersDroppedTotal uint64 `protobuf:"varint,30,opt,name=dead_letters_dropped_total,json=deadLettersDroppedTotal,proto3" json:"dead_letters_dropped_total,omitempty"`
-	unknownFields           protoimpl.UnknownFields
-	sizeCache               protoimpl.SizeCache
+	// How each of the queue's scripts is doing.
+	Hooks         []*HookStats `protobuf:"bytes,31,rep,name=hooks,proto3" json:"hooks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetStatsResponse) Reset() {
@@ -2069,6 +2071,131 @@ func (x *GetStatsResponse) GetDeadLettersDroppedTotal() uint64 {
 	return 0
 }
 
+func (x *GetStatsResponse) GetHooks() []*HookStats {
+	if x != nil {
+		return x.Hooks
+	}
+	return nil
+}
+
+// One hook of a queue, since the queue first had a script for it; a new script goes on counting.
+type HookStats struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// `on_enqueue` or `on_failure`.
+	Hook string `protobuf:"bytes,1,opt,name=hook,proto3" json:"hook,omitempty"`
+	// Messages it was called for.
+	Runs uint64 `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"`
+	// Calls that failed.
+	Errors uint64 `protobuf:"varint,3,opt,name=errors,proto3" json:"errors,omitempty"`
+	// Messages that the declarative policy decided in its place.
+	Fallbacks uint64 `protobuf:"varint,4,opt,name=fallbacks,proto3" json:"fallbacks,omitempty"`
+	// Messages that waited for it to work again.
+	Held uint64 `protobuf:"varint,5,opt,name=held,proto3" json:"held,omitempty"`
+	// Whether it is being called.
+	BreakerState BreakerState `protobuf:"varint,6,opt,name=breaker_state,json=breakerState,proto3,enum=fila.v1.BreakerState" json:"breaker_state,omitempty"`
+	// Its last error, with the line of the script; empty when there was none.
+	LastError string `protobuf:"bytes,7,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	// When that was.
+	LastErrorAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=last_error_at,json=lastErrorAt,proto3" json:"last_error_at,omitempty"`
+	// The headers of the message it failed on, the first 16, each cut after 200 characters.
+	LastErrorHeaders map[string]string `protobuf:"bytes,9,rep,name=last_error_headers,json=lastErrorHeaders,proto3" json:"last_error_headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *HookStats) Reset() {
+	*x = HookStats{}
+	mi := &file_fila_v1_admin_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HookStats) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HookStats) ProtoMessage() {}
+
+func (x *HookStats) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HookStats.ProtoReflect.Descriptor instead.
+func (*HookStats) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *HookStats) GetHook() string {
+	if x != nil {
+		return x.Hook
+	}
+	return ""
+}
+
+func (x *HookStats) GetRuns() uint64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *HookStats) GetErrors() uint64 {
+	if x != nil {
+		return x.Errors
+	}
+	return 0
+}
+
+func (x *HookStats) GetFallbacks() uint64 {
+	if x != nil {
+		return x.Fallbacks
+	}
+	return 0
+}
+
+func (x *HookStats) GetHeld() uint64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *HookStats) GetBreakerState() BreakerState {
+	if x != nil {
+		return x.BreakerState
+	}
+	return BreakerState_BREAKER_STATE_UNSPECIFIED
+}
+
+func (x *HookStats) GetLastError() string {
+	if x != nil {
+		return x.LastError
+	}
+	return ""
+}
+
+func (x *HookStats) GetLastErrorAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastErrorAt
+	}
+	return nil
+}
+
+func (x *HookStats) GetLastErrorHeaders() map[string]string {
+	if x != nil {
+		return x.LastErrorHeaders
+	}
+	return nil
+}
+
 // One fairness key in numbers.
 type PerFairnessKeyStats struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2098,7 +2225,7 @@ type PerFairnessKeyStats struct {
 
 func (x *PerFairnessKeyStats) Reset() {
 	*x = PerFairnessKeyStats{}
-	mi := &file_fila_v1_admin_proto_msgTypes[24]
+	mi := &file_fila_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2110,7 +2237,7 @@ func (x *PerFairnessKeyStats) String() string {
 func (*PerFairnessKeyStats) ProtoMessage() {}
 
 func (x *PerFairnessKeyStats) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[24]
+	mi := &file_fila_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2123,7 +2250,7 @@ func (x *PerFairnessKeyStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PerFairnessKeyStats.ProtoReflect.Descriptor instead.
 func (*PerFairnessKeyStats) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PerFairnessKeyStats) GetKey() string {
@@ -2215,7 +2342,7 @@ type PerThrottleKeyStats struct {
 
 func (x *PerThrottleKeyStats) Reset() {
 	*x = PerThrottleKeyStats{}
-	mi := &file_fila_v1_admin_proto_msgTypes[25]
+	mi := &file_fila_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2227,7 +2354,7 @@ func (x *PerThrottleKeyStats) String() string {
 func (*PerThrottleKeyStats) ProtoMessage() {}
 
 func (x *PerThrottleKeyStats) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[25]
+	mi := &file_fila_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2240,7 +2367,7 @@ func (x *PerThrottleKeyStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PerThrottleKeyStats.ProtoReflect.Descriptor instead.
 func (*PerThrottleKeyStats) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PerThrottleKeyStats) GetKey() string {
@@ -2300,7 +2427,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[26]
+	mi := &file_fila_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2312,7 +2439,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[26]
+	mi := &file_fila_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2325,7 +2452,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RedriveRequest) GetDlqQueue() string {
@@ -2386,7 +2513,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[27]
+	mi := &file_fila_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2398,7 +2525,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[27]
+	mi := &file_fila_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2411,7 +2538,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RedriveResponse) GetRedriven() uint64 {
@@ -2444,7 +2571,7 @@ type ListQueuesRequest struct {
 
 func (x *ListQueuesRequest) Reset() {
 	*x = ListQueuesRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[28]
+	mi := &file_fila_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2456,7 +2583,7 @@ func (x *ListQueuesRequest) String() string {
 func (*ListQueuesRequest) ProtoMessage() {}
 
 func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[28]
+	mi := &file_fila_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2469,7 +2596,7 @@ func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 // Every queue, sorted by name.
@@ -2485,7 +2612,7 @@ type ListQueuesResponse struct {
 
 func (x *ListQueuesResponse) Reset() {
 	*x = ListQueuesResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[29]
+	mi := &file_fila_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2497,7 +2624,7 @@ func (x *ListQueuesResponse) String() string {
 func (*ListQueuesResponse) ProtoMessage() {}
 
 func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[29]
+	mi := &file_fila_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2510,7 +2637,7 @@ func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueuesResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListQueuesResponse) GetQueues() []*QueueInfo {
@@ -2546,7 +2673,7 @@ type QueueInfo struct {
 
 func (x *QueueInfo) Reset() {
 	*x = QueueInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[30]
+	mi := &file_fila_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2558,7 +2685,7 @@ func (x *QueueInfo) String() string {
 func (*QueueInfo) ProtoMessage() {}
 
 func (x *QueueInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[30]
+	mi := &file_fila_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2571,7 +2698,7 @@ func (x *QueueInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueInfo.ProtoReflect.Descriptor instead.
 func (*QueueInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *QueueInfo) GetName() string {
@@ -2633,7 +2760,7 @@ type CreateChannelRequest struct {
 
 func (x *CreateChannelRequest) Reset() {
 	*x = CreateChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[31]
+	mi := &file_fila_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2645,7 +2772,7 @@ func (x *CreateChannelRequest) String() string {
 func (*CreateChannelRequest) ProtoMessage() {}
 
 func (x *CreateChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[31]
+	mi := &file_fila_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2658,7 +2785,7 @@ func (x *CreateChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateChannelRequest.ProtoReflect.Descriptor instead.
 func (*CreateChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CreateChannelRequest) GetQueue() string {
@@ -2768,7 +2895,7 @@ type CreateChannelResponse struct {
 
 func (x *CreateChannelResponse) Reset() {
 	*x = CreateChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[32]
+	mi := &file_fila_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2780,7 +2907,7 @@ func (x *CreateChannelResponse) String() string {
 func (*CreateChannelResponse) ProtoMessage() {}
 
 func (x *CreateChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[32]
+	mi := &file_fila_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2793,7 +2920,7 @@ func (x *CreateChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateChannelResponse.ProtoReflect.Descriptor instead.
 func (*CreateChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CreateChannelResponse) GetStartOffset() uint64 {
@@ -2816,7 +2943,7 @@ type DeleteChannelRequest struct {
 
 func (x *DeleteChannelRequest) Reset() {
 	*x = DeleteChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[33]
+	mi := &file_fila_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2828,7 +2955,7 @@ func (x *DeleteChannelRequest) String() string {
 func (*DeleteChannelRequest) ProtoMessage() {}
 
 func (x *DeleteChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[33]
+	mi := &file_fila_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2841,7 +2968,7 @@ func (x *DeleteChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteChannelRequest.ProtoReflect.Descriptor instead.
 func (*DeleteChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DeleteChannelRequest) GetQueue() string {
@@ -2867,7 +2994,7 @@ type DeleteChannelResponse struct {
 
 func (x *DeleteChannelResponse) Reset() {
 	*x = DeleteChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[34]
+	mi := &file_fila_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2879,7 +3006,7 @@ func (x *DeleteChannelResponse) String() string {
 func (*DeleteChannelResponse) ProtoMessage() {}
 
 func (x *DeleteChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[34]
+	mi := &file_fila_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2892,7 +3019,7 @@ func (x *DeleteChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteChannelResponse.ProtoReflect.Descriptor instead.
 func (*DeleteChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 // Which queue's channels to list.
@@ -2906,7 +3033,7 @@ type ListChannelsRequest struct {
 
 func (x *ListChannelsRequest) Reset() {
 	*x = ListChannelsRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[35]
+	mi := &file_fila_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2918,7 +3045,7 @@ func (x *ListChannelsRequest) String() string {
 func (*ListChannelsRequest) ProtoMessage() {}
 
 func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[35]
+	mi := &file_fila_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2931,7 +3058,7 @@ func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChannelsRequest.ProtoReflect.Descriptor instead.
 func (*ListChannelsRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListChannelsRequest) GetQueue() string {
@@ -2952,7 +3079,7 @@ type ListChannelsResponse struct {
 
 func (x *ListChannelsResponse) Reset() {
 	*x = ListChannelsResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[36]
+	mi := &file_fila_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2964,7 +3091,7 @@ func (x *ListChannelsResponse) String() string {
 func (*ListChannelsResponse) ProtoMessage() {}
 
 func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[36]
+	mi := &file_fila_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2977,7 +3104,7 @@ func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChannelsResponse.ProtoReflect.Descriptor instead.
 func (*ListChannelsResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListChannelsResponse) GetChannels() []*ChannelInfo {
@@ -3010,7 +3137,7 @@ type ChannelInfo struct {
 
 func (x *ChannelInfo) Reset() {
 	*x = ChannelInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[37]
+	mi := &file_fila_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3022,7 +3149,7 @@ func (x *ChannelInfo) String() string {
 func (*ChannelInfo) ProtoMessage() {}
 
 func (x *ChannelInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[37]
+	mi := &file_fila_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3035,7 +3162,7 @@ func (x *ChannelInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelInfo.ProtoReflect.Descriptor instead.
 func (*ChannelInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ChannelInfo) GetName() string {
@@ -3107,7 +3234,7 @@ type SeekChannelRequest struct {
 
 func (x *SeekChannelRequest) Reset() {
 	*x = SeekChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[38]
+	mi := &file_fila_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3119,7 +3246,7 @@ func (x *SeekChannelRequest) String() string {
 func (*SeekChannelRequest) ProtoMessage() {}
 
 func (x *SeekChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[38]
+	mi := &file_fila_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3132,7 +3259,7 @@ func (x *SeekChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeekChannelRequest.ProtoReflect.Descriptor instead.
 func (*SeekChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SeekChannelRequest) GetQueue() string {
@@ -3203,7 +3330,7 @@ type SeekChannelResponse struct {
 
 func (x *SeekChannelResponse) Reset() {
 	*x = SeekChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[39]
+	mi := &file_fila_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3215,7 +3342,7 @@ func (x *SeekChannelResponse) String() string {
 func (*SeekChannelResponse) ProtoMessage() {}
 
 func (x *SeekChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[39]
+	mi := &file_fila_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3228,7 +3355,7 @@ func (x *SeekChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeekChannelResponse.ProtoReflect.Descriptor instead.
 func (*SeekChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SeekChannelResponse) GetOffset() uint64 {
@@ -3253,7 +3380,7 @@ type PurgeChannelRequest struct {
 
 func (x *PurgeChannelRequest) Reset() {
 	*x = PurgeChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[40]
+	mi := &file_fila_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3265,7 +3392,7 @@ func (x *PurgeChannelRequest) String() string {
 func (*PurgeChannelRequest) ProtoMessage() {}
 
 func (x *PurgeChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[40]
+	mi := &file_fila_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3278,7 +3405,7 @@ func (x *PurgeChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeChannelRequest.ProtoReflect.Descriptor instead.
 func (*PurgeChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PurgeChannelRequest) GetQueue() string {
@@ -3313,7 +3440,7 @@ type PurgeChannelResponse struct {
 
 func (x *PurgeChannelResponse) Reset() {
 	*x = PurgeChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[41]
+	mi := &file_fila_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3325,7 +3452,7 @@ func (x *PurgeChannelResponse) String() string {
 func (*PurgeChannelResponse) ProtoMessage() {}
 
 func (x *PurgeChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[41]
+	mi := &file_fila_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3338,7 +3465,7 @@ func (x *PurgeChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeChannelResponse.ProtoReflect.Descriptor instead.
 func (*PurgeChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PurgeChannelResponse) GetPurged() uint64 {
@@ -3371,7 +3498,7 @@ type ReadLogRequest struct {
 
 func (x *ReadLogRequest) Reset() {
 	*x = ReadLogRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[42]
+	mi := &file_fila_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3383,7 +3510,7 @@ func (x *ReadLogRequest) String() string {
 func (*ReadLogRequest) ProtoMessage() {}
 
 func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[42]
+	mi := &file_fila_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3396,7 +3523,7 @@ func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogRequest.ProtoReflect.Descriptor instead.
 func (*ReadLogRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ReadLogRequest) GetQueue() string {
@@ -3461,7 +3588,7 @@ type ReadLogResponse struct {
 
 func (x *ReadLogResponse) Reset() {
 	*x = ReadLogResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[43]
+	mi := &file_fila_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3473,7 +3600,7 @@ func (x *ReadLogResponse) String() string {
 func (*ReadLogResponse) ProtoMessage() {}
 
 func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[43]
+	mi := &file_fila_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3486,7 +3613,7 @@ func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogResponse.ProtoReflect.Descriptor instead.
 func (*ReadLogResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ReadLogResponse) GetMessages() []*Message {
@@ -3522,7 +3649,7 @@ type SetKeyPolicyRequest struct {
 
 func (x *SetKeyPolicyRequest) Reset() {
 	*x = SetKeyPolicyRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[44]
+	mi := &file_fila_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3534,7 +3661,7 @@ func (x *SetKeyPolicyRequest) String() string {
 func (*SetKeyPolicyRequest) ProtoMessage() {}
 
 func (x *SetKeyPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[44]
+	mi := &file_fila_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3547,7 +3674,7 @@ func (x *SetKeyPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetKeyPolicyRequest.ProtoReflect.Descriptor instead.
 func (*SetKeyPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SetKeyPolicyRequest) GetQueue() string {
@@ -3600,7 +3727,7 @@ type SetKeyPolicyResponse struct {
 
 func (x *SetKeyPolicyResponse) Reset() {
 	*x = SetKeyPolicyResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[45]
+	mi := &file_fila_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3612,7 +3739,7 @@ func (x *SetKeyPolicyResponse) String() string {
 func (*SetKeyPolicyResponse) ProtoMessage() {}
 
 func (x *SetKeyPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[45]
+	mi := &file_fila_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3625,7 +3752,7 @@ func (x *SetKeyPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetKeyPolicyResponse.ProtoReflect.Descriptor instead.
 func (*SetKeyPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SetKeyPolicyResponse) GetWeight() uint32 {
@@ -3664,7 +3791,7 @@ type ExplainKeyRequest struct {
 
 func (x *ExplainKeyRequest) Reset() {
 	*x = ExplainKeyRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[46]
+	mi := &file_fila_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3676,7 +3803,7 @@ func (x *ExplainKeyRequest) String() string {
 func (*ExplainKeyRequest) ProtoMessage() {}
 
 func (x *ExplainKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[46]
+	mi := &file_fila_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3689,7 +3816,7 @@ func (x *ExplainKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainKeyRequest.ProtoReflect.Descriptor instead.
 func (*ExplainKeyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ExplainKeyRequest) GetQueue() string {
@@ -3747,7 +3874,7 @@ type ExplainKeyResponse struct {
 
 func (x *ExplainKeyResponse) Reset() {
 	*x = ExplainKeyResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[47]
+	mi := &file_fila_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3759,7 +3886,7 @@ func (x *ExplainKeyResponse) String() string {
 func (*ExplainKeyResponse) ProtoMessage() {}
 
 func (x *ExplainKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[47]
+	mi := &file_fila_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3772,7 +3899,7 @@ func (x *ExplainKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainKeyResponse.ProtoReflect.Descriptor instead.
 func (*ExplainKeyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ExplainKeyResponse) GetState() ExplainKeyResponse_State {
@@ -3878,7 +4005,7 @@ type WaitCauses struct {
 
 func (x *WaitCauses) Reset() {
 	*x = WaitCauses{}
-	mi := &file_fila_v1_admin_proto_msgTypes[48]
+	mi := &file_fila_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3890,7 +4017,7 @@ func (x *WaitCauses) String() string {
 func (*WaitCauses) ProtoMessage() {}
 
 func (x *WaitCauses) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[48]
+	mi := &file_fila_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3903,7 +4030,7 @@ func (x *WaitCauses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitCauses.ProtoReflect.Descriptor instead.
 func (*WaitCauses) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *WaitCauses) GetNoConsumerMs() uint64 {
@@ -3954,7 +4081,7 @@ type ListConsumersRequest struct {
 
 func (x *ListConsumersRequest) Reset() {
 	*x = ListConsumersRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[49]
+	mi := &file_fila_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3966,7 +4093,7 @@ func (x *ListConsumersRequest) String() string {
 func (*ListConsumersRequest) ProtoMessage() {}
 
 func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[49]
+	mi := &file_fila_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3979,7 +4106,7 @@ func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersRequest.ProtoReflect.Descriptor instead.
 func (*ListConsumersRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListConsumersRequest) GetQueue() string {
@@ -4007,7 +4134,7 @@ type ListConsumersResponse struct {
 
 func (x *ListConsumersResponse) Reset() {
 	*x = ListConsumersResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[50]
+	mi := &file_fila_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4019,7 +4146,7 @@ func (x *ListConsumersResponse) String() string {
 func (*ListConsumersResponse) ProtoMessage() {}
 
 func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[50]
+	mi := &file_fila_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4032,7 +4159,7 @@ func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersResponse.ProtoReflect.Descriptor instead.
 func (*ListConsumersResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListConsumersResponse) GetConsumers() []*ConsumerInfo {
@@ -4075,7 +4202,7 @@ type ConsumerInfo struct {
 
 func (x *ConsumerInfo) Reset() {
 	*x = ConsumerInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[51]
+	mi := &file_fila_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4087,7 +4214,7 @@ func (x *ConsumerInfo) String() string {
 func (*ConsumerInfo) ProtoMessage() {}
 
 func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[51]
+	mi := &file_fila_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4100,7 +4227,7 @@ func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerInfo.ProtoReflect.Descriptor instead.
 func (*ConsumerInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ConsumerInfo) GetConsumerId() uint64 {
@@ -4191,7 +4318,7 @@ var File_fila_v1_admin_proto protoreflect.FileDescriptor
 
 const file_fila_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x13fila/v1/admin.proto\x12\afila.v1\x1a\x16fila/v1/messages.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"V\n" +
+	"\x13fila/v1/admin.proto\x12\afila.v1\x1a\x14fila/v1/events.proto\x1a\x16fila/v1/messages.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"V\n" +
 	"\x12CreateQueueRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
 	"\x06config\x18\x02 \x01(\v2\x14.fila.v1.QueueConfigR\x06config\"Q\n" +
@@ -4303,7 +4430,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x0fGetStatsRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12\x19\n" +
-	"\bmax_keys\x18\x03 \x01(\rR\amaxKeys\"\xf0\t\n" +
+	"\bmax_keys\x18\x03 \x01(\rR\amaxKeys\"\x9a\n" +
+	"\n" +
 	"\x10GetStatsResponse\x12\x14\n" +
 	"\x05depth\x18\x01 \x01(\x04R\x05depth\x12\x1b\n" +
 	"\tin_flight\x18\x02 \x01(\x04R\binFlight\x120\n" +
@@ -4339,7 +4467,22 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x15weights_clamped_total\x18\x1b \x01(\x04R\x13weightsClampedTotal\x12\x18\n" +
 	"\aunbegun\x18\x1c \x01(\x04R\aunbegun\x12%\n" +
 	"\x0ereturned_total\x18\x1d \x01(\x04R\rreturnedTotal\x12;\n" +
-	"\x1adead_letters_dropped_total\x18\x1e \x01(\x04R\x17deadLettersDroppedTotal\"\xdf\x02\n" +
+	"\x1adead_letters_dropped_total\x18\x1e \x01(\x04R\x17deadLettersDroppedTotal\x12(\n" +
+	"\x05hooks\x18\x1f \x03(\v2\x12.fila.v1.HookStatsR\x05hooks\"\xb5\x03\n" +
+	"\tHookStats\x12\x12\n" +
+	"\x04hook\x18\x01 \x01(\tR\x04hook\x12\x12\n" +
+	"\x04runs\x18\x02 \x01(\x04R\x04runs\x12\x16\n" +
+	"\x06errors\x18\x03 \x01(\x04R\x06errors\x12\x1c\n" +
+	"\tfallbacks\x18\x04 \x01(\x04R\tfallbacks\x12\x12\n" +
+	"\x04held\x18\x05 \x01(\x04R\x04held\x12:\n" +
+	"\rbreaker_state\x18\x06 \x01(\x0e2\x15.fila.v1.BreakerStateR\fbreakerState\x12\x1d\n" +
+	"\n" +
+	"last_error\x18\a \x01(\tR\tlastError\x12>\n" +
+	"\rlast_error_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\vlastErrorAt\x12V\n" +
+	"\x12last_error_headers\x18\t \x03(\v2(.fila.v1.HookStats.LastErrorHeadersEntryR\x10lastErrorHeaders\x1aC\n" +
+	"\x15LastErrorHeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xdf\x02\n" +
 	"\x13PerFairnessKeyStats\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12#\n" +
 	"\rpending_count\x18\x02 \x01(\x04R\fpendingCount\x12'\n" +
@@ -4521,7 +4664,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x19BREAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14BREAKER_STATE_CLOSED\x10\x01\x12\x16\n" +
 	"\x12BREAKER_STATE_OPEN\x10\x02\x12\x1b\n" +
-	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xfb\v\n" +
+	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xf8\x0e\n" +
 	"\tFilaAdmin\x12H\n" +
 	"\vCreateQueue\x12\x1b.fila.v1.CreateQueueRequest\x1a\x1c.fila.v1.CreateQueueResponse\x12?\n" +
 	"\bGetQueue\x12\x18.fila.v1.GetQueueRequest\x1a\x19.fila.v1.GetQueueResponse\x12H\n" +
@@ -4547,7 +4690,12 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\fSetKeyPolicy\x12\x1c.fila.v1.SetKeyPolicyRequest\x1a\x1d.fila.v1.SetKeyPolicyResponse\x12E\n" +
 	"\n" +
 	"ExplainKey\x12\x1a.fila.v1.ExplainKeyRequest\x1a\x1b.fila.v1.ExplainKeyResponse\x12N\n" +
-	"\rListConsumers\x12\x1d.fila.v1.ListConsumersRequest\x1a\x1e.fila.v1.ListConsumersResponseB\x1b\n" +
+	"\rListConsumers\x12\x1d.fila.v1.ListConsumersRequest\x1a\x1e.fila.v1.ListConsumersResponse\x12B\n" +
+	"\tGetStatus\x12\x19.fila.v1.GetStatusRequest\x1a\x1a.fila.v1.GetStatusResponse\x12J\n" +
+	"\vWatchEvents\x12\x1b.fila.v1.WatchEventsRequest\x1a\x1c.fila.v1.WatchEventsResponse0\x01\x12?\n" +
+	"\bListLate\x12\x18.fila.v1.ListLateRequest\x1a\x19.fila.v1.ListLateResponse\x12T\n" +
+	"\x0fListKeyPolicies\x12\x1f.fila.v1.ListKeyPoliciesRequest\x1a .fila.v1.ListKeyPoliciesResponse\x12T\n" +
+	"\x0fDropDeadLetters\x12\x1f.fila.v1.DropDeadLettersRequest\x1a .fila.v1.DropDeadLettersResponseB\x1b\n" +
 	"\vdev.fila.v1B\n" +
 	"AdminProtoP\x01b\x06proto3"
 
@@ -4564,149 +4712,175 @@ func file_fila_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_fila_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_fila_v1_admin_proto_goTypes = []any{
-	(Durability)(0),               // 0: fila.v1.Durability
-	(HookFallback)(0),             // 1: fila.v1.HookFallback
-	(BreakerState)(0),             // 2: fila.v1.BreakerState
-	(RetryPolicy_Kind)(0),         // 3: fila.v1.RetryPolicy.Kind
-	(ExplainKeyResponse_State)(0), // 4: fila.v1.ExplainKeyResponse.State
-	(*CreateQueueRequest)(nil),    // 5: fila.v1.CreateQueueRequest
-	(*CreateQueueResponse)(nil),   // 6: fila.v1.CreateQueueResponse
-	(*QueueConfig)(nil),           // 7: fila.v1.QueueConfig
-	(*RetryPolicy)(nil),           // 8: fila.v1.RetryPolicy
-	(*Retention)(nil),             // 9: fila.v1.Retention
-	(*GetQueueRequest)(nil),       // 10: fila.v1.GetQueueRequest
-	(*GetQueueResponse)(nil),      // 11: fila.v1.GetQueueResponse
-	(*UpdateQueueRequest)(nil),    // 12: fila.v1.UpdateQueueRequest
-	(*UpdateQueueResponse)(nil),   // 13: fila.v1.UpdateQueueResponse
-	(*DeleteQueueRequest)(nil),    // 14: fila.v1.DeleteQueueRequest
-	(*DeleteQueueResponse)(nil),   // 15: fila.v1.DeleteQueueResponse
-	(*PurgeQueueRequest)(nil),     // 16: fila.v1.PurgeQueueRequest
-	(*PurgeQueueResponse)(nil),    // 17: fila.v1.PurgeQueueResponse
-	(*PeekMessagesRequest)(nil),   // 18: fila.v1.PeekMessagesRequest
-	(*PeekMessagesResponse)(nil),  // 19: fila.v1.PeekMessagesResponse
-	(*SetConfigRequest)(nil),      // 20: fila.v1.SetConfigRequest
-	(*SetConfigResponse)(nil),     // 21: fila.v1.SetConfigResponse
-	(*GetConfigRequest)(nil),      // 22: fila.v1.GetConfigRequest
-	(*GetConfigResponse)(nil),     // 23: fila.v1.GetConfigResponse
-	(*ListConfigRequest)(nil),     // 24: fila.v1.ListConfigRequest
-	(*ListConfigResponse)(nil),    // 25: fila.v1.ListConfigResponse
-	(*ConfigEntry)(nil),           // 26: fila.v1.ConfigEntry
-	(*GetStatsRequest)(nil),       // 27: fila.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),      // 28: fila.v1.GetStatsResponse
-	(*PerFairnessKeyStats)(nil),   // 29: fila.v1.PerFairnessKeyStats
-	(*PerThrottleKeyStats)(nil),   // 30: fila.v1.PerThrottleKeyStats
-	(*RedriveRequest)(nil),        // 31: fila.v1.RedriveRequest
-	(*RedriveResponse)(nil),       // 32: fila.v1.RedriveResponse
-	(*ListQueuesRequest)(nil),     // 33: fila.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),    // 34: fila.v1.ListQueuesResponse
-	(*QueueInfo)(nil),             // 35: fila.v1.QueueInfo
-	(*CreateChannelRequest)(nil),  // 36: fila.v1.CreateChannelRequest
-	(*CreateChannelResponse)(nil), // 37: fila.v1.CreateChannelResponse
-	(*DeleteChannelRequest)(nil),  // 38: fila.v1.DeleteChannelRequest
-	(*DeleteChannelResponse)(nil), // 39: fila.v1.DeleteChannelResponse
-	(*ListChannelsRequest)(nil),   // 40: fila.v1.ListChannelsRequest
-	(*ListChannelsResponse)(nil),  // 41: fila.v1.ListChannelsResponse
-	(*ChannelInfo)(nil),           // 42: fila.v1.ChannelInfo
-	(*SeekChannelRequest)(nil),    // 43: fila.v1.SeekChannelRequest
-	(*SeekChannelResponse)(nil),   // 44: fila.v1.SeekChannelResponse
-	(*PurgeChannelRequest)(nil),   // 45: fila.v1.PurgeChannelRequest
-	(*PurgeChannelResponse)(nil),  // 46: fila.v1.PurgeChannelResponse
-	(*ReadLogRequest)(nil),        // 47: fila.v1.ReadLogRequest
-	(*ReadLogResponse)(nil),       // 48: fila.v1.ReadLogResponse
-	(*SetKeyPolicyRequest)(nil),   // 49: fila.v1.SetKeyPolicyRequest
-	(*SetKeyPolicyResponse)(nil),  // 50: fila.v1.SetKeyPolicyResponse
-	(*ExplainKeyRequest)(nil),     // 51: fila.v1.ExplainKeyRequest
-	(*ExplainKeyResponse)(nil),    // 52: fila.v1.ExplainKeyResponse
-	(*WaitCauses)(nil),            // 53: fila.v1.WaitCauses
-	(*ListConsumersRequest)(nil),  // 54: fila.v1.ListConsumersRequest
-	(*ListConsumersResponse)(nil), // 55: fila.v1.ListConsumersResponse
-	(*ConsumerInfo)(nil),          // 56: fila.v1.ConsumerInfo
-	nil,                           // 57: fila.v1.QueueConfig.WeightsEntry
-	(*timestamppb.Timestamp)(nil), // 58: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil), // 59: google.protobuf.FieldMask
-	(*Message)(nil),               // 60: fila.v1.Message
+	(Durability)(0),                 // 0: fila.v1.Durability
+	(HookFallback)(0),               // 1: fila.v1.HookFallback
+	(BreakerState)(0),               // 2: fila.v1.BreakerState
+	(RetryPolicy_Kind)(0),           // 3: fila.v1.RetryPolicy.Kind
+	(ExplainKeyResponse_State)(0),   // 4: fila.v1.ExplainKeyResponse.State
+	(*CreateQueueRequest)(nil),      // 5: fila.v1.CreateQueueRequest
+	(*CreateQueueResponse)(nil),     // 6: fila.v1.CreateQueueResponse
+	(*QueueConfig)(nil),             // 7: fila.v1.QueueConfig
+	(*RetryPolicy)(nil),             // 8: fila.v1.RetryPolicy
+	(*Retention)(nil),               // 9: fila.v1.Retention
+	(*GetQueueRequest)(nil),         // 10: fila.v1.GetQueueRequest
+	(*GetQueueResponse)(nil),        // 11: fila.v1.GetQueueResponse
+	(*UpdateQueueRequest)(nil),      // 12: fila.v1.UpdateQueueRequest
+	(*UpdateQueueResponse)(nil),     // 13: fila.v1.UpdateQueueResponse
+	(*DeleteQueueRequest)(nil),      // 14: fila.v1.DeleteQueueRequest
+	(*DeleteQueueResponse)(nil),     // 15: fila.v1.DeleteQueueResponse
+	(*PurgeQueueRequest)(nil),       // 16: fila.v1.PurgeQueueRequest
+	(*PurgeQueueResponse)(nil),      // 17: fila.v1.PurgeQueueResponse
+	(*PeekMessagesRequest)(nil),     // 18: fila.v1.PeekMessagesRequest
+	(*PeekMessagesResponse)(nil),    // 19: fila.v1.PeekMessagesResponse
+	(*SetConfigRequest)(nil),        // 20: fila.v1.SetConfigRequest
+	(*SetConfigResponse)(nil),       // 21: fila.v1.SetConfigResponse
+	(*GetConfigRequest)(nil),        // 22: fila.v1.GetConfigRequest
+	(*GetConfigResponse)(nil),       // 23: fila.v1.GetConfigResponse
+	(*ListConfigRequest)(nil),       // 24: fila.v1.ListConfigRequest
+	(*ListConfigResponse)(nil),      // 25: fila.v1.ListConfigResponse
+	(*ConfigEntry)(nil),             // 26: fila.v1.ConfigEntry
+	(*GetStatsRequest)(nil),         // 27: fila.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),        // 28: fila.v1.GetStatsResponse
+	(*HookStats)(nil),               // 29: fila.v1.HookStats
+	(*PerFairnessKeyStats)(nil),     // 30: fila.v1.PerFairnessKeyStats
+	(*PerThrottleKeyStats)(nil),     // 31: fila.v1.PerThrottleKeyStats
+	(*RedriveRequest)(nil),          // 32: fila.v1.RedriveRequest
+	(*RedriveResponse)(nil),         // 33: fila.v1.RedriveResponse
+	(*ListQueuesRequest)(nil),       // 34: fila.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),      // 35: fila.v1.ListQueuesResponse
+	(*QueueInfo)(nil),               // 36: fila.v1.QueueInfo
+	(*CreateChannelRequest)(nil),    // 37: fila.v1.CreateChannelRequest
+	(*CreateChannelResponse)(nil),   // 38: fila.v1.CreateChannelResponse
+	(*DeleteChannelRequest)(nil),    // 39: fila.v1.DeleteChannelRequest
+	(*DeleteChannelResponse)(nil),   // 40: fila.v1.DeleteChannelResponse
+	(*ListChannelsRequest)(nil),     // 41: fila.v1.ListChannelsRequest
+	(*ListChannelsResponse)(nil),    // 42: fila.v1.ListChannelsResponse
+	(*ChannelInfo)(nil),             // 43: fila.v1.ChannelInfo
+	(*SeekChannelRequest)(nil),      // 44: fila.v1.SeekChannelRequest
+	(*SeekChannelResponse)(nil),     // 45: fila.v1.SeekChannelResponse
+	(*PurgeChannelRequest)(nil),     // 46: fila.v1.PurgeChannelRequest
+	(*PurgeChannelResponse)(nil),    // 47: fila.v1.PurgeChannelResponse
+	(*ReadLogRequest)(nil),          // 48: fila.v1.ReadLogRequest
+	(*ReadLogResponse)(nil),         // 49: fila.v1.ReadLogResponse
+	(*SetKeyPolicyRequest)(nil),     // 50: fila.v1.SetKeyPolicyRequest
+	(*SetKeyPolicyResponse)(nil),    // 51: fila.v1.SetKeyPolicyResponse
+	(*ExplainKeyRequest)(nil),       // 52: fila.v1.ExplainKeyRequest
+	(*ExplainKeyResponse)(nil),      // 53: fila.v1.ExplainKeyResponse
+	(*WaitCauses)(nil),              // 54: fila.v1.WaitCauses
+	(*ListConsumersRequest)(nil),    // 55: fila.v1.ListConsumersRequest
+	(*ListConsumersResponse)(nil),   // 56: fila.v1.ListConsumersResponse
+	(*ConsumerInfo)(nil),            // 57: fila.v1.ConsumerInfo
+	nil,                             // 58: fila.v1.QueueConfig.WeightsEntry
+	nil,                             // 59: fila.v1.HookStats.LastErrorHeadersEntry
+	(*timestamppb.Timestamp)(nil),   // 60: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),   // 61: google.protobuf.FieldMask
+	(*Message)(nil),                 // 62: fila.v1.Message
+	(*GetStatusRequest)(nil),        // 63: fila.v1.GetStatusRequest
+	(*WatchEventsRequest)(nil),      // 64: fila.v1.WatchEventsRequest
+	(*ListLateRequest)(nil),         // 65: fila.v1.ListLateRequest
+	(*ListKeyPoliciesRequest)(nil),  // 66: fila.v1.ListKeyPoliciesRequest
+	(*DropDeadLettersRequest)(nil),  // 67: fila.v1.DropDeadLettersRequest
+	(*GetStatusResponse)(nil),       // 68: fila.v1.GetStatusResponse
+	(*WatchEventsResponse)(nil),     // 69: fila.v1.WatchEventsResponse
+	(*ListLateResponse)(nil),        // 70: fila.v1.ListLateResponse
+	(*ListKeyPoliciesResponse)(nil), // 71: fila.v1.ListKeyPoliciesResponse
+	(*DropDeadLettersResponse)(nil), // 72: fila.v1.DropDeadLettersResponse
 }
 var file_fila_v1_admin_proto_depIdxs = []int32{
 	7,  // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
 	0,  // 1: fila.v1.QueueConfig.durability:type_name -> fila.v1.Durability
-	57, // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
+	58, // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
 	8,  // 3: fila.v1.QueueConfig.retry:type_name -> fila.v1.RetryPolicy
 	1,  // 4: fila.v1.QueueConfig.hook_fallback:type_name -> fila.v1.HookFallback
 	9,  // 5: fila.v1.QueueConfig.retention:type_name -> fila.v1.Retention
 	3,  // 6: fila.v1.RetryPolicy.kind:type_name -> fila.v1.RetryPolicy.Kind
 	7,  // 7: fila.v1.GetQueueResponse.config:type_name -> fila.v1.QueueConfig
-	58, // 8: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
+	60, // 8: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
 	7,  // 9: fila.v1.UpdateQueueRequest.config:type_name -> fila.v1.QueueConfig
-	59, // 10: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
+	61, // 10: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
 	7,  // 11: fila.v1.UpdateQueueResponse.config:type_name -> fila.v1.QueueConfig
-	60, // 12: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
+	62, // 12: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
 	26, // 13: fila.v1.ListConfigResponse.entries:type_name -> fila.v1.ConfigEntry
-	29, // 14: fila.v1.GetStatsResponse.per_key_stats:type_name -> fila.v1.PerFairnessKeyStats
-	30, // 15: fila.v1.GetStatsResponse.per_throttle_stats:type_name -> fila.v1.PerThrottleKeyStats
-	42, // 16: fila.v1.GetStatsResponse.channels:type_name -> fila.v1.ChannelInfo
+	30, // 14: fila.v1.GetStatsResponse.per_key_stats:type_name -> fila.v1.PerFairnessKeyStats
+	31, // 15: fila.v1.GetStatsResponse.per_throttle_stats:type_name -> fila.v1.PerThrottleKeyStats
+	43, // 16: fila.v1.GetStatsResponse.channels:type_name -> fila.v1.ChannelInfo
 	2,  // 17: fila.v1.GetStatsResponse.breaker_state:type_name -> fila.v1.BreakerState
-	35, // 18: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
-	58, // 19: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
-	42, // 20: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
-	58, // 21: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
-	58, // 22: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
-	58, // 23: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
-	58, // 24: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
-	60, // 25: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
-	4,  // 26: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
-	58, // 27: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
-	53, // 28: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
-	56, // 29: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
-	58, // 30: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
-	5,  // 31: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
-	10, // 32: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
-	12, // 33: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
-	14, // 34: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
-	33, // 35: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
-	16, // 36: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
-	18, // 37: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
-	27, // 38: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
-	20, // 39: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
-	22, // 40: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
-	24, // 41: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
-	31, // 42: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
-	36, // 43: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
-	38, // 44: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
-	40, // 45: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
-	43, // 46: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
-	45, // 47: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
-	47, // 48: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
-	49, // 49: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
-	51, // 50: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
-	54, // 51: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
-	6,  // 52: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	11, // 53: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	13, // 54: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	15, // 55: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	34, // 56: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	17, // 57: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	19, // 58: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	28, // 59: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	21, // 60: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	23, // 61: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	25, // 62: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	32, // 63: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	37, // 64: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	39, // 65: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	41, // 66: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	44, // 67: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	46, // 68: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	48, // 69: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	50, // 70: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	52, // 71: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	55, // 72: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	52, // [52:73] is the sub-list for method output_type
-	31, // [31:52] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	29, // 18: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
+	2,  // 19: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
+	60, // 20: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
+	59, // 21: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
+	36, // 22: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
+	60, // 23: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
+	43, // 24: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
+	60, // 25: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
+	60, // 26: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
+	60, // 27: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
+	60, // 28: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
+	62, // 29: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
+	4,  // 30: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
+	60, // 31: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
+	54, // 32: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
+	57, // 33: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
+	60, // 34: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
+	5,  // 35: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
+	10, // 36: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
+	12, // 37: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
+	14, // 38: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
+	34, // 39: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
+	16, // 40: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
+	18, // 41: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
+	27, // 42: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
+	20, // 43: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
+	22, // 44: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
+	24, // 45: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
+	32, // 46: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
+	37, // 47: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
+	39, // 48: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
+	41, // 49: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
+	44, // 50: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
+	46, // 51: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
+	48, // 52: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
+	50, // 53: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
+	52, // 54: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
+	55, // 55: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
+	63, // 56: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
+	64, // 57: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
+	65, // 58: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
+	66, // 59: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
+	67, // 60: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
+	6,  // 61: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	11, // 62: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	13, // 63: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	15, // 64: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	35, // 65: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	17, // 66: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	19, // 67: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	28, // 68: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	21, // 69: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	23, // 70: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	25, // 71: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	33, // 72: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	38, // 73: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	40, // 74: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	42, // 75: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	45, // 76: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	47, // 77: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	49, // 78: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	51, // 79: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	53, // 80: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	56, // 81: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	68, // 82: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	69, // 83: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	70, // 84: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	71, // 85: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	72, // 86: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	61, // [61:87] is the sub-list for method output_type
+	35, // [35:61] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_admin_proto_init() }
@@ -4714,28 +4888,29 @@ func file_fila_v1_admin_proto_init() {
 	if File_fila_v1_admin_proto != nil {
 		return
 	}
+	file_fila_v1_events_proto_init()
 	file_fila_v1_messages_proto_init()
 	file_fila_v1_admin_proto_msgTypes[2].OneofWrappers = []any{}
 	file_fila_v1_admin_proto_msgTypes[11].OneofWrappers = []any{}
-	file_fila_v1_admin_proto_msgTypes[31].OneofWrappers = []any{
+	file_fila_v1_admin_proto_msgTypes[32].OneofWrappers = []any{
 		(*CreateChannelRequest_Head)(nil),
 		(*CreateChannelRequest_Oldest)(nil),
 		(*CreateChannelRequest_Offset)(nil),
 		(*CreateChannelRequest_Time)(nil),
 	}
-	file_fila_v1_admin_proto_msgTypes[38].OneofWrappers = []any{
+	file_fila_v1_admin_proto_msgTypes[39].OneofWrappers = []any{
 		(*SeekChannelRequest_Offset)(nil),
 		(*SeekChannelRequest_Time)(nil),
 	}
-	file_fila_v1_admin_proto_msgTypes[40].OneofWrappers = []any{}
-	file_fila_v1_admin_proto_msgTypes[44].OneofWrappers = []any{}
+	file_fila_v1_admin_proto_msgTypes[41].OneofWrappers = []any{}
+	file_fila_v1_admin_proto_msgTypes[45].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_admin_proto_rawDesc), len(file_fila_v1_admin_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   53,
+			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -23,27 +23,32 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	FilaAdmin_CreateQueue_FullMethodName   = "/fila.v1.FilaAdmin/CreateQueue"
-	FilaAdmin_GetQueue_FullMethodName      = "/fila.v1.FilaAdmin/GetQueue"
-	FilaAdmin_UpdateQueue_FullMethodName   = "/fila.v1.FilaAdmin/UpdateQueue"
-	FilaAdmin_DeleteQueue_FullMethodName   = "/fila.v1.FilaAdmin/DeleteQueue"
-	FilaAdmin_ListQueues_FullMethodName    = "/fila.v1.FilaAdmin/ListQueues"
-	FilaAdmin_PurgeQueue_FullMethodName    = "/fila.v1.FilaAdmin/PurgeQueue"
-	FilaAdmin_PeekMessages_FullMethodName  = "/fila.v1.FilaAdmin/PeekMessages"
-	FilaAdmin_GetStats_FullMethodName      = "/fila.v1.FilaAdmin/GetStats"
-	FilaAdmin_SetConfig_FullMethodName     = "/fila.v1.FilaAdmin/SetConfig"
-	FilaAdmin_GetConfig_FullMethodName     = "/fila.v1.FilaAdmin/GetConfig"
-	FilaAdmin_ListConfig_FullMethodName    = "/fila.v1.FilaAdmin/ListConfig"
-	FilaAdmin_Redrive_FullMethodName       = "/fila.v1.FilaAdmin/Redrive"
-	FilaAdmin_CreateChannel_FullMethodName = "/fila.v1.FilaAdmin/CreateChannel"
-	FilaAdmin_DeleteChannel_FullMethodName = "/fila.v1.FilaAdmin/DeleteChannel"
-	FilaAdmin_ListChannels_FullMethodName  = "/fila.v1.FilaAdmin/ListChannels"
-	FilaAdmin_SeekChannel_FullMethodName   = "/fila.v1.FilaAdmin/SeekChannel"
-	FilaAdmin_PurgeChannel_FullMethodName  = "/fila.v1.FilaAdmin/PurgeChannel"
-	FilaAdmin_ReadLog_FullMethodName       = "/fila.v1.FilaAdmin/ReadLog"
-	FilaAdmin_SetKeyPolicy_FullMethodName  = "/fila.v1.FilaAdmin/SetKeyPolicy"
-	FilaAdmin_ExplainKey_FullMethodName    = "/fila.v1.FilaAdmin/ExplainKey"
-	FilaAdmin_ListConsumers_FullMethodName = "/fila.v1.FilaAdmin/ListConsumers"
+	FilaAdmin_CreateQueue_FullMethodName     = "/fila.v1.FilaAdmin/CreateQueue"
+	FilaAdmin_GetQueue_FullMethodName        = "/fila.v1.FilaAdmin/GetQueue"
+	FilaAdmin_UpdateQueue_FullMethodName     = "/fila.v1.FilaAdmin/UpdateQueue"
+	FilaAdmin_DeleteQueue_FullMethodName     = "/fila.v1.FilaAdmin/DeleteQueue"
+	FilaAdmin_ListQueues_FullMethodName      = "/fila.v1.FilaAdmin/ListQueues"
+	FilaAdmin_PurgeQueue_FullMethodName      = "/fila.v1.FilaAdmin/PurgeQueue"
+	FilaAdmin_PeekMessages_FullMethodName    = "/fila.v1.FilaAdmin/PeekMessages"
+	FilaAdmin_GetStats_FullMethodName        = "/fila.v1.FilaAdmin/GetStats"
+	FilaAdmin_SetConfig_FullMethodName       = "/fila.v1.FilaAdmin/SetConfig"
+	FilaAdmin_GetConfig_FullMethodName       = "/fila.v1.FilaAdmin/GetConfig"
+	FilaAdmin_ListConfig_FullMethodName      = "/fila.v1.FilaAdmin/ListConfig"
+	FilaAdmin_Redrive_FullMethodName         = "/fila.v1.FilaAdmin/Redrive"
+	FilaAdmin_CreateChannel_FullMethodName   = "/fila.v1.FilaAdmin/CreateChannel"
+	FilaAdmin_DeleteChannel_FullMethodName   = "/fila.v1.FilaAdmin/DeleteChannel"
+	FilaAdmin_ListChannels_FullMethodName    = "/fila.v1.FilaAdmin/ListChannels"
+	FilaAdmin_SeekChannel_FullMethodName     = "/fila.v1.FilaAdmin/SeekChannel"
+	FilaAdmin_PurgeChannel_FullMethodName    = "/fila.v1.FilaAdmin/PurgeChannel"
+	FilaAdmin_ReadLog_FullMethodName         = "/fila.v1.FilaAdmin/ReadLog"
+	FilaAdmin_SetKeyPolicy_FullMethodName    = "/fila.v1.FilaAdmin/SetKeyPolicy"
+	FilaAdmin_ExplainKey_FullMethodName      = "/fila.v1.FilaAdmin/ExplainKey"
+	FilaAdmin_ListConsumers_FullMethodName   = "/fila.v1.FilaAdmin/ListConsumers"
+	FilaAdmin_GetStatus_FullMethodName       = "/fila.v1.FilaAdmin/GetStatus"
+	FilaAdmin_WatchEvents_FullMethodName     = "/fila.v1.FilaAdmin/WatchEvents"
+	FilaAdmin_ListLate_FullMethodName        = "/fila.v1.FilaAdmin/ListLate"
+	FilaAdmin_ListKeyPolicies_FullMethodName = "/fila.v1.FilaAdmin/ListKeyPolicies"
+	FilaAdmin_DropDeadLetters_FullMethodName = "/fila.v1.FilaAdmin/DropDeadLetters"
 )
 
 // FilaAdminClient is the client API for FilaAdmin service.
@@ -95,6 +100,16 @@ type FilaAdminClient interface {
 	ExplainKey(ctx context.Context, in *ExplainKeyRequest, opts ...grpc.CallOption) (*ExplainKeyResponse, error)
 	// List who consumes a queue, and what each consumer holds.
 	ListConsumers(ctx context.Context, in *ListConsumersRequest, opts ...grpc.CallOption) (*ListConsumersResponse, error)
+	// Say how the broker is: version, disk, epochs, connections, damage.
+	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error)
+	// Tell what happened and what happens: changes and who made them, consumers, circuits, dead letters, the disk.
+	WatchEvents(ctx context.Context, in *WatchEventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchEventsResponse], error)
+	// Rank fairness keys over all queues by how long they have been waiting, with the cause.
+	ListLate(ctx context.Context, in *ListLateRequest, opts ...grpc.CallOption) (*ListLateResponse, error)
+	// List what SetKeyPolicy set for single keys.
+	ListKeyPolicies(ctx context.Context, in *ListKeyPoliciesRequest, opts ...grpc.CallOption) (*ListKeyPoliciesResponse, error)
+	// Drop dead letters for good.
+	DropDeadLetters(ctx context.Context, in *DropDeadLettersRequest, opts ...grpc.CallOption) (*DropDeadLettersResponse, error)
 }
 
 type filaAdminClient struct {
@@ -324,6 +339,65 @@ func (c *filaAdminClient) ListConsumers(ctx context.Context, in *ListConsumersRe
 	return out, nil
 }
 
+func (c *filaAdminClient) GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetStatusResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_GetStatus_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *filaAdminClient) WatchEvents(ctx context.Context, in *WatchEventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchEventsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &FilaAdmin_ServiceDesc.Streams[1], FilaAdmin_WatchEvents_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchEventsRequest, WatchEventsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type FilaAdmin_WatchEventsClient = grpc.ServerStreamingClient[WatchEventsResponse]
+
+func (c *filaAdminClient) ListLate(ctx context.Context, in *ListLateRequest, opts ...grpc.CallOption) (*ListLateResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListLateResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_ListLate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *filaAdminClient) ListKeyPolicies(ctx context.Context, in *ListKeyPoliciesRequest, opts ...grpc.CallOption) (*ListKeyPoliciesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListKeyPoliciesResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_ListKeyPolicies_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *filaAdminClient) DropDeadLetters(ctx context.Context, in *DropDeadLettersRequest, opts ...grpc.CallOption) (*DropDeadLettersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DropDeadLettersResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_DropDeadLetters_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FilaAdminServer is the server API for FilaAdmin service.
 // All implementations must embed UnimplementedFilaAdminServer
 // for forward compatibility.
@@ -373,6 +447,16 @@ type FilaAdminServer interface {
 	ExplainKey(context.Context, *ExplainKeyRequest) (*ExplainKeyResponse, error)
 	// List who consumes a queue, and what each consumer holds.
 	ListConsumers(context.Context, *ListConsumersRequest) (*ListConsumersResponse, error)
+	// Say how the broker is: version, disk, epochs, connections, damage.
+	GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error)
+	// Tell what happened and what happens: changes and who made them, consumers, circuits, dead letters, the disk.
+	WatchEvents(*WatchEventsRequest, grpc.ServerStreamingServer[WatchEventsResponse]) error
+	// Rank fairness keys over all queues by how long they have been waiting, with the cause.
+	ListLate(context.Context, *ListLateRequest) (*ListLateResponse, error)
+	// List what SetKeyPolicy set for single keys.
+	ListKeyPolicies(context.Context, *ListKeyPoliciesRequest) (*ListKeyPoliciesResponse, error)
+	// Drop dead letters for good.
+	DropDeadLetters(context.Context, *DropDeadLettersRequest) (*DropDeadLettersResponse, error)
 	mustEmbedUnimplementedFilaAdminServer()
 }
 
@@ -445,6 +529,21 @@ func (UnimplementedFilaAdminServer) ExplainKey(context.Context, *ExplainKeyReque
 }
 func (UnimplementedFilaAdminServer) ListConsumers(context.Context, *ListConsumersRequest) (*ListConsumersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListConsumers not implemented")
+}
+func (UnimplementedFilaAdminServer) GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetStatus not implemented")
+}
+func (UnimplementedFilaAdminServer) WatchEvents(*WatchEventsRequest, grpc.ServerStreamingServer[WatchEventsResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchEvents not implemented")
+}
+func (UnimplementedFilaAdminServer) ListLate(context.Context, *ListLateRequest) (*ListLateResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListLate not implemented")
+}
+func (UnimplementedFilaAdminServer) ListKeyPolicies(context.Context, *ListKeyPoliciesRequest) (*ListKeyPoliciesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListKeyPolicies not implemented")
+}
+func (UnimplementedFilaAdminServer) DropDeadLetters(context.Context, *DropDeadLettersRequest) (*DropDeadLettersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DropDeadLetters not implemented")
 }
 func (UnimplementedFilaAdminServer) mustEmbedUnimplementedFilaAdminServer() {}
 func (UnimplementedFilaAdminServer) testEmbeddedByValue()                   {}
@@ -838,6 +937,89 @@ func _FilaAdmin_ListConsumers_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FilaAdmin_GetStatus_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetStatusRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).GetStatus(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_GetStatus_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).GetStatus(ctx, req.(*GetStatusRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FilaAdmin_WatchEvents_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchEventsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(FilaAdminServer).WatchEvents(m, &grpc.GenericServerStream[WatchEventsRequest, WatchEventsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type FilaAdmin_WatchEventsServer = grpc.ServerStreamingServer[WatchEventsResponse]
+
+func _FilaAdmin_ListLate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListLateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).ListLate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_ListLate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).ListLate(ctx, req.(*ListLateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FilaAdmin_ListKeyPolicies_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListKeyPoliciesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).ListKeyPolicies(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_ListKeyPolicies_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).ListKeyPolicies(ctx, req.(*ListKeyPoliciesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FilaAdmin_DropDeadLetters_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DropDeadLettersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).DropDeadLetters(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_DropDeadLetters_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).DropDeadLetters(ctx, req.(*DropDeadLettersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // FilaAdmin_ServiceDesc is the grpc.ServiceDesc for FilaAdmin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -925,11 +1107,32 @@ var FilaAdmin_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "ListConsumers",
 			Handler:    _FilaAdmin_ListConsumers_Handler,
 		},
+		{
+			MethodName: "GetStatus",
+			Handler:    _FilaAdmin_GetStatus_Handler,
+		},
+		{
+			MethodName: "ListLate",
+			Handler:    _FilaAdmin_ListLate_Handler,
+		},
+		{
+			MethodName: "ListKeyPolicies",
+			Handler:    _FilaAdmin_ListKeyPolicies_Handler,
+		},
+		{
+			MethodName: "DropDeadLetters",
+			Handler:    _FilaAdmin_DropDeadLetters_Handler,
+		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "ReadLog",
 			Handler:       _FilaAdmin_ReadLog_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "WatchEvents",
+			Handler:       _FilaAdmin_WatchEvents_Handler,
 			ServerStreams: true,
 		},
 	},

@@ -54,6 +54,8 @@ REDRIVE_MOVE: Final = 51  # seam_frames.RedrivePage -> seam_frames.RedrivenPage
 DECIDE: Final = 52  # seam_frames.Decision, the answer to the failure event of the same number
 METRICS: Final = 53  # empty -> a snapshot for telemetry
 LIST_CONSUMERS: Final = 54  # ListConsumersRequest -> ListConsumersResponse, oldest first
+LATE_PAGE: Final = 60  # seam_frames.LatePage -> seam_frames.LateKeys: a part of one queue's keys
+KEY_POLICIES: Final = 61  # ListKeyPoliciesRequest -> ListKeyPoliciesResponse, in the order of the table
 
 # FilaSink.
 OPEN_SINK: Final = 64  # OpenSinkRequest -> OpenSinkResponse

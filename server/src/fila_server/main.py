@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, cast
 
 import click
+import msgspec
 import structlog
 import uvloop
 
@@ -38,7 +39,11 @@ from fila_server.descriptors import Descriptors, raise_limit
 from fila_server.edges.grpc.server import RpcServer
 from fila_server.edges.native.server import NativeServer
 from fila_server.edges.redis import server as redis_server
+from fila_server.events import emit
+from fila_server.hooks.sandbox import HookLimits
 from fila_server.hooks.stage import HookStage
+from fila_server.hooks.trial import Trial, try_script
+from fila_server.operations.observing import observe
 from fila_server.operations.scripts import start_with_hooks
 from fila_server.telemetry.series import HookReading
 from fila_server.telemetry.service import Telemetry
@@ -190,6 +195,19 @@ def config_init() -> None:
     click.echo(config.sample(), nl=False)
 
 
+@main.command(name="hook-test", hidden=True)
+@click.pass_obj
+def hook_test(asked: _Asked) -> None:
+    """Run a script of `fila hook test`: a trial as JSON on stdin, its outcome on stdout."""
+    lua = _load_or_exit(asked).config.lua
+    limits = HookLimits(timeout_ms=lua.default_timeout_ms, memory_bytes=lua.default_memory_limit_bytes)
+    try:
+        trial = msgspec.json.decode(sys.stdin.buffer.read(), type=Trial)
+    except msgspec.DecodeError as error:
+        _fail(errors.StartError(f"hook-test reads a trial as JSON on stdin: {error}"), EXIT_USAGE)
+    sys.stdout.buffer.write(msgspec.json.encode(try_script(trial, limits)) + b"\n")
+
+
 def run(settings: Config) -> None:
     """Open the store and serve until a signal."""
     limit = raise_limit()
@@ -281,7 +299,7 @@ def _open_once(compiled_engine: type[CompiledEngine], settings: Config) -> Compi
         raise errors.StoreError(
             f"data directory {data_dir} cannot be opened: {detail}. Check the disk, or restore a copy"
         ) from error
-    log.info("store.recovered", data_dir=data_dir, took_ms=(time.monotonic_ns() - started_ns) // 1_000_000)
+    emit("store.recovered", data_dir=data_dir, took_ms=(time.monotonic_ns() - started_ns) // 1_000_000)
     return engine
 
 
@@ -316,14 +334,14 @@ def _tell_opening(data_dir: str, done: threading.Event) -> None:
 _NORMAL_AFTER_POWER_CUT = {"tail_bytes_dropped", "records_unsynced"}
 
 
-def _report_losses(report: dict[str, int], data_dir: str) -> None:
+def _report_losses(report: dict[str, Any], data_dir: str) -> None:
     """Say what opening found: unsynced ends are normal after a power cut, all else is damage."""
     unsynced = {name: count for name, count in report.items() if count and name in _NORMAL_AFTER_POWER_CUT}
     damage = {name: count for name, count in report.items() if count and name not in _NORMAL_AFTER_POWER_CUT}
     if unsynced:
-        log.info("store.unsynced_end_dropped", data_dir=data_dir, **unsynced)
+        emit("store.unsynced_end_dropped", data_dir=data_dir, **unsynced)
     if damage:
-        log.error("store.damage_found", data_dir=data_dir, **damage)
+        emit("store.damage_found", level="error", data_dir=data_dir, **damage)
 
 
 async def serve(
@@ -367,9 +385,13 @@ async def serve(
         interval_ms=settings.telemetry.metrics_interval_ms,
     )
     _report_start(settings, rpc, redis, metrics_port)
+    telemetry.say_ready(serves=True)
+    observing = asyncio.create_task(observe(lambda: broker.call(commands.METRICS, b""), time.monotonic))
     _calm_the_collector()
     await stopping.wait()
     on_signal()
+    telemetry.say_ready(serves=False)
+    observing.cancel()
     descriptors.stop()
     await _drain(broker, rpc, redis, telemetry)
 
@@ -414,14 +436,14 @@ def _calm_the_collector() -> None:
 def _report_start(
     settings: Config, rpc: GrpcServer, redis: redis_server.Server | None, metrics_port: int
 ) -> None:
-    addresses = {"grpc": f"{settings.server.listen_addr.rpartition(':')[0]}:{rpc.port}"}
+    addresses: dict[str, Any] = {"grpc": f"{settings.server.listen_addr.rpartition(':')[0]}:{rpc.port}"}
     _warn_if_open("server.listen_addr", settings.server.listen_addr)
     if redis is not None:
         addresses["redis"] = f"{redis.address[0]}:{redis.address[1]}"
         _warn_if_open("redis.bind_address", settings.redis.bind_address)
     if metrics_port:
         addresses["metrics"] = f"{settings.metrics.listen_addr.rpartition(':')[0]}:{metrics_port}"
-    log.info("server.started", pid=os.getpid(), **addresses)
+    emit("server.started", pid=os.getpid(), version=version(), commit=commit(), **addresses)
 
 
 async def _drain(
@@ -429,7 +451,7 @@ async def _drain(
 ) -> None:
     """Take nothing new, finish what is in hand, sync."""
     started_s = time.monotonic()
-    log.info("server.draining")
+    emit("server.draining")
     await rpc.say_not_serving()
     await telemetry.stop()  # while the core still answers it
     closing = [asyncio.ensure_future(rpc.stop(CALLS_FINISH_S + 1))]
@@ -438,7 +460,7 @@ async def _drain(
     await broker.drain(CALLS_FINISH_S)
     await asyncio.gather(*closing, return_exceptions=True)
     await broker.stop()
-    log.info("server.stopped", took_ms=int((time.monotonic() - started_s) * 1000))
+    emit("server.stopped", took_ms=int((time.monotonic() - started_s) * 1000))
 
 
 def _leave_in_time() -> None:

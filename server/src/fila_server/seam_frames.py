@@ -53,6 +53,18 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (8, "drop", _BOOL),
         (15, "routings" + _REPEATED, "Routing"),
     ),
+    "LatePage": (
+        (1, "queue", _BYTES),
+        (2, "cursor", _UINT32),
+        (3, "most", _UINT32),
+        (4, "capacity", _UINT64),
+    ),
+    "LateKeys": (
+        (1, "keys" + _REPEATED, _BYTES),
+        (2, "cursor", _UINT32),
+        (3, "waiting", _UINT64),
+        (4, "capacity", _UINT64),
+    ),
     "Notice": ((1, "what", _UINT32), (2, "queue", _BYTES), (3, "channel", _BYTES), (4, "number", _UINT64)),
     "RedrivenPage": ((1, "moved", _UINT64), (2, "stuck", _UINT64), (3, "last_offset", _UINT64)),
 }
@@ -89,6 +101,8 @@ FailureEvent: Final[Any] = _classes_by_name["FailureEvent"]
 Decision: Final[Any] = _classes_by_name["Decision"]
 Notice: Final[Any] = _classes_by_name["Notice"]
 RedrivePage: Final[Any] = _classes_by_name["RedrivePage"]
+LatePage: Final[Any] = _classes_by_name["LatePage"]
+LateKeys: Final[Any] = _classes_by_name["LateKeys"]
 RedrivenPage: Final[Any] = _classes_by_name["RedrivenPage"]
 
 BY_POLICY: Final = 0

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fila_cli.arguments import key_argument, queue_argument, yes_option
-from fila_cli.output import counted, facts
+from fila_cli.colors import Meaning, Meant
+from fila_cli.output import counted, facts, table
 from fila_cli.session import Group, Session, confirm
 from fila_cli.values import Count
+
+if TYPE_CHECKING:
+    from fila.v1.events_pb2 import KeyPolicy
 
 
 @click.group(
@@ -18,10 +22,72 @@ from fila_cli.values import Count
     fila key weight orders acme 5
     fila key pause orders noisy
     fila key cap orders noisy 10
+    fila key list orders
     """,
 )
 def key() -> None:
-    """Weigh, pause, cap or purge one fairness key."""
+    """Weigh, pause, cap or purge one fairness key; list what was set."""
+
+
+@key.command(
+    name="list",
+    examples="""
+    fila key list orders
+    fila key list orders -o json
+    """,
+)
+@queue_argument
+@click.pass_obj
+def list_(session: Session, queue: str) -> None:
+    """List the fairness keys for which something was set: weight, pause, cap."""
+    from fila.v1 import events_pb2
+
+    request = events_pb2.ListKeyPoliciesRequest(queue=queue)
+    answer = session.admin.ListKeyPolicies(request, timeout=session.timeout_s)
+    rows = [
+        (
+            policy.fairness_key,
+            policy.weight or "-",
+            policy.effective_weight,
+            policy.max_in_flight or "-",
+            Meant("yes", Meaning.HELD) if policy.paused else "no",
+            policy.pending,
+            policy.in_flight,
+        )
+        for policy in answer.policies
+    ]
+    headings = ("KEY", "SET WEIGHT", "WEIGHT", "CAP", "PAUSED", "PENDING", "IN FLIGHT")
+    session.show(answer, table(headings, rows) if rows else "")
+
+
+@key.command(examples="fila key show orders acme")
+@queue_argument
+@key_argument
+@click.pass_obj
+def show(session: Session, queue: str, key: str) -> None:
+    """Show what was set for one fairness key, and what it has."""
+    from fila.v1 import events_pb2
+
+    request = events_pb2.ListKeyPoliciesRequest(queue=queue, fairness_key=key)
+    answer = session.admin.ListKeyPolicies(request, timeout=session.timeout_s)
+    (policy,) = answer.policies
+    shown = facts(
+        [
+            ("key", key),
+            ("weight", _weight(policy)),
+            ("paused", Meant("yes", Meaning.HELD) if policy.paused else "no"),
+            ("in flight at most", str(policy.max_in_flight) if policy.max_in_flight else "no cap"),
+            ("pending", policy.pending),
+            ("in flight", policy.in_flight),
+        ]
+    )
+    session.show(policy, shown)
+
+
+def _weight(policy: KeyPolicy) -> str:
+    if policy.weight:
+        return f"{policy.weight}, set by an operator"
+    return f"{policy.effective_weight or 1}, by the queue's policy"
 
 
 @key.command(

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-import structlog
-
 from fila_server import seam_frames
-
-log = structlog.get_logger("fila_server.broker.notices")
+from fila_server.events import emit
 
 QUEUE_EXPIRED: Final = 1
 CHANNEL_EXPIRED: Final = 2
@@ -41,23 +38,25 @@ class Notice:
         return self.what in (QUEUE_EXPIRED, CHANNEL_EXPIRED)
 
     def log(self) -> None:
-        """Write the line."""
+        """Tell it to the log and whoever watches."""
         if self.what == QUEUE_EXPIRED:
-            log.info("queue.expired", queue=self.queue, messages_dropped=self.number)
+            emit("queue.expired", queue=self.queue, messages_dropped=self.number)
         elif self.what == CHANNEL_EXPIRED:
-            log.info("channel.expired", queue=self.queue, channel=self.channel, unfinished=self.number)
+            emit("channel.expired", queue=self.queue, channel=self.channel, unfinished=self.number)
         elif self.what == DEAD_LETTERS_DROPPED:
-            log.warning(
+            emit(
                 "queue.dead_letters_dropped",
                 queue=self.queue,
+                level="warning",
                 messages=self.number,
                 detail="a queue that expires when idle has no dead-letter queue",
             )
         elif self.what == KEEPS_RETURNING:
-            log.warning(
+            emit(
                 "message.keeps_returning",
                 queue=self.queue,
                 channel=self.channel,
+                level="warning",
                 offset=self.number,
                 detail="it was delivered ten times and came back before anybody had begun it; look at its "
                 "consumers (fila consumer list), or take it out by hand",

@@ -25,6 +25,11 @@ class CircuitBreaker:
         self._failures_in_a_row = 0
         self._opened_until_ns: int | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """True from the failure that opened it to the success that closes it."""
+        return self._opened_until_ns is not None
+
     def admits_calls(self, now_ns: int) -> bool:
         """Return whether calls may be made; whoever makes several stops at the first that fails."""
         return self._opened_until_ns is None or now_ns >= self._opened_until_ns

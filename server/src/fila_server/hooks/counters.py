@@ -13,7 +13,7 @@ DURATION_BOUNDS_NS = (
 
 @dataclass(slots=True)
 class HookCounters:
-    """Of one script, since it was set. Only the stage writes."""
+    """Of one hook of a queue, since it first had a script: what an earlier one did stays. Only the stage writes."""
 
     runs: int = 0
     errors: int = 0
@@ -26,6 +26,11 @@ class HookCounters:
     duration_counts: list[int] = field(default_factory=lambda: [0] * (len(DURATION_BOUNDS_NS) + 1))
     """Calls by bucket. Calls of one crossing share its time evenly."""
     last_error: str = ""
+    """With the line of the script."""
+    last_error_ms: int = 0
+    """When, in milliseconds since 1970; 0 when there was none."""
+    last_error_headers: dict[str, str] = field(default_factory=dict)
+    """Of the message it failed on."""
 
     def record_runs(self, count: int, elapsed_ns: int) -> None:
         self.runs += count

@@ -43,6 +43,32 @@ def pack_messages(messages: Iterable[tuple[Sequence[tuple[bytes, bytes]], int]])
     return b"".join((*parts, bytes(8)))
 
 
+HEADERS_SHOWN_MAX = 16
+HEADER_CHARACTERS_MAX = 200
+
+
+def first_headers(packed: bytes) -> dict[str, str]:
+    """Return the headers of the first of packed messages, as many and as long as people read."""
+    _, count = struct.unpack_from(">II", packed, 0)
+    at = 8
+    texts = []
+    for _ in range(2 * min(count, HEADERS_SHOWN_MAX)):
+        (length,) = struct.unpack_from(">I", packed, at)
+        texts.append(packed[at + 4 : at + 4 + length])
+        at += 4 + length
+    return shown_headers(list(zip(texts[::2], texts[1::2], strict=True)))
+
+
+def shown_headers(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Headers as people read them."""
+    return {
+        name.decode("utf-8", "backslashreplace")[:HEADER_CHARACTERS_MAX]: value.decode(
+            "utf-8", "backslashreplace"
+        )[:HEADER_CHARACTERS_MAX]
+        for name, value in headers[:HEADERS_SHOWN_MAX]
+    }
+
+
 def unpack_routings(
     packed: bytes, start: int, count: int, limits: KeyLimits
 ) -> tuple[list[Routing], str | None, int]:

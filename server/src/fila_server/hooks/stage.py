@@ -15,15 +15,18 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from fila_server import errors
+from fila_server.events import emit
 from fila_server.hooks.breaker import CircuitBreaker
 from fila_server.hooks.counters import HookCounters, HookStatus
 from fila_server.hooks.on_enqueue import CROSSING_BYTES_MAX, MESSAGES_A_CROSSING_MAX, Answers, OnEnqueue
 from fila_server.hooks.on_failure import DeadLetter, FailedMessage, OnFailure, Retry
+from fila_server.hooks.packed import first_headers, shown_headers
 from fila_server.hooks.sandbox import (
     CONFIG_VALUE_BYTES_MAX,
     HookFailure,
@@ -33,6 +36,9 @@ from fila_server.hooks.sandbox import (
     new_runtime_config,
 )
 from fila_server.hooks.slices import Slices
+
+TELL_EVERY_NS = 10_000_000_000
+"""Of a hook's failures at most one so often goes to the log; all are counted."""
 
 HELD_MESSAGES_MAX = 10_000
 HELD_BYTES_MAX = 64 * 1024 * 1024
@@ -68,11 +74,14 @@ Hook = TypeVar("Hook", OnEnqueue, OnFailure)
 class _Guarded(Generic[Hook]):
     """A script with its circuit breaker and its counters; compiled when it is first called."""
 
+    queue: str
+    name: str
     script: bytes
     breaker: CircuitBreaker
     compile: Callable[[], Hook]
     counters: HookCounters = field(default_factory=HookCounters)
     hook: Hook | None = None
+    told_ns: int = -TELL_EVERY_NS
 
     def ready(self) -> Hook | HookFailure:
         if self.hook is None:
@@ -82,10 +91,34 @@ class _Guarded(Generic[Hook]):
                 return HookFailure("error", str(refusal))
         return self.hook
 
-    def record_failure(self, failure: HookFailure, now_ns: int) -> None:
-        self.counters.errors += 1
-        self.counters.last_error = failure.text
+    def record_failure(self, failure: HookFailure, now_ns: int, headers: Mapping[str, str]) -> None:
+        counters = self.counters
+        counters.errors += 1
+        counters.last_error = failure.text
+        counters.last_error_ms = time.time_ns() // 1_000_000
+        counters.last_error_headers = dict(headers)
+        if now_ns - self.told_ns >= TELL_EVERY_NS:
+            self.told_ns = now_ns
+            emit(
+                "hook.failed",
+                queue=self.queue,
+                level="warning",
+                hook=self.name,
+                error=failure.text,
+                errors=counters.errors,
+                headers=dict(headers),
+            )
+        was_open = self.breaker.is_open
         self.breaker.record_failure(now_ns)
+        if self.breaker.is_open and not was_open:
+            emit("hook.circuit_opened", queue=self.queue, level="warning", hook=self.name, error=failure.text)
+
+    def record_success(self) -> bool:
+        """Return whether this closed the circuit."""
+        closed = self.breaker.record_success()
+        if closed:
+            emit("hook.circuit_closed", queue=self.queue, hook=self.name)
+        return closed
 
 
 class HookStage:
@@ -182,11 +215,14 @@ class HookStage:
             return
         limits, config, now_ns, seed = self._limits, self._config, self._now_ns, self._random.getrandbits(62)
         hooks[queue] = _Guarded(
+            queue.decode(),
+            "on_enqueue" if hooks is self._on_enqueue else "on_failure",
             script,
             CircuitBreaker(
                 threshold=self._breaker_settings.threshold, cooldown_ms=self._breaker_settings.cooldown_ms
             ),
             lambda: kind(script, limits=limits, config=config, now_ns=now_ns, seed=seed),
+            counters=known.counters if known is not None else HookCounters(),
         )
 
     # --- on_enqueue -----------------------------------------------------------------------
@@ -299,11 +335,11 @@ class HookStage:
                 indices, at + done, answers.answered - done, answers.routings, read
             )
             done += taken
-            if taken and entry.breaker.record_success():
+            if taken and entry.record_success():
                 self.wake_held()
             failure = answers.failure if problem is None else HookFailure("error", problem)
             if failure is not None:
-                entry.record_failure(failure, ended_ns)
+                entry.record_failure(failure, ended_ns, _headers(parsed, indices, at + done))
                 self._fall_back(entry, queue, indices[at + done], held)
                 done += 1
             # A key that the core cannot take is its message's alone: the others' answers are still good.
@@ -346,10 +382,10 @@ class HookStage:
         ended_ns = self._now_ns()
         entry.counters.record_runs(1, ended_ns - began_ns)
         if isinstance(decision, HookFailure):
-            entry.record_failure(decision, ended_ns)
+            entry.record_failure(decision, ended_ns, shown_headers(failed.headers))
             entry.counters.fallbacks += 1
         else:
-            entry.breaker.record_success()
+            entry.record_success()
         return decision
 
     # --- what others read -----------------------------------------------------------------
@@ -369,6 +405,12 @@ class HookStage:
     def queues(self) -> Iterable[str]:
         """The queues that have a script, for telemetry."""
         return sorted(name.decode() for name in {*self._on_enqueue, *self._on_failure})
+
+
+def _headers(parsed: ParsedFrame, indices: Sequence[int], at: int) -> dict[str, str]:
+    """Of the message on which a script failed."""
+    count, packed = parsed.pack(indices, at, 1, CROSSING_BYTES_MAX)
+    return first_headers(packed) if count else {}
 
 
 def _bytes(text: str | bytes) -> bytes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fila.v1 import admin_pb2 as pb
+from fila.v1 import events_pb2
 from fila_server import commands, errors
 from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate
@@ -19,7 +20,7 @@ from fila_server.config.schema import Limits
 from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.packed import KeyLimits
 from fila_server.operations import rules
-from fila_server.operations.redrive import Redrive
+from fila_server.operations.redrive import Redrive, drop
 from fila_server.operations.requests import AdminRules
 
 
@@ -103,6 +104,19 @@ class Queues:
                 unwritten.give(PAGE_BYTES_MAX)
             return reply
 
+    async def key_policies(self, request: events_pb2.ListKeyPoliciesRequest) -> bytes:
+        self._check.queue(request)
+        async with self._looks:
+            reply = await self._broker.call(commands.KEY_POLICIES, request.SerializeToString())
+        listed = events_pb2.ListKeyPoliciesResponse.FromString(reply)
+        listed.policies.sort(key=lambda policy: policy.fairness_key)
+        return listed.SerializeToString()
+
+    async def drop_dead_letters(self, request: events_pb2.DropDeadLettersRequest) -> bytes:
+        self._check.drop_dead_letters(request)
+        dropped = await drop(self._broker, request.dlq_queue, sorted(set(request.offsets)))
+        return events_pb2.DropDeadLettersResponse(dropped=dropped).SerializeToString()
+
     async def redrive(self, request: pb.RedriveRequest) -> bytes:
         self._check.redrive(request)
         limits = KeyLimits(
@@ -121,6 +135,23 @@ _BREAKER_BY_STATE = {
 _GRAVITY = list(_BREAKER_BY_STATE)
 
 
+def _told(script: HookStatus) -> pb.HookStats:
+    counters = script.counters
+    told = pb.HookStats(
+        hook=script.hook,
+        runs=counters.runs,
+        errors=counters.errors,
+        fallbacks=counters.fallbacks,
+        held=counters.held,
+        breaker_state=_BREAKER_BY_STATE[script.breaker],
+        last_error=counters.last_error,
+        last_error_headers=counters.last_error_headers,
+    )
+    if counters.last_error_ms:
+        told.last_error_at.FromMilliseconds(counters.last_error_ms)
+    return told
+
+
 def with_hooks(reply: bytes, scripts: Sequence[HookStatus]) -> bytes:
     """Add to a GetStats reply what only the edge knows: how the queue's scripts are doing."""
     stats = pb.GetStatsResponse.FromString(reply)
@@ -128,6 +159,7 @@ def with_hooks(reply: bytes, scripts: Sequence[HookStatus]) -> bytes:
         stats.hook_fallbacks += script.counters.fallbacks
         stats.hook_errors += script.counters.errors
         stats.weights_clamped_total += script.counters.clamped_weights
+        stats.hooks.append(_told(script))
     worst = max((script.breaker for script in scripts), key=_GRAVITY.index)
     stats.breaker_state = _BREAKER_BY_STATE[worst]
     return stats.SerializeToString()

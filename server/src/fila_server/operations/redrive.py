@@ -148,6 +148,29 @@ class Redrive:
             await self._broker.hooks.route(page)
 
 
+async def drop(broker: Broker, dlq: str, offsets: Sequence[int]) -> int:
+    """Drop the dead letters with these offsets, sorted, for good; return how many there were."""
+    dropped = at = 0
+    while at < len(offsets):
+        end = at
+        while end < len(offsets) and offsets[end] < offsets[at] + PAGE_MESSAGES_MAX:
+            end += 1
+        page = seam_frames.RedrivePage(
+            dlq_queue=dlq.encode(),
+            count=PAGE_MESSAGES_MAX,
+            after_offset=offsets[at] - 1,
+            up_to_offset=offsets[end - 1],
+            only_routed=True,
+            drop=True,
+        )
+        for offset in offsets[at:end]:
+            page.routings.add(offset=offset)
+        reply = await broker.call(commands.REDRIVE_MOVE, page.SerializeToString())
+        dropped += seam_frames.RedrivenPage.FromString(reply).moved
+        at = end
+    return dropped
+
+
 class _DeadLetters:
     """A page of dead letters as the hooks stage sees a frame: routings go into the page that moves them."""
 

@@ -114,6 +114,15 @@ class AdminRules:
                 "offsets", f"must be at most {REDRIVE_OFFSETS_MAX}, got {len(request.offsets)}: ask in parts"
             )
 
+    def drop_dead_letters(self, request: Any) -> None:
+        rules.check_name("dlq_queue", request.dlq_queue)
+        if not request.offsets or 0 in request.offsets:
+            raise Invalid("offsets", "must name the dead letters to drop, by offsets from 1 on")
+        if len(request.offsets) > REDRIVE_OFFSETS_MAX:
+            raise LimitExceeded(
+                "offsets", f"must be at most {REDRIVE_OFFSETS_MAX}, got {len(request.offsets)}: ask in parts"
+            )
+
     def config_key(self, request: Any) -> None:
         if not request.key:
             raise Invalid("key", "must not be empty")

@@ -18,6 +18,7 @@ from fila_server import errors
 from fila_server.telemetry.catalog import Metric
 from fila_server.telemetry.series import Attributes, Histogram, Series
 from fila_server.telemetry.snapshot import Snapshot
+from fila_server.version import commit, version
 
 log = structlog.get_logger("fila_server.telemetry")
 
@@ -25,6 +26,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 HEAD_BYTES_MAX = 16 * 1024
 HEAD_S_MAX = 5.0
 SEND_S_MAX = 30.0
+READY_S_MAX = 2.0
 SCRAPES_MAX = 4
 """Pages in hand at a time; a further scraper is told to come back."""
 SLICE_NS = 1_000_000
@@ -88,6 +90,12 @@ def process_lines() -> Iterator[str]:
             yield f"{sample.name}{_labels(dict(sample.labels))} {_number(sample.value)}\n"
 
 
+def build_lines() -> Iterator[str]:
+    """What runs, as a metric whose labels say it: dashboards show where versions changed."""
+    yield "# HELP fila_build_info What runs; always 1.\n# TYPE fila_build_info gauge\n"
+    yield f"fila_build_info{_labels({'version': version(), 'commit': commit()})} 1\n"
+
+
 class MetricsPage:
     """`GET /metrics` on an address of its own."""
 
@@ -98,6 +106,8 @@ class MetricsPage:
         self._series = series
         self._server: asyncio.Server | None = None
         self._scrapes = 0
+        self.serves = False
+        """True while clients are answered: what /readyz says first."""
 
     async def start(self, host: str, port: int) -> None:
         """Hold the port. Raises OSError."""
@@ -129,8 +139,17 @@ class MetricsPage:
         path = rest.partition(b" ")[0].partition(b"?")[0]
         if method not in (b"GET", b"HEAD"):
             return _response("405 Method Not Allowed", b"only GET\n", extra="Allow: GET, HEAD\r\n")
+        if path == b"/healthz":
+            return _response("200 OK", b"alive\n")
+        if path == b"/readyz":
+            why_not = await self._why_not_ready()
+            return (
+                _response("503 Service Unavailable", f"{why_not}\n".encode())
+                if why_not
+                else _response("200 OK", b"ready\n")
+            )
         if path != b"/metrics":
-            return _response("404 Not Found", b"the metrics are at /metrics\n")
+            return _response("404 Not Found", b"there are /metrics, /healthz and /readyz\n")
         if self._scrapes >= SCRAPES_MAX:
             return _response("503 Service Unavailable", b"too many scrapes at a time; try again\n")
         self._scrapes += 1
@@ -144,6 +163,16 @@ class MetricsPage:
         return _response(
             "200 OK", b"" if method == b"HEAD" else body, content_type=CONTENT_TYPE, length=len(body)
         )
+
+    async def _why_not_ready(self) -> str:
+        """Why no messages should be sent here now; empty when they should."""
+        if not self.serves:
+            return "starting or stopping"
+        try:
+            await asyncio.wait_for(self._snapshot(), READY_S_MAX)
+        except (errors.FilaServerError, TimeoutError) as error:
+            return str(error) or "the scheduler does not answer"
+        return ""
 
     async def _page(self) -> bytes:
         snapshot = await self._snapshot()
@@ -160,6 +189,7 @@ class MetricsPage:
         for series in self._series(snapshot):
             yield from lines_of(series)
         yield from process_lines()
+        yield from build_lines()
 
 
 def _response(

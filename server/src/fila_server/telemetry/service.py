@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.metadata
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from fila_server.telemetry.prometheus import MetricsPage
 from fila_server.telemetry.series import HookReader, OtherKeys, Series, all_series
 from fila_server.telemetry.snapshot import Snapshot
 from fila_server.telemetry.source import SnapshotSource
+from fila_server.version import version
 
 if TYPE_CHECKING:
     from fila_server.telemetry.otlp import OtlpExport
@@ -53,6 +53,11 @@ class Telemetry:
             raise PortTaken.of("metrics.listen_addr", address, error) from error
         return self._page.port
 
+    def say_ready(self, *, serves: bool) -> None:
+        """What /readyz answers from now on, as long as the core does."""
+        if self._page is not None:
+            self._page.serves = serves
+
     def start_export(self, *, endpoint: str, service_name: str, interval_ms: int) -> None:
         """Begin to send, unless there is nowhere to send to."""
         if not endpoint:
@@ -63,7 +68,7 @@ class Telemetry:
             self._source.series_from_thread,
             endpoint=endpoint,
             service_name=service_name,
-            service_version=_version(),
+            service_version=version(),
             interval_ms=interval_ms,
         )
         log.info("telemetry.exporting", endpoint=endpoint, interval_ms=interval_ms)
@@ -83,10 +88,3 @@ class Telemetry:
         self._otlp.stop(done)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stopped.wait(), STOP_S_MAX)
-
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version("fila-server")
-    except importlib.metadata.PackageNotFoundError:
-        return "0"

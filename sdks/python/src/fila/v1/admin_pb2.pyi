@@ -1,4 +1,5 @@
 # Generated from proto/ by `make gen`; do not edit.
+from fila.v1 import events_pb2 as _events_pb2
 from fila.v1 import messages_pb2 as _messages_pb2
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
@@ -226,7 +227,7 @@ class GetStatsRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., max_keys: _Optional[int] = ...) -> None: ...
 
 class GetStatsResponse(_message.Message):
-    __slots__ = ["acked_total", "active_consumers", "active_fairness_keys", "breaker_state", "channels", "dead_lettered_total", "dead_letters_dropped_total", "delivered_total", "depth", "enqueued_total", "expired_total", "hard_dropped", "head_offset", "hook_errors", "hook_fallbacks", "in_flight", "leader_node_id", "nacked_total", "oldest_age_ms", "per_key_stats", "per_throttle_stats", "quantum", "replication_count", "returned_total", "stale_acks_total", "stored_bytes", "tail_offset", "ttl_dropped_total", "unbegun", "weights_clamped_total"]
+    __slots__ = ["acked_total", "active_consumers", "active_fairness_keys", "breaker_state", "channels", "dead_lettered_total", "dead_letters_dropped_total", "delivered_total", "depth", "enqueued_total", "expired_total", "hard_dropped", "head_offset", "hook_errors", "hook_fallbacks", "hooks", "in_flight", "leader_node_id", "nacked_total", "oldest_age_ms", "per_key_stats", "per_throttle_stats", "quantum", "replication_count", "returned_total", "stale_acks_total", "stored_bytes", "tail_offset", "ttl_dropped_total", "unbegun", "weights_clamped_total"]
     ACKED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_CONSUMERS_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_FAIRNESS_KEYS_FIELD_NUMBER: _ClassVar[int]
@@ -240,6 +241,7 @@ class GetStatsResponse(_message.Message):
     EXPIRED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     HARD_DROPPED_FIELD_NUMBER: _ClassVar[int]
     HEAD_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    HOOKS_FIELD_NUMBER: _ClassVar[int]
     HOOK_ERRORS_FIELD_NUMBER: _ClassVar[int]
     HOOK_FALLBACKS_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
@@ -272,6 +274,7 @@ class GetStatsResponse(_message.Message):
     head_offset: int
     hook_errors: int
     hook_fallbacks: int
+    hooks: _containers.RepeatedCompositeFieldContainer[HookStats]
     in_flight: int
     leader_node_id: int
     nacked_total: int
@@ -287,7 +290,36 @@ class GetStatsResponse(_message.Message):
     ttl_dropped_total: int
     unbegun: int
     weights_clamped_total: int
-    def __init__(self, depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_fairness_keys: _Optional[int] = ..., active_consumers: _Optional[int] = ..., quantum: _Optional[int] = ..., per_key_stats: _Optional[_Iterable[_Union[PerFairnessKeyStats, _Mapping]]] = ..., per_throttle_stats: _Optional[_Iterable[_Union[PerThrottleKeyStats, _Mapping]]] = ..., leader_node_id: _Optional[int] = ..., replication_count: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., hook_fallbacks: _Optional[int] = ..., hard_dropped: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., nacked_total: _Optional[int] = ..., expired_total: _Optional[int] = ..., ttl_dropped_total: _Optional[int] = ..., head_offset: _Optional[int] = ..., tail_offset: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., stale_acks_total: _Optional[int] = ..., channels: _Optional[_Iterable[_Union[ChannelInfo, _Mapping]]] = ..., hook_errors: _Optional[int] = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., weights_clamped_total: _Optional[int] = ..., unbegun: _Optional[int] = ..., returned_total: _Optional[int] = ..., dead_letters_dropped_total: _Optional[int] = ...) -> None: ...
+    def __init__(self, depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_fairness_keys: _Optional[int] = ..., active_consumers: _Optional[int] = ..., quantum: _Optional[int] = ..., per_key_stats: _Optional[_Iterable[_Union[PerFairnessKeyStats, _Mapping]]] = ..., per_throttle_stats: _Optional[_Iterable[_Union[PerThrottleKeyStats, _Mapping]]] = ..., leader_node_id: _Optional[int] = ..., replication_count: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., hook_fallbacks: _Optional[int] = ..., hard_dropped: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., nacked_total: _Optional[int] = ..., expired_total: _Optional[int] = ..., ttl_dropped_total: _Optional[int] = ..., head_offset: _Optional[int] = ..., tail_offset: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., stale_acks_total: _Optional[int] = ..., channels: _Optional[_Iterable[_Union[ChannelInfo, _Mapping]]] = ..., hook_errors: _Optional[int] = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., weights_clamped_total: _Optional[int] = ..., unbegun: _Optional[int] = ..., returned_total: _Optional[int] = ..., dead_letters_dropped_total: _Optional[int] = ..., hooks: _Optional[_Iterable[_Union[HookStats, _Mapping]]] = ...) -> None: ...
+
+class HookStats(_message.Message):
+    __slots__ = ["breaker_state", "errors", "fallbacks", "held", "hook", "last_error", "last_error_at", "last_error_headers", "runs"]
+    class LastErrorHeadersEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    BREAKER_STATE_FIELD_NUMBER: _ClassVar[int]
+    ERRORS_FIELD_NUMBER: _ClassVar[int]
+    FALLBACKS_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    HOOK_FIELD_NUMBER: _ClassVar[int]
+    LAST_ERROR_AT_FIELD_NUMBER: _ClassVar[int]
+    LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LAST_ERROR_HEADERS_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    breaker_state: BreakerState
+    errors: int
+    fallbacks: int
+    held: int
+    hook: str
+    last_error: str
+    last_error_at: _timestamp_pb2.Timestamp
+    last_error_headers: _containers.ScalarMap[str, str]
+    runs: int
+    def __init__(self, hook: _Optional[str] = ..., runs: _Optional[int] = ..., errors: _Optional[int] = ..., fallbacks: _Optional[int] = ..., held: _Optional[int] = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., last_error: _Optional[str] = ..., last_error_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., last_error_headers: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class ListChannelsRequest(_message.Message):
     __slots__ = ["queue"]

@@ -4,6 +4,7 @@
 import grpc
 
 from fila.v1 import admin_pb2 as fila_dot_v1_dot_admin__pb2
+from fila.v1 import events_pb2 as fila_dot_v1_dot_events__pb2
 
 
 class FilaAdminStub(object):
@@ -121,6 +122,31 @@ class FilaAdminStub(object):
                 '/fila.v1.FilaAdmin/ListConsumers',
                 request_serializer=fila_dot_v1_dot_admin__pb2.ListConsumersRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_admin__pb2.ListConsumersResponse.FromString,
+                )
+        self.GetStatus = channel.unary_unary(
+                '/fila.v1.FilaAdmin/GetStatus',
+                request_serializer=fila_dot_v1_dot_events__pb2.GetStatusRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_events__pb2.GetStatusResponse.FromString,
+                )
+        self.WatchEvents = channel.unary_stream(
+                '/fila.v1.FilaAdmin/WatchEvents',
+                request_serializer=fila_dot_v1_dot_events__pb2.WatchEventsRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_events__pb2.WatchEventsResponse.FromString,
+                )
+        self.ListLate = channel.unary_unary(
+                '/fila.v1.FilaAdmin/ListLate',
+                request_serializer=fila_dot_v1_dot_events__pb2.ListLateRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_events__pb2.ListLateResponse.FromString,
+                )
+        self.ListKeyPolicies = channel.unary_unary(
+                '/fila.v1.FilaAdmin/ListKeyPolicies',
+                request_serializer=fila_dot_v1_dot_events__pb2.ListKeyPoliciesRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_events__pb2.ListKeyPoliciesResponse.FromString,
+                )
+        self.DropDeadLetters = channel.unary_unary(
+                '/fila.v1.FilaAdmin/DropDeadLetters',
+                request_serializer=fila_dot_v1_dot_events__pb2.DropDeadLettersRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_events__pb2.DropDeadLettersResponse.FromString,
                 )
 
 
@@ -276,6 +302,41 @@ class FilaAdminServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetStatus(self, request, context):
+        """Say how the broker is: version, disk, epochs, connections, damage.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchEvents(self, request, context):
+        """Tell what happened and what happens: changes and who made them, consumers, circuits, dead letters, the disk.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListLate(self, request, context):
+        """Rank fairness keys over all queues by how long they have been waiting, with the cause.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListKeyPolicies(self, request, context):
+        """List what SetKeyPolicy set for single keys.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DropDeadLetters(self, request, context):
+        """Drop dead letters for good.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FilaAdminServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -383,6 +444,31 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.ListConsumers,
                     request_deserializer=fila_dot_v1_dot_admin__pb2.ListConsumersRequest.FromString,
                     response_serializer=fila_dot_v1_dot_admin__pb2.ListConsumersResponse.SerializeToString,
+            ),
+            'GetStatus': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetStatus,
+                    request_deserializer=fila_dot_v1_dot_events__pb2.GetStatusRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_events__pb2.GetStatusResponse.SerializeToString,
+            ),
+            'WatchEvents': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchEvents,
+                    request_deserializer=fila_dot_v1_dot_events__pb2.WatchEventsRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_events__pb2.WatchEventsResponse.SerializeToString,
+            ),
+            'ListLate': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListLate,
+                    request_deserializer=fila_dot_v1_dot_events__pb2.ListLateRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_events__pb2.ListLateResponse.SerializeToString,
+            ),
+            'ListKeyPolicies': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListKeyPolicies,
+                    request_deserializer=fila_dot_v1_dot_events__pb2.ListKeyPoliciesRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_events__pb2.ListKeyPoliciesResponse.SerializeToString,
+            ),
+            'DropDeadLetters': grpc.unary_unary_rpc_method_handler(
+                    servicer.DropDeadLetters,
+                    request_deserializer=fila_dot_v1_dot_events__pb2.DropDeadLettersRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_events__pb2.DropDeadLettersResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -750,5 +836,90 @@ class FilaAdmin(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/ListConsumers',
             fila_dot_v1_dot_admin__pb2.ListConsumersRequest.SerializeToString,
             fila_dot_v1_dot_admin__pb2.ListConsumersResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def GetStatus(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/GetStatus',
+            fila_dot_v1_dot_events__pb2.GetStatusRequest.SerializeToString,
+            fila_dot_v1_dot_events__pb2.GetStatusResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def WatchEvents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(request, target, '/fila.v1.FilaAdmin/WatchEvents',
+            fila_dot_v1_dot_events__pb2.WatchEventsRequest.SerializeToString,
+            fila_dot_v1_dot_events__pb2.WatchEventsResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ListLate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/ListLate',
+            fila_dot_v1_dot_events__pb2.ListLateRequest.SerializeToString,
+            fila_dot_v1_dot_events__pb2.ListLateResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ListKeyPolicies(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/ListKeyPolicies',
+            fila_dot_v1_dot_events__pb2.ListKeyPoliciesRequest.SerializeToString,
+            fila_dot_v1_dot_events__pb2.ListKeyPoliciesResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def DropDeadLetters(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/DropDeadLetters',
+            fila_dot_v1_dot_events__pb2.DropDeadLettersRequest.SerializeToString,
+            fila_dot_v1_dot_events__pb2.DropDeadLettersResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

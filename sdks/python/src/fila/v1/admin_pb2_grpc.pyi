@@ -9,6 +9,7 @@ A channel that is left empty means `default`, except where a field says otherwis
 
 from collections import abc as _abc
 from fila.v1 import admin_pb2 as _admin_pb2
+from fila.v1 import events_pb2 as _events_pb2
 from grpc import aio as _aio
 import abc as _abc_1
 import grpc as _grpc
@@ -81,6 +82,16 @@ class FilaAdminStub:
     """Say why a fairness key is or is not being served."""
     ListConsumers: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListConsumersRequest, _admin_pb2.ListConsumersResponse]
     """List who consumes a queue, and what each consumer holds."""
+    GetStatus: _grpc.UnaryUnaryMultiCallable[_events_pb2.GetStatusRequest, _events_pb2.GetStatusResponse]
+    """Say how the broker is: version, disk, epochs, connections, damage."""
+    WatchEvents: _grpc.UnaryStreamMultiCallable[_events_pb2.WatchEventsRequest, _events_pb2.WatchEventsResponse]
+    """Tell what happened and what happens: changes and who made them, consumers, circuits, dead letters, the disk."""
+    ListLate: _grpc.UnaryUnaryMultiCallable[_events_pb2.ListLateRequest, _events_pb2.ListLateResponse]
+    """Rank fairness keys over all queues by how long they have been waiting, with the cause."""
+    ListKeyPolicies: _grpc.UnaryUnaryMultiCallable[_events_pb2.ListKeyPoliciesRequest, _events_pb2.ListKeyPoliciesResponse]
+    """List what SetKeyPolicy set for single keys."""
+    DropDeadLetters: _grpc.UnaryUnaryMultiCallable[_events_pb2.DropDeadLettersRequest, _events_pb2.DropDeadLettersResponse]
+    """Drop dead letters for good."""
 
 @_typing.type_check_only
 class FilaAdminAsyncStub(FilaAdminStub):
@@ -131,6 +142,16 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """Say why a fairness key is or is not being served."""
     ListConsumers: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListConsumersRequest, _admin_pb2.ListConsumersResponse]  # type: ignore[assignment]
     """List who consumes a queue, and what each consumer holds."""
+    GetStatus: _aio.UnaryUnaryMultiCallable[_events_pb2.GetStatusRequest, _events_pb2.GetStatusResponse]  # type: ignore[assignment]
+    """Say how the broker is: version, disk, epochs, connections, damage."""
+    WatchEvents: _aio.UnaryStreamMultiCallable[_events_pb2.WatchEventsRequest, _events_pb2.WatchEventsResponse]  # type: ignore[assignment]
+    """Tell what happened and what happens: changes and who made them, consumers, circuits, dead letters, the disk."""
+    ListLate: _aio.UnaryUnaryMultiCallable[_events_pb2.ListLateRequest, _events_pb2.ListLateResponse]  # type: ignore[assignment]
+    """Rank fairness keys over all queues by how long they have been waiting, with the cause."""
+    ListKeyPolicies: _aio.UnaryUnaryMultiCallable[_events_pb2.ListKeyPoliciesRequest, _events_pb2.ListKeyPoliciesResponse]  # type: ignore[assignment]
+    """List what SetKeyPolicy set for single keys."""
+    DropDeadLetters: _aio.UnaryUnaryMultiCallable[_events_pb2.DropDeadLettersRequest, _events_pb2.DropDeadLettersResponse]  # type: ignore[assignment]
+    """Drop dead letters for good."""
 
 class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
     """Make, watch, change and clean up.
@@ -304,5 +325,45 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ListConsumersResponse, _abc.Awaitable[_admin_pb2.ListConsumersResponse]]:
         """List who consumes a queue, and what each consumer holds."""
+
+    @_abc_1.abstractmethod
+    def GetStatus(
+        self,
+        request: _events_pb2.GetStatusRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_events_pb2.GetStatusResponse, _abc.Awaitable[_events_pb2.GetStatusResponse]]:
+        """Say how the broker is: version, disk, epochs, connections, damage."""
+
+    @_abc_1.abstractmethod
+    def WatchEvents(
+        self,
+        request: _events_pb2.WatchEventsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_events_pb2.WatchEventsResponse], _abc.AsyncIterator[_events_pb2.WatchEventsResponse]]:
+        """Tell what happened and what happens: changes and who made them, consumers, circuits, dead letters, the disk."""
+
+    @_abc_1.abstractmethod
+    def ListLate(
+        self,
+        request: _events_pb2.ListLateRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_events_pb2.ListLateResponse, _abc.Awaitable[_events_pb2.ListLateResponse]]:
+        """Rank fairness keys over all queues by how long they have been waiting, with the cause."""
+
+    @_abc_1.abstractmethod
+    def ListKeyPolicies(
+        self,
+        request: _events_pb2.ListKeyPoliciesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_events_pb2.ListKeyPoliciesResponse, _abc.Awaitable[_events_pb2.ListKeyPoliciesResponse]]:
+        """List what SetKeyPolicy set for single keys."""
+
+    @_abc_1.abstractmethod
+    def DropDeadLetters(
+        self,
+        request: _events_pb2.DropDeadLettersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_events_pb2.DropDeadLettersResponse, _abc.Awaitable[_events_pb2.DropDeadLettersResponse]]:
+        """Drop dead letters for good."""
 
 def add_FilaAdminServicer_to_server(servicer: FilaAdminServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -4,8 +4,16 @@ Walks that could be long are cut: the sub-queues of one key, the places before i
 consumers of a channel, and the timers among which the key's next delay is looked for.
 """
 
+from libc.stdint cimport int64_t
+
 from fila_server.core.doors.mailbox cimport Command
-from fila_server.core.state.state cimport Core, Queue
+from fila_server.core.state.state cimport Core, Flow, Key, Queue, ThrottleKey
 from fila_server.core.wire.protobuf cimport Fields
 
+cdef struct Holding:                    # what holds the key's next message
+    int state                           # ExplainKeyResponse.State
+    ThrottleKey* bucket
+    int64_t until_ms                    # on the wall clock, 0 = nobody knows
+
+cdef Holding flow_holding(Core* core, Key* key, Flow* flow, bint queue_is_paused) noexcept nogil
 cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil

@@ -42,11 +42,6 @@ cdef enum:
     RETURNING_LOOKED_AT = 256
     RETURNS_NAMED = 10
 
-cdef struct Holding:                    # what holds the key's next message
-    int state
-    ThrottleKey* bucket
-    int64_t until_ms                    # on the wall clock, 0 = nobody knows
-
 
 cdef bint _somebody_has_room(Channel* channel) noexcept nogil:
     """Looks anew: Channel.has_room may be a hope that deliver has yet to check."""
@@ -121,7 +116,7 @@ cdef int64_t _delay_due_ms(Core* core, Flow* flow) noexcept nogil:
     return found
 
 
-cdef Holding _holding(Core* core, Key* key, Flow* flow, bint queue_is_paused) noexcept nogil:
+cdef Holding flow_holding(Core* core, Key* key, Flow* flow, bint queue_is_paused) noexcept nogil:
     cdef Holding held
     cdef Subqueue* sub
     held.state = EMPTY
@@ -235,7 +230,7 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
         clock_remember(core, flow)
         clock_account(core, flow)
     row = flow.clock if flow != NULL else clock_find(channel, text.at, text.length)
-    held = _holding(core, key, flow, queue.policy.paused)
+    held = flow_holding(core, key, flow, queue.policy.paused)
     buffer_init(&b)
     put_number_field(&b, 1, held.state)
     if held.bucket != NULL:

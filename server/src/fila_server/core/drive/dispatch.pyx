@@ -1,6 +1,7 @@
 """See dispatch.pxd."""
 
 from fila_server.core.desk.admin cimport admin_command
+from fila_server.core.desk.late cimport late_command
 from fila_server.core.desk.metrics cimport metrics_command
 from fila_server.core.desk.peek cimport page_begin
 from fila_server.core.desk.stats cimport stats_command
@@ -14,8 +15,8 @@ from fila_server.core.sinks.registry cimport sink_open
 from fila_server.core.sinks.staging cimport stage
 from fila_server.core.wire.commands cimport (
     ACK, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE,
-    GET_STATS, LEASE, LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, METRICS, PEEK_MESSAGES,
-    DROP_STAGED, OPEN_SINK, PUBLISH, REDRIVE_MOVE, SESSION, SESSION_OPEN, STAGE, WRITTEN,
+    DROP_STAGED, GET_STATS, KEY_POLICIES, LATE_PAGE, LEASE, LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES,
+    METRICS, OPEN_SINK, PEEK_MESSAGES, PUBLISH, REDRIVE_MOVE, SESSION, SESSION_OPEN, STAGE, WRITTEN,
 )
 
 
@@ -54,6 +55,8 @@ cdef bint command_run(Core* core, Command* command) noexcept nogil:
         or kind == LIST_CONSUMERS
     ):
         stats_command(core, command)
+    elif kind == LATE_PAGE or kind == KEY_POLICIES:
+        late_command(core, command)
     elif kind == METRICS:
         metrics_command(core, command)
     else:

@@ -42,6 +42,8 @@ cdef enum CommandKind:
     DECIDE = 52
     METRICS = 53
     LIST_CONSUMERS = 54
+    LATE_PAGE = 60
+    KEY_POLICIES = 61
     OPEN_SINK = 64
     STAGE = 65
     PUBLISH = 66

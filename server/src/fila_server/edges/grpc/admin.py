@@ -13,6 +13,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from fila.v1 import admin_pb2 as pb
+from fila.v1 import events_pb2
 from fila_server import commands
 from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate
@@ -21,9 +22,13 @@ from fila_server.config.schema import Limits
 from fila_server.edges.grpc.admission import Admission
 from fila_server.edges.grpc.service import Context, until_written
 from fila_server.edges.grpc.status import abort
+from fila_server.edges.grpc.watching import Watching
 from fila_server.edges.grpc.wire_fault import explain
+from fila_server.operations import changes
+from fila_server.operations.late import list_late
 from fila_server.operations.queues import Queues
 from fila_server.operations.requests import AdminRules
+from fila_server.operations.status import Status
 
 SERVICE = "fila.v1.FilaAdmin"
 
@@ -34,7 +39,7 @@ LARGE_REST_S = 0.05
 """After a request of many entries, before the next one is looked at: such a one takes about as long."""
 
 
-def handlers(broker: Broker, limits: Limits, durability: str) -> grpc.GenericRpcHandler:
+def handlers(broker: Broker, limits: Limits, durability: str, data_dir: str) -> grpc.GenericRpcHandler:
     """Every method of the service, registered on raw bytes."""
     check = AdminRules(limits)
     admission = Admission(limits)
@@ -69,8 +74,32 @@ def handlers(broker: Broker, limits: Limits, durability: str) -> grpc.GenericRpc
     methods["GetStats"] = answering("GetStats", _parsed(pb.GetStatsRequest, queues.stats))
     methods["PeekMessages"] = answering("PeekMessages", _parsed(pb.PeekMessagesRequest, queues.peek))
     methods["Redrive"] = answering("Redrive", _parsed(pb.RedriveRequest, queues.redrive))
+    status = Status(broker, data_dir)
+    methods["GetStatus"] = answering(
+        "GetStatus", _parsed(events_pb2.GetStatusRequest, lambda _: status.get())
+    )
+    methods["ListLate"] = answering("ListLate", _parsed(events_pb2.ListLateRequest, _late(broker)))
+    methods["ListKeyPolicies"] = answering(
+        "ListKeyPolicies", _parsed(events_pb2.ListKeyPoliciesRequest, queues.key_policies)
+    )
+    methods["DropDeadLetters"] = answering(
+        "DropDeadLetters", _parsed(events_pb2.DropDeadLettersRequest, queues.drop_dead_letters)
+    )
+    methods["WatchEvents"] = grpc.unary_stream_rpc_method_handler(
+        _watching(Watching(broker.at_drain), admission)
+    )
     methods["ReadLog"] = grpc.unary_stream_rpc_method_handler(_reading_log(broker, admission, check))
     return grpc.method_handlers_generic_handler(SERVICE, methods)
+
+
+def _late(broker: Broker) -> Callable[[Any], Awaitable[bytes]]:
+    walks = Gate("ListLate calls", at_once=1)
+
+    async def late(request: events_pb2.ListLateRequest) -> bytes:
+        async with walks:
+            return (await list_late(broker, request)).SerializeToString()
+
+    return late
 
 
 def _parsed(request_type: type[Any], answer: Callable[[Any], Awaitable[bytes]]) -> Call:
@@ -110,6 +139,8 @@ def _answering(
                     reply = await call(frame)
             else:
                 reply = await call(frame)
+            if (request_type := changes.REQUEST_BY_METHOD.get(method)) is not None:
+                changes.tell(method, request_type.FromString(frame), context.peer() or "")
             if len(reply) >= COUNTED_FROM_BYTES:
                 # What changes something answers with little: only what was read can be refused here.
                 if not unwritten.take(len(reply)):
@@ -118,6 +149,18 @@ def _answering(
             return reply
         except Exception as error:
             frame = b""  # see abort()
+            await abort(context, error)
+
+    return handle
+
+
+def _watching(watching: Watching, admission: Admission) -> Callable[[bytes, Context], AsyncIterator[bytes]]:
+    async def handle(frame: bytes, context: Context) -> AsyncIterator[bytes]:
+        try:
+            admission.check_bytes("WatchEvents", frame)
+            async for piece in watching.watch(parse(events_pb2.WatchEventsRequest, frame)):
+                yield piece
+        except Exception as error:
             await abort(context, error)
 
     return handle

@@ -14,11 +14,13 @@ from typing import Any
 import grpc
 from grpc import aio
 
+from fila.v1.service_pb2 import ConsumeRequest, ConsumeSessionRequest
 from fila_server import commands, errors
 from fila_server.broker.calls import Broker, shutting_down
 from fila_server.broker.stream import Stream
 from fila_server.broker.unwritten import COUNTED_FROM_BYTES, Unwritten
 from fila_server.edges.grpc.status import abort, hidden
+from fila_server.events import emit
 from fila_server.telemetry.tracing import with_trace_context
 
 SERVICE = "fila.v1.FilaService"
@@ -142,6 +144,8 @@ class _Service:
             stream = await self._broker.open_stream(commands.CONSUME_OPEN, _from_peer(request, context))
         except Exception as error:
             await abort(context, error)
+        about = _consumer(ConsumeRequest.FromString(request), context)
+        emit("consumer.joined", **about)
         try:
             async for frame in stream:
                 await context.write(frame)
@@ -151,6 +155,7 @@ class _Service:
         except Exception as error:
             await abort(context, error)
         finally:
+            emit("consumer.left", **about)
             await stream.close()
 
     async def consume_session(self, _requests: object, context: Context) -> None:
@@ -163,6 +168,8 @@ class _Service:
             return
         except Exception as error:
             await abort(context, error)
+        about = _consumer(ConsumeSessionRequest.FromString(first).open, context)
+        emit("consumer.joined", **about)
         reading = asyncio.ensure_future(_read_session(context, stream))
         try:
             await context.write(stream.opened)
@@ -174,6 +181,7 @@ class _Service:
             await abort(context, error)
         finally:
             reading.cancel()
+            emit("consumer.left", **about)
             await stream.close()
 
     async def enqueue_stream(self, _requests: object, context: Context) -> None:
@@ -199,6 +207,18 @@ class _Service:
                 left = admitted.get_nowait()
                 if isinstance(left, asyncio.Future):
                     left.cancel()
+
+
+def _consumer(opening: Any, context: Context) -> dict[str, Any]:
+    """Who consumes what, for the event that tells of it."""
+    about: dict[str, Any] = {
+        "queue": opening.queue,
+        "channel": opening.channel or "default",
+        "peer": context.peer() or "",
+    }
+    if name := getattr(opening, "name", ""):
+        about["name"] = name
+    return about
 
 
 def _from_peer(request: bytes, context: Context) -> bytes:

@@ -50,7 +50,7 @@ class Services:
     def __init__(self, broker: Broker, config: Config) -> None:
         self._health = health.aio.HealthServicer()
         self.handlers: tuple[grpc.GenericRpcHandler, ...] = (
-            admin.handlers(broker, config.limits, config.storage.durability),
+            admin.handlers(broker, config.limits, config.storage.durability, config.server.data_dir),
             sinks.handlers(broker, config),
             *_added_by(health_pb2_grpc.add_HealthServicer_to_server, self._health),
             *_reflection(),

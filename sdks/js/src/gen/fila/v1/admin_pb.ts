@@ -8,6 +8,8 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { DropDeadLettersRequestSchema, DropDeadLettersResponseSchema, GetStatusRequestSchema, GetStatusResponseSchema, ListKeyPoliciesRequestSchema, ListKeyPoliciesResponseSchema, ListLateRequestSchema, ListLateResponseSchema, WatchEventsRequestSchema, WatchEventsResponseSchema } from "./events_pb.js";
+import { file_fila_v1_events } from "./events_pb.js";
 import type { Message as Message$1 } from "./messages_pb.js";
 import { file_fila_v1_messages } from "./messages_pb.js";
 import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
@@ -18,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fila/v1/admin.proto.
  */
 export const file_fila_v1_admin: GenFile = /*@__PURE__*/
-  fileDesc("ChNmaWxhL3YxL2FkbWluLnByb3RvEgdmaWxhLnYxIkgKEkNyZWF0ZVF1ZXVlUmVxdWVzdBIMCgRuYW1lGAEgASgJEiQKBmNvbmZpZxgCIAEoCzIULmZpbGEudjEuUXVldWVDb25maWciPAoTQ3JlYXRlUXVldWVSZXNwb25zZRIQCghxdWV1ZV9pZBgBIAEoCRITCgthZG9wdGVkX2RscRgCIAEoCCLKBQoLUXVldWVDb25maWcSGQoRb25fZW5xdWV1ZV9zY3JpcHQYASABKAkSGQoRb25fZmFpbHVyZV9zY3JpcHQYAiABKAkSHQoVdmlzaWJpbGl0eV90aW1lb3V0X21zGAMgASgEEhkKDG1heF9hdHRlbXB0cxgEIAEoDUgAiAEBEicKCmR1cmFiaWxpdHkYBSABKA4yEy5maWxhLnYxLkR1cmFiaWxpdHkSEQoJbWF4X2RlcHRoGAYgASgEEhEKCW1heF9ieXRlcxgHIAEoBBIbChNmYWlybmVzc19rZXlfaGVhZGVyGAggASgJEhUKDXdlaWdodF9oZWFkZXIYCSABKAkSMgoHd2VpZ2h0cxgKIAMoCzIhLmZpbGEudjEuUXVldWVDb25maWcuV2VpZ2h0c0VudHJ5EhMKC2Nvc3RfaGVhZGVyGAsgASgJEhwKFHRocm90dGxlX2tleV9oZWFkZXJzGAwgAygJEiMKBXJldHJ5GA0gASgLMhQuZmlsYS52MS5SZXRyeVBvbGljeRIsCg1ob29rX2ZhbGxiYWNrGA4gASgOMhUuZmlsYS52MS5Ib29rRmFsbGJhY2sSJQoJcmV0ZW50aW9uGA8gASgLMhIuZmlsYS52MS5SZXRlbnRpb24SEAoIY2hhbm5lbHMYECADKAkSFwoPZGVkdXBfd2luZG93X21zGBEgASgEEhIKCnR0bF90b19kbHEYEiABKAgSIAoTZGlzY29ubmVjdF9ncmFjZV9tcxgTIAEoBEgBiAEBEh0KFWV4cGlyZXNfYWZ0ZXJfaWRsZV9tcxgUIAEoBBIOCgZwYXVzZWQYFSABKAgaLgoMV2VpZ2h0c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAFCDwoNX21heF9hdHRlbXB0c0IWChRfZGlzY29ubmVjdF9ncmFjZV9tcyKrAQoLUmV0cnlQb2xpY3kSJwoEa2luZBgBIAEoDjIZLmZpbGEudjEuUmV0cnlQb2xpY3kuS2luZBIPCgdiYXNlX21zGAIgASgEEg4KBmNhcF9tcxgDIAEoBBIOCgZqaXR0ZXIYBCABKAEiQgoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASFAoQS0lORF9FWFBPTkVOVElBTBABEg4KCktJTkRfRklYRUQQAiJjCglSZXRlbnRpb24SFgoOc29mdF9wZXJpb2RfbXMYASABKAQSEgoKc29mdF9ieXRlcxgCIAEoBBIWCg5oYXJkX3BlcmlvZF9tcxgDIAEoBBISCgpoYXJkX2J5dGVzGAQgASgEIiAKD0dldFF1ZXVlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCSJ3ChBHZXRRdWV1ZVJlc3BvbnNlEg0KBXF1ZXVlGAEgASgJEiQKBmNvbmZpZxgCIAEoCzIULmZpbGEudjEuUXVldWVDb25maWcSLgoKY3JlYXRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiegoSVXBkYXRlUXVldWVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEiQKBmNvbmZpZxgCIAEoCzIULmZpbGEudjEuUXVldWVDb25maWcSLwoLdXBkYXRlX21hc2sYAyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrIjsKE1VwZGF0ZVF1ZXVlUmVzcG9uc2USJAoGY29uZmlnGAEgASgLMhQuZmlsYS52MS5RdWV1ZUNvbmZpZyIyChJEZWxldGVRdWV1ZVJlcXVlc3QSDQoFcXVldWUYASABKAkSDQoFZm9yY2UYAiABKAgiFQoTRGVsZXRlUXVldWVSZXNwb25zZSJwChFQdXJnZVF1ZXVlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIZCgxmYWlybmVzc19rZXkYAiABKAlIAIgBARIUCgdjaGFubmVsGAMgASgJSAGIAQFCDwoNX2ZhaXJuZXNzX2tleUIKCghfY2hhbm5lbCIkChJQdXJnZVF1ZXVlUmVzcG9uc2USDgoGcHVyZ2VkGAEgASgEIncKE1BlZWtNZXNzYWdlc1JlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIUCgxtYXhfbWVzc2FnZXMYAyABKA0SFAoMYWZ0ZXJfb2Zmc2V0GAQgASgEEhQKDGZhaXJuZXNzX2tleRgFIAEoCSI6ChRQZWVrTWVzc2FnZXNSZXNwb25zZRIiCghtZXNzYWdlcxgBIAMoCzIQLmZpbGEudjEuTWVzc2FnZSIuChBTZXRDb25maWdSZXF1ZXN0EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCSITChFTZXRDb25maWdSZXNwb25zZSIfChBHZXRDb25maWdSZXF1ZXN0EgsKA2tleRgBIAEoCSIiChFHZXRDb25maWdSZXNwb25zZRINCgV2YWx1ZRgBIAEoCSIjChFMaXN0Q29uZmlnUmVxdWVzdBIOCgZwcmVmaXgYASABKAkiUAoSTGlzdENvbmZpZ1Jlc3BvbnNlEiUKB2VudHJpZXMYASADKAsyFC5maWxhLnYxLkNvbmZpZ0VudHJ5EhMKC3RvdGFsX2NvdW50GAIgASgNIikKC0NvbmZpZ0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCSJDCg9HZXRTdGF0c1JlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIQCghtYXhfa2V5cxgDIAEoDSLABgoQR2V0U3RhdHNSZXNwb25zZRINCgVkZXB0aBgBIAEoBBIRCglpbl9mbGlnaHQYAiABKAQSHAoUYWN0aXZlX2ZhaXJuZXNzX2tleXMYAyABKAQSGAoQYWN0aXZlX2NvbnN1bWVycxgEIAEoDRIPCgdxdWFudHVtGAUgASgNEjMKDXBlcl9rZXlfc3RhdHMYBiADKAsyHC5maWxhLnYxLlBlckZhaXJuZXNzS2V5U3RhdHMSOAoScGVyX3Rocm90dGxlX3N0YXRzGAcgAygLMhwuZmlsYS52MS5QZXJUaHJvdHRsZUtleVN0YXRzEhYKDmxlYWRlcl9ub2RlX2lkGAggASgEEhkKEXJlcGxpY2F0aW9uX2NvdW50GAkgASgNEhUKDW9sZGVzdF9hZ2VfbXMYCiABKAQSFgoOaG9va19mYWxsYmFja3MYCyABKAQSFAoMaGFyZF9kcm9wcGVkGAwgASgEEhsKE2RlYWRfbGV0dGVyZWRfdG90YWwYDSABKAQSFgoOZW5xdWV1ZWRfdG90YWwYDiABKAQSFwoPZGVsaXZlcmVkX3RvdGFsGA8gASgEEhMKC2Fja2VkX3RvdGFsGBAgASgEEhQKDG5hY2tlZF90b3RhbBgRIAEoBBIVCg1leHBpcmVkX3RvdGFsGBIgASgEEhkKEXR0bF9kcm9wcGVkX3RvdGFsGBMgASgEEhMKC2hlYWRfb2Zmc2V0GBQgASgEEhMKC3RhaWxfb2Zmc2V0GBUgASgEEhQKDHN0b3JlZF9ieXRlcxgWIAEoBBIYChBzdGFsZV9hY2tzX3RvdGFsGBcgASgEEiYKCGNoYW5uZWxzGBggAygLMhQuZmlsYS52MS5DaGFubmVsSW5mbxITCgtob29rX2Vycm9ycxgZIAEoBBIsCg1icmVha2VyX3N0YXRlGBogASgOMhUuZmlsYS52MS5CcmVha2VyU3RhdGUSHQoVd2VpZ2h0c19jbGFtcGVkX3RvdGFsGBsgASgEEg8KB3VuYmVndW4YHCABKAQSFgoOcmV0dXJuZWRfdG90YWwYHSABKAQSIgoaZGVhZF9sZXR0ZXJzX2Ryb3BwZWRfdG90YWwYHiABKAQi5wEKE1BlckZhaXJuZXNzS2V5U3RhdHMSCwoDa2V5GAEgASgJEhUKDXBlbmRpbmdfY291bnQYAiABKAQSFwoPY3VycmVudF9kZWZpY2l0GAMgASgDEg4KBndlaWdodBgEIAEoDRIRCglpbl9mbGlnaHQYBSABKAQSFQoNb2xkZXN0X2FnZV9tcxgGIAEoBBIXCg9kZWxpdmVyZWRfdG90YWwYByABKAQSGQoRc2VydmVkX2Nvc3RfdG90YWwYCCABKAESDgoGcGF1c2VkGAkgASgIEhUKDW1heF9pbl9mbGlnaHQYCiABKA0iawoTUGVyVGhyb3R0bGVLZXlTdGF0cxILCgNrZXkYASABKAkSDgoGdG9rZW5zGAIgASgBEhcKD3JhdGVfcGVyX3NlY29uZBgDIAEoARINCgVidXJzdBgEIAEoARIPCgd3YWl0aW5nGAUgASgEIogBCg5SZWRyaXZlUmVxdWVzdBIRCglkbHFfcXVldWUYASABKAkSDQoFY291bnQYAiABKAQSFwoPcmF0ZV9wZXJfc2Vjb25kGAMgASgBEhQKDGFmdGVyX29mZnNldBgEIAEoBBIUCgx1cF90b19vZmZzZXQYBSABKAQSDwoHb2Zmc2V0cxgGIAMoBCJHCg9SZWRyaXZlUmVzcG9uc2USEAoIcmVkcml2ZW4YASABKAQSEwoLbGFzdF9vZmZzZXQYAiABKAQSDQoFc3R1Y2sYAyABKAQiEwoRTGlzdFF1ZXVlc1JlcXVlc3QiVAoSTGlzdFF1ZXVlc1Jlc3BvbnNlEiIKBnF1ZXVlcxgBIAMoCzISLmZpbGEudjEuUXVldWVJbmZvEhoKEmNsdXN0ZXJfbm9kZV9jb3VudBgCIAEoDSJtCglRdWV1ZUluZm8SDAoEbmFtZRgBIAEoCRINCgVkZXB0aBgCIAEoBBIRCglpbl9mbGlnaHQYAyABKAQSGAoQYWN0aXZlX2NvbnN1bWVycxgEIAEoDRIWCg5sZWFkZXJfbm9kZV9pZBgFIAEoBCK+AQoUQ3JlYXRlQ2hhbm5lbFJlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIOCgRoZWFkGAMgASgISAASEAoGb2xkZXN0GAQgASgISAASEAoGb2Zmc2V0GAUgASgESAASKgoEdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIABIdChVleHBpcmVzX2FmdGVyX2lkbGVfbXMYByABKARCBwoFc3RhcnQiLQoVQ3JlYXRlQ2hhbm5lbFJlc3BvbnNlEhQKDHN0YXJ0X29mZnNldBgBIAEoBCI2ChREZWxldGVDaGFubmVsUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJIhcKFURlbGV0ZUNoYW5uZWxSZXNwb25zZSIkChNMaXN0Q2hhbm5lbHNSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJIj4KFExpc3RDaGFubmVsc1Jlc3BvbnNlEiYKCGNoYW5uZWxzGAEgAygLMhQuZmlsYS52MS5DaGFubmVsSW5mbyKqAQoLQ2hhbm5lbEluZm8SDAoEbmFtZRgBIAEoCRINCgVkZXB0aBgCIAEoBBIRCglpbl9mbGlnaHQYAyABKAQSEwoLdGFpbF9vZmZzZXQYBCABKAQSEwoLaGVhZF9vZmZzZXQYBSABKAQSEQoJY29uc3VtZXJzGAYgASgNEi4KCmNyZWF0ZWRfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInwKElNlZWtDaGFubmVsUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEhAKBm9mZnNldBgDIAEoBEgAEioKBHRpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSABCCAoGdGFyZ2V0IiUKE1NlZWtDaGFubmVsUmVzcG9uc2USDgoGb2Zmc2V0GAEgASgEImEKE1B1cmdlQ2hhbm5lbFJlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIZCgxmYWlybmVzc19rZXkYAyABKAlIAIgBAUIPCg1fZmFpcm5lc3Nfa2V5IiYKFFB1cmdlQ2hhbm5lbFJlc3BvbnNlEg4KBnB1cmdlZBgBIAEoBCLMAQoOUmVhZExvZ1JlcXVlc3QSDQoFcXVldWUYASABKAkSEwoLZnJvbV9vZmZzZXQYAiABKAQSEQoJdG9fb2Zmc2V0GAMgASgEEi0KCWZyb21fdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoHdG9fdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMZmFpcm5lc3Nfa2V5GAYgASgJEhEKCW1heF9iYXRjaBgHIAEoDSJKCg9SZWFkTG9nUmVzcG9uc2USIgoIbWVzc2FnZXMYASADKAsyEC5maWxhLnYxLk1lc3NhZ2USEwoLbmV4dF9vZmZzZXQYAiABKAQiqAEKE1NldEtleVBvbGljeVJlcXVlc3QSDQoFcXVldWUYASABKAkSFAoMZmFpcm5lc3Nfa2V5GAIgASgJEhMKBndlaWdodBgDIAEoDUgAiAEBEhMKBnBhdXNlZBgEIAEoCEgBiAEBEhoKDW1heF9pbl9mbGlnaHQYBSABKA1IAogBAUIJCgdfd2VpZ2h0QgkKB19wYXVzZWRCEAoOX21heF9pbl9mbGlnaHQiTQoUU2V0S2V5UG9saWN5UmVzcG9uc2USDgoGd2VpZ2h0GAEgASgNEg4KBnBhdXNlZBgCIAEoCBIVCg1tYXhfaW5fZmxpZ2h0GAMgASgNIkkKEUV4cGxhaW5LZXlSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEg8KB2NoYW5uZWwYAiABKAkSFAoMZmFpcm5lc3Nfa2V5GAMgASgJIo0EChJFeHBsYWluS2V5UmVzcG9uc2USMAoFc3RhdGUYASABKA4yIS5maWxhLnYxLkV4cGxhaW5LZXlSZXNwb25zZS5TdGF0ZRIXCg9ibG9ja2luZ19idWNrZXQYAiABKAkSKQoFdW50aWwYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBXNoYXJlGAQgASgBEhEKCWR1ZV9zaGFyZRgFIAEoARIiCgV3YWl0cxgGIAEoCzITLmZpbGEudjEuV2FpdENhdXNlcxIPCgdwZW5kaW5nGAcgASgEEhEKCWluX2ZsaWdodBgIIAEoBBIVCg1vbGRlc3RfYWdlX21zGAkgASgEEg4KBndlaWdodBgKIAEoDRIYChByZXR1cm5pbmdfb2Zmc2V0GAsgASgEEhcKD3JldHVybmluZ19jb3VudBgMIAEoDSK8AQoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIVChFTVEFURV9OT19DT05TVU1FUhABEhYKElNUQVRFX05PVF9JVFNfVFVSThACEhMKD1NUQVRFX1RIUk9UVExFRBADEhEKDVNUQVRFX0RFTEFZRUQQBBIQCgxTVEFURV9MRUFTRUQQBRIQCgxTVEFURV9QQVVTRUQQBhIQCgxTVEFURV9DQVBQRUQQBxIPCgtTVEFURV9FTVBUWRAIIm4KCldhaXRDYXVzZXMSFgoObm9fY29uc3VtZXJfbXMYASABKAQSEAoIc2hhcmVfbXMYAiABKAQSEwoLdGhyb3R0bGVfbXMYAyABKAQSEAoIZGVsYXlfbXMYBCABKAQSDwoHaGVsZF9tcxgFIAEoBCI2ChRMaXN0Q29uc3VtZXJzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJIkEKFUxpc3RDb25zdW1lcnNSZXNwb25zZRIoCgljb25zdW1lcnMYASADKAsyFS5maWxhLnYxLkNvbnN1bWVySW5mbyKFAgoMQ29uc3VtZXJJbmZvEhMKC2NvbnN1bWVyX2lkGAEgASgEEgwKBG5hbWUYAiABKAkSDAoEcGVlchgDIAEoCRIPCgdjaGFubmVsGAQgASgJEgwKBGhlbGQYBSABKAQSDQoFYmVndW4YBiABKAQSFgoOcmV0dXJuZWRfdG90YWwYByABKAQSGAoQaGFuZGxpbmdfdGltZV91cxgIIAEoBBIOCgZ3aW5kb3cYCSABKA0SFAoMdHJhY2tzX2JlZ3VuGAogASgIEjAKDGNvbm5lY3RlZF9hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEYXdheRgMIAEoCCpRCgpEdXJhYmlsaXR5EhoKFkRVUkFCSUxJVFlfVU5TUEVDSUZJRUQQABIUChBEVVJBQklMSVRZX0ZTWU5DEAESEQoNRFVSQUJJTElUWV9PUxACKl8KDEhvb2tGYWxsYmFjaxIdChlIT09LX0ZBTExCQUNLX1VOU1BFQ0lGSUVEEAASGAoUSE9PS19GQUxMQkFDS19QT0xJQ1kQARIWChJIT09LX0ZBTExCQUNLX0hPTEQQAip8CgxCcmVha2VyU3RhdGUSHQoZQlJFQUtFUl9TVEFURV9VTlNQRUNJRklFRBAAEhgKFEJSRUFLRVJfU1RBVEVfQ0xPU0VEEAESFgoSQlJFQUtFUl9TVEFURV9PUEVOEAISGwoXQlJFQUtFUl9TVEFURV9IQUxGX09QRU4QAzL7CwoJRmlsYUFkbWluEkgKC0NyZWF0ZVF1ZXVlEhsuZmlsYS52MS5DcmVhdGVRdWV1ZVJlcXVlc3QaHC5maWxhLnYxLkNyZWF0ZVF1ZXVlUmVzcG9uc2USPwoIR2V0UXVldWUSGC5maWxhLnYxLkdldFF1ZXVlUmVxdWVzdBoZLmZpbGEudjEuR2V0UXVldWVSZXNwb25zZRJICgtVcGRhdGVRdWV1ZRIbLmZpbGEudjEuVXBkYXRlUXVldWVSZXF1ZXN0GhwuZmlsYS52MS5VcGRhdGVRdWV1ZVJlc3BvbnNlEkgKC0RlbGV0ZVF1ZXVlEhsuZmlsYS52MS5EZWxldGVRdWV1ZVJlcXVlc3QaHC5maWxhLnYxLkRlbGV0ZVF1ZXVlUmVzcG9uc2USRQoKTGlzdFF1ZXVlcxIaLmZpbGEudjEuTGlzdFF1ZXVlc1JlcXVlc3QaGy5maWxhLnYxLkxpc3RRdWV1ZXNSZXNwb25zZRJFCgpQdXJnZVF1ZXVlEhouZmlsYS52MS5QdXJnZVF1ZXVlUmVxdWVzdBobLmZpbGEudjEuUHVyZ2VRdWV1ZVJlc3BvbnNlEksKDFBlZWtNZXNzYWdlcxIcLmZpbGEudjEuUGVla01lc3NhZ2VzUmVxdWVzdBodLmZpbGEudjEuUGVla01lc3NhZ2VzUmVzcG9uc2USPwoIR2V0U3RhdHMSGC5maWxhLnYxLkdldFN0YXRzUmVxdWVzdBoZLmZpbGEudjEuR2V0U3RhdHNSZXNwb25zZRJCCglTZXRDb25maWcSGS5maWxhLnYxLlNldENvbmZpZ1JlcXVlc3QaGi5maWxhLnYxLlNldENvbmZpZ1Jlc3BvbnNlEkIKCUdldENvbmZpZxIZLmZpbGEudjEuR2V0Q29uZmlnUmVxdWVzdBoaLmZpbGEudjEuR2V0Q29uZmlnUmVzcG9uc2USRQoKTGlzdENvbmZpZxIaLmZpbGEudjEuTGlzdENvbmZpZ1JlcXVlc3QaGy5maWxhLnYxLkxpc3RDb25maWdSZXNwb25zZRI8CgdSZWRyaXZlEhcuZmlsYS52MS5SZWRyaXZlUmVxdWVzdBoYLmZpbGEudjEuUmVkcml2ZVJlc3BvbnNlEk4KDUNyZWF0ZUNoYW5uZWwSHS5maWxhLnYxLkNyZWF0ZUNoYW5uZWxSZXF1ZXN0Gh4uZmlsYS52MS5DcmVhdGVDaGFubmVsUmVzcG9uc2USTgoNRGVsZXRlQ2hhbm5lbBIdLmZpbGEudjEuRGVsZXRlQ2hhbm5lbFJlcXVlc3QaHi5maWxhLnYxLkRlbGV0ZUNoYW5uZWxSZXNwb25zZRJLCgxMaXN0Q2hhbm5lbHMSHC5maWxhLnYxLkxpc3RDaGFubmVsc1JlcXVlc3QaHS5maWxhLnYxLkxpc3RDaGFubmVsc1Jlc3BvbnNlEkgKC1NlZWtDaGFubmVsEhsuZmlsYS52MS5TZWVrQ2hhbm5lbFJlcXVlc3QaHC5maWxhLnYxLlNlZWtDaGFubmVsUmVzcG9uc2USSwoMUHVyZ2VDaGFubmVsEhwuZmlsYS52MS5QdXJnZUNoYW5uZWxSZXF1ZXN0Gh0uZmlsYS52MS5QdXJnZUNoYW5uZWxSZXNwb25zZRI+CgdSZWFkTG9nEhcuZmlsYS52MS5SZWFkTG9nUmVxdWVzdBoYLmZpbGEudjEuUmVhZExvZ1Jlc3BvbnNlMAESSwoMU2V0S2V5UG9saWN5EhwuZmlsYS52MS5TZXRLZXlQb2xpY3lSZXF1ZXN0Gh0uZmlsYS52MS5TZXRLZXlQb2xpY3lSZXNwb25zZRJFCgpFeHBsYWluS2V5EhouZmlsYS52MS5FeHBsYWluS2V5UmVxdWVzdBobLmZpbGEudjEuRXhwbGFpbktleVJlc3BvbnNlEk4KDUxpc3RDb25zdW1lcnMSHS5maWxhLnYxLkxpc3RDb25zdW1lcnNSZXF1ZXN0Gh4uZmlsYS52MS5MaXN0Q29uc3VtZXJzUmVzcG9uc2VCGwoLZGV2LmZpbGEudjFCCkFkbWluUHJvdG9QAWIGcHJvdG8z", [file_fila_v1_messages, file_google_protobuf_field_mask, file_google_protobuf_timestamp]);
+  fileDesc("ChNmaWxhL3YxL2FkbWluLnByb3RvEgdmaWxhLnYxIkgKEkNyZWF0ZVF1ZXVlUmVxdWVzdBIMCgRuYW1lGAEgASgJEiQKBmNvbmZpZxgCIAEoCzIULmZpbGEudjEuUXVldWVDb25maWciPAoTQ3JlYXRlUXVldWVSZXNwb25zZRIQCghxdWV1ZV9pZBgBIAEoCRITCgthZG9wdGVkX2RscRgCIAEoCCLKBQoLUXVldWVDb25maWcSGQoRb25fZW5xdWV1ZV9zY3JpcHQYASABKAkSGQoRb25fZmFpbHVyZV9zY3JpcHQYAiABKAkSHQoVdmlzaWJpbGl0eV90aW1lb3V0X21zGAMgASgEEhkKDG1heF9hdHRlbXB0cxgEIAEoDUgAiAEBEicKCmR1cmFiaWxpdHkYBSABKA4yEy5maWxhLnYxLkR1cmFiaWxpdHkSEQoJbWF4X2RlcHRoGAYgASgEEhEKCW1heF9ieXRlcxgHIAEoBBIbChNmYWlybmVzc19rZXlfaGVhZGVyGAggASgJEhUKDXdlaWdodF9oZWFkZXIYCSABKAkSMgoHd2VpZ2h0cxgKIAMoCzIhLmZpbGEudjEuUXVldWVDb25maWcuV2VpZ2h0c0VudHJ5EhMKC2Nvc3RfaGVhZGVyGAsgASgJEhwKFHRocm90dGxlX2tleV9oZWFkZXJzGAwgAygJEiMKBXJldHJ5GA0gASgLMhQuZmlsYS52MS5SZXRyeVBvbGljeRIsCg1ob29rX2ZhbGxiYWNrGA4gASgOMhUuZmlsYS52MS5Ib29rRmFsbGJhY2sSJQoJcmV0ZW50aW9uGA8gASgLMhIuZmlsYS52MS5SZXRlbnRpb24SEAoIY2hhbm5lbHMYECADKAkSFwoPZGVkdXBfd2luZG93X21zGBEgASgEEhIKCnR0bF90b19kbHEYEiABKAgSIAoTZGlzY29ubmVjdF9ncmFjZV9tcxgTIAEoBEgBiAEBEh0KFWV4cGlyZXNfYWZ0ZXJfaWRsZV9tcxgUIAEoBBIOCgZwYXVzZWQYFSABKAgaLgoMV2VpZ2h0c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAFCDwoNX21heF9hdHRlbXB0c0IWChRfZGlzY29ubmVjdF9ncmFjZV9tcyKrAQoLUmV0cnlQb2xpY3kSJwoEa2luZBgBIAEoDjIZLmZpbGEudjEuUmV0cnlQb2xpY3kuS2luZBIPCgdiYXNlX21zGAIgASgEEg4KBmNhcF9tcxgDIAEoBBIOCgZqaXR0ZXIYBCABKAEiQgoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASFAoQS0lORF9FWFBPTkVOVElBTBABEg4KCktJTkRfRklYRUQQAiJjCglSZXRlbnRpb24SFgoOc29mdF9wZXJpb2RfbXMYASABKAQSEgoKc29mdF9ieXRlcxgCIAEoBBIWCg5oYXJkX3BlcmlvZF9tcxgDIAEoBBISCgpoYXJkX2J5dGVzGAQgASgEIiAKD0dldFF1ZXVlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCSJ3ChBHZXRRdWV1ZVJlc3BvbnNlEg0KBXF1ZXVlGAEgASgJEiQKBmNvbmZpZxgCIAEoCzIULmZpbGEudjEuUXVldWVDb25maWcSLgoKY3JlYXRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiegoSVXBkYXRlUXVldWVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEiQKBmNvbmZpZxgCIAEoCzIULmZpbGEudjEuUXVldWVDb25maWcSLwoLdXBkYXRlX21hc2sYAyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrIjsKE1VwZGF0ZVF1ZXVlUmVzcG9uc2USJAoGY29uZmlnGAEgASgLMhQuZmlsYS52MS5RdWV1ZUNvbmZpZyIyChJEZWxldGVRdWV1ZVJlcXVlc3QSDQoFcXVldWUYASABKAkSDQoFZm9yY2UYAiABKAgiFQoTRGVsZXRlUXVldWVSZXNwb25zZSJwChFQdXJnZVF1ZXVlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIZCgxmYWlybmVzc19rZXkYAiABKAlIAIgBARIUCgdjaGFubmVsGAMgASgJSAGIAQFCDwoNX2ZhaXJuZXNzX2tleUIKCghfY2hhbm5lbCIkChJQdXJnZVF1ZXVlUmVzcG9uc2USDgoGcHVyZ2VkGAEgASgEIncKE1BlZWtNZXNzYWdlc1JlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIUCgxtYXhfbWVzc2FnZXMYAyABKA0SFAoMYWZ0ZXJfb2Zmc2V0GAQgASgEEhQKDGZhaXJuZXNzX2tleRgFIAEoCSI6ChRQZWVrTWVzc2FnZXNSZXNwb25zZRIiCghtZXNzYWdlcxgBIAMoCzIQLmZpbGEudjEuTWVzc2FnZSIuChBTZXRDb25maWdSZXF1ZXN0EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCSITChFTZXRDb25maWdSZXNwb25zZSIfChBHZXRDb25maWdSZXF1ZXN0EgsKA2tleRgBIAEoCSIiChFHZXRDb25maWdSZXNwb25zZRINCgV2YWx1ZRgBIAEoCSIjChFMaXN0Q29uZmlnUmVxdWVzdBIOCgZwcmVmaXgYASABKAkiUAoSTGlzdENvbmZpZ1Jlc3BvbnNlEiUKB2VudHJpZXMYASADKAsyFC5maWxhLnYxLkNvbmZpZ0VudHJ5EhMKC3RvdGFsX2NvdW50GAIgASgNIikKC0NvbmZpZ0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCSJDCg9HZXRTdGF0c1JlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIQCghtYXhfa2V5cxgDIAEoDSLjBgoQR2V0U3RhdHNSZXNwb25zZRINCgVkZXB0aBgBIAEoBBIRCglpbl9mbGlnaHQYAiABKAQSHAoUYWN0aXZlX2ZhaXJuZXNzX2tleXMYAyABKAQSGAoQYWN0aXZlX2NvbnN1bWVycxgEIAEoDRIPCgdxdWFudHVtGAUgASgNEjMKDXBlcl9rZXlfc3RhdHMYBiADKAsyHC5maWxhLnYxLlBlckZhaXJuZXNzS2V5U3RhdHMSOAoScGVyX3Rocm90dGxlX3N0YXRzGAcgAygLMhwuZmlsYS52MS5QZXJUaHJvdHRsZUtleVN0YXRzEhYKDmxlYWRlcl9ub2RlX2lkGAggASgEEhkKEXJlcGxpY2F0aW9uX2NvdW50GAkgASgNEhUKDW9sZGVzdF9hZ2VfbXMYCiABKAQSFgoOaG9va19mYWxsYmFja3MYCyABKAQSFAoMaGFyZF9kcm9wcGVkGAwgASgEEhsKE2RlYWRfbGV0dGVyZWRfdG90YWwYDSABKAQSFgoOZW5xdWV1ZWRfdG90YWwYDiABKAQSFwoPZGVsaXZlcmVkX3RvdGFsGA8gASgEEhMKC2Fja2VkX3RvdGFsGBAgASgEEhQKDG5hY2tlZF90b3RhbBgRIAEoBBIVCg1leHBpcmVkX3RvdGFsGBIgASgEEhkKEXR0bF9kcm9wcGVkX3RvdGFsGBMgASgEEhMKC2hlYWRfb2Zmc2V0GBQgASgEEhMKC3RhaWxfb2Zmc2V0GBUgASgEEhQKDHN0b3JlZF9ieXRlcxgWIAEoBBIYChBzdGFsZV9hY2tzX3RvdGFsGBcgASgEEiYKCGNoYW5uZWxzGBggAygLMhQuZmlsYS52MS5DaGFubmVsSW5mbxITCgtob29rX2Vycm9ycxgZIAEoBBIsCg1icmVha2VyX3N0YXRlGBogASgOMhUuZmlsYS52MS5CcmVha2VyU3RhdGUSHQoVd2VpZ2h0c19jbGFtcGVkX3RvdGFsGBsgASgEEg8KB3VuYmVndW4YHCABKAQSFgoOcmV0dXJuZWRfdG90YWwYHSABKAQSIgoaZGVhZF9sZXR0ZXJzX2Ryb3BwZWRfdG90YWwYHiABKAQSIQoFaG9va3MYHyADKAsyEi5maWxhLnYxLkhvb2tTdGF0cyLMAgoJSG9va1N0YXRzEgwKBGhvb2sYASABKAkSDAoEcnVucxgCIAEoBBIOCgZlcnJvcnMYAyABKAQSEQoJZmFsbGJhY2tzGAQgASgEEgwKBGhlbGQYBSABKAQSLAoNYnJlYWtlcl9zdGF0ZRgGIAEoDjIVLmZpbGEudjEuQnJlYWtlclN0YXRlEhIKCmxhc3RfZXJyb3IYByABKAkSMQoNbGFzdF9lcnJvcl9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASRAoSbGFzdF9lcnJvcl9oZWFkZXJzGAkgAygLMiguZmlsYS52MS5Ib29rU3RhdHMuTGFzdEVycm9ySGVhZGVyc0VudHJ5GjcKFUxhc3RFcnJvckhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIucBChNQZXJGYWlybmVzc0tleVN0YXRzEgsKA2tleRgBIAEoCRIVCg1wZW5kaW5nX2NvdW50GAIgASgEEhcKD2N1cnJlbnRfZGVmaWNpdBgDIAEoAxIOCgZ3ZWlnaHQYBCABKA0SEQoJaW5fZmxpZ2h0GAUgASgEEhUKDW9sZGVzdF9hZ2VfbXMYBiABKAQSFwoPZGVsaXZlcmVkX3RvdGFsGAcgASgEEhkKEXNlcnZlZF9jb3N0X3RvdGFsGAggASgBEg4KBnBhdXNlZBgJIAEoCBIVCg1tYXhfaW5fZmxpZ2h0GAogASgNImsKE1BlclRocm90dGxlS2V5U3RhdHMSCwoDa2V5GAEgASgJEg4KBnRva2VucxgCIAEoARIXCg9yYXRlX3Blcl9zZWNvbmQYAyABKAESDQoFYnVyc3QYBCABKAESDwoHd2FpdGluZxgFIAEoBCKIAQoOUmVkcml2ZVJlcXVlc3QSEQoJZGxxX3F1ZXVlGAEgASgJEg0KBWNvdW50GAIgASgEEhcKD3JhdGVfcGVyX3NlY29uZBgDIAEoARIUCgxhZnRlcl9vZmZzZXQYBCABKAQSFAoMdXBfdG9fb2Zmc2V0GAUgASgEEg8KB29mZnNldHMYBiADKAQiRwoPUmVkcml2ZVJlc3BvbnNlEhAKCHJlZHJpdmVuGAEgASgEEhMKC2xhc3Rfb2Zmc2V0GAIgASgEEg0KBXN0dWNrGAMgASgEIhMKEUxpc3RRdWV1ZXNSZXF1ZXN0IlQKEkxpc3RRdWV1ZXNSZXNwb25zZRIiCgZxdWV1ZXMYASADKAsyEi5maWxhLnYxLlF1ZXVlSW5mbxIaChJjbHVzdGVyX25vZGVfY291bnQYAiABKA0ibQoJUXVldWVJbmZvEgwKBG5hbWUYASABKAkSDQoFZGVwdGgYAiABKAQSEQoJaW5fZmxpZ2h0GAMgASgEEhgKEGFjdGl2ZV9jb25zdW1lcnMYBCABKA0SFgoObGVhZGVyX25vZGVfaWQYBSABKAQivgEKFENyZWF0ZUNoYW5uZWxSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEg8KB2NoYW5uZWwYAiABKAkSDgoEaGVhZBgDIAEoCEgAEhAKBm9sZGVzdBgEIAEoCEgAEhAKBm9mZnNldBgFIAEoBEgAEioKBHRpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAASHQoVZXhwaXJlc19hZnRlcl9pZGxlX21zGAcgASgEQgcKBXN0YXJ0Ii0KFUNyZWF0ZUNoYW5uZWxSZXNwb25zZRIUCgxzdGFydF9vZmZzZXQYASABKAQiNgoURGVsZXRlQ2hhbm5lbFJlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCSIXChVEZWxldGVDaGFubmVsUmVzcG9uc2UiJAoTTGlzdENoYW5uZWxzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCSI+ChRMaXN0Q2hhbm5lbHNSZXNwb25zZRImCghjaGFubmVscxgBIAMoCzIULmZpbGEudjEuQ2hhbm5lbEluZm8iqgEKC0NoYW5uZWxJbmZvEgwKBG5hbWUYASABKAkSDQoFZGVwdGgYAiABKAQSEQoJaW5fZmxpZ2h0GAMgASgEEhMKC3RhaWxfb2Zmc2V0GAQgASgEEhMKC2hlYWRfb2Zmc2V0GAUgASgEEhEKCWNvbnN1bWVycxgGIAEoDRIuCgpjcmVhdGVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJ8ChJTZWVrQ2hhbm5lbFJlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIQCgZvZmZzZXQYAyABKARIABIqCgR0aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAQggKBnRhcmdldCIlChNTZWVrQ2hhbm5lbFJlc3BvbnNlEg4KBm9mZnNldBgBIAEoBCJhChNQdXJnZUNoYW5uZWxSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEg8KB2NoYW5uZWwYAiABKAkSGQoMZmFpcm5lc3Nfa2V5GAMgASgJSACIAQFCDwoNX2ZhaXJuZXNzX2tleSImChRQdXJnZUNoYW5uZWxSZXNwb25zZRIOCgZwdXJnZWQYASABKAQizAEKDlJlYWRMb2dSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhMKC2Zyb21fb2Zmc2V0GAIgASgEEhEKCXRvX29mZnNldBgDIAEoBBItCglmcm9tX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKB3RvX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDGZhaXJuZXNzX2tleRgGIAEoCRIRCgltYXhfYmF0Y2gYByABKA0iSgoPUmVhZExvZ1Jlc3BvbnNlEiIKCG1lc3NhZ2VzGAEgAygLMhAuZmlsYS52MS5NZXNzYWdlEhMKC25leHRfb2Zmc2V0GAIgASgEIqgBChNTZXRLZXlQb2xpY3lSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhQKDGZhaXJuZXNzX2tleRgCIAEoCRITCgZ3ZWlnaHQYAyABKA1IAIgBARITCgZwYXVzZWQYBCABKAhIAYgBARIaCg1tYXhfaW5fZmxpZ2h0GAUgASgNSAKIAQFCCQoHX3dlaWdodEIJCgdfcGF1c2VkQhAKDl9tYXhfaW5fZmxpZ2h0Ik0KFFNldEtleVBvbGljeVJlc3BvbnNlEg4KBndlaWdodBgBIAEoDRIOCgZwYXVzZWQYAiABKAgSFQoNbWF4X2luX2ZsaWdodBgDIAEoDSJJChFFeHBsYWluS2V5UmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEhQKDGZhaXJuZXNzX2tleRgDIAEoCSKNBAoSRXhwbGFpbktleVJlc3BvbnNlEjAKBXN0YXRlGAEgASgOMiEuZmlsYS52MS5FeHBsYWluS2V5UmVzcG9uc2UuU3RhdGUSFwoPYmxvY2tpbmdfYnVja2V0GAIgASgJEikKBXVudGlsGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVzaGFyZRgEIAEoARIRCglkdWVfc2hhcmUYBSABKAESIgoFd2FpdHMYBiABKAsyEy5maWxhLnYxLldhaXRDYXVzZXMSDwoHcGVuZGluZxgHIAEoBBIRCglpbl9mbGlnaHQYCCABKAQSFQoNb2xkZXN0X2FnZV9tcxgJIAEoBBIOCgZ3ZWlnaHQYCiABKA0SGAoQcmV0dXJuaW5nX29mZnNldBgLIAEoBBIXCg9yZXR1cm5pbmdfY291bnQYDCABKA0ivAEKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASFQoRU1RBVEVfTk9fQ09OU1VNRVIQARIWChJTVEFURV9OT1RfSVRTX1RVUk4QAhITCg9TVEFURV9USFJPVFRMRUQQAxIRCg1TVEFURV9ERUxBWUVEEAQSEAoMU1RBVEVfTEVBU0VEEAUSEAoMU1RBVEVfUEFVU0VEEAYSEAoMU1RBVEVfQ0FQUEVEEAcSDwoLU1RBVEVfRU1QVFkQCCJuCgpXYWl0Q2F1c2VzEhYKDm5vX2NvbnN1bWVyX21zGAEgASgEEhAKCHNoYXJlX21zGAIgASgEEhMKC3Rocm90dGxlX21zGAMgASgEEhAKCGRlbGF5X21zGAQgASgEEg8KB2hlbGRfbXMYBSABKAQiNgoUTGlzdENvbnN1bWVyc1JlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCSJBChVMaXN0Q29uc3VtZXJzUmVzcG9uc2USKAoJY29uc3VtZXJzGAEgAygLMhUuZmlsYS52MS5Db25zdW1lckluZm8ihQIKDENvbnN1bWVySW5mbxITCgtjb25zdW1lcl9pZBgBIAEoBBIMCgRuYW1lGAIgASgJEgwKBHBlZXIYAyABKAkSDwoHY2hhbm5lbBgEIAEoCRIMCgRoZWxkGAUgASgEEg0KBWJlZ3VuGAYgASgEEhYKDnJldHVybmVkX3RvdGFsGAcgASgEEhgKEGhhbmRsaW5nX3RpbWVfdXMYCCABKAQSDgoGd2luZG93GAkgASgNEhQKDHRyYWNrc19iZWd1bhgKIAEoCBIwCgxjb25uZWN0ZWRfYXQYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGF3YXkYDCABKAgqUQoKRHVyYWJpbGl0eRIaChZEVVJBQklMSVRZX1VOU1BFQ0lGSUVEEAASFAoQRFVSQUJJTElUWV9GU1lOQxABEhEKDURVUkFCSUxJVFlfT1MQAipfCgxIb29rRmFsbGJhY2sSHQoZSE9PS19GQUxMQkFDS19VTlNQRUNJRklFRBAAEhgKFEhPT0tfRkFMTEJBQ0tfUE9MSUNZEAESFgoSSE9PS19GQUxMQkFDS19IT0xEEAIqfAoMQnJlYWtlclN0YXRlEh0KGUJSRUFLRVJfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRCUkVBS0VSX1NUQVRFX0NMT1NFRBABEhYKEkJSRUFLRVJfU1RBVEVfT1BFThACEhsKF0JSRUFLRVJfU1RBVEVfSEFMRl9PUEVOEAMy+A4KCUZpbGFBZG1pbhJICgtDcmVhdGVRdWV1ZRIbLmZpbGEudjEuQ3JlYXRlUXVldWVSZXF1ZXN0GhwuZmlsYS52MS5DcmVhdGVRdWV1ZVJlc3BvbnNlEj8KCEdldFF1ZXVlEhguZmlsYS52MS5HZXRRdWV1ZVJlcXVlc3QaGS5maWxhLnYxLkdldFF1ZXVlUmVzcG9uc2USSAoLVXBkYXRlUXVldWUSGy5maWxhLnYxLlVwZGF0ZVF1ZXVlUmVxdWVzdBocLmZpbGEudjEuVXBkYXRlUXVldWVSZXNwb25zZRJICgtEZWxldGVRdWV1ZRIbLmZpbGEudjEuRGVsZXRlUXVldWVSZXF1ZXN0GhwuZmlsYS52MS5EZWxldGVRdWV1ZVJlc3BvbnNlEkUKCkxpc3RRdWV1ZXMSGi5maWxhLnYxLkxpc3RRdWV1ZXNSZXF1ZXN0GhsuZmlsYS52MS5MaXN0UXVldWVzUmVzcG9uc2USRQoKUHVyZ2VRdWV1ZRIaLmZpbGEudjEuUHVyZ2VRdWV1ZVJlcXVlc3QaGy5maWxhLnYxLlB1cmdlUXVldWVSZXNwb25zZRJLCgxQZWVrTWVzc2FnZXMSHC5maWxhLnYxLlBlZWtNZXNzYWdlc1JlcXVlc3QaHS5maWxhLnYxLlBlZWtNZXNzYWdlc1Jlc3BvbnNlEj8KCEdldFN0YXRzEhguZmlsYS52MS5HZXRTdGF0c1JlcXVlc3QaGS5maWxhLnYxLkdldFN0YXRzUmVzcG9uc2USQgoJU2V0Q29uZmlnEhkuZmlsYS52MS5TZXRDb25maWdSZXF1ZXN0GhouZmlsYS52MS5TZXRDb25maWdSZXNwb25zZRJCCglHZXRDb25maWcSGS5maWxhLnYxLkdldENvbmZpZ1JlcXVlc3QaGi5maWxhLnYxLkdldENvbmZpZ1Jlc3BvbnNlEkUKCkxpc3RDb25maWcSGi5maWxhLnYxLkxpc3RDb25maWdSZXF1ZXN0GhsuZmlsYS52MS5MaXN0Q29uZmlnUmVzcG9uc2USPAoHUmVkcml2ZRIXLmZpbGEudjEuUmVkcml2ZVJlcXVlc3QaGC5maWxhLnYxLlJlZHJpdmVSZXNwb25zZRJOCg1DcmVhdGVDaGFubmVsEh0uZmlsYS52MS5DcmVhdGVDaGFubmVsUmVxdWVzdBoeLmZpbGEudjEuQ3JlYXRlQ2hhbm5lbFJlc3BvbnNlEk4KDURlbGV0ZUNoYW5uZWwSHS5maWxhLnYxLkRlbGV0ZUNoYW5uZWxSZXF1ZXN0Gh4uZmlsYS52MS5EZWxldGVDaGFubmVsUmVzcG9uc2USSwoMTGlzdENoYW5uZWxzEhwuZmlsYS52MS5MaXN0Q2hhbm5lbHNSZXF1ZXN0Gh0uZmlsYS52MS5MaXN0Q2hhbm5lbHNSZXNwb25zZRJICgtTZWVrQ2hhbm5lbBIbLmZpbGEudjEuU2Vla0NoYW5uZWxSZXF1ZXN0GhwuZmlsYS52MS5TZWVrQ2hhbm5lbFJlc3BvbnNlEksKDFB1cmdlQ2hhbm5lbBIcLmZpbGEudjEuUHVyZ2VDaGFubmVsUmVxdWVzdBodLmZpbGEudjEuUHVyZ2VDaGFubmVsUmVzcG9uc2USPgoHUmVhZExvZxIXLmZpbGEudjEuUmVhZExvZ1JlcXVlc3QaGC5maWxhLnYxLlJlYWRMb2dSZXNwb25zZTABEksKDFNldEtleVBvbGljeRIcLmZpbGEudjEuU2V0S2V5UG9saWN5UmVxdWVzdBodLmZpbGEudjEuU2V0S2V5UG9saWN5UmVzcG9uc2USRQoKRXhwbGFpbktleRIaLmZpbGEudjEuRXhwbGFpbktleVJlcXVlc3QaGy5maWxhLnYxLkV4cGxhaW5LZXlSZXNwb25zZRJOCg1MaXN0Q29uc3VtZXJzEh0uZmlsYS52MS5MaXN0Q29uc3VtZXJzUmVxdWVzdBoeLmZpbGEudjEuTGlzdENvbnN1bWVyc1Jlc3BvbnNlEkIKCUdldFN0YXR1cxIZLmZpbGEudjEuR2V0U3RhdHVzUmVxdWVzdBoaLmZpbGEudjEuR2V0U3RhdHVzUmVzcG9uc2USSgoLV2F0Y2hFdmVudHMSGy5maWxhLnYxLldhdGNoRXZlbnRzUmVxdWVzdBocLmZpbGEudjEuV2F0Y2hFdmVudHNSZXNwb25zZTABEj8KCExpc3RMYXRlEhguZmlsYS52MS5MaXN0TGF0ZVJlcXVlc3QaGS5maWxhLnYxLkxpc3RMYXRlUmVzcG9uc2USVAoPTGlzdEtleVBvbGljaWVzEh8uZmlsYS52MS5MaXN0S2V5UG9saWNpZXNSZXF1ZXN0GiAuZmlsYS52MS5MaXN0S2V5UG9saWNpZXNSZXNwb25zZRJUCg9Ecm9wRGVhZExldHRlcnMSHy5maWxhLnYxLkRyb3BEZWFkTGV0dGVyc1JlcXVlc3QaIC5maWxhLnYxLkRyb3BEZWFkTGV0dGVyc1Jlc3BvbnNlQhsKC2Rldi5maWxhLnYxQgpBZG1pblByb3RvUAFiBnByb3RvMw", [file_fila_v1_events, file_fila_v1_messages, file_google_protobuf_field_mask, file_google_protobuf_timestamp]);
 
 /**
  * Make a queue.
@@ -1054,6 +1056,13 @@ export type GetStatsResponse = Message<"fila.v1.GetStatsResponse"> & {
    * @generated from field: uint64 dead_letters_dropped_total = 30;
    */
   deadLettersDroppedTotal: bigint;
+
+  /**
+   * How each of the queue's scripts is doing.
+   *
+   * @generated from field: repeated fila.v1.HookStats hooks = 31;
+   */
+  hooks: HookStats[];
 };
 
 /**
@@ -1062,6 +1071,83 @@ export type GetStatsResponse = Message<"fila.v1.GetStatsResponse"> & {
  */
 export const GetStatsResponseSchema: GenMessage<GetStatsResponse> = /*@__PURE__*/
   messageDesc(file_fila_v1_admin, 23);
+
+/**
+ * One hook of a queue, since the queue first had a script for it; a new script goes on counting.
+ *
+ * @generated from message fila.v1.HookStats
+ */
+export type HookStats = Message<"fila.v1.HookStats"> & {
+  /**
+   * `on_enqueue` or `on_failure`.
+   *
+   * @generated from field: string hook = 1;
+   */
+  hook: string;
+
+  /**
+   * Messages it was called for.
+   *
+   * @generated from field: uint64 runs = 2;
+   */
+  runs: bigint;
+
+  /**
+   * Calls that failed.
+   *
+   * @generated from field: uint64 errors = 3;
+   */
+  errors: bigint;
+
+  /**
+   * Messages that the declarative policy decided in its place.
+   *
+   * @generated from field: uint64 fallbacks = 4;
+   */
+  fallbacks: bigint;
+
+  /**
+   * Messages that waited for it to work again.
+   *
+   * @generated from field: uint64 held = 5;
+   */
+  held: bigint;
+
+  /**
+   * Whether it is being called.
+   *
+   * @generated from field: fila.v1.BreakerState breaker_state = 6;
+   */
+  breakerState: BreakerState;
+
+  /**
+   * Its last error, with the line of the script; empty when there was none.
+   *
+   * @generated from field: string last_error = 7;
+   */
+  lastError: string;
+
+  /**
+   * When that was.
+   *
+   * @generated from field: google.protobuf.Timestamp last_error_at = 8;
+   */
+  lastErrorAt?: Timestamp | undefined;
+
+  /**
+   * The headers of the message it failed on, the first 16, each cut after 200 characters.
+   *
+   * @generated from field: map<string, string> last_error_headers = 9;
+   */
+  lastErrorHeaders: { [key: string]: string };
+};
+
+/**
+ * Describes the message fila.v1.HookStats.
+ * Use `create(HookStatsSchema)` to create a new message.
+ */
+export const HookStatsSchema: GenMessage<HookStats> = /*@__PURE__*/
+  messageDesc(file_fila_v1_admin, 24);
 
 /**
  * One fairness key in numbers.
@@ -1145,7 +1231,7 @@ export type PerFairnessKeyStats = Message<"fila.v1.PerFairnessKeyStats"> & {
  * Use `create(PerFairnessKeyStatsSchema)` to create a new message.
  */
 export const PerFairnessKeyStatsSchema: GenMessage<PerFairnessKeyStats> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 24);
+  messageDesc(file_fila_v1_admin, 25);
 
 /**
  * One token bucket in numbers.
@@ -1194,7 +1280,7 @@ export type PerThrottleKeyStats = Message<"fila.v1.PerThrottleKeyStats"> & {
  * Use `create(PerThrottleKeyStatsSchema)` to create a new message.
  */
 export const PerThrottleKeyStatsSchema: GenMessage<PerThrottleKeyStats> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 25);
+  messageDesc(file_fila_v1_admin, 26);
 
 /**
  * Which dead letters to move back, and how fast. A caller that wants to tell how far it has come asks page by page:
@@ -1251,7 +1337,7 @@ export type RedriveRequest = Message<"fila.v1.RedriveRequest"> & {
  * Use `create(RedriveRequestSchema)` to create a new message.
  */
 export const RedriveRequestSchema: GenMessage<RedriveRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 26);
+  messageDesc(file_fila_v1_admin, 27);
 
 /**
  * The dead letters are back.
@@ -1287,7 +1373,7 @@ export type RedriveResponse = Message<"fila.v1.RedriveResponse"> & {
  * Use `create(RedriveResponseSchema)` to create a new message.
  */
 export const RedriveResponseSchema: GenMessage<RedriveResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 27);
+  messageDesc(file_fila_v1_admin, 28);
 
 /**
  * Lists every queue.
@@ -1302,7 +1388,7 @@ export type ListQueuesRequest = Message<"fila.v1.ListQueuesRequest"> & {
  * Use `create(ListQueuesRequestSchema)` to create a new message.
  */
 export const ListQueuesRequestSchema: GenMessage<ListQueuesRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 28);
+  messageDesc(file_fila_v1_admin, 29);
 
 /**
  * Every queue, sorted by name.
@@ -1330,7 +1416,7 @@ export type ListQueuesResponse = Message<"fila.v1.ListQueuesResponse"> & {
  * Use `create(ListQueuesResponseSchema)` to create a new message.
  */
 export const ListQueuesResponseSchema: GenMessage<ListQueuesResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 29);
+  messageDesc(file_fila_v1_admin, 30);
 
 /**
  * One queue in a listing.
@@ -1379,7 +1465,7 @@ export type QueueInfo = Message<"fila.v1.QueueInfo"> & {
  * Use `create(QueueInfoSchema)` to create a new message.
  */
 export const QueueInfoSchema: GenMessage<QueueInfo> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 30);
+  messageDesc(file_fila_v1_admin, 31);
 
 /**
  * A channel to add.
@@ -1453,7 +1539,7 @@ export type CreateChannelRequest = Message<"fila.v1.CreateChannelRequest"> & {
  * Use `create(CreateChannelRequestSchema)` to create a new message.
  */
 export const CreateChannelRequestSchema: GenMessage<CreateChannelRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 31);
+  messageDesc(file_fila_v1_admin, 32);
 
 /**
  * The channel exists.
@@ -1474,7 +1560,7 @@ export type CreateChannelResponse = Message<"fila.v1.CreateChannelResponse"> & {
  * Use `create(CreateChannelResponseSchema)` to create a new message.
  */
 export const CreateChannelResponseSchema: GenMessage<CreateChannelResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 32);
+  messageDesc(file_fila_v1_admin, 33);
 
 /**
  * Which channel to delete; `default` too can be deleted.
@@ -1502,7 +1588,7 @@ export type DeleteChannelRequest = Message<"fila.v1.DeleteChannelRequest"> & {
  * Use `create(DeleteChannelRequestSchema)` to create a new message.
  */
 export const DeleteChannelRequestSchema: GenMessage<DeleteChannelRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 33);
+  messageDesc(file_fila_v1_admin, 34);
 
 /**
  * The channel is gone.
@@ -1517,7 +1603,7 @@ export type DeleteChannelResponse = Message<"fila.v1.DeleteChannelResponse"> & {
  * Use `create(DeleteChannelResponseSchema)` to create a new message.
  */
 export const DeleteChannelResponseSchema: GenMessage<DeleteChannelResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 34);
+  messageDesc(file_fila_v1_admin, 35);
 
 /**
  * Which queue's channels to list.
@@ -1538,7 +1624,7 @@ export type ListChannelsRequest = Message<"fila.v1.ListChannelsRequest"> & {
  * Use `create(ListChannelsRequestSchema)` to create a new message.
  */
 export const ListChannelsRequestSchema: GenMessage<ListChannelsRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 35);
+  messageDesc(file_fila_v1_admin, 36);
 
 /**
  * The channels, sorted by name.
@@ -1559,7 +1645,7 @@ export type ListChannelsResponse = Message<"fila.v1.ListChannelsResponse"> & {
  * Use `create(ListChannelsResponseSchema)` to create a new message.
  */
 export const ListChannelsResponseSchema: GenMessage<ListChannelsResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 36);
+  messageDesc(file_fila_v1_admin, 37);
 
 /**
  * One channel in numbers.
@@ -1622,7 +1708,7 @@ export type ChannelInfo = Message<"fila.v1.ChannelInfo"> & {
  * Use `create(ChannelInfoSchema)` to create a new message.
  */
 export const ChannelInfoSchema: GenMessage<ChannelInfo> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 37);
+  messageDesc(file_fila_v1_admin, 38);
 
 /**
  * Where to move a channel.
@@ -1673,7 +1759,7 @@ export type SeekChannelRequest = Message<"fila.v1.SeekChannelRequest"> & {
  * Use `create(SeekChannelRequestSchema)` to create a new message.
  */
 export const SeekChannelRequestSchema: GenMessage<SeekChannelRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 38);
+  messageDesc(file_fila_v1_admin, 39);
 
 /**
  * The channel has moved.
@@ -1694,7 +1780,7 @@ export type SeekChannelResponse = Message<"fila.v1.SeekChannelResponse"> & {
  * Use `create(SeekChannelResponseSchema)` to create a new message.
  */
 export const SeekChannelResponseSchema: GenMessage<SeekChannelResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 39);
+  messageDesc(file_fila_v1_admin, 40);
 
 /**
  * What to drop in a channel.
@@ -1729,7 +1815,7 @@ export type PurgeChannelRequest = Message<"fila.v1.PurgeChannelRequest"> & {
  * Use `create(PurgeChannelRequestSchema)` to create a new message.
  */
 export const PurgeChannelRequestSchema: GenMessage<PurgeChannelRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 40);
+  messageDesc(file_fila_v1_admin, 41);
 
 /**
  * The messages are done in that channel.
@@ -1750,7 +1836,7 @@ export type PurgeChannelResponse = Message<"fila.v1.PurgeChannelResponse"> & {
  * Use `create(PurgeChannelResponseSchema)` to create a new message.
  */
 export const PurgeChannelResponseSchema: GenMessage<PurgeChannelResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 41);
+  messageDesc(file_fila_v1_admin, 42);
 
 /**
  * What to read from a queue's log. The ranges that are given must all hold.
@@ -1813,7 +1899,7 @@ export type ReadLogRequest = Message<"fila.v1.ReadLogRequest"> & {
  * Use `create(ReadLogRequestSchema)` to create a new message.
  */
 export const ReadLogRequestSchema: GenMessage<ReadLogRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 42);
+  messageDesc(file_fila_v1_admin, 43);
 
 /**
  * A piece of the log, in offset order.
@@ -1841,7 +1927,7 @@ export type ReadLogResponse = Message<"fila.v1.ReadLogResponse"> & {
  * Use `create(ReadLogResponseSchema)` to create a new message.
  */
 export const ReadLogResponseSchema: GenMessage<ReadLogResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 43);
+  messageDesc(file_fila_v1_admin, 44);
 
 /**
  * What to change about a fairness key; what is left out stays.
@@ -1890,7 +1976,7 @@ export type SetKeyPolicyRequest = Message<"fila.v1.SetKeyPolicyRequest"> & {
  * Use `create(SetKeyPolicyRequestSchema)` to create a new message.
  */
 export const SetKeyPolicyRequestSchema: GenMessage<SetKeyPolicyRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 44);
+  messageDesc(file_fila_v1_admin, 45);
 
 /**
  * The key's policy after the change.
@@ -1925,7 +2011,7 @@ export type SetKeyPolicyResponse = Message<"fila.v1.SetKeyPolicyResponse"> & {
  * Use `create(SetKeyPolicyResponseSchema)` to create a new message.
  */
 export const SetKeyPolicyResponseSchema: GenMessage<SetKeyPolicyResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 45);
+  messageDesc(file_fila_v1_admin, 46);
 
 /**
  * Which key to explain.
@@ -1960,7 +2046,7 @@ export type ExplainKeyRequest = Message<"fila.v1.ExplainKeyRequest"> & {
  * Use `create(ExplainKeyRequestSchema)` to create a new message.
  */
 export const ExplainKeyRequestSchema: GenMessage<ExplainKeyRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 46);
+  messageDesc(file_fila_v1_admin, 47);
 
 /**
  * What a fairness key is waiting for, and whether it gets its due.
@@ -2059,7 +2145,7 @@ export type ExplainKeyResponse = Message<"fila.v1.ExplainKeyResponse"> & {
  * Use `create(ExplainKeyResponseSchema)` to create a new message.
  */
 export const ExplainKeyResponseSchema: GenMessage<ExplainKeyResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 47);
+  messageDesc(file_fila_v1_admin, 48);
 
 /**
  * What the key's next message is waiting for.
@@ -2135,7 +2221,7 @@ export enum ExplainKeyResponse_State {
  * Describes the enum fila.v1.ExplainKeyResponse.State.
  */
 export const ExplainKeyResponse_StateSchema: GenEnum<ExplainKeyResponse_State> = /*@__PURE__*/
-  enumDesc(file_fila_v1_admin, 47, 0);
+  enumDesc(file_fila_v1_admin, 48, 0);
 
 /**
  * Waiting time split into its causes, summed over messages.
@@ -2184,7 +2270,7 @@ export type WaitCauses = Message<"fila.v1.WaitCauses"> & {
  * Use `create(WaitCausesSchema)` to create a new message.
  */
 export const WaitCausesSchema: GenMessage<WaitCauses> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 48);
+  messageDesc(file_fila_v1_admin, 49);
 
 /**
  * Whose consumers to list.
@@ -2212,7 +2298,7 @@ export type ListConsumersRequest = Message<"fila.v1.ListConsumersRequest"> & {
  * Use `create(ListConsumersRequestSchema)` to create a new message.
  */
 export const ListConsumersRequestSchema: GenMessage<ListConsumersRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 49);
+  messageDesc(file_fila_v1_admin, 50);
 
 /**
  * The consumers, oldest first.
@@ -2233,7 +2319,7 @@ export type ListConsumersResponse = Message<"fila.v1.ListConsumersResponse"> & {
  * Use `create(ListConsumersResponseSchema)` to create a new message.
  */
 export const ListConsumersResponseSchema: GenMessage<ListConsumersResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 50);
+  messageDesc(file_fila_v1_admin, 51);
 
 /**
  * One consumer in numbers.
@@ -2331,7 +2417,7 @@ export type ConsumerInfo = Message<"fila.v1.ConsumerInfo"> & {
  * Use `create(ConsumerInfoSchema)` to create a new message.
  */
 export const ConsumerInfoSchema: GenMessage<ConsumerInfo> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 51);
+  messageDesc(file_fila_v1_admin, 52);
 
 /**
  * When an enqueue, ack or nack is answered.
@@ -2658,6 +2744,56 @@ export const FilaAdmin: GenService<{
     methodKind: "unary";
     input: typeof ListConsumersRequestSchema;
     output: typeof ListConsumersResponseSchema;
+  },
+  /**
+   * Say how the broker is: version, disk, epochs, connections, damage.
+   *
+   * @generated from rpc fila.v1.FilaAdmin.GetStatus
+   */
+  getStatus: {
+    methodKind: "unary";
+    input: typeof GetStatusRequestSchema;
+    output: typeof GetStatusResponseSchema;
+  },
+  /**
+   * Tell what happened and what happens: changes and who made them, consumers, circuits, dead letters, the disk.
+   *
+   * @generated from rpc fila.v1.FilaAdmin.WatchEvents
+   */
+  watchEvents: {
+    methodKind: "server_streaming";
+    input: typeof WatchEventsRequestSchema;
+    output: typeof WatchEventsResponseSchema;
+  },
+  /**
+   * Rank fairness keys over all queues by how long they have been waiting, with the cause.
+   *
+   * @generated from rpc fila.v1.FilaAdmin.ListLate
+   */
+  listLate: {
+    methodKind: "unary";
+    input: typeof ListLateRequestSchema;
+    output: typeof ListLateResponseSchema;
+  },
+  /**
+   * List what SetKeyPolicy set for single keys.
+   *
+   * @generated from rpc fila.v1.FilaAdmin.ListKeyPolicies
+   */
+  listKeyPolicies: {
+    methodKind: "unary";
+    input: typeof ListKeyPoliciesRequestSchema;
+    output: typeof ListKeyPoliciesResponseSchema;
+  },
+  /**
+   * Drop dead letters for good.
+   *
+   * @generated from rpc fila.v1.FilaAdmin.DropDeadLetters
+   */
+  dropDeadLetters: {
+    methodKind: "unary";
+    input: typeof DropDeadLettersRequestSchema;
+    output: typeof DropDeadLettersResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_fila_v1_admin, 0);

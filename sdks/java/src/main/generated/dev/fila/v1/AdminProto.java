@@ -152,6 +152,16 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fila_v1_GetStatsResponse_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_HookStats_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_HookStats_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_HookStats_LastErrorHeadersEntry_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_HookStats_LastErrorHeadersEntry_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_fila_v1_PerFairnessKeyStats_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -300,276 +310,299 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
       descriptor;
   static {
     java.lang.String[] descriptorData = {
-      "\n\023fila/v1/admin.proto\022\007fila.v1\032\026fila/v1/" +
-      "messages.proto\032 google/protobuf/field_ma" +
-      "sk.proto\032\037google/protobuf/timestamp.prot" +
-      "o\"V\n\022CreateQueueRequest\022\022\n\004name\030\001 \001(\tR\004n" +
-      "ame\022,\n\006config\030\002 \001(\0132\024.fila.v1.QueueConfi" +
-      "gR\006config\"Q\n\023CreateQueueResponse\022\031\n\010queu" +
-      "e_id\030\001 \001(\tR\007queueId\022\037\n\013adopted_dlq\030\002 \001(\010" +
-      "R\nadoptedDlq\"\366\007\n\013QueueConfig\022*\n\021on_enque" +
-      "ue_script\030\001 \001(\tR\017onEnqueueScript\022*\n\021on_f" +
-      "ailure_script\030\002 \001(\tR\017onFailureScript\0222\n\025" +
-      "visibility_timeout_ms\030\003 \001(\004R\023visibilityT" +
-      "imeoutMs\022&\n\014max_attempts\030\004 \001(\rH\000R\013maxAtt" +
-      "empts\210\001\001\0223\n\ndurability\030\005 \001(\0162\023.fila.v1.D" +
-      "urabilityR\ndurability\022\033\n\tmax_depth\030\006 \001(\004" +
-      "R\010maxDepth\022\033\n\tmax_bytes\030\007 \001(\004R\010maxBytes\022" +
-      ".\n\023fairness_key_header\030\010 \001(\tR\021fairnessKe" +
-      "yHeader\022#\n\rweight_header\030\t \001(\tR\014weightHe" +
-      "ader\022;\n\007weights\030\n \003(\0132!.fila.v1.QueueCon" +
-      "fig.WeightsEntryR\007weights\022\037\n\013cost_header" +
-      "\030\013 \001(\tR\ncostHeader\0220\n\024throttle_key_heade" +
-      "rs\030\014 \003(\tR\022throttleKeyHeaders\022*\n\005retry\030\r " +
-      "\001(\0132\024.fila.v1.RetryPolicyR\005retry\022:\n\rhook" +
-      "_fallback\030\016 \001(\0162\025.fila.v1.HookFallbackR\014" +
-      "hookFallback\0220\n\tretention\030\017 \001(\0132\022.fila.v" +
-      "1.RetentionR\tretention\022\032\n\010channels\030\020 \003(\t" +
-      "R\010channels\022&\n\017dedup_window_ms\030\021 \001(\004R\rded" +
-      "upWindowMs\022\034\n\nttl_to_dlq\030\022 \001(\010R\010ttlToDlq" +
-      "\0223\n\023disconnect_grace_ms\030\023 \001(\004H\001R\021disconn" +
-      "ectGraceMs\210\001\001\0221\n\025expires_after_idle_ms\030\024" +
-      " \001(\004R\022expiresAfterIdleMs\022\026\n\006paused\030\025 \001(\010" +
-      "R\006paused\032:\n\014WeightsEntry\022\020\n\003key\030\001 \001(\tR\003k" +
-      "ey\022\024\n\005value\030\002 \001(\rR\005value:\0028\001B\017\n\r_max_att" +
-      "emptsB\026\n\024_disconnect_grace_ms\"\310\001\n\013RetryP" +
-      "olicy\022-\n\004kind\030\001 \001(\0162\031.fila.v1.RetryPolic" +
-      "y.KindR\004kind\022\027\n\007base_ms\030\002 \001(\004R\006baseMs\022\025\n" +
-      "\006cap_ms\030\003 \001(\004R\005capMs\022\026\n\006jitter\030\004 \001(\001R\006ji" +
-      "tter\"B\n\004Kind\022\024\n\020KIND_UNSPECIFIED\020\000\022\024\n\020KI" +
-      "ND_EXPONENTIAL\020\001\022\016\n\nKIND_FIXED\020\002\"\225\001\n\tRet" +
-      "ention\022$\n\016soft_period_ms\030\001 \001(\004R\014softPeri" +
-      "odMs\022\035\n\nsoft_bytes\030\002 \001(\004R\tsoftBytes\022$\n\016h" +
-      "ard_period_ms\030\003 \001(\004R\014hardPeriodMs\022\035\n\nhar" +
-      "d_bytes\030\004 \001(\004R\thardBytes\"\'\n\017GetQueueRequ" +
-      "est\022\024\n\005queue\030\001 \001(\tR\005queue\"\221\001\n\020GetQueueRe" +
-      "sponse\022\024\n\005queue\030\001 \001(\tR\005queue\022,\n\006config\030\002" +
-      " \001(\0132\024.fila.v1.QueueConfigR\006config\0229\n\ncr" +
-      "eated_at\030\003 \001(\0132\032.google.protobuf.Timesta" +
-      "mpR\tcreatedAt\"\225\001\n\022UpdateQueueRequest\022\024\n\005" +
-      "queue\030\001 \001(\tR\005queue\022,\n\006config\030\002 \001(\0132\024.fil" +
-      "a.v1.QueueConfigR\006config\022;\n\013update_mask\030" +
-      "\003 \001(\0132\032.google.protobuf.FieldMaskR\nupdat" +
-      "eMask\"C\n\023UpdateQueueResponse\022,\n\006config\030\001" +
-      " \001(\0132\024.fila.v1.QueueConfigR\006config\"@\n\022De" +
-      "leteQueueRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\024" +
-      "\n\005force\030\002 \001(\010R\005force\"\025\n\023DeleteQueueRespo" +
-      "nse\"\215\001\n\021PurgeQueueRequest\022\024\n\005queue\030\001 \001(\t" +
-      "R\005queue\022&\n\014fairness_key\030\002 \001(\tH\000R\013fairnes" +
-      "sKey\210\001\001\022\035\n\007channel\030\003 \001(\tH\001R\007channel\210\001\001B\017" +
-      "\n\r_fairness_keyB\n\n\010_channel\",\n\022PurgeQueu" +
-      "eResponse\022\026\n\006purged\030\001 \001(\004R\006purged\"\256\001\n\023Pe" +
-      "ekMessagesRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022" +
-      "\030\n\007channel\030\002 \001(\tR\007channel\022!\n\014max_message" +
-      "s\030\003 \001(\rR\013maxMessages\022!\n\014after_offset\030\004 \001" +
-      "(\004R\013afterOffset\022!\n\014fairness_key\030\005 \001(\tR\013f" +
-      "airnessKey\"D\n\024PeekMessagesResponse\022,\n\010me" +
-      "ssages\030\001 \003(\0132\020.fila.v1.MessageR\010messages" +
-      "\":\n\020SetConfigRequest\022\020\n\003key\030\001 \001(\tR\003key\022\024" +
-      "\n\005value\030\002 \001(\tR\005value\"\023\n\021SetConfigRespons" +
-      "e\"$\n\020GetConfigRequest\022\020\n\003key\030\001 \001(\tR\003key\"" +
-      ")\n\021GetConfigResponse\022\024\n\005value\030\001 \001(\tR\005val" +
-      "ue\"+\n\021ListConfigRequest\022\026\n\006prefix\030\001 \001(\tR" +
-      "\006prefix\"e\n\022ListConfigResponse\022.\n\007entries" +
-      "\030\001 \003(\0132\024.fila.v1.ConfigEntryR\007entries\022\037\n" +
-      "\013total_count\030\002 \001(\rR\ntotalCount\"5\n\013Config" +
-      "Entry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005" +
-      "value\"\\\n\017GetStatsRequest\022\024\n\005queue\030\001 \001(\tR" +
-      "\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022\031\n\010max_" +
-      "keys\030\003 \001(\rR\007maxKeys\"\360\t\n\020GetStatsResponse" +
-      "\022\024\n\005depth\030\001 \001(\004R\005depth\022\033\n\tin_flight\030\002 \001(" +
-      "\004R\010inFlight\0220\n\024active_fairness_keys\030\003 \001(" +
-      "\004R\022activeFairnessKeys\022)\n\020active_consumer" +
-      "s\030\004 \001(\rR\017activeConsumers\022\030\n\007quantum\030\005 \001(" +
-      "\rR\007quantum\022@\n\rper_key_stats\030\006 \003(\0132\034.fila" +
-      ".v1.PerFairnessKeyStatsR\013perKeyStats\022J\n\022" +
-      "per_throttle_stats\030\007 \003(\0132\034.fila.v1.PerTh" +
-      "rottleKeyStatsR\020perThrottleStats\022$\n\016lead" +
-      "er_node_id\030\010 \001(\004R\014leaderNodeId\022+\n\021replic" +
-      "ation_count\030\t \001(\rR\020replicationCount\022\"\n\ro" +
-      "ldest_age_ms\030\n \001(\004R\013oldestAgeMs\022%\n\016hook_" +
-      "fallbacks\030\013 \001(\004R\rhookFallbacks\022!\n\014hard_d" +
-      "ropped\030\014 \001(\004R\013hardDropped\022.\n\023dead_letter" +
-      "ed_total\030\r \001(\004R\021deadLetteredTotal\022%\n\016enq" +
-      "ueued_total\030\016 \001(\004R\renqueuedTotal\022\'\n\017deli" +
-      "vered_total\030\017 \001(\004R\016deliveredTotal\022\037\n\013ack" +
-      "ed_total\030\020 \001(\004R\nackedTotal\022!\n\014nacked_tot" +
-      "al\030\021 \001(\004R\013nackedTotal\022#\n\rexpired_total\030\022" +
-      " \001(\004R\014expiredTotal\022*\n\021ttl_dropped_total\030" +
-      "\023 \001(\004R\017ttlDroppedTotal\022\037\n\013head_offset\030\024 " +
-      "\001(\004R\nheadOffset\022\037\n\013tail_offset\030\025 \001(\004R\nta" +
-      "ilOffset\022!\n\014stored_bytes\030\026 \001(\004R\013storedBy" +
-      "tes\022(\n\020stale_acks_total\030\027 \001(\004R\016staleAcks" +
-      "Total\0220\n\010channels\030\030 \003(\0132\024.fila.v1.Channe" +
-      "lInfoR\010channels\022\037\n\013hook_errors\030\031 \001(\004R\nho" +
-      "okErrors\022:\n\rbreaker_state\030\032 \001(\0162\025.fila.v" +
-      "1.BreakerStateR\014breakerState\0222\n\025weights_" +
-      "clamped_total\030\033 \001(\004R\023weightsClampedTotal" +
-      "\022\030\n\007unbegun\030\034 \001(\004R\007unbegun\022%\n\016returned_t" +
-      "otal\030\035 \001(\004R\rreturnedTotal\022;\n\032dead_letter" +
-      "s_dropped_total\030\036 \001(\004R\027deadLettersDroppe" +
-      "dTotal\"\337\002\n\023PerFairnessKeyStats\022\020\n\003key\030\001 " +
-      "\001(\tR\003key\022#\n\rpending_count\030\002 \001(\004R\014pending" +
-      "Count\022\'\n\017current_deficit\030\003 \001(\003R\016currentD" +
-      "eficit\022\026\n\006weight\030\004 \001(\rR\006weight\022\033\n\tin_fli" +
-      "ght\030\005 \001(\004R\010inFlight\022\"\n\roldest_age_ms\030\006 \001" +
-      "(\004R\013oldestAgeMs\022\'\n\017delivered_total\030\007 \001(\004" +
-      "R\016deliveredTotal\022*\n\021served_cost_total\030\010 " +
-      "\001(\001R\017servedCostTotal\022\026\n\006paused\030\t \001(\010R\006pa" +
-      "used\022\"\n\rmax_in_flight\030\n \001(\rR\013maxInFlight" +
-      "\"\227\001\n\023PerThrottleKeyStats\022\020\n\003key\030\001 \001(\tR\003k" +
-      "ey\022\026\n\006tokens\030\002 \001(\001R\006tokens\022&\n\017rate_per_s" +
-      "econd\030\003 \001(\001R\rratePerSecond\022\024\n\005burst\030\004 \001(" +
-      "\001R\005burst\022\030\n\007waiting\030\005 \001(\004R\007waiting\"\312\001\n\016R" +
-      "edriveRequest\022\033\n\tdlq_queue\030\001 \001(\tR\010dlqQue" +
-      "ue\022\024\n\005count\030\002 \001(\004R\005count\022&\n\017rate_per_sec" +
-      "ond\030\003 \001(\001R\rratePerSecond\022!\n\014after_offset" +
-      "\030\004 \001(\004R\013afterOffset\022 \n\014up_to_offset\030\005 \001(" +
-      "\004R\nupToOffset\022\030\n\007offsets\030\006 \003(\004R\007offsets\"" +
-      "d\n\017RedriveResponse\022\032\n\010redriven\030\001 \001(\004R\010re" +
-      "driven\022\037\n\013last_offset\030\002 \001(\004R\nlastOffset\022" +
-      "\024\n\005stuck\030\003 \001(\004R\005stuck\"\023\n\021ListQueuesReque" +
-      "st\"n\n\022ListQueuesResponse\022*\n\006queues\030\001 \003(\013" +
-      "2\022.fila.v1.QueueInfoR\006queues\022,\n\022cluster_" +
-      "node_count\030\002 \001(\rR\020clusterNodeCount\"\243\001\n\tQ" +
-      "ueueInfo\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005depth\030\002 " +
-      "\001(\004R\005depth\022\033\n\tin_flight\030\003 \001(\004R\010inFlight\022" +
-      ")\n\020active_consumers\030\004 \001(\rR\017activeConsume" +
-      "rs\022$\n\016leader_node_id\030\005 \001(\004R\014leaderNodeId" +
-      "\"\376\001\n\024CreateChannelRequest\022\024\n\005queue\030\001 \001(\t" +
-      "R\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022\024\n\004hea" +
-      "d\030\003 \001(\010H\000R\004head\022\030\n\006oldest\030\004 \001(\010H\000R\006oldes" +
-      "t\022\030\n\006offset\030\005 \001(\004H\000R\006offset\0220\n\004time\030\006 \001(" +
-      "\0132\032.google.protobuf.TimestampH\000R\004time\0221\n" +
-      "\025expires_after_idle_ms\030\007 \001(\004R\022expiresAft" +
-      "erIdleMsB\007\n\005start\":\n\025CreateChannelRespon" +
-      "se\022!\n\014start_offset\030\001 \001(\004R\013startOffset\"F\n" +
-      "\024DeleteChannelRequest\022\024\n\005queue\030\001 \001(\tR\005qu" +
-      "eue\022\030\n\007channel\030\002 \001(\tR\007channel\"\027\n\025DeleteC" +
-      "hannelResponse\"+\n\023ListChannelsRequest\022\024\n" +
-      "\005queue\030\001 \001(\tR\005queue\"H\n\024ListChannelsRespo" +
-      "nse\0220\n\010channels\030\001 \003(\0132\024.fila.v1.ChannelI" +
-      "nfoR\010channels\"\357\001\n\013ChannelInfo\022\022\n\004name\030\001 " +
-      "\001(\tR\004name\022\024\n\005depth\030\002 \001(\004R\005depth\022\033\n\tin_fl" +
-      "ight\030\003 \001(\004R\010inFlight\022\037\n\013tail_offset\030\004 \001(" +
-      "\004R\ntailOffset\022\037\n\013head_offset\030\005 \001(\004R\nhead" +
-      "Offset\022\034\n\tconsumers\030\006 \001(\rR\tconsumers\0229\n\n" +
-      "created_at\030\007 \001(\0132\032.google.protobuf.Times" +
-      "tampR\tcreatedAt\"\232\001\n\022SeekChannelRequest\022\024" +
-      "\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007c" +
-      "hannel\022\030\n\006offset\030\003 \001(\004H\000R\006offset\0220\n\004time" +
-      "\030\004 \001(\0132\032.google.protobuf.TimestampH\000R\004ti" +
-      "meB\010\n\006target\"-\n\023SeekChannelResponse\022\026\n\006o" +
-      "ffset\030\001 \001(\004R\006offset\"~\n\023PurgeChannelReque" +
-      "st\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(" +
-      "\tR\007channel\022&\n\014fairness_key\030\003 \001(\tH\000R\013fair" +
-      "nessKey\210\001\001B\017\n\r_fairness_key\".\n\024PurgeChan" +
-      "nelResponse\022\026\n\006purged\030\001 \001(\004R\006purged\"\222\002\n\016" +
-      "ReadLogRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\037\n\013" +
-      "from_offset\030\002 \001(\004R\nfromOffset\022\033\n\tto_offs" +
-      "et\030\003 \001(\004R\010toOffset\0227\n\tfrom_time\030\004 \001(\0132\032." +
-      "google.protobuf.TimestampR\010fromTime\0223\n\007t" +
-      "o_time\030\005 \001(\0132\032.google.protobuf.Timestamp" +
-      "R\006toTime\022!\n\014fairness_key\030\006 \001(\tR\013fairness" +
-      "Key\022\033\n\tmax_batch\030\007 \001(\rR\010maxBatch\"`\n\017Read" +
-      "LogResponse\022,\n\010messages\030\001 \003(\0132\020.fila.v1." +
-      "MessageR\010messages\022\037\n\013next_offset\030\002 \001(\004R\n" +
-      "nextOffset\"\331\001\n\023SetKeyPolicyRequest\022\024\n\005qu" +
-      "eue\030\001 \001(\tR\005queue\022!\n\014fairness_key\030\002 \001(\tR\013" +
-      "fairnessKey\022\033\n\006weight\030\003 \001(\rH\000R\006weight\210\001\001" +
-      "\022\033\n\006paused\030\004 \001(\010H\001R\006paused\210\001\001\022\'\n\rmax_in_" +
-      "flight\030\005 \001(\rH\002R\013maxInFlight\210\001\001B\t\n\007_weigh" +
-      "tB\t\n\007_pausedB\020\n\016_max_in_flight\"j\n\024SetKey" +
-      "PolicyResponse\022\026\n\006weight\030\001 \001(\rR\006weight\022\026" +
-      "\n\006paused\030\002 \001(\010R\006paused\022\"\n\rmax_in_flight\030" +
-      "\003 \001(\rR\013maxInFlight\"f\n\021ExplainKeyRequest\022" +
+      "\n\023fila/v1/admin.proto\022\007fila.v1\032\024fila/v1/" +
+      "events.proto\032\026fila/v1/messages.proto\032 go" +
+      "ogle/protobuf/field_mask.proto\032\037google/p" +
+      "rotobuf/timestamp.proto\"V\n\022CreateQueueRe" +
+      "quest\022\022\n\004name\030\001 \001(\tR\004name\022,\n\006config\030\002 \001(" +
+      "\0132\024.fila.v1.QueueConfigR\006config\"Q\n\023Creat" +
+      "eQueueResponse\022\031\n\010queue_id\030\001 \001(\tR\007queueI" +
+      "d\022\037\n\013adopted_dlq\030\002 \001(\010R\nadoptedDlq\"\366\007\n\013Q" +
+      "ueueConfig\022*\n\021on_enqueue_script\030\001 \001(\tR\017o" +
+      "nEnqueueScript\022*\n\021on_failure_script\030\002 \001(" +
+      "\tR\017onFailureScript\0222\n\025visibility_timeout" +
+      "_ms\030\003 \001(\004R\023visibilityTimeoutMs\022&\n\014max_at" +
+      "tempts\030\004 \001(\rH\000R\013maxAttempts\210\001\001\0223\n\ndurabi" +
+      "lity\030\005 \001(\0162\023.fila.v1.DurabilityR\ndurabil" +
+      "ity\022\033\n\tmax_depth\030\006 \001(\004R\010maxDepth\022\033\n\tmax_" +
+      "bytes\030\007 \001(\004R\010maxBytes\022.\n\023fairness_key_he" +
+      "ader\030\010 \001(\tR\021fairnessKeyHeader\022#\n\rweight_" +
+      "header\030\t \001(\tR\014weightHeader\022;\n\007weights\030\n " +
+      "\003(\0132!.fila.v1.QueueConfig.WeightsEntryR\007" +
+      "weights\022\037\n\013cost_header\030\013 \001(\tR\ncostHeader" +
+      "\0220\n\024throttle_key_headers\030\014 \003(\tR\022throttle" +
+      "KeyHeaders\022*\n\005retry\030\r \001(\0132\024.fila.v1.Retr" +
+      "yPolicyR\005retry\022:\n\rhook_fallback\030\016 \001(\0162\025." +
+      "fila.v1.HookFallbackR\014hookFallback\0220\n\tre" +
+      "tention\030\017 \001(\0132\022.fila.v1.RetentionR\treten" +
+      "tion\022\032\n\010channels\030\020 \003(\tR\010channels\022&\n\017dedu" +
+      "p_window_ms\030\021 \001(\004R\rdedupWindowMs\022\034\n\nttl_" +
+      "to_dlq\030\022 \001(\010R\010ttlToDlq\0223\n\023disconnect_gra" +
+      "ce_ms\030\023 \001(\004H\001R\021disconnectGraceMs\210\001\001\0221\n\025e" +
+      "xpires_after_idle_ms\030\024 \001(\004R\022expiresAfter" +
+      "IdleMs\022\026\n\006paused\030\025 \001(\010R\006paused\032:\n\014Weight" +
+      "sEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\rR" +
+      "\005value:\0028\001B\017\n\r_max_attemptsB\026\n\024_disconne" +
+      "ct_grace_ms\"\310\001\n\013RetryPolicy\022-\n\004kind\030\001 \001(" +
+      "\0162\031.fila.v1.RetryPolicy.KindR\004kind\022\027\n\007ba" +
+      "se_ms\030\002 \001(\004R\006baseMs\022\025\n\006cap_ms\030\003 \001(\004R\005cap" +
+      "Ms\022\026\n\006jitter\030\004 \001(\001R\006jitter\"B\n\004Kind\022\024\n\020KI" +
+      "ND_UNSPECIFIED\020\000\022\024\n\020KIND_EXPONENTIAL\020\001\022\016" +
+      "\n\nKIND_FIXED\020\002\"\225\001\n\tRetention\022$\n\016soft_per" +
+      "iod_ms\030\001 \001(\004R\014softPeriodMs\022\035\n\nsoft_bytes" +
+      "\030\002 \001(\004R\tsoftBytes\022$\n\016hard_period_ms\030\003 \001(" +
+      "\004R\014hardPeriodMs\022\035\n\nhard_bytes\030\004 \001(\004R\thar" +
+      "dBytes\"\'\n\017GetQueueRequest\022\024\n\005queue\030\001 \001(\t" +
+      "R\005queue\"\221\001\n\020GetQueueResponse\022\024\n\005queue\030\001 " +
+      "\001(\tR\005queue\022,\n\006config\030\002 \001(\0132\024.fila.v1.Que" +
+      "ueConfigR\006config\0229\n\ncreated_at\030\003 \001(\0132\032.g" +
+      "oogle.protobuf.TimestampR\tcreatedAt\"\225\001\n\022" +
+      "UpdateQueueRequest\022\024\n\005queue\030\001 \001(\tR\005queue" +
+      "\022,\n\006config\030\002 \001(\0132\024.fila.v1.QueueConfigR\006" +
+      "config\022;\n\013update_mask\030\003 \001(\0132\032.google.pro" +
+      "tobuf.FieldMaskR\nupdateMask\"C\n\023UpdateQue" +
+      "ueResponse\022,\n\006config\030\001 \001(\0132\024.fila.v1.Que" +
+      "ueConfigR\006config\"@\n\022DeleteQueueRequest\022\024" +
+      "\n\005queue\030\001 \001(\tR\005queue\022\024\n\005force\030\002 \001(\010R\005for" +
+      "ce\"\025\n\023DeleteQueueResponse\"\215\001\n\021PurgeQueue" +
+      "Request\022\024\n\005queue\030\001 \001(\tR\005queue\022&\n\014fairnes" +
+      "s_key\030\002 \001(\tH\000R\013fairnessKey\210\001\001\022\035\n\007channel" +
+      "\030\003 \001(\tH\001R\007channel\210\001\001B\017\n\r_fairness_keyB\n\n" +
+      "\010_channel\",\n\022PurgeQueueResponse\022\026\n\006purge" +
+      "d\030\001 \001(\004R\006purged\"\256\001\n\023PeekMessagesRequest\022" +
       "\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007" +
-      "channel\022!\n\014fairness_key\030\003 \001(\tR\013fairnessK" +
-      "ey\"\214\005\n\022ExplainKeyResponse\0227\n\005state\030\001 \001(\016" +
-      "2!.fila.v1.ExplainKeyResponse.StateR\005sta" +
-      "te\022\'\n\017blocking_bucket\030\002 \001(\tR\016blockingBuc" +
-      "ket\0220\n\005until\030\003 \001(\0132\032.google.protobuf.Tim" +
-      "estampR\005until\022\024\n\005share\030\004 \001(\001R\005share\022\033\n\td" +
-      "ue_share\030\005 \001(\001R\010dueShare\022)\n\005waits\030\006 \001(\0132" +
-      "\023.fila.v1.WaitCausesR\005waits\022\030\n\007pending\030\007" +
-      " \001(\004R\007pending\022\033\n\tin_flight\030\010 \001(\004R\010inFlig" +
-      "ht\022\"\n\roldest_age_ms\030\t \001(\004R\013oldestAgeMs\022\026" +
-      "\n\006weight\030\n \001(\rR\006weight\022)\n\020returning_offs" +
-      "et\030\013 \001(\004R\017returningOffset\022\'\n\017returning_c" +
-      "ount\030\014 \001(\rR\016returningCount\"\274\001\n\005State\022\025\n\021" +
-      "STATE_UNSPECIFIED\020\000\022\025\n\021STATE_NO_CONSUMER" +
-      "\020\001\022\026\n\022STATE_NOT_ITS_TURN\020\002\022\023\n\017STATE_THRO" +
-      "TTLED\020\003\022\021\n\rSTATE_DELAYED\020\004\022\020\n\014STATE_LEAS" +
-      "ED\020\005\022\020\n\014STATE_PAUSED\020\006\022\020\n\014STATE_CAPPED\020\007" +
-      "\022\017\n\013STATE_EMPTY\020\010\"\242\001\n\nWaitCauses\022$\n\016no_c" +
-      "onsumer_ms\030\001 \001(\004R\014noConsumerMs\022\031\n\010share_" +
-      "ms\030\002 \001(\004R\007shareMs\022\037\n\013throttle_ms\030\003 \001(\004R\n" +
-      "throttleMs\022\031\n\010delay_ms\030\004 \001(\004R\007delayMs\022\027\n" +
-      "\007held_ms\030\005 \001(\004R\006heldMs\"F\n\024ListConsumersR" +
+      "channel\022!\n\014max_messages\030\003 \001(\rR\013maxMessag" +
+      "es\022!\n\014after_offset\030\004 \001(\004R\013afterOffset\022!\n" +
+      "\014fairness_key\030\005 \001(\tR\013fairnessKey\"D\n\024Peek" +
+      "MessagesResponse\022,\n\010messages\030\001 \003(\0132\020.fil" +
+      "a.v1.MessageR\010messages\":\n\020SetConfigReque" +
+      "st\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005val" +
+      "ue\"\023\n\021SetConfigResponse\"$\n\020GetConfigRequ" +
+      "est\022\020\n\003key\030\001 \001(\tR\003key\")\n\021GetConfigRespon" +
+      "se\022\024\n\005value\030\001 \001(\tR\005value\"+\n\021ListConfigRe" +
+      "quest\022\026\n\006prefix\030\001 \001(\tR\006prefix\"e\n\022ListCon" +
+      "figResponse\022.\n\007entries\030\001 \003(\0132\024.fila.v1.C" +
+      "onfigEntryR\007entries\022\037\n\013total_count\030\002 \001(\r" +
+      "R\ntotalCount\"5\n\013ConfigEntry\022\020\n\003key\030\001 \001(\t" +
+      "R\003key\022\024\n\005value\030\002 \001(\tR\005value\"\\\n\017GetStatsR" +
       "equest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030" +
-      "\002 \001(\tR\007channel\"L\n\025ListConsumersResponse\022" +
-      "3\n\tconsumers\030\001 \003(\0132\025.fila.v1.ConsumerInf" +
-      "oR\tconsumers\"\372\002\n\014ConsumerInfo\022\037\n\013consume" +
-      "r_id\030\001 \001(\004R\nconsumerId\022\022\n\004name\030\002 \001(\tR\004na" +
-      "me\022\022\n\004peer\030\003 \001(\tR\004peer\022\030\n\007channel\030\004 \001(\tR" +
-      "\007channel\022\022\n\004held\030\005 \001(\004R\004held\022\024\n\005begun\030\006 " +
-      "\001(\004R\005begun\022%\n\016returned_total\030\007 \001(\004R\rretu" +
-      "rnedTotal\022(\n\020handling_time_us\030\010 \001(\004R\016han" +
-      "dlingTimeUs\022\026\n\006window\030\t \001(\rR\006window\022!\n\014t" +
-      "racks_begun\030\n \001(\010R\013tracksBegun\022=\n\014connec" +
-      "ted_at\030\013 \001(\0132\032.google.protobuf.Timestamp" +
-      "R\013connectedAt\022\022\n\004away\030\014 \001(\010R\004away*Q\n\nDur" +
-      "ability\022\032\n\026DURABILITY_UNSPECIFIED\020\000\022\024\n\020D" +
-      "URABILITY_FSYNC\020\001\022\021\n\rDURABILITY_OS\020\002*_\n\014" +
-      "HookFallback\022\035\n\031HOOK_FALLBACK_UNSPECIFIE" +
-      "D\020\000\022\030\n\024HOOK_FALLBACK_POLICY\020\001\022\026\n\022HOOK_FA" +
-      "LLBACK_HOLD\020\002*|\n\014BreakerState\022\035\n\031BREAKER" +
-      "_STATE_UNSPECIFIED\020\000\022\030\n\024BREAKER_STATE_CL" +
-      "OSED\020\001\022\026\n\022BREAKER_STATE_OPEN\020\002\022\033\n\027BREAKE" +
-      "R_STATE_HALF_OPEN\020\0032\373\013\n\tFilaAdmin\022H\n\013Cre" +
-      "ateQueue\022\033.fila.v1.CreateQueueRequest\032\034." +
-      "fila.v1.CreateQueueResponse\022?\n\010GetQueue\022" +
-      "\030.fila.v1.GetQueueRequest\032\031.fila.v1.GetQ" +
-      "ueueResponse\022H\n\013UpdateQueue\022\033.fila.v1.Up" +
-      "dateQueueRequest\032\034.fila.v1.UpdateQueueRe" +
-      "sponse\022H\n\013DeleteQueue\022\033.fila.v1.DeleteQu" +
-      "eueRequest\032\034.fila.v1.DeleteQueueResponse" +
-      "\022E\n\nListQueues\022\032.fila.v1.ListQueuesReque" +
-      "st\032\033.fila.v1.ListQueuesResponse\022E\n\nPurge" +
-      "Queue\022\032.fila.v1.PurgeQueueRequest\032\033.fila" +
-      ".v1.PurgeQueueResponse\022K\n\014PeekMessages\022\034" +
-      ".fila.v1.PeekMessagesRequest\032\035.fila.v1.P" +
-      "eekMessagesResponse\022?\n\010GetStats\022\030.fila.v" +
-      "1.GetStatsRequest\032\031.fila.v1.GetStatsResp" +
-      "onse\022B\n\tSetConfig\022\031.fila.v1.SetConfigReq" +
-      "uest\032\032.fila.v1.SetConfigResponse\022B\n\tGetC" +
-      "onfig\022\031.fila.v1.GetConfigRequest\032\032.fila." +
-      "v1.GetConfigResponse\022E\n\nListConfig\022\032.fil" +
-      "a.v1.ListConfigRequest\032\033.fila.v1.ListCon" +
-      "figResponse\022<\n\007Redrive\022\027.fila.v1.Redrive" +
-      "Request\032\030.fila.v1.RedriveResponse\022N\n\rCre" +
-      "ateChannel\022\035.fila.v1.CreateChannelReques" +
-      "t\032\036.fila.v1.CreateChannelResponse\022N\n\rDel" +
-      "eteChannel\022\035.fila.v1.DeleteChannelReques" +
-      "t\032\036.fila.v1.DeleteChannelResponse\022K\n\014Lis" +
-      "tChannels\022\034.fila.v1.ListChannelsRequest\032" +
-      "\035.fila.v1.ListChannelsResponse\022H\n\013SeekCh" +
-      "annel\022\033.fila.v1.SeekChannelRequest\032\034.fil" +
-      "a.v1.SeekChannelResponse\022K\n\014PurgeChannel" +
-      "\022\034.fila.v1.PurgeChannelRequest\032\035.fila.v1" +
-      ".PurgeChannelResponse\022>\n\007ReadLog\022\027.fila." +
-      "v1.ReadLogRequest\032\030.fila.v1.ReadLogRespo" +
-      "nse0\001\022K\n\014SetKeyPolicy\022\034.fila.v1.SetKeyPo" +
-      "licyRequest\032\035.fila.v1.SetKeyPolicyRespon" +
-      "se\022E\n\nExplainKey\022\032.fila.v1.ExplainKeyReq" +
-      "uest\032\033.fila.v1.ExplainKeyResponse\022N\n\rLis" +
-      "tConsumers\022\035.fila.v1.ListConsumersReques" +
-      "t\032\036.fila.v1.ListConsumersResponseB\033\n\013dev" +
-      ".fila.v1B\nAdminProtoP\001b\006proto3"
+      "\002 \001(\tR\007channel\022\031\n\010max_keys\030\003 \001(\rR\007maxKey" +
+      "s\"\232\n\n\020GetStatsResponse\022\024\n\005depth\030\001 \001(\004R\005d" +
+      "epth\022\033\n\tin_flight\030\002 \001(\004R\010inFlight\0220\n\024act" +
+      "ive_fairness_keys\030\003 \001(\004R\022activeFairnessK" +
+      "eys\022)\n\020active_consumers\030\004 \001(\rR\017activeCon" +
+      "sumers\022\030\n\007quantum\030\005 \001(\rR\007quantum\022@\n\rper_" +
+      "key_stats\030\006 \003(\0132\034.fila.v1.PerFairnessKey" +
+      "StatsR\013perKeyStats\022J\n\022per_throttle_stats" +
+      "\030\007 \003(\0132\034.fila.v1.PerThrottleKeyStatsR\020pe" +
+      "rThrottleStats\022$\n\016leader_node_id\030\010 \001(\004R\014" +
+      "leaderNodeId\022+\n\021replication_count\030\t \001(\rR" +
+      "\020replicationCount\022\"\n\roldest_age_ms\030\n \001(\004" +
+      "R\013oldestAgeMs\022%\n\016hook_fallbacks\030\013 \001(\004R\rh" +
+      "ookFallbacks\022!\n\014hard_dropped\030\014 \001(\004R\013hard" +
+      "Dropped\022.\n\023dead_lettered_total\030\r \001(\004R\021de" +
+      "adLetteredTotal\022%\n\016enqueued_total\030\016 \001(\004R" +
+      "\renqueuedTotal\022\'\n\017delivered_total\030\017 \001(\004R" +
+      "\016deliveredTotal\022\037\n\013acked_total\030\020 \001(\004R\nac" +
+      "kedTotal\022!\n\014nacked_total\030\021 \001(\004R\013nackedTo" +
+      "tal\022#\n\rexpired_total\030\022 \001(\004R\014expiredTotal" +
+      "\022*\n\021ttl_dropped_total\030\023 \001(\004R\017ttlDroppedT" +
+      "otal\022\037\n\013head_offset\030\024 \001(\004R\nheadOffset\022\037\n" +
+      "\013tail_offset\030\025 \001(\004R\ntailOffset\022!\n\014stored" +
+      "_bytes\030\026 \001(\004R\013storedBytes\022(\n\020stale_acks_" +
+      "total\030\027 \001(\004R\016staleAcksTotal\0220\n\010channels\030" +
+      "\030 \003(\0132\024.fila.v1.ChannelInfoR\010channels\022\037\n" +
+      "\013hook_errors\030\031 \001(\004R\nhookErrors\022:\n\rbreake" +
+      "r_state\030\032 \001(\0162\025.fila.v1.BreakerStateR\014br" +
+      "eakerState\0222\n\025weights_clamped_total\030\033 \001(" +
+      "\004R\023weightsClampedTotal\022\030\n\007unbegun\030\034 \001(\004R" +
+      "\007unbegun\022%\n\016returned_total\030\035 \001(\004R\rreturn" +
+      "edTotal\022;\n\032dead_letters_dropped_total\030\036 " +
+      "\001(\004R\027deadLettersDroppedTotal\022(\n\005hooks\030\037 " +
+      "\003(\0132\022.fila.v1.HookStatsR\005hooks\"\265\003\n\tHookS" +
+      "tats\022\022\n\004hook\030\001 \001(\tR\004hook\022\022\n\004runs\030\002 \001(\004R\004" +
+      "runs\022\026\n\006errors\030\003 \001(\004R\006errors\022\034\n\tfallback" +
+      "s\030\004 \001(\004R\tfallbacks\022\022\n\004held\030\005 \001(\004R\004held\022:" +
+      "\n\rbreaker_state\030\006 \001(\0162\025.fila.v1.BreakerS" +
+      "tateR\014breakerState\022\035\n\nlast_error\030\007 \001(\tR\t" +
+      "lastError\022>\n\rlast_error_at\030\010 \001(\0132\032.googl" +
+      "e.protobuf.TimestampR\013lastErrorAt\022V\n\022las" +
+      "t_error_headers\030\t \003(\0132(.fila.v1.HookStat" +
+      "s.LastErrorHeadersEntryR\020lastErrorHeader" +
+      "s\032C\n\025LastErrorHeadersEntry\022\020\n\003key\030\001 \001(\tR" +
+      "\003key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\"\337\002\n\023PerFa" +
+      "irnessKeyStats\022\020\n\003key\030\001 \001(\tR\003key\022#\n\rpend" +
+      "ing_count\030\002 \001(\004R\014pendingCount\022\'\n\017current" +
+      "_deficit\030\003 \001(\003R\016currentDeficit\022\026\n\006weight" +
+      "\030\004 \001(\rR\006weight\022\033\n\tin_flight\030\005 \001(\004R\010inFli" +
+      "ght\022\"\n\roldest_age_ms\030\006 \001(\004R\013oldestAgeMs\022" +
+      "\'\n\017delivered_total\030\007 \001(\004R\016deliveredTotal" +
+      "\022*\n\021served_cost_total\030\010 \001(\001R\017servedCostT" +
+      "otal\022\026\n\006paused\030\t \001(\010R\006paused\022\"\n\rmax_in_f" +
+      "light\030\n \001(\rR\013maxInFlight\"\227\001\n\023PerThrottle" +
+      "KeyStats\022\020\n\003key\030\001 \001(\tR\003key\022\026\n\006tokens\030\002 \001" +
+      "(\001R\006tokens\022&\n\017rate_per_second\030\003 \001(\001R\rrat" +
+      "ePerSecond\022\024\n\005burst\030\004 \001(\001R\005burst\022\030\n\007wait" +
+      "ing\030\005 \001(\004R\007waiting\"\312\001\n\016RedriveRequest\022\033\n" +
+      "\tdlq_queue\030\001 \001(\tR\010dlqQueue\022\024\n\005count\030\002 \001(" +
+      "\004R\005count\022&\n\017rate_per_second\030\003 \001(\001R\rrateP" +
+      "erSecond\022!\n\014after_offset\030\004 \001(\004R\013afterOff" +
+      "set\022 \n\014up_to_offset\030\005 \001(\004R\nupToOffset\022\030\n" +
+      "\007offsets\030\006 \003(\004R\007offsets\"d\n\017RedriveRespon" +
+      "se\022\032\n\010redriven\030\001 \001(\004R\010redriven\022\037\n\013last_o" +
+      "ffset\030\002 \001(\004R\nlastOffset\022\024\n\005stuck\030\003 \001(\004R\005" +
+      "stuck\"\023\n\021ListQueuesRequest\"n\n\022ListQueues" +
+      "Response\022*\n\006queues\030\001 \003(\0132\022.fila.v1.Queue" +
+      "InfoR\006queues\022,\n\022cluster_node_count\030\002 \001(\r" +
+      "R\020clusterNodeCount\"\243\001\n\tQueueInfo\022\022\n\004name" +
+      "\030\001 \001(\tR\004name\022\024\n\005depth\030\002 \001(\004R\005depth\022\033\n\tin" +
+      "_flight\030\003 \001(\004R\010inFlight\022)\n\020active_consum" +
+      "ers\030\004 \001(\rR\017activeConsumers\022$\n\016leader_nod" +
+      "e_id\030\005 \001(\004R\014leaderNodeId\"\376\001\n\024CreateChann" +
+      "elRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007chann" +
+      "el\030\002 \001(\tR\007channel\022\024\n\004head\030\003 \001(\010H\000R\004head\022" +
+      "\030\n\006oldest\030\004 \001(\010H\000R\006oldest\022\030\n\006offset\030\005 \001(" +
+      "\004H\000R\006offset\0220\n\004time\030\006 \001(\0132\032.google.proto" +
+      "buf.TimestampH\000R\004time\0221\n\025expires_after_i" +
+      "dle_ms\030\007 \001(\004R\022expiresAfterIdleMsB\007\n\005star" +
+      "t\":\n\025CreateChannelResponse\022!\n\014start_offs" +
+      "et\030\001 \001(\004R\013startOffset\"F\n\024DeleteChannelRe" +
+      "quest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002" +
+      " \001(\tR\007channel\"\027\n\025DeleteChannelResponse\"+" +
+      "\n\023ListChannelsRequest\022\024\n\005queue\030\001 \001(\tR\005qu" +
+      "eue\"H\n\024ListChannelsResponse\0220\n\010channels\030" +
+      "\001 \003(\0132\024.fila.v1.ChannelInfoR\010channels\"\357\001" +
+      "\n\013ChannelInfo\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005dep" +
+      "th\030\002 \001(\004R\005depth\022\033\n\tin_flight\030\003 \001(\004R\010inFl" +
+      "ight\022\037\n\013tail_offset\030\004 \001(\004R\ntailOffset\022\037\n" +
+      "\013head_offset\030\005 \001(\004R\nheadOffset\022\034\n\tconsum" +
+      "ers\030\006 \001(\rR\tconsumers\0229\n\ncreated_at\030\007 \001(\013" +
+      "2\032.google.protobuf.TimestampR\tcreatedAt\"" +
+      "\232\001\n\022SeekChannelRequest\022\024\n\005queue\030\001 \001(\tR\005q" +
+      "ueue\022\030\n\007channel\030\002 \001(\tR\007channel\022\030\n\006offset" +
+      "\030\003 \001(\004H\000R\006offset\0220\n\004time\030\004 \001(\0132\032.google." +
+      "protobuf.TimestampH\000R\004timeB\010\n\006target\"-\n\023" +
+      "SeekChannelResponse\022\026\n\006offset\030\001 \001(\004R\006off" +
+      "set\"~\n\023PurgeChannelRequest\022\024\n\005queue\030\001 \001(" +
+      "\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022&\n\014fa" +
+      "irness_key\030\003 \001(\tH\000R\013fairnessKey\210\001\001B\017\n\r_f" +
+      "airness_key\".\n\024PurgeChannelResponse\022\026\n\006p" +
+      "urged\030\001 \001(\004R\006purged\"\222\002\n\016ReadLogRequest\022\024" +
+      "\n\005queue\030\001 \001(\tR\005queue\022\037\n\013from_offset\030\002 \001(" +
+      "\004R\nfromOffset\022\033\n\tto_offset\030\003 \001(\004R\010toOffs" +
+      "et\0227\n\tfrom_time\030\004 \001(\0132\032.google.protobuf." +
+      "TimestampR\010fromTime\0223\n\007to_time\030\005 \001(\0132\032.g" +
+      "oogle.protobuf.TimestampR\006toTime\022!\n\014fair" +
+      "ness_key\030\006 \001(\tR\013fairnessKey\022\033\n\tmax_batch" +
+      "\030\007 \001(\rR\010maxBatch\"`\n\017ReadLogResponse\022,\n\010m" +
+      "essages\030\001 \003(\0132\020.fila.v1.MessageR\010message" +
+      "s\022\037\n\013next_offset\030\002 \001(\004R\nnextOffset\"\331\001\n\023S" +
+      "etKeyPolicyRequest\022\024\n\005queue\030\001 \001(\tR\005queue" +
+      "\022!\n\014fairness_key\030\002 \001(\tR\013fairnessKey\022\033\n\006w" +
+      "eight\030\003 \001(\rH\000R\006weight\210\001\001\022\033\n\006paused\030\004 \001(\010" +
+      "H\001R\006paused\210\001\001\022\'\n\rmax_in_flight\030\005 \001(\rH\002R\013" +
+      "maxInFlight\210\001\001B\t\n\007_weightB\t\n\007_pausedB\020\n\016" +
+      "_max_in_flight\"j\n\024SetKeyPolicyResponse\022\026" +
+      "\n\006weight\030\001 \001(\rR\006weight\022\026\n\006paused\030\002 \001(\010R\006" +
+      "paused\022\"\n\rmax_in_flight\030\003 \001(\rR\013maxInFlig" +
+      "ht\"f\n\021ExplainKeyRequest\022\024\n\005queue\030\001 \001(\tR\005" +
+      "queue\022\030\n\007channel\030\002 \001(\tR\007channel\022!\n\014fairn" +
+      "ess_key\030\003 \001(\tR\013fairnessKey\"\214\005\n\022ExplainKe" +
+      "yResponse\0227\n\005state\030\001 \001(\0162!.fila.v1.Expla" +
+      "inKeyResponse.StateR\005state\022\'\n\017blocking_b" +
+      "ucket\030\002 \001(\tR\016blockingBucket\0220\n\005until\030\003 \001" +
+      "(\0132\032.google.protobuf.TimestampR\005until\022\024\n" +
+      "\005share\030\004 \001(\001R\005share\022\033\n\tdue_share\030\005 \001(\001R\010" +
+      "dueShare\022)\n\005waits\030\006 \001(\0132\023.fila.v1.WaitCa" +
+      "usesR\005waits\022\030\n\007pending\030\007 \001(\004R\007pending\022\033\n" +
+      "\tin_flight\030\010 \001(\004R\010inFlight\022\"\n\roldest_age" +
+      "_ms\030\t \001(\004R\013oldestAgeMs\022\026\n\006weight\030\n \001(\rR\006" +
+      "weight\022)\n\020returning_offset\030\013 \001(\004R\017return" +
+      "ingOffset\022\'\n\017returning_count\030\014 \001(\rR\016retu" +
+      "rningCount\"\274\001\n\005State\022\025\n\021STATE_UNSPECIFIE" +
+      "D\020\000\022\025\n\021STATE_NO_CONSUMER\020\001\022\026\n\022STATE_NOT_" +
+      "ITS_TURN\020\002\022\023\n\017STATE_THROTTLED\020\003\022\021\n\rSTATE" +
+      "_DELAYED\020\004\022\020\n\014STATE_LEASED\020\005\022\020\n\014STATE_PA" +
+      "USED\020\006\022\020\n\014STATE_CAPPED\020\007\022\017\n\013STATE_EMPTY\020" +
+      "\010\"\242\001\n\nWaitCauses\022$\n\016no_consumer_ms\030\001 \001(\004" +
+      "R\014noConsumerMs\022\031\n\010share_ms\030\002 \001(\004R\007shareM" +
+      "s\022\037\n\013throttle_ms\030\003 \001(\004R\nthrottleMs\022\031\n\010de" +
+      "lay_ms\030\004 \001(\004R\007delayMs\022\027\n\007held_ms\030\005 \001(\004R\006" +
+      "heldMs\"F\n\024ListConsumersRequest\022\024\n\005queue\030" +
+      "\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\"L" +
+      "\n\025ListConsumersResponse\0223\n\tconsumers\030\001 \003" +
+      "(\0132\025.fila.v1.ConsumerInfoR\tconsumers\"\372\002\n" +
+      "\014ConsumerInfo\022\037\n\013consumer_id\030\001 \001(\004R\ncons" +
+      "umerId\022\022\n\004name\030\002 \001(\tR\004name\022\022\n\004peer\030\003 \001(\t" +
+      "R\004peer\022\030\n\007channel\030\004 \001(\tR\007channel\022\022\n\004held" +
+      "\030\005 \001(\004R\004held\022\024\n\005begun\030\006 \001(\004R\005begun\022%\n\016re" +
+      "turned_total\030\007 \001(\004R\rreturnedTotal\022(\n\020han" +
+      "dling_time_us\030\010 \001(\004R\016handlingTimeUs\022\026\n\006w" +
+      "indow\030\t \001(\rR\006window\022!\n\014tracks_begun\030\n \001(" +
+      "\010R\013tracksBegun\022=\n\014connected_at\030\013 \001(\0132\032.g" +
+      "oogle.protobuf.TimestampR\013connectedAt\022\022\n" +
+      "\004away\030\014 \001(\010R\004away*Q\n\nDurability\022\032\n\026DURAB" +
+      "ILITY_UNSPECIFIED\020\000\022\024\n\020DURABILITY_FSYNC\020" +
+      "\001\022\021\n\rDURABILITY_OS\020\002*_\n\014HookFallback\022\035\n\031" +
+      "HOOK_FALLBACK_UNSPECIFIED\020\000\022\030\n\024HOOK_FALL" +
+      "BACK_POLICY\020\001\022\026\n\022HOOK_FALLBACK_HOLD\020\002*|\n" +
+      "\014BreakerState\022\035\n\031BREAKER_STATE_UNSPECIFI" +
+      "ED\020\000\022\030\n\024BREAKER_STATE_CLOSED\020\001\022\026\n\022BREAKE" +
+      "R_STATE_OPEN\020\002\022\033\n\027BREAKER_STATE_HALF_OPE" +
+      "N\020\0032\370\016\n\tFilaAdmin\022H\n\013CreateQueue\022\033.fila." +
+      "v1.CreateQueueRequest\032\034.fila.v1.CreateQu" +
+      "eueResponse\022?\n\010GetQueue\022\030.fila.v1.GetQue" +
+      "ueRequest\032\031.fila.v1.GetQueueResponse\022H\n\013" +
+      "UpdateQueue\022\033.fila.v1.UpdateQueueRequest" +
+      "\032\034.fila.v1.UpdateQueueResponse\022H\n\013Delete" +
+      "Queue\022\033.fila.v1.DeleteQueueRequest\032\034.fil" +
+      "a.v1.DeleteQueueResponse\022E\n\nListQueues\022\032" +
+      ".fila.v1.ListQueuesRequest\032\033.fila.v1.Lis" +
+      "tQueuesResponse\022E\n\nPurgeQueue\022\032.fila.v1." +
+      "PurgeQueueRequest\032\033.fila.v1.PurgeQueueRe" +
+      "sponse\022K\n\014PeekMessages\022\034.fila.v1.PeekMes" +
+      "sagesRequest\032\035.fila.v1.PeekMessagesRespo" +
+      "nse\022?\n\010GetStats\022\030.fila.v1.GetStatsReques" +
+      "t\032\031.fila.v1.GetStatsResponse\022B\n\tSetConfi" +
+      "g\022\031.fila.v1.SetConfigRequest\032\032.fila.v1.S" +
+      "etConfigResponse\022B\n\tGetConfig\022\031.fila.v1." +
+      "GetConfigRequest\032\032.fila.v1.GetConfigResp" +
+      "onse\022E\n\nListConfig\022\032.fila.v1.ListConfigR" +
+      "equest\032\033.fila.v1.ListConfigResponse\022<\n\007R" +
+      "edrive\022\027.fila.v1.RedriveRequest\032\030.fila.v" +
+      "1.RedriveResponse\022N\n\rCreateChannel\022\035.fil" +
+      "a.v1.CreateChannelRequest\032\036.fila.v1.Crea" +
+      "teChannelResponse\022N\n\rDeleteChannel\022\035.fil" +
+      "a.v1.DeleteChannelRequest\032\036.fila.v1.Dele" +
+      "teChannelResponse\022K\n\014ListChannels\022\034.fila" +
+      ".v1.ListChannelsRequest\032\035.fila.v1.ListCh" +
+      "annelsResponse\022H\n\013SeekChannel\022\033.fila.v1." +
+      "SeekChannelRequest\032\034.fila.v1.SeekChannel" +
+      "Response\022K\n\014PurgeChannel\022\034.fila.v1.Purge" +
+      "ChannelRequest\032\035.fila.v1.PurgeChannelRes" +
+      "ponse\022>\n\007ReadLog\022\027.fila.v1.ReadLogReques" +
+      "t\032\030.fila.v1.ReadLogResponse0\001\022K\n\014SetKeyP" +
+      "olicy\022\034.fila.v1.SetKeyPolicyRequest\032\035.fi" +
+      "la.v1.SetKeyPolicyResponse\022E\n\nExplainKey" +
+      "\022\032.fila.v1.ExplainKeyRequest\032\033.fila.v1.E" +
+      "xplainKeyResponse\022N\n\rListConsumers\022\035.fil" +
+      "a.v1.ListConsumersRequest\032\036.fila.v1.List" +
+      "ConsumersResponse\022B\n\tGetStatus\022\031.fila.v1" +
+      ".GetStatusRequest\032\032.fila.v1.GetStatusRes" +
+      "ponse\022J\n\013WatchEvents\022\033.fila.v1.WatchEven" +
+      "tsRequest\032\034.fila.v1.WatchEventsResponse0" +
+      "\001\022?\n\010ListLate\022\030.fila.v1.ListLateRequest\032" +
+      "\031.fila.v1.ListLateResponse\022T\n\017ListKeyPol" +
+      "icies\022\037.fila.v1.ListKeyPoliciesRequest\032 " +
+      ".fila.v1.ListKeyPoliciesResponse\022T\n\017Drop" +
+      "DeadLetters\022\037.fila.v1.DropDeadLettersReq" +
+      "uest\032 .fila.v1.DropDeadLettersResponseB\033" +
+      "\n\013dev.fila.v1B\nAdminProtoP\001b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
         new com.google.protobuf.Descriptors.FileDescriptor[] {
+          dev.fila.v1.EventsProto.getDescriptor(),
           dev.fila.v1.MessagesProto.getDescriptor(),
           com.google.protobuf.FieldMaskProto.getDescriptor(),
           com.google.protobuf.TimestampProto.getDescriptor(),
@@ -723,176 +756,189 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_GetStatsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_GetStatsResponse_descriptor,
-        new java.lang.String[] { "Depth", "InFlight", "ActiveFairnessKeys", "ActiveConsumers", "Quantum", "PerKeyStats", "PerThrottleStats", "LeaderNodeId", "ReplicationCount", "OldestAgeMs", "HookFallbacks", "HardDropped", "DeadLetteredTotal", "EnqueuedTotal", "DeliveredTotal", "AckedTotal", "NackedTotal", "ExpiredTotal", "TtlDroppedTotal", "HeadOffset", "TailOffset", "StoredBytes", "StaleAcksTotal", "Channels", "HookErrors", "BreakerState", "WeightsClampedTotal", "Unbegun", "ReturnedTotal", "DeadLettersDroppedTotal", });
-    internal_static_fila_v1_PerFairnessKeyStats_descriptor =
+        new java.lang.String[] { "Depth", "InFlight", "ActiveFairnessKeys", "ActiveConsumers", "Quantum", "PerKeyStats", "PerThrottleStats", "LeaderNodeId", "ReplicationCount", "OldestAgeMs", "HookFallbacks", "HardDropped", "DeadLetteredTotal", "EnqueuedTotal", "DeliveredTotal", "AckedTotal", "NackedTotal", "ExpiredTotal", "TtlDroppedTotal", "HeadOffset", "TailOffset", "StoredBytes", "StaleAcksTotal", "Channels", "HookErrors", "BreakerState", "WeightsClampedTotal", "Unbegun", "ReturnedTotal", "DeadLettersDroppedTotal", "Hooks", });
+    internal_static_fila_v1_HookStats_descriptor =
       getDescriptor().getMessageType(24);
+    internal_static_fila_v1_HookStats_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_HookStats_descriptor,
+        new java.lang.String[] { "Hook", "Runs", "Errors", "Fallbacks", "Held", "BreakerState", "LastError", "LastErrorAt", "LastErrorHeaders", });
+    internal_static_fila_v1_HookStats_LastErrorHeadersEntry_descriptor =
+      internal_static_fila_v1_HookStats_descriptor.getNestedType(0);
+    internal_static_fila_v1_HookStats_LastErrorHeadersEntry_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_HookStats_LastErrorHeadersEntry_descriptor,
+        new java.lang.String[] { "Key", "Value", });
+    internal_static_fila_v1_PerFairnessKeyStats_descriptor =
+      getDescriptor().getMessageType(25);
     internal_static_fila_v1_PerFairnessKeyStats_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PerFairnessKeyStats_descriptor,
         new java.lang.String[] { "Key", "PendingCount", "CurrentDeficit", "Weight", "InFlight", "OldestAgeMs", "DeliveredTotal", "ServedCostTotal", "Paused", "MaxInFlight", });
     internal_static_fila_v1_PerThrottleKeyStats_descriptor =
-      getDescriptor().getMessageType(25);
+      getDescriptor().getMessageType(26);
     internal_static_fila_v1_PerThrottleKeyStats_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PerThrottleKeyStats_descriptor,
         new java.lang.String[] { "Key", "Tokens", "RatePerSecond", "Burst", "Waiting", });
     internal_static_fila_v1_RedriveRequest_descriptor =
-      getDescriptor().getMessageType(26);
+      getDescriptor().getMessageType(27);
     internal_static_fila_v1_RedriveRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_RedriveRequest_descriptor,
         new java.lang.String[] { "DlqQueue", "Count", "RatePerSecond", "AfterOffset", "UpToOffset", "Offsets", });
     internal_static_fila_v1_RedriveResponse_descriptor =
-      getDescriptor().getMessageType(27);
+      getDescriptor().getMessageType(28);
     internal_static_fila_v1_RedriveResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_RedriveResponse_descriptor,
         new java.lang.String[] { "Redriven", "LastOffset", "Stuck", });
     internal_static_fila_v1_ListQueuesRequest_descriptor =
-      getDescriptor().getMessageType(28);
+      getDescriptor().getMessageType(29);
     internal_static_fila_v1_ListQueuesRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListQueuesRequest_descriptor,
         new java.lang.String[] { });
     internal_static_fila_v1_ListQueuesResponse_descriptor =
-      getDescriptor().getMessageType(29);
+      getDescriptor().getMessageType(30);
     internal_static_fila_v1_ListQueuesResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListQueuesResponse_descriptor,
         new java.lang.String[] { "Queues", "ClusterNodeCount", });
     internal_static_fila_v1_QueueInfo_descriptor =
-      getDescriptor().getMessageType(30);
+      getDescriptor().getMessageType(31);
     internal_static_fila_v1_QueueInfo_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_QueueInfo_descriptor,
         new java.lang.String[] { "Name", "Depth", "InFlight", "ActiveConsumers", "LeaderNodeId", });
     internal_static_fila_v1_CreateChannelRequest_descriptor =
-      getDescriptor().getMessageType(31);
+      getDescriptor().getMessageType(32);
     internal_static_fila_v1_CreateChannelRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_CreateChannelRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", "Head", "Oldest", "Offset", "Time", "ExpiresAfterIdleMs", "Start", });
     internal_static_fila_v1_CreateChannelResponse_descriptor =
-      getDescriptor().getMessageType(32);
+      getDescriptor().getMessageType(33);
     internal_static_fila_v1_CreateChannelResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_CreateChannelResponse_descriptor,
         new java.lang.String[] { "StartOffset", });
     internal_static_fila_v1_DeleteChannelRequest_descriptor =
-      getDescriptor().getMessageType(33);
+      getDescriptor().getMessageType(34);
     internal_static_fila_v1_DeleteChannelRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_DeleteChannelRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", });
     internal_static_fila_v1_DeleteChannelResponse_descriptor =
-      getDescriptor().getMessageType(34);
+      getDescriptor().getMessageType(35);
     internal_static_fila_v1_DeleteChannelResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_DeleteChannelResponse_descriptor,
         new java.lang.String[] { });
     internal_static_fila_v1_ListChannelsRequest_descriptor =
-      getDescriptor().getMessageType(35);
+      getDescriptor().getMessageType(36);
     internal_static_fila_v1_ListChannelsRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListChannelsRequest_descriptor,
         new java.lang.String[] { "Queue", });
     internal_static_fila_v1_ListChannelsResponse_descriptor =
-      getDescriptor().getMessageType(36);
+      getDescriptor().getMessageType(37);
     internal_static_fila_v1_ListChannelsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListChannelsResponse_descriptor,
         new java.lang.String[] { "Channels", });
     internal_static_fila_v1_ChannelInfo_descriptor =
-      getDescriptor().getMessageType(37);
+      getDescriptor().getMessageType(38);
     internal_static_fila_v1_ChannelInfo_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ChannelInfo_descriptor,
         new java.lang.String[] { "Name", "Depth", "InFlight", "TailOffset", "HeadOffset", "Consumers", "CreatedAt", });
     internal_static_fila_v1_SeekChannelRequest_descriptor =
-      getDescriptor().getMessageType(38);
+      getDescriptor().getMessageType(39);
     internal_static_fila_v1_SeekChannelRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SeekChannelRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", "Offset", "Time", "Target", });
     internal_static_fila_v1_SeekChannelResponse_descriptor =
-      getDescriptor().getMessageType(39);
+      getDescriptor().getMessageType(40);
     internal_static_fila_v1_SeekChannelResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SeekChannelResponse_descriptor,
         new java.lang.String[] { "Offset", });
     internal_static_fila_v1_PurgeChannelRequest_descriptor =
-      getDescriptor().getMessageType(40);
+      getDescriptor().getMessageType(41);
     internal_static_fila_v1_PurgeChannelRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PurgeChannelRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", "FairnessKey", });
     internal_static_fila_v1_PurgeChannelResponse_descriptor =
-      getDescriptor().getMessageType(41);
+      getDescriptor().getMessageType(42);
     internal_static_fila_v1_PurgeChannelResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PurgeChannelResponse_descriptor,
         new java.lang.String[] { "Purged", });
     internal_static_fila_v1_ReadLogRequest_descriptor =
-      getDescriptor().getMessageType(42);
+      getDescriptor().getMessageType(43);
     internal_static_fila_v1_ReadLogRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ReadLogRequest_descriptor,
         new java.lang.String[] { "Queue", "FromOffset", "ToOffset", "FromTime", "ToTime", "FairnessKey", "MaxBatch", });
     internal_static_fila_v1_ReadLogResponse_descriptor =
-      getDescriptor().getMessageType(43);
+      getDescriptor().getMessageType(44);
     internal_static_fila_v1_ReadLogResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ReadLogResponse_descriptor,
         new java.lang.String[] { "Messages", "NextOffset", });
     internal_static_fila_v1_SetKeyPolicyRequest_descriptor =
-      getDescriptor().getMessageType(44);
+      getDescriptor().getMessageType(45);
     internal_static_fila_v1_SetKeyPolicyRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SetKeyPolicyRequest_descriptor,
         new java.lang.String[] { "Queue", "FairnessKey", "Weight", "Paused", "MaxInFlight", });
     internal_static_fila_v1_SetKeyPolicyResponse_descriptor =
-      getDescriptor().getMessageType(45);
+      getDescriptor().getMessageType(46);
     internal_static_fila_v1_SetKeyPolicyResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SetKeyPolicyResponse_descriptor,
         new java.lang.String[] { "Weight", "Paused", "MaxInFlight", });
     internal_static_fila_v1_ExplainKeyRequest_descriptor =
-      getDescriptor().getMessageType(46);
+      getDescriptor().getMessageType(47);
     internal_static_fila_v1_ExplainKeyRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ExplainKeyRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", "FairnessKey", });
     internal_static_fila_v1_ExplainKeyResponse_descriptor =
-      getDescriptor().getMessageType(47);
+      getDescriptor().getMessageType(48);
     internal_static_fila_v1_ExplainKeyResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ExplainKeyResponse_descriptor,
         new java.lang.String[] { "State", "BlockingBucket", "Until", "Share", "DueShare", "Waits", "Pending", "InFlight", "OldestAgeMs", "Weight", "ReturningOffset", "ReturningCount", });
     internal_static_fila_v1_WaitCauses_descriptor =
-      getDescriptor().getMessageType(48);
+      getDescriptor().getMessageType(49);
     internal_static_fila_v1_WaitCauses_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_WaitCauses_descriptor,
         new java.lang.String[] { "NoConsumerMs", "ShareMs", "ThrottleMs", "DelayMs", "HeldMs", });
     internal_static_fila_v1_ListConsumersRequest_descriptor =
-      getDescriptor().getMessageType(49);
+      getDescriptor().getMessageType(50);
     internal_static_fila_v1_ListConsumersRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListConsumersRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", });
     internal_static_fila_v1_ListConsumersResponse_descriptor =
-      getDescriptor().getMessageType(50);
+      getDescriptor().getMessageType(51);
     internal_static_fila_v1_ListConsumersResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListConsumersResponse_descriptor,
         new java.lang.String[] { "Consumers", });
     internal_static_fila_v1_ConsumerInfo_descriptor =
-      getDescriptor().getMessageType(51);
+      getDescriptor().getMessageType(52);
     internal_static_fila_v1_ConsumerInfo_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ConsumerInfo_descriptor,
         new java.lang.String[] { "ConsumerId", "Name", "Peer", "Channel", "Held", "Begun", "ReturnedTotal", "HandlingTimeUs", "Window", "TracksBegun", "ConnectedAt", "Away", });
     descriptor.resolveAllFeaturesImmutable();
+    dev.fila.v1.EventsProto.getDescriptor();
     dev.fila.v1.MessagesProto.getDescriptor();
     com.google.protobuf.FieldMaskProto.getDescriptor();
     com.google.protobuf.TimestampProto.getDescriptor();

@@ -667,6 +667,161 @@ public final class FilaAdminGrpc {
     return getListConsumersMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.GetStatusRequest,
+      dev.fila.v1.GetStatusResponse> getGetStatusMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "GetStatus",
+      requestType = dev.fila.v1.GetStatusRequest.class,
+      responseType = dev.fila.v1.GetStatusResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.GetStatusRequest,
+      dev.fila.v1.GetStatusResponse> getGetStatusMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.GetStatusRequest, dev.fila.v1.GetStatusResponse> getGetStatusMethod;
+    if ((getGetStatusMethod = FilaAdminGrpc.getGetStatusMethod) == null) {
+      synchronized (FilaAdminGrpc.class) {
+        if ((getGetStatusMethod = FilaAdminGrpc.getGetStatusMethod) == null) {
+          FilaAdminGrpc.getGetStatusMethod = getGetStatusMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.GetStatusRequest, dev.fila.v1.GetStatusResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "GetStatus"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.GetStatusRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.GetStatusResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAdminMethodDescriptorSupplier("GetStatus"))
+              .build();
+        }
+      }
+    }
+    return getGetStatusMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.WatchEventsRequest,
+      dev.fila.v1.WatchEventsResponse> getWatchEventsMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "WatchEvents",
+      requestType = dev.fila.v1.WatchEventsRequest.class,
+      responseType = dev.fila.v1.WatchEventsResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.SERVER_STREAMING)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.WatchEventsRequest,
+      dev.fila.v1.WatchEventsResponse> getWatchEventsMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.WatchEventsRequest, dev.fila.v1.WatchEventsResponse> getWatchEventsMethod;
+    if ((getWatchEventsMethod = FilaAdminGrpc.getWatchEventsMethod) == null) {
+      synchronized (FilaAdminGrpc.class) {
+        if ((getWatchEventsMethod = FilaAdminGrpc.getWatchEventsMethod) == null) {
+          FilaAdminGrpc.getWatchEventsMethod = getWatchEventsMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.WatchEventsRequest, dev.fila.v1.WatchEventsResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.SERVER_STREAMING)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "WatchEvents"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.WatchEventsRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.WatchEventsResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAdminMethodDescriptorSupplier("WatchEvents"))
+              .build();
+        }
+      }
+    }
+    return getWatchEventsMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.ListLateRequest,
+      dev.fila.v1.ListLateResponse> getListLateMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ListLate",
+      requestType = dev.fila.v1.ListLateRequest.class,
+      responseType = dev.fila.v1.ListLateResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.ListLateRequest,
+      dev.fila.v1.ListLateResponse> getListLateMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.ListLateRequest, dev.fila.v1.ListLateResponse> getListLateMethod;
+    if ((getListLateMethod = FilaAdminGrpc.getListLateMethod) == null) {
+      synchronized (FilaAdminGrpc.class) {
+        if ((getListLateMethod = FilaAdminGrpc.getListLateMethod) == null) {
+          FilaAdminGrpc.getListLateMethod = getListLateMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.ListLateRequest, dev.fila.v1.ListLateResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ListLate"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.ListLateRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.ListLateResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAdminMethodDescriptorSupplier("ListLate"))
+              .build();
+        }
+      }
+    }
+    return getListLateMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.ListKeyPoliciesRequest,
+      dev.fila.v1.ListKeyPoliciesResponse> getListKeyPoliciesMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ListKeyPolicies",
+      requestType = dev.fila.v1.ListKeyPoliciesRequest.class,
+      responseType = dev.fila.v1.ListKeyPoliciesResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.ListKeyPoliciesRequest,
+      dev.fila.v1.ListKeyPoliciesResponse> getListKeyPoliciesMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.ListKeyPoliciesRequest, dev.fila.v1.ListKeyPoliciesResponse> getListKeyPoliciesMethod;
+    if ((getListKeyPoliciesMethod = FilaAdminGrpc.getListKeyPoliciesMethod) == null) {
+      synchronized (FilaAdminGrpc.class) {
+        if ((getListKeyPoliciesMethod = FilaAdminGrpc.getListKeyPoliciesMethod) == null) {
+          FilaAdminGrpc.getListKeyPoliciesMethod = getListKeyPoliciesMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.ListKeyPoliciesRequest, dev.fila.v1.ListKeyPoliciesResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ListKeyPolicies"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.ListKeyPoliciesRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.ListKeyPoliciesResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAdminMethodDescriptorSupplier("ListKeyPolicies"))
+              .build();
+        }
+      }
+    }
+    return getListKeyPoliciesMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.DropDeadLettersRequest,
+      dev.fila.v1.DropDeadLettersResponse> getDropDeadLettersMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "DropDeadLetters",
+      requestType = dev.fila.v1.DropDeadLettersRequest.class,
+      responseType = dev.fila.v1.DropDeadLettersResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.DropDeadLettersRequest,
+      dev.fila.v1.DropDeadLettersResponse> getDropDeadLettersMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.DropDeadLettersRequest, dev.fila.v1.DropDeadLettersResponse> getDropDeadLettersMethod;
+    if ((getDropDeadLettersMethod = FilaAdminGrpc.getDropDeadLettersMethod) == null) {
+      synchronized (FilaAdminGrpc.class) {
+        if ((getDropDeadLettersMethod = FilaAdminGrpc.getDropDeadLettersMethod) == null) {
+          FilaAdminGrpc.getDropDeadLettersMethod = getDropDeadLettersMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.DropDeadLettersRequest, dev.fila.v1.DropDeadLettersResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "DropDeadLetters"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.DropDeadLettersRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.DropDeadLettersResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAdminMethodDescriptorSupplier("DropDeadLetters"))
+              .build();
+        }
+      }
+    }
+    return getDropDeadLettersMethod;
+  }
+
   /**
    * Creates a new async stub that supports all call types for the service
    */
@@ -943,6 +1098,56 @@ public final class FilaAdminGrpc {
         io.grpc.stub.StreamObserver<dev.fila.v1.ListConsumersResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListConsumersMethod(), responseObserver);
     }
+
+    /**
+     * <pre>
+     * Say how the broker is: version, disk, epochs, connections, damage.
+     * </pre>
+     */
+    default void getStatus(dev.fila.v1.GetStatusRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.GetStatusResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getGetStatusMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Tell what happened and what happens: changes and who made them, consumers, circuits, dead letters, the disk.
+     * </pre>
+     */
+    default void watchEvents(dev.fila.v1.WatchEventsRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.WatchEventsResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getWatchEventsMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Rank fairness keys over all queues by how long they have been waiting, with the cause.
+     * </pre>
+     */
+    default void listLate(dev.fila.v1.ListLateRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.ListLateResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListLateMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * List what SetKeyPolicy set for single keys.
+     * </pre>
+     */
+    default void listKeyPolicies(dev.fila.v1.ListKeyPoliciesRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.ListKeyPoliciesResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListKeyPoliciesMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Drop dead letters for good.
+     * </pre>
+     */
+    default void dropDeadLetters(dev.fila.v1.DropDeadLettersRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.DropDeadLettersResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getDropDeadLettersMethod(), responseObserver);
+    }
   }
 
   /**
@@ -1210,6 +1415,61 @@ public final class FilaAdminGrpc {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getListConsumersMethod(), getCallOptions()), request, responseObserver);
     }
+
+    /**
+     * <pre>
+     * Say how the broker is: version, disk, epochs, connections, damage.
+     * </pre>
+     */
+    public void getStatus(dev.fila.v1.GetStatusRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.GetStatusResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getGetStatusMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Tell what happened and what happens: changes and who made them, consumers, circuits, dead letters, the disk.
+     * </pre>
+     */
+    public void watchEvents(dev.fila.v1.WatchEventsRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.WatchEventsResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncServerStreamingCall(
+          getChannel().newCall(getWatchEventsMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Rank fairness keys over all queues by how long they have been waiting, with the cause.
+     * </pre>
+     */
+    public void listLate(dev.fila.v1.ListLateRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.ListLateResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getListLateMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * List what SetKeyPolicy set for single keys.
+     * </pre>
+     */
+    public void listKeyPolicies(dev.fila.v1.ListKeyPoliciesRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.ListKeyPoliciesResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getListKeyPoliciesMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Drop dead letters for good.
+     * </pre>
+     */
+    public void dropDeadLetters(dev.fila.v1.DropDeadLettersRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.DropDeadLettersResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getDropDeadLettersMethod(), getCallOptions()), request, responseObserver);
+    }
   }
 
   /**
@@ -1443,6 +1703,58 @@ public final class FilaAdminGrpc {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
           getChannel(), getListConsumersMethod(), getCallOptions(), request);
     }
+
+    /**
+     * <pre>
+     * Say how the broker is: version, disk, epochs, connections, damage.
+     * </pre>
+     */
+    public dev.fila.v1.GetStatusResponse getStatus(dev.fila.v1.GetStatusRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getGetStatusMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Tell what happened and what happens: changes and who made them, consumers, circuits, dead letters, the disk.
+     * </pre>
+     */
+    @io.grpc.ExperimentalApi("https://github.com/grpc/grpc-java/issues/10918")
+    public io.grpc.stub.BlockingClientCall<?, dev.fila.v1.WatchEventsResponse>
+        watchEvents(dev.fila.v1.WatchEventsRequest request) {
+      return io.grpc.stub.ClientCalls.blockingV2ServerStreamingCall(
+          getChannel(), getWatchEventsMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Rank fairness keys over all queues by how long they have been waiting, with the cause.
+     * </pre>
+     */
+    public dev.fila.v1.ListLateResponse listLate(dev.fila.v1.ListLateRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getListLateMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * List what SetKeyPolicy set for single keys.
+     * </pre>
+     */
+    public dev.fila.v1.ListKeyPoliciesResponse listKeyPolicies(dev.fila.v1.ListKeyPoliciesRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getListKeyPoliciesMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Drop dead letters for good.
+     * </pre>
+     */
+    public dev.fila.v1.DropDeadLettersResponse dropDeadLetters(dev.fila.v1.DropDeadLettersRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getDropDeadLettersMethod(), getCallOptions(), request);
+    }
   }
 
   /**
@@ -1674,6 +1986,57 @@ public final class FilaAdminGrpc {
     public dev.fila.v1.ListConsumersResponse listConsumers(dev.fila.v1.ListConsumersRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getListConsumersMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Say how the broker is: version, disk, epochs, connections, damage.
+     * </pre>
+     */
+    public dev.fila.v1.GetStatusResponse getStatus(dev.fila.v1.GetStatusRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getGetStatusMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Tell what happened and what happens: changes and who made them, consumers, circuits, dead letters, the disk.
+     * </pre>
+     */
+    public java.util.Iterator<dev.fila.v1.WatchEventsResponse> watchEvents(
+        dev.fila.v1.WatchEventsRequest request) {
+      return io.grpc.stub.ClientCalls.blockingServerStreamingCall(
+          getChannel(), getWatchEventsMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Rank fairness keys over all queues by how long they have been waiting, with the cause.
+     * </pre>
+     */
+    public dev.fila.v1.ListLateResponse listLate(dev.fila.v1.ListLateRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getListLateMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * List what SetKeyPolicy set for single keys.
+     * </pre>
+     */
+    public dev.fila.v1.ListKeyPoliciesResponse listKeyPolicies(dev.fila.v1.ListKeyPoliciesRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getListKeyPoliciesMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Drop dead letters for good.
+     * </pre>
+     */
+    public dev.fila.v1.DropDeadLettersResponse dropDeadLetters(dev.fila.v1.DropDeadLettersRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getDropDeadLettersMethod(), getCallOptions(), request);
     }
   }
 
@@ -1916,6 +2279,50 @@ public final class FilaAdminGrpc {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getListConsumersMethod(), getCallOptions()), request);
     }
+
+    /**
+     * <pre>
+     * Say how the broker is: version, disk, epochs, connections, damage.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.GetStatusResponse> getStatus(
+        dev.fila.v1.GetStatusRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getGetStatusMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * Rank fairness keys over all queues by how long they have been waiting, with the cause.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.ListLateResponse> listLate(
+        dev.fila.v1.ListLateRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getListLateMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * List what SetKeyPolicy set for single keys.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.ListKeyPoliciesResponse> listKeyPolicies(
+        dev.fila.v1.ListKeyPoliciesRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getListKeyPoliciesMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * Drop dead letters for good.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.DropDeadLettersResponse> dropDeadLetters(
+        dev.fila.v1.DropDeadLettersRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getDropDeadLettersMethod(), getCallOptions()), request);
+    }
   }
 
   private static final int METHODID_CREATE_QUEUE = 0;
@@ -1939,6 +2346,11 @@ public final class FilaAdminGrpc {
   private static final int METHODID_SET_KEY_POLICY = 18;
   private static final int METHODID_EXPLAIN_KEY = 19;
   private static final int METHODID_LIST_CONSUMERS = 20;
+  private static final int METHODID_GET_STATUS = 21;
+  private static final int METHODID_WATCH_EVENTS = 22;
+  private static final int METHODID_LIST_LATE = 23;
+  private static final int METHODID_LIST_KEY_POLICIES = 24;
+  private static final int METHODID_DROP_DEAD_LETTERS = 25;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -2040,6 +2452,26 @@ public final class FilaAdminGrpc {
         case METHODID_LIST_CONSUMERS:
           serviceImpl.listConsumers((dev.fila.v1.ListConsumersRequest) request,
               (io.grpc.stub.StreamObserver<dev.fila.v1.ListConsumersResponse>) responseObserver);
+          break;
+        case METHODID_GET_STATUS:
+          serviceImpl.getStatus((dev.fila.v1.GetStatusRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.GetStatusResponse>) responseObserver);
+          break;
+        case METHODID_WATCH_EVENTS:
+          serviceImpl.watchEvents((dev.fila.v1.WatchEventsRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.WatchEventsResponse>) responseObserver);
+          break;
+        case METHODID_LIST_LATE:
+          serviceImpl.listLate((dev.fila.v1.ListLateRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.ListLateResponse>) responseObserver);
+          break;
+        case METHODID_LIST_KEY_POLICIES:
+          serviceImpl.listKeyPolicies((dev.fila.v1.ListKeyPoliciesRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.ListKeyPoliciesResponse>) responseObserver);
+          break;
+        case METHODID_DROP_DEAD_LETTERS:
+          serviceImpl.dropDeadLetters((dev.fila.v1.DropDeadLettersRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.DropDeadLettersResponse>) responseObserver);
           break;
         default:
           throw new AssertionError();
@@ -2206,6 +2638,41 @@ public final class FilaAdminGrpc {
               dev.fila.v1.ListConsumersRequest,
               dev.fila.v1.ListConsumersResponse>(
                 service, METHODID_LIST_CONSUMERS)))
+        .addMethod(
+          getGetStatusMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fila.v1.GetStatusRequest,
+              dev.fila.v1.GetStatusResponse>(
+                service, METHODID_GET_STATUS)))
+        .addMethod(
+          getWatchEventsMethod(),
+          io.grpc.stub.ServerCalls.asyncServerStreamingCall(
+            new MethodHandlers<
+              dev.fila.v1.WatchEventsRequest,
+              dev.fila.v1.WatchEventsResponse>(
+                service, METHODID_WATCH_EVENTS)))
+        .addMethod(
+          getListLateMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fila.v1.ListLateRequest,
+              dev.fila.v1.ListLateResponse>(
+                service, METHODID_LIST_LATE)))
+        .addMethod(
+          getListKeyPoliciesMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fila.v1.ListKeyPoliciesRequest,
+              dev.fila.v1.ListKeyPoliciesResponse>(
+                service, METHODID_LIST_KEY_POLICIES)))
+        .addMethod(
+          getDropDeadLettersMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fila.v1.DropDeadLettersRequest,
+              dev.fila.v1.DropDeadLettersResponse>(
+                service, METHODID_DROP_DEAD_LETTERS)))
         .build();
   }
 
@@ -2275,6 +2742,11 @@ public final class FilaAdminGrpc {
               .addMethod(getSetKeyPolicyMethod())
               .addMethod(getExplainKeyMethod())
               .addMethod(getListConsumersMethod())
+              .addMethod(getGetStatusMethod())
+              .addMethod(getWatchEventsMethod())
+              .addMethod(getListLateMethod())
+              .addMethod(getListKeyPoliciesMethod())
+              .addMethod(getDropDeadLettersMethod())
               .build();
         }
       }

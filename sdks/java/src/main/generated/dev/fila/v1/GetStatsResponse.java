@@ -36,6 +36,7 @@ private static final long serialVersionUID = 0L;
     perThrottleStats_ = java.util.Collections.emptyList();
     channels_ = java.util.Collections.emptyList();
     breakerState_ = 0;
+    hooks_ = java.util.Collections.emptyList();
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -655,6 +656,67 @@ private static final long serialVersionUID = 0L;
     return deadLettersDroppedTotal_;
   }
 
+  public static final int HOOKS_FIELD_NUMBER = 31;
+  @SuppressWarnings("serial")
+  private java.util.List<dev.fila.v1.HookStats> hooks_;
+  /**
+   * <pre>
+   * How each of the queue's scripts is doing.
+   * </pre>
+   *
+   * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+   */
+  @java.lang.Override
+  public java.util.List<dev.fila.v1.HookStats> getHooksList() {
+    return hooks_;
+  }
+  /**
+   * <pre>
+   * How each of the queue's scripts is doing.
+   * </pre>
+   *
+   * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+   */
+  @java.lang.Override
+  public java.util.List<? extends dev.fila.v1.HookStatsOrBuilder> 
+      getHooksOrBuilderList() {
+    return hooks_;
+  }
+  /**
+   * <pre>
+   * How each of the queue's scripts is doing.
+   * </pre>
+   *
+   * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+   */
+  @java.lang.Override
+  public int getHooksCount() {
+    return hooks_.size();
+  }
+  /**
+   * <pre>
+   * How each of the queue's scripts is doing.
+   * </pre>
+   *
+   * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+   */
+  @java.lang.Override
+  public dev.fila.v1.HookStats getHooks(int index) {
+    return hooks_.get(index);
+  }
+  /**
+   * <pre>
+   * How each of the queue's scripts is doing.
+   * </pre>
+   *
+   * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+   */
+  @java.lang.Override
+  public dev.fila.v1.HookStatsOrBuilder getHooksOrBuilder(
+      int index) {
+    return hooks_.get(index);
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -758,6 +820,9 @@ private static final long serialVersionUID = 0L;
     }
     if (deadLettersDroppedTotal_ != 0L) {
       output.writeUInt64(30, deadLettersDroppedTotal_);
+    }
+    for (int i = 0; i < hooks_.size(); i++) {
+      output.writeMessage(31, hooks_.get(i));
     }
     getUnknownFields().writeTo(output);
   }
@@ -898,6 +963,15 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(30, deadLettersDroppedTotal_);
     }
+
+        {
+          final int count = hooks_.size();
+          for (int i = 0; i < count; i++) {
+            size += com.google.protobuf.CodedOutputStream
+              .computeMessageSizeNoTag(hooks_.get(i));
+          }
+          size += 2 * count;
+        }
     return size;
   }
   @java.lang.Override
@@ -981,6 +1055,8 @@ private static final long serialVersionUID = 0L;
         != other.getReturnedTotal()) return false;
     if (getDeadLettersDroppedTotal()
         != other.getDeadLettersDroppedTotal()) return false;
+    if (!getHooksList()
+        .equals(other.getHooksList())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -1081,6 +1157,10 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + DEAD_LETTERS_DROPPED_TOTAL_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getDeadLettersDroppedTotal());
+    if (getHooksCount() > 0) {
+      hash = (37 * hash) + HOOKS_FIELD_NUMBER;
+      hash = (53 * hash) + getHooksList().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -1264,6 +1344,13 @@ private static final long serialVersionUID = 0L;
       unbegun_ = 0L;
       returnedTotal_ = 0L;
       deadLettersDroppedTotal_ = 0L;
+      if (hooksBuilder_ == null) {
+        hooks_ = java.util.Collections.emptyList();
+      } else {
+        hooks_ = null;
+        hooksBuilder_.clear();
+      }
+      bitField0_ = (bitField0_ & ~0x40000000);
       return this;
     }
 
@@ -1323,6 +1410,15 @@ private static final long serialVersionUID = 0L;
         result.channels_ = channels_;
       } else {
         result.channels_ = channelsBuilder_.build();
+      }
+      if (hooksBuilder_ == null) {
+        if (((bitField0_ & 0x40000000) != 0)) {
+          hooks_ = java.util.Collections.unmodifiableList(hooks_);
+          bitField0_ = (bitField0_ & ~0x40000000);
+        }
+        result.hooks_ = hooks_;
+      } else {
+        result.hooks_ = hooksBuilder_.build();
       }
     }
 
@@ -1582,6 +1678,32 @@ private static final long serialVersionUID = 0L;
       if (other.getDeadLettersDroppedTotal() != 0L) {
         setDeadLettersDroppedTotal(other.getDeadLettersDroppedTotal());
       }
+      if (hooksBuilder_ == null) {
+        if (!other.hooks_.isEmpty()) {
+          if (hooks_.isEmpty()) {
+            hooks_ = other.hooks_;
+            bitField0_ = (bitField0_ & ~0x40000000);
+          } else {
+            ensureHooksIsMutable();
+            hooks_.addAll(other.hooks_);
+          }
+          onChanged();
+        }
+      } else {
+        if (!other.hooks_.isEmpty()) {
+          if (hooksBuilder_.isEmpty()) {
+            hooksBuilder_.dispose();
+            hooksBuilder_ = null;
+            hooks_ = other.hooks_;
+            bitField0_ = (bitField0_ & ~0x40000000);
+            hooksBuilder_ = 
+              com.google.protobuf.GeneratedMessage.alwaysUseFieldBuilders ?
+                 internalGetHooksFieldBuilder() : null;
+          } else {
+            hooksBuilder_.addAllMessages(other.hooks_);
+          }
+        }
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -1780,6 +1902,19 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x20000000;
               break;
             } // case 240
+            case 250: {
+              dev.fila.v1.HookStats m =
+                  input.readMessage(
+                      dev.fila.v1.HookStats.parser(),
+                      extensionRegistry);
+              if (hooksBuilder_ == null) {
+                ensureHooksIsMutable();
+                hooks_.add(m);
+              } else {
+                hooksBuilder_.addMessage(m);
+              }
+              break;
+            } // case 250
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -3929,6 +4064,312 @@ private static final long serialVersionUID = 0L;
       deadLettersDroppedTotal_ = 0L;
       onChanged();
       return this;
+    }
+
+    private java.util.List<dev.fila.v1.HookStats> hooks_ =
+      java.util.Collections.emptyList();
+    private void ensureHooksIsMutable() {
+      if (!((bitField0_ & 0x40000000) != 0)) {
+        hooks_ = new java.util.ArrayList<dev.fila.v1.HookStats>(hooks_);
+        bitField0_ |= 0x40000000;
+       }
+    }
+
+    private com.google.protobuf.RepeatedFieldBuilder<
+        dev.fila.v1.HookStats, dev.fila.v1.HookStats.Builder, dev.fila.v1.HookStatsOrBuilder> hooksBuilder_;
+
+    /**
+     * <pre>
+     * How each of the queue's scripts is doing.
+     * </pre>
+     *
+     * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+     */
+    public java.util.List<dev.fila.v1.HookStats> getHooksList() {
+      if (hooksBuilder_ == null) {
+        return java.util.Collections.unmodifiableList(hooks_);
+      } else {
+        return hooksBuilder_.getMessageList();
+      }
+    }
+    /**
+     * <pre>
+     * How each of the queue's scripts is doing.
+     * </pre>
+     *
+     * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+     */
+    public int getHooksCount() {
+      if (hooksBuilder_ == null) {
+        return hooks_.size();
+      } else {
+        return hooksBuilder_.getCount();
+      }
+    }
+    /**
+     * <pre>
+     * How each of the queue's scripts is doing.
+     * </pre>
+     *
+     * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+     */
+    public dev.fila.v1.HookStats getHooks(int index) {
+      if (hooksBuilder_ == null) {
+        return hooks_.get(index);
+      } else {
+        return hooksBuilder_.getMessage(index);
+      }
+    }
+    /**
+     * <pre>
+     * How each of the queue's scripts is doing.
+     * </pre>
+     *
+     * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+     */
+    public Builder setHooks(
+        int index, dev.fila.v1.HookStats value) {
+      if (hooksBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        ensureHooksIsMutable();
+        hooks_.set(index, value);
+        onChanged();
+      } else {
+        hooksBuilder_.setMessage(index, value);
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * How each of the queue's scripts is doing.
+     * </pre>
+     *
+     * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+     */
+    public Builder setHooks(
+        int index, dev.fila.v1.HookStats.Builder builderForValue) {
+      if (hooksBuilder_ == null) {
+        ensureHooksIsMutable();
+        hooks_.set(index, builderForValue.build());
+        onChanged();
+      } else {
+        hooksBuilder_.setMessage(index, builderForValue.build());
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * How each of the queue's scripts is doing.
+     * </pre>
+     *
+     * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+     */
+    public Builder addHooks(dev.fila.v1.HookStats value) {
+      if (hooksBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        ensureHooksIsMutable();
+        hooks_.add(value);
+        onChanged();
+      } else {
+        hooksBuilder_.addMessage(value);
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * How each of the queue's scripts is doing.
+     * </pre>
+     *
+     * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+     */
+    public Builder addHooks(
+        int index, dev.fila.v1.HookStats value) {
+      if (hooksBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        ensureHooksIsMutable();
+        hooks_.add(index, value);
+        onChanged();
+      } else {
+        hooksBuilder_.addMessage(index, value);
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * How each of the queue's scripts is doing.
+     * </pre>
+     *
+     * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+     */
+    public Builder addHooks(
+        dev.fila.v1.HookStats.Builder builderForValue) {
+      if (hooksBuilder_ == null) {
+        ensureHooksIsMutable();
+        hooks_.add(builderForValue.build());
+        onChanged();
+      } else {
+        hooksBuilder_.addMessage(builderForValue.build());
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * How each of the queue's scripts is doing.
+     * </pre>
+     *
+     * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+     */
+    public Builder addHooks(
+        int index, dev.fila.v1.HookStats.Builder builderForValue) {
+      if (hooksBuilder_ == null) {
+        ensureHooksIsMutable();
+        hooks_.add(index, builderForValue.build());
+        onChanged();
+      } else {
+        hooksBuilder_.addMessage(index, builderForValue.build());
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * How each of the queue's scripts is doing.
+     * </pre>
+     *
+     * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+     */
+    public Builder addAllHooks(
+        java.lang.Iterable<? extends dev.fila.v1.HookStats> values) {
+      if (hooksBuilder_ == null) {
+        ensureHooksIsMutable();
+        com.google.protobuf.AbstractMessageLite.Builder.addAll(
+            values, hooks_);
+        onChanged();
+      } else {
+        hooksBuilder_.addAllMessages(values);
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * How each of the queue's scripts is doing.
+     * </pre>
+     *
+     * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+     */
+    public Builder clearHooks() {
+      if (hooksBuilder_ == null) {
+        hooks_ = java.util.Collections.emptyList();
+        bitField0_ = (bitField0_ & ~0x40000000);
+        onChanged();
+      } else {
+        hooksBuilder_.clear();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * How each of the queue's scripts is doing.
+     * </pre>
+     *
+     * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+     */
+    public Builder removeHooks(int index) {
+      if (hooksBuilder_ == null) {
+        ensureHooksIsMutable();
+        hooks_.remove(index);
+        onChanged();
+      } else {
+        hooksBuilder_.remove(index);
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * How each of the queue's scripts is doing.
+     * </pre>
+     *
+     * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+     */
+    public dev.fila.v1.HookStats.Builder getHooksBuilder(
+        int index) {
+      return internalGetHooksFieldBuilder().getBuilder(index);
+    }
+    /**
+     * <pre>
+     * How each of the queue's scripts is doing.
+     * </pre>
+     *
+     * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+     */
+    public dev.fila.v1.HookStatsOrBuilder getHooksOrBuilder(
+        int index) {
+      if (hooksBuilder_ == null) {
+        return hooks_.get(index);  } else {
+        return hooksBuilder_.getMessageOrBuilder(index);
+      }
+    }
+    /**
+     * <pre>
+     * How each of the queue's scripts is doing.
+     * </pre>
+     *
+     * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+     */
+    public java.util.List<? extends dev.fila.v1.HookStatsOrBuilder> 
+         getHooksOrBuilderList() {
+      if (hooksBuilder_ != null) {
+        return hooksBuilder_.getMessageOrBuilderList();
+      } else {
+        return java.util.Collections.unmodifiableList(hooks_);
+      }
+    }
+    /**
+     * <pre>
+     * How each of the queue's scripts is doing.
+     * </pre>
+     *
+     * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+     */
+    public dev.fila.v1.HookStats.Builder addHooksBuilder() {
+      return internalGetHooksFieldBuilder().addBuilder(
+          dev.fila.v1.HookStats.getDefaultInstance());
+    }
+    /**
+     * <pre>
+     * How each of the queue's scripts is doing.
+     * </pre>
+     *
+     * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+     */
+    public dev.fila.v1.HookStats.Builder addHooksBuilder(
+        int index) {
+      return internalGetHooksFieldBuilder().addBuilder(
+          index, dev.fila.v1.HookStats.getDefaultInstance());
+    }
+    /**
+     * <pre>
+     * How each of the queue's scripts is doing.
+     * </pre>
+     *
+     * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+     */
+    public java.util.List<dev.fila.v1.HookStats.Builder> 
+         getHooksBuilderList() {
+      return internalGetHooksFieldBuilder().getBuilderList();
+    }
+    private com.google.protobuf.RepeatedFieldBuilder<
+        dev.fila.v1.HookStats, dev.fila.v1.HookStats.Builder, dev.fila.v1.HookStatsOrBuilder> 
+        internalGetHooksFieldBuilder() {
+      if (hooksBuilder_ == null) {
+        hooksBuilder_ = new com.google.protobuf.RepeatedFieldBuilder<
+            dev.fila.v1.HookStats, dev.fila.v1.HookStats.Builder, dev.fila.v1.HookStatsOrBuilder>(
+                hooks_,
+                ((bitField0_ & 0x40000000) != 0),
+                getParentForChildren(),
+                isClean());
+        hooks_ = null;
+      }
+      return hooksBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:fila.v1.GetStatsResponse)

@@ -420,4 +420,48 @@ public interface GetStatsResponseOrBuilder extends
    * @return The deadLettersDroppedTotal.
    */
   long getDeadLettersDroppedTotal();
+
+  /**
+   * <pre>
+   * How each of the queue's scripts is doing.
+   * </pre>
+   *
+   * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+   */
+  java.util.List<dev.fila.v1.HookStats> 
+      getHooksList();
+  /**
+   * <pre>
+   * How each of the queue's scripts is doing.
+   * </pre>
+   *
+   * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+   */
+  dev.fila.v1.HookStats getHooks(int index);
+  /**
+   * <pre>
+   * How each of the queue's scripts is doing.
+   * </pre>
+   *
+   * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+   */
+  int getHooksCount();
+  /**
+   * <pre>
+   * How each of the queue's scripts is doing.
+   * </pre>
+   *
+   * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+   */
+  java.util.List<? extends dev.fila.v1.HookStatsOrBuilder> 
+      getHooksOrBuilderList();
+  /**
+   * <pre>
+   * How each of the queue's scripts is doing.
+   * </pre>
+   *
+   * <code>repeated .fila.v1.HookStats hooks = 31 [json_name = "hooks"];</code>
+   */
+  dev.fila.v1.HookStatsOrBuilder getHooksOrBuilder(
+      int index);
 }

@@ -1,0 +1,307 @@
+"""`fila dlq`: the desk for dead letters. Find them by what they died of, then move back, drop or save just those."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from fila_cli.arguments import complete_dlq, key_option, yes_option
+from fila_cli.commands.redrive import Walk
+from fila_cli.failures import BrokerError
+from fila_cli.messages import peeked, print_message
+from fila_cli.output import Format, as_json_line, counted, facts, show, table, to_dict
+from fila_cli.progress import Progress
+from fila_cli.session import Group, Session, Stopped, confirm
+from fila_cli.values import DURATION, Count, age_text
+
+if TYPE_CHECKING:
+    from fila.v1.messages_pb2 import Message
+
+_PAGE = 1_000
+
+_dlq_argument = click.argument("dlq", shell_complete=complete_dlq)
+
+
+class Chosen:
+    """Which dead letters a command is about."""
+
+    def __init__(
+        self,
+        reason: str,
+        error: str,
+        fairness_key: str | None,
+        older_ms: int | None,
+        newer_ms: int | None,
+        ids: tuple[str, ...],
+    ) -> None:
+        try:
+            self._error = re.compile(error)
+        except re.error as wrong:
+            raise click.BadParameter(f"is no pattern: {wrong}", param_hint="'--error'") from wrong
+        self._reason = reason
+        self._key = fairness_key
+        self._older_ms = older_ms
+        self._newer_ms = newer_ms
+        self._ids = frozenset(ids)
+
+    def takes(self, message: Message, now: datetime) -> bool:
+        """Whether this one is meant."""
+        dead = message.metadata.dead_letter
+        age_ms = (now - dead.at.ToDatetime(UTC)).total_seconds() * 1000
+        return (
+            (not self._reason or dead.reason == self._reason)
+            and bool(self._error.search(dead.last_error))
+            and (self._key is None or message.metadata.fairness_key == self._key)
+            and (self._older_ms is None or age_ms >= self._older_ms)
+            and (self._newer_ms is None or age_ms <= self._newer_ms)
+            and (not self._ids or message.id in self._ids)
+        )
+
+    def found(self, session: Session, dlq: str, most: int | None = None) -> Iterator[Message]:
+        """Page through the queue, oldest first."""
+        from fila.v1 import admin_pb2
+
+        now = datetime.now(UTC)
+        request = admin_pb2.PeekMessagesRequest(queue=dlq, max_messages=_PAGE, fairness_key=self._key or "")
+        count = 0
+        while messages := session.admin.PeekMessages(request, timeout=session.timeout_s).messages:
+            for message in messages:
+                if self.takes(message, now):
+                    yield message
+                    count += 1
+                    if count == most:
+                        return
+            request.after_offset = messages[-1].metadata.offset
+
+
+def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The flags that choose dead letters, handed on as one."""
+    options = [
+        click.option("--reason", default="", metavar="REASON", help="Only those given up for this reason"),
+        click.option("--error", default="", metavar="PATTERN", help="Only those whose last error matches"),
+        key_option("Only this fairness key's"),
+        click.option(
+            "--older-than", "older_ms", type=DURATION, help="Only those dead for at least this long"
+        ),
+        click.option("--newer-than", "newer_ms", type=DURATION, help="Only those dead for at most this long"),
+        click.option("--id", "ids", multiple=True, metavar="ID", help="Only this message; repeat for more"),
+    ]
+
+    @functools.wraps(command)
+    def chosen(*args: Any, **given: Any) -> Any:
+        names = ("reason", "error", "fairness_key", "older_ms", "newer_ms", "ids")
+        return command(*args, chosen=Chosen(*(given.pop(name) for name in names)), **given)
+
+    decorated: Callable[..., Any] = chosen
+    for option in reversed(options):
+        decorated = option(decorated)
+    return decorated
+
+
+@click.group(
+    cls=Group,
+    examples="""
+    fila dlq group orders.dlq
+    fila dlq list orders.dlq --error 'timeout'
+    fila dlq redrive orders.dlq --key acme --dry-run
+    """,
+)
+def dlq() -> None:
+    """Dead letters: find, show, move back, drop, save."""
+
+
+@dlq.command(
+    name="list",
+    examples="""
+    fila dlq list orders.dlq
+    fila dlq list orders.dlq --reason max_attempts --newer-than 1h
+    """,
+)
+@_dlq_argument
+@_filters
+@click.option("-n", "--count", type=Count(1), default=20, show_default=True, help="Most to list")
+@click.pass_obj
+def list_(session: Session, dlq: str, count: int, chosen: Chosen) -> None:
+    """List dead letters of DLQ, oldest first, with what they died of."""
+    found = list(chosen.found(session, dlq, count))
+    value = (
+        {"messages": [to_dict(message) for message in found]} if session.format is not Format.TABLE else {}
+    )
+    show(session.format, value, peeked(found) if found else "")
+
+
+@dlq.command(name="show", examples="fila dlq show orders.dlq 0198c2f0-5d3e-7c11-9d5a-2f6f3f7a0001")
+@_dlq_argument
+@click.argument("message_id", metavar="ID")
+@click.pass_obj
+def show_(session: Session, dlq: str, message_id: str) -> None:
+    """Show one dead letter: headers, history and payload."""
+    found = list(Chosen("", "", None, None, None, (message_id,)).found(session, dlq, 1))
+    if not found:
+        raise BrokerError(f"{dlq} has no message {message_id}; 'fila dlq list {dlq}' shows those it has")
+    (message,) = found
+    if session.format is not Format.TABLE:
+        session.show(message, "")
+        return
+    dead = message.metadata.dead_letter
+    print(
+        facts(
+            [
+                ("id", message.id),
+                ("offset", message.metadata.offset),
+                ("from", f"{dead.source_queue}, channel {dead.source_channel}"),
+                ("key", message.metadata.fairness_key),
+                ("reason", dead.reason),
+                ("last error", dead.last_error),
+                ("attempts", dead.attempts),
+                ("died", dead.at.ToJsonString()),
+                *((f"header {name}", message.headers[name]) for name in sorted(message.headers)),
+            ]
+        )
+        + "\n"
+    )
+    print_message(session.format, message, verbose=False)
+
+
+@dlq.command(
+    examples="""
+    fila dlq group orders.dlq
+    fila dlq group orders.dlq --by key
+    """
+)
+@_dlq_argument
+@_filters
+@click.option(
+    "--by",
+    type=click.Choice(["error", "reason", "key"]),
+    default="error",
+    show_default=True,
+    help="What they share",
+)
+@click.pass_obj
+def group(session: Session, dlq: str, by: str, chosen: Chosen) -> None:
+    """Count dead letters by what they share; numbers and ids in errors count as the same."""
+    counts: Counter[tuple[str, str]] = Counter()
+    oldest: dict[tuple[str, str], int] = {}
+    keys: dict[tuple[str, str], set[str]] = defaultdict(set)
+    now = datetime.now(UTC)
+    for message in chosen.found(session, dlq):
+        dead = message.metadata.dead_letter
+        what = {"error": _shape(dead.last_error), "reason": "", "key": message.metadata.fairness_key}[by]
+        place = (dead.reason, what)
+        counts[place] += 1
+        keys[place].add(message.metadata.fairness_key)
+        age_ms = int((now - dead.at.ToDatetime(UTC)).total_seconds() * 1000)
+        oldest[place] = max(oldest.get(place, 0), age_ms)
+    rows = [
+        (count, *place, len(keys[place]), age_text(oldest[place])) for place, count in counts.most_common()
+    ]
+    value = [
+        {"count": count, "reason": reason, by if by != "reason" else "shared": what, "keys": key_count}
+        for count, reason, what, key_count, _ in rows
+    ]
+    shown = table(("COUNT", "REASON", by.upper() if by != "reason" else "", "KEYS", "OLDEST"), rows)
+    show(session.format, {"groups": value}, shown if rows else "")
+
+
+def _shape(error: str) -> str:
+    """An error without what differs from message to message."""
+    return re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+", "N", error)
+
+
+@dlq.command(
+    examples="""
+    fila dlq redrive orders.dlq --error timeout
+    fila dlq redrive orders.dlq --key acme --dry-run
+    """
+)
+@_dlq_argument
+@_filters
+@click.option(
+    "--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Move so many a second"
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be moved, and move nothing")
+@click.pass_obj
+def redrive(session: Session, dlq: str, rate: float | None, chosen: Chosen, *, dry_run: bool) -> None:
+    """Move those that are meant back to the queue they came from."""
+    from fila.v1 import admin_pb2
+
+    offsets = [message.metadata.offset for message in chosen.found(session, dlq)]
+    if dry_run or not offsets:
+        show(
+            session.format,
+            {"would_redrive": len(offsets)},
+            f"{counted(len(offsets), 'dead letter')} would be moved back",
+        )
+        return
+    answer = Walk(session, dlq, rate=rate, offsets=offsets).run()
+    told = f"{counted(answer.redriven, 'dead letter')} moved back"
+    if left := len(offsets) - answer.redriven:
+        told += f"; left in {dlq}, because they cannot be moved: {left}"
+    session.show(admin_pb2.RedriveResponse(redriven=answer.redriven, stuck=answer.stuck), told)
+
+
+@dlq.command(
+    examples="""
+    fila dlq delete orders.dlq --older-than 7d --yes
+    fila dlq delete orders.dlq --error 'no such customer' --dry-run
+    """
+)
+@_dlq_argument
+@_filters
+@click.option("--dry-run", is_flag=True, help="Say what would be dropped, and drop nothing")
+@yes_option
+@click.pass_obj
+def delete(session: Session, dlq: str, chosen: Chosen, *, dry_run: bool, yes: bool) -> None:
+    """Drop those that are meant for good."""
+    from fila.v1 import events_pb2
+
+    if not dry_run and not yes:
+        confirm(f"Drop dead letters of {dlq} for good?", yes=yes)
+    offsets = [message.metadata.offset for message in chosen.found(session, dlq)]
+    if dry_run:
+        show(
+            session.format,
+            {"would_drop": len(offsets)},
+            f"{counted(len(offsets), 'dead letter')} would be dropped",
+        )
+        return
+    with Progress("dead letter", len(offsets)) as progress:
+        try:
+            for at in range(0, len(offsets), _PAGE):
+                request = events_pb2.DropDeadLettersRequest(dlq_queue=dlq, offsets=offsets[at : at + _PAGE])
+                progress.add(session.admin.DropDeadLetters(request, timeout=session.timeout_s).dropped)
+        except KeyboardInterrupt:
+            raise Stopped(f"{progress.summary()} dropped") from None
+    show(session.format, {"dropped": progress.done}, f"{counted(progress.done, 'dead letter')} dropped")
+
+
+@dlq.command(
+    examples="""
+    fila dlq export orders.dlq dead.jsonl
+    fila dlq export orders.dlq - --key acme
+    """
+)
+@_dlq_argument
+@click.argument("file", metavar="FILE|-", type=click.File("wb", lazy=False))
+@_filters
+@click.pass_obj
+def export(session: Session, dlq: str, file: BinaryIO, chosen: Chosen) -> None:
+    """Write those that are meant to FILE, a line of json each, as 'consume -o json' prints them."""
+    with Progress("dead letter") as progress:
+        for message in chosen.found(session, dlq):
+            file.write(as_json_line(to_dict(message)).encode() + b"\n")
+            progress.add(1)
+    if Path(file.name).name != "-" and file.name != "<stdout>":
+        show(
+            session.format,
+            {"exported": progress.done},
+            f"{counted(progress.done, 'dead letter')} in {file.name}",
+        )

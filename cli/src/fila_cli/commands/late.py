@@ -1,0 +1,89 @@
+"""`fila late`: who waits longest, over all queues, and for what?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from fila_cli.arguments import complete_queue
+from fila_cli.colors import Meaning, Meant
+from fila_cli.output import Cell, table
+from fila_cli.session import Command, Session
+from fila_cli.values import Count, age_text
+from fila_cli.watching import show_or_watch, watch_option
+
+if TYPE_CHECKING:
+    from fila.v1.events_pb2 import LateKey, ListLateResponse
+
+_HEADINGS = ("QUEUE", "CHANNEL", "KEY", "WAITING", "SINCE", "PENDING", "IN FLIGHT", "WEIGHT", "CAUSE")
+_SENTENCE_BY_CAUSE = {
+    "CAUSE_NO_CONSUMER": ("nobody with room consumes it", Meaning.TROUBLE),
+    "CAUSE_NOT_ITS_TURN": ("other keys are served first", Meaning.QUIET),
+    "CAUSE_THROTTLED": ("throttled", Meaning.HELD),
+    "CAUSE_PAUSED": ("paused", Meaning.HELD),
+    "CAUSE_CAPPED": ("at its cap", Meaning.HELD),
+}
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    fila late
+    fila late orders --count 50
+    fila late --watch 5s
+    """,
+)
+@click.argument("queue", required=False, shell_complete=complete_queue)
+@click.option("-n", "--count", type=Count(1, 1_000), default=20, show_default=True, help="Most keys to list")
+@watch_option
+@click.pass_obj
+def late(session: Session, queue: str | None, count: int, watch_ms: int | None) -> None:
+    """Rank the fairness keys of QUEUE, or of all queues, by how long their next message has been waiting.
+
+    'fila explain QUEUE KEY' says more about one of them.
+    """
+    from fila.v1 import events_pb2
+
+    def look() -> tuple[ListLateResponse, str]:
+        request = events_pb2.ListLateRequest(queue=queue or "", max_keys=count)
+        answer = session.admin.ListLate(request, timeout=session.timeout_s)
+        return answer, _ranked(answer)
+
+    show_or_watch(session, watch_ms, look)
+
+
+def _ranked(answer: ListLateResponse) -> str:
+    if not answer.keys:
+        return ""
+    shown = table(_HEADINGS, [_row(key) for key in answer.keys])
+    more = answer.waiting_keys - len({(key.queue, key.fairness_key) for key in answer.keys})
+    return f"{shown}\n\n{more} more keys wait" if more > 0 else shown
+
+
+def _row(key: LateKey) -> tuple[Cell, ...]:
+    return (
+        key.queue,
+        key.channel,
+        key.fairness_key,
+        age_text(key.waiting_ms),
+        key.since.ToDatetime(UTC).strftime("%H:%M:%S"),
+        key.pending,
+        key.in_flight,
+        key.weight,
+        _cause(key),
+    )
+
+
+def _cause(key: LateKey) -> Meant:
+    from fila.v1 import events_pb2
+
+    name = events_pb2.LateKey.Cause.Name(key.cause)
+    text, meaning = _SENTENCE_BY_CAUSE.get(name, (name, Meaning.QUIET))
+    if key.blocking_bucket:
+        text += f" by {key.blocking_bucket}"
+    if key.HasField("until"):
+        left_s = (key.until.ToDatetime(UTC) - datetime.now(UTC)).total_seconds()
+        text += f", {age_text(max(0, int(left_s * 1000)))} left"
+    return Meant(text, meaning)

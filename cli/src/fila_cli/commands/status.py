@@ -1,0 +1,67 @@
+"""`fila status`: is the broker well, and what is it?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from fila_cli.colors import Meaning, Meant
+from fila_cli.output import Cell, facts
+from fila_cli.session import Command, Session
+from fila_cli.values import age_text, rough_size_text
+from fila_cli.watching import show_or_watch, watch_option
+
+if TYPE_CHECKING:
+    from fila.v1.events_pb2 import GetStatusResponse
+
+_DISK = {
+    "DISK_LEVEL_OK": Meant("roomy", Meaning.GOOD),
+    "DISK_LEVEL_FLOOR": Meant("low: enqueues are refused, acks and deliveries go on", Meaning.TROUBLE),
+    "DISK_LEVEL_FULL": Meant("critical: every write is refused", Meaning.TROUBLE),
+}
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    fila status
+    fila status --watch
+    fila status -o json
+    """,
+)
+@watch_option
+@click.pass_obj
+def status(session: Session, watch_ms: int | None) -> None:
+    """Say which broker this is and how it is: version, uptime, disk, connections, damage."""
+    from fila.v1 import events_pb2
+
+    def look() -> tuple[GetStatusResponse, str]:
+        answer = session.admin.GetStatus(events_pb2.GetStatusRequest(), timeout=session.timeout_s)
+        return answer, facts(_facts(session.address, answer))
+
+    show_or_watch(session, watch_ms, look)
+
+
+def _facts(address: str, answer: GetStatusResponse) -> list[tuple[str, Cell]]:
+    from fila.v1 import events_pb2
+
+    up_ms = int((datetime.now(UTC) - answer.started_at.ToDatetime(UTC)).total_seconds() * 1000)
+    level = events_pb2.DiskLevel.Name(answer.disk_level)
+    damage = f"{answer.lost_ranges} ranges, {answer.lost_messages} messages"
+    return [
+        ("broker", address),
+        ("version", f"{answer.version} (commit {answer.commit})"),
+        ("state", Meant("stopping", Meaning.HELD) if answer.draining else Meant("serving", Meaning.GOOD)),
+        ("up for", f"{age_text(max(0, up_ms))}, since {answer.started_at.ToJsonString()}"),
+        ("data directory", answer.data_dir),
+        ("disk", _DISK.get(level, level)),
+        ("free", rough_size_text(answer.disk_free_bytes)),
+        ("queues", answer.queues),
+        ("consumers", answer.consumers),
+        ("leases", answer.leases),
+        ("calls that wait", answer.outstanding_calls),
+        ("epochs", f"{answer.epochs}, {answer.syncs} syncs"),
+        ("lost to damage", Meant(damage, Meaning.TROUBLE) if answer.lost_ranges else "nothing"),
+    ]

@@ -1,0 +1,203 @@
+# Generated from proto/ by `make gen`; do not edit.
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+DISK_LEVEL_FLOOR: DiskLevel
+DISK_LEVEL_FULL: DiskLevel
+DISK_LEVEL_OK: DiskLevel
+DISK_LEVEL_UNSPECIFIED: DiskLevel
+
+class DropDeadLettersRequest(_message.Message):
+    __slots__ = ["dlq_queue", "offsets"]
+    DLQ_QUEUE_FIELD_NUMBER: _ClassVar[int]
+    OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    dlq_queue: str
+    offsets: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, dlq_queue: _Optional[str] = ..., offsets: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class DropDeadLettersResponse(_message.Message):
+    __slots__ = ["dropped"]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    dropped: int
+    def __init__(self, dropped: _Optional[int] = ...) -> None: ...
+
+class Event(_message.Message):
+    __slots__ = ["at", "channel", "count", "details", "fairness_key", "kind", "peer", "position", "principal", "queue"]
+    class DetailsEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    AT_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    DETAILS_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    PEER_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    at: _timestamp_pb2.Timestamp
+    channel: str
+    count: int
+    details: _containers.ScalarMap[str, str]
+    fairness_key: str
+    kind: str
+    peer: str
+    position: int
+    principal: str
+    queue: str
+    def __init__(self, position: _Optional[int] = ..., at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., kind: _Optional[str] = ..., queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ..., principal: _Optional[str] = ..., peer: _Optional[str] = ..., count: _Optional[int] = ..., details: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class GetStatusRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class GetStatusResponse(_message.Message):
+    __slots__ = ["commit", "consumers", "data_dir", "disk_free_bytes", "disk_level", "draining", "epochs", "leases", "lost_messages", "lost_ranges", "outstanding_calls", "queues", "started_at", "syncs", "version"]
+    COMMIT_FIELD_NUMBER: _ClassVar[int]
+    CONSUMERS_FIELD_NUMBER: _ClassVar[int]
+    DATA_DIR_FIELD_NUMBER: _ClassVar[int]
+    DISK_FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DISK_LEVEL_FIELD_NUMBER: _ClassVar[int]
+    DRAINING_FIELD_NUMBER: _ClassVar[int]
+    EPOCHS_FIELD_NUMBER: _ClassVar[int]
+    LEASES_FIELD_NUMBER: _ClassVar[int]
+    LOST_MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    LOST_RANGES_FIELD_NUMBER: _ClassVar[int]
+    OUTSTANDING_CALLS_FIELD_NUMBER: _ClassVar[int]
+    QUEUES_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    SYNCS_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    commit: str
+    consumers: int
+    data_dir: str
+    disk_free_bytes: int
+    disk_level: DiskLevel
+    draining: bool
+    epochs: int
+    leases: int
+    lost_messages: int
+    lost_ranges: int
+    outstanding_calls: int
+    queues: int
+    started_at: _timestamp_pb2.Timestamp
+    syncs: int
+    version: str
+    def __init__(self, version: _Optional[str] = ..., commit: _Optional[str] = ..., started_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., data_dir: _Optional[str] = ..., disk_level: _Optional[_Union[DiskLevel, str]] = ..., disk_free_bytes: _Optional[int] = ..., epochs: _Optional[int] = ..., syncs: _Optional[int] = ..., consumers: _Optional[int] = ..., queues: _Optional[int] = ..., leases: _Optional[int] = ..., outstanding_calls: _Optional[int] = ..., lost_ranges: _Optional[int] = ..., lost_messages: _Optional[int] = ..., draining: bool = ...) -> None: ...
+
+class KeyPolicy(_message.Message):
+    __slots__ = ["effective_weight", "fairness_key", "in_flight", "max_in_flight", "paused", "pending", "weight"]
+    EFFECTIVE_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    effective_weight: int
+    fairness_key: str
+    in_flight: int
+    max_in_flight: int
+    paused: bool
+    pending: int
+    weight: int
+    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., effective_weight: _Optional[int] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ...) -> None: ...
+
+class LateKey(_message.Message):
+    __slots__ = ["blocking_bucket", "cause", "channel", "fairness_key", "in_flight", "pending", "queue", "since", "until", "waiting_ms", "weight"]
+    class Cause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    BLOCKING_BUCKET_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_CAPPED: LateKey.Cause
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_NOT_ITS_TURN: LateKey.Cause
+    CAUSE_NO_CONSUMER: LateKey.Cause
+    CAUSE_PAUSED: LateKey.Cause
+    CAUSE_THROTTLED: LateKey.Cause
+    CAUSE_UNSPECIFIED: LateKey.Cause
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    WAITING_MS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    blocking_bucket: str
+    cause: LateKey.Cause
+    channel: str
+    fairness_key: str
+    in_flight: int
+    pending: int
+    queue: str
+    since: _timestamp_pb2.Timestamp
+    until: _timestamp_pb2.Timestamp
+    waiting_ms: int
+    weight: int
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ..., cause: _Optional[_Union[LateKey.Cause, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., waiting_ms: _Optional[int] = ..., since: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., weight: _Optional[int] = ...) -> None: ...
+
+class ListKeyPoliciesRequest(_message.Message):
+    __slots__ = ["fairness_key", "queue"]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    fairness_key: str
+    queue: str
+    def __init__(self, queue: _Optional[str] = ..., fairness_key: _Optional[str] = ...) -> None: ...
+
+class ListKeyPoliciesResponse(_message.Message):
+    __slots__ = ["policies"]
+    POLICIES_FIELD_NUMBER: _ClassVar[int]
+    policies: _containers.RepeatedCompositeFieldContainer[KeyPolicy]
+    def __init__(self, policies: _Optional[_Iterable[_Union[KeyPolicy, _Mapping]]] = ...) -> None: ...
+
+class ListLateRequest(_message.Message):
+    __slots__ = ["max_keys", "queue"]
+    MAX_KEYS_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    max_keys: int
+    queue: str
+    def __init__(self, queue: _Optional[str] = ..., max_keys: _Optional[int] = ...) -> None: ...
+
+class ListLateResponse(_message.Message):
+    __slots__ = ["keys", "waiting_keys"]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    WAITING_KEYS_FIELD_NUMBER: _ClassVar[int]
+    keys: _containers.RepeatedCompositeFieldContainer[LateKey]
+    waiting_keys: int
+    def __init__(self, keys: _Optional[_Iterable[_Union[LateKey, _Mapping]]] = ..., waiting_keys: _Optional[int] = ...) -> None: ...
+
+class WatchEventsRequest(_message.Message):
+    __slots__ = ["after_position", "fairness_key", "follow", "kinds", "queue"]
+    AFTER_POSITION_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    KINDS_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    after_position: int
+    fairness_key: str
+    follow: bool
+    kinds: _containers.RepeatedScalarFieldContainer[str]
+    queue: str
+    def __init__(self, queue: _Optional[str] = ..., kinds: _Optional[_Iterable[str]] = ..., fairness_key: _Optional[str] = ..., after_position: _Optional[int] = ..., follow: bool = ...) -> None: ...
+
+class WatchEventsResponse(_message.Message):
+    __slots__ = ["events", "next_position"]
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_POSITION_FIELD_NUMBER: _ClassVar[int]
+    events: _containers.RepeatedCompositeFieldContainer[Event]
+    next_position: int
+    def __init__(self, events: _Optional[_Iterable[_Union[Event, _Mapping]]] = ..., next_position: _Optional[int] = ...) -> None: ...
+
+class DiskLevel(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []

@@ -1,0 +1,148 @@
+"""See late.pxd."""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+
+from fila_server.core.desk.explain cimport Holding, flow_holding
+from fila_server.core.life.answers cimport answer, answer_no_queue
+from fila_server.core.state.paths cimport key_has_policy, key_weight, queue_find
+from fila_server.core.state.state cimport Flow, Key, Queue
+from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init, must_malloc
+from fila_server.core.structures.maps cimport Text, textmap_get, textmap_next
+from fila_server.core.structures.ranking cimport Ranked, keep_largest, largest_first
+from fila_server.core.turns.clocks cimport flow_age
+from fila_server.core.wire.commands cimport LATE_PAGE, OK
+from fila_server.core.wire.protobuf cimport (
+    Fields, fields_parse, put_nested, put_number_field, put_text_field, put_timestamp_field,
+)
+
+cdef enum:
+    ROWS_MAX = 1000
+    CELLS_PER_PAGE = 32768              # of the queue's table; about five milliseconds of a pass
+    POLICIES_MAX = 10000
+
+
+cdef inline Slice _text(Text* text) noexcept nogil:
+    cdef Slice s
+    s.at, s.length = text.bytes, text.length
+    return s
+
+
+# --- who waits longest -----------------------------------------------------------------------
+
+cdef void _row(Core* core, Buffer* b, Flow* flow, uint64_t waiting_ms) noexcept nogil:
+    """A LateKey."""
+    cdef Holding held = flow_holding(core, flow.key, flow, flow.channel.queue.policy.paused)
+    cdef Buffer row
+    buffer_init(&row)
+    put_text_field(&row, 1, _text(&flow.channel.queue.text))
+    put_text_field(&row, 2, _text(&flow.channel.text))
+    put_text_field(&row, 3, _text(&flow.key.text))
+    put_number_field(&row, 4, held.state)
+    if held.bucket != NULL:
+        put_text_field(&row, 5, _text(&held.bucket.text))
+    if held.until_ms:
+        put_timestamp_field(&row, 6, held.until_ms)
+    put_number_field(&row, 7, waiting_ms)
+    put_timestamp_field(&row, 8, core.wall_ms - <int64_t> waiting_ms)
+    put_number_field(&row, 9, flow.backlog)
+    put_number_field(&row, 10, flow.in_flight)
+    put_number_field(&row, 11, key_weight(flow.key))
+    put_nested(b, 1, &row)
+    buffer_free(&row)
+
+
+cdef void _late_page(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
+    """{1 queue, 2 cursor, 3 most rows, 4 the table's size when the cursor was given}; answers
+    {1 rows, 2 cursor (0: that was all), 3 keys that wait, 4 the table's size}."""
+    cdef uint32_t cursor = <uint32_t> fields.number[2]
+    cdef uint32_t most = <uint32_t> max(<uint64_t> 1, min(fields.number[3], <uint64_t> ROWS_MAX))
+    cdef uint32_t count = 0
+    cdef uint32_t i, end
+    cdef uint64_t waiting = 0
+    cdef Ranked* rows = <Ranked*> must_malloc(most * sizeof(Ranked))
+    cdef Key* key
+    cdef Flow* flow
+    cdef Buffer b
+    cdef bint waits
+    if fields.number[4] != queue.keys.capacity:
+        cursor = 0
+    end = min(cursor + CELLS_PER_PAGE, queue.keys.capacity)
+    while cursor < end:
+        key = <Key*> textmap_next(&queue.keys, &cursor)
+        if key == NULL:
+            break
+        waits = False
+        flow = key.flows
+        while flow != NULL:
+            if flow.backlog:
+                waits = True
+                keep_largest(rows, &count, most, flow, flow_age(core, flow))
+            flow = flow.next_of_key
+        waiting += waits
+    largest_first(rows, count)
+    buffer_init(&b)
+    for i in range(count):
+        _row(core, &b, <Flow*> rows[i].what, rows[i].rank)
+    put_number_field(&b, 2, cursor if cursor < queue.keys.capacity else 0)
+    put_number_field(&b, 3, waiting)
+    put_number_field(&b, 4, queue.keys.capacity)
+    free(rows)
+    answer(core, command.token, OK, &b, False)
+
+
+# --- what operators set ----------------------------------------------------------------------
+
+cdef void _policy(Buffer* b, Slice name, Key* key) noexcept nogil:
+    """A KeyPolicy."""
+    cdef Buffer row
+    cdef Flow* flow = key.flows if key != NULL else NULL
+    cdef uint64_t pending = 0
+    cdef uint64_t in_flight = 0
+    while flow != NULL:
+        pending = max(pending, <uint64_t> flow.backlog + flow.delayed)
+        in_flight += flow.in_flight
+        flow = flow.next_of_key
+    buffer_init(&row)
+    put_text_field(&row, 1, name)
+    if key != NULL:
+        put_number_field(&row, 2, key.admin_weight)
+        put_number_field(&row, 3, key.paused)
+        put_number_field(&row, 4, key.cap)
+        put_number_field(&row, 5, key_weight(key))
+        put_number_field(&row, 6, pending)
+        put_number_field(&row, 7, in_flight)
+    put_nested(b, 1, &row)
+    buffer_free(&row)
+
+
+cdef void _key_policies(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
+    cdef Slice name = fields.text[2]
+    cdef uint32_t cursor = 0
+    cdef uint32_t count = 0
+    cdef Key* key
+    cdef Buffer b
+    buffer_init(&b)
+    if name.length:
+        _policy(&b, name, <Key*> textmap_get(&queue.keys, name.at, name.length))
+    while name.length == 0 and count < POLICIES_MAX:
+        key = <Key*> textmap_next(&queue.keys, &cursor)
+        if key == NULL:
+            break
+        if key_has_policy(key):
+            _policy(&b, _text(&key.text), key)
+            count += 1
+    answer(core, command.token, OK, &b, False)
+
+
+cdef void late_command(Core* core, Command* command) noexcept nogil:
+    cdef Fields fields
+    cdef Queue* queue
+    fields_parse(&fields, command.bytes, command.length)
+    queue = queue_find(core, fields.text[1])
+    if queue == NULL:
+        answer_no_queue(core, command)
+    elif command.kind == LATE_PAGE:
+        _late_page(core, command, &fields, queue)
+    else:
+        _key_policies(core, command, &fields, queue)

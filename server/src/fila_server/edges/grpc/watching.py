@@ -1,0 +1,90 @@
+"""WatchEvents: a cursor of each watcher over the one ring, so that a slow one costs the broker nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+
+from fila.v1 import events_pb2 as pb
+from fila_server.errors import LimitExceeded
+from fila_server.events import MISSED, RING, Happening, Ring, matches
+
+EVENTS_A_FRAME = 100
+KINDS_MAX = 64
+WATCHERS_MAX = 100
+
+
+class Watching:
+    """Answers WatchEvents."""
+
+    def __init__(
+        self, at_drain: Callable[[Callable[[], object]], Callable[[], None]], ring: Ring = RING
+    ) -> None:
+        self._at_drain = at_drain
+        self._ring = ring
+        self._watchers = 0
+
+    async def watch(self, request: pb.WatchEventsRequest) -> AsyncGenerator[bytes, None]:
+        """Tell what is kept, and go on where that was asked for. Raises LimitExceeded."""
+        if len(request.kinds) > KINDS_MAX:
+            raise LimitExceeded("kinds", f"must be at most {KINDS_MAX}, got {len(request.kinds)}")
+        if self._watchers >= WATCHERS_MAX:
+            raise LimitExceeded("follow", f"of at most {WATCHERS_MAX} watchers at a time; end one first")
+        draining = asyncio.Event()
+        stay = self._at_drain(draining.set)
+        self._watchers += 1
+        try:
+            position = request.after_position
+            while True:
+                events, missed = self._ring.after(position, EVENTS_A_FRAME)
+                answer = pb.WatchEventsResponse()
+                if missed:
+                    answer.events.append(_missed(events[0], missed))
+                for event in events:
+                    position = event.position
+                    if matches(event, request.queue, request.kinds, request.fairness_key):
+                        answer.events.append(_on_the_wire(event))
+                answer.next_position = position
+                if answer.events or not events:
+                    yield answer.SerializeToString()
+                if events:
+                    continue
+                if not request.follow or draining.is_set():
+                    return
+                if self._ring.after(position, 1)[0]:
+                    continue  # it happened while the last frame was written
+                await _first(self._ring.changed(), draining)
+        finally:
+            self._watchers -= 1
+            stay()
+
+
+async def _first(*events: asyncio.Event) -> None:
+    tasks = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _missed(oldest: Happening, count: int) -> pb.Event:
+    event = pb.Event(position=oldest.position - 1, kind=MISSED, count=count)
+    event.at.FromMilliseconds(oldest.at_ms)
+    return event
+
+
+def _on_the_wire(happening: Happening) -> pb.Event:
+    event = pb.Event(
+        position=happening.position,
+        kind=happening.kind,
+        queue=happening.queue,
+        channel=happening.channel,
+        fairness_key=happening.fairness_key,
+        principal=happening.principal,
+        peer=happening.peer,
+        count=happening.count,
+        details=happening.details,
+    )
+    event.at.FromMilliseconds(happening.at_ms)
+    return event

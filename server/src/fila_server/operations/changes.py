@@ -1,0 +1,69 @@
+"""What an admin's call is told as, once it succeeded: the kind of event, and what of the request may be shown.
+
+Scripts and config values may hold secrets, so they are told by their length.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fila.v1 import admin_pb2, events_pb2
+from fila_server.events import emit
+
+REQUEST_BY_METHOD: dict[str, Any] = {
+    **{
+        name: getattr(admin_pb2, f"{name}Request")
+        for name in (
+            "CreateQueue", "UpdateQueue", "DeleteQueue", "PurgeQueue", "SetConfig", "Redrive", "CreateChannel",
+            "DeleteChannel", "SeekChannel", "PurgeChannel", "SetKeyPolicy",
+        )
+    },
+    "DropDeadLetters": events_pb2.DropDeadLettersRequest,
+}  # fmt: skip
+"""The calls that change something."""
+
+_KIND_BY_METHOD = {
+    "CreateQueue": "queue.created",
+    "UpdateQueue": "queue.updated",
+    "DeleteQueue": "queue.deleted",
+    "PurgeQueue": "queue.purged",
+    "SetConfig": "config.set",
+    "Redrive": "dead_letters.redriven",
+    "DropDeadLetters": "dead_letters.dropped_by_hand",
+    "CreateChannel": "channel.created",
+    "DeleteChannel": "channel.deleted",
+    "SeekChannel": "channel.moved",
+    "PurgeChannel": "channel.purged",
+    "SetKeyPolicy": "key.policy_set",
+}
+
+
+def tell(method: str, request: Any, peer: str, principal: str = "") -> None:
+    """Emit the event of a successful call."""
+    kind = _KIND_BY_METHOD[method]
+    details: dict[str, Any] = {}
+    about: dict[str, Any] = {"queue": "", "channel": "", "fairness_key": ""}
+    for field, value in request.ListFields():
+        if field.name in ("name", "dlq_queue"):
+            about["queue"] = value
+        elif field.name in about:
+            about[field.name] = value
+        elif field.name == "update_mask":
+            details["changed"] = ",".join(value.paths)
+        elif field.name == "config":
+            details["settings"] = ",".join(inner.name for inner, _ in value.ListFields())
+        else:
+            details[field.name] = _shown(field.name, value)
+    if method == "SetConfig" and not request.value:
+        kind = "config.deleted"
+    emit(kind, **about, peer=peer, principal=principal, **details)
+
+
+def _shown(name: str, value: Any) -> str:
+    if name == "value":
+        return f"{len(value)} characters"
+    if name == "offsets":
+        return f"{len(value)} named"
+    if hasattr(value, "ToJsonString"):
+        return str(value.ToJsonString())
+    return str(value)

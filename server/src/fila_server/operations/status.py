@@ -1,0 +1,45 @@
+"""How the broker is, in one answer: what it is, how long it runs, what its disk and its threads say."""
+
+from __future__ import annotations
+
+import time
+
+from fila.v1 import events_pb2 as pb
+from fila_server import commands
+from fila_server.broker.calls import Broker
+from fila_server.telemetry.snapshot import decode
+from fila_server.version import commit, version
+
+_LEVELS = (pb.DISK_LEVEL_OK, pb.DISK_LEVEL_FLOOR, pb.DISK_LEVEL_FULL)
+
+
+class Status:
+    """Answers GetStatus."""
+
+    def __init__(self, broker: Broker, data_dir: str) -> None:
+        self._broker = broker
+        self._data_dir = data_dir
+        self._started_ms = time.time_ns() // 1_000_000
+
+    async def get(self) -> bytes:
+        """Ask the core, and say it."""
+        snapshot = decode(await self._broker.call(commands.METRICS, b""))
+        totals = snapshot.totals
+        answer = pb.GetStatusResponse(
+            version=version(),
+            commit=commit(),
+            data_dir=self._data_dir,
+            disk_level=_LEVELS[min(totals.disk_level, len(_LEVELS) - 1)],
+            disk_free_bytes=totals.disk_free_bytes,
+            epochs=totals.epochs,
+            syncs=totals.syncs,
+            consumers=totals.consumers,
+            queues=snapshot.queue_count,
+            leases=totals.leases,
+            outstanding_calls=self._broker.outstanding_count,
+            lost_ranges=totals.lost_ranges,
+            lost_messages=totals.lost_messages,
+            draining=self._broker.is_draining,
+        )
+        answer.started_at.FromMilliseconds(self._started_ms)
+        return answer.SerializeToString()

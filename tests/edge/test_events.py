@@ -1,0 +1,189 @@
+"""The ring of events: bounded, in order, filtered, and honest about what is missed."""
+
+from __future__ import annotations
+
+import pytest
+
+from fila.v1 import admin_pb2, events_pb2
+from fila_server import events
+from fila_server.edges.grpc.watching import WATCHERS_MAX, Watching
+from fila_server.errors import LimitExceeded
+from fila_server.events import MISSED, PER_KIND_A_SECOND, Ring, matches
+from fila_server.operations import changes
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def ring(clock: Clock) -> Ring:
+    return Ring(1_000, kept=5, now_s=clock)
+
+
+def add(ring: Ring, count: int, kind: str = "queue.created", **about: str) -> None:
+    for _ in range(count):
+        ring.add(7, kind, 1, {}, **about)
+
+
+def positions(found) -> list[int]:
+    return [event.position for event in found]
+
+
+def test_events_come_in_order_and_from_where_one_stopped(ring: Ring):
+    add(ring, 3)
+
+    first, missed = ring.after(0, 2)
+    rest, _ = ring.after(first[-1].position, 10)
+
+    assert (positions(first), positions(rest), missed) == ([1_000, 1_001], [1_002], 0)
+    assert ring.after(1_002, 10) == ((), 0)
+
+
+def test_who_falls_behind_is_told_how_many_were_missed(ring: Ring):
+    add(ring, 8)
+
+    found, missed = ring.after(1_000, 10)
+
+    assert positions(found) == [1_003, 1_004, 1_005, 1_006, 1_007]
+    assert missed == 2
+
+
+def test_a_position_of_an_earlier_run_is_before_all_and_missed_nothing_of_this_one(ring: Ring):
+    add(ring, 2)
+
+    assert ring.after(17, 10)[1] == 0
+    assert positions(ring.after(17, 10)[0]) == [1_000, 1_001]
+
+
+def test_a_kind_that_happens_too_often_is_counted_and_told_with_the_next(clock: Clock):
+    ring = Ring(1, now_s=clock)
+    add(ring, PER_KIND_A_SECOND + 3, "consumer.joined")
+    add(ring, 1, "queue.created")
+    clock.now = 1.0
+    add(ring, 1, "consumer.joined")
+
+    found, _ = ring.after(0, 1_000)
+
+    assert len(found) == PER_KIND_A_SECOND + 2
+    assert found[-1].details == {"held_back": "3"}
+
+
+@pytest.mark.parametrize(
+    ("queue", "kinds", "key", "does"),
+    [
+        ("", (), "", True),
+        ("orders", (), "", True),
+        ("other", (), "", False),
+        ("", ("key",), "", True),
+        ("", ("key.paused", "queue"), "", False),
+        ("", ("ke",), "", False),
+        ("", (), "acme", True),
+        ("", (), "globex", False),
+    ],
+)
+def test_a_watcher_gets_what_it_asked_for(ring: Ring, queue, kinds, key, does):
+    add(ring, 1, "key.policy_set", queue="orders", fairness_key="acme")
+
+    assert matches(ring.after(0, 1)[0][0], queue, kinds, key) is does
+
+
+async def heard(watching: Watching, **request) -> list[events_pb2.Event]:
+    answers = [
+        events_pb2.WatchEventsResponse.FromString(frame)
+        async for frame in watching.watch(events_pb2.WatchEventsRequest(**request))
+    ]
+    return [event for answer in answers for event in answer.events]
+
+
+def never_drains(_):
+    return lambda: None
+
+
+async def test_a_watcher_is_told_what_is_kept_and_then_the_stream_ends(ring: Ring):
+    add(ring, 2, queue="orders")
+    add(ring, 1, queue="other")
+
+    assert [event.position for event in await heard(Watching(never_drains, ring), queue="orders")] == [
+        1_000,
+        1_001,
+    ]
+
+
+async def test_a_watcher_that_missed_some_hears_of_it_first(ring: Ring):
+    add(ring, 8)
+
+    found = await heard(Watching(never_drains, ring), after_position=1_000)
+
+    assert (found[0].kind, found[0].count) == (MISSED, 2)
+    assert len(found) == 6
+
+
+async def test_a_watcher_that_follows_is_woken_by_the_next_event(ring: Ring):
+    watching = Watching(never_drains, ring)
+    stream = watching.watch(events_pb2.WatchEventsRequest(follow=True))
+    assert not events_pb2.WatchEventsResponse.FromString(await anext(stream)).events
+
+    add(ring, 1)
+
+    told = events_pb2.WatchEventsResponse.FromString(await anext(stream))
+    assert [event.position for event in told.events] == [1_000]
+    await stream.aclose()
+
+
+async def test_more_watchers_than_there_may_be_are_refused(ring: Ring):
+    watching = Watching(never_drains, ring)
+    streams = [watching.watch(events_pb2.WatchEventsRequest(follow=True)) for _ in range(WATCHERS_MAX)]
+    for stream in streams:
+        await anext(stream)
+
+    with pytest.raises(LimitExceeded):
+        await anext(watching.watch(events_pb2.WatchEventsRequest()))
+    for stream in streams:
+        await stream.aclose()
+
+
+# --- what a call is told as ------------------------------------------------------------------
+
+
+@pytest.fixture
+def told(monkeypatch):
+    ring = Ring(1)
+    monkeypatch.setattr(events, "RING", ring)
+    return lambda: ring.after(0, 10)[0]
+
+
+def test_a_change_says_what_was_changed_and_from_where(told):
+    request = admin_pb2.UpdateQueueRequest(queue="orders", config=admin_pb2.QueueConfig(max_depth=3))
+    request.update_mask.paths.append("max_depth")
+
+    changes.tell("UpdateQueue", request, "ipv4:10.0.0.7:5021")
+
+    (event,) = told()
+    assert (event.kind, event.queue, event.peer) == ("queue.updated", "orders", "ipv4:10.0.0.7:5021")
+    assert event.details == {"changed": "max_depth", "settings": "max_depth"}
+
+
+def test_a_value_or_a_script_is_told_by_its_length_alone(told):
+    changes.tell("SetConfig", admin_pb2.SetConfigRequest(key="token", value="secret"), "")
+    config = admin_pb2.QueueConfig(on_enqueue_script="-- secret")
+    changes.tell("CreateQueue", admin_pb2.CreateQueueRequest(name="orders", config=config), "")
+    changes.tell("SetConfig", admin_pb2.SetConfigRequest(key="token"), "")
+
+    assert [event.kind for event in told()] == ["config.set", "queue.created", "config.deleted"]
+    assert "secret" not in str(told())
+
+
+def test_every_call_that_changes_something_has_a_kind(told):
+    for method, request_type in changes.REQUEST_BY_METHOD.items():
+        changes.tell(method, request_type(), "")
+
+    assert len(told()) == min(10, len(changes.REQUEST_BY_METHOD))
