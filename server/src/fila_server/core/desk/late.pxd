@@ -1,7 +1,7 @@
 """Who waits longest? LATE_PAGE: one part of one queue's keys, so that a million of them stop nobody.
 
-The edge asks part after part, with the cursor of the answer before, and keeps the longest waits of all parts. A
-table that has grown in between is begun anew: what is told twice the edge knows by its name.
+The edge asks part after part, with the cursor of the answer before, and keeps the longest waits of all parts.
+A table that has grown in between is begun anew: what is told twice the edge knows by its name.
 
 KEY_POLICIES is the same walk over what operators set for single keys.
 """
