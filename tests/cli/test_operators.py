@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
+import grpc
 import pytest
 
 from fila.v1 import admin_pb2
+from fila_cli.commands.top import _looks, _Sample
+from fila_cli.session import Session
 from tests.cli.fake_broker import FakeBroker, assert_golden
+
+
+class Refused(grpc.RpcError):
+    """What a stub raises while nobody listens."""
+
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.UNAVAILABLE
 
 
 def test_config_list_is_sorted_as_the_broker_sorted_it(fila, broker: FakeBroker):
@@ -116,6 +128,33 @@ def test_top_once_turns_counters_into_rates(fila, broker: FakeBroker):
     )
 
     assert_golden("top.txt", fila("top", "--once", "--interval", "1ms").out)
+
+
+def test_top_once_as_json_is_json(fila, broker: FakeBroker):
+    broker.answers["ListQueues"] = admin_pb2.ListQueuesResponse(
+        queues=[admin_pb2.QueueInfo(name="orders", depth=5)]
+    )
+    broker.answers["GetStats"] = admin_pb2.GetStatsResponse(depth=5)
+
+    shown = json.loads(fila("top", "--once", "--interval", "1ms", "-o", "json").out)
+
+    assert (shown["queues"][0]["queue"], shown["queues"][0]["depth"]) == ("orders", 5)
+
+
+def test_top_outlives_a_restart_of_the_broker(broker: FakeBroker, monkeypatch):
+    looks: Iterator[_Sample | Refused] = iter([_Sample(0, {}), Refused(), _Sample(2, {})])
+
+    def look(*_: object) -> _Sample:
+        found = next(looks)
+        if isinstance(found, Refused):
+            raise found
+        return found
+
+    monkeypatch.setattr("fila_cli.commands.top._look", look)
+
+    before, now = next(_looks(Session(), None, 0.0))
+
+    assert (before.at_s, now.at_s) == (0, 2)
 
 
 def test_consumers_are_listed_with_what_lies_with_them(fila, broker: FakeBroker):

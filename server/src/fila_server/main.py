@@ -386,7 +386,9 @@ async def serve(
     )
     _report_start(settings, rpc, redis, metrics_port)
     telemetry.say_ready(serves=True)
-    observing = asyncio.create_task(observe(lambda: broker.call(commands.METRICS, b""), time.monotonic))
+    observing = asyncio.create_task(
+        observe(_asking(broker), time.monotonic, counts_consumers=settings.server.edge == "native")
+    )
     _calm_the_collector()
     await stopping.wait()
     on_signal()
@@ -414,14 +416,15 @@ def _rpc_server(engine: Engine, broker: Broker, settings: Config) -> GrpcServer:
     return NativeServer(cast("CompiledEngine", engine), broker, settings)
 
 
-def _telemetry(broker: Broker, hooks: HookStage) -> Telemetry:
-    def ask() -> Awaitable[bytes]:
-        return broker.call(commands.METRICS, b"")
+def _asking(broker: Broker) -> Callable[[], Awaitable[bytes]]:
+    return lambda: broker.call(commands.METRICS, b"")
 
+
+def _telemetry(broker: Broker, hooks: HookStage) -> Telemetry:
     def readings() -> list[HookReading]:
         return [HookReading(queue, status) for queue in hooks.queues() for status in hooks.status(queue)]
 
-    return Telemetry(ask, readings)
+    return Telemetry(_asking(broker), readings)
 
 
 def _calm_the_collector() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fila_cli.arguments import complete_queue
-from fila_cli.output import Cell, table
+from fila_cli.output import Cell, Format, show, table
 from fila_cli.session import Command, Session
 from fila_cli.values import DURATION, age_text
 
@@ -58,17 +58,27 @@ class _Sample:
 @click.option(
     "--interval", "interval_ms", type=DURATION, default="1s", show_default=True, help="Time between two looks"
 )
-@click.option("--once", is_flag=True, help="Print one look and stop; also when the output is no terminal")
+@click.option(
+    "--once",
+    is_flag=True,
+    help="Print one look and stop; also when the output is no terminal, or with -o json",
+)
 @click.pass_obj
 def top(session: Session, queue: str | None, interval_ms: int, *, once: bool) -> None:
     """Watch all queues, or the fairness keys of QUEUE. Ctrl-C ends it."""
     if interval_ms < 1:
         raise click.BadParameter("must be at least 1ms", param_hint="'--interval'")
     pairs = _looks(session, queue, interval_ms / 1000)
-    if once or not sys.stdout.isatty():
+    if once or session.format is not Format.TABLE or not sys.stdout.isatty():
         before, now = next(pairs)
         headings, rows = _rows(queue, before, now)
-        print(table(headings, rows))
+        noun = "keys" if queue else "queues"
+        named = [heading.lower().replace(" ", "_").replace("/s", "_per_second") for heading in headings]
+        show(
+            session.format,
+            {noun: [dict(zip(named, row, strict=True)) for row in rows]},
+            table(headings, rows),
+        )
         return
 
     from rich.live import Live
@@ -83,10 +93,17 @@ def top(session: Session, queue: str | None, interval_ms: int, *, once: bool) ->
 
 def _looks(session: Session, queue: str | None, interval_s: float) -> Iterator[tuple[_Sample, _Sample]]:
     """Pairs of neighbouring samples; the first pair is one interval apart too, so its rates mean something."""
+    import grpc
+
     before = _look(session, queue)
     while True:
         time.sleep(interval_s)
-        now = _look(session, queue)
+        try:
+            now = _look(session, queue)
+        except grpc.RpcError as error:
+            if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                raise
+            continue  # a broker that restarts is what people watch for: the last look stays on the screen
         yield before, now
         before = now
 

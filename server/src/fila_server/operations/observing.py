@@ -40,9 +40,10 @@ class _Watched:
 class Observer:
     """Compares; `look` is told the time."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, counts_consumers: bool = False) -> None:
+        self._counts_consumers = counts_consumers
+        self._consumers: dict[tuple[bytes, bytes], int] = {}
         self._dead: dict[bytes, int] = {}
-        self._dropped: dict[bytes, int] = {}
         self._disk_level = 0
         self._lost_ranges = 0
         self._keys: dict[Place, _Watched] = {}
@@ -53,6 +54,8 @@ class Observer:
         self._look_at_disk(snapshot)
         self._look_at_dead_letters(snapshot)
         self._look_at_keys(snapshot, now_s)
+        if self._counts_consumers:
+            self._look_at_consumers(snapshot)
         self._is_first = False
 
     def _look_at_disk(self, snapshot: Snapshot) -> None:
@@ -72,12 +75,23 @@ class Observer:
 
     def _look_at_dead_letters(self, snapshot: Snapshot) -> None:
         dead = {queue.name: queue.counts.dead_lettered for queue in snapshot.queues}
-        dropped = {queue.name: queue.counts.dead_dropped for queue in snapshot.queues}
         for queue, total in dead.items():
             # A queue that was deleted and made again counts from zero.
             if (made := total - min(self._dead.get(queue, 0), total)) and not self._is_first:
                 emit("dead_letters.made", queue=text_of(queue), count=made)
-        self._dead, self._dropped = dead, dropped
+        self._dead = dead
+
+    def _look_at_consumers(self, snapshot: Snapshot) -> None:
+        now = {
+            (queue.name, channel.name): channel.consumers
+            for queue in snapshot.queues
+            for channel in queue.channels
+        }
+        for place, count in now.items():
+            if change := count - self._consumers.get(place, 0):
+                kind = "consumer.joined" if change > 0 else "consumer.left"
+                emit(kind, queue=text_of(place[0]), channel=text_of(place[1]), count=abs(change))
+        self._consumers = now
 
     def _look_at_keys(self, snapshot: Snapshot, now_s: float) -> None:
         seen: dict[Place, _Watched] = {}
@@ -122,9 +136,11 @@ class Observer:
         )
 
 
-async def observe(ask: Callable[[], Awaitable[bytes]], now_s: Callable[[], float]) -> None:
-    """Look again and again, until it is cancelled."""
-    observer = Observer()
+async def observe(
+    ask: Callable[[], Awaitable[bytes]], now_s: Callable[[], float], *, counts_consumers: bool
+) -> None:
+    """Look again and again, until it is cancelled. Consumers are counted here where the edge does not tell of each."""
+    observer = Observer(counts_consumers=counts_consumers)
     while True:
         with contextlib.suppress(errors.FilaServerError):  # an overloaded core is asked again
             observer.look(decode(await ask()), now_s())
