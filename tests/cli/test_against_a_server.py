@@ -169,3 +169,22 @@ def test_what_is_not_there_is_exit_code_1_in_one_line(fila):
         assert ran.code == 1
         assert ran.err.count("\n") == 1
         assert "fila queue list" in ran.err
+
+
+def test_what_was_exported_differs_in_nothing(fila, tmp_path):
+    ok(
+        fila(
+            "queue create exported --fairness-header tenant --weight acme=3 --retry fixed:5s --max-attempts 0"
+        )
+    )
+    ok(fila("channel create exported audit"))
+    path = tmp_path / "queues.toml"
+    path.write_text(ok(fila("export exported")))
+
+    assert ok(fila(f"diff -f {path}")) == "nothing differs\n"
+
+    path.write_text(
+        path.read_text().replace('"acme" = 3', '"acme" = 4') + "\n[queues.fresh]\nmax-depth = 7\n"
+    )
+    assert ok(fila(f"apply -f {path}")) == "~ update exported weights\n+ create fresh\n2 things changed\n"
+    assert ok(fila(f"diff -f {path}")) == "nothing differs\n"

@@ -22,7 +22,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import click
 import msgspec
@@ -47,6 +47,7 @@ from fila_server.operations.observing import observe
 from fila_server.operations.scripts import start_with_hooks
 from fila_server.telemetry.series import HookReading
 from fila_server.telemetry.service import Telemetry
+from fila_server.usage import EXIT_FAILED, EXIT_USAGE, Asked, OneLine, fail, say_version
 from fila_server.version import commit, version
 
 if TYPE_CHECKING:
@@ -64,18 +65,7 @@ HISTORY_ENDS_S = 4.0
 OPENING_QUIET_S = 1.0
 OPENING_TOLD_EVERY_S = 10.0
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-
 _ANY_HOST = ("0.0.0.0", "::")  # noqa: S104 - the addresses to warn about, not to bind
-
-
-class _Asked(NamedTuple):
-    """What the command line said."""
-
-    config_path: Path | None
-    flags: dict[str, tuple[str, str]]
-
 
 _config_option = click.option(
     "--config",
@@ -85,27 +75,8 @@ _config_option = click.option(
 )
 
 
-def _say_version(context: click.Context, _param: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        click.echo(f"fila-server {version()} (commit {commit()})")
-        context.exit()
-
-
-class _OneLine(click.Group):
-    """What was not understood is one line, as every other failure here is."""
-
-    def main(self, *args: Any, **extra: Any) -> Any:
-        try:
-            return super().main(*args, **(extra | {"standalone_mode": False}))
-        except click.UsageError as error:
-            text = " ".join(error.format_message().split()).rstrip(".")
-            _fail(errors.StartError(f"{text}; 'fila-server --help' shows how"), EXIT_USAGE)
-        except click.Abort:
-            sys.exit(130)
-
-
 @click.group(
-    cls=_OneLine, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=OneLine, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @_config_option
 @click.option(
@@ -122,7 +93,7 @@ class _OneLine(click.Group):
     is_flag=True,
     expose_value=False,
     is_eager=True,
-    callback=_say_version,
+    callback=say_version,
     help="Print the version.",
 )
 @click.pass_context
@@ -147,7 +118,7 @@ def main(
         "server.data_dir": ("--data-dir", data_dir),
         "log.level": ("--log-level", log_level),
     }
-    context.obj = _Asked(
+    context.obj = Asked(
         config_path, {name: (flag, value) for name, (flag, value) in given.items() if value is not None}
     )
     if context.invoked_subcommand is not None:
@@ -157,7 +128,7 @@ def main(
     try:
         run(loaded.config)
     except errors.StartError as error:
-        _fail(error, EXIT_FAILED)
+        fail(error, EXIT_FAILED)
 
 
 @main.group(name="config")
@@ -168,14 +139,14 @@ def config_group() -> None:
 @config_group.command(name="check")
 @_config_option
 @click.pass_obj
-def config_check(asked: _Asked, config_path: Path | None) -> None:
+def config_check(asked: Asked, config_path: Path | None) -> None:
     """Check the configuration and print what is in effect, and where each value comes from.
 
     \b
     Example:
       fila-server config check --config fila.toml
     """
-    loaded = _load_or_exit(_Asked(config_path or asked.config_path, asked.flags))
+    loaded = _load_or_exit(Asked(config_path or asked.config_path, asked.flags))
     for section, settings in config.settings_by_section().items():
         click.echo(f"[{section}]")
         for key, setting in settings.items():
@@ -197,14 +168,14 @@ def config_init() -> None:
 
 @main.command(name="hook-test", hidden=True)
 @click.pass_obj
-def hook_test(asked: _Asked) -> None:
+def hook_test(asked: Asked) -> None:
     """Run a script of `fila hook test`: a trial as JSON on stdin, its outcome on stdout."""
     lua = _load_or_exit(asked).config.lua
     limits = HookLimits(timeout_ms=lua.default_timeout_ms, memory_bytes=lua.default_memory_limit_bytes)
     try:
         trial = msgspec.json.decode(sys.stdin.buffer.read(), type=Trial)
     except msgspec.DecodeError as error:
-        _fail(errors.StartError(f"hook-test reads a trial as JSON on stdin: {error}"), EXIT_USAGE)
+        fail(errors.StartError(f"hook-test reads a trial as JSON on stdin: {error}"), EXIT_USAGE)
     sys.stdout.buffer.write(msgspec.json.encode(try_script(trial, limits)) + b"\n")
 
 
@@ -501,17 +472,11 @@ def _warn_if_open(setting: str, address: Address) -> None:
         )
 
 
-def _load_or_exit(asked: _Asked) -> LoadedConfig:
+def _load_or_exit(asked: Asked) -> LoadedConfig:
     try:
         return config.load(asked.config_path, os.environ, Path.cwd(), asked.flags)
     except errors.ConfigInvalid as error:
-        _fail(error, EXIT_USAGE)
-
-
-def _fail(error: errors.StartError, code: int) -> NoReturn:
-    line = " ".join(str(error).split())
-    click.echo(f"fila-server: {line}", err=True)
-    sys.exit(code)
+        fail(error, EXIT_USAGE)
 
 
 if __name__ == "__main__":

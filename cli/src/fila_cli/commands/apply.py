@@ -1,0 +1,166 @@
+"""`fila apply`, `diff` and `export`: queues kept in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from fila_cli.arguments import without_doubles
+from fila_cli.colors import Meaning, paint
+from fila_cli.declared import Declared, as_toml, differing, read
+from fila_cli.failures import reason_of
+from fila_cli.output import Format, counted, show
+from fila_cli.session import Command, Session
+
+if TYPE_CHECKING:
+    from fila.v1.admin_pb2 import QueueConfig
+
+_file_option = click.option(
+    "-f",
+    "--file",
+    "path",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="The file, in TOML",
+)
+
+
+class Change(NamedTuple):
+    """One thing that differs."""
+
+    what: str
+    """`create`, `update`, `channel` or `config`."""
+    name: str
+    fields: list[str]
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    fila apply -f queues.toml
+    fila apply -f queues.toml -o json
+    """,
+)
+@_file_option
+@click.pass_obj
+def apply(session: Session, path: Path) -> None:
+    """Create and change what FILE asks for. What it does not name stays as it is; nothing is deleted."""
+    declared = read(path)
+    changes = _changes(session, declared)
+    for change in changes:
+        _carry_out(session, declared, change)
+    _show(session, changes, "changed")
+
+
+@click.command(cls=Command, examples="fila diff -f queues.toml")
+@_file_option
+@click.pass_obj
+def diff(session: Session, path: Path) -> None:
+    """Say what 'fila apply' would create and change."""
+    _show(session, _changes(session, read(path)), "would change")
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    fila export > queues.toml
+    fila export orders mails
+    """,
+)
+@click.argument("queues", nargs=-1)
+@click.pass_obj
+def export(session: Session, queues: tuple[str, ...]) -> None:
+    """Print the queues there are, or those that are named, as a file for 'fila apply'; dead-letter queues apart."""
+    from fila.v1 import admin_pb2
+
+    listed = session.admin.ListQueues(admin_pb2.ListQueuesRequest(), timeout=session.timeout_s).queues
+    names = queues or [each.name for each in listed if not each.name.endswith(".dlq")]
+    found = {}
+    for name in names:
+        config = session.admin.GetQueue(
+            admin_pb2.GetQueueRequest(queue=name), timeout=session.timeout_s
+        ).config
+        del config.channels[:]
+        config.channels.extend(_channels(session, name))
+        found[name] = config
+    entries = session.admin.ListConfig(admin_pb2.ListConfigRequest(), timeout=session.timeout_s).entries
+    values = {} if queues else {entry.key: entry.value for entry in without_doubles(entries, "")}
+    print(as_toml(found, values), end="")
+
+
+def _channels(session: Session, queue: str) -> list[str]:
+    from fila.v1 import admin_pb2
+
+    request = admin_pb2.ListChannelsRequest(queue=queue)
+    return [each.name for each in session.admin.ListChannels(request, timeout=session.timeout_s).channels]
+
+
+def _changes(session: Session, declared: Declared) -> list[Change]:
+    import grpc
+
+    from fila.v1 import admin_pb2
+
+    changes = []
+    entries = session.admin.ListConfig(admin_pb2.ListConfigRequest(), timeout=session.timeout_s).entries
+    there = {entry.key: entry.value for entry in entries}
+    changes += [
+        Change("config", key, []) for key, value in declared.config.items() if there.get(key) != value
+    ]
+    for queue, config in declared.queues.items():
+        try:
+            got = session.admin.GetQueue(admin_pb2.GetQueueRequest(queue=queue), timeout=session.timeout_s)
+        except grpc.RpcError as error:
+            if reason_of(error) != "QUEUE_NOT_FOUND":
+                raise
+            changes.append(Change("create", queue, []))
+            continue
+        if fields := _differing(config, got.config):
+            changes.append(Change("update", queue, fields))
+        missing = [name for name in config.channels if name not in _channels(session, queue)]
+        changes += [Change("channel", f"{queue}/{name}", []) for name in missing]
+    return changes
+
+
+def _differing(wanted: QueueConfig, there: QueueConfig) -> list[str]:
+    fields = differing(wanted, there)
+    if not wanted.durability:
+        fields = [
+            name for name in fields if name != "durability"
+        ]  # left to the broker, which says what it does
+    return [name for name in fields if name != "paused"]  # an operator's hand, not a queue's design
+
+
+def _carry_out(session: Session, declared: Declared, change: Change) -> None:
+    from fila.v1 import admin_pb2
+
+    request: Any
+    if change.what == "config":
+        request = admin_pb2.SetConfigRequest(key=change.name, value=declared.config[change.name])
+        session.admin.SetConfig(request, timeout=session.timeout_s)
+    elif change.what == "create":
+        request = admin_pb2.CreateQueueRequest(name=change.name, config=declared.queues[change.name])
+        session.admin.CreateQueue(request, timeout=session.timeout_s)
+    elif change.what == "update":
+        request = admin_pb2.UpdateQueueRequest(queue=change.name, config=declared.queues[change.name])
+        request.update_mask.paths.extend(change.fields)
+        session.admin.UpdateQueue(request, timeout=session.timeout_s)
+    else:
+        queue, _, channel = change.name.partition("/")
+        request = admin_pb2.CreateChannelRequest(queue=queue, channel=channel, head=True)
+        session.admin.CreateChannel(request, timeout=session.timeout_s)
+
+
+def _show(session: Session, changes: list[Change], verb: str) -> None:
+    value = (
+        {"changes": [change._asdict() for change in changes]} if session.format is not Format.TABLE else {}
+    )
+    signs = {"create": "+", "channel": "+", "update": "~", "config": "~"}
+    lines = [
+        f"{paint(signs[change.what], Meaning.GOOD)} {change.what} {change.name} {', '.join(change.fields)}".rstrip()
+        for change in changes
+    ]
+    lines.append(f"{counted(len(changes), 'thing')} {verb}" if changes else "nothing differs")
+    show(session.format, value, "\n".join(lines))

@@ -1,0 +1,169 @@
+"""Queues as a file says they shall be: TOML in, what differs from the broker out, and back.
+
+    [config]
+    "throttle.stripe" = "100,200"
+
+    [queues.orders]
+    fairness-header = "tenant"
+    weight = { acme = 3 }
+    visibility-timeout = "5m"
+    on-enqueue = "@route.lua"
+    channels = ["default", "audit"]      # made with the queue, and added later; none is ever deleted
+
+The words are the flags of `fila queue create`, the values theirs too. What a queue's table leaves out is its default.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fila_cli.settings import SETTINGS, Setting, config_from, describe
+
+if TYPE_CHECKING:
+    from fila.v1.admin_pb2 import QueueConfig
+
+_CHANNELS = "channels"
+
+
+@dataclass(slots=True)
+class Declared:
+    """What a file asks for."""
+
+    queues: dict[str, QueueConfig] = field(default_factory=dict)
+    config: dict[str, str] = field(default_factory=dict)
+
+
+def read(path: Path) -> Declared:
+    """Read a file; raises BadParameter naming the place of what is wrong."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise _wrong(f"{path}: {error}") from error
+    declared = Declared()
+    for name, table in tables.items():
+        if name == "config" and isinstance(table, dict):
+            declared.config = {key: str(value) for key, value in table.items()}
+        elif name == "queues" and isinstance(table, dict):
+            for queue, settings in table.items():
+                declared.queues[queue] = _config_of(path, queue, settings)
+        else:
+            raise _wrong(f"{path}: {name} is no table of such a file; known are [config] and [queues.NAME]")
+    return declared
+
+
+def _config_of(path: Path, queue: str, settings: Any) -> QueueConfig:
+    if not isinstance(settings, dict):
+        raise _wrong(f"{path}: queues.{queue} must be a table")
+    by_name = {setting.name.split("/")[0]: setting for setting in SETTINGS}
+    given: dict[str, Any] = {}
+    for name, value in settings.items():
+        if name == _CHANNELS:
+            continue
+        if name not in by_name:
+            raise _wrong(
+                f"{path}: queues.{queue}.{name} is no setting; known are {', '.join(by_name)}, {_CHANNELS}"
+            )
+        setting = by_name[name]
+        given[setting.parameter.split("/")[0]] = _converted(path, queue, setting, value)
+    config, _ = config_from(given)
+    config.channels.extend(str(each) for each in settings.get(_CHANNELS, ()))
+    return config
+
+
+def _converted(path: Path, queue: str, setting: Setting, value: Any) -> Any:
+    if setting.type is None:
+        return bool(value)
+    if isinstance(value, str) and value.startswith("@"):
+        value = f"@{path.parent / value[1:]}"  # files are looked for beside the one that names them
+    try:
+        if isinstance(value, dict):
+            return tuple(setting.type.convert(f"{key}={each}", None, None) for key, each in value.items())
+        if isinstance(value, list):
+            return tuple(setting.type.convert(str(each), None, None) for each in value)
+        converted = setting.type.convert(value if isinstance(value, str) else str(value), None, None)
+    except click.BadParameter as error:
+        raise _wrong(f"{path}: queues.{queue}.{setting.name}: {error.message}") from error
+    return (converted,) if setting.multiple else converted
+
+
+def _wrong(text: str) -> click.BadParameter:
+    return click.BadParameter(text, param_hint="'--file'")
+
+
+def differing(wanted: QueueConfig, there: QueueConfig) -> list[str]:
+    """The fields of QueueConfig, as an update's mask names them, in which the two differ; channels apart."""
+    from fila.v1 import admin_pb2
+
+    full = admin_pb2.QueueConfig()
+    full.CopyFrom(_with_defaults(wanted))
+    names = [field.name for field in admin_pb2.QueueConfig.DESCRIPTOR.fields if field.name != _CHANNELS]
+    return [name for name in names if _value(full, name) != _value(there, name)]
+
+
+def _value(config: QueueConfig, name: str) -> Any:
+    value = getattr(config, name)
+    if hasattr(value, "SerializeToString"):
+        return value.SerializeToString(deterministic=True)
+    return dict(value) if hasattr(value, "items") else list(value) if hasattr(value, "append") else value
+
+
+def _with_defaults(config: QueueConfig) -> QueueConfig:
+    """As the broker will store it, so that what a file leaves out does not look changed."""
+    from fila.v1 import admin_pb2
+
+    full = admin_pb2.QueueConfig()
+    full.CopyFrom(config)
+    full.visibility_timeout_ms = full.visibility_timeout_ms or 30_000
+    full.dedup_window_ms = full.dedup_window_ms or 300_000
+    if not full.HasField("max_attempts"):
+        full.max_attempts = 20
+    if not full.HasField("disconnect_grace_ms"):
+        full.disconnect_grace_ms = 5_000
+    if not full.HasField("retry"):
+        full.retry.jitter = 1.0
+    full.retry.kind = full.retry.kind or admin_pb2.RetryPolicy.KIND_EXPONENTIAL
+    full.retry.base_ms = full.retry.base_ms or 100
+    full.retry.cap_ms = full.retry.cap_ms or max(60_000, full.retry.base_ms)
+    full.hook_fallback = full.hook_fallback or admin_pb2.HOOK_FALLBACK_POLICY
+    return full
+
+
+def as_toml(queues: dict[str, QueueConfig], config: dict[str, str]) -> str:
+    """A file that says what there is."""
+    lines: list[str] = []
+    if config:
+        lines += [
+            "[config]",
+            *(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in config.items()),
+            "",
+        ]
+    for queue, settings in queues.items():
+        lines.append(f"[queues.{json.dumps(queue)}]")
+        lines += [f"{name} = {value}" for name, value in _lines_of(settings)]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _lines_of(config: QueueConfig) -> list[tuple[str, str]]:
+    listed = []
+    for name, text in describe(config):
+        if name == "weight":
+            pairs = ", ".join(f"{json.dumps(key)} = {config.weights[key]}" for key in sorted(config.weights))
+            listed.append((name, f"{{ {pairs} }}"))
+        elif name == "throttle-header":
+            listed.append((name, json.dumps(list(config.throttle_key_headers))))
+        elif name in ("on-enqueue", "on-failure"):
+            listed.append((name, json.dumps(getattr(config, f"{name.replace('-', '_')}_script"))))
+        elif name == "ttl-to-dlq":
+            listed.append((name, "true"))
+        elif name != "paused":
+            listed.append((name, text if text.isdigit() else json.dumps(text)))
+    if config.channels:
+        listed.append((_CHANNELS, json.dumps(list(config.channels))))
+    return listed

@@ -1,0 +1,82 @@
+"""`fila apply`, `diff`, `export`: a file says what queues there shall be."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from grpc import StatusCode
+
+from fila.v1 import admin_pb2
+from tests.cli.fake_broker import FakeBroker, Refusal
+
+FILE = """
+[config]
+"throttle.stripe" = "100,200"
+
+[queues.orders]
+fairness-header = "tenant"
+weight = { acme = 3 }
+throttle-header = ["provider"]
+visibility-timeout = "5m"
+on-enqueue = "@route.lua"
+channels = ["default", "audit"]
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    (tmp_path / "route.lua").write_text("function on_enqueue(m) return {} end\n")
+    path = tmp_path / "queues.toml"
+    path.write_text(FILE)
+    return str(path)
+
+
+def test_a_queue_that_is_missing_is_made_as_the_file_says(fila, broker: FakeBroker, file):
+    broker.answers["GetQueue"] = Refusal(
+        StatusCode.NOT_FOUND, 'queue "orders" does not exist', "QUEUE_NOT_FOUND"
+    )
+
+    ran = fila("apply", "-f", file)
+
+    assert ran == (0, "~ config throttle.stripe\n+ create orders\n2 things changed\n", "")
+    config = broker.request("CreateQueue").config
+    assert (config.fairness_key_header, dict(config.weights), config.visibility_timeout_ms) == (
+        "tenant", {"acme": 3}, 300_000,
+    )  # fmt: skip
+    assert list(config.throttle_key_headers) == ["provider"]
+    assert config.on_enqueue_script.startswith("function on_enqueue")
+    assert list(config.channels) == ["default", "audit"]
+    assert broker.request("SetConfig").value == "100,200"
+
+
+def test_diff_says_what_apply_would_do_and_does_nothing(fila, broker: FakeBroker, file):
+    broker.answers["GetQueue"] = admin_pb2.GetQueueResponse(config=admin_pb2.QueueConfig(max_depth=3))
+
+    out = json.loads(fila("diff", "-f", file, "-o", "json").out)
+
+    update = next(change for change in out["changes"] if change["what"] == "update")
+    assert {"fairness_key_header", "weights", "max_depth"} <= set(update["fields"])
+    assert {name for name, _ in broker.asked} == {"ListConfig", "GetQueue", "ListChannels"}
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("[queues.orders]\nfairnes-header = 'x'\n", "queues.orders.fairnes-header"),
+        ("[queues.orders]\nvisibility-timeout = '30'\n", "queues.orders.visibility-timeout"),
+        ("[queue]\n", "queue is no table"),
+        ("[queues", "queues.toml"),
+    ],
+)
+def test_a_mistake_in_the_file_is_bad_usage_and_names_its_place(
+    fila, broker: FakeBroker, tmp_path, text, named
+):
+    path = tmp_path / "queues.toml"
+    path.write_text(text)
+
+    ran = fila("apply", "-f", str(path))
+
+    assert ran.code == 2
+    assert named in ran.err
+    assert broker.asked == []
