@@ -62,8 +62,9 @@ class Notice:
                 "consumers (fila consumer list), or take it out by hand",
             )
         elif self.what == SINK_LOST:
-            log.error(
+            emit(
                 "sink.messages_lost",
+                level="error",
                 sink=self.queue,
                 messages=self.number,
                 detail="they belong to a published batch and came into no queue: a queue was deleted by force while "
