@@ -1,8 +1,8 @@
 """Takes the wire contract's Python code along, everything else about the distribution stands in pyproject.toml.
 
 The tree has one copy of the generated code, in the Python SDK. A plain Spark environment has no SDK, and installing
-a second owner of the package `fila` beside one would break both when either is removed. So a build copies the two
-files that reading takes to `pyspark_fila/wire_v1`, a private name, and points their imports there.
+a second owner of the package `fila` beside one would break both when either is removed. So a build copies the
+files that reading and writing take to `pyspark_fila/wire_v1`, a private name, and points their imports there.
 pyspark_fila/wire.py uses that copy only where the SDK is not installed.
 """
 
@@ -16,7 +16,7 @@ from setuptools.command.sdist import sdist
 HERE = Path(__file__).resolve().parent
 GENERATED = HERE.parent / "sdks/python/src/fila/v1"
 UNPACKED = HERE / "src/pyspark_fila/wire_v1"
-FILES = ("admin_pb2.py", "messages_pb2.py")
+FILES = ("admin_pb2.py", "messages_pb2.py", "service_pb2.py", "sink_pb2.py")
 
 
 def copy_wire(folder: Path) -> None:

@@ -73,7 +73,38 @@ def test_a_schema_that_does_not_fit_is_refused(spark, broker, schema, said):
         reader.load("orders").count()
 
 
-def test_writing_is_refused_with_what_to_do_instead(spark, broker):
-    writer = spark.range(1).write.format("fila").mode("append").option("address", broker.address)
-    with pytest.raises(Exception, match="writing to a queue is not supported"):
-        writer.save("orders")
+@pytest.mark.parametrize(
+    ("rows", "options", "said"),
+    [
+        ("'x' as payload", {"adress": "a:1"}, "option adress: is not known; the options are acceptGap"),
+        ("'x' as payload", {"acceptGap": "true"}, "option acceptGap: has no meaning in a batch write"),
+        (
+            "'x' as payload, 1 as tenant",
+            {},
+            "column tenant is not known; a write has the columns queue, headers",
+        ),
+        ("1 as payload", {}, "column payload is int, not binary or string"),
+        ("'q' as queue", {}, "there must be a column payload"),
+        ("'x' as payload", {"queue": "nowhere"}, 'queue "nowhere" does not exist'),
+    ],
+)
+def test_a_write_that_cannot_work_is_refused_before_the_first_task(spark, broker, rows, options, said):
+    settings = {"address": broker.address, "queue": "nowhere", **options}
+    writer = spark.sql(f"select {rows}").write.format("fila").mode("append").options(**settings)
+    with pytest.raises(Exception, match=said):
+        writer.save()
+
+
+def test_a_write_needs_a_queue_and_a_broker(spark, broker):
+    rows = spark.sql("select 'x' as payload").write.format("fila").mode("append")
+    with pytest.raises(Exception, match="option queue: must be given, or be a column"):
+        rows.option("address", broker.address).save()
+    with pytest.raises(Exception, match=r"no Fila broker could be reached at 127\.0\.0\.1:1 for 0\.2 s"):
+        rows.option("address", "127.0.0.1:1").option("timeoutMs", "200").save("q")
+
+
+def test_a_queue_is_not_overwritten(spark, broker, queue):
+    broker.create(queue)
+    rows = spark.sql("select 'x' as payload").write.format("fila").mode("overwrite")
+    with pytest.raises(Exception, match="must be append"):
+        rows.option("address", broker.address).save(queue)

@@ -57,6 +57,9 @@ class Keeping:
 class BrokerLog:
     """One queue's log at one broker; every method may block for `timeout_ms` and a call."""
 
+    service = "FilaAdmin"
+    repeatable: tuple[Any, ...] = _REPEATABLE
+
     def __init__(self, address: str, queue: str, timeout_ms: int) -> None:
         self.address = address
         self.queue = queue
@@ -136,7 +139,7 @@ class BrokerLog:
         channel = _channel(self.address)
         make = channel.unary_stream if streaming else channel.unary_unary
         call: Callable[..., Any] = make(
-            f"/fila.v1.FilaAdmin/{name}",
+            f"/fila.v1.{self.service}/{name}",
             request_serializer=lambda request: request.SerializeToString(),
             response_deserializer=response.FromString,
         )
@@ -154,7 +157,7 @@ class BrokerLog:
     def _pause_or_raise(self, error: grpc.RpcError, attempt: int, deadline: float) -> None:
         """Wait before the next attempt, or raise what the error means to the user."""
         pause_s = BACKOFF_S[min(attempt, len(BACKOFF_S) - 1)]
-        if error.code() in _REPEATABLE and time.monotonic() + pause_s < deadline:
+        if error.code() in self.repeatable and time.monotonic() + pause_s < deadline:
             time.sleep(pause_s)
             return
         raise self._translated(error) from None

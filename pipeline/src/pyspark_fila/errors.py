@@ -22,5 +22,9 @@ class BrokerFailed(FilaSourceError):
     """The broker could not be reached, or refused the call."""
 
 
+class SinkRefused(BrokerFailed):
+    """The broker will not publish, stage or drop this: a later run took over, numbers are missing, or it was done."""
+
+
 class DataLoss(FilaSourceError):
     """Messages that should have been read are no longer in the log."""

@@ -59,6 +59,28 @@ class ReadOptions:
     """How long a broker that cannot be reached is tried for."""
 
 
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """Where to write, and how."""
+
+    address: str
+    queue: str
+    """The queue of rows that name none; empty where every row must."""
+    batch_size: int
+    """Messages in one call, at most."""
+    sink_id: str
+    """Batch writes: the name under which this write is done once; empty for one of its own."""
+    accept_gap: bool
+    """Streaming: go on although the broker has forgotten what it published last."""
+    timeout_ms: int
+
+
+WRITE_NAMES = ("address", "queue", "batchSize", "sinkId", "acceptGap", "timeoutMs")
+WRITE_BATCH_ONLY = ("sinkId",)
+WRITE_STREAM_ONLY = ("acceptGap",)
+SPARKS_OWN = frozenset(("checkpointlocation", "queryname"))
+"""What Spark hands to a stream's sink among its options."""
+
 BATCH_ONLY = ("endingOffset", "endingTimestamp")
 STREAM_ONLY = ("channel", "maxMessagesPerTrigger", "pollIntervalMs")
 EVERYWHERE = (
@@ -102,6 +124,25 @@ def parse_options(given: Mapping[str, str]) -> ReadOptions:
     return read
 
 
+def parse_write_options(kind: Literal["batch", "streaming"], given: Mapping[str, str]) -> WriteOptions:
+    """Check every option of a write; `save("orders")` names the queue as `path`."""
+    options = _Given(
+        {name.lower(): value for name, value in given.items() if name.lower() not in SPARKS_OWN}, WRITE_NAMES
+    )
+    options.refuse_unknown()
+    for name in WRITE_STREAM_ONLY if kind == "batch" else WRITE_BATCH_ONLY:
+        if name.lower() in options.given:
+            raise OptionInvalid(name, f"has no meaning in a {kind} write; remove it")
+    return WriteOptions(
+        address=options.get("address", "localhost:5555", _address),
+        queue=options.queue(needed=False),
+        batch_size=options.get("batchSize", 1000, _whole(1, BATCH_SIZE_MAX)),
+        sink_id=options.get("sinkId", "", _name),
+        accept_gap=options.get("acceptGap", False, _truth),
+        timeout_ms=options.get("timeoutMs", 60_000, _whole(1, 3_600_000)),
+    )
+
+
 def refuse_for(kind: Literal["batch", "streaming"], given: Mapping[str, str]) -> None:
     """Raise OptionInvalid for an option that this kind of read would silently ignore."""
     wrong = STREAM_ONLY if kind == "batch" else BATCH_ONLY
@@ -124,12 +165,13 @@ def _check_together(read: ReadOptions, options: _Given) -> None:
 @dataclass(frozen=True, slots=True)
 class _Given:
     given: Mapping[str, str]
+    names: tuple[str, ...] = NAMES
 
     def refuse_unknown(self) -> None:
-        known = {name.lower() for name in NAMES} | {"path"}
+        known = {name.lower() for name in self.names} | {"path"}
         for name in self.given:
             if name not in known:
-                raise OptionInvalid(name, f"is not known; the options are {', '.join(sorted(NAMES))}")
+                raise OptionInvalid(name, f"is not known; the options are {', '.join(sorted(self.names))}")
 
     def get(self, name: str, default: Value, parse: Callable[[str], Value]) -> Value:
         value = self.given.get(name.lower())
@@ -140,13 +182,13 @@ class _Given:
         except ValueError as problem:
             raise OptionInvalid(name, f"{problem}, got {value!r}") from None
 
-    def queue(self) -> str:
+    def queue(self, *, needed: bool = True) -> str:
         if "queue" in self.given and "path" in self.given:
             raise OptionInvalid(
                 "queue", "the queue is named twice, by the option and by load(); name it once"
             )
         name = self.get("queue", "", _name) or self.get("path", "", _name)
-        if not name:
+        if needed and not name:
             raise OptionInvalid("queue", "must be given: .option('queue', 'orders') or .load('orders')")
         return name
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from typing import NoReturn
 
 from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from pyspark_fila.batch import FilteringLogReader, LogReader
+from pyspark_fila.broker_sink import BrokerQueues
 from pyspark_fila.columns import SCHEMA, check_schema
-from pyspark_fila.errors import FilaSourceError
+from pyspark_fila.errors import OptionInvalid
 from pyspark_fila.filters import are_offered
-from pyspark_fila.options import parse_options, refuse_for
+from pyspark_fila.options import WriteOptions, parse_options, parse_write_options, refuse_for
+from pyspark_fila.rows import check_write_schema
 from pyspark_fila.stream import LogStreamReader
+from pyspark_fila.writing import QueueStreamWriter, QueueWriter
 
 
 class DefaultSource(DataSource):
@@ -49,16 +51,22 @@ class DefaultSource(DataSource):
         check_schema(schema)
         return LogStreamReader(parse_options(self._given), schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002 - Spark's signature
-        """Refuse to write."""
-        raise FilaSourceError(NO_WRITING)
+    def writer(self, schema: StructType, overwrite: bool) -> QueueWriter:
+        """Return the batch writer."""
+        options = parse_write_options("batch", self._given)
+        _check_write(options, schema, overwrite=overwrite)
+        return QueueWriter(options)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, N802 - as above
-        """Refuse to write."""
-        raise FilaSourceError(NO_WRITING)
+    def streamWriter(self, schema: StructType, overwrite: bool) -> QueueStreamWriter:  # noqa: N802 - Spark's name
+        """Return the streaming writer."""
+        options = parse_write_options("streaming", self._given)
+        _check_write(options, schema, overwrite=overwrite)
+        return QueueStreamWriter(options)
 
 
-NO_WRITING = (
-    "writing to a queue is not supported by this version of format('fila'), which reads only; enqueue with the client "
-    "instead, for example from foreachPartition, with dedup keys so that a task that runs twice enqueues once"
-)
+def _check_write(options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
+    """Refuse what cannot work before the first task."""
+    if overwrite:
+        raise OptionInvalid("mode", "must be append: a queue is not overwritten")
+    check_write_schema(schema, options.queue)
+    BrokerQueues(options.address, options.queue, options.timeout_ms).check()

@@ -6,10 +6,14 @@ the build of this distribution has put a copy beside this module (see setup.py).
 """
 
 try:
-    from fila.v1 import admin_pb2
+    from fila.v1 import admin_pb2, service_pb2, sink_pb2
 except ModuleNotFoundError as missing:
-    if missing.name not in ("fila", "fila.v1", "fila.v1.admin_pb2"):
+    if missing.name not in ("fila", "fila.v1", "fila.v1.admin_pb2", "fila.v1.sink_pb2"):
         raise
-    from pyspark_fila.wire_v1 import admin_pb2  # type: ignore[import-not-found, no-redef, unused-ignore]
+    from pyspark_fila.wire_v1 import (  # type: ignore[attr-defined, import-not-found, no-redef, unused-ignore]
+        admin_pb2,
+        service_pb2,
+        sink_pb2,
+    )
 
-__all__ = ["admin_pb2"]
+__all__ = ["admin_pb2", "service_pb2", "sink_pb2"]

@@ -467,8 +467,7 @@ cdef class CoreEngine(OpenCore):
             "frames_built": core.counters.frames_built, "work": core.counters.work,
             "pass_work_max": core.counters.pass_work_max, "walked": core.counters.walked,
             "staged_bytes": core.sinks.staged_bytes, "sinks": core.sinks.by_name.count,
-            "sink_batches": core.sinks.counters.published, "sink_lost": core.sinks.counters.lost,
-            "sink_swept": core.sinks.counters.swept,
+            "sink_lost": core.sinks.counters.lost, "sink_swept": core.sinks.counters.swept,
             "latency": [core.counters.latency[i] for i in range(32)],
         }
 
