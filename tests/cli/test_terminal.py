@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import socket
+import subprocess
 import sys
+import threading
 
 import pytest
 from grpc import StatusCode
@@ -13,6 +17,7 @@ from fila.v1 import admin_pb2, messages_pb2
 from fila_cli import colors, output
 from fila_cli.colors import Meaning, Meant
 from fila_cli.failures import in_words_of_flags
+from fila_cli.probe import diagnosis
 from fila_cli.progress import Progress
 from tests.cli.fake_broker import FakeBroker, Refusal
 
@@ -349,3 +354,42 @@ def test_progress_says_rate_and_what_is_left():
     progress.done = 100
 
     assert progress.line() == "100 of 400 dead letters, 10/s, 30s left"
+
+
+# --- what is there instead of a broker -------------------------------------------------------
+
+
+def test_a_broker_without_tls_is_told_in_one_line_and_by_nobody_else(broker: FakeBroker):
+    command = [sys.executable, "-c", "from fila_cli.main import main; main()", "queue", "list"]
+    environ = {name: value for name, value in os.environ.items() if name != "GRPC_VERBOSITY"}
+
+    done = subprocess.run(
+        [*command, "--addr", f"https://{broker.address}"],
+        capture_output=True,
+        text=True,
+        env=environ,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "speaks without TLS" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("greeting", "told"),
+    [(b"-ERR unknown command\r\n", "Redis protocol"), (b"HTTP/1.1 400 Bad Request\r\n\r\n", "web server")],
+)
+def test_another_port_is_told_by_what_it_speaks(greeting, told):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(64)
+                connection.sendall(greeting)
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        assert told in diagnosis("127.0.0.1", listening.getsockname()[1], by_tls=False)
+        thread.join(5)

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from fila.v1.admin_pb2_grpc import FilaAdminStub
     from fila.v1.service_pb2_grpc import FilaServiceStub
 
+# What gRPC's C core would write to stderr is told in one line of ours. It reads this when it is imported.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
 DEFAULT_ADDRESS = "http://localhost:5555"
 DEFAULT_PORT = 5555
 
@@ -103,8 +106,6 @@ def target_of(address: str) -> tuple[str, bool]:
 
 def _open_channel(address: str) -> grpc.Channel:
     target, by_tls = target_of(address)
-    # What gRPC's C core would write to stderr is told in one line of ours. It reads this when a channel is made.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     # A raised payload limit must not stop the command line from reading what it stored.
     import grpc
 
