@@ -21,7 +21,7 @@ def core(tmp_path, monkeypatch):
     write(
         tmp_path,
         "drive/loop.pyx",
-        "from fila_server.core.state.state cimport Core\n\ncdef void run(Core* core):\n    core.passes += 1\n",
+        "from fila_server.core.state.state cimport Core\n\ndef run():\n    cdef Core core\n    core.passes += 1\n",
     )
     return tmp_path
 
@@ -86,6 +86,21 @@ def test_a_broken_rule_is_told(core, name, text, fault):
     (core / name).parent.mkdir(exist_ok=True)
     write(core, name, text)
     assert fault in core_rooms.faults()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "gone"),
+    [
+        ("state/state.pxd", "cdef struct Core:\n    int passes\n    int rounds, laps[3]\n", "rounds"),
+        ("state/state.pxd", "cdef struct Core:\n    int passes\n    int rounds, laps[3]\n", "laps"),
+        ("state/state.pxd", "cdef struct Core:\n    int passes\n\ncdef enum:\n    MOST = 3\n", "MOST"),
+        ("drive/walk.pyx", "cdef int _step(int far) noexcept nogil:\n    return far\n", "_step"),
+    ],
+)
+def test_a_name_that_nobody_uses_is_told(core, name, text, gone):
+    write(core, name, text)
+    where = "fila_server.core." + name.partition(".")[0].replace("/", ".")
+    assert f"{where} declares {gone}, and nobody uses it" in core_rooms.faults()
 
 
 def test_a_crowded_room_is_told(core):

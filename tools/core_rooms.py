@@ -8,6 +8,7 @@ each other in a circle, and a name is taken from the module that declares it, so
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,10 @@ ROOMS = (
 MODULES_A_ROOM_MAX = 20
 # RocksDB's own declarations are taken as one: some hundred names, and none of them ours.
 WHOLE = PACKAGE + "store.rocksdb"
+# The numbers of the seam; RocksDB's own names; and what compiled edges are given.
+FOR_OTHERS = {PACKAGE + "wire.commands", WHOLE, PACKAGE + "doors.outbox", PACKAGE + "drive.handover"}
+EDGES = CORE.parent / "edges"
+BESIDE = Path(__file__).resolve().parents[1] / "tests/native"
 
 QUOTED = re.compile(r'#[^\n]*|"""(?:.|\n)*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'')
 IMPORT = re.compile(
@@ -146,9 +151,44 @@ def unused() -> Iterator[str]:
                 yield f"{named(path)}{path.suffix} takes {name} from {module} and does not use it"
 
 
+def declared(code: str) -> Iterator[str]:
+    """What a file names for the first time: functions, structs and their fields, members of enums."""
+    inside = ""
+    for line in code.splitlines():
+        if line.strip() and not line.startswith(" "):
+            inside = ""
+        if opening := re.match(r"(?:cdef|ctypedef) (struct|enum|extern|class)\b *(\w*)", line):
+            inside = opening[1]
+            if inside == "struct":
+                yield opening[2]
+        elif function := re.match(r"cdef (?:inline )?[\w* ]*?\b(\w+)\(", line):
+            yield function[1]
+        elif inside == "enum" and (member := re.match(r" +([A-Z]\w*)", line)):
+            yield member[1]
+        elif inside == "struct" and "(" not in line and line.strip():
+            for field in line.strip().split(None, 1)[-1].split(","):
+                if name := re.search(r"([A-Za-z_]\w*)(?:\[[^\]]*\])?\s*$", field):
+                    yield name[1]
+
+
+def dead() -> Iterator[str]:
+    """Names that stand where they are declared and defined, and nowhere else; tests and compiled edges count."""
+    beside = [*EDGES.rglob("*.pyx"), *EDGES.rglob("*.pxd"), *BESIDE.glob("*.pyx")]
+    codes = {path: IMPORT.sub("", stripped(path.read_text())) for path in [*sources(), *beside]}
+    times = Counter(name for code in codes.values() for name in re.findall(r"\w+", code))
+    for path in sources():
+        if named(path) in FOR_OTHERS:
+            continue
+        twin = codes.get(path.with_suffix(".pyx"), "") if path.suffix == ".pxd" else ""
+        for name in declared(codes[path]):
+            defined = re.search(rf"^cdef [^\n=]*\b{name}\(", twin, re.MULTILINE)
+            if times[name] <= 1 + (defined is not None):
+                yield f"{named(path)} declares {name}, and nobody uses it"
+
+
 def faults() -> list[str]:
     found = modules()
-    return [*out_of_order(found), *in_circles(found), *handed_on(found), *crowded(), *unused()]
+    return [*out_of_order(found), *in_circles(found), *handed_on(found), *crowded(), *unused(), *dead()]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""See frame_record.pxd."""
+"""The record's positions are checked against the frame's bytes before any entry is made of them."""
 
 from libc.stdint cimport UINT32_MAX, uint32_t
 from libc.stdlib cimport free

@@ -1,4 +1,6 @@
-"""See idle.pxd."""
+"""A look at each queue ten times a second, on the clock that stands still while the edge does not
+listen.
+"""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 

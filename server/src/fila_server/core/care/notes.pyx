@@ -1,4 +1,6 @@
-"""See notes.pxd."""
+"""Tables by offset, read in the order of keys. Later records count over earlier ones, and what a note
+is not asked for at the end belongs to messages that are gone.
+"""
 
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset

@@ -1,4 +1,4 @@
-"""See recover.pxd. Reads the index, never a payload: a million messages take about a second.
+"""Reads the index, never a payload: a million messages take about a second.
 
     META, QUEUES, KEYS, CONFIG, BUCKETS, DEDUP    whole, small; SINKS, too
     SETTLED, LEASES, STATES                       into notes, one a channel; SETTLED repeats QUEUES

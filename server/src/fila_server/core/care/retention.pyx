@@ -1,4 +1,4 @@
-"""See retention.pxd."""
+"""Each look goes on where the last one stopped, so its cost is bounded whatever the queue holds."""
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
 

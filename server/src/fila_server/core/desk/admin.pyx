@@ -1,4 +1,4 @@
-"""See admin.pxd. The edge has validated names, settings and masks; what is checked here is state."""
+"""The edge has validated names, settings and masks; what is checked here is state."""
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdio cimport snprintf
@@ -14,6 +14,7 @@ from fila_server.core.life.seek cimport channel_seek, channel_start
 from fila_server.core.records.records cimport (
     channel_record_put, key_record_delete, key_record_put, queue_record_put,
 )
+from fila_server.core.records.reservations cimport OFFSETS_RESERVED
 from fila_server.core.state.directory cimport queue_offset_at, queue_oldest
 from fila_server.core.state.paths cimport channel_find, key_has_policy, queue_find
 from fila_server.core.state.state cimport Channel, Flow, Key, Queue
@@ -31,7 +32,6 @@ from fila_server.core.wire.protobuf cimport (
 )
 
 cdef enum:
-    OFFSETS_RESERVED = 1000000
     CHANNELS_MAX = 1000             # of a queue; queue_rules.py refuses more of them in CreateQueue
 
 

@@ -1,4 +1,6 @@
-"""See chores.pxd."""
+"""Purges remember the offset they have come to, so a frame that goes or is written anew in between is
+no matter.
+"""
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free

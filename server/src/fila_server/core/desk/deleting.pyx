@@ -1,5 +1,6 @@
-"""What points to a gone channel is counted (Channel.shares and .flows), and the channel is freed when nothing
-does: a key that moved in its table between two passes, and was passed by, is found by another walk.
+"""What points to a gone channel is counted (Channel.shares and .flows), and the channel is freed when
+nothing does: a key that moved in its table between two passes, and was passed by, is found by another
+walk.
 """
 
 from libc.stdint cimport UINT64_MAX, uint32_t

@@ -1,4 +1,6 @@
-"""See explain.pxd."""
+"""What holds a key's next message back is read off the tables at the time of asking; what it waited
+for, from its clock.
+"""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 

@@ -1,4 +1,4 @@
-"""See metrics.pxd."""
+"""One walk over what is counted already; nothing is summed up over messages."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free

@@ -1,4 +1,6 @@
-"""See peek.pxd."""
+"""A page remembers the offset its search has come to and is looked on with in each pass; where bytes
+are cold it waits for the next load before it looks again.
+"""
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdio cimport snprintf

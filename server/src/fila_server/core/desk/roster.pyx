@@ -1,4 +1,6 @@
-"""See roster.pxd."""
+"""Consumers stand on their channel's two circles, those here and those away; the oldest of both are
+kept by number.
+"""
 
 from libc.stdint cimport UINT64_MAX, uint32_t
 from libc.stdlib cimport free

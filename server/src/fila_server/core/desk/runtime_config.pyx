@@ -1,8 +1,8 @@
-"""See runtime_config.pxd."""
+"""Values are kept as text beside what they mean, since a list shows them as they were set."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
-from libc.stdlib cimport free, strtod
+from libc.stdlib cimport free, qsort, strtod
 from libc.string cimport memcmp, memcpy, memset
 
 from fila_server.core.life.answers cimport answer, answer_status
@@ -11,7 +11,7 @@ from fila_server.core.state.state cimport ThrottleKey
 from fila_server.core.store.families cimport CONFIG
 from fila_server.core.store.store cimport batch_delete, batch_put
 from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, must_malloc, put_bytes
-from fila_server.core.structures.maps cimport textmap_get, textmap_next, textmap_put, textmap_remove
+from fila_server.core.structures.maps cimport Text, textmap_get, textmap_next, textmap_put, textmap_remove
 from fila_server.core.turns.flows cimport bucket_set
 from fila_server.core.turns.throttle cimport throttle_key_intern
 from fila_server.core.wire.commands cimport INVALID_ARGUMENT, NOT_FOUND, OK
@@ -238,35 +238,13 @@ cdef void config_get(Core* core, Command* command, Fields* fields) noexcept nogi
     answer(core, command.token, OK, &buffer, False)
 
 
-cdef bint _row_below(ConfigRow* a, ConfigRow* b) noexcept nogil:
-    cdef uint32_t n = a.text.length if a.text.length < b.text.length else b.text.length
-    cdef int order = memcmp(a.text.bytes, b.text.bytes, n)
-    return order < 0 or (order == 0 and a.text.length < b.text.length)
-
-
-cdef void _sort(ConfigRow** rows, int64_t count) noexcept nogil:
-    """Heap sort: no recursion, no worst case."""
-    cdef int64_t start = count // 2
-    cdef int64_t end = count
-    while end > 1:
-        if start > 0:
-            start -= 1
-        else:
-            end -= 1
-            rows[0], rows[end] = rows[end], rows[0]
-        _sift(rows, start, end)
-
-
-cdef void _sift(ConfigRow** rows, int64_t root, int64_t end) noexcept nogil:
-    cdef int64_t child
-    while 2 * root + 1 < end:
-        child = 2 * root + 1
-        if child + 1 < end and _row_below(rows[child], rows[child + 1]):
-            child += 1
-        if not _row_below(rows[root], rows[child]):
-            return
-        rows[root], rows[child] = rows[child], rows[root]
-        root = child
+cdef int _by_text(const void* a, const void* b) noexcept nogil:
+    cdef Text* x = &(<ConfigRow**> a)[0].text
+    cdef Text* y = &(<ConfigRow**> b)[0].text
+    cdef int order = memcmp(x.bytes, y.bytes, min(x.length, y.length))
+    if order:
+        return order
+    return -1 if x.length < y.length else x.length > y.length
 
 
 cdef void config_list(Core* core, Command* command, Fields* fields) noexcept nogil:
@@ -285,7 +263,7 @@ cdef void config_list(Core* core, Command* command, Fields* fields) noexcept nog
         if _starts(_text(row.text.bytes, row.text.length), prefix.at, prefix.length):
             rows[count] = row
             count += 1
-    _sort(rows, count)
+    qsort(rows, count, sizeof(void*), _by_text)
     buffer_init(&buffer)
     buffer_init(&entry)
     for i in range(count):

@@ -1,4 +1,4 @@
-"""See stats.pxd. Read by scans over one queue's keys; bounded by the keys asked for in what it writes."""
+"""Read by scans over one queue's keys; bounded by the keys asked for in what it writes."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free

@@ -1,4 +1,4 @@
-"""See mailbox.pxd."""
+"""A list of commands under a lock. Posting wakes the scheduler only when as many wait as it asked for."""
 
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset

@@ -1,5 +1,7 @@
 # distutils: libraries = rocksdb pthread
-"""See reader.pxd."""
+"""One list of what is asked for and one of what came back, under one lock that is never held over a
+read.
+"""
 
 from libc.stdlib cimport free
 from libc.string cimport memset

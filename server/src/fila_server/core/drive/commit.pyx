@@ -1,4 +1,6 @@
-"""See commit.pxd."""
+"""Two batches a pass, so that a disk that refuses can refuse new messages alone. A write that is put
+off blocks the core: what stands in the batches must stay the newest that there is.
+"""
 
 from libc.stdint cimport uint64_t, uint8_t
 

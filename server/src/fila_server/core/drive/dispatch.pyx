@@ -1,4 +1,4 @@
-"""See dispatch.pxd."""
+"""One branch a family of commands; what a command means is in the module it is handed to."""
 
 from fila_server.core.desk.admin cimport admin_command
 from fila_server.core.desk.late cimport late_command

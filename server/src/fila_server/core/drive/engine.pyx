@@ -38,6 +38,7 @@ from fila_server.core.recording.base cimport base_put
 from fila_server.core.recording.decisions cimport limit_changed
 from fila_server.core.recording.tap cimport Recording
 from fila_server.core.records.records cimport meta_record_put, queue_record_put, reservation_record_put
+from fila_server.core.records.reservations cimport LEASE_IDS_RESERVED
 from fila_server.core.sinks.registry cimport sinks_forget
 from fila_server.core.state.kinds cimport TIMER_HOUSEKEEPING
 from fila_server.core.state.state cimport Core, Queue, ThrottleKey
@@ -55,7 +56,6 @@ from fila_server.core.structures.maps cimport map64_init, maps_seed, textmap_ini
 from fila_server.core.structures.timers cimport timer_set, timers_init
 
 cdef enum:
-    LEASE_IDS_RESERVED = 1000000
     COMMANDS_MARGIN = 1000      # of a pass and postponed ones, beside those in the mailbox
 
 HEADERS_KEPT = ("none", "policy", "all")        # in the order of HeadersKept

@@ -1,4 +1,7 @@
-"""See passes.pxd."""
+"""The stages in their fixed order. Commands come before timers, so that an ack that is already here
+beats the expiry of its lease; deliveries come last, so that they see everything that became ready in
+this pass.
+"""
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free

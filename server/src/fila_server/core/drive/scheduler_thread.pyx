@@ -60,7 +60,6 @@ cdef extern from *:
     void fila_futex_wake(int* word) nogil
 
 cdef enum:
-    PARK_NS_MAX = 100000000             # looks around at least this often (scheduler.idle_timeout_ms)
     COMMIT_PARK_NS = 100000000
     LINGER_NS = 300000                  # about a sync; a slow disk must not hold up what needs none
     LINGER_COMMANDS = 32

@@ -1,4 +1,4 @@
-"""See bodies.pxd. Hot bodies stand on one list in order of last use."""
+"""Hot bodies stand on one list in order of last use."""
 
 from libc.stdlib cimport free
 from libc.string cimport memset

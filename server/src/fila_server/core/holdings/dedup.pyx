@@ -1,4 +1,6 @@
-"""See dedup.pxd."""
+"""A table by text, and a list in order of arrival, which is the order in which windows of one length
+end. Recovery reads in the order of keys and sorts the list once.
+"""
 
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free, qsort

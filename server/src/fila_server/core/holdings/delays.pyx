@@ -1,4 +1,4 @@
-"""See delays.pxd. A timer reaches 30 days; what lies farther off goes there in steps."""
+"""A timer reaches 30 days; what lies farther off goes there in steps."""
 
 from libc.stdlib cimport free
 from libc.string cimport memset

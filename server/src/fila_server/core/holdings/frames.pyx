@@ -1,4 +1,6 @@
-"""See frames.pxd."""
+"""Entries stand behind the frame and slots behind the share, one allocation each. `live` is counted
+down as channels finish, and counted anew where a channel comes or goes.
+"""
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free

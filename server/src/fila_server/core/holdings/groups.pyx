@@ -1,4 +1,6 @@
-"""See groups.pxd."""
+"""Marks are two bits a lease, made when the first is set; groups whose marks changed stand on one list
+until the pass is written.
+"""
 
 from libc.stdlib cimport free
 from libc.string cimport memset

@@ -1,10 +1,10 @@
-"""See ids.pxd."""
+"""Offsets are reserved ahead by the queue's record; ids count on from a recorded time, so that a clock
+set back repeats none.
+"""
 
 from fila_server.core.records.records cimport queue_record_put
+from fila_server.core.records.reservations cimport OFFSETS_RESERVED
 from fila_server.core.structures.maps cimport map64_get
-
-cdef enum:
-    OFFSETS_RESERVED = 1000000
 
 
 cdef uint64_t random_next(Core* core) noexcept nogil:

@@ -1,4 +1,4 @@
-"""See keys.pxd."""
+"""References are counted by entries; a key that an operator set something for outlives them."""
 
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free

@@ -1,4 +1,4 @@
-"""See leased_ids.pxd. A message that was redriven while its first copy is still leased has two leases under
+"""A message that was redriven while its first copy is still leased has two leases under
 one id, and a dead letter of two channels as well, so leases of one cell of the map are chained."""
 
 from fila_server.core.state.directory cimport directory_ordinary

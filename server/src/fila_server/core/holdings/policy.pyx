@@ -1,4 +1,4 @@
-"""See policy.pxd."""
+"""The stored config is walked field by field; what it does not name keeps its default."""
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free

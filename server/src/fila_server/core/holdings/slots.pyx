@@ -1,4 +1,4 @@
-"""See slots.pxd."""
+"""A message's state is changed in one place, slot_count, which keeps every total in step with it."""
 
 from libc.stdint cimport uint8_t
 

@@ -1,4 +1,6 @@
-"""See answers.pxd."""
+"""Two lists in order of epoch, what may leave with the pass and what waits for its sync. A frame that
+is being revealed holds back only what comes behind it in its own queue.
+"""
 
 from libc.stdint cimport uint32_t
 from libc.stdio cimport snprintf

@@ -1,4 +1,4 @@
-"""See building.pxd. A command whose messages fill a builder alone
+"""A command whose messages fill a builder alone
 gives its bytes to the frame as they are."""
 
 from libc.stdlib cimport free

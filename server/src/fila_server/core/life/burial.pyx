@@ -1,4 +1,6 @@
-"""See burial.pxd."""
+"""The dead letter is the stored bytes with a piece of metadata behind them, which merges as protobuf
+merges.
+"""
 
 from libc.stdint cimport uint64_t
 from libc.string cimport strlen

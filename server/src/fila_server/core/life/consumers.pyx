@@ -1,4 +1,6 @@
-"""See consumers.pxd."""
+"""A consumer stands on one of its channel's two circles, here or away. One that leaves with leases goes
+on a list that is worked off over the passes that follow, the newest lease first.
+"""
 
 from libc.stdint cimport int64_t, uint32_t, uint8_t
 from libc.string cimport memset
@@ -342,8 +344,9 @@ cdef void _lease_leave(Core* core, Consumer* consumer, Lease* lease) noexcept no
             lease.expires_ms = core.wall_ms + (visible_ns - core.mono_ns) // 1000000
             timer_set(&core.timers, &lease.timer, visible_ns)
         # The frame's record names the consumer, for whose return a restart would wait: not for this one.
-        lease.extended = True
-        lease_extension_put(core, lease)
+        if lease.group.consumer:
+            lease.extended = True
+            lease_extension_put(core, lease)
     elif consumer.fate == FAIL_BEGUN and lease.begun or consumer.fate == FAIL_OLDEST and lease.next == NULL:
         share_of(lease.slot).channel.queue.counters.expired += 1
         lease_decided(core, EXPIRED, lease, b"consumer gone", 13)

@@ -1,4 +1,6 @@
-"""Stage 2 of 4: see deliver.pxd."""
+"""Channels take turns, and in each its consumers. A pick is charged to its flow, pays its buckets and
+gets its lease before anything is encoded, so what is sent later, or never, is counted all the same.
+"""
 
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
@@ -11,6 +13,7 @@ from fila_server.core.life.sending cimport send_what_is_ready
 from fila_server.core.life.view cimport message_bytes
 from fila_server.core.recording.decisions cimport DELIVERED, Detail, Waited, slot_decided
 from fila_server.core.records.records cimport lease_record_put, reservation_record_put
+from fila_server.core.records.reservations cimport LEASE_IDS_RESERVED
 from fila_server.core.state.budget cimport WORK_PER_STAGE
 from fila_server.core.state.kinds cimport LEASED, PULL, STREAM, TIMER_LEASE
 from fila_server.core.state.paths cimport entry_of, frame_enqueued_ms, frame_of, share_of
@@ -45,7 +48,6 @@ cdef enum:
     PULL_BYTES_MAX = 4128768        # under 4 MiB with its metadata
     UNWRITTEN_MAX = 2
     UNWRITTEN_SINGLE_MAX = 32       # of one message each
-    LEASE_IDS_RESERVED = 1000000
 
 
 cdef uint32_t consumer_room(Consumer* consumer) noexcept nogil:

@@ -1,4 +1,4 @@
-"""See ending.pxd. Records go into the pass's batch; a share is
+"""Records go into the pass's batch; a share is
 written once a pass, however many acks it saw."""
 
 from libc.stdlib cimport free

@@ -1,4 +1,6 @@
-"""See enqueue.pxd."""
+"""A command's items are taken one by one into their queues' builders; what refuses one refuses it
+alone, unless the batch is all or nothing.
+"""
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free

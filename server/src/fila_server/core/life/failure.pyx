@@ -1,4 +1,6 @@
-"""See failure.pxd."""
+"""The lease's record outlives the lease until what follows is in the batch, so that a crash finds the
+failure decided or not begun.
+"""
 
 from libc.math cimport pow as power
 from libc.stdint cimport uint32_t
@@ -35,8 +37,7 @@ from fila_server.core.wire.protobuf cimport (
 cdef enum:
     ATTEMPTS_MAX = 0xFFFF
 
-cdef enum Action:                   # of a DECIDE, field 1
-    BY_POLICY = 0                   # the hook failed or is cut off: the declarative settings decide
+cdef enum Action:                   # of a DECIDE, field 1; none, by policy: the hook failed or is cut off
     RETRY = 1
     DEAD_LETTER = 2
 

@@ -1,4 +1,4 @@
-"""See giveback.pxd."""
+"""The slot's old position puts it where it stood; what comes back often is told of once."""
 
 from libc.stdint cimport uint64_t
 

@@ -1,4 +1,4 @@
-"""See notices.pxd."""
+"""An event to the edge, as a script's is; nobody waits for it."""
 
 from fila_server.core.life.answers cimport emit
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init

@@ -1,4 +1,4 @@
-"""See queues.pxd."""
+"""A queue or channel is in its tables before its record is written, in the same pass."""
 
 from libc.string cimport memcmp, memcpy, memset
 

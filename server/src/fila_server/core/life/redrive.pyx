@@ -1,4 +1,6 @@
-"""See redrive.pxd."""
+"""A page names offsets. What of it is still pending here moves in the pass's batch, and the rest is
+told.
+"""
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free

@@ -1,4 +1,4 @@
-"""See reveal.pxd."""
+"""Channels remember the number of the last reveal that came by, so the walk over them can stop anywhere."""
 
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport free

@@ -1,4 +1,4 @@
-"""See revoked.pxd."""
+"""Ids gather in their consumer, one frame a reason and pass."""
 
 from libc.stdint cimport uint32_t
 from libc.string cimport strlen

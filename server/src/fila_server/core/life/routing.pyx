@@ -1,4 +1,4 @@
-"""See routing.pxd. A hook's word counts first, then the queue's settings, then the defaults."""
+"""A hook's word counts first, then the queue's settings, then the defaults."""
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport strtod

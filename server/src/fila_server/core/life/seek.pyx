@@ -1,4 +1,6 @@
-"""See seek.pxd."""
+"""A new number on disk takes the place of the old one's state, in one batch. In memory frames are taken
+in by offset, some a pass; what becomes visible meanwhile waits for its turn as UNPLACED.
+"""
 
 from libc.stdint cimport uint32_t
 from libc.string cimport memset

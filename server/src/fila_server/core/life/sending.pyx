@@ -1,4 +1,6 @@
-"""See sending.pxd."""
+"""A delivery with cold messages holds the bytes that are here and waits for one that is not; when that
+comes, for the next. So a load wakes those who wait for it, and looks at nobody else.
+"""
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free

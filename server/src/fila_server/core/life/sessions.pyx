@@ -1,4 +1,4 @@
-"""See sessions.pxd. submit.pyx has checked the frame's shape and bounds."""
+"""Submit.pyx has checked the frame's shape and bounds."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -21,10 +21,7 @@ from fila_server.core.wire.commands cimport FRAME, INVALID_ARGUMENT, OK
 from fila_server.core.wire.protobuf cimport (
     Fields, fields_parse, next_field, put_nested, put_number_field, put_status_field, put_timestamp_field,
 )
-
-cdef enum:
-    EXTEND_MS_MIN = 1000
-    EXTEND_MS_MAX = 43200000
+from fila_server.core.wire.refusals cimport EXTEND_MS_MAX, EXTEND_MS_MIN
 
 cdef enum Part:                     # ConsumeSessionRequest's fields
     CREDIT = 2

@@ -1,4 +1,6 @@
-"""Stage 3 of 4: see settle.pxd."""
+"""A lease id is one look into a table. What is not there is lost, and nothing is searched for: a
+consumer that wakes up late sends thousands of these.
+"""
 
 from fila_server.core.holdings.groups cimport MARK_BEGUN, group_mark
 from fila_server.core.holdings.leased_ids cimport lease_by_message_id

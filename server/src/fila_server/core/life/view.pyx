@@ -1,4 +1,4 @@
-"""See view.pxd."""
+"""Nothing is copied: a view points into the frame's bytes and its entry."""
 
 from libc.stdint cimport uint32_t
 

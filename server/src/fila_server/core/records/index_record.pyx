@@ -1,4 +1,4 @@
-"""See index_record.pxd. Whatever the bytes say, no entry reaches outside of the frame's bytes."""
+"""Whatever the bytes say, no entry reaches outside of the frame's bytes."""
 
 from fila_server.core.records.records cimport VERSION, WITH_EXPLICIT, WITH_ONLY, WITH_TIMES
 from fila_server.core.structures.buffer cimport take_slice, take_u64be, take_u8, take_varint, take_zigzag

@@ -1,4 +1,6 @@
-"""See records.pxd."""
+"""Keys are big-endian numbers, so that their order is the order of offsets; values are varints behind a
+version byte. A record is written into the pass's batch and nowhere else.
+"""
 
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy, memset, strlen

@@ -9,6 +9,11 @@ from libc.stdint cimport uint64_t
 
 from fila_server.core.state.state cimport Core
 
+# How many are promised at a time; the next ones when half of them are given out.
+cdef enum:
+    LEASE_IDS_RESERVED = 1000000
+    OFFSETS_RESERVED = 1000000      # of a queue
+
 # Before anything else is read. STORE_DAMAGED when a record cannot be read and the owner wants to stop at
 # damage.
 cdef int reservations_read(Core* core) noexcept nogil

@@ -1,4 +1,4 @@
-"""See reservations.pxd."""
+"""Read before everything else, and raised by whatever number is met later: the larger of the two counts."""
 
 from libc.stdlib cimport free
 

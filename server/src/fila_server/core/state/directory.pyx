@@ -1,4 +1,4 @@
-"""See directory.pxd. One array of cells in offset order: a search is by halves, a deleted frame leaves an
+"""One array of cells in offset order: a search is by halves, a deleted frame leaves an
 empty cell, and the array is closed up when it would have to grow and half of it is empty.
 """
 

@@ -17,7 +17,6 @@ cdef enum TimerKind:
     TIMER_EXPIRY = 3
     TIMER_BUCKET = 4
     TIMER_PULL = 5
-    TIMER_RETENTION = 6
     TIMER_HOUSEKEEPING = 7
     TIMER_SESSION = 8   # a consumer that was silent, or away, long enough
 

@@ -1,4 +1,4 @@
-"""See open_core.pxd. Counted under the GIL, as is closing's look at it."""
+"""Counted under the GIL, as is closing's look at it."""
 
 import threading
 

@@ -1,4 +1,6 @@
-"""See paths.pxd."""
+"""Names are looked up in the tables; a queue's first channel is tried before its table, since most have
+one.
+"""
 
 from libc.string cimport memcmp
 

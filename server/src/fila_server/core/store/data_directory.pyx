@@ -9,6 +9,11 @@ from libc.stdio cimport rename, snprintf
 from libc.stdlib cimport atoll
 from libc.string cimport memcpy, memset, strerror, strlen, strncmp
 
+from fila_server.core.store.posix cimport (
+    AT_FDCWD, DIR, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY, c_close, c_open,
+    c_read, closedir, dirent_t, dirfd, fsync, ftruncate, getpid, opendir, posix_fallocate, pwrite,
+    readdir, unlink,
+)
 from fila_server.core.store.status cimport (
     STORE_ERROR_BYTES, STORE_FULL, STORE_IN_USE, STORE_OK, STORE_UNWRITABLE, store_failed,
 )
@@ -34,38 +39,6 @@ cdef extern from "sys/file.h" nogil:
     enum:
         LOCK_EX
         LOCK_NB
-
-cdef extern from "fcntl.h" nogil:
-    enum:
-        O_CLOEXEC
-        O_CREAT
-        O_RDONLY
-        O_RDWR
-        O_TRUNC
-        O_WRONLY
-        O_DIRECTORY
-        AT_FDCWD
-    int c_open "open"(const char* path, int flags, ...)
-    int posix_fallocate(int fd, int64_t offset, int64_t length)
-
-cdef extern from "unistd.h" nogil:
-    int c_close "close"(int fd)
-    ssize_t c_read "read"(int fd, void* buffer, size_t count)
-    ssize_t pwrite(int fd, const void* buffer, size_t count, int64_t offset)
-    int ftruncate(int fd, int64_t length)
-    int fsync(int fd)
-    int unlink(const char* path)
-    int getpid()
-
-cdef extern from "dirent.h" nogil:
-    ctypedef struct DIR:
-        pass
-    cdef struct dirent_t "dirent":
-        char d_name[256]
-    DIR* opendir(const char* path)
-    dirent_t* readdir(DIR* directory)
-    int closedir(DIR* directory)
-    int dirfd(DIR* directory)
 
 
 cdef enum:

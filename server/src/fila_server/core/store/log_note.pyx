@@ -1,4 +1,6 @@
-"""See log_note.pxd."""
+"""One line of text with its checksum, always as long and written in place: a torn one fails its sum,
+and then it proves nothing.
+"""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdio cimport snprintf, sscanf
@@ -6,24 +8,10 @@ from libc.string cimport memcpy, memset, strchr, strcmp
 
 from fila_server.core.store.checksum cimport crc32c
 from fila_server.core.store.data_directory cimport directory_newest_log
+from fila_server.core.store.posix cimport (
+    O_CLOEXEC, O_CREAT, O_RDONLY, O_WRONLY, SEEK_END, access, c_close, c_open, lseek, pread, pwrite,
+)
 from fila_server.core.store.rocksdb cimport rocksdb_get_latest_sequence_number
-
-cdef extern from "fcntl.h" nogil:
-    enum:
-        O_CLOEXEC
-        O_CREAT
-        O_RDONLY
-        O_WRONLY
-    int c_open "open"(const char* path, int flags, ...)
-
-cdef extern from "unistd.h" nogil:
-    enum:
-        SEEK_END
-    int c_close "close"(int fd)
-    int64_t lseek(int fd, int64_t offset, int whence)
-    ssize_t pread(int fd, void* buffer, size_t count, int64_t offset)
-    ssize_t pwrite(int fd, const void* buffer, size_t count, int64_t offset)
-    int access(const char* path, int mode)
 
 cdef enum:
     PATH_BYTES = 4200

@@ -14,27 +14,11 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset, strchr, strncmp
 
+from fila_server.core.store.posix cimport (
+    O_CLOEXEC, O_CREAT, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY, SEEK_END, access, c_close, c_open, fsync,
+    lseek, pread, pwrite,
+)
 from fila_server.core.store.walscan cimport is_whole_log
-
-cdef extern from "fcntl.h" nogil:
-    enum:
-        O_CLOEXEC
-        O_CREAT
-        O_RDONLY
-        O_RDWR
-        O_TRUNC
-        O_WRONLY
-    int c_open "open"(const char* path, int flags, ...)
-
-cdef extern from "unistd.h" nogil:
-    enum:
-        SEEK_END
-    int c_close "close"(int fd)
-    ssize_t pread(int fd, void* buffer, size_t count, int64_t offset)
-    ssize_t pwrite(int fd, const void* buffer, size_t count, int64_t offset)
-    int64_t lseek(int fd, int64_t offset, int whence)
-    int fsync(int fd)
-    int access(const char* path, int mode)
 
 cdef enum:
     NAME_BYTES = 64

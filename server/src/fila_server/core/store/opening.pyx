@@ -1,6 +1,4 @@
-"""See opening.pxd.
-
-    DIRECTORY/fila.lock     held while a server runs; says which process
+"""DIRECTORY/fila.lock     held while a server runs; says which process
     DIRECTORY/format        the number of this layout, in text
     DIRECTORY/rocksdb/      everything else, by families (families.pxd)
     DIRECTORY/ballast       given up when the disk is nearly full (data_directory.pyx)

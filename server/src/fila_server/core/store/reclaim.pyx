@@ -15,6 +15,7 @@ from libc.string cimport memset
 from fila_server.core.store.families cimport FAMILY_COUNT, FRAMES
 from fila_server.core.store.log_note cimport lognote_write
 from fila_server.core.store.manifest_copy cimport manifest_copy_update
+from fila_server.core.store.posix cimport c_close, c_write
 from fila_server.core.store.rocksdb cimport *
 from fila_server.core.store.status cimport STORE_FAILED, STORE_OK
 from fila_server.core.store.store cimport store_compact, store_compact_cancel, store_flush, store_wal_bytes
@@ -39,10 +40,6 @@ cdef extern from "<sys/eventfd.h>" nogil:
     enum:
         EFD_CLOEXEC
     int eventfd(unsigned int initval, int flags)
-
-cdef extern from "<unistd.h>" nogil:
-    ssize_t c_write "write"(int fd, const void* buffer, size_t count)
-    int c_close "close"(int fd)
 
 cdef enum:
     ROUND_MS = 1000

@@ -23,40 +23,13 @@ from fila_server.core.store.families cimport FAMILY_COUNT
 from fila_server.core.store.past_damage cimport (
     DamageScan, damage_scan_begin, damage_scan_end, damage_scan_next, damage_scan_valid,
 )
+from fila_server.core.store.posix cimport (
+    DIR, O_CLOEXEC, O_DIRECTORY, O_RDONLY, O_RDWR, SEEK_END, access, c_close, c_open, closedir, dirent_t,
+    fsync, lseek, opendir, pread, pwrite, readdir, rmdir, unlink,
+)
 from fila_server.core.store.rocksdb cimport *
 from fila_server.core.store.status cimport STORE_FAILED, STORE_OK, store_classify, store_failed
 from fila_server.core.store.store cimport batch_bytes, batch_clear, batch_put, scan_key, scan_value
-
-cdef extern from "fcntl.h" nogil:
-    enum:
-        O_CLOEXEC
-        O_CREAT
-        O_DIRECTORY
-        O_RDONLY
-        O_RDWR
-        O_WRONLY
-    int c_open "open"(const char* path, int flags, ...)
-
-cdef extern from "unistd.h" nogil:
-    enum:
-        SEEK_END
-    int c_close "close"(int fd)
-    int64_t lseek(int fd, int64_t offset, int whence)
-    ssize_t pread(int fd, void* buffer, size_t count, int64_t offset)
-    ssize_t pwrite(int fd, const void* buffer, size_t count, int64_t offset)
-    int fsync(int fd)
-    int access(const char* path, int mode)
-    int unlink(const char* path)
-    int rmdir(const char* path)
-
-cdef extern from "dirent.h" nogil:
-    ctypedef struct DIR:
-        pass
-    cdef struct dirent_t "dirent":
-        char d_name[256]
-    DIR* opendir(const char* path)
-    dirent_t* readdir(DIR* directory)
-    int closedir(DIR* directory)
 
 cdef enum:
     BATCH_BYTES = 1048576

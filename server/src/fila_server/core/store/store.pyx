@@ -1,4 +1,4 @@
-"""See store.pxd. A write that the engine refuses is classed here: for now, for lack of room, or for good."""
+"""A write that the engine refuses is classed here: for now, for lack of room, or for good."""
 
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy

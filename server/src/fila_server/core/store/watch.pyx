@@ -1,4 +1,4 @@
-"""See watch.pxd."""
+"""One thread that sleeps a tenth of a second between looks; what it finds is one word that a pass reads."""
 
 from libc.stdint cimport uint64_t
 from libc.stdio cimport snprintf
@@ -6,6 +6,7 @@ from libc.stdio cimport snprintf
 from fila_server.core.store.data_directory cimport (
     directory_is_gone, directory_newest_log, disk_check, disk_restore_ballast,
 )
+from fila_server.core.store.posix cimport c_close, c_write
 from fila_server.core.store.status cimport (
     STORE_ERROR_BYTES, STORE_FAILED, STORE_GONE, STORE_OK, StoreError, failure_tell,
 )
@@ -38,10 +39,6 @@ cdef extern from "<sys/eventfd.h>" nogil:
     enum:
         EFD_CLOEXEC
     int eventfd(unsigned int initval, int flags)
-
-cdef extern from "<unistd.h>" nogil:
-    ssize_t c_write "write"(int fd, const void* buffer, size_t count)
-    int c_close "close"(int fd)
 
 cdef enum:
     LOOK_MS = 100

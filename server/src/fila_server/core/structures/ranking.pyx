@@ -1,4 +1,4 @@
-"""See ranking.pxd."""
+"""A heap of the best so far whose root is the worst of them: most candidates cost one comparison."""
 
 
 cdef void _sink(Ranked* rows, uint32_t count) noexcept nogil:

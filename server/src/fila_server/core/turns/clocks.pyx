@@ -1,4 +1,4 @@
-"""See clocks.pxd."""
+"""Waiting is added up when something changes, for the stretch since the last change; nothing ticks."""
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free

@@ -1,4 +1,4 @@
-"""See fifo.pxd. A slot that stands in the heap has itself for a
+"""A slot that stands in the heap has itself for a
 neighbour, and its node where its other one would be."""
 
 from libc.stdlib cimport free

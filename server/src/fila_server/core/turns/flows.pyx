@@ -1,4 +1,4 @@
-"""See flows.pxd."""
+"""A flow is on the ring, parked, or idle, and flow_reconsider puts it where it belongs after any change."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free

@@ -1,4 +1,6 @@
-"""See lines.pxd."""
+"""A line keeps its place among its bucket's lines while somebody stands in it or a token of it is
+spoken for.
+"""
 
 from libc.stdlib cimport free
 from libc.string cimport memset

@@ -1,4 +1,4 @@
-"""See throttle.pxd."""
+"""Keys and sets are interned by text and counted by who names them."""
 
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset

@@ -1,4 +1,4 @@
-"""See packed_routing.pxd."""
+"""Read by the layout that hooks/packed.py writes; a wrong length ends the reading."""
 
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy

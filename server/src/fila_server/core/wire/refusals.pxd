@@ -4,6 +4,10 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t, uint8_t
 
 from fila_server.core.structures.buffer cimport Slice
 
+cdef enum:                          # of one extension of a lease
+    EXTEND_MS_MIN = 1000
+    EXTEND_MS_MAX = 43200000
+
 cdef struct Limits:
     uint64_t payload_bytes_max
     uint32_t headers_max

@@ -1,4 +1,4 @@
-"""See refusals.pxd: one table."""
+"""One table."""
 
 from libc.stdio cimport snprintf
 
