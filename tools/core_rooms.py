@@ -36,8 +36,8 @@ ROOMS = (
 MODULES_A_ROOM_MAX = 20
 # RocksDB's own declarations are taken as one: some hundred names, and none of them ours.
 WHOLE = PACKAGE + "store.rocksdb"
-# The numbers of the seam; RocksDB's own names; and what compiled edges are given.
-FOR_OTHERS = {PACKAGE + "wire.commands", WHOLE, PACKAGE + "doors.outbox", PACKAGE + "drive.handover"}
+# The numbers of the seam, and RocksDB's own names.
+REPEATED = {PACKAGE + "wire.commands", WHOLE}
 EDGES = CORE.parent / "edges"
 BESIDE = Path(__file__).resolve().parents[1] / "tests/native"
 
@@ -177,7 +177,7 @@ def dead() -> Iterator[str]:
     codes = {path: IMPORT.sub("", stripped(path.read_text())) for path in [*sources(), *beside]}
     times = Counter(name for code in codes.values() for name in re.findall(r"\w+", code))
     for path in sources():
-        if named(path) in FOR_OTHERS:
+        if named(path) in REPEATED:
             continue
         twin = codes.get(path.with_suffix(".pyx"), "") if path.suffix == ".pxd" else ""
         for name in declared(codes[path]):
