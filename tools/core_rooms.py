@@ -36,8 +36,8 @@ ROOMS = (
 MODULES_A_ROOM_MAX = 20
 # RocksDB's own declarations are taken as one: some hundred names, and none of them ours.
 WHOLE = PACKAGE + "store.rocksdb"
-# The numbers of the seam, and RocksDB's own names.
-REPEATED = {PACKAGE + "wire.commands", WHOLE}
+# Numbers that Python has too, repeated whole: the seam's and the history's; and RocksDB's own names.
+REPEATED = {PACKAGE + "wire.commands", PACKAGE + "recording.decisions", PACKAGE + "recording.inputs", WHOLE}
 EDGES = CORE.parent / "edges"
 BESIDE = Path(__file__).resolve().parents[1] / "tests/native"
 
