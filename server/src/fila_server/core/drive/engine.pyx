@@ -61,7 +61,6 @@ cdef enum:
 HEADERS_KEPT = ("none", "policy", "all")        # in the order of HeadersKept
 
 _hash_seed = None
-
 _STORE_ERRORS = {
     STORE_IN_USE: errors.DataDirInUse,
     STORE_UNWRITABLE: errors.DataDirUnwritable,
