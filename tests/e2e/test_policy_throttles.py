@@ -162,8 +162,8 @@ async def test_a_changed_limit_applies_to_what_waits(
     await send(client, calls, 20, provider=calls)
     assert len(await client.lease(calls, 20)) == 1
     stats = await fila("queue", "inspect", calls)
-    tokens, rate, burst = _bucket_row(stats.out, calls)
-    assert (float(tokens), float(rate), float(burst)) == (0.0, 0.0, 1.0)
+    tokens, rate, burst, waiting_for_it = _bucket_row(stats.out, calls)
+    assert (float(tokens), float(rate), float(burst), int(waiting_for_it)) == (0.0, 0.0, 1.0, 19)
     waiting = asyncio.ensure_future(client.lease(calls, 20, wait_ms=5000))
     await asyncio.sleep(0.1)
 

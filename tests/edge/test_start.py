@@ -119,7 +119,7 @@ async def test_a_taken_port_closes_the_store_and_names_the_setting(engine: FakeE
 
 def _quiet(grpc: Address, redis: Address) -> Config:
     return Config(
-        server=Server(listen_addr=grpc),
+        server=Server(listen_addr=grpc, edge="python"),  # a fake core has no threads to serve
         redis=Redis(bind_address=redis),
         metrics=Metrics(listen_addr=AddressOrOff("")),
     )
