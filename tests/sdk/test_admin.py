@@ -212,6 +212,7 @@ async def test_answers_show_every_field_also_zeros(client: FilaClient) -> None:
         (answers.FairnessKeyStats, admin_pb2.PerFairnessKeyStats),
         (answers.ThrottleKeyStats, admin_pb2.PerThrottleKeyStats),
         (answers.Stats, admin_pb2.GetStatsResponse),
+        (answers.HookStats, admin_pb2.HookStats),
         (answers.KeyPolicy, admin_pb2.SetKeyPolicyResponse),
         (answers.WaitCauses, admin_pb2.WaitCauses),
         (answers.KeyExplanation, admin_pb2.ExplainKeyResponse),

@@ -140,6 +140,26 @@ class ThrottleKeyStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HookStats:
+    """One hook of a queue in numbers, since the queue first had a script for it."""
+
+    hook: str
+    """`on_enqueue` or `on_failure`."""
+    runs: int
+    errors: int
+    fallbacks: int
+    """Messages that the declarative policy decided in its place."""
+    held: int
+    """Messages that waited for it to work again."""
+    breaker_state: str
+    """`closed`, `open` or `half_open`."""
+    last_error: str = ""
+    last_error_at: datetime | None = None
+    last_error_headers: dict[str, str] = field(default_factory=dict)
+    """Of the message it failed on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
     """A queue, or one of its channels, in numbers."""
 
@@ -176,6 +196,7 @@ class Stats:
     returned_total: int = 0
     """Deliveries that came back uncounted."""
     dead_letters_dropped_total: int = 0
+    hooks: list[HookStats] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
