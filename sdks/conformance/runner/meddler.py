@@ -15,6 +15,7 @@ from typing import Any
 
 import grpc
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
 from fila.v1 import admin_pb2, service_pb2
 
@@ -32,8 +33,8 @@ RESPONSES: dict[str, type[Message]] = {}
 for _module in (service_pb2, admin_pb2):
     for _service in _module.DESCRIPTOR.services_by_name.values():
         for _method in _service.methods:
-            REQUESTS[_method.name] = getattr(_module, _method.input_type.name)
-            RESPONSES[_method.name] = getattr(_module, _method.output_type.name)
+            REQUESTS[_method.name] = GetMessageClass(_method.input_type)
+            RESPONSES[_method.name] = GetMessageClass(_method.output_type)
 
 
 @dataclass(frozen=True)
