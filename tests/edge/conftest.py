@@ -10,6 +10,7 @@ from grpc import aio
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Address, Config, Server
 from fila_server.edges.grpc.server import RpcServer
+from tests.doors import PLAIN, open_door
 from tests.edge.fake_engine import FakeAdmin, FakeEngine
 
 
@@ -33,7 +34,7 @@ async def broker(engine: FakeEngine) -> AsyncIterator[Broker]:
 
 @pytest.fixture
 async def channel(broker: Broker) -> AsyncIterator[aio.Channel]:
-    server = RpcServer(broker, Config(server=Server(listen_addr=Address("127.0.0.1:0"))))
+    server = RpcServer(broker, Config(server=Server(listen_addr=Address("127.0.0.1:0"))), open_door(), PLAIN)
     server.bind()
     await server.serve()
     async with aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from fila.v1 import admin_pb2
 from fila.v1.messages_pb2 import ItemStatus
 from fila_server import commands, errors
+from fila_server.core.doors.rights_table import Rights
 
 Answer = Callable[[bytes], tuple[int, bytes]]
 """From a frame to (status, payload) of its REPLY."""
@@ -48,7 +49,9 @@ class FakeParsed:
     def frame_bytes(self) -> int:
         return len(self.frame)
 
-    def pack(self, indices: Sequence[int], at: int, count_max: int, bytes_max: int) -> tuple[int, bytes]:
+    def pack(
+        self, indices: Sequence[int], at: int, count_max: int, bytes_max: int, fairness_header: bytes = b""
+    ) -> tuple[int, bytes]:
         return 1, self.frame
 
     def route(
@@ -74,10 +77,12 @@ class FakeEngine:
     """Answers the kinds in `answers`, keeps every other frame in `submitted` until the test answers it."""
 
     def __init__(self) -> None:
+        self.rights = Rights()
         self.wake_fd = os.eventfd(0, os.EFD_NONBLOCK)
         self.answers: dict[int, Answer] = {
             commands.LIST_QUEUES: ok(),
             commands.LIST_CONFIG: ok(),
+            commands.ACCESS_READ: ok(),
         }
         self.submitted: list[tuple[int, int, bytes]] = []
         self.refuse_next: list[errors.FilaServerError] = []
@@ -92,7 +97,7 @@ class FakeEngine:
 
     # --- the seam -------------------------------------------------------------------------
 
-    def submit(self, kind: int, token: int, frame: bytes) -> None:
+    def submit(self, kind: int, token: int, frame: bytes, caller: int | None = None, now_ns: int = 0) -> None:
         if self.refuse_next:
             raise self.refuse_next.pop(0)
         self.submitted.append((kind, token, frame))
@@ -102,7 +107,7 @@ class FakeEngine:
             status, payload = answer(frame)
             self.say(token, commands.REPLY, payload, status)
 
-    def parse(self, kind: int, frame: bytes) -> FakeParsed:
+    def parse(self, kind: int, frame: bytes, caller: int | None = None, now_ns: int = 0) -> FakeParsed:
         self.parsed.append(FakeParsed(kind, frame))
         return self.parsed[-1]
 

@@ -13,7 +13,9 @@ from grpc import aio
 from fila.v1 import messages_pb2, service_pb2
 from fila_server import commands
 from fila_server.broker.calls import Broker
+from fila_server.edges.grpc.identity import Identity
 from fila_server.edges.grpc.service import SERVICE, _Service
+from tests.doors import open_door
 from tests.edge.fake_engine import FakeEngine, ok
 
 OUTSTANDING_CALLS_MAX = 100  # of the fixture `broker`
@@ -143,7 +145,7 @@ async def test_over_grpc_a_pull_that_is_cancelled_right_behind_its_answer_gives_
     engine: FakeEngine, broker: Broker, turns: int
 ) -> None:
     context: Any = types.SimpleNamespace(add_done_callback=lambda _: None)
-    pull = asyncio.ensure_future(_Service(broker).lease(b"pull", context))
+    pull = asyncio.ensure_future(_Service(broker, Identity(open_door())).lease(b"pull", context))
     await _turns(2)
     [(token, _)] = engine.of(commands.LEASE)
     engine.say(token, commands.REPLY, _leased(7, 8))

@@ -252,7 +252,7 @@ async def test_an_update_needs_a_mask_an_existing_queue_and_leaves_channels_alon
     request = admin_pb2.UpdateQueueRequest(queue="orders", update_mask={"paths": ["max_depth"]})
     assert await _refusal(stub.UpdateQueue(request)) == (
         grpc.StatusCode.NOT_FOUND,
-        'queue "orders" does not exist',
+        'queue "orders" does not exist; check its name, or create it',
     )
     await stub.CreateQueue(admin_pb2.CreateQueueRequest(name="orders"))
 
@@ -342,12 +342,17 @@ async def test_a_bad_request_never_reaches_the_core(
     assert len(engine.submitted) == before
 
 
-async def test_a_request_that_is_right_reaches_the_core_as_it_came(stub: Any, engine: FakeEngine) -> None:
+async def test_a_request_that_is_right_reaches_the_core_as_it_came_with_its_record_behind_it(
+    stub: Any, engine: FakeEngine
+) -> None:
     request = admin_pb2.SetConfigRequest(key="feature.acme", value="on")
 
     await stub.SetConfig(request)
 
-    assert [frame for _, frame in engine.of(commands.SET_CONFIG)] == [request.SerializeToString()]
+    [(_, frame)] = engine.of(commands.SET_CONFIG)
+    came = request.SerializeToString()
+    assert frame.startswith(came + b"\x72"), "field 14: who did it"
+    assert b'"principal":"anonymous","peer":"127.0.0.1"' in frame.removeprefix(came)
 
 
 @pytest.mark.parametrize(

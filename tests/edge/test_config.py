@@ -172,7 +172,8 @@ def test_a_broken_file_exits_2_with_one_line(tmp_path: Path, command: list[str])
 
     assert result.exit_code == 2
     assert result.stderr == (
-        f"fila-server: {file}:2: unknown key server.port; known are listen_addr, data_dir, edge, io_threads\n"
+        f"fila-server: {file}:2: unknown key server.port; known are listen_addr, allow_anonymous, "
+        "allow_plaintext, data_dir, edge, io_threads\n"
     )
 
 

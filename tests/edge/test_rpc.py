@@ -18,6 +18,7 @@ from fila_server.config.schema import Address, Config, Server
 from fila_server.edges.grpc.server import RpcServer
 from fila_server.edges.grpc.service import ENQUEUE_STREAM_FRAMES_MAX
 from fila_server.edges.grpc.services import SERVICES
+from tests.doors import PLAIN, open_door
 from tests.edge.fake_engine import FakeEngine, ok, refused
 
 UNARY = {
@@ -67,7 +68,7 @@ async def test_a_refusal_carries_code_text_and_reason(
         await _raw(channel, method)(b"")
 
     assert raised.value.code() is grpc.StatusCode.NOT_FOUND
-    assert raised.value.details() == 'queue "orders" does not exist'
+    assert raised.value.details() == 'queue "orders" does not exist; check its name, or create it'
     info = error_details_pb2.ErrorInfo()
     assert _details(raised.value).details[0].Unpack(info)
     assert info.reason == "QUEUE_NOT_FOUND"
@@ -345,10 +346,10 @@ async def test_health_answers_for_the_server_and_for_each_service(channel: aio.C
 
 
 async def test_a_port_that_somebody_else_holds_is_an_error(engine: FakeEngine, broker: Broker) -> None:
-    first = RpcServer(broker, Config(server=Server(listen_addr=Address("127.0.0.1:0"))))
+    first = RpcServer(broker, Config(server=Server(listen_addr=Address("127.0.0.1:0"))), open_door(), PLAIN)
     first.bind()
     address = f"127.0.0.1:{first.port}"
-    second = RpcServer(broker, Config(server=Server(listen_addr=Address(address))))
+    second = RpcServer(broker, Config(server=Server(listen_addr=Address(address))), open_door(), PLAIN)
 
     expected = f"cannot listen on {address}: address already in use. .* change server.listen_addr"
     with pytest.raises(errors.PortTaken, match=expected):
@@ -363,7 +364,7 @@ async def test_an_unknown_method_is_unimplemented(channel: aio.Channel) -> None:
 
 
 async def test_a_host_that_is_not_ours_is_an_error(broker: Broker) -> None:
-    server = RpcServer(broker, Config(server=Server(listen_addr=Address("192.0.2.1:1"))))
+    server = RpcServer(broker, Config(server=Server(listen_addr=Address("192.0.2.1:1"))), open_door(), PLAIN)
 
     with pytest.raises(errors.PortTaken, match="cannot assign requested address"):
         server.bind()

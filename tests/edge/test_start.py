@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from fila_server import commands, errors, main
+from fila_server import commands, errors, main, opening
 from fila_server.config.schema import Address, AddressOrOff, Config, Metrics, Redis, Server
 from tests.edge.fake_engine import FakeAdmin, FakeEngine
 
@@ -141,7 +141,7 @@ async def test_a_signal_drains_and_closes_the_store(engine: FakeEngine, number: 
 def test_a_store_that_does_not_close_is_left_behind_with_exit_0() -> None:
     stuck = """
 import signal, time
-from fila_server import main
+from fila_server import main, opening, opening
 from tests.edge.fake_engine import FakeAdmin, FakeEngine
 from tests.edge.test_start import _quiet
 from fila_server.config.schema import Address
@@ -165,7 +165,7 @@ main.run(_quiet(free, free))
 
 
 def test_the_core_is_opened_with_flat_settings_and_the_time(tmp_path: Path, opened: list[Any]) -> None:
-    main.open_engine(Config(server=Server(data_dir=str(tmp_path / "deep" / "data"))))
+    opening.open_engine(Config(server=Server(data_dir=str(tmp_path / "deep" / "data"))))
 
     [(data_dir, settings, times)] = opened
     assert data_dir == str(tmp_path / "deep" / "data")
@@ -197,6 +197,6 @@ def test_a_start_that_takes_long_says_what_it_is_at(
             assert told.wait(10)
 
     monkeypatch.setattr(main, "log", types.SimpleNamespace(info=tell, warning=tell))
-    main._open_once(SlowEngine, Config(server=Server(data_dir=str(tmp_path))))  # type: ignore[arg-type]
+    opening._open_once(SlowEngine, Config(server=Server(data_dir=str(tmp_path))))  # type: ignore[arg-type]
 
     assert event in events

@@ -17,6 +17,7 @@ from fila_server.broker.unwritten import COUNTED_FROM_BYTES, Unwritten
 from fila_server.config.schema import Address, Config, Server
 from fila_server.edges.grpc.server import RpcServer
 from fila_server.errors import Overloaded
+from tests.doors import PLAIN, open_door
 from tests.edge.fake_engine import FakeEngine, ok
 from tests.liveness.http2 import RawHttp2
 
@@ -35,7 +36,7 @@ async def broker(engine: FakeEngine) -> AsyncIterator[Broker]:
 
 @pytest.fixture
 async def address(broker: Broker) -> AsyncIterator[str]:
-    server = RpcServer(broker, Config(server=Server(listen_addr=Address("127.0.0.1:0"))))
+    server = RpcServer(broker, Config(server=Server(listen_addr=Address("127.0.0.1:0"))), open_door(), PLAIN)
     server.bind()
     await server.serve()
     yield f"127.0.0.1:{server.port}"

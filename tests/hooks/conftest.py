@@ -185,7 +185,9 @@ class FakeFrame:
     def frame_bytes(self) -> int:
         return 100 * len(self.messages)
 
-    def pack(self, indices: Sequence[int], at: int, count_max: int, bytes_max: int) -> tuple[int, bytes]:
+    def pack(
+        self, indices: Sequence[int], at: int, count_max: int, bytes_max: int, fairness_header: bytes = b""
+    ) -> tuple[int, bytes]:
         together: list[tuple[list[tuple[bytes, bytes]], int]] = []
         for i in indices[at : at + count_max]:
             if self.queue(i) != self.queue(indices[at]) or len(pack_messages(together)) - 8 > bytes_max:

@@ -11,6 +11,7 @@ import uvloop
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Address, Limits, Redis
 from fila_server.edges.redis import server as redis_server
+from tests.doors import PLAIN, open_door
 from tests.redis.model_engine import ModelEngine
 from tests.redis.raw_client import RawClient
 
@@ -44,7 +45,7 @@ async def server(
     monkeypatch.setattr("fila_server.edges.redis.connection.LINGER_S", 0.05)
     broker = Broker(engine)
     await broker.start()
-    server = await redis_server.start(broker, settings, limits, data_dir="data")
+    server = await redis_server.start(broker, settings, limits, data_dir="data", door=open_door(), tls=PLAIN)
     yield server
     await server.close()
     await broker.stop()

@@ -18,6 +18,7 @@ from fila.v1 import admin_pb2, messages_pb2, service_pb2
 from fila_server import commands, errors, seam_frames
 from fila_server.broker.interfaces import LogReader
 from fila_server.broker.notices import QUEUE_EXPIRED
+from fila_server.core.doors.rights_table import Rights
 from fila_server.hooks.stage import ParsedFrame
 
 ENQUEUES = frozenset((commands.ENQUEUE, commands.ENQUEUE_BATCH, commands.ENQUEUE_ATOMIC))
@@ -83,7 +84,9 @@ class ModelEngine:
 
     # --- the seam -------------------------------------------------------------------------
 
-    def submit(self, kind: int, token: int, frame: bytes) -> None:
+    rights = Rights()
+
+    def submit(self, kind: int, token: int, frame: bytes, caller: int | None = None, now_ns: int = 0) -> None:
         if self.refuse_next:
             raise self.refuse_next.pop(0)
         self.submitted.append((kind, frame))
@@ -100,7 +103,7 @@ class ModelEngine:
             self._say(kind, token, error.status, _status(error).SerializeToString())
         self._serve_waiters()
 
-    def parse(self, kind: int, frame: bytes) -> ParsedFrame:
+    def parse(self, kind: int, frame: bytes, caller: int | None = None, now_ns: int = 0) -> ParsedFrame:
         return cast("ParsedFrame", (kind, frame))
 
     def submit_parsed(self, token: int, parsed: ParsedFrame) -> None:

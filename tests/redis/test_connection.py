@@ -16,6 +16,7 @@ from fila_server.config.schema import Limits, Redis
 from fila_server.edges.redis import connection
 from fila_server.edges.redis import server as redis_server
 from fila_server.hooks.stage import ParsedFrame
+from tests.doors import PLAIN, open_door
 from tests.redis.conftest import Connect
 from tests.redis.model_engine import ModelEngine
 from tests.redis.raw_client import ErrorReply, RawClient, Status, command, until
@@ -381,7 +382,7 @@ async def test_a_taken_port_is_an_error_that_names_the_setting(server: redis_ser
     taken = Redis(bind_address=type(server.overrides.settings.bind_address)(f"{host}:{port}"))
 
     with pytest.raises(errors.PortTaken, match=r"redis\.bind_address"):
-        await redis_server.start(server.broker, taken, Limits())
+        await redis_server.start(server.broker, taken, Limits(), door=open_door(), tls=PLAIN)
 
 
 # --- who a client is ----------------------------------------------------------------------

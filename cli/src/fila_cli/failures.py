@@ -31,7 +31,7 @@ _NEXT_BY_CODE = {
     "UNIMPLEMENTED": "this broker is older than this command line: upgrade fila-server",
     "RESOURCE_EXHAUSTED": "try again in a moment",
     "DEADLINE_EXCEEDED": "is the broker overloaded? --timeout waits longer",
-    "UNAUTHENTICATED": "check --addr: this broker wants credentials",
+    "UNAUTHENTICATED": "give a key by FILA_API_KEY or --api-key-file; an admin makes one with 'fila auth key create'",
     "INTERNAL": "the broker's log says more",
     "UNKNOWN": "the broker's log says more",
 }

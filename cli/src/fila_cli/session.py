@@ -18,6 +18,7 @@ import click
 
 from fila_cli import colors, failures
 from fila_cli.contexts import contexts
+from fila_cli.credentials import channel_credentials, key_of, with_key
 from fila_cli.output import Format, show, to_dict
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from fila.v1.admin_pb2_grpc import FilaAdminStub
+    from fila.v1.auth_pb2_grpc import FilaAuthStub
     from fila.v1.service_pb2_grpc import FilaServiceStub
 
 # What gRPC's C core would write to stderr is told in one line of ours. It reads this when it is imported.
@@ -43,6 +45,8 @@ class Session:
         self.format = Format.TABLE
         self.color = "auto"
         self.timeout_s = 30.0
+        self.api_key_file = ""
+        self.ca_file = ""
         self._channel: grpc.Channel | None = None
 
     @property
@@ -61,6 +65,12 @@ class Session:
         return FilaAdminStub(self.channel)
 
     @property
+    def auth(self) -> FilaAuthStub:
+        from fila.v1.auth_pb2_grpc import FilaAuthStub
+
+        return FilaAuthStub(self.channel)
+
+    @property
     def service(self) -> FilaServiceStub:
         from fila.v1.service_pb2_grpc import FilaServiceStub
 
@@ -69,7 +79,7 @@ class Session:
     @property
     def channel(self) -> grpc.Channel:
         if self._channel is None:
-            self._channel = _open_channel(self.address)
+            self._channel = _open_channel(self.address, self.api_key_file, self.ca_file)
         return self._channel
 
     def close(self) -> None:
@@ -104,15 +114,16 @@ def target_of(address: str) -> tuple[str, bool]:
     return f"{host}:{port}", parts.scheme == "https"
 
 
-def _open_channel(address: str) -> grpc.Channel:
+def _open_channel(address: str, api_key_file: str, ca_file: str) -> grpc.Channel:
     target, by_tls = target_of(address)
     # A raised payload limit must not stop the command line from reading what it stored.
     import grpc
 
     options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+    key = key_of(api_key_file)
     if by_tls:
-        return grpc.secure_channel(target, grpc.ssl_channel_credentials(), options=options)
-    return grpc.insecure_channel(target, options=options)
+        return with_key(grpc.secure_channel(target, channel_credentials(ca_file), options=options), key)
+    return with_key(grpc.insecure_channel(target, options=options), key)
 
 
 def _remember(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -174,6 +185,22 @@ def common_options() -> list[click.Option]:
             expose_value=False,
             callback=_remember("timeout_s"),
             help="How long to wait for an answer [default: 30]",
+        ),
+        CommonOption(
+            ["--api-key-file"],
+            envvar="FILA_API_KEY_FILE",
+            metavar="FILE",
+            expose_value=False,
+            callback=_remember("api_key_file"),
+            help="Send the key in this file [default: the one in FILA_API_KEY]",
+        ),
+        CommonOption(
+            ["--ca-file"],
+            envvar="FILA_CA_FILE",
+            metavar="FILE",
+            expose_value=False,
+            callback=_remember("ca_file"),
+            help="Trust these authorities with https addresses",
         ),
     ]
 

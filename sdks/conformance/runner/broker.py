@@ -41,6 +41,11 @@ class Broker:
         """host:port, the same after a restart."""
         return f"127.0.0.1:{self._port}"
 
+    @property
+    def data_dir(self) -> Path:
+        """Where it keeps its data."""
+        return self._folder / "data"
+
     async def start(self) -> None:
         """Start it and wait until it serves."""
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -51,7 +56,7 @@ class Broker:
             "FILA_SERVER__LISTEN_ADDR": self.address,
             "FILA_REDIS__ENABLED": "false",
             "FILA_METRICS__LISTEN_ADDR": "",
-            "FILA_DATA_DIR": str(self._folder / "data"),
+            "FILA_DATA_DIR": str(self.data_dir),
             **self._settings,
         }
         with log.open("wb") as stderr:

@@ -15,6 +15,7 @@ from typing import Any
 from .broker import Broker
 from .drivers import Driver
 from .expectations import differences
+from .keys import Admin
 from .meddler import Fault, Meddler
 from .proxy import Proxy
 from .scenarios import Scenario, Step
@@ -224,6 +225,19 @@ class Play:
         if wrong:
             raise Failed("; ".join(wrong))
 
+    async def _key(self, step: Step) -> None:
+        """`key: {name: shop, grants: [produce $q]}`: an admin makes it; `as` names it and its id."""
+        given = resolve(step.arguments, self.known)
+        made = await self._admin().make_key(given["name"], given["grants"])
+        if step.remember_as:
+            self.known[step.remember_as] = made
+
+    async def _revoke_key(self, step: Step) -> None:
+        await self._admin().revoke_key(resolve(step.arguments, self.known))
+
+    def _admin(self) -> Admin:
+        return Admin(self.broker.address, self.broker.data_dir)
+
     async def _expect(self, step: Step) -> None:
         """`that: {value: $a, is: ...}`: compares two things that are known already."""
         given = resolve(step.arguments, self.known)
@@ -239,6 +253,8 @@ RUNNER_STEPS: dict[str, Callable[[Play, Step], Any]] = {
     "client": Play._client,
     "await": Play._await,
     "that": Play._expect,
+    "key": Play._key,
+    "revoke_key": Play._revoke_key,
 }
 
 

@@ -17,7 +17,10 @@
     ├── Overloaded                  RESOURCE_EXHAUSTED         OVERLOADED     (retry_after_ms)
     │   ├── QueueFull                                          QUEUE_FULL
     │   ├── HooksFull                                          HOOKS_FULL
+    │   ├── QuotaExceeded                                      QUOTA_EXCEEDED
     │   └── DiskFloor                                          DISK_FLOOR
+    ├── Unauthenticated             UNAUTHENTICATED            UNAUTHENTICATED
+    ├── PermissionDenied            PERMISSION_DENIED          PERMISSION_DENIED
     ├── Unavailable                 UNAVAILABLE                SHUTTING_DOWN
     ├── LogDamaged                  DATA_LOSS                  LOG_DAMAGED
     ├── Unimplemented               UNIMPLEMENTED              UNIMPLEMENTED
@@ -25,6 +28,7 @@
     └── StartError                  never reaches a client; main.py prints it and exits
         ├── ConfigInvalid           file, line, key, advice
         ├── PortTaken
+        ├── AccessDamaged
         └── StoreError
             ├── DataDirInUse
             ├── DataDirUnwritable
@@ -39,6 +43,7 @@ google.rpc.ErrorInfo, so a client needs one table whatever call it made. The cor
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
 # google.rpc.Code, as far as Fila uses it. Plain ints: the core speaks them too.
@@ -48,12 +53,14 @@ INVALID_ARGUMENT = 3
 DEADLINE_EXCEEDED = 4
 NOT_FOUND = 5
 ALREADY_EXISTS = 6
+PERMISSION_DENIED = 7
 RESOURCE_EXHAUSTED = 8
 FAILED_PRECONDITION = 9
 UNIMPLEMENTED = 12
 INTERNAL = 13
 UNAVAILABLE = 14
 DATA_LOSS = 15
+UNAUTHENTICATED = 16
 
 RETRY_AFTER_MS_DEFAULT = 100
 """Long enough for a full mailbox to empty many times over, short enough not to idle a producer."""
@@ -101,7 +108,7 @@ class QueueNotFound(NotFound):
     reason = "QUEUE_NOT_FOUND"
 
     def __init__(self, queue: str) -> None:
-        super().__init__(f'queue "{queue}" does not exist')
+        super().__init__(f'queue "{queue}" does not exist; check its name, or create it')
 
 
 class ChannelNotFound(NotFound):
@@ -190,11 +197,40 @@ class HooksFull(Overloaded):
     retry_after_ms = 1000
 
 
+class QuotaExceeded(Overloaded):
+    """A principal's share of the broker is used up for now, whatever others do."""
+
+    reason = "QUOTA_EXCEEDED"
+    retry_after_ms = 1000
+
+
 class DiskFloor(Overloaded):
     """Free disk is under `storage.min_free_bytes`: nobody frees a disk within milliseconds."""
 
     reason = "DISK_FLOOR"
     retry_after_ms = 5000
+
+
+class Unauthenticated(FilaServerError):
+    """No key, or one that is not valid. The edge awaits `before_told()` before it says so."""
+
+    status = UNAUTHENTICATED
+    reason = "UNAUTHENTICATED"
+    before_told: Callable[[], Awaitable[None]] | None = None
+
+
+class PermissionDenied(FilaServerError):
+    """The key is valid and has other rights than this one."""
+
+    status = PERMISSION_DENIED
+    reason = "PERMISSION_DENIED"
+
+    @classmethod
+    def on_queue(cls, right: str, queue: str) -> PermissionDenied:
+        """The sentence that the core writes for frames, for what is judged in Python."""
+        return cls(
+            f'{right}: this key has no such right on queue "{queue}"; an admin gives it with fila auth grant'
+        )
 
 
 class Unavailable(FilaServerError):
@@ -262,6 +298,12 @@ class PortTaken(StartError):
         return cls(setting, address, why.lower())
 
 
+class AccessDamaged(StartError):
+    """Keys may be missing from the store. To serve all the same could open a door that was shut."""
+
+    reason = "ACCESS_DAMAGED"
+
+
 class StoreError(StartError):
     """The data directory cannot be opened."""
 
@@ -326,7 +368,18 @@ _ERROR_BY_REASON: dict[str, type[FilaServerError]] = {
 # A reason without a class of its own (a newer core, a finer reason) still has a status.
 _ERROR_BY_STATUS: dict[int, type[FilaServerError]] = {
     error.status: error
-    for error in (Invalid, NotFound, Exists, Conflict, Overloaded, Unavailable, Unimplemented, Internal)
+    for error in (
+        Invalid,
+        NotFound,
+        Exists,
+        Conflict,
+        Overloaded,
+        Unauthenticated,
+        PermissionDenied,
+        Unavailable,
+        Unimplemented,
+        Internal,
+    )
 }
 
 

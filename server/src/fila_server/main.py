@@ -11,7 +11,6 @@ Whatever stops a start is a StartError of errors.py: a sentence that says what t
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import importlib.util
 import os
@@ -20,7 +19,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -30,6 +29,9 @@ import structlog
 import uvloop
 
 from fila_server import commands, errors, logs
+from fila_server.access.door import Door
+from fila_server.access.failures import is_loopback
+from fila_server.access.tls import Tls
 from fila_server.broker.calls import Broker
 from fila_server.broker.interfaces import Engine
 from fila_server.config import load as config
@@ -43,8 +45,10 @@ from fila_server.events import emit
 from fila_server.hooks.sandbox import HookLimits
 from fila_server.hooks.stage import HookStage
 from fila_server.hooks.trial import Trial, try_script
+from fila_server.opening import open_engine
 from fila_server.operations.observing import observe
 from fila_server.operations.scripts import start_with_hooks
+from fila_server.operations.start_access import new_door, recover_access, start_access
 from fila_server.telemetry.series import HookReading
 from fila_server.telemetry.service import Telemetry
 from fila_server.usage import EXIT_FAILED, EXIT_USAGE, Asked, OneLine, fail, say_version
@@ -61,9 +65,6 @@ DRAIN_S_MAX = 9.5
 CALLS_FINISH_S = 5.0
 HISTORY_ENDS_S = 4.0
 """For the history's last files, after everything else; within DRAIN_S_MAX whatever is left of it."""
-
-OPENING_QUIET_S = 1.0
-OPENING_TOLD_EVERY_S = 10.0
 
 _ANY_HOST = ("0.0.0.0", "::")  # noqa: S104 - the addresses to warn about, not to bind
 
@@ -179,6 +180,42 @@ def hook_test(asked: Asked) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(try_script(trial, limits)) + b"\n")
 
 
+@main.group(name="auth")
+def auth_group() -> None:
+    """Keys, while the server is stopped. While it runs: fila auth."""
+
+
+@auth_group.command(name="recover")
+@_config_option
+@click.option("--data-dir", default=None, help="The data directory [default: the configuration's].")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def auth_recover(asked: Asked, config_path: Path | None, data_dir: str | None, yes: bool) -> None:
+    """Drop ALL keys and rights, and write a new admin key to DATA_DIR/bootstrap-key.
+
+    For the day the last admin key is lost, or the store of keys is damaged. The server must be stopped.
+
+    \b
+    Example:
+      fila-server auth recover --data-dir /var/lib/fila
+    """
+    settings = _load_or_exit(Asked(config_path or asked.config_path, asked.flags)).config
+    place = data_dir or settings.server.data_dir
+    if not Path(place, "rocksdb").is_dir():
+        fail(errors.StartError(f"{place} is no data directory of a Fila server"), EXIT_FAILED)
+    if not yes:
+        click.confirm(f"Every key and every right in {place} will be gone. Go on?", abort=True, err=True)
+    settings = msgspec.structs.replace(
+        settings, server=msgspec.structs.replace(settings.server, data_dir=place)
+    )
+    logs.setup(level=settings.log.level, form=settings.log.format)
+    try:
+        file = uvloop.run(recover_access(open_engine(settings), place))
+    except errors.StartError as error:
+        fail(error, EXIT_FAILED)
+    click.echo(f"the key of the principal admin is in {file}")
+
+
 def run(settings: Config) -> None:
     """Open the store and serve until a signal."""
     limit = raise_limit()
@@ -227,94 +264,6 @@ def _record(engine: Engine, settings: Config) -> Recorder | None:
     return recorder
 
 
-def open_engine(settings: Config) -> Engine:
-    """Lock, open and recover the data directory."""
-    try:
-        from fila_server.core.drive import scheduler_thread
-    except ImportError as error:
-        raise errors.StartError(f"the compiled core cannot be loaded ({error}). Run `make build`") from error
-    data_dir = settings.server.data_dir
-    try:
-        Path(data_dir).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise errors.DataDirUnwritable(data_dir, error.strerror or str(error)) from error
-    engine = _open_once(scheduler_thread.Engine, settings)
-    report = engine.open_report()
-    _report_losses(report, data_dir)
-    if report.get("damaged_blocks"):
-        # A damaged block would stop the engine at the next compaction that meets it. Opening again
-        # copies the store without it (core/store/salvage.pyx), now rather than in the middle of the day.
-        log.warning("store.copied_without_damage", data_dir=data_dir)
-        engine.close()
-        engine = _open_once(scheduler_thread.Engine, settings)
-        _report_losses(engine.open_report(), data_dir)
-    return engine
-
-
-def _open_once(compiled_engine: type[CompiledEngine], settings: Config) -> CompiledEngine:
-    data_dir = settings.server.data_dir
-    started_ns = time.monotonic_ns()
-    try:
-        with _told_while_it_lasts(data_dir):
-            engine = compiled_engine(
-                data_dir,
-                settings.engine_settings(),
-                mono_ns=started_ns,
-                wall_ns=time.time_ns(),
-                seed=int.from_bytes(os.urandom(8)) >> 1,
-            )
-    except errors.StartError:
-        raise
-    except (OSError, RuntimeError, ValueError) as error:
-        detail = " ".join(str(error).split())
-        raise errors.StoreError(
-            f"data directory {data_dir} cannot be opened: {detail}. Check the disk, or restore a copy"
-        ) from error
-    emit("store.recovered", data_dir=data_dir, took_ms=(time.monotonic_ns() - started_ns) // 1_000_000)
-    return engine
-
-
-@contextlib.contextmanager
-def _told_while_it_lasts(data_dir: str) -> Iterator[None]:
-    """Opening blocks this thread, for minutes where a large store is copied; another one says what it is at."""
-    done = threading.Event()
-    teller = threading.Thread(target=_tell_opening, args=(data_dir, done), daemon=True)
-    teller.start()
-    try:
-        yield
-    finally:
-        done.set()
-        teller.join()
-
-
-def _tell_opening(data_dir: str, done: threading.Event) -> None:
-    wait_s = OPENING_QUIET_S
-    while not done.wait(wait_s):
-        wait_s = OPENING_TOLD_EVERY_S
-        if Path(data_dir, "rocksdb.copying").exists():
-            detail = (
-                "damage was found; what can be read is being copied into a new store before the start goes on"
-            )
-            log.warning("store.copying", data_dir=data_dir, detail=detail)
-        else:
-            log.info(
-                "store.opening", data_dir=data_dir, detail="the write-ahead log and the index are being read"
-            )
-
-
-_NORMAL_AFTER_POWER_CUT = {"tail_bytes_dropped", "records_unsynced"}
-
-
-def _report_losses(report: dict[str, Any], data_dir: str) -> None:
-    """Say what opening found: unsynced ends are normal after a power cut, all else is damage."""
-    unsynced = {name: count for name, count in report.items() if count and name in _NORMAL_AFTER_POWER_CUT}
-    damage = {name: count for name, count in report.items() if count and name not in _NORMAL_AFTER_POWER_CUT}
-    if unsynced:
-        emit("store.unsynced_end_dropped", data_dir=data_dir, **unsynced)
-    if damage:
-        emit("store.damage_found", level="error", data_dir=data_dir, **damage)
-
-
 async def serve(
     engine: Engine,
     settings: Config,
@@ -330,18 +279,30 @@ async def serve(
         outstanding_calls_max=settings.scheduler.outstanding_calls_max,
         unwritten_bytes_max=settings.limits.unwritten_bytes_max,
     )
-    # Before the engine starts: the threads of the native edge have outboxes of their own.
-    rpc = _rpc_server(engine, broker, settings)
+    tls = Tls(settings.tls)
+    door = new_door(broker, engine.rights, settings)
+    rpc = _rpc_server(engine, broker, settings, door, tls)
     hooks = await start_with_hooks(broker, settings)
+    try:
+        await start_access(door, settings)
+    except errors.StartError:
+        await broker.stop()
+        raise
     telemetry = _telemetry(broker, hooks)
     redis: redis_server.Server | None = None
     try:
         rpc.bind()
-        metrics_port = await telemetry.start_page(settings.metrics.listen_addr)
+        metrics_port = await telemetry.start_page(settings.metrics.listen_addr, _scraper(door))
         if settings.redis.enabled:
             # The last port to be bound, and it answers at once: by then every port is held.
             redis = await redis_server.start(
-                broker, settings.redis, settings.limits, settings.server.data_dir, descriptors.may_be_kept
+                broker,
+                settings.redis,
+                settings.limits,
+                settings.server.data_dir,
+                descriptors.may_be_kept,
+                door=door,
+                tls=tls,
             )
     except errors.PortTaken:
         await broker.stop()
@@ -350,21 +311,25 @@ async def serve(
     descriptors.guard({rpc.port, metrics_port, redis.address[1] if redis is not None else 0} - {0})
     descriptors.start()
     rpc.listen()
+    door.start()
     telemetry.start_export(
         endpoint=settings.telemetry.otlp_endpoint,
         service_name=settings.telemetry.service_name,
         interval_ms=settings.telemetry.metrics_interval_ms,
     )
+    watching = asyncio.ensure_future(tls.watch())
     _report_start(settings, rpc, redis, metrics_port)
     telemetry.say_ready(serves=True)
     observing = asyncio.create_task(
-        observe(_asking(broker), time.monotonic, counts_consumers=settings.server.edge == "native")
+        observe(_asking(broker), time.monotonic, counts_consumers=isinstance(rpc, NativeServer))
     )
     _calm_the_collector()
     await stopping.wait()
     on_signal()
     telemetry.say_ready(serves=False)
     observing.cancel()
+    door.stop()
+    watching.cancel()
     descriptors.stop()
     await _drain(broker, rpc, redis, telemetry)
 
@@ -381,10 +346,21 @@ class GrpcServer(Protocol):
     async def stop(self, grace_s: float) -> None: ...
 
 
-def _rpc_server(engine: Engine, broker: Broker, settings: Config) -> GrpcServer:
-    if settings.server.edge == "python":
-        return RpcServer(broker, settings)
-    return NativeServer(cast("CompiledEngine", engine), broker, settings)
+def _rpc_server(engine: Engine, broker: Broker, settings: Config, door: Door, tls: Tls) -> GrpcServer:
+    if settings.server.edge == "python" or settings.auth.enabled or tls.is_on:
+        # The native edge has neither keys nor TLS.
+        return RpcServer(broker, settings, door, tls)
+    return NativeServer(cast("CompiledEngine", engine), broker, settings, door)
+
+
+def _scraper(door: Door) -> Callable[[str, bytes | None], None]:
+    """Who may read the metrics: a program of this machine, or any key's holder."""
+
+    def check(address: str, key: bytes | None) -> None:
+        if not (door.is_on and is_loopback(address) and key is None):
+            door.enter(key, address, encrypted=False)
+
+    return check
 
 
 def _asking(broker: Broker) -> Callable[[], Awaitable[bytes]]:
@@ -411,10 +387,12 @@ def _report_start(
     settings: Config, rpc: GrpcServer, redis: redis_server.Server | None, metrics_port: int
 ) -> None:
     addresses: dict[str, Any] = {"grpc": f"{settings.server.listen_addr.rpartition(':')[0]}:{rpc.port}"}
-    _warn_if_open("server.listen_addr", settings.server.listen_addr)
+    if settings.server.allow_anonymous and not settings.auth.enabled:
+        _warn_if_open("server.listen_addr", settings.server.listen_addr)
     if redis is not None:
         addresses["redis"] = f"{redis.address[0]}:{redis.address[1]}"
-        _warn_if_open("redis.bind_address", settings.redis.bind_address)
+        if settings.server.allow_anonymous and not settings.auth.enabled:
+            _warn_if_open("redis.bind_address", settings.redis.bind_address)
     if metrics_port:
         addresses["metrics"] = f"{settings.metrics.listen_addr.rpartition(':')[0]}:{metrics_port}"
     emit("server.started", pid=os.getpid(), version=version(), commit=commit(), **addresses)
@@ -467,8 +445,8 @@ def _warn_if_open(setting: str, address: Address) -> None:
             "server.unprotected",
             setting=setting,
             address=address,
-            detail="anyone who can reach this address can read and delete messages; there is no "
-            "authentication yet. Listen on 127.0.0.1, or keep the port behind a firewall",
+            detail="anyone who can reach this address can read and delete messages: server.allow_anonymous is set. "
+            "Switch auth.enabled on, listen on 127.0.0.1, or keep the port behind a firewall",
         )
 
 

@@ -66,6 +66,16 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (4, "capacity", _UINT64),
     ),
     "Notice": ((1, "what", _UINT32), (2, "queue", _BYTES), (3, "channel", _BYTES), (4, "number", _UINT64)),
+    "AccessRecord": ((1, "key", _BYTES), (2, "value", _BYTES)),
+    "AccessChange": (
+        (1, "records" + _REPEATED, "AccessRecord"),
+        (2, "marker", _BYTES),
+        (3, "anew", _BOOL),
+        (14, "audit", _BYTES),
+    ),
+    "AuditPage": ((1, "below", _UINT64), (2, "most", _UINT64)),
+    "AuditRecord": ((1, "number", _UINT64), (2, "at_ms", _UINT64), (3, "what", _BYTES)),
+    "AuditRecords": ((1, "records" + _REPEATED, "AuditRecord"),),
     "RedrivenPage": ((1, "moved", _UINT64), (2, "stuck", _UINT64), (3, "last_offset", _UINT64)),
 }
 
@@ -103,6 +113,10 @@ Notice: Final[Any] = _classes_by_name["Notice"]
 RedrivePage: Final[Any] = _classes_by_name["RedrivePage"]
 LatePage: Final[Any] = _classes_by_name["LatePage"]
 LateKeys: Final[Any] = _classes_by_name["LateKeys"]
+AccessChange: Final[Any] = _classes_by_name["AccessChange"]
+AccessRecord: Final[Any] = _classes_by_name["AccessRecord"]
+AuditPage: Final[Any] = _classes_by_name["AuditPage"]
+AuditRecords: Final[Any] = _classes_by_name["AuditRecords"]
 RedrivenPage: Final[Any] = _classes_by_name["RedrivenPage"]
 
 BY_POLICY: Final = 0

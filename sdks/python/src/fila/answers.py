@@ -266,6 +266,54 @@ class ConsumerInfo:
 # How a message of the wire becomes one of these.
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permission:
+    """One right on the queues whose names match."""
+
+    right: str
+    """"produce", "consume", "manage" or "admin"."""
+    queue: str
+    """A name or a pattern; empty for admin."""
+    channel: str
+    """For consume, the channels; empty for all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyInfo:
+    """A key, without its secret."""
+
+    key_id: str
+    created_at: datetime | None = None
+    expires_at: datetime | None = None
+    """None: never."""
+    bootstrap: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quotas:
+    """Bounds of one name, all its keys together; 0 is none."""
+
+    messages_per_second: float
+    bytes_per_second: float
+    connections: int
+    streams: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """A name with rights, and its keys."""
+
+    name: str
+    permissions: list[Permission]
+    tenant: str
+    """The fairness key its messages are bound to; empty for none."""
+    keys: list[KeyInfo]
+    quotas: Quotas
+    connections: int
+    streams: int
+    quota_refusals: int
+
+
 def answer(kind: type[AnswerT], message: Message) -> AnswerT:
     """Return a message of the wire as its dataclass."""
     given: dict[str, Any] = {}

@@ -22,6 +22,7 @@ from fila.connection import Connection
 from fila.consumer import Consumer
 from fila.errors import FilaError, SomeFailed
 from fila.holding import MessageT
+from fila.keys import KeyCalls
 from fila.leases import LeaseMemory, LostLeases
 from fila.messages import LeasedMessage, Message, MessageId, NewMessage, encode_options
 from fila.methods import ENQUEUE, LEASE
@@ -97,7 +98,7 @@ def _check_connected(connection: object) -> None:
         )
 
 
-class FilaClient(AdminCalls):
+class FilaClient(AdminCalls, KeyCalls):
     """A client of one broker.
 
         client = await FilaClient.connect("localhost:5555")

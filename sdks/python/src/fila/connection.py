@@ -102,6 +102,7 @@ class Connection:
         else:
             self._channel = grpc.aio.secure_channel(self.target, credentials, options=_CHANNEL_OPTIONS)
         self._unary_by_path: dict[str, Any] = {}
+        self._metadata = (("authorization", f"Bearer {options.api_key}"),) if options.api_key else None
 
     async def close(self) -> None:
         """Close the channel; calls still open end as lost."""
@@ -130,7 +131,7 @@ class Connection:
 
         async def attempt() -> Response:
             try:
-                response: Response = await unary(request, timeout=timeout)
+                response: Response = await unary(request, timeout=timeout, metadata=self._metadata)
             except AioRpcError as failure:
                 raise answer_lost_unless_said(from_rpc_error(failure, known)) from failure
             except asyncio.CancelledError:
@@ -174,7 +175,7 @@ class Connection:
         self._check_open()
         stream: StreamStreamCall[Request, Response] = self._channel.stream_stream(
             method.path, request_serializer=method.serialize, response_deserializer=method.parse
-        )()
+        )(metadata=self._metadata)
         return stream
 
     def read_stream(
@@ -184,7 +185,7 @@ class Connection:
         self._check_open()
         stream: UnaryStreamCall[Request, Response] = self._channel.unary_stream(
             method.path, request_serializer=method.serialize, response_deserializer=method.parse
-        )(request)
+        )(request, metadata=self._metadata)
         return stream
 
     # The connection itself.

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 from google.protobuf.message import Message
 
 from fila.v1 import admin_pb2 as admin
+from fila.v1 import auth_pb2 as auth
 from fila.v1 import service_pb2 as service
 
 Request = TypeVar("Request", bound=Message)
@@ -52,6 +53,12 @@ def _admin(
     name: str, request: type[Request], response: type[Response], *, repeatable: bool
 ) -> Method[Request, Response]:
     return Method(f"/fila.v1.FilaAdmin/{name}", request, response, repeatable)
+
+
+def _auth(
+    name: str, request: type[Request], response: type[Response], *, repeatable: bool
+) -> Method[Request, Response]:
+    return Method(f"/fila.v1.FilaAuth/{name}", request, response, repeatable)
 
 
 ENQUEUE = _service("Enqueue", service.EnqueueRequest, service.EnqueueResponse, repeatable=False)
@@ -101,4 +108,15 @@ SET_KEY_POLICY = _admin(
 EXPLAIN_KEY = _admin("ExplainKey", admin.ExplainKeyRequest, admin.ExplainKeyResponse, repeatable=True)
 LIST_CONSUMERS = _admin(
     "ListConsumers", admin.ListConsumersRequest, admin.ListConsumersResponse, repeatable=True
+)
+
+# A key that was made and never seen is of no use, and no harm; but it is one more.
+CREATE_KEY = _auth("CreateKey", auth.CreateKeyRequest, auth.CreateKeyResponse, repeatable=False)
+ROTATE_KEY = _auth("RotateKey", auth.RotateKeyRequest, auth.RotateKeyResponse, repeatable=False)
+REVOKE_KEY = _auth("RevokeKey", auth.RevokeKeyRequest, auth.RevokeKeyResponse, repeatable=False)
+GRANT = _auth("Grant", auth.GrantRequest, auth.GrantResponse, repeatable=True)
+REVOKE_GRANT = _auth("RevokeGrant", auth.RevokeGrantRequest, auth.RevokeGrantResponse, repeatable=False)
+GET_PRINCIPAL = _auth("GetPrincipal", auth.GetPrincipalRequest, auth.GetPrincipalResponse, repeatable=True)
+LIST_PRINCIPALS = _auth(
+    "ListPrincipals", auth.ListPrincipalsRequest, auth.ListPrincipalsResponse, repeatable=True
 )

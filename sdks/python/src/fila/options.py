@@ -82,6 +82,10 @@ def check_prefetch(prefetch: Prefetch) -> None:
         )
 
 
+def _key_of_environment() -> str:
+    return os.environ.get("FILA_API_KEY", "").strip()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions:
     """The settings of a FilaClient. `FilaClient.connect(target, **options)` takes the same names."""
@@ -134,6 +138,9 @@ class ClientOptions:
     on_connection: Callable[[ConnectionEvent], object] | None = None
     """Called when a consumer's stream is lost, draining, or back; on the client's thread, so it must not block."""
 
+    api_key: str = field(default_factory=_key_of_environment, repr=False)
+    """Sent with every call, as `authorization: Bearer`. Unless given, the environment's FILA_API_KEY; "" sends none."""
+
     backoff: Backoff = field(default_factory=Backoff)
 
     clock: Clock = field(default_factory=SystemClock)
@@ -184,5 +191,6 @@ class OptionFields(TypedDict, total=False):
     prefetch_buffer_ms: int
     name: str
     on_connection: Callable[[ConnectionEvent], object] | None
+    api_key: str
     backoff: Backoff
     clock: Clock

@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -183,25 +184,28 @@ class Broker:
         """Calls that wait for an answer now, waiting pulls included; at most `outstanding_calls_max`."""
         return len(self._waiters)
 
-    def call(self, kind: int, frame: bytes) -> Awaitable[bytes]:
-        """Submit one frame; the awaitable gives the reply's bytes or raises one of errors.py."""
+    def call(self, kind: int, frame: bytes, caller: int | None = None) -> Awaitable[bytes]:
+        """Submit one frame; the awaitable gives the reply's bytes or raises one of errors.py.
+
+        `caller` is who sends it (access/door.py); None is the broker itself, or anybody while keys are off.
+        """
         if kind in _ENQUEUES:
             if self._hooks.scripted:
-                return self._routed_call(kind, frame)
+                return self._routed_call(kind, frame, caller)
         elif kind in self.mirror.kinds:
             return self.mirror.call(kind, frame)
-        return self._call(kind, frame)
+        return self._call(kind, frame, caller)
 
-    async def admit(self, kind: int, frame: bytes) -> asyncio.Future[bytes]:
+    async def admit(self, kind: int, frame: bytes, caller: int | None = None) -> asyncio.Future[bytes]:
         """Submit an enqueue frame and return once it is in the mailbox, its answer still to come.
 
         A producer's stream needs the two apart: its frames must enter in order, hook or
         not, while their answers may be awaited together.
         """
         if not self._hooks.scripted:
-            return self._call(kind, frame)
+            return self._call(kind, frame, caller)
         self._check_open()
-        parsed = self._engine.parse(kind, frame)
+        parsed = self._parse(kind, frame, caller)
         if self._hooks.concerns(parsed):
             await self._hooks.route(parsed)
         return self._submit_parsed(parsed)
@@ -217,7 +221,9 @@ class Broker:
             self._check_open()
         self._engine.submit_parsed(token, parsed)
 
-    async def lease(self, frame: bytes, *, may_wait_for_room: bool = True) -> bytes:
+    async def lease(
+        self, frame: bytes, caller: int | None = None, *, may_wait_for_room: bool = True
+    ) -> bytes:
         """A pull. It may wait in the core, so a caller that goes away is taken back out.
 
         The answer is counted in `unwritten`; the caller says `unwritten.give(len(answer))` once it is
@@ -226,7 +232,7 @@ class Broker:
         """
         _check_opening(frame)
         ends_s = None
-        while not self.unwritten.take(len(response := await self._pull(frame))):
+        while not self.unwritten.take(len(response := await self._pull(frame, caller))):
             self.give_back(response)
             if ends_s is None:
                 request = LeaseRequest.FromString(frame)
@@ -236,8 +242,8 @@ class Broker:
             frame = request.SerializeToString()
         return response
 
-    async def _pull(self, frame: bytes) -> bytes:
-        token, waiter = self._submit(commands.LEASE, frame)
+    async def _pull(self, frame: bytes, caller: int | None) -> bytes:
+        token, waiter = self._submit(commands.LEASE, frame, caller)
         self._pulls.add(token)
         try:
             return await waiter
@@ -265,10 +271,10 @@ class Broker:
             settle = Settle(lease_ids=lease_ids[::-1])
             self.post(commands.CANCEL, next(self._tokens), settle.SerializeToString())
 
-    async def open_stream(self, kind: int, frame: bytes) -> Stream:
+    async def open_stream(self, kind: int, frame: bytes, caller: int | None = None) -> Stream:
         """Open a consumer; returns when the core has accepted it."""
         _check_opening(frame)
-        token, waiter = self._submit(kind, frame)
+        token, waiter = self._submit(kind, frame, caller)
         # Registered before the answer is awaited: the first delivery may be in the same drain().
         stream = self._streams[token] = Stream(self, token, is_session=kind == commands.SESSION_OPEN)
         try:
@@ -325,12 +331,12 @@ class Broker:
 
     # --- inside ---------------------------------------------------------------------------
 
-    def _call(self, kind: int, frame: bytes) -> asyncio.Future[bytes]:
-        return self._submit(kind, frame)[1]
+    def _call(self, kind: int, frame: bytes, caller: int | None = None) -> asyncio.Future[bytes]:
+        return self._submit(kind, frame, caller)[1]
 
-    def _routed_call(self, kind: int, frame: bytes) -> Awaitable[bytes]:
+    def _routed_call(self, kind: int, frame: bytes, caller: int | None) -> Awaitable[bytes]:
         self._check_open()
-        parsed = self._engine.parse(kind, frame)
+        parsed = self._parse(kind, frame, caller)
         if self._hooks.concerns(parsed):
             return self._route_and_submit(parsed)
         return self._submit_parsed(parsed)
@@ -348,10 +354,20 @@ class Broker:
             raise
         return waiter
 
-    def _submit(self, kind: int, frame: bytes) -> tuple[int, asyncio.Future[bytes]]:
+    def _parse(self, kind: int, frame: bytes, caller: int | None) -> ParsedFrame:
+        if caller is None:
+            return self._engine.parse(kind, frame)
+        return self._engine.parse(kind, frame, caller, time.monotonic_ns())
+
+    def _submit(
+        self, kind: int, frame: bytes, caller: int | None = None
+    ) -> tuple[int, asyncio.Future[bytes]]:
         token, waiter = self._expect()
         try:
-            self._engine.submit(kind, token, frame)
+            if caller is None:
+                self._engine.submit(kind, token, frame)
+            else:
+                self._engine.submit(kind, token, frame, caller, time.monotonic_ns())
         except BaseException:
             del self._waiters[token]
             raise

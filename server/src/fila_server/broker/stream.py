@@ -99,8 +99,16 @@ class Stream:
         if not self._ended:
             self._broker.post(commands.CONSUMER_CLOSE, self._token, b"half-closed")
 
+    def revoke(self, error: errors.FilaServerError) -> None:
+        """End it now, whether its peer reads or not: what it holds is pending again at once."""
+        self.end(error)
+        self._leave(release=True)
+
     async def close(self, release: bool = False) -> None:
         """The consumer is gone. With `release`, what it holds is pending again at once."""
+        self._leave(release)
+
+    def _leave(self, release: bool) -> None:
         if self._broker.forget_stream(self._token):
             # A broker that stops is not its consumers' failure: what they hold waits for them over the restart.
             word = b"release" if release else b"drain" if self._broker.is_draining else b""

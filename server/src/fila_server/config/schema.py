@@ -13,6 +13,8 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
+from fila_server.config.access import Auth, Section, Tls
+
 KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
@@ -98,20 +100,30 @@ def _number_with_unit(value: object, factor_by_unit: dict[str, int]) -> int:
     return number * factor_by_unit[unit]
 
 
-class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One table of the file."""
-
-
 class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the server listens and keeps its data."""
 
     listen_addr: Annotated[
         Address,
         Meta(
-            description="Address of the gRPC API. The default listens on every interface and is warned "
-            "about while there is no authentication."
+            description="Address of the gRPC API. While `auth.enabled` is false only clients of this machine are "
+            "served, whatever it listens on."
         ),
     ] = Address("0.0.0.0:5555")
+    allow_anonymous: Annotated[
+        bool,
+        Meta(
+            description="While `auth.enabled` is false: serve clients of other machines too, as admins. For networks "
+            "in which everybody may do everything."
+        ),
+    ] = False
+    allow_plaintext: Annotated[
+        bool,
+        Meta(
+            description="While `auth.enabled` is true: take keys from other machines over connections without TLS, "
+            "as behind a proxy that ends TLS."
+        ),
+    ] = False
     data_dir: Annotated[
         str,
         Meta(
@@ -124,7 +136,8 @@ class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Literal["native", "python"],
         Meta(
             description='What speaks gRPC: "native" threads of compiled code over nghttp2, or grpc\'s own server '
-            'on the "python" event loop, which costs several times the CPU a call.'
+            'on the "python" event loop, which costs several times the CPU a call. "native" has neither keys nor '
+            "TLS, and serves this machine only unless `server.allow_anonymous` is set."
         ),
     ] = "native"
     io_threads: Annotated[
@@ -485,6 +498,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     telemetry: Telemetry = Telemetry()
     metrics: Metrics = Metrics()
     redis: Redis = Redis()
+    auth: Auth = Auth()
+    tls: Tls = Tls()
     history: History = History()
 
     def engine_settings(self) -> dict[str, int | str]:

@@ -55,7 +55,9 @@ class ParsedFrame(Protocol):
     def unrefused(self) -> Sequence[int]: ...
     def queue(self, i: int) -> bytes: ...
     def frame_bytes(self) -> int: ...
-    def pack(self, indices: Sequence[int], at: int, count_max: int, bytes_max: int) -> tuple[int, bytes]: ...
+    def pack(
+        self, indices: Sequence[int], at: int, count_max: int, bytes_max: int, fairness_header: bytes = b""
+    ) -> tuple[int, bytes]: ...
     def route(
         self, indices: Sequence[int], at: int, count: int, routings: bytes, start: int
     ) -> tuple[int, str | None, int]: ...
@@ -144,6 +146,7 @@ class HookStage:
         self._on_enqueue: dict[bytes, _Guarded[OnEnqueue]] = {}
         self._on_failure: dict[bytes, _Guarded[OnFailure]] = {}
         self._holding: set[bytes] = set()
+        self._fairness_headers: dict[bytes, bytes] = {}
         self._held_count = 0
         self._held_bytes = 0
         self._slices = Slices()
@@ -184,11 +187,17 @@ class HookStage:
         on_enqueue_script: str = "",
         on_failure_script: str = "",
         fallback: str = FALLBACK_POLICY,
+        fairness_header: str = "",
     ) -> None:
         """Take over a queue's scripts ("" = none). One that is unchanged keeps its state, circuit and counters."""
         name = queue.encode()
         self._set(self._on_enqueue, OnEnqueue, name, on_enqueue_script.encode())
         self._set(self._on_failure, OnFailure, name, on_failure_script.encode())
+        # Where scripts read the fairness key from: a tenant's message says its tenant there.
+        if fairness_header:
+            self._fairness_headers[name] = fairness_header.encode()
+        else:
+            self._fairness_headers.pop(name, None)
         if fallback == FALLBACK_HOLD:
             self._holding.add(name)
         else:
@@ -325,7 +334,13 @@ class HookStage:
         if isinstance(hook, HookFailure):
             answers = Answers(0, b"", hook, 0)
         else:
-            count, messages = parsed.pack(indices, at, MESSAGES_A_CROSSING_MAX, CROSSING_BYTES_MAX)
+            count, messages = parsed.pack(
+                indices,
+                at,
+                MESSAGES_A_CROSSING_MAX,
+                CROSSING_BYTES_MAX,
+                self._fairness_headers.get(queue, b""),
+            )
             answers = hook.route(queue, count, messages)
         entry.counters.clamped_weights += answers.clamped_weight_count
         ended_ns = self._now_ns()

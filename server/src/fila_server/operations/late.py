@@ -6,6 +6,7 @@ No part keeps the scheduler longer than some milliseconds, and messages go on be
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 
 from fila.v1 import events_pb2 as pb
 from fila_server import commands, errors, seam_frames
@@ -19,8 +20,18 @@ ANEW_MAX = 3
 """How often the walk of a queue begins anew because its table has grown in between."""
 
 
-async def list_late(broker: Broker, request: pb.ListLateRequest) -> pb.ListLateResponse:
-    """Rank keys by how long their next message has been waiting. Raises QueueNotFound."""
+Sees = Callable[[str, str], bool]
+"""Whether the caller may know of (queue, channel); an empty channel: of anything in the queue."""
+
+
+def _everything(_queue: str, _channel: str) -> bool:
+    return True
+
+
+async def list_late(
+    broker: Broker, request: pb.ListLateRequest, sees: Sees = _everything
+) -> pb.ListLateResponse:
+    """Rank keys by how long their next message has been waiting, of what `sees` lets through. Raises QueueNotFound."""
     if request.max_keys > KEYS_MAX:
         raise LimitExceeded("max_keys", f"must be at most {KEYS_MAX}, got {request.max_keys}")
     most = request.max_keys or KEYS_DEFAULT
@@ -29,8 +40,10 @@ async def list_late(broker: Broker, request: pb.ListLateRequest) -> pb.ListLateR
     found: dict[tuple[str, str, str], pb.LateKey] = {}
     waiting = 0
     for queue in [request.queue] if request.queue else sorted(broker.queue_configs):
+        if not sees(queue, ""):
+            continue
         try:
-            waiting += await _walk(broker, queue, most, found)
+            waiting += await _walk(broker, queue, most, found, sees)
         except errors.QueueNotFound:
             if request.queue:
                 raise
@@ -41,7 +54,9 @@ async def list_late(broker: Broker, request: pb.ListLateRequest) -> pb.ListLateR
     return pb.ListLateResponse(keys=keys, waiting_keys=waiting)
 
 
-async def _walk(broker: Broker, queue: str, most: int, found: dict[tuple[str, str, str], pb.LateKey]) -> int:
+async def _walk(
+    broker: Broker, queue: str, most: int, found: dict[tuple[str, str, str], pb.LateKey], sees: Sees
+) -> int:
     """Put a queue's longest waits into `found`; return how many of its keys wait."""
     cursor = capacity = anew = 0
     waiting: int = 0
@@ -55,7 +70,8 @@ async def _walk(broker: Broker, queue: str, most: int, found: dict[tuple[str, st
         waiting += int(part.waiting)
         for row in part.keys:
             key = pb.LateKey.FromString(row)
-            found[key.queue, key.channel, key.fairness_key] = key
+            if sees(queue, key.channel):
+                found[key.queue, key.channel, key.fairness_key] = key
         cursor, capacity = part.cursor, part.capacity
         if not cursor or anew > ANEW_MAX:
             return waiting

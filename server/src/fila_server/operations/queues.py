@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from fila.v1 import admin_pb2 as pb
 from fila.v1 import events_pb2
 from fila_server import commands, errors
+from fila_server.access.door import Caller, Door
+from fila_server.access.table import RPCS
 from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate
 from fila_server.broker.mirror import DLQ_SUFFIX
@@ -20,6 +22,7 @@ from fila_server.config.schema import Limits
 from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.packed import KeyLimits
 from fila_server.operations import rules
+from fila_server.operations.audit import carry_out
 from fila_server.operations.redrive import Redrive, drop
 from fila_server.operations.requests import AdminRules
 
@@ -27,7 +30,10 @@ from fila_server.operations.requests import AdminRules
 class Queues:
     """The calls that are more than one command with its check."""
 
-    def __init__(self, broker: Broker, limits: Limits, check: AdminRules, durability: str) -> None:
+    def __init__(
+        self, broker: Broker, limits: Limits, check: AdminRules, durability: str, door: Door
+    ) -> None:
+        self._door = door
         self._broker = broker
         self._limits = limits
         self._check = check
@@ -35,25 +41,25 @@ class Queues:
         self._looks = Gate("GetStats calls", at_once=1)
         self._peeks = Gate("PeekMessages calls", at_once=4)
 
-    async def create(self, request: pb.CreateQueueRequest) -> bytes:
+    async def create(self, request: pb.CreateQueueRequest, caller: Caller) -> bytes:
         rules.check_new_name("name", request.name)
         config = rules.complete(request.config, self._limits)
         self._broker.hooks.check_scripts(config.on_enqueue_script, config.on_failure_script)
         complete = pb.CreateQueueRequest(name=request.name, config=config)
         had_dlq = request.name + DLQ_SUFFIX in self._broker.queue_configs and not config.expires_after_idle_ms
-        reply = await self._broker.call(commands.CREATE_QUEUE, complete.SerializeToString())
-        if not had_dlq:
+        reply = await carry_out(self._broker.call, "CreateQueue", commands.CREATE_QUEUE, complete, caller)
+        if not (had_dlq and self._door.sees(caller, request.name + DLQ_SUFFIX)):
             return reply
         return pb.CreateQueueResponse(queue_id=request.name, adopted_dlq=True).SerializeToString()
 
-    async def get(self, request: pb.GetQueueRequest) -> bytes:
+    async def get(self, request: pb.GetQueueRequest, _caller: Caller) -> bytes:
         self._check.queue(request)
         reply = await self._broker.call(commands.GET_QUEUE, request.SerializeToString())
         got = pb.GetQueueResponse.FromString(reply)
         rules.tell_defaults(got.config, self._durability)
         return got.SerializeToString()
 
-    async def update(self, request: pb.UpdateQueueRequest) -> bytes:
+    async def update(self, request: pb.UpdateQueueRequest, caller: Caller) -> bytes:
         self._check.update(request)
         # Two updates that each read, merge and write must not undo one another.
         async with self._broker.mirror.update_lock:
@@ -65,35 +71,69 @@ class Queues:
             complete = pb.UpdateQueueRequest(
                 queue=request.queue, config=config, update_mask=request.update_mask
             )
-            reply = await self._broker.call(commands.UPDATE_QUEUE, complete.SerializeToString())
+            reply = await carry_out(self._broker.call, "UpdateQueue", commands.UPDATE_QUEUE, complete, caller)
             updated = pb.UpdateQueueResponse.FromString(reply)
             rules.tell_defaults(updated.config, self._durability)
             return updated.SerializeToString()
 
-    async def list_queues(self, request: pb.ListQueuesRequest) -> bytes:
+    async def list_queues(self, request: pb.ListQueuesRequest, caller: Caller) -> bytes:
         listed = pb.ListQueuesResponse.FromString(
             await self._broker.call(commands.LIST_QUEUES, request.SerializeToString())
         )
+        if caller.number is not None:
+            seen = [queue for queue in listed.queues if self._door.sees(caller, queue.name)]
+            if caller.tenant:
+                seen = [pb.QueueInfo(name=queue.name) for queue in seen]
+            del listed.queues[:]
+            listed.queues.extend(seen)
         # The core has them in the order of its table.
         listed.queues.sort(key=lambda queue: queue.name)
         return listed.SerializeToString()
 
-    async def list_channels(self, request: pb.ListChannelsRequest) -> bytes:
+    async def list_channels(self, request: pb.ListChannelsRequest, caller: Caller) -> bytes:
         self._check.queue(request)
         listed = pb.ListChannelsResponse.FromString(
             await self._broker.call(commands.LIST_CHANNELS, request.SerializeToString())
         )
+        if caller.number is not None:
+            seen = [
+                channel
+                for channel in listed.channels
+                if self._door.sees_channel(caller, request.queue, channel.name)
+            ]
+            del listed.channels[:]
+            listed.channels.extend(seen)
         listed.channels.sort(key=lambda channel: channel.name)
         return listed.SerializeToString()
 
-    async def stats(self, request: pb.GetStatsRequest) -> bytes:
+    async def stats(self, request: pb.GetStatsRequest, caller: Caller) -> bytes:
         self._check.stats(request)
+        if caller.tenant:
+            return await self._own_stats(request, caller.tenant)
         async with self._looks:
             reply = await self._broker.call(commands.GET_STATS, request.SerializeToString())
         scripts = self._broker.hooks.status(request.queue)
         return with_hooks(reply, scripts) if scripts else reply
 
-    async def peek(self, request: pb.PeekMessagesRequest) -> bytes:
+    async def _own_stats(self, request: pb.GetStatsRequest, tenant: str) -> bytes:
+        """What a tenant may know: its own fairness key, and nothing that others make up."""
+        explained = pb.ExplainKeyRequest(queue=request.queue, channel=request.channel, fairness_key=tenant)
+        reply = await self._broker.call(commands.EXPLAIN_KEY, explained.SerializeToString())
+        own = pb.ExplainKeyResponse.FromString(reply)
+        stats = pb.GetStatsResponse(
+            depth=own.pending, in_flight=own.in_flight, oldest_age_ms=own.oldest_age_ms, replication_count=1
+        )
+        stats.per_key_stats.add(
+            key=tenant,
+            pending_count=own.pending,
+            in_flight=own.in_flight,
+            oldest_age_ms=own.oldest_age_ms,
+            weight=own.weight,
+            paused=own.state == pb.ExplainKeyResponse.STATE_PAUSED,
+        )
+        return stats.SerializeToString()
+
+    async def peek(self, request: pb.PeekMessagesRequest, _caller: Caller) -> bytes:
         self._check.peek(request)
         async with self._peeks:
             unwritten = self._broker.unwritten
@@ -104,27 +144,53 @@ class Queues:
                 unwritten.give(PAGE_BYTES_MAX)
             return reply
 
-    async def key_policies(self, request: events_pb2.ListKeyPoliciesRequest) -> bytes:
+    async def key_policies(self, request: events_pb2.ListKeyPoliciesRequest, caller: Caller) -> bytes:
         self._check.queue(request)
+        check_own_key(caller, request.fairness_key)
         async with self._looks:
             reply = await self._broker.call(commands.KEY_POLICIES, request.SerializeToString())
         listed = events_pb2.ListKeyPoliciesResponse.FromString(reply)
         listed.policies.sort(key=lambda policy: policy.fairness_key)
         return listed.SerializeToString()
 
-    async def drop_dead_letters(self, request: events_pb2.DropDeadLettersRequest) -> bytes:
+    async def drop_dead_letters(self, request: events_pb2.DropDeadLettersRequest, caller: Caller) -> bytes:
         self._check.drop_dead_letters(request)
+        # As many commands as there are pages: the record is a change of its own.
+        await carry_out(self._broker.call, "DropDeadLetters", commands.ACCESS_CHANGE, request, caller, b"")
         dropped = await drop(self._broker, request.dlq_queue, sorted(set(request.offsets)))
         return events_pb2.DropDeadLettersResponse(dropped=dropped).SerializeToString()
 
-    async def redrive(self, request: pb.RedriveRequest) -> bytes:
+    async def redrive(self, request: pb.RedriveRequest, caller: Caller) -> bytes:
         self._check.redrive(request)
+        source = request.dlq_queue.removesuffix(DLQ_SUFFIX)
+        if caller.number is not None and source != request.dlq_queue:
+            # What it moves arrives in the source queue.
+            self._door.check(caller, RPCS["FilaAdmin/UpdateQueue"], source)
+        # A walk of many commands: its record is a change of its own.
+        await carry_out(self._broker.call, "Redrive", commands.ACCESS_CHANGE, request, caller, b"")
         limits = KeyLimits(
             fairness_key_bytes=self._limits.fairness_key_bytes_max,
             throttle_key_bytes=self._limits.throttle_key_bytes_max,
             throttle_keys=self._limits.throttle_keys_max,
         )
         return (await Redrive(self._broker, request, limits).run()).SerializeToString()
+
+
+def check_own_key(caller: Caller, fairness_key: str) -> None:
+    """A key that is bound to a tenant asks about that tenant only. Raises PermissionDenied."""
+    if caller.tenant and fairness_key != caller.tenant:
+        raise errors.PermissionDenied(
+            f'fairness_key: this key is bound to tenant "{caller.tenant}" and is told about no other'
+        )
+
+
+def own_explanation(reply: bytes) -> bytes:
+    """An ExplainKey reply without what it says of others: shares, and what stands in front."""
+    told = pb.ExplainKeyResponse.FromString(reply)
+    told.ClearField("share")
+    told.ClearField("due_share")
+    told.ClearField("blocking_bucket")
+    return told.SerializeToString()
 
 
 _BREAKER_BY_STATE = {

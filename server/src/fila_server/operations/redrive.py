@@ -25,6 +25,8 @@ from fila_server.broker.mirror import DLQ_SUFFIX
 from fila_server.hooks.packed import KeyLimits, pack_messages, unpack_routings
 
 PAGE_MESSAGES_MAX = 256
+TENANT_HEADER = b"fila-tenant"
+"""Binds a stored message to its tenant; core/doors/rights.pyx puts it there."""
 PAGES_A_SECOND = 10
 """Of a paced redrive: a page then holds what is due in a tenth of a second, and at least one message."""
 
@@ -192,10 +194,20 @@ class _DeadLetters:
     def frame_bytes(self) -> int:
         return sum(message.ByteSize() for message in self._messages)
 
-    def pack(self, indices: Sequence[int], at: int, _count_max: int, _bytes_max: int) -> tuple[int, bytes]:
+    def pack(
+        self,
+        indices: Sequence[int],
+        at: int,
+        _count_max: int,
+        _bytes_max: int,
+        fairness_header: bytes = b"",
+    ) -> tuple[int, bytes]:
         # One at a time: a page is not a hot path, and its messages may be as long as they like.
         i = indices[at]
-        headers = [(name.encode(), value.encode()) for name, value in self._messages[i].headers.items()]
+        told = {name.encode(): value.encode() for name, value in self._messages[i].headers.items()}
+        if fairness_header and (tenant := told.get(TENANT_HEADER)):
+            told[fairness_header] = tenant
+        headers = list(told.items())
         return 1, pack_messages([(headers, len(self._messages[i].payload))])
 
     def route(

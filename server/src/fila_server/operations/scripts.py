@@ -52,7 +52,9 @@ async def start_with_hooks(broker: Broker, config: Config) -> HookStage:
             return
         holds = config.hook_fallback == admin_pb2.HOOK_FALLBACK_HOLD
         fallback = FALLBACK_HOLD if holds else FALLBACK_POLICY
-        stage.set_queue(queue, config.on_enqueue_script, config.on_failure_script, fallback)
+        stage.set_queue(
+            queue, config.on_enqueue_script, config.on_failure_script, fallback, config.fairness_key_header
+        )
 
     broker.use_hooks(stage, failures.take)
     broker.at_drain(stage.close)

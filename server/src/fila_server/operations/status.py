@@ -21,8 +21,8 @@ class Status:
         self._data_dir = data_dir
         self._started_ms = time.time_ns() // 1_000_000
 
-    async def get(self) -> bytes:
-        """Ask the core, and say it."""
+    async def get(self, *, whole: bool = True) -> bytes:
+        """Ask the core, and say it; but for an admin, no more than how the broker itself is."""
         snapshot = decode(await self._broker.call(commands.METRICS, b""))
         totals = snapshot.totals
         answer = pb.GetStatusResponse(
@@ -41,5 +41,12 @@ class Status:
             lost_messages=totals.lost_messages,
             draining=self._broker.is_draining,
         )
+        if not whole:
+            answer = pb.GetStatusResponse(
+                version=answer.version,
+                commit=answer.commit,
+                disk_level=answer.disk_level,
+                draining=answer.draining,
+            )
         answer.started_at.FromMilliseconds(self._started_ms)
         return answer.SerializeToString()

@@ -96,12 +96,28 @@ def build_lines() -> Iterator[str]:
     yield f"fila_build_info{_labels({'version': version(), 'commit': commit()})} 1\n"
 
 
+Check = Callable[[str, bytes | None], None]
+"""Gets (a scraper's address, its key or None) and raises where it may not read."""
+
+
+def _bearer(head: bytes) -> bytes | None:
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"authorization" and value.strip()[:7].lower() == b"bearer ":
+            return value.strip()[7:].strip()
+    return None
+
+
 class MetricsPage:
     """`GET /metrics` on an address of its own."""
 
     def __init__(
-        self, snapshot: Callable[[], Awaitable[Snapshot]], series: Callable[[Snapshot], Iterator[Series]]
+        self,
+        snapshot: Callable[[], Awaitable[Snapshot]],
+        series: Callable[[Snapshot], Iterator[Series]],
+        check: Check = lambda _address, _key: None,
     ) -> None:
+        self._check = check
         self._snapshot = snapshot
         self._series = series
         self._server: asyncio.Server | None = None
@@ -127,14 +143,15 @@ class MetricsPage:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HEAD_S_MAX)
-            writer.write(await self._answer(head))
+            peer = writer.get_extra_info("peername")
+            writer.write(await self._answer(head, peer[0] if peer else ""))
             await asyncio.wait_for(writer.drain(), SEND_S_MAX)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # a scraper that went away, or never was one
         finally:
             writer.close()
 
-    async def _answer(self, head: bytes) -> bytes:
+    async def _answer(self, head: bytes, address: str = "127.0.0.1") -> bytes:
         method, _, rest = head.partition(b" ")
         path = rest.partition(b" ")[0].partition(b"?")[0]
         if method not in (b"GET", b"HEAD"):
@@ -150,6 +167,10 @@ class MetricsPage:
             )
         if path != b"/metrics":
             return _response("404 Not Found", b"there are /metrics, /healthz and /readyz\n")
+        try:
+            self._check(address, _bearer(head))
+        except errors.FilaServerError as error:
+            return _response("401 Unauthorized", f"{error}\n".encode(), extra="WWW-Authenticate: Bearer\r\n")
         if self._scrapes >= SCRAPES_MAX:
             return _response("503 Service Unavailable", b"too many scrapes at a time; try again\n")
         self._scrapes += 1

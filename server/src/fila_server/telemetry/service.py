@@ -11,7 +11,7 @@ import structlog
 
 from fila_server.config.schema import Address, AddressOrOff
 from fila_server.errors import PortTaken
-from fila_server.telemetry.prometheus import MetricsPage
+from fila_server.telemetry.prometheus import Check, MetricsPage
 from fila_server.telemetry.series import HookReader, OtherKeys, Series, all_series
 from fila_server.telemetry.snapshot import Snapshot
 from fila_server.telemetry.source import SnapshotSource
@@ -36,7 +36,7 @@ class Telemetry:
         self._page: MetricsPage | None = None
         self._otlp: OtlpExport | None = None
 
-    async def start_page(self, address: AddressOrOff) -> int:
+    async def start_page(self, address: AddressOrOff, check: Check = lambda _address, _key: None) -> int:
         """Hold the port of the metrics page; 0 when it is turned off."""
         if not address:
             return 0
@@ -46,7 +46,7 @@ class Telemetry:
         def series(snapshot: Snapshot) -> Iterator[Series]:
             return all_series(snapshot, others, self._hooks())
 
-        self._page = MetricsPage(self._source.snapshot, series)
+        self._page = MetricsPage(self._source.snapshot, series, check)
         try:
             await self._page.start(Address(address).host, Address(address).port)
         except OSError as error:

@@ -18,7 +18,7 @@ from fila.options import OptionFields
 from fila.prefetch import Prefetch
 from fila.session import Session
 from fila.settle import Settler
-from fila.sync.admin import AdminCalls
+from fila.sync.keys import KeyCalls
 from fila.sync.loop_thread import LoopThread
 from fila.v1 import messages_pb2
 
@@ -136,7 +136,7 @@ class Consumer:
         self.close()
 
 
-class FilaClient(AdminCalls):
+class FilaClient(KeyCalls):
     """A client of one broker, for programs without an event loop.
 
         with FilaClient.connect("localhost:5555") as client:

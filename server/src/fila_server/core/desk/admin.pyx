@@ -57,14 +57,17 @@ cdef bint admin_command(Core* core, Command* command) noexcept nogil:
     cdef Fields fields
     cdef Queue* queue
     fields_parse(&fields, command.bytes, command.length)
+    core.auditing, core.auditing_token = fields.text[14], command.token
     queue = queue_find(core, fields.text[1]) if _waits_its_turn(command.kind) else NULL
     if queue != NULL:
         if chore_waits(core, queue, command):
             return False
         if command.kind == PURGE_QUEUE or command.kind == PURGE_CHANNEL:
             purge_begin(core, queue, command)
+            core.auditing.length = 0
             return False
     _at_once(core, command, &fields)
+    core.auditing.length = 0            # its bytes go with the command
     return True
 
 

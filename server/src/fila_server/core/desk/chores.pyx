@@ -8,7 +8,7 @@ from libc.string cimport memset
 
 from fila_server.core.desk.deleting cimport channels_clear
 from fila_server.core.doors.mailbox cimport command_free
-from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
+from fila_server.core.life.answers cimport answer, answer_audited, answer_no_channel, answer_no_queue
 from fila_server.core.life.ending cimport slot_done
 from fila_server.core.life.seek cimport channel_rebuild
 from fila_server.core.state.budget cimport stage_goes_on
@@ -147,6 +147,7 @@ cdef void purge_begin(Core* core, Queue* queue, Command* command) noexcept nogil
             answer_no_channel(core, command)
             command_free(command)
             return
+    answer_audited(core)                # it has begun: what is gone by a crash in its middle is gone
     chore = <Chore*> must_malloc(sizeof(Chore))
     memset(chore, 0, sizeof(Chore))
     chore.command = command

@@ -5,11 +5,16 @@ The lock is held for a few pointer moves. The scheduler sleeps on the mailbox's 
 (monotonic clock, nanoseconds: an epoll's millisecond would lose a bucket's tokens).
 """
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 
 from fila_server.core.doors.locks cimport pthread_cond_t, pthread_mutex_t
 from fila_server.core.structures.buffer cimport Slice
 from fila_server.core.wire.protobuf cimport Item
+
+cdef enum Verdict:                  # of the door, on a command that names one queue; the core answers with it
+    ALLOWED = 0
+    HIDDEN                          # as if the queue did not exist
+    DENIED                          # PERMISSION_DENIED, naming the right
 
 cdef struct HookRoutings:                # packed routings, as a hook returned them
     HookRoutings* next
@@ -40,6 +45,8 @@ cdef struct Command:
     Slice    queue                  # the frame's
     uint64_t queue_number           # whose channels take longest to see it
     bint     durable                # its answer waits for the disk
+    uint8_t  verdict
+    uint8_t  missing                # the right that is missing (rights.pxd), where it is DENIED
     HookRoutings* routings                # behind the items' routings
     Command* next
 

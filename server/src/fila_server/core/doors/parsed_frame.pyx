@@ -19,7 +19,10 @@ from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc, put_slice, put_u32be, put_u64be,
 )
 from fila_server.core.wire.packed_routing cimport Routing, take_routing
-from fila_server.core.wire.protobuf cimport Item, next_header, utf8_valid
+from fila_server.core.wire.protobuf cimport Item, header_find, next_header, utf8_valid
+
+
+cdef const char* TENANT_HEADER = "fila-tenant"
 
 
 cdef bint _same(Slice a, Slice b) noexcept nogil:
@@ -29,16 +32,30 @@ cdef bint _same(Slice a, Slice b) noexcept nogil:
     return a.at == b.at or memcmp(a.at, b.at, a.length) == 0
 
 
-cdef void _pack(Buffer* b, const char* bytes, const Item* item) noexcept nogil:
+cdef void _pack(Buffer* b, const char* bytes, const Item* item, Slice fairness_header) noexcept nogil:
+    """A tenant's message names its tenant in the fairness header, whatever its producer wrote there."""
     cdef Cursor c
     cdef Slice name
     cdef Slice value
+    cdef Slice tenant
+    cdef Slice header
+    header.at, header.length = TENANT_HEADER, 11
+    tenant.at, tenant.length = NULL, 0
+    if fairness_header.length:
+        header_find(bytes + item.at, item.length, header, &tenant)
     put_u32be(b, item.payload_length)
-    put_u32be(b, item.header_count)
+    put_u32be(b, item.header_count + (tenant.length > 0))
+    if tenant.length:
+        put_u32be(b, fairness_header.length)
+        put_slice(b, fairness_header)
+        put_u32be(b, tenant.length)
+        put_slice(b, tenant)
     c.at = bytes + item.at
     c.end = c.at + item.length
     c.bad = False
     while next_header(&c, &name, &value):
+        if tenant.length and _same(name, fairness_header):
+            value = tenant
         put_u32be(b, name.length)
         put_slice(b, name)
         put_u32be(b, value.length)
@@ -123,7 +140,8 @@ cdef class ParsedFrame:
         """Bytes of the whole frame, which stay in memory for as long as it is not submitted."""
         return self.command.length if self.command != NULL else 0
 
-    def pack(self, indices, Py_ssize_t at, Py_ssize_t count_max, size_t bytes_max):
+    def pack(
+            self, indices, Py_ssize_t at, Py_ssize_t count_max, size_t bytes_max, bytes fairness_header=b""):
         """Messages indices[at], indices[at + 1], ... as long as they go to
         the same queue: how many, and their bytes.
 
@@ -135,6 +153,8 @@ cdef class ParsedFrame:
         cdef Py_ssize_t end = min(<Py_ssize_t> len(indices), at + count_max)
         cdef Py_ssize_t i
         cdef Slice queue
+        cdef Slice header
+        header.at, header.length = <const char*> fairness_header, <uint32_t> len(fairness_header)
         buffer_init(&b)
         try:
             while at + count < end:
@@ -146,7 +166,7 @@ cdef class ParsedFrame:
                     queue = self.command.items[i].queue
                 elif b.length >= bytes_max or not _same(self.command.items[i].queue, queue):
                     break
-                _pack(&b, self.command.bytes, &self.command.items[i])
+                _pack(&b, self.command.bytes, &self.command.items[i], header)
                 count += 1
             put_u64be(&b, 0)
             return count, PyBytes_FromStringAndSize(b.data, b.length)

@@ -40,6 +40,7 @@ cdef const char* RELEASE_ALONE = (
 
 cdef void _problem(Problem* p, const char* reason, const char* text, unsigned long long bound) noexcept nogil:
     p.code = INVALID_ARGUMENT
+    p.retry_ms = 0
     snprintf(p.reason, sizeof(p.reason), b"%s", reason)
     snprintf(p.text, sizeof(p.text), text, bound)
 
@@ -107,7 +108,7 @@ cdef bint _parse_batch(Command* command, Slice batch, const Limits* limits, Prob
                 item.refused = REFUSED_QUEUE_NAME
             i += 1
     if spare.length:
-        _adopt(command, &spare)
+        spare_adopt(command, &spare)
     buffer_free(&spare)
     return True
 
@@ -139,8 +140,7 @@ cdef bint _check_atomic(Command* command, Problem* problem) noexcept nogil:
     return True
 
 
-cdef void _adopt(Command* command, Buffer* spare) noexcept nogil:
-    """Put rewritten bodies behind the frame, and move every slice to the frame's new place."""
+cdef void spare_adopt(Command* command, Buffer* spare) noexcept nogil:
     cdef char* old = command.bytes
     cdef ptrdiff_t moved
     cdef uint32_t i
@@ -179,6 +179,7 @@ cdef bint _parse_single(Command* command, const Limits* limits, Problem* problem
     if item.refused:
         buffer_free(&spare)
         problem.code = refusal_code(item.refused)
+        problem.retry_ms = 0
         snprintf(problem.reason, sizeof(problem.reason), b"%s", refusal_reason(item.refused))
         if item.refused == REFUSED_MALFORMED:
             snprintf(
@@ -189,7 +190,7 @@ cdef bint _parse_single(Command* command, const Limits* limits, Problem* problem
         return False
     command.queue = item.queue
     if spare.length:
-        _adopt(command, &spare)
+        spare_adopt(command, &spare)
     buffer_free(&spare)
     return True
 

@@ -1,10 +1,12 @@
 """One branch a family of commands; what a command means is in the module it is handed to."""
 
+from fila_server.core.desk.access cimport access_command
 from fila_server.core.desk.admin cimport admin_command
 from fila_server.core.desk.late cimport late_command
 from fila_server.core.desk.metrics cimport metrics_command
 from fila_server.core.desk.peek cimport page_begin
 from fila_server.core.desk.stats cimport stats_command
+from fila_server.core.life.answers cimport answer_refused
 from fila_server.core.life.consumers cimport consumer_command, consumer_open, listened
 from fila_server.core.life.enqueue cimport enqueue_command
 from fila_server.core.life.failure cimport decide
@@ -14,9 +16,9 @@ from fila_server.core.sinks.publishing cimport drop_staged, publish
 from fila_server.core.sinks.registry cimport sink_open
 from fila_server.core.sinks.staging cimport stage
 from fila_server.core.wire.commands cimport (
-    ACK, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE,
-    DROP_STAGED, GET_STATS, KEY_POLICIES, LATE_PAGE, LEASE, LISTENED, LIST_CHANNELS, LIST_CONSUMERS,
-    LIST_QUEUES, METRICS, OPEN_SINK, PEEK_MESSAGES, PUBLISH, REDRIVE_MOVE, SESSION,
+    ACCESS_CHANGE, ACCESS_READ, ACK, AUDIT_READ, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, ENQUEUE,
+    ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, DROP_STAGED, GET_STATS, KEY_POLICIES, LATE_PAGE, LEASE, LISTENED,
+    LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, METRICS, OPEN_SINK, PEEK_MESSAGES, PUBLISH, REDRIVE_MOVE, SESSION,
     SESSION_OPEN, STAGE, WRITTEN,
 )
 
@@ -27,7 +29,9 @@ cdef bint command_run(Core* core, Command* command) noexcept nogil:
     if ENQUEUE <= kind <= ENQUEUE_ATOMIC:
         enqueue_command(core, command)  # owned by the pass until it is answered
         return False
-    if ACK <= kind <= EXTEND_LEASE:
+    if command.verdict:
+        answer_refused(core, command)
+    elif ACK <= kind <= EXTEND_LEASE:
         settle_command(core, command)
     elif kind == LEASE or kind == CONSUME_OPEN or kind == SESSION_OPEN:
         consumer_open(core, command)
@@ -58,6 +62,8 @@ cdef bint command_run(Core* core, Command* command) noexcept nogil:
         stats_command(core, command)
     elif kind == LATE_PAGE or kind == KEY_POLICIES:
         late_command(core, command)
+    elif kind == ACCESS_CHANGE or kind == ACCESS_READ or kind == AUDIT_READ:
+        access_command(core, command)
     elif kind == METRICS:
         metrics_command(core, command)
     else:

@@ -14,5 +14,5 @@ cdef class CoreEngine(OpenCore):
     cdef _begin(self, int64_t mono_ns, int64_t wall_ns, uint64_t seed)
     cdef _promise(self, int64_t mono_ns, int64_t wall_ns)
     cdef _release(self)
-    cdef Command* _parse(self, int kind, uint64_t token, bytes frame) except NULL
+    cdef readonly object rights
     cdef _post(self, Command* command)

@@ -18,6 +18,7 @@ from libc.string cimport memset
 from fila_server import errors
 from fila_server.core.desk.readlog import LogReader
 from fila_server.core.care.recover cimport recover_core
+from fila_server.core.desk.access cimport audit_recover
 from fila_server.core.desk.chores cimport chores_forget
 from fila_server.core.desk.deleting cimport forget_all
 from fila_server.core.doors.blocks cimport block_end
@@ -27,10 +28,11 @@ from fila_server.core.doors.outbox cimport (
 )
 from fila_server.core.doors.parsed_frame cimport ParsedFrame
 from fila_server.core.doors.reader cimport loader_free, loader_new, loader_serve
-from fila_server.core.doors.submit cimport Problem
+from fila_server.core.doors.rights_table cimport Rights
 from fila_server.core.drive.commit cimport commit_pass
+from fila_server.core.drive.judged cimport judged_parse
 from fila_server.core.drive.handover cimport (
-    DISK_FULL, MAILBOX_FULL, Posted, request_parse, request_post,
+    DISK_FULL, MAILBOX_FULL, Posted, request_post,
 )
 from fila_server.core.drive.passes cimport run_pass
 from fila_server.core.holdings.groups cimport groups_flush
@@ -83,6 +85,7 @@ cdef class CoreEngine(OpenCore):
     """One data directory, open. Not shared: one thread runs passes, one commits, one loads."""
 
     def __cinit__(self):
+        self.rights = Rights()
         self.core = <Core*> must_malloc(sizeof(Core))
         memset(self.core, 0, sizeof(Core))
 
@@ -121,6 +124,7 @@ cdef class CoreEngine(OpenCore):
         core.counters.lost_ranges += core.store.salvage.gaps + core.store.salvage.tables_lost
         with nogil:
             status = recover_core(core)
+            audit_recover(core)
         if status != STORE_OK:
             text = core.error.text.decode("utf-8", "replace")
             self.close()
@@ -300,21 +304,6 @@ cdef class CoreEngine(OpenCore):
         """An eventfd, readable when drain() has something."""
         return self.core.outboxes.boxes[0].wake_fd if self.is_open else -1
 
-    cdef Command* _parse(self, int kind, uint64_t token, bytes frame) except NULL:
-        cdef Problem problem
-        cdef Command* command
-        cdef const char* at = PyBytes_AS_STRING(frame)
-        cdef size_t length = PyBytes_GET_SIZE(frame)
-        if length > 2048:
-            with nogil:
-                command = request_parse(self.core, kind, token, at, length, &problem)
-        else:                           # shorter than handing the GIL over and back
-            command = request_parse(self.core, kind, token, at, length, &problem)
-        if command == NULL:
-            raise errors.from_reply(
-                problem.code, problem.text.decode("utf-8", "replace"), problem.reason.decode())
-        return command
-
     cdef _post(self, Command* command):
         """Hand it to the scheduler. When this raises, the command is still the caller's."""
         cdef Posted posted
@@ -336,20 +325,24 @@ cdef class CoreEngine(OpenCore):
             raise OSError(errno, f"no eventfd for the answers: {os.strerror(errno)}")
         return number
 
-    def submit(self, int kind, uint64_t token, bytes frame):
-        """Parse a request, check its bounds, and hand it to the scheduler; the answer comes by drain()."""
-        cdef Command* command = self._parse(kind, token, frame)
+    def submit(self, int kind, uint64_t token, bytes frame, caller=None, int64_t now_ns=0):
+        """Parse a request, check its bounds, and hand it to the scheduler; the answer comes by drain().
+
+        `caller` is who sends it (doors/rights.pxd) and `now_ns` the moment that its quotas go by, of the
+        monotonic clock; None is the broker itself, which may do everything.
+        """
+        cdef Command* command = judged_parse(self.core, self.rights, kind, token, frame, caller, now_ns)
         try:
             self._post(command)
         except BaseException:
             command_free(command)
             raise
 
-    def parse(self, int kind, bytes frame):
+    def parse(self, int kind, bytes frame, caller=None, int64_t now_ns=0):
         """The first half of submit, for frames that pass through hooks."""
         cdef ParsedFrame parsed = ParsedFrame.__new__(ParsedFrame)
         parsed.limits = self.core.limits
-        parsed.command = self._parse(kind, 0, frame)
+        parsed.command = judged_parse(self.core, self.rights, kind, 0, frame, caller, now_ns)
         return parsed
 
     def submit_parsed(self, uint64_t token, ParsedFrame parsed):

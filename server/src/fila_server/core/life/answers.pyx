@@ -7,15 +7,19 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memset, strlen
 
+from fila_server.core.doors.mailbox cimport HIDDEN
 from fila_server.core.doors.outbox cimport outboxes_put, outs_add
 from fila_server.core.life.reveal cimport frame_reveal
+from fila_server.core.records.records cimport audit_record_put
 from fila_server.core.state.budget cimport WORK_PER_STAGE, stage_goes_on
 from fila_server.core.state.state cimport Channel, Effect
 from fila_server.core.structures.buffer cimport (
     Slice, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, put_u8,
 )
 from fila_server.core.structures.maps cimport map64_get, textmap_get
-from fila_server.core.wire.commands cimport ACK, NACK, NOT_FOUND, OK, PURGE_QUEUE, REPLY, SESSION_OPEN
+from fila_server.core.wire.commands cimport (
+    ACK, NACK, NOT_FOUND, OK, PERMISSION_DENIED, PURGE_QUEUE, REPLY, SESSION_OPEN,
+)
 from fila_server.core.wire.protobuf cimport Fields, fields_parse, put_status
 
 cdef enum:
@@ -48,7 +52,29 @@ cdef void emit(
 
 
 cdef void answer(Core* core, uint64_t token, int32_t status, Buffer* payload, bint durable) noexcept nogil:
+    if core.auditing.length and status == OK and token == core.auditing_token:
+        answer_audited(core)
     emit(core, token, REPLY, status, payload, durable)
+
+
+cdef void answer_audited(Core* core) noexcept nogil:
+    if core.auditing.length:
+        audit_record_put(core, core.auditing)
+    core.auditing.length = 0
+
+
+cdef void answer_refused(Core* core, Command* command) noexcept nogil:
+    cdef Slice queue
+    cdef Slice channel
+    cdef char text[384]
+    if command.verdict == HIDDEN:
+        answer_no_queue(core, command)
+        return
+    _names(command, &queue, &channel)
+    snprintf(
+        text, sizeof(text), b"consume: this key has no such right on queue \"%.*s\"; an admin gives it with "
+        b"fila auth grant", <int> queue.length, queue.at)
+    answer_status(core, command.token, PERMISSION_DENIED, text, b"PERMISSION_DENIED")
 
 
 cdef void answer_enqueued(Core* core, Command* command, Buffer* payload) noexcept nogil:

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport strtod
-from libc.string cimport memcpy
+from libc.string cimport memcpy, strlen
 
 from fila_server.core.holdings.keys cimport key_intern
 from fila_server.core.records.records cimport key_record_put
@@ -19,6 +19,17 @@ from fila_server.core.wire.refusals cimport REFUSED_ROUTING_KEY, REFUSED_THROTTL
 
 cdef enum:
     COST_ONE = 1000
+
+
+# Put behind a message's own headers by the door (doors/rights.pyx) when its producer is bound to a tenant.
+# It is stored with the message, so that a redrive routes it as the enqueue did.
+cdef const char* TENANT_HEADER = "fila-tenant"
+
+
+cdef inline Slice _text(const char* text) noexcept nogil:
+    cdef Slice s
+    s.at, s.length = text, <uint32_t> strlen(text)
+    return s
 
 
 cdef bint _number(Slice text, double* value) noexcept nogil:
@@ -108,8 +119,9 @@ cdef uint8_t route_as(
 
 
 cdef void _choose_by_headers(
-        Queue* queue, const char* body, uint32_t length, Chosen* chosen) noexcept nogil:
-    """Fairness key, weight and cost, as the queue's settings take them from headers."""
+        Queue* queue, const char* body, uint32_t length, bint bound, Chosen* chosen) noexcept nogil:
+    """Fairness key, weight and cost, as the queue's settings take them from headers; of a tenant's message
+    (`bound`) they say nothing."""
     cdef Policy* policy = &queue.policy
     cdef Slice value
     cdef double number
@@ -118,6 +130,8 @@ cdef void _choose_by_headers(
     if policy.fairness_key_header.length and header_find(body, length, policy.fairness_key_header, &value):
         if value.length:
             chosen.key = value
+    if bound:
+        return
     if policy.weight_header.length and header_find(body, length, policy.weight_header, &value):
         if _number(value, &number):
             chosen.weight = _clamp_weight(queue, number)
@@ -138,8 +152,10 @@ cdef uint8_t _choose(
     cdef const char* body = command.bytes + item.at
     cdef Slice value
     cdef uint32_t i
-    _choose_by_headers(queue, body, item.length, chosen)
-    for i in range(policy.throttle_header_count):
+    cdef Slice tenant
+    cdef bint bound = header_find(body, item.length, _text(TENANT_HEADER), &tenant) and tenant.length
+    _choose_by_headers(queue, body, item.length, bound, chosen)
+    for i in range(0 if bound else policy.throttle_header_count):
         if hooked != NULL and hooked.given & GIVEN_THROTTLE_KEYS:
             break                       # the hook's keys, given below, are the only ones
         if header_find(body, item.length, policy.throttle_headers[i], &value) and value.length:
@@ -158,6 +174,8 @@ cdef uint8_t _choose(
             if hooked.throttle[i].length:
                 chosen.throttle[chosen.throttle_count] = hooked.throttle[i]
                 chosen.throttle_count += 1
+    if bound:
+        chosen.key = tenant             # over whatever headers, policy and hook say
     if chosen.throttle_count > core.limits.throttle_keys_max:
         return REFUSED_THROTTLE_KEYS
     if chosen.key.length > core.limits.fairness_key_bytes_max:

@@ -28,6 +28,9 @@
                                                      a staged frame: its serial, queue, size, checksum
     STAGED   sink | serial                           the Stage request's bytes, and what a hook decided
     META     "leases", "numbers", "id"               reserved lease ids, reserved numbers, newest id's time
+             "access"                                the last record of ACCESS, once more
+    ACCESS   as fila_server/access says              keys, principals; "!" counts and sums them up
+    AUDIT    number                                  wall clock, then as fila_server/operations says
 
 `queue`, `channel` and `sink` are their numbers (u64), never used twice, so a deleted queue's records
 can't be taken for those of a new one of the same name. A queue's and a channel's own records
@@ -44,6 +47,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from fila_server.core.state.pending cimport Dedup, LeaseGroup
 from fila_server.core.state.state cimport Channel, Core, Frame, Key, Lease, Queue, Share, Slot, ThrottleKey
 from fila_server.core.store.rocksdb cimport rocksdb_writebatch_t
+from fila_server.core.structures.buffer cimport Slice
 
 cdef enum:                          # STATES: what the message is
     STATE_READY = 0                 # behind a certain offset
@@ -51,6 +55,7 @@ cdef enum:                          # STATES: what the message is
     STATE_RETURNED = 2              # where it always was; format 1 has none of these
 
 cdef enum:
+    AUDIT_MAX = 10000               # records of what admins did; the oldest goes with each that is new
     VERSION = 1
     VERSION_TRACKED = 2             # LEASES: a consumer's, that says what it has begun
     WITH_EXPLICIT = 1
@@ -108,3 +113,5 @@ cdef void dedup_record_delete(Core* core, Queue* queue, Dedup* row) noexcept nog
 cdef void meta_record_put(Core* core, const char* name, uint64_t value) noexcept nogil
 # The same for what is written seldom and must outlive a damaged block of the log.
 cdef void reservation_record_put(Core* core, const char* name, uint64_t value) noexcept nogil
+# What an admin did, with this pass's batch.
+cdef void audit_record_put(Core* core, Slice what) noexcept nogil

@@ -9,9 +9,9 @@ from fila_server.core.state.kinds cimport DONE, RECORDED
 from fila_server.core.state.paths cimport frame_of, frame_offset, key_has_policy, share_of
 from fila_server.core.state.state cimport Entry
 from fila_server.core.store.families cimport (
-    BUCKETS, DEDUP, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES,
+    AUDIT, BUCKETS, DEDUP, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, STATES,
 )
-from fila_server.core.store.store cimport batch_delete, batch_delete_range, batch_put
+from fila_server.core.store.store cimport batch_delete, batch_delete_range, batch_put, batch_put_parts
 from fila_server.core.structures.buffer cimport (
     Buffer, put_bytes, put_u64be, put_u8, put_varint, put_zigzag, write_u64be,
 )
@@ -430,6 +430,23 @@ cdef void meta_record_put(Core* core, const char* name, uint64_t value) noexcept
     write_u64be(bytes + 1, value)
     batch_put(&core.store, core.settles, META, name, strlen(name), bytes, 9)
     batch_put(&core.store, core.settles, SETTLED, name, strlen(name), bytes, 9)
+
+
+cdef void audit_record_put(Core* core, Slice what) noexcept nogil:
+    cdef char name[8]
+    cdef char head[9]
+    cdef const char* parts[2]
+    cdef size_t sizes[2]
+    head[0] = VERSION
+    write_u64be(head + 1, <uint64_t> core.wall_ms)
+    parts[0], parts[1] = head, what.at
+    sizes[0], sizes[1] = 9, what.length
+    write_u64be(name, core.audit_next)
+    batch_put_parts(&core.store, core.settles, AUDIT, name, 8, 2, parts, sizes)
+    if core.audit_next > AUDIT_MAX:
+        write_u64be(name, core.audit_next - AUDIT_MAX)
+        batch_delete(&core.store, core.settles, AUDIT, name, 8)
+    core.audit_next += 1
 
 
 cdef void reservation_record_put(Core* core, const char* name, uint64_t value) noexcept nogil:

@@ -31,7 +31,7 @@ from fila_server.core.store.families cimport Store
 from fila_server.core.store.rocksdb cimport rocksdb_writebatch_t
 from fila_server.core.store.status cimport StoreError
 from fila_server.core.structures.bucket cimport Bucket
-from fila_server.core.structures.buffer cimport Buffer
+from fila_server.core.structures.buffer cimport Buffer, Slice
 from fila_server.core.structures.counters cimport CoreCounters, Hour, QueueCounters, Tally
 from fila_server.core.structures.heap cimport HeapNode
 from fila_server.core.structures.maps cimport Map64, Text, TextMap
@@ -416,9 +416,8 @@ cdef struct Core:
     History* history                # NULL = none is recorded
     # --- settings
     int64_t  quantum
-    bint     durable_default
+    bint     durable_default, stop_on_damage
     uint64_t hot_bytes_max, dedup_rows_max
-    bint     stop_on_damage
     # --- clocks of this pass
     int64_t  mono_ns
     uint32_t mono_ms                # the same; it wraps after 49 days, so only differences count
@@ -443,8 +442,9 @@ cdef struct Core:
     LeaseGroup* marked              # their marks are to be written with this pass
     Timers   timers
     Channel* active                 # circular
-    uint64_t next_number, number_reserved   # for queues and channels
-    uint64_t next_lease_id, lease_id_reserved, lease_id_durable, lease_id_epoch, dedup_rows
+    uint64_t next_number, number_reserved, audit_next   # for queues and channels; for what admins did
+    uint64_t next_lease_id, lease_id_reserved, lease_id_durable, lease_id_epoch, dedup_rows, auditing_token
+    Slice    auditing               # to be recorded of the command `auditing_token` once it succeeded
     # --- this pass
     rocksdb_writebatch_t* settles   # everything but new messages
     rocksdb_writebatch_t* enqueues  # refused as a whole when the disk will not take it

@@ -3,8 +3,8 @@
 from libc.string cimport strcmp, strstr
 
 from fila_server.core.store.families cimport (
-    BUCKETS, CONFIG, DEDUP, FAMILY_COUNT, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED, SINKS,
-    STAGED, STATES,
+    ACCESS, AUDIT, BUCKETS, CONFIG, DEDUP, FAMILY_COUNT, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED,
+    SINKS, STAGED, STATES,
 )
 from fila_server.core.store.rocksdb cimport *
 from fila_server.core.store.status cimport (
@@ -27,6 +27,8 @@ FAMILY_NAMES[BUCKETS] = "buckets"
 FAMILY_NAMES[DEDUP] = "dedup"
 FAMILY_NAMES[SINKS] = "sinks"
 FAMILY_NAMES[STAGED] = "staged"
+FAMILY_NAMES[ACCESS] = "access"
+FAMILY_NAMES[AUDIT] = "audit"
 
 
 cdef int database_open(

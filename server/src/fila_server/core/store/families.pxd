@@ -22,7 +22,9 @@ cdef enum:                  # families: the numbers index Store.family; on disk 
     DEDUP = 10              # queue | dedup key                the first message's id
     SINKS = 11              # sink | ...                       sinks, what is staged, what is published
     STAGED = 12             # sink | serial                    staged messages
-    FAMILY_COUNT = 13
+    ACCESS = 13             # keys, their principals and grants; what they are made of: fila_server/access
+    AUDIT = 14              # sequence number             what an admin did, the newest AUDIT_MAX
+    FAMILY_COUNT = 15
 
 cdef enum:
     STORE_FORMAT = 2        # of the whole directory; raise it when an older server must not open it

@@ -49,6 +49,9 @@ cdef enum CommandKind:
     PUBLISH = 66
     DROP_STAGED = 67
     MOVE_STAGED = 68
+    ACCESS_CHANGE = 55
+    ACCESS_READ = 56
+    AUDIT_READ = 57
 
 cdef enum ReplyKind:
     REPLY = 0
@@ -65,8 +68,10 @@ cdef enum Code:
     INVALID_ARGUMENT = 3
     NOT_FOUND = 5
     ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
     RESOURCE_EXHAUSTED = 8
     FAILED_PRECONDITION = 9
     UNIMPLEMENTED = 12
     INTERNAL = 13
     UNAVAILABLE = 14
+    UNAUTHENTICATED = 16

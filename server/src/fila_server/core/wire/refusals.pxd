@@ -45,6 +45,7 @@ cdef enum Refused:                  # why one message of a frame is not taken
     REFUSED_STOPPING
     REFUSED_NEIGHBOUR
     REFUSED_RESERVED
+    REFUSED_NO_RIGHT
 
 cdef int32_t refusal_code(uint8_t refused) noexcept nogil
 cdef const char* refusal_reason(uint8_t refused) noexcept nogil

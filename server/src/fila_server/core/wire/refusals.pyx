@@ -3,7 +3,7 @@
 from libc.stdio cimport snprintf
 
 from fila_server.core.wire.commands cimport (
-    FAILED_PRECONDITION, INVALID_ARGUMENT, NOT_FOUND, RESOURCE_EXHAUSTED, UNAVAILABLE,
+    FAILED_PRECONDITION, INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNAVAILABLE,
 )
 
 cdef enum:
@@ -22,6 +22,8 @@ cdef int32_t refusal_code(uint8_t refused) noexcept nogil:
         return RESOURCE_EXHAUSTED
     if refused == REFUSED_NEIGHBOUR:
         return FAILED_PRECONDITION
+    if refused == REFUSED_NO_RIGHT:
+        return PERMISSION_DENIED
     return INVALID_ARGUMENT
 
 
@@ -43,6 +45,8 @@ cdef const char* refusal_reason(uint8_t refused) noexcept nogil:
         return b"LIMIT_EXCEEDED"
     if refused == REFUSED_NEIGHBOUR:
         return b"NEIGHBOUR_REFUSED"
+    if refused == REFUSED_NO_RIGHT:
+        return b"PERMISSION_DENIED"
     return b"INVALID_FIELD"
 
 
@@ -66,6 +70,8 @@ cdef const char* _state_text(uint8_t refused) noexcept nogil:
         return b"the broker is shutting down; connect again"
     if refused == REFUSED_NEIGHBOUR:
         return b"another message of this all-or-nothing batch was refused, so nothing was stored"
+    if refused == REFUSED_NO_RIGHT:
+        return b"produce: this key has no such right here; an admin gives it with fila auth grant"
     return b"refused"
 
 
@@ -125,6 +131,11 @@ cdef void refusal_text_of(
         form = b"queue \"%.*s\" holds max_depth messages; try again when consumers have caught up"
     elif refused == REFUSED_BYTES:
         form = b"queue \"%.*s\" holds max_bytes bytes; try again when consumers have caught up"
+    elif refused == REFUSED_NO_RIGHT:
+        form = (
+            b"produce: this key has no such right on queue \"%.*s\"; an admin gives it with fila auth "
+            b"grant"
+        )
     if form == NULL:
         refusal_text(refused, limits, text, size)
     else:

@@ -6,7 +6,9 @@ check. Those that need more than a check are methods of operations/queues.py.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import grpc
@@ -15,37 +17,48 @@ from google.protobuf.message import DecodeError, Message
 from fila.v1 import admin_pb2 as pb
 from fila.v1 import events_pb2
 from fila_server import commands
+from fila_server.access.door import Caller, Door
+from fila_server.access.rights import CONSUME
+from fila_server.access.table import RPCS, Need
 from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate
 from fila_server.broker.unwritten import COUNTED_FROM_BYTES, Unwritten
 from fila_server.config.schema import Limits
 from fila_server.edges.grpc.admission import Admission
+from fila_server.edges.grpc.identity import Identity
 from fila_server.edges.grpc.service import Context, until_written
 from fila_server.edges.grpc.status import abort
 from fila_server.edges.grpc.watching import Watching
 from fila_server.edges.grpc.wire_fault import explain
+from fila_server.errors import FilaServerError
 from fila_server.operations import changes
+from fila_server.operations.audit import carry_out
 from fila_server.operations.late import list_late
-from fila_server.operations.queues import Queues
+from fila_server.operations.queues import Queues, check_own_key, own_explanation
 from fila_server.operations.requests import AdminRules
 from fila_server.operations.status import Status
 
 SERVICE = "fila.v1.FilaAdmin"
 
 Check = Callable[[Any], None]
-Call = Callable[[bytes], Awaitable[bytes]]
+Call = Callable[[bytes, Caller], Awaitable[bytes]]
 
 LARGE_REST_S = 0.05
 """After a request of many entries, before the next one is looked at: such a one takes about as long."""
 
 
-def handlers(broker: Broker, limits: Limits, durability: str, data_dir: str) -> grpc.GenericRpcHandler:
+def handlers(
+    broker: Broker, limits: Limits, durability: str, data_dir: str, identity: Identity
+) -> grpc.GenericRpcHandler:
     """Every method of the service, registered on raw bytes."""
     check = AdminRules(limits)
     admission = Admission(limits)
+    door = identity.door
 
     def answering(method: str, call: Call) -> grpc.RpcMethodHandler[Any, Any]:
-        return grpc.unary_unary_rpc_method_handler(_answering(method, admission, broker.unwritten, call))
+        return grpc.unary_unary_rpc_method_handler(
+            answering_handler(method, admission, broker.unwritten, identity, call)
+        )
 
     plain: dict[str, tuple[int, type[Message], Check]] = {
         "DeleteQueue": (commands.DELETE_QUEUE, pb.DeleteQueueRequest, check.changed_queue),
@@ -61,52 +74,86 @@ def handlers(broker: Broker, limits: Limits, durability: str, data_dir: str) -> 
         "ListConsumers": (commands.LIST_CONSUMERS, pb.ListConsumersRequest, check.consumers),
         "ExplainKey": (commands.EXPLAIN_KEY, pb.ExplainKeyRequest, check.explained_key),
     }
-    queues = Queues(broker, limits, check, durability)
+    queues = Queues(broker, limits, check, durability, door)
     methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-        name: answering(name, _plain(broker, kind, request_type, row_check))
+        name: answering(name, _plain(name, broker, door, kind, request_type, row_check))
         for name, (kind, request_type, row_check) in plain.items()
     }
-    methods["CreateQueue"] = answering("CreateQueue", _parsed(pb.CreateQueueRequest, queues.create))
-    methods["GetQueue"] = answering("GetQueue", _parsed(pb.GetQueueRequest, queues.get))
-    methods["UpdateQueue"] = answering("UpdateQueue", _parsed(pb.UpdateQueueRequest, queues.update))
-    methods["ListQueues"] = answering("ListQueues", _parsed(pb.ListQueuesRequest, queues.list_queues))
-    methods["ListChannels"] = answering("ListChannels", _parsed(pb.ListChannelsRequest, queues.list_channels))
-    methods["GetStats"] = answering("GetStats", _parsed(pb.GetStatsRequest, queues.stats))
-    methods["PeekMessages"] = answering("PeekMessages", _parsed(pb.PeekMessagesRequest, queues.peek))
-    methods["Redrive"] = answering("Redrive", _parsed(pb.RedriveRequest, queues.redrive))
-    status = Status(broker, data_dir)
-    methods["GetStatus"] = answering(
-        "GetStatus", _parsed(events_pb2.GetStatusRequest, lambda _: status.get())
+    methods["CreateQueue"] = answering(
+        "CreateQueue", _parsed("CreateQueue", door, pb.CreateQueueRequest, queues.create)
     )
-    methods["ListLate"] = answering("ListLate", _parsed(events_pb2.ListLateRequest, _late(broker)))
+    methods["UpdateQueue"] = answering(
+        "UpdateQueue", _parsed("UpdateQueue", door, pb.UpdateQueueRequest, queues.update)
+    )
+    methods["ListQueues"] = answering(
+        "ListQueues", _parsed("ListQueues", door, pb.ListQueuesRequest, queues.list_queues)
+    )
+    methods["ListChannels"] = answering(
+        "ListChannels", _parsed("ListChannels", door, pb.ListChannelsRequest, queues.list_channels)
+    )
+    methods["GetStats"] = answering("GetStats", _parsed("GetStats", door, pb.GetStatsRequest, queues.stats))
+    methods["PeekMessages"] = answering(
+        "PeekMessages", _parsed("PeekMessages", door, pb.PeekMessagesRequest, queues.peek)
+    )
+    methods["Redrive"] = answering("Redrive", _parsed("Redrive", door, pb.RedriveRequest, queues.redrive))
     methods["ListKeyPolicies"] = answering(
-        "ListKeyPolicies", _parsed(events_pb2.ListKeyPoliciesRequest, queues.key_policies)
+        "ListKeyPolicies",
+        _parsed("ListKeyPolicies", door, events_pb2.ListKeyPoliciesRequest, queues.key_policies),
     )
     methods["DropDeadLetters"] = answering(
-        "DropDeadLetters", _parsed(events_pb2.DropDeadLettersRequest, queues.drop_dead_letters)
+        "DropDeadLetters",
+        _parsed("DropDeadLetters", door, events_pb2.DropDeadLettersRequest, queues.drop_dead_letters),
+    )
+    status = Status(broker, data_dir)
+    methods["GetStatus"] = answering(
+        "GetStatus", _parsed("GetStatus", door, events_pb2.GetStatusRequest, _status(status))
+    )
+    methods["ListLate"] = answering(
+        "ListLate", _parsed("ListLate", door, events_pb2.ListLateRequest, _late(broker, door))
     )
     methods["WatchEvents"] = grpc.unary_stream_rpc_method_handler(
-        _watching(Watching(broker.at_drain), admission)
+        _watching(Watching(broker.at_drain), admission, identity)
     )
-    methods["ReadLog"] = grpc.unary_stream_rpc_method_handler(_reading_log(broker, admission, check))
+    methods["ReadLog"] = grpc.unary_stream_rpc_method_handler(
+        _reading_log(broker, admission, check, identity)
+    )
+    methods["GetQueue"] = answering("GetQueue", _parsed("GetQueue", door, pb.GetQueueRequest, queues.get))
     return grpc.method_handlers_generic_handler(SERVICE, methods)
 
 
-def _late(broker: Broker) -> Callable[[Any], Awaitable[bytes]]:
+def _status(status: Status) -> Callable[[Any, Caller], Awaitable[bytes]]:
+    return lambda _, caller: status.get(whole=caller.is_admin)
+
+
+def _late(broker: Broker, door: Door) -> Callable[[Any, Caller], Awaitable[bytes]]:
     walks = Gate("ListLate calls", at_once=1)
 
-    async def late(request: events_pb2.ListLateRequest) -> bytes:
+    async def late(request: events_pb2.ListLateRequest, caller: Caller) -> bytes:
         async with walks:
-            return (await list_late(broker, request)).SerializeToString()
+            return (await list_late(broker, request, partial(door.may_watch, caller))).SerializeToString()
 
     return late
 
 
-def _parsed(request_type: type[Any], answer: Callable[[Any], Awaitable[bytes]]) -> Call:
-    async def call(frame: bytes) -> bytes:
-        return await answer(parse(request_type, frame))
+def _parsed(
+    method: str, door: Door, request_type: type[Any], answer: Callable[[Any, Caller], Awaitable[bytes]]
+) -> Call:
+    need = RPCS[f"FilaAdmin/{method}"]
+
+    async def call(frame: bytes, caller: Caller) -> bytes:
+        request = parse(request_type, frame)
+        authorize(door, caller, need, request)
+        return await answer(request, caller)
 
     return call
+
+
+def authorize(door: Door, caller: Caller, need: Need, request: Any) -> None:
+    """Raise what the table of rights says about this request."""
+    if caller.number is not None and not (need.filtered and not request.queue):
+        queue = getattr(request, need.queue) if need.queue else ""
+        channel = getattr(request, need.channel) if need.channel else ""
+        door.check(caller, need, queue, channel)
 
 
 def parse(request_type: type[Any], frame: bytes) -> Any:
@@ -117,30 +164,41 @@ def parse(request_type: type[Any], frame: bytes) -> Any:
         raise explain(frame, request_type.DESCRIPTOR) from None
 
 
-def _plain(broker: Broker, kind: int, request_type: type[Message], check: Check) -> Call:
-    async def call(frame: bytes) -> bytes:
-        check(parse(request_type, frame))
-        return await broker.call(kind, frame)
+def _plain(
+    method: str, broker: Broker, door: Door, kind: int, request_type: type[Message], check: Check
+) -> Call:
+    need = RPCS[f"FilaAdmin/{method}"]
+
+    async def call(frame: bytes, caller: Caller) -> bytes:
+        request = parse(request_type, frame)
+        check(request)
+        authorize(door, caller, need, request)
+        if caller.tenant and method == "ExplainKey":
+            check_own_key(caller, request.fairness_key)
+            return own_explanation(await broker.call(kind, frame))
+        return await carry_out(broker.call, method, kind, request, caller, frame)
 
     return call
 
 
-def _answering(
-    method: str, admission: Admission, unwritten: Unwritten, call: Call
+def answering_handler(
+    method: str, admission: Admission, unwritten: Unwritten, identity: Identity, call: Call
 ) -> Callable[[bytes, Context], Awaitable[bytes]]:
     large = Gate(f"{method} calls of many entries", at_once=1, rest_s=LARGE_REST_S)
 
     async def handle(frame: bytes, context: Context) -> bytes:
         try:
+            caller = identity.enter(context)
             admission.check_bytes(method, frame)
             if admission.may_have_many_parts(method, frame):
                 async with large:
                     admission.check_parts(frame)
-                    reply = await call(frame)
+                    reply = await call(frame, caller)
             else:
-                reply = await call(frame)
+                reply = await call(frame, caller)
             if (request_type := changes.REQUEST_BY_METHOD.get(method)) is not None:
-                changes.tell(method, request_type.FromString(frame), context.peer() or "")
+                who = caller.name if caller.number is not None else ""
+                changes.tell(method, request_type.FromString(frame), context.peer() or "", who)
             if len(reply) >= COUNTED_FROM_BYTES:
                 # What changes something answers with little: only what was read can be refused here.
                 if not unwritten.take(len(reply)):
@@ -154,28 +212,76 @@ def _answering(
     return handle
 
 
-def _watching(watching: Watching, admission: Admission) -> Callable[[bytes, Context], AsyncIterator[bytes]]:
+def _watching(
+    watching: Watching, admission: Admission, identity: Identity
+) -> Callable[[bytes, Context], AsyncIterator[bytes]]:
     async def handle(frame: bytes, context: Context) -> AsyncIterator[bytes]:
         try:
+            caller = identity.enter(context)
             admission.check_bytes("WatchEvents", frame)
-            async for piece in watching.watch(parse(events_pb2.WatchEventsRequest, frame)):
-                yield piece
+            door = identity.door
+            request = parse(events_pb2.WatchEventsRequest, frame)
+            authorize(door, caller, RPCS["FilaAdmin/WatchEvents"], request)
+            give_back = door.take_stream(caller)
         except Exception as error:
             await abort(context, error)
+        ended: list[FilaServerError] = []
+        release = door.hold(caller, 0, "", "", _ending_this_task(ended))
+        try:
+            async for piece in watching.watch(request, partial(door.may_watch, caller)):
+                yield piece
+        except asyncio.CancelledError:
+            if not ended:
+                raise
+            await abort(context, ended[0])
+        except Exception as error:
+            await abort(context, error)
+        finally:
+            release()
+            give_back()
 
     return handle
 
 
+def _ending_this_task(ended: list[FilaServerError]) -> Callable[[FilaServerError], None]:
+    """What ends the running call when its caller loses the right to it; `ended` then says why."""
+    task = asyncio.current_task()
+
+    def end(error: FilaServerError) -> None:
+        ended.append(error)
+        if task is not None:
+            task.cancel()  # it may wait for a client that does not read
+
+    return end
+
+
 def _reading_log(
-    broker: Broker, admission: Admission, check: AdminRules
+    broker: Broker, admission: Admission, check: AdminRules, identity: Identity
 ) -> Callable[[bytes, Context], AsyncIterator[bytes]]:
     async def handle(frame: bytes, context: Context) -> AsyncIterator[bytes]:
         try:
+            caller = identity.enter(context)
             admission.check_bytes("ReadLog", frame)
-            check.read_log(parse(pb.ReadLogRequest, frame))
-            async for piece in broker.read_log(frame):
-                yield piece
+            request = parse(pb.ReadLogRequest, frame)
+            check.read_log(request)
+            door = identity.door
+            authorize(door, caller, RPCS["FilaAdmin/ReadLog"], request)
+            give_back = door.take_stream(caller)
         except Exception as error:
             await abort(context, error)
+        ended: list[FilaServerError] = []
+        release = door.hold(caller, CONSUME, request.queue, "", _ending_this_task(ended))
+        try:
+            async for piece in broker.read_log(frame):
+                yield piece
+        except asyncio.CancelledError:
+            if not ended:
+                raise
+            await abort(context, ended[0])
+        except Exception as error:
+            await abort(context, error)
+        finally:
+            release()
+            give_back()
 
     return handle

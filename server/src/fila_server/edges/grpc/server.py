@@ -1,20 +1,24 @@
 """The gRPC server of the asyncio edge: what is served, and on which options.
 
 FilaService   service.py     raw bytes to the core
-all else      services.py    FilaAdmin, FilaSink, health, reflection
+all else      services.py    FilaAdmin, FilaAuth, FilaSink, health, reflection
 """
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
+from typing import Any
 
 import grpc
 from grpc import aio
 
+from fila_server.access.door import Door
+from fila_server.access.tls import Tls
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import KIB, Address, Config
 from fila_server.edges.grpc import service
+from fila_server.edges.grpc.identity import Identity
 from fila_server.edges.grpc.services import (
     CLIENT_PING_INTERVAL_MS_MIN,
     KEEPALIVE_MS,
@@ -29,14 +33,16 @@ from fila_server.errors import PortTaken
 class RpcServer:
     """Binds first, answers later, so that no port of the server answers before all are held."""
 
-    def __init__(self, broker: Broker, config: Config) -> None:
+    def __init__(self, broker: Broker, config: Config, door: Door, tls: Tls) -> None:
+        identity = Identity(door, encrypted=tls.is_on, certificates=tls.asks_for_certificates)
+        self._tls = tls
         self._config = config
         self._broker = broker
-        self._services = Services(broker, config)
+        self._services = Services(broker, config, identity)
         self._server = aio.server(options=_options(config))
         # First come, first asked: the hot service goes in front.
         self._server.add_generic_rpc_handlers(
-            (service.handlers(broker, config.limits.headers_max), *self._services.handlers)
+            (service.handlers(broker, config.limits.headers_max, identity), *self._services.handlers)
         )
         self.port = 0
 
@@ -44,9 +50,35 @@ class RpcServer:
         """Hold the port, or say who should change what."""
         address = self._config.server.listen_addr
         try:
-            self.port = self._server.add_insecure_port(address)
+            if self._tls.is_on:
+                self.port = self._server.add_secure_port(address, self._credentials())
+            else:
+                self.port = self._server.add_insecure_port(address)
         except RuntimeError as error:
             raise PortTaken("server.listen_addr", address, _why_not(address)) from error
+
+    def _credentials(self) -> grpc.ServerCredentials:
+        told = self._tls.files
+
+        def current() -> grpc.ServerCertificateConfiguration:
+            files = self._tls.files
+            return grpc.ssl_server_certificate_configuration(
+                [(files.key, files.certificate)], root_certificates=files.client_authorities
+            )
+
+        def changed() -> grpc.ServerCertificateConfiguration | None:
+            # Asked at each handshake, in a thread of gRPC's; what was told last stays when nothing changed.
+            nonlocal told
+            if told is self._tls.files:
+                return None
+            told = self._tls.files
+            return current()
+
+        # The stubs do not know that None means "as before".
+        fetcher: Any = changed
+        return grpc.dynamic_ssl_server_credentials(
+            current(), fetcher, require_client_authentication=self._tls.requires_certificates
+        )
 
     async def serve(self) -> None:
         """Begin to answer."""

@@ -14,11 +14,14 @@ from typing import Any
 import grpc
 from grpc import aio
 
-from fila.v1.service_pb2 import ConsumeRequest, ConsumeSessionRequest
+from fila.v1.service_pb2 import ConsumeRequest, ConsumeSessionRequest, LeaseRequest
 from fila_server import commands, errors
-from fila_server.broker.calls import Broker, shutting_down
+from fila_server.access.door import Caller
+from fila_server.access.rights import CONSUME
+from fila_server.broker.calls import OPENING_BYTES_MAX, Broker, shutting_down
 from fila_server.broker.stream import Stream
 from fila_server.broker.unwritten import COUNTED_FROM_BYTES, Unwritten
+from fila_server.edges.grpc.identity import Identity
 from fila_server.edges.grpc.status import abort, hidden
 from fila_server.events import emit
 from fila_server.telemetry.tracing import with_trace_context
@@ -29,6 +32,7 @@ ENQUEUE_STREAM_FRAMES_MAX = 32
 """Frames of one producer's stream that may wait for their answers; then its socket is not read."""
 
 FULL_MAILBOX_RETRY_S = 0.002
+DEFAULT_CHANNEL = "default"
 
 CANCELLATION_TURNS = 3
 """Turns of the loop from a cancellation's byte in grpc's own socket to the CancelledError in a handler: the socket is
@@ -44,9 +48,9 @@ Context = aio.ServicerContext[Any, bytes]
 UnaryHandler = Callable[[bytes, Context], Awaitable[bytes]]
 
 
-def handlers(broker: Broker, headers_max: int) -> grpc.GenericRpcHandler:
+def handlers(broker: Broker, headers_max: int, identity: Identity) -> grpc.GenericRpcHandler:
     """Every method of the service, registered on raw bytes."""
-    service = _Service(broker)
+    service = _Service(broker, identity)
     unary = {
         "EnqueueBatch": commands.ENQUEUE_BATCH,
         "Ack": commands.ACK,
@@ -56,9 +60,10 @@ def handlers(broker: Broker, headers_max: int) -> grpc.GenericRpcHandler:
         "ExtendLease": commands.EXTEND_LEASE,
     }
     methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-        name: grpc.unary_unary_rpc_method_handler(unary_handler(broker, kind)) for name, kind in unary.items()
+        name: grpc.unary_unary_rpc_method_handler(unary_handler(broker, kind, identity))
+        for name, kind in unary.items()
     }
-    methods["Enqueue"] = grpc.unary_unary_rpc_method_handler(enqueue_handler(broker, headers_max))
+    methods["Enqueue"] = grpc.unary_unary_rpc_method_handler(enqueue_handler(broker, headers_max, identity))
     methods["Lease"] = grpc.unary_unary_rpc_method_handler(service.lease)
     methods["EnqueueStream"] = grpc.stream_stream_rpc_method_handler(service.enqueue_stream)
     methods["Consume"] = grpc.unary_stream_rpc_method_handler(service.consume)
@@ -66,14 +71,15 @@ def handlers(broker: Broker, headers_max: int) -> grpc.GenericRpcHandler:
     return grpc.method_handlers_generic_handler(SERVICE, methods)
 
 
-def unary_handler(broker: Broker, kind: int) -> UnaryHandler:
+def unary_handler(broker: Broker, kind: int, identity: Identity) -> UnaryHandler:
     """Return the handler of a unary call that is one command."""
-    call, unwritten = broker.call, broker.unwritten
+    call, unwritten, enter = broker.call, broker.unwritten, identity.enter
 
     async def handle(request: bytes, context: Context) -> bytes:
         try:
+            caller = enter(context)
             unwritten.check_write()
-            reply = await call(kind, request)
+            reply = await call(kind, request, caller.number)
             if len(reply) >= COUNTED_FROM_BYTES:
                 unwritten.add(len(reply))
                 until_written(context, unwritten, len(reply))
@@ -85,16 +91,17 @@ def unary_handler(broker: Broker, kind: int) -> UnaryHandler:
     return handle
 
 
-def enqueue_handler(broker: Broker, headers_max: int) -> UnaryHandler:
+def enqueue_handler(broker: Broker, headers_max: int, identity: Identity) -> UnaryHandler:
     """As `unary_handler`; the trace context of the call goes with the message."""
-    call = broker.call
+    call, enter = broker.call, identity.enter
 
     async def handle(request: bytes, context: Context) -> bytes:
         try:
+            caller = enter(context)
             metadata = context.invocation_metadata()
             if metadata is not None:
                 request = with_trace_context(request, metadata, headers_max)
-            return await call(commands.ENQUEUE, request)
+            return await call(commands.ENQUEUE, request, caller.number)
         except Exception as error:
             request = b""  # see abort()
             await abort(context, error)
@@ -111,12 +118,18 @@ def until_written(context: Context, unwritten: Unwritten, size: int) -> None:
 class _Service:
     """The calls that are more than one command."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, identity: Identity) -> None:
         self._broker = broker
+        self._enter = identity.enter
+        self._door = identity.door
 
     async def lease(self, request: bytes, context: Context) -> bytes:
         try:
-            reply = await self._broker.lease(request)
+            caller = self._enter(context)
+            if caller.number is None:
+                reply = await self._broker.lease(request)
+            else:
+                reply = await self._held_lease(request, caller)
             if reply:
                 await self._unless_gone(reply)
             if len(reply) >= COUNTED_FROM_BYTES:
@@ -139,12 +152,45 @@ class _Service:
             self._broker.give_back(reply)
             raise
 
-    async def consume(self, request: bytes, context: Context) -> None:
+    async def _held_lease(self, request: bytes, caller: Caller) -> bytes:
+        """A pull that ends when its caller may no longer wait for messages."""
+        give_back = self._door.take_stream(caller)
+        asked = LeaseRequest.FromString(request) if len(request) <= OPENING_BYTES_MAX else LeaseRequest()
+        pull = asyncio.ensure_future(self._broker.lease(request, caller.number))
+        why: list[errors.FilaServerError] = []
+
+        def end(error: errors.FilaServerError) -> None:
+            why.append(error)
+            pull.cancel()
+
+        release = self._door.hold(caller, CONSUME, asked.queue, asked.channel or DEFAULT_CHANNEL, end)
         try:
-            stream = await self._broker.open_stream(commands.CONSUME_OPEN, _from_peer(request, context))
+            return await pull
+        except asyncio.CancelledError:
+            pull.cancel()
+            if why:
+                raise why[0] from None
+            raise
+        finally:
+            release()
+            give_back()
+
+    async def consume(self, request: bytes, context: Context) -> None:
+        leave = _nothing
+        try:
+            caller = self._enter(context)
+            leave = self._door.take_stream(caller)
+            stream = await self._broker.open_stream(
+                commands.CONSUME_OPEN, _from_peer(request, context), caller.number
+            )
+            asked = ConsumeRequest.FromString(request)
         except Exception as error:
+            leave()
             await abort(context, error)
-        about = _consumer(ConsumeRequest.FromString(request), context)
+        about = _consumer(asked, context, caller)
+        release = self._door.hold(
+            caller, CONSUME, asked.queue, asked.channel or DEFAULT_CHANNEL, stream.revoke
+        )
         emit("consumer.joined", **about)
         try:
             async for frame in stream:
@@ -155,20 +201,35 @@ class _Service:
         except Exception as error:
             await abort(context, error)
         finally:
+            release()
+            leave()
             emit("consumer.left", **about)
             await stream.close()
 
     async def consume_session(self, _requests: object, context: Context) -> None:
+        leave = _nothing
         try:
+            caller = self._enter(context)
+            leave = self._door.take_stream(caller)
             first = await context.read()
             if first is aio.EOF:
                 raise errors.Invalid("open", "must be the first frame of a session")
-            stream = await self._broker.open_stream(commands.SESSION_OPEN, _from_peer(first, context))
+            stream = await self._broker.open_stream(
+                commands.SESSION_OPEN, _from_peer(first, context), caller.number
+            )
+            asked = ConsumeSessionRequest.FromString(first).open
         except aio.InternalError:
+            leave()
             return
-        except Exception as error:
+        except BaseException as error:
+            leave()
+            if not isinstance(error, Exception):
+                raise
             await abort(context, error)
-        about = _consumer(ConsumeSessionRequest.FromString(first).open, context)
+        about = _consumer(asked, context, caller)
+        release = self._door.hold(
+            caller, CONSUME, asked.queue, asked.channel or DEFAULT_CHANNEL, stream.revoke
+        )
         emit("consumer.joined", **about)
         reading = asyncio.ensure_future(_read_session(context, stream))
         try:
@@ -180,6 +241,8 @@ class _Service:
         except Exception as error:
             await abort(context, error)
         finally:
+            release()
+            leave()
             reading.cancel()
             emit("consumer.left", **about)
             await stream.close()
@@ -188,7 +251,19 @@ class _Service:
         admitted: asyncio.Queue[asyncio.Future[bytes] | Exception | None] = asyncio.Queue(
             ENQUEUE_STREAM_FRAMES_MAX
         )
-        reading = asyncio.ensure_future(_read_enqueues(context, self._broker, admitted))
+        try:
+            caller = self._enter(context)
+            leave = self._door.take_stream(caller)
+        except Exception as error:
+            await abort(context, error)
+        ended: list[errors.FilaServerError] = []
+        reading = asyncio.ensure_future(_read_enqueues(context, self._broker, admitted, caller, ended))
+
+        def end(error: errors.FilaServerError) -> None:
+            ended.append(error)
+            reading.cancel()
+
+        release = self._door.hold(caller, 0, "", "", end)
         stay = self._broker.at_drain(reading.cancel)
         try:
             while (answer := await admitted.get()) is not None:
@@ -201,6 +276,8 @@ class _Service:
             await abort(context, error)
         finally:
             stay()
+            release()
+            leave()
             reading.cancel()
             while not admitted.empty():
                 # Stored or not, nobody is left to be told.
@@ -209,7 +286,11 @@ class _Service:
                     left.cancel()
 
 
-def _consumer(opening: Any, context: Context) -> dict[str, Any]:
+def _nothing() -> None:
+    pass
+
+
+def _consumer(opening: Any, context: Context, caller: Caller) -> dict[str, Any]:
     """Who consumes what, for the event that tells of it."""
     about: dict[str, Any] = {
         "queue": opening.queue,
@@ -218,6 +299,8 @@ def _consumer(opening: Any, context: Context) -> dict[str, Any]:
     }
     if name := getattr(opening, "name", ""):
         about["name"] = name
+    if caller.number is not None:
+        about["principal"] = caller.name
     return about
 
 
@@ -240,29 +323,33 @@ async def _read_session(context: Context, stream: Stream) -> None:
 
 
 async def _read_enqueues(
-    context: Context, broker: Broker, admitted: asyncio.Queue[asyncio.Future[bytes] | Exception | None]
+    context: Context,
+    broker: Broker,
+    admitted: asyncio.Queue[asyncio.Future[bytes] | Exception | None],
+    caller: Caller,
+    ended: list[errors.FilaServerError],
 ) -> None:
     """Admit a producer's frames in order; `admitted` being full is what slows it down."""
     last: Exception | None = None
     try:
         while (frame := await context.read()) is not aio.EOF:
-            await admitted.put(await _admit(broker, frame))
+            await admitted.put(await _admit(broker, frame, caller))
     except (aio.InternalError, aio.AbortError):
         return
     except asyncio.CancelledError:
-        if not broker.is_draining:
+        if not (ended or broker.is_draining):
             raise
-        last = shutting_down()
+        last = ended[0] if ended else shutting_down()
     except Exception as error:
         last = error
     await admitted.put(last)
 
 
-async def _admit(broker: Broker, frame: bytes) -> asyncio.Future[bytes]:
+async def _admit(broker: Broker, frame: bytes, caller: Caller) -> asyncio.Future[bytes]:
     while True:
         try:
-            return await broker.admit(commands.ENQUEUE_STREAM, frame)
-        except errors.HooksFull as full:
+            return await broker.admit(commands.ENQUEUE_STREAM, frame, caller.number)
+        except (errors.HooksFull, errors.QuotaExceeded) as full:
             await asyncio.sleep(full.retry_after_ms / 1000)
         except errors.Overloaded:
             # A stream can be slowed down, so it is, rather than refused.

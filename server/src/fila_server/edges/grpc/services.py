@@ -2,6 +2,7 @@
 
 FilaAdmin               admin.py
 FilaSink                sinks.py; batches of messages, seldom and large
+FilaAuth                auth.py: keys, rights, quotas, audit
 grpc.health.v1          load balancers ask it, and are told when the server drains
 grpc.reflection         so that any generic client finds its way; v1 and v1alpha differ in the name alone
 """
@@ -16,15 +17,18 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_grpc
 
 # Imported for their side effect: reflection serves what the descriptor pool holds.
-from fila.v1 import admin_pb2, service_pb2, sink_pb2
+from fila.v1 import admin_pb2, auth_pb2, service_pb2, sink_pb2
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import MIB, Config
-from fila_server.edges.grpc import admin, sinks
+from fila_server.edges.grpc import admin, auth, sinks
+from fila_server.edges.grpc.identity import Identity
+from fila_server.edges.grpc.keyed_reflection import KeyedReflection
 
 SERVICES = (
     service_pb2.DESCRIPTOR.services_by_name["FilaService"].full_name,
     admin_pb2.DESCRIPTOR.services_by_name["FilaAdmin"].full_name,
     sink_pb2.DESCRIPTOR.services_by_name["FilaSink"].full_name,
+    auth_pb2.DESCRIPTOR.services_by_name["FilaAuth"].full_name,
 )
 
 REFLECTION_V1 = "grpc.reflection.v1.ServerReflection"
@@ -47,13 +51,16 @@ CLIENT_PING_INTERVAL_MS_MIN = 5_000
 class Services:
     """Their handlers, and how healthy the server says it is."""
 
-    def __init__(self, broker: Broker, config: Config) -> None:
+    def __init__(self, broker: Broker, config: Config, identity: Identity) -> None:
         self._health = health.aio.HealthServicer()
         self.handlers: tuple[grpc.GenericRpcHandler, ...] = (
-            admin.handlers(broker, config.limits, config.storage.durability, config.server.data_dir),
-            sinks.handlers(broker, config),
+            admin.handlers(
+                broker, config.limits, config.storage.durability, config.server.data_dir, identity
+            ),
+            auth.handlers(broker, config, identity),
+            sinks.handlers(broker, config, identity),
             *_added_by(health_pb2_grpc.add_HealthServicer_to_server, self._health),
-            *_reflection(),
+            *_reflection(identity),
         )
 
     async def say_serving(self) -> None:
@@ -93,10 +100,8 @@ def _added_by(add: Any, servicer: Any) -> list[grpc.GenericRpcHandler]:
     return collector.handlers
 
 
-def _reflection() -> list[grpc.GenericRpcHandler]:
-    servicer = reflection.aio.ReflectionServicer(
-        (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), pool=None
-    )
+def _reflection(identity: Identity) -> list[grpc.GenericRpcHandler]:
+    servicer = KeyedReflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), identity)
     info = grpc.stream_stream_rpc_method_handler(
         servicer.ServerReflectionInfo,
         request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,

@@ -10,9 +10,11 @@ from google.protobuf.message import Message
 
 from fila.v1 import sink_pb2 as pb
 from fila_server import commands
+from fila_server.access.table import RPCS
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import KIB, Config
-from fila_server.edges.grpc.admin import parse
+from fila_server.edges.grpc.admin import authorize, parse
+from fila_server.edges.grpc.identity import Identity
 from fila_server.edges.grpc.service import Context, UnaryHandler, unary_handler
 from fila_server.edges.grpc.status import abort
 from fila_server.errors import LimitExceeded
@@ -25,7 +27,7 @@ LISTED_BYTES = 64
 OTHER_BYTES = 4 * KIB
 
 
-def handlers(broker: Broker, config: Config) -> grpc.GenericRpcHandler:
+def handlers(broker: Broker, config: Config, identity: Identity) -> grpc.GenericRpcHandler:
     """Every method of the service, registered on raw bytes."""
     check = AdminRules(config.limits, config.sinks.attempts_max)
     bytes_max = OTHER_BYTES + LISTED_BYTES * config.sinks.attempts_max
@@ -35,21 +37,52 @@ def handlers(broker: Broker, config: Config) -> grpc.GenericRpcHandler:
         "Drop": (commands.DROP_STAGED, pb.DropRequest, check.sink_batch),
     }
     methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-        name: grpc.unary_unary_rpc_method_handler(_checked(broker, bytes_max, *row))
+        name: grpc.unary_unary_rpc_method_handler(_checked(name, broker, identity, bytes_max, *row))
         for name, row in plain.items()
     }
-    methods["Stage"] = grpc.unary_unary_rpc_method_handler(unary_handler(broker, commands.STAGE))
+    methods["Stage"] = grpc.unary_unary_rpc_method_handler(_staging(broker, identity))
     return grpc.method_handlers_generic_handler(SERVICE, methods)
 
 
-def _checked(
-    broker: Broker, bytes_max: int, kind: int, request_type: type[Message], check: Callable[[Any], None]
-) -> UnaryHandler:
+def _staging(broker: Broker, identity: Identity) -> UnaryHandler:
+    """Judged by the queue and by the sink's own name: who may stage may not yet publish as another sink."""
+    stage = unary_handler(broker, commands.STAGE, identity)
+    need, of_sink = RPCS["FilaSink/Stage"], RPCS["FilaSink/Publish"]
+
     async def handle(frame: bytes, context: Context) -> bytes:
         try:
+            caller = identity.enter(context)
+            if caller.number is not None:
+                request = parse(pb.StageRequest, frame)
+                authorize(identity.door, caller, of_sink, request)
+                authorize(identity.door, caller, need, request)
+        except Exception as error:
+            frame = b""  # see abort()
+            await abort(context, error)
+        return await stage(frame, context)
+
+    return handle
+
+
+def _checked(
+    method: str,
+    broker: Broker,
+    identity: Identity,
+    bytes_max: int,
+    kind: int,
+    request_type: type[Message],
+    check: Callable[[Any], None],
+) -> UnaryHandler:
+    need = RPCS[f"FilaSink/{method}"]
+
+    async def handle(frame: bytes, context: Context) -> bytes:
+        try:
+            caller = identity.enter(context)
             if len(frame) > bytes_max:
                 raise LimitExceeded("request", f"must be at most {bytes_max} bytes, got {len(frame)}")
-            check(parse(request_type, frame))
+            request = parse(request_type, frame)
+            check(request)
+            authorize(identity.door, caller, need, request)
             return await broker.call(kind, frame)
         except Exception as error:
             frame = b""  # see abort()

@@ -46,6 +46,8 @@ async def abort(context: grpc.aio.ServicerContext[Any, Any], error: Exception) -
     """
     refusal = hidden(error)
     error.__traceback__ = None
+    if isinstance(refusal, errors.Unauthenticated) and refusal.before_told is not None:
+        await refusal.before_told()
     status = status_of(refusal)
     await context.abort(
         CODE_BY_STATUS[refusal.status], status.message, ((DETAILS_KEY, status.SerializeToString()),)

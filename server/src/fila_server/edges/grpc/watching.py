@@ -24,8 +24,13 @@ class Watching:
         self._ring = ring
         self._watchers = 0
 
-    async def watch(self, request: pb.WatchEventsRequest) -> AsyncGenerator[bytes, None]:
-        """Tell what is kept, and go on where that was asked for. Raises LimitExceeded."""
+    async def watch(
+        self, request: pb.WatchEventsRequest, sees: Callable[[str, str], bool] = lambda _queue, _channel: True
+    ) -> AsyncGenerator[bytes, None]:
+        """Tell what is kept, and go on where that was asked for. Raises LimitExceeded.
+
+        `sees` gets an event's queue and channel, both may be empty, and says whether the watcher may know of it.
+        """
         if len(request.kinds) > KINDS_MAX:
             raise LimitExceeded("kinds", f"must be at most {KINDS_MAX}, got {len(request.kinds)}")
         if self._watchers >= WATCHERS_MAX:
@@ -42,7 +47,9 @@ class Watching:
                     answer.events.append(_missed(events[0], missed))
                 for event in events:
                     position = event.position
-                    if matches(event, request.queue, request.kinds, request.fairness_key):
+                    if matches(event, request.queue, request.kinds, request.fairness_key) and sees(
+                        event.queue, event.channel
+                    ):
                         answer.events.append(_on_the_wire(event))
                 answer.next_position = position
                 if answer.events or not events:

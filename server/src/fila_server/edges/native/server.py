@@ -15,8 +15,11 @@ import socket
 from typing import TYPE_CHECKING
 
 from fila.v1 import admin_pb2
+from fila_server.access.door import Door
+from fila_server.access.failures import is_loopback
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Address, Config
+from fila_server.edges.grpc.identity import Identity
 from fila_server.edges.grpc.services import Services, received_bytes_max
 from fila_server.edges.native.python_calls import PythonCalls
 from fila_server.errors import PortTaken, StartError
@@ -31,7 +34,8 @@ _ANY_IPV4 = "0.0.0.0"  # noqa: S104 - what an operator wrote, not what we choose
 class NativeServer:
     """As edges/grpc/server.py's RpcServer. Make it before the engine starts."""
 
-    def __init__(self, engine: CoreEngine, broker: Broker, config: Config) -> None:
+    def __init__(self, engine: CoreEngine, broker: Broker, config: Config, door: Door) -> None:
+        _check_open(config)
         try:
             from fila_server.edges.native.edge import NativeEdge
 
@@ -46,7 +50,7 @@ class NativeServer:
             raise StartError(f'server.edge: {error}; or set server.edge = "python"') from error
         self._config = config
         self._broker = broker
-        self._services = Services(broker, config)
+        self._services = Services(broker, config, Identity(door))
         self._calls = PythonCalls(
             self._edge, broker, self._services.handlers, config.scheduler.outstanding_calls_max
         )
@@ -56,7 +60,7 @@ class NativeServer:
 
     def bind(self) -> None:
         """Hold the port, or say who should change what."""
-        address = self._config.server.listen_addr
+        address = _reached(self._config)
         try:
             self._listeners = _bound(address)
         except OSError as error:
@@ -93,6 +97,28 @@ class NativeServer:
         if is_scripted != (name in self._scripted):
             self._scripted ^= {name}
             self._edge.set_scripted(self._scripted)
+
+
+def _check_open(config: Config) -> None:
+    """The threads ask nobody for a key and encrypt nothing: where either is wanted they don't start."""
+    if config.auth.enabled or config.tls.cert_file:
+        raise StartError(
+            'server.edge: the "native" edge has neither keys nor TLS; set server.edge = "python" with auth.enabled or '
+            "tls.cert_file"
+        )
+
+
+def _reached(config: Config) -> Address:
+    """Where to listen: without keys only this machine is served, unless everybody is."""
+    address = config.server.listen_addr
+    if config.server.allow_anonymous or is_loopback(address.host) or address.host == "localhost":
+        return address
+    if address.host in (_ANY_IPV4, "::"):
+        return Address(f"127.0.0.1:{address.port}")
+    raise StartError(
+        f"server.listen_addr: {address} is reached by other machines, and this server asks for no keys. Listen on "
+        'localhost, switch auth.enabled on with server.edge = "python", or allow everybody with server.allow_anonymous'
+    )
 
 
 def _bound(address: Address) -> list[socket.socket]:

@@ -11,8 +11,10 @@ import itertools
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from fila_server.access.door import Door
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits
+from fila_server.edges.redis.entry import Entry
 from fila_server.edges.redis.overrides import Overrides
 from fila_server.edges.redis.replies import RESP2
 from fila_server.edges.redis.turns import Turns
@@ -48,6 +50,7 @@ class Client(Protocol):
     """One client, as commands see it."""
 
     session: Session
+    entry: Entry
     broker: Broker
     blocked: bool
     """A read waits in the core for a message."""
@@ -72,6 +75,7 @@ class Host(Protocol):
     """What all clients share."""
 
     broker: Broker
+    door: Door
     limits: Limits
     overrides: Overrides
     turns: Turns

@@ -26,10 +26,11 @@ from typing import cast
 
 import structlog
 
+from fila.v1.service_pb2 import LeaseRequest
 from fila_server import commands, errors
-from fila_server.broker.calls import Broker
 from fila_server.edges.redis import codec, encode, replies, verbs
 from fila_server.edges.redis.client import Host, Session
+from fila_server.edges.redis.entry import WITHOUT_KEY_S_MAX, Entry
 
 log = structlog.get_logger("fila_server.edges.redis")
 
@@ -52,6 +53,7 @@ LINGER_S = 1.0
 _ALONE, _PUSHES, _ACKS, _READS = range(4)
 _LANES = {codec.PUSHES: _PUSHES, codec.PUSH_MANY: _PUSHES, codec.ACKS: _ACKS, codec.LEASE: _READS}
 
+_MESSAGES = (codec.PUSHES, codec.PUSH_MANY, codec.ACKS, codec.LEASE)
 _NOWHERE = (errors.QueueNotFound.reason, errors.ChannelNotFound.reason)
 
 
@@ -112,20 +114,42 @@ class Connection(asyncio.Protocol):
         if sock is not None:
             # A reader may be blocked for hours; this finds out that its machine is gone.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        self.session = Session(transport.get_extra_info("peername"), self.server.now())
+        peer = transport.get_extra_info("peername")
+        self.session = Session(peer, self.server.now())
+        tls = transport.get_extra_info("ssl_object")
+        refused: errors.FilaServerError | None = None
+        try:
+            self.entry = Entry(self.server.door, peer, tls, self.end)
+        except errors.FilaServerError as error:
+            refused = error
         if sock is not None and not self.server.may_be_kept(sock.fileno()):
             # Closed at once: to linger would keep the descriptor, of which there are too few.
             self._ending = True
             self._transport.write(replies.error_reply("ERR", "max number of clients reached"))
             self._transport.close()
+        elif refused is not None:
+            self._ending = True
+            self._transport.write(replies.refusal(refused))
+            self._transport.close()
         elif not self.server.admit(self):
             self._answer(replies.error_reply("ERR", "max number of clients reached"))
             self.quit()
             self._flush()
+        elif self.entry.caller is None:
+            self.server.loop.call_later(WITHOUT_KEY_S_MAX, self._close_without_key)
+
+    def _close_without_key(self) -> None:
+        if self.entry.caller is None:
+            self._transport.close()
 
     def data_received(self, data: bytes) -> None:
         """Start what can be started; keep the rest."""
         if self._ending:
+            return
+        if self.entry.is_too_much(len(data)):
+            self._answer(replies.error_reply("NOAUTH", "Authentication required."))
+            self.quit()
+            self._flush()
             return
         self._decoder.feed(data)
         self._is_dry = False
@@ -151,6 +175,8 @@ class Connection(asyncio.Protocol):
                 self.broker.unwritten.give(len(slot.leased))
                 self.broker.give_back(slot.leased)
         self._slots.clear()
+        if hasattr(self, "entry"):
+            self.entry.leave()
         self.server.turns.leave(self)
         self.server.forget(self)
 
@@ -203,8 +229,16 @@ class Connection(asyncio.Protocol):
 
     def _start(self, item: codec.Item) -> None:
         kind, body, number = item
-        call = self.broker.call
         self._lane = _lane_of(item)
+        if self.entry.caller is None and kind in _MESSAGES:
+            copies = number if kind == codec.PUSHES else 1
+            self._answer(replies.error_reply("NOAUTH", "Authentication required.") * copies)
+            return
+        call = (
+            partial(self.broker.call, caller=self.entry.caller.number)
+            if self.entry.caller
+            else self.broker.call
+        )
         if kind == codec.PUSHES:
             self.server.commands_total += number
             finish = partial(encode.push_replies, count=number)
@@ -217,7 +251,7 @@ class Connection(asyncio.Protocol):
         elif kind == codec.ACKS and len(body) == 1:
             self._expect(number, partial(call, commands.ACK_BATCH, body[0]), _acked)
         elif kind == codec.ACKS:
-            self._expect(number, partial(_ack_all, self.broker, body), bytes)
+            self._expect(number, partial(_ack_all, call, body), bytes)
         elif kind == codec.LEASE:
             self._start_read(body, number)
         elif kind == codec.COMMAND:
@@ -234,8 +268,19 @@ class Connection(asyncio.Protocol):
         self.blocked = wait_ms > 0
         finish = partial(_read_reply, wait_ms=wait_ms, protocol=self.session.protocol)
         self._expect(
-            len(frame), partial(self.broker.lease, frame, may_wait_for_room=False), finish, is_read=True
+            len(frame),
+            partial(self.broker.lease, frame, self.entry.number, may_wait_for_room=False),
+            finish,
+            is_read=True,
         )
+        if wait_ms and self._slots[-1].read is not None:
+            self._hold_read(frame, self._slots[-1].read)
+
+    def _hold_read(self, frame: bytes, read: asyncio.Future[bytes]) -> None:
+        """A read that waits is over when the right to it is taken back."""
+        asked = LeaseRequest.FromString(frame)
+        release = self.entry.hold_read(asked.queue, asked.channel, lambda _error: self._end_wait())
+        read.add_done_callback(lambda _: release())
 
     def _start_command(self, args: list[bytes], argc: int) -> None:
         try:
@@ -414,11 +459,11 @@ def _acked(response: bytes) -> bytes:
     return replies.integer(acked)
 
 
-async def _ack_all(broker: Broker, frames: list[bytes]) -> bytes:
+async def _ack_all(call: Callable[[int, bytes], Awaitable[bytes]], frames: list[bytes]) -> bytes:
     """An HDEL of more tickets than one frame may hold."""
     total = 0
     for frame in frames:
-        acked, refused = encode.count_settled(await broker.call(commands.ACK_BATCH, frame))
+        acked, refused = encode.count_settled(await call(commands.ACK_BATCH, frame))
         if refused is not None and refused[2] in _NOWHERE:
             return replies.status_reply(*refused)
         total += acked

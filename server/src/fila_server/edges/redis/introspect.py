@@ -19,6 +19,7 @@ from fila_server.edges.redis.client import COMPATIBLE_VERSION, Client
 from fila_server.edges.redis.overrides import QUEUE_DEFAULTS, duration_text, read_setting, size_text
 from fila_server.edges.redis.replies import OK, encode, error_reply
 from fila_server.operations import rules as queue_rules
+from fila_server.operations.audit import carry_out
 
 STATS_AT_ONCE = 32
 """Queues asked about side by side, so that INFO on ten thousand does not fill the mailbox."""
@@ -54,7 +55,7 @@ def _server_info(client: Client) -> dict[str, Any]:
     return {
         "client_count": server.client_count,
         "blocked_client_count": server.blocked_count,
-        "queue_count": len(client.broker.queue_configs),
+        "queue_count": len(_names(client, "")),
         "thread_count": sum(1 for _ in Path("/proc/self/task").iterdir()),
         "clock": server.now(),
     }
@@ -77,7 +78,7 @@ def _text_info(client: Client) -> str:
             "total_commands_processed": server.commands_total,
         },
         "Replication": {"role": "master", "connected_slaves": 0},
-        "Fila": {"queues": len(client.broker.queue_configs)},
+        "Fila": {"queues": len(_names(client, ""))},
     }  # fmt: skip
     return "\r\n".join(
         f"# {title}\r\n" + "".join(f"{name}:{value}\r\n" for name, value in lines.items())
@@ -175,7 +176,7 @@ async def _set_server(client: Client, name: str, text: str) -> bytes:
     value = read_setting(name, text)
     if name == "message_timeout":
         _check_timeout(client, value)
-    await client.server.overrides.set(name, text)
+    await client.server.overrides.set(name, text, client.entry.caller)
     return OK
 
 
@@ -189,7 +190,7 @@ async def _set_queue(client: Client, queue: str, name: str, text: str) -> bytes:
         if current is None:
             raise errors.QueueNotFound(queue)
         if name == "segment_size":
-            await client.server.overrides.set_segment_size(queue, text)
+            await client.server.overrides.set_segment_size(queue, text, client.entry.caller)
             return OK
         if name == "message_timeout":
             _check_timeout(client, value)
@@ -197,7 +198,7 @@ async def _set_queue(client: Client, queue: str, name: str, text: str) -> bytes:
         request.update_mask.paths.append(_PATHS[name])
         *outer, last = _PATHS[name].split(".")
         setattr(getattr(request.config, outer[0]) if outer else request.config, last, value)
-        await broker.call(commands.UPDATE_QUEUE, request.SerializeToString())
+        await carry_out(broker.call, "UpdateQueue", commands.UPDATE_QUEUE, request, client.entry.caller)
     return OK
 
 
@@ -220,7 +221,9 @@ def _queue_prefix(section: bytes) -> str | None:
 
 
 def _names(client: Client, prefix: str) -> list[str]:
-    return sorted(name for name in client.broker.queue_configs if name.startswith(prefix))
+    return sorted(
+        name for name in client.broker.queue_configs if name.startswith(prefix) and client.entry.sees(name)
+    )
 
 
 def _value_at(config: admin_pb2.QueueConfig, path: str) -> int:

@@ -14,9 +14,11 @@ import msgspec
 
 from fila.v1 import admin_pb2
 from fila_server import commands
+from fila_server.access.door import Caller
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import KIB, Duration, Redis, Size
 from fila_server.errors import Invalid
+from fila_server.operations.audit import carry_out
 
 PREFIX = "_fila.redis."
 QUEUE_DEFAULTS = (
@@ -75,19 +77,21 @@ class Overrides:
         """Settings whose value is not the file's."""
         return sorted(self._kept())
 
-    async def set(self, name: str, text: str) -> None:
+    async def set(self, name: str, text: str, caller: Caller | None = None) -> None:
         """Make a new value durable; it holds from then on."""
         read_setting(name, text)
-        await self._keep(f"{PREFIX}{name}", text)
+        await self._keep(f"{PREFIX}{name}", text, caller)
 
     def segment_size(self, queue: str) -> int:
         """What clients were told to see as the queue's segment size; storage has none."""
         kept = self._broker.runtime_config.get(f"{PREFIX}segment_size/{queue}")
         return int(kept) if kept else int(self.settings.segment_size)
 
-    async def set_segment_size(self, queue: str, text: str) -> None:
+    async def set_segment_size(self, queue: str, text: str, caller: Caller | None = None) -> None:
         """Keep a queue's segment size, for show; it is forgotten with the queue."""
-        await self._keep(f"{PREFIX}segment_size/{queue}", str(int(read_setting("segment_size", text))))
+        await self._keep(
+            f"{PREFIX}segment_size/{queue}", str(int(read_setting("segment_size", text))), caller
+        )
 
     async def forget_queue(self, queue: str) -> None:
         """Drop what is kept about a queue that is gone."""
@@ -113,9 +117,9 @@ class Overrides:
         kept = self._broker.runtime_config
         return {name: kept[key] for name in _READERS if (key := f"{PREFIX}{name}") in kept}
 
-    async def _keep(self, key: str, value: str) -> None:
+    async def _keep(self, key: str, value: str, caller: Caller | None = None) -> None:
         request = admin_pb2.SetConfigRequest(key=key, value=value)
-        await self._broker.call(commands.SET_CONFIG, request.SerializeToString())
+        await carry_out(self._broker.call, "SetConfig", commands.SET_CONFIG, request, caller)
 
 
 def duration_text(milliseconds: int) -> str:

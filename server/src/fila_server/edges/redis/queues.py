@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Awaitable
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -19,6 +20,7 @@ from fila_server.config.schema import Redis
 from fila_server.edges.redis.client import Client
 from fila_server.edges.redis.replies import OK, error_reply, integer
 from fila_server.operations import rules as queue_rules
+from fila_server.operations.audit import carry_out
 
 U64_MAX = 2**64 - 1
 SECONDS_MAX = int(datetime(9999, 12, 31, tzinfo=UTC).timestamp())
@@ -60,7 +62,7 @@ async def _create_queue(client: Client, queue: str, channel: str) -> bytes:
                                   default_channel=False)  # fmt: skip
     config.channels.append(channel)
     request = admin_pb2.CreateQueueRequest(name=queue, config=config)
-    await client.broker.call(commands.CREATE_QUEUE, request.SerializeToString())
+    await _carry_out(client, "CreateQueue", commands.CREATE_QUEUE, request)
     return OK
 
 
@@ -73,7 +75,7 @@ async def _ensure_channel(client: Client, queue: str, channel: str) -> bytes:
             pass  # somebody else made it meanwhile
     request = admin_pb2.CreateChannelRequest(queue=queue, channel=channel, head=True)
     with contextlib.suppress(errors.ChannelExists):
-        await client.broker.call(commands.CREATE_CHANNEL, request.SerializeToString())
+        await _carry_out(client, "CreateChannel", commands.CREATE_CHANNEL, request)
     return OK
 
 
@@ -107,12 +109,12 @@ def del_(client: Client, args: list[bytes]) -> Awaitable[bytes]:
     if len(args) == 1:
         return _delete_queue(client, queue)
     request = admin_pb2.DeleteChannelRequest(queue=queue, channel=channel_name(args[1]))
-    return _whether_found(client.broker.call(commands.DELETE_CHANNEL, request.SerializeToString()))
+    return _whether_found(_carry_out(client, "DeleteChannel", commands.DELETE_CHANNEL, request))
 
 
 async def _delete_queue(client: Client, queue: str) -> bytes:
     request = admin_pb2.DeleteQueueRequest(queue=queue)
-    return await _whether_found(client.broker.call(commands.DELETE_QUEUE, request.SerializeToString()))
+    return await _whether_found(_carry_out(client, "DeleteQueue", commands.DELETE_QUEUE, request))
 
 
 def srem(client: Client, args: list[bytes]) -> Awaitable[bytes]:
@@ -120,9 +122,9 @@ def srem(client: Client, args: list[bytes]) -> Awaitable[bytes]:
     queue = queue_name(args[0])
     if args[1] == b"*":
         everything = admin_pb2.PurgeQueueRequest(queue=queue)
-        return _whether_found(client.broker.call(commands.PURGE_QUEUE, everything.SerializeToString()))
+        return _whether_found(_carry_out(client, "PurgeQueue", commands.PURGE_QUEUE, everything))
     request = admin_pb2.PurgeChannelRequest(queue=queue, channel=channel_name(args[1]))
-    return _whether_found(client.broker.call(commands.PURGE_CHANNEL, request.SerializeToString()))
+    return _whether_found(_carry_out(client, "PurgeChannel", commands.PURGE_CHANNEL, request))
 
 
 def hmset(client: Client, args: list[bytes]) -> bytes | Awaitable[bytes]:
@@ -135,12 +137,16 @@ def hmset(client: Client, args: list[bytes]) -> bytes | Awaitable[bytes]:
             request.time.CopyFrom(_moment(args[3]))
         case _:
             return error_reply("IPA", "the position must be given as TS <unix seconds> or ID <offset>")
-    return _seek(client, request.SerializeToString())
+    return _seek(client, request)
 
 
-async def _seek(client: Client, frame: bytes) -> bytes:
-    await client.broker.call(commands.SEEK_CHANNEL, frame)
+async def _seek(client: Client, request: admin_pb2.SeekChannelRequest) -> bytes:
+    await _carry_out(client, "SeekChannel", commands.SEEK_CHANNEL, request)
     return integer(2)
+
+
+async def _carry_out(client: Client, act: str, kind: int, request: Any) -> bytes:
+    return await carry_out(client.broker.call, act, kind, request, client.entry.caller)
 
 
 def _offset(text: bytes) -> int:

@@ -4,6 +4,7 @@
     CNF   channel not found    MPA   missing parameter            our mistakes, and what Redis itself
     QAE   queue exists         ICOM  invalid command              answers with ERR
     CAE   channel exists       UCOM  unknown command
+    NOAUTH, NOPERM, WRONGPASS  as Redis has them
 
 The compiled encoders write what is frequent; this is for everything else.
 """
@@ -27,6 +28,8 @@ _PREFIX_BY_REASON = {
     errors.ChannelNotFound.reason: "CNF",
     errors.QueueExists.reason: "QAE",
     errors.ChannelExists.reason: "CAE",
+    errors.PermissionDenied.reason: "NOPERM",
+    errors.Unauthenticated.reason: "NOAUTH",
 }
 # What to do next, where the broker's own advice names calls that this protocol does not have.
 _NEXT_BY_REASON = {

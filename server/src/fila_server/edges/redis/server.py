@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from fila_server import errors
+from fila_server.access.door import Door
+from fila_server.access.tls import Tls
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits, Redis
 from fila_server.edges.redis.client import Client
@@ -37,8 +39,12 @@ class Server:
         limits: Limits,
         data_dir: str,
         may_be_kept: Callable[[int], bool],
+        door: Door,
+        tls: Tls,
     ) -> None:
         self.broker = broker
+        self.door = door
+        self._tls = tls
         self.data_dir = data_dir
         self.limits = limits
         self.overrides = Overrides(broker, settings)
@@ -81,7 +87,7 @@ class Server:
         address = self.overrides.settings.bind_address
         try:
             self._listener = await self.loop.create_server(
-                lambda: Connection(self), address.host, address.port, backlog=BACKLOG
+                lambda: Connection(self), address.host, address.port, backlog=BACKLOG, ssl=self._tls.context()
             )
         except OSError as error:
             raise errors.PortTaken.of("redis.bind_address", address, error) from error
@@ -124,11 +130,14 @@ async def start(
     limits: Limits,
     data_dir: str = "",
     may_be_kept: Callable[[int], bool] = lambda _descriptor: True,
+    *,
+    door: Door,
+    tls: Tls,
 ) -> Server:
     """Listen on `redis.bind_address`; raises PortTaken. `data_dir` is only shown, by CONFIG GET.
 
     `may_be_kept` says of a new connection's descriptor whether there are enough besides it.
     """
-    server = Server(broker, settings, limits, data_dir, may_be_kept)
+    server = Server(broker, settings, limits, data_dir, may_be_kept, door, tls)
     await server.listen()
     return server

@@ -7,12 +7,13 @@ Client libraries send these on connect without being asked, so the answers are R
 
 from __future__ import annotations
 
+from fila_server import errors
 from fila_server.edges.redis.client import COMPATIBLE_VERSION, Client, Session
-from fila_server.edges.redis.replies import OK, RESP2, Value, encode, error_reply, integer
+from fila_server.edges.redis.replies import OK, RESP2, Value, encode, error_reply, integer, refusal
 
 
-def hello(client: Client, args: list[bytes]) -> bytes:
-    """HELLO [2|3 [AUTH user password] [SETNAME name]]"""
+async def hello(client: Client, args: list[bytes]) -> bytes:
+    """HELLO [2|3 [AUTH name key] [SETNAME name]]"""
     session = client.session
     protocol, name = session.protocol, session.name
     if args:
@@ -23,8 +24,8 @@ def hello(client: Client, args: list[bytes]) -> bytes:
     while rest:
         option = rest[0].upper()
         if option == b"AUTH" and len(rest) >= 3:
-            if rest[1] != b"default":
-                return _wrong_password()
+            if (refused := await _authenticate(client, rest[2], rest[1])) is not None:
+                return refused
             rest = rest[3:]
         elif option == b"SETNAME" and len(rest) >= 2:
             if (refused := _check_client_text(rest[1], "Client names")) is not None:
@@ -33,6 +34,10 @@ def hello(client: Client, args: list[bytes]) -> bytes:
             rest = rest[2:]
         else:
             return error_reply("ERR", f"Syntax error in HELLO option '{_text(rest[0])}'")
+    if client.entry.caller is None:
+        return error_reply(
+            "NOAUTH", "HELLO must be called with the client already authenticated, or with AUTH"
+        )
     session.protocol, session.name = protocol, name
     about: dict[str, Value] = {
         "server": "fila", "version": COMPATIBLE_VERSION, "proto": protocol, "id": session.id,
@@ -41,15 +46,31 @@ def hello(client: Client, args: list[bytes]) -> bytes:
     return encode(about, protocol)
 
 
-def auth(_client: Client, args: list[bytes]) -> bytes:
-    """AUTH [user] password: there are no passwords yet, and the answers are what Redis gives then."""
-    if len(args) == 1:
+async def auth(client: Client, args: list[bytes]) -> bytes:
+    """AUTH [name] key: the name is the key's, or `default`. Without auth.enabled the answers are Redis's then."""
+    if len(args) == 1 and not client.server.door.is_on:
         return error_reply(
             "ERR",
             "AUTH <password> called without any password configured for the default user. "
             "Are you sure your configuration is correct?",
         )
-    return OK if args[0] == b"default" else _wrong_password()
+    refused = await _authenticate(client, args[-1], args[0] if len(args) == 2 else b"default")
+    return OK if refused is None else refused
+
+
+async def _authenticate(client: Client, key: bytes, name: bytes) -> bytes | None:
+    """Let the client be who has the key; the refusal where it is not."""
+    if not client.server.door.is_on:
+        return None if name == b"default" else _wrong_password()
+    try:
+        client.entry.authenticate(key, name.decode("utf-8", "replace"))
+    except errors.Unauthenticated as error:
+        if error.before_told is not None:
+            await error.before_told()
+        return _wrong_password()
+    except errors.QuotaExceeded as error:
+        return refusal(error)
+    return None
 
 
 def select(_client: Client, args: list[bytes]) -> bytes:
@@ -102,7 +123,11 @@ def client(client: Client, args: list[bytes]) -> bytes:
         case [b"INFO"]:
             return encode(session.describe(now) + "\n", RESP2)
         case [b"LIST"]:
-            lines = (f"{other.session.describe(now)}\n" for other in client.server.connections)
+            lines = (
+                f"{other.session.describe(now)}\n"
+                for other in client.server.connections
+                if client.entry.sees_client(other.entry)
+            )
             return encode("".join(lines), RESP2)
         case [b"NO-EVICT", word] if word.upper() in (b"ON", b"OFF"):
             return OK

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from fila_server import errors
 from fila_server.edges.redis import introspect, queues, session
 from fila_server.edges.redis.client import Client
-from fila_server.edges.redis.replies import Simple, Value, encode, error_reply, integer
+from fila_server.edges.redis.entry import BEFORE_AUTH
+from fila_server.edges.redis.replies import Simple, Value, encode, error_reply, integer, refusal
 
 MANY = 1 << 31
 ECHOED_BYTES_MAX = 128
@@ -40,21 +42,33 @@ def run(client: Client, args: list[bytes], argc: int) -> bytes | Awaitable[bytes
     """Carry out one command; `args` may hold fewer than `argc` where no command takes so many."""
     name = args[0].upper()
     verb = _VERBS.get(name)
+    if client.entry.caller is None and name not in BEFORE_AUTH and not _is_http(name, args):
+        return error_reply("NOAUTH", "Authentication required.")
     if verb is None:
         return _unknown(client, name, args)
     if argc - 1 < verb.least:
         return error_reply("MPA", f"missing parameter: {verb.usage}")
     if argc - 1 > verb.most:
         return error_reply("IPA", f"too many parameters: {verb.usage}")
+    try:
+        client.entry.check(name.decode(), args[1:])
+    except errors.QueueNotFound as error:
+        if name in (b"DEL", b"SREM"):
+            return integer(0)  # as of a queue that never was
+        return refusal(error)
     return verb.handler(client, args[1:])
 
 
 def _unknown(client: Client, name: bytes, args: list[bytes]) -> bytes:
-    if name in (b"POST", b"HOST:"):
+    if _is_http(name, args):
         # A web page made somebody's browser talk to us: what follows could be commands in a form's body.
         client.quit()
     text = args[0][:ECHOED_BYTES_MAX].decode("utf-8", "replace")
     return error_reply("UCOM", f"ERR unknown command '{text}'")
+
+
+def _is_http(name: bytes, args: list[bytes]) -> bool:
+    return name in (b"POST", b"HOST:") or args[-1].startswith(b"HTTP/")
 
 
 def command(client: Client, args: list[bytes]) -> bytes:

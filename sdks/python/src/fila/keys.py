@@ -1,0 +1,111 @@
+"""What admins do with a client: keys, and what their holders may do. Told in docs/security.md of the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fila import methods
+from fila.answers import Principal, answer
+from fila.arguments import make, require_text
+from fila.connection import Connection
+from fila.methods import Method, Request, Response
+from fila.settings import Duration
+from fila.v1 import auth_pb2 as wire
+from fila.values import duration_ms
+
+
+class KeyCalls:
+    """The calls of FilaAuth, as methods of a client."""
+
+    _connection: Connection
+
+    async def _auth(self, method: Method[Request, Response], request: Request) -> Response:
+        return await self._connection.call(method, request, {})
+
+    async def create_key(self, name: str, *, expires_after: Duration = 0, as_tenant: str = "") -> str:
+        """Make a key for `name`, and return it: nobody can read it again. 0 is for ever.
+
+        With `as_tenant` its messages are bound to that fairness key; only for a name that is new. Raises Invalid,
+        NotAllowed.
+        """
+        require_text("name", name)
+        after_ms = duration_ms("expires_after", expires_after)
+        request = make(wire.CreateKeyRequest, name=name, expires_after_ms=after_ms, as_tenant=as_tenant)
+        return (await self._auth(methods.CREATE_KEY, request)).key
+
+    async def rotate_key(self, key_id: str, *, overlap: Duration = 0, expires_after: Duration = 0) -> str:
+        """Make another key for the same name and return it; the old one ends after `overlap`. Raises NotFound."""
+        request = make(
+            wire.RotateKeyRequest,
+            key_id=key_id,
+            overlap_ms=duration_ms("overlap", overlap),
+            expires_after_ms=duration_ms("expires_after", expires_after),
+        )
+        return (await self._auth(methods.ROTATE_KEY, request)).key
+
+    async def revoke_key(self, key_id: str, *, force: bool = False) -> None:
+        """Take a key away: what it holds open ends within a second. The last admin's only with `force`.
+        Raises NotFound, Conflict."""
+        await self._auth(methods.REVOKE_KEY, make(wire.RevokeKeyRequest, key_id=key_id, force=force))
+
+    async def grant(
+        self,
+        name: str,
+        *,
+        produce: Sequence[str] = (),
+        consume: Sequence[str] = (),
+        manage: Sequence[str] = (),
+        admin: bool = False,
+    ) -> Principal:
+        """Give rights on queues by patterns such as "orders.*"; of consume also "orders.*:billing", a channel.
+
+        Returns all that `name` has then. Raises Invalid.
+        """
+        permissions = _permissions(produce, consume, manage, admin)
+        told = await self._auth(methods.GRANT, make(wire.GrantRequest, name=name, permissions=permissions))
+        return answer(Principal, told.principal)
+
+    async def revoke_grant(
+        self,
+        name: str,
+        *,
+        produce: Sequence[str] = (),
+        consume: Sequence[str] = (),
+        manage: Sequence[str] = (),
+        admin: bool = False,
+        force: bool = False,
+    ) -> Principal:
+        """Take rights back, named as they were given; none named are all. Raises NotFound, Conflict."""
+        permissions = _permissions(produce, consume, manage, admin)
+        told = await self._auth(
+            methods.REVOKE_GRANT,
+            make(wire.RevokeGrantRequest, name=name, permissions=permissions, force=force),
+        )
+        return answer(Principal, told.principal)
+
+    async def get_principal(self, name: str = "") -> Principal:
+        """Return what is known of `name`; of this client's own key, unless it is given. Raises NotFound."""
+        told = await self._auth(methods.GET_PRINCIPAL, make(wire.GetPrincipalRequest, name=name))
+        return answer(Principal, told.principal)
+
+    async def list_principals(self) -> list[Principal]:
+        """Return every name with its rights and keys, sorted by name."""
+        told = await self._auth(methods.LIST_PRINCIPALS, wire.ListPrincipalsRequest())
+        return [answer(Principal, each) for each in told.principals]
+
+
+def _permissions(
+    produce: Sequence[str], consume: Sequence[str], manage: Sequence[str], admin: bool
+) -> list[wire.Permission]:
+    permissions = [wire.Permission(right=wire.RIGHT_ADMIN)] if admin else []
+    for right, patterns in (
+        (wire.RIGHT_PRODUCE, produce),
+        (wire.RIGHT_CONSUME, consume),
+        (wire.RIGHT_MANAGE, manage),
+    ):
+        if isinstance(patterns, str):
+            raise TypeError(f"patterns must be a sequence, got {patterns!r}")
+        for pattern in patterns:
+            queue, _, channel = pattern.partition(":")
+            permissions.append(wire.Permission(right=right, queue=queue, channel=channel))
+    return permissions

@@ -1,0 +1,72 @@
+"""What admins do with a client, without `await`; told in `fila.keys`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fila.answers import Principal
+from fila.settings import Duration
+from fila.sync.admin import AdminCalls
+
+
+class KeyCalls(AdminCalls):
+    """The calls of FilaAuth, as methods of a client."""
+
+    def create_key(self, name: str, *, expires_after: Duration = 0, as_tenant: str = "") -> str:
+        """Make a key for `name`, and return it: nobody can read it again. 0 is for ever.
+
+        With `as_tenant` its messages are bound to that fairness key; only for a name that is new. Raises Invalid,
+        NotAllowed.
+        """
+        return self._run(self._client.create_key(name, expires_after=expires_after, as_tenant=as_tenant))
+
+    def rotate_key(self, key_id: str, *, overlap: Duration = 0, expires_after: Duration = 0) -> str:
+        """Make another key for the same name and return it; the old one ends after `overlap`. Raises NotFound."""
+        return self._run(self._client.rotate_key(key_id, overlap=overlap, expires_after=expires_after))
+
+    def revoke_key(self, key_id: str, *, force: bool = False) -> None:
+        """Take a key away: what it holds open ends within a second. The last admin's only with `force`.
+        Raises NotFound, Conflict."""
+        self._run(self._client.revoke_key(key_id, force=force))
+
+    def grant(
+        self,
+        name: str,
+        *,
+        produce: Sequence[str] = (),
+        consume: Sequence[str] = (),
+        manage: Sequence[str] = (),
+        admin: bool = False,
+    ) -> Principal:
+        """Give rights on queues by patterns such as "orders.*"; of consume also "orders.*:billing", a channel.
+
+        Returns all that `name` has then. Raises Invalid.
+        """
+        return self._run(
+            self._client.grant(name, produce=produce, consume=consume, manage=manage, admin=admin)
+        )
+
+    def revoke_grant(
+        self,
+        name: str,
+        *,
+        produce: Sequence[str] = (),
+        consume: Sequence[str] = (),
+        manage: Sequence[str] = (),
+        admin: bool = False,
+        force: bool = False,
+    ) -> Principal:
+        """Take rights back, named as they were given; none named are all. Raises NotFound, Conflict."""
+        return self._run(
+            self._client.revoke_grant(
+                name, produce=produce, consume=consume, manage=manage, admin=admin, force=force
+            )
+        )
+
+    def get_principal(self, name: str = "") -> Principal:
+        """Return what is known of `name`; of this client's own key, unless it is given. Raises NotFound."""
+        return self._run(self._client.get_principal(name))
+
+    def list_principals(self) -> list[Principal]:
+        """Return every name with its rights and keys, sorted by name."""
+        return self._run(self._client.list_principals())

@@ -1,0 +1,249 @@
+"""All principals and keys, in memory and durable, and the compiled table that judges by them.
+
+    change  ──►  the core writes records, marker and audit in one batch, synced  ──►  DATA_DIR/access-marker
+            ──►  here and in core/doors/rights  ──►  answered
+
+One change at a time. Whoever was told "done" finds it in force; what is open is judged again by door.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from fila_server import commands, errors, seam_frames
+from fila_server.access import records, rights
+from fila_server.access.marker import read_changes, write_changes
+from fila_server.access.records import KeyRecord, PrincipalRecord
+from fila_server.core.doors.rights_table import Rights
+
+KEYS_MAX = 10_000
+PRINCIPALS_MAX = 10_000
+
+Call = Callable[[int, bytes], Awaitable[bytes]]
+Record = PrincipalRecord | KeyRecord
+
+
+class Directory:
+    """Owns the records. All methods belong to the loop's thread."""
+
+    def __init__(
+        self,
+        call: Call,
+        table: Rights,
+        data_dir: str,
+        *,
+        wall_ms: Callable[[], int],
+        mono_ns: Callable[[], int],
+    ) -> None:
+        self._call = call
+        self._table = table
+        self._data_dir = Path(data_dir)
+        self._wall_ms = wall_ms
+        self._mono_ns = mono_ns
+        self._numbers = itertools.count(1)
+        self._stored: dict[bytes, bytes] = {}
+        self._changes = 0
+        self._change = asyncio.Lock()
+        self.principals: dict[str, PrincipalRecord] = {}
+        self.keys: dict[str, KeyRecord] = {}
+        self._number_by_principal: dict[str, int] = {}
+        self._caller_by_key: dict[str, int] = {}
+        self._key_by_caller: dict[int, str] = {}
+        self._caller_by_name: dict[str, int] = {}
+
+    # --- at the start -----------------------------------------------------------------------
+
+    async def load(self) -> None:
+        """Read everything. Raises AccessDamaged when something of it may be missing."""
+        try:
+            reply = await self._call(commands.ACCESS_READ, b"")
+        except errors.FilaServerError as error:
+            raise _damaged(f"it cannot be read ({error})") from error
+        told = seam_frames.AccessChange.FromString(reply)
+        stored = {record.key: record.value for record in told.records}
+        own_marker = stored.pop(records.MARKER_KEY, b"")
+        self._check(stored, own_marker, told.marker)
+        for key, value in stored.items():
+            try:
+                self._keep(records.decode(key, value))
+            except ValueError as error:
+                raise _damaged(f"a record cannot be read ({error})") from None
+        self._stored = stored
+        for name in self.principals:
+            self._tell_principal(name)
+        self.drop_expired()
+
+    def _check(self, stored: Mapping[bytes, bytes], own: bytes, copy: bytes) -> None:
+        seen = read_changes(self._data_dir)
+        if not own and not copy and not stored:
+            if seen:
+                raise _damaged("all of it is gone")
+            return
+        if own != copy or not own:
+            raise _damaged("its marker is missing or differs from its copy")
+        try:
+            marker = records.decode_marker(own)
+        except ValueError as error:
+            raise _damaged(f"its marker cannot be read ({error})") from None
+        if marker != records.marker_of(marker.changes, stored):
+            raise _damaged("records are missing, or are not those that were written last")
+        if marker.changes < seen:
+            raise _damaged(f"the last {seen - marker.changes} changes are missing")
+        self._changes = marker.changes
+        if marker.changes > seen:
+            write_changes(self._data_dir, marker.changes)
+
+    @property
+    def was_ever_written(self) -> bool:
+        """Whether there was ever a key: then none is made by itself again."""
+        return self._changes > 0
+
+    # --- changes ----------------------------------------------------------------------------
+
+    async def change(self, put: list[Record], drop: list[Record], audit: bytes = b"") -> None:
+        """Make a change durable, then put it in force. The caller has checked that it may be made."""
+        async with self._change:
+            changed = dict(self._stored)
+            frame = seam_frames.AccessChange(audit=audit)
+            for record in drop:
+                changed.pop(records.key_of(record), None)
+                frame.records.add(key=records.key_of(record))
+            for record in put:
+                changed[records.key_of(record)] = value = records.encode(record)
+                frame.records.add(key=records.key_of(record), value=value)
+            marker = records.marker_of(self._changes + 1, changed)
+            frame.marker = records.encode(marker)
+            await self._call(commands.ACCESS_CHANGE, frame.SerializeToString())
+            await asyncio.to_thread(write_changes, self._data_dir, marker.changes)
+            self._stored, self._changes = changed, marker.changes
+            for record in drop:
+                self._forget(record)
+            for record in put:
+                self._keep(record)
+            for name in {_name_of(record) for record in (*put, *drop)}:
+                if name in self.principals:
+                    self._tell_principal(name)
+
+    def _keep(self, record: Record) -> None:
+        if isinstance(record, PrincipalRecord):
+            self.principals[record.name] = record
+        else:
+            self.keys[record.id] = record
+
+    def _forget(self, record: Record) -> None:
+        if isinstance(record, PrincipalRecord):
+            self.principals.pop(record.name, None)
+            number = self._number_by_principal.pop(record.name, None)
+            if number is not None:
+                self._table.drop_principal(number)
+            self._drop_caller(self._caller_by_name.pop(record.name, 0))
+        else:
+            self.keys.pop(record.id, None)
+            self._drop_caller(self._caller_by_key.pop(record.id, 0))
+
+    def _drop_caller(self, caller: int) -> None:
+        if caller:
+            self._table.drop_key(caller)
+            self._key_by_caller.pop(caller, None)
+
+    async def begin_anew(self, put: list[Record], audit: bytes) -> None:
+        """Drop all there is, readable or not, and begin with these records. For an offline recovery."""
+        try:
+            seen = read_changes(self._data_dir)
+        except errors.AccessDamaged:
+            seen = 0
+        told: bytes = b""
+        with contextlib.suppress(errors.FilaServerError):
+            told = seam_frames.AccessChange.FromString(await self._call(commands.ACCESS_READ, b"")).marker
+        with contextlib.suppress(ValueError):
+            seen = max(seen, records.decode_marker(told).changes)
+        stored = {records.key_of(record): records.encode(record) for record in put}
+        frame = seam_frames.AccessChange(audit=audit, anew=True)
+        for key, value in stored.items():
+            frame.records.add(key=key, value=value)
+        frame.marker = records.encode(records.marker_of(seen + 1, stored))
+        await self._call(commands.ACCESS_CHANGE, frame.SerializeToString())
+        write_changes(self._data_dir, seen + 1)
+
+    # --- what is in force -------------------------------------------------------------------
+
+    def _tell_principal(self, name: str) -> None:
+        record = self.principals[name]
+        number = self._number_by_principal.setdefault(name, next(self._numbers))
+        self._table.put_principal(
+            number,
+            [(grant.rights, grant.queue.encode(), grant.channel.encode()) for grant in record.grants],
+            record.tenant.encode(),
+            record.quotas.messages_per_s,
+            record.quotas.bytes_per_s,
+            self._mono_ns(),
+        )
+        now_ms = self._wall_ms()
+        for key in self.keys.values():
+            if key.principal == name and not _is_over(key, now_ms):
+                caller = self._caller_by_key.setdefault(key.id, next(self._numbers))
+                self._table.put_key(caller, number, key.id.encode(), key.digest, key.expires_ms)
+                self._key_by_caller[caller] = key.id
+
+    def drop_expired(self) -> None:
+        """Take keys whose time is over out of the table: what they hold open ends as if they were revoked."""
+        now_ms = self._wall_ms()
+        for key in self.keys.values():
+            if _is_over(key, now_ms) and key.id in self._caller_by_key:
+                self._drop_caller(self._caller_by_key.pop(key.id))
+
+    def find(self, key_id: str, digest: bytes) -> tuple[int, KeyRecord | None]:
+        """The caller of a key's holder, and the key; (0, None) unless id and secret belong together.
+
+        The caller of a key whose time is over is 0.
+        """
+        caller = self._table.find(key_id.encode(), digest, self._wall_ms())
+        record = self.keys.get(key_id)
+        if record is None or not rights.same(record.digest, digest):
+            return 0, None
+        return max(caller, 0), record
+
+    def caller_of_name(self, name: str) -> int:
+        """The caller of a principal that is known by its certificate; 0 when there is no such principal."""
+        if name not in self.principals:
+            return 0
+        if name not in self._caller_by_name:
+            caller = self._caller_by_name[name] = next(self._numbers)
+            number = self._number_by_principal[name]
+            self._table.put_key(caller, number, b"cert:" + name.encode(), bytes(32), 0)
+        return self._caller_by_name[name]
+
+    def refused(self, name: str) -> int:
+        """Frames of a principal that were beyond its quotas, since the start."""
+        number = self._number_by_principal.get(name)
+        return self._table.refused(number) if number is not None else 0
+
+    def admins(self, now_ms: int, *, without_keys: frozenset[str] = frozenset(), without: str = "") -> int:
+        """How many keys of admins are valid now, some left out."""
+        return sum(
+            rights.is_admin(self.principals[key.principal])
+            for key in self.keys.values()
+            if key.id not in without_keys
+            and key.principal != without
+            and key.principal in self.principals
+            and not _is_over(key, now_ms)
+        )
+
+
+def _is_over(key: KeyRecord, now_ms: int) -> bool:
+    return bool(key.expires_ms) and key.expires_ms <= now_ms
+
+
+def _name_of(record: Record) -> str:
+    return record.name if isinstance(record, PrincipalRecord) else record.principal
+
+
+def _damaged(what: str) -> errors.AccessDamaged:
+    return errors.AccessDamaged(
+        f"the store of keys is damaged: {what}. To serve could let somebody in whose key was taken away. Restore "
+        "the data directory from a copy, or make a new admin key with fila-server auth recover, which drops all keys"
+    )

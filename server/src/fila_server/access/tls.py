@@ -1,0 +1,142 @@
+"""Certificates of both protocols: read once, and again when their files change, so that no connection is dropped."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from fila_server import errors
+from fila_server.config.access import Tls as Settings
+
+log = structlog.get_logger("fila_server.access")
+
+LOOK_EVERY_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What the files held when they were read last."""
+
+    certificate: bytes
+    key: bytes
+    client_authorities: bytes | None
+
+
+class Tls:
+    """The settings `tls.*`, and the files they name."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Raises ConfigInvalid when a file is missing or is not what it should be."""
+        self._settings = settings
+        self._context: ssl.SSLContext | None = None
+        self._stamp: tuple[int, ...] = ()
+        self.is_on = bool(settings.cert_file or settings.key_file or settings.client_ca_file)
+        if not self.is_on:
+            return
+        for name in ("cert_file", "key_file"):
+            if not getattr(settings, name):
+                raise errors.ConfigInvalid(
+                    f"tls.{name} must be given with the other tls settings", key=f"tls.{name}"
+                )
+        if settings.require_client_cert and not settings.client_ca_file:
+            raise errors.ConfigInvalid(
+                "tls.require_client_cert needs tls.client_ca_file, whose certificates are taken",
+                key="tls.require_client_cert",
+            )
+        self.files = self._read()
+        self._context = self._new_context()
+        self._stamp = self._times()
+
+    @property
+    def asks_for_certificates(self) -> bool:
+        """Whether clients may be known by a certificate."""
+        return self.is_on and bool(self._settings.client_ca_file)
+
+    @property
+    def requires_certificates(self) -> bool:
+        """Whether a connection without one is refused."""
+        return self.is_on and self._settings.require_client_cert
+
+    def context(self) -> ssl.SSLContext | None:
+        """The one context of a listening socket; None where connections are not encrypted."""
+        return self._context
+
+    def look(self) -> Files | None:
+        """Read the files again if they changed; what they hold now, or None. A bad set leaves the old one in use."""
+        times = self._times()
+        if not self.is_on or times == self._stamp:
+            return None
+        self._stamp = times
+        try:
+            files = self._read()
+            self._new_context()  # certificate and key belong together, before anything is replaced
+            assert self._context is not None
+            self._context.load_cert_chain(self._settings.cert_file, self._settings.key_file)
+        except (errors.ConfigInvalid, OSError) as error:
+            log.warning("tls.reload_failed", detail=str(error))
+            return None
+        self.files = files
+        log.info("tls.reloaded", cert_file=self._settings.cert_file)
+        return files
+
+    async def watch(self) -> None:
+        """Look at the files for as long as the server runs."""
+        while self.is_on:
+            await asyncio.sleep(LOOK_EVERY_S)
+            self.look()
+
+    def _new_context(self) -> ssl.SSLContext:
+        settings = self._settings
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            context.load_cert_chain(settings.cert_file, settings.key_file, password=_no_password)
+            if settings.client_ca_file:
+                context.load_verify_locations(settings.client_ca_file)
+                context.verify_mode = ssl.CERT_REQUIRED if settings.require_client_cert else ssl.CERT_OPTIONAL
+        except (ssl.SSLError, ValueError) as error:
+            raise errors.ConfigInvalid(
+                f"the files of [tls] do not fit together: {_words(error)}. cert_file is the chain, the server's own "
+                "certificate first; key_file its key, without a password",
+                key="tls.cert_file",
+            ) from None
+        return context
+
+    def _read(self) -> Files:
+        settings = self._settings
+        return Files(
+            _bytes_of("tls.cert_file", settings.cert_file),
+            _bytes_of("tls.key_file", settings.key_file),
+            _bytes_of("tls.client_ca_file", settings.client_ca_file) if settings.client_ca_file else None,
+        )
+
+    def _times(self) -> tuple[int, ...]:
+        settings = self._settings
+        stamps = []
+        for name in (settings.cert_file, settings.key_file, settings.client_ca_file):
+            try:
+                stamps.append(Path(name).stat().st_mtime_ns if name else 0)
+            except OSError:
+                stamps.append(-1)
+        return tuple(stamps)
+
+
+def _bytes_of(setting: str, name: str) -> bytes:
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise errors.ConfigInvalid(
+            f"{setting}: {name} cannot be read: {error.strerror}", key=setting
+        ) from None
+
+
+def _no_password() -> str:
+    raise ValueError("the key has a password")
+
+
+def _words(error: Exception) -> str:
+    return getattr(error, "reason", None) or str(error)

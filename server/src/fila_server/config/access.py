@@ -1,0 +1,50 @@
+"""The settings of who may connect, and what every section of settings is."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One table of the file."""
+
+
+class Auth(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who may connect. What each key may do is set at run time (docs/security.md)."""
+
+    enabled: Annotated[
+        bool,
+        Meta(
+            description="Whether everybody needs a key, clients of this machine too. The first start writes an admin's "
+            "key to DATA_DIR/bootstrap-key."
+        ),
+    ] = False
+    bootstrap_key_file: Annotated[
+        str,
+        Meta(
+            description="File with the first admin's key, for the first start; instead of DATA_DIR/bootstrap-key. "
+            "Empty makes a key up."
+        ),
+    ] = ""
+
+
+class Tls(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Encrypted connections, on both protocols. Files are read again when they change; connections stay."""
+
+    cert_file: Annotated[
+        str, Meta(description="Certificate chain, PEM. Empty: connections are not encrypted.")
+    ] = ""
+    key_file: Annotated[str, Meta(description="Private key of the certificate, PEM.")] = ""
+    client_ca_file: Annotated[
+        str,
+        Meta(
+            description="Authorities of client certificates, PEM. A certificate's DNS or URI name is then the "
+            "principal of its connection, where the call has no key."
+        ),
+    ] = ""
+    require_client_cert: Annotated[
+        bool, Meta(description="Whether a connection needs a certificate of `client_ca_file`'s.")
+    ] = False

@@ -1,0 +1,152 @@
+"""See access.pxd."""
+
+from libc.stdint cimport uint32_t, uint64_t
+from libc.stdlib cimport free
+
+from fila_server.core.life.answers cimport answer, answer_audited, answer_status
+from fila_server.core.store.families cimport ACCESS, AUDIT, META
+from fila_server.core.store.rocksdb cimport rocksdb_iter_prev, rocksdb_iter_seek_to_last, rocksdb_iterator_t
+from fila_server.core.store.status cimport STORE_NOT_FOUND, STORE_OK
+from fila_server.core.store.store cimport (
+    batch_delete, batch_delete_range, batch_put, scan_free, scan_key, scan_next, scan_seek_first,
+    scan_status, scan_valid, scan_value, store_get, store_iterate,
+)
+from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, read_u64be
+from fila_server.core.wire.commands cimport ACCESS_CHANGE, ACCESS_READ, INTERNAL, OK
+from fila_server.core.wire.protobuf cimport (
+    Fields, fields_parse, next_field, put_nested, put_number_field, put_text_field,
+)
+
+cdef enum:
+    AUDIT_PAGE_MAX = 1000
+    HEAD_BYTES = 9                  # of an audit record: version, wall clock
+
+cdef const char* MARKER = "access"      # in META
+cdef const char* OWN_MARKER = "!"       # in ACCESS
+cdef const char* END = "\xff"            # behind every key of ACCESS
+
+
+cdef inline Slice _text(const char* at, size_t length) noexcept nogil:
+    cdef Slice s
+    s.at, s.length = at, <uint32_t> length
+    return s
+
+
+cdef void _change(Core* core, Command* command) noexcept nogil:
+    cdef Cursor c
+    cdef uint32_t field, kind
+    cdef Slice text
+    cdef uint64_t number
+    cdef Fields record
+    cdef Buffer nothing
+    fields_parse(&record, command.bytes, command.length)
+    if record.number[3]:                # before what is put, wherever the frame says it
+        batch_delete_range(&core.store, core.settles, ACCESS, b"", 0, END, 1)
+    c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
+    while next_field(&c, &field, &kind, &text, &number):
+        if field == 1 and fields_parse(&record, text.at, text.length):
+            if record.text[2].length:
+                batch_put(
+                    &core.store, core.settles, ACCESS, record.text[1].at, record.text[1].length,
+                    record.text[2].at, record.text[2].length)
+            else:
+                batch_delete(&core.store, core.settles, ACCESS, record.text[1].at, record.text[1].length)
+        elif field == 2:
+            batch_put(&core.store, core.settles, ACCESS, OWN_MARKER, 1, text.at, text.length)
+            batch_put(&core.store, core.settles, META, MARKER, 6, text.at, text.length)
+        elif field == 14:
+            core.auditing, core.auditing_token = text, command.token
+    buffer_init(&nothing)
+    answer_audited(core)
+    answer(core, command.token, OK, &nothing, True)
+
+
+cdef void _failed(Core* core, Command* command) noexcept nogil:
+    core.error.text[255] = 0
+    answer_status(core, command.token, INTERNAL, core.error.text, b"STORE_DAMAGED")
+
+
+cdef void _read(Core* core, Command* command) noexcept nogil:
+    cdef rocksdb_iterator_t* scan = store_iterate(&core.store, ACCESS, NULL)
+    cdef Buffer buffer
+    cdef Buffer record
+    cdef const char* at
+    cdef size_t length = 0
+    cdef char* marker = NULL
+    cdef int status
+    buffer_init(&buffer)
+    buffer_init(&record)
+    scan_seek_first(scan)
+    while scan_valid(scan):
+        record.length = 0
+        at = scan_key(scan, &length)
+        put_text_field(&record, 1, _text(at, length))
+        at = scan_value(scan, &length)
+        put_text_field(&record, 2, _text(at, length))
+        put_nested(&buffer, 1, &record)
+        scan_next(scan)
+    status = scan_status(&core.store, scan, &core.error)
+    scan_free(scan)
+    buffer_free(&record)
+    if status == STORE_OK:
+        status = store_get(&core.store, META, MARKER, 6, &marker, &length, &core.error)
+        if status == STORE_OK:
+            put_text_field(&buffer, 2, _text(marker, length))
+        elif status == STORE_NOT_FOUND:
+            status = STORE_OK
+        free(marker)
+    if status != STORE_OK:
+        buffer_free(&buffer)
+        _failed(core, command)
+        return
+    answer(core, command.token, OK, &buffer, False)
+
+
+cdef void _audit_read(Core* core, Command* command) noexcept nogil:
+    cdef rocksdb_iterator_t* scan = store_iterate(&core.store, AUDIT, NULL)
+    cdef Fields fields
+    cdef Buffer buffer
+    cdef Buffer record
+    cdef const char* at
+    cdef size_t length = 0
+    cdef uint64_t number
+    cdef uint64_t left
+    fields_parse(&fields, command.bytes, command.length)
+    left = fields.number[2] if 0 < fields.number[2] < AUDIT_PAGE_MAX else AUDIT_PAGE_MAX
+    buffer_init(&buffer)
+    buffer_init(&record)
+    rocksdb_iter_seek_to_last(scan)
+    while scan_valid(scan) and left:
+        number = read_u64be(scan_key(scan, &length))
+        if fields.number[1] == 0 or number < fields.number[1]:
+            at = scan_value(scan, &length)
+            record.length = 0
+            put_number_field(&record, 1, number)
+            if length > HEAD_BYTES:
+                put_number_field(&record, 2, read_u64be(at + 1))
+                put_text_field(&record, 3, _text(at + HEAD_BYTES, length - HEAD_BYTES))
+            put_nested(&buffer, 1, &record)
+            left -= 1
+        rocksdb_iter_prev(scan)
+    scan_free(scan)
+    buffer_free(&record)
+    answer(core, command.token, OK, &buffer, False)
+
+
+cdef void access_command(Core* core, Command* command) noexcept nogil:
+    if command.kind == ACCESS_CHANGE:
+        _change(core, command)
+    elif command.kind == ACCESS_READ:
+        _read(core, command)
+    else:
+        _audit_read(core, command)
+
+
+cdef void audit_recover(Core* core) noexcept nogil:
+    cdef rocksdb_iterator_t* scan = store_iterate(&core.store, AUDIT, NULL)
+    cdef size_t length = 0
+    rocksdb_iter_seek_to_last(scan)
+    core.audit_next = 1
+    if scan_valid(scan):
+        core.audit_next = read_u64be(scan_key(scan, &length)) + 1
+    scan_free(scan)

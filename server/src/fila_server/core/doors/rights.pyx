@@ -1,0 +1,372 @@
+"""See rights.pxd. Patterns, decisions, quotas, and the binding of a tenant's messages to its fairness key."""
+
+from libc.stdio cimport snprintf
+from libc.stdlib cimport free
+from libc.string cimport memcmp, memcpy, memset
+
+from fila_server.core.doors.locks cimport pthread_mutex_lock, pthread_mutex_unlock
+from fila_server.core.doors.mailbox cimport DENIED, HIDDEN
+from fila_server.core.doors.submit cimport spare_adopt
+from fila_server.core.structures.buffer cimport (
+    Buffer, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, put_u8, put_varint, varint_size,
+)
+from fila_server.core.structures.maps cimport (
+    map64_get, textmap_free, textmap_get, textmap_init, textmap_next, textmap_put,
+)
+from fila_server.core.wire.commands cimport (
+    ACK, CONSUME_OPEN, ENQUEUE, ENQUEUE_ATOMIC, EXTEND_LEASE, LEASE, NACK, RESOURCE_EXHAUSTED, SESSION_OPEN,
+    UNAUTHENTICATED,
+)
+from fila_server.core.wire.protobuf cimport Fields, Item, fields_parse
+from fila_server.core.wire.refusals cimport REFUSED_NO_RIGHT, REFUSED_QUEUE_UNKNOWN
+
+cdef enum:
+    ALLOWED_MAX = 4096              # decisions kept a principal; then they are made anew
+    RETRY_MS_MAX = 60000
+
+# The header that binds a stored message to its tenant (see life/routing.pyx). A repeated header's last value
+# counts, and this one is put behind all that the client sent.
+cdef const char* TENANT_HEADER = "fila-tenant"
+cdef const char* DLQ_SUFFIX = ".dlq"
+cdef const char* OWN_PREFIX = "_fila"
+
+
+# --- patterns --------------------------------------------------------------------------------
+
+cdef bint _matches(const char* pattern, uint32_t length, Slice name) noexcept nogil:
+    """`*` stands for any run of bytes; at most length times name.length steps."""
+    cdef uint32_t p = 0, n = 0, star = 0, resumed = 0
+    cdef bint starred = False
+    while n < name.length:
+        if p < length and pattern[p] == c'*':
+            starred, star, resumed = True, p, n
+            p += 1
+        elif p < length and pattern[p] == name.at[n]:
+            p += 1
+            n += 1
+        elif starred:
+            resumed += 1
+            p, n = star + 1, resumed
+        else:
+            return False
+    while p < length and pattern[p] == c'*':
+        p += 1
+    return p == length
+
+
+cdef inline bint _ends(Slice text, const char* ending, uint32_t length) noexcept nogil:
+    return text.length >= length and memcmp(text.at + text.length - length, ending, length) == 0
+
+
+cdef inline bint _begins(Slice text, const char* beginning, uint32_t length) noexcept nogil:
+    return text.length >= length and memcmp(text.at, beginning, length) == 0
+
+
+cdef bint _reaches(Slice pattern, Slice queue) noexcept nogil:
+    """Dead letters and the broker's own queues are reached by patterns that say so."""
+    if _ends(queue, DLQ_SUFFIX, 4) and not _ends(pattern, DLQ_SUFFIX, 4):
+        return False
+    if _begins(queue, OWN_PREFIX, 5) and not _begins(pattern, OWN_PREFIX, 5):
+        return False
+    return _matches(pattern.at, pattern.length, queue)
+
+
+# --- decisions -------------------------------------------------------------------------------
+
+cdef inline Slice _named(Text* text) noexcept nogil:
+    cdef Slice s
+    s.at, s.length = text.bytes, text.length
+    return s
+
+
+cdef void allowed_forget(Principal* p) noexcept nogil:
+    cdef uint32_t cursor = 0
+    cdef Allowed* row
+    while True:
+        row = <Allowed*> textmap_next(&p.allowed, &cursor)
+        if row == NULL:
+            break
+        free(row)
+    textmap_free(&p.allowed)
+    textmap_init(&p.allowed)
+
+
+cdef Allowed* _allowed(Principal* p, Slice queue) noexcept nogil:
+    """The decision about this queue; under the lock."""
+    cdef Allowed* row = <Allowed*> textmap_get(&p.allowed, queue.at, queue.length)
+    cdef Grant* grant
+    cdef uint32_t i
+    if row != NULL:
+        return row
+    if p.allowed.count >= ALLOWED_MAX:
+        allowed_forget(p)
+    row = <Allowed*> must_malloc(sizeof(Allowed) + queue.length)
+    memset(row, 0, sizeof(Allowed))
+    memcpy(<char*> row + sizeof(Allowed), queue.at, queue.length)
+    row.text.bytes = <char*> row + sizeof(Allowed)
+    row.text.length = queue.length
+    if p.rights & ADMIN:
+        row.everywhere = row.somewhere = PRODUCE | CONSUME | MANAGE | ADMIN
+    else:
+        for i in range(p.grant_count):
+            grant = &p.grants[i]
+            if _reaches(grant.queue, queue):
+                row.somewhere |= grant.rights
+                if grant.channel.length == 0:
+                    row.everywhere |= grant.rights
+    textmap_put(&p.allowed, &row.text)
+    return row
+
+
+cdef uint32_t _on_channel(Principal* p, Slice queue, Slice channel) noexcept nogil:
+    """Rights by grants that name channels."""
+    cdef uint32_t i, rights = 0
+    for i in range(p.grant_count):
+        if (
+            p.grants[i].channel.length and _reaches(p.grants[i].queue, queue)
+            and _matches(p.grants[i].channel.at, p.grants[i].channel.length, channel)
+        ):
+            rights |= p.grants[i].rights
+    return rights
+
+
+cdef Principal* principal_of(RightsTable* table, uint64_t caller) noexcept nogil:
+    cdef Caller* row = <Caller*> map64_get(&table.callers, caller)
+    return <Principal*> map64_get(&table.principals, row.principal) if row != NULL else NULL
+
+
+cdef int64_t rights_find(
+        RightsTable* table, Slice key_id, const char* digest, int64_t wall_ms) noexcept nogil:
+    cdef Caller* row
+    cdef int64_t found = CALLER_UNKNOWN
+    cdef unsigned char difference = 0
+    cdef int i
+    pthread_mutex_lock(&table.lock)
+    row = <Caller*> textmap_get(&table.keys, key_id.at, key_id.length)
+    if row != NULL:
+        for i in range(DIGEST_BYTES):
+            difference |= <unsigned char> row.digest[i] ^ <unsigned char> digest[i]
+        if difference == 0:
+            found = <int64_t> row.number
+            if row.expires_ms and row.expires_ms <= wall_ms:
+                found = CALLER_EXPIRED
+    pthread_mutex_unlock(&table.lock)
+    return found
+
+
+cdef void rights_on(
+        RightsTable* table, uint64_t caller, Slice queue, Slice channel,
+        uint32_t* everywhere, uint32_t* somewhere) noexcept nogil:
+    cdef Principal* p
+    cdef Allowed* row
+    if caller == 0 and not table.is_on:
+        everywhere[0] = somewhere[0] = PRODUCE | CONSUME | MANAGE | ADMIN
+        return
+    everywhere[0] = somewhere[0] = 0
+    pthread_mutex_lock(&table.lock)
+    p = principal_of(table, caller)
+    if p != NULL:
+        row = _allowed(p, queue)
+        everywhere[0], somewhere[0] = row.everywhere, row.somewhere
+        if channel.length and row.somewhere != row.everywhere:
+            everywhere[0] |= _on_channel(p, queue, channel)
+    pthread_mutex_unlock(&table.lock)
+
+
+# --- quotas ----------------------------------------------------------------------------------
+
+cdef void _refill(Allowance* quota, int64_t now_ns) noexcept nogil:
+    """A second's worth at most; what a large frame overdrew is earned back first."""
+    if quota.rate <= 0:
+        return
+    if now_ns > quota.refilled_ns:
+        quota.level += (now_ns - quota.refilled_ns) * 1e-9 * quota.rate
+        quota.refilled_ns = now_ns
+    if quota.level > quota.rate:
+        quota.level = quota.rate
+
+
+cdef int32_t _wait_ms(Allowance* quota) noexcept nogil:
+    cdef double wait_ms
+    if quota.rate <= 0 or quota.level > 0:
+        return 0
+    wait_ms = -quota.level / quota.rate * 1000 + 1
+    return <int32_t> wait_ms if wait_ms < RETRY_MS_MAX else RETRY_MS_MAX
+
+
+cdef bint rights_admit(
+        RightsTable* table, uint64_t caller, int32_t kind, int64_t now_ns, Problem* problem) noexcept nogil:
+    cdef Principal* p
+    cdef int32_t wait_ms = 0
+    cdef const char* what = b"messages"
+    cdef double rate = 0
+    if not table.is_on or not ENQUEUE <= kind <= ENQUEUE_ATOMIC:
+        return True
+    pthread_mutex_lock(&table.lock)
+    p = principal_of(table, caller)
+    if p != NULL:
+        _refill(&p.messages, now_ns)
+        _refill(&p.bytes, now_ns)
+        wait_ms, rate = _wait_ms(&p.messages), p.messages.rate
+        if _wait_ms(&p.bytes) > wait_ms:
+            wait_ms, rate, what = _wait_ms(&p.bytes), p.bytes.rate, b"bytes"
+        p.refused += wait_ms > 0
+    pthread_mutex_unlock(&table.lock)
+    if wait_ms == 0:
+        return True
+    problem.code = RESOURCE_EXHAUSTED
+    problem.retry_ms = wait_ms
+    snprintf(problem.reason, sizeof(problem.reason), b"QUOTA_EXCEEDED")
+    snprintf(
+        problem.text, sizeof(problem.text),
+        b"quota: at most %.0f %s a second for this key's name; send again in %d ms, or ask an admin for more",
+        rate, what, <int> wait_ms)
+    return False
+
+
+# --- frames ----------------------------------------------------------------------------------
+
+cdef void _judge_items(Principal* p, Command* command) noexcept nogil:
+    """Once a queue where a frame's messages go to one, as they mostly do."""
+    cdef Slice last
+    cdef Item* item
+    cdef uint32_t i
+    cdef uint32_t somewhere = 0
+    cdef bint fresh
+    last.at, last.length = NULL, 0
+    for i in range(command.count):
+        item = &command.items[i]
+        if item.refused or item.queue.length == 0:
+            continue
+        fresh = last.at == NULL or item.queue.length != last.length
+        if fresh or (item.queue.at != last.at and memcmp(item.queue.at, last.at, last.length) != 0):
+            last = item.queue
+            somewhere = _allowed(p, last).somewhere
+        if not somewhere & PRODUCE:
+            item.refused = REFUSED_NO_RIGHT if somewhere else REFUSED_QUEUE_UNKNOWN
+
+
+cdef void _bind(Command* command, Slice tenant) noexcept nogil:
+    """Put the tenant's header behind each message's own, and its dedup keys into the tenant's own space.
+
+    A byte that is no UTF-8 stands around the tenant's name, so no other producer's key can be the same.
+    """
+    cdef Buffer spare
+    cdef Item* item
+    cdef uint32_t i
+    cdef uint32_t name_length = 11
+    cdef uint32_t entry = <uint32_t> (
+        2 + name_length + 1 + varint_size(tenant.length) + tenant.length)
+    cdef uint32_t base = command.length
+    cdef uint32_t* dedup_at = <uint32_t*> must_malloc(command.count * sizeof(uint32_t))
+    buffer_init(&spare)
+    for i in range(command.count):
+        item = &command.items[i]
+        dedup_at[i] = 0
+        if item.refused:
+            continue
+        if item.options != NULL and item.options.dedup_key.length:
+            dedup_at[i] = base + <uint32_t> spare.length
+            put_u8(&spare, 0xFF)
+            put_slice(&spare, tenant)
+            put_u8(&spare, 0xFF)
+            put_slice(&spare, item.options.dedup_key)
+        # Its body may lie in the frame, or behind it already: both are below `base`.
+        put_bytes(&spare, command.bytes + item.at, item.length)
+        item.at = base + <uint32_t> spare.length - item.length
+        put_u8(&spare, 0x12)
+        put_varint(&spare, entry)
+        put_u8(&spare, 0x0A)
+        put_u8(&spare, <unsigned char> name_length)
+        put_bytes(&spare, TENANT_HEADER, name_length)
+        put_u8(&spare, 0x12)
+        put_varint(&spare, tenant.length)
+        put_slice(&spare, tenant)
+        item.length = base + <uint32_t> spare.length - item.at
+        item.header_count += 1
+    if spare.length:
+        spare_adopt(command, &spare)
+    for i in range(command.count):
+        if dedup_at[i]:
+            item = &command.items[i]
+            item.options.dedup_key.at = command.bytes + dedup_at[i]
+            item.options.dedup_key.length += tenant.length + 2
+    free(dedup_at)
+    buffer_free(&spare)
+
+
+
+cdef void _names(Command* command, Slice* queue, Slice* channel) noexcept nogil:
+    """Queue and channel of a settle, a pull or a stream's opening; the parse has checked both."""
+    cdef Fields fields
+    cdef Fields inner
+    cdef int at = 2
+    fields_parse(&fields, command.bytes, command.length)
+    if command.kind == SESSION_OPEN:
+        fields_parse(&inner, fields.text[1].at, fields.text[1].length)
+        fields = inner
+    elif command.kind == ACK:
+        at = 3
+    elif command.kind == NACK:
+        at = 4
+    queue[0], channel[0] = fields.text[1], fields.text[at]
+    if channel.length == 0:
+        channel.at, channel.length = b"default", 7
+
+
+cdef void _judge_named(Principal* p, Command* command) noexcept nogil:
+    cdef Slice queue
+    cdef Slice channel
+    cdef Allowed* row
+    cdef uint32_t rights
+    _names(command, &queue, &channel)
+    row = _allowed(p, queue)
+    rights = row.everywhere
+    if row.somewhere != row.everywhere and not rights & CONSUME:
+        rights |= _on_channel(p, queue, channel)
+    if row.somewhere == 0:
+        command.verdict = HIDDEN
+    elif not rights & CONSUME:
+        command.verdict = DENIED
+        command.missing = CONSUME
+
+
+cdef bint rights_judge(
+        RightsTable* table, uint64_t caller, Command* command, int64_t now_ns,
+        Problem* problem) noexcept nogil:
+    cdef Principal* p
+    cdef int32_t kind = command.kind
+    cdef Slice tenant
+    cdef char name[512]
+    tenant.at, tenant.length = name, 0
+    if not table.is_on:
+        return True
+    if not (
+        ENQUEUE <= kind <= EXTEND_LEASE or kind == LEASE or kind == CONSUME_OPEN or kind == SESSION_OPEN
+    ):
+        return True                     # judged by who sends it, as rights_on says
+    pthread_mutex_lock(&table.lock)
+    p = principal_of(table, caller)
+    if p != NULL and kind <= ENQUEUE_ATOMIC:
+        _judge_items(p, command)
+        _refill(&p.messages, now_ns)
+        _refill(&p.bytes, now_ns)
+        p.messages.level -= command.count
+        p.bytes.level -= command.length
+        if p.tenant.length and p.tenant.length <= sizeof(name):
+            memcpy(name, p.tenant.at, p.tenant.length)
+            tenant.length = p.tenant.length
+    elif p != NULL:
+        _judge_named(p, command)
+    pthread_mutex_unlock(&table.lock)
+    if p == NULL:
+        problem.code = UNAUTHENTICATED
+        problem.retry_ms = 0
+        snprintf(problem.reason, sizeof(problem.reason), b"UNAUTHENTICATED")
+        snprintf(
+            problem.text, sizeof(problem.text),
+            b"the key was revoked or has expired; ask an admin for another")
+        return False
+    if tenant.length:
+        _bind(command, tenant)
+    return True

@@ -1,0 +1,9 @@
+"""The table of rights.pxd as Python fills it and asks it; one an engine, found in `CoreEngine.rights`."""
+
+from libc.stdint cimport uint64_t
+
+from fila_server.core.doors.rights cimport Principal, RightsTable
+
+cdef class Rights:
+    cdef RightsTable table
+    cdef Principal* _principal(self, uint64_t number)

@@ -1,0 +1,205 @@
+"""See rights_table.pxd. Each method holds the lock for what a judging thread could meet half done."""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+
+from fila_server.core.doors.locks cimport (
+    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+)
+from fila_server.core.doors.rights cimport (
+    CALLER_UNKNOWN, DIGEST_BYTES, Allowance, Caller, Grant, allowed_forget, principal_of, rights_find,
+    rights_on,
+)
+from fila_server.core.structures.buffer cimport Slice, must_malloc
+from fila_server.core.structures.maps cimport (
+    map64_free, map64_get, map64_init, map64_next, map64_put, map64_remove, textmap_free, textmap_get,
+    textmap_init, textmap_put, textmap_remove,
+)
+
+
+cdef Slice _copied(bytes text):
+    cdef Slice copy
+    copy.length = <uint32_t> len(text)
+    copy.at = <const char*> must_malloc(copy.length)
+    memcpy(<void*> copy.at, <const char*> text, copy.length)
+    return copy
+
+
+cdef void _principal_free(Principal* p) noexcept nogil:
+    cdef uint32_t i
+    for i in range(p.grant_count):
+        free(<void*> p.grants[i].queue.at)
+        free(<void*> p.grants[i].channel.at)
+    free(p.grants)
+    free(<void*> p.tenant.at)
+    allowed_forget(p)
+    textmap_free(&p.allowed)
+    free(p)
+
+
+cdef void _keep_level(Allowance* quota, const Allowance* before, double rate, int64_t now_ns) noexcept nogil:
+    quota.rate = rate
+    quota.refilled_ns = now_ns
+    quota.level = rate
+    if before != NULL and before.rate > 0 and before.level < rate:
+        quota.level = before.level      # a change of something else is no new allowance
+
+
+cdef class Rights:
+    """The table, as Python writes it and reads it. Any thread may call any method."""
+
+    def __cinit__(self):
+        memset(&self.table, 0, sizeof(RightsTable))
+        pthread_mutex_init(&self.table.lock, NULL)
+        map64_init(&self.table.principals)
+        map64_init(&self.table.callers)
+        textmap_init(&self.table.keys)
+
+    def __dealloc__(self):
+        cdef uint32_t cursor = 0
+        cdef Principal* p
+        cdef Caller* caller
+        while True:
+            p = <Principal*> map64_next(&self.table.principals, &cursor)
+            if p == NULL:
+                break
+            _principal_free(p)
+        cursor = 0
+        while True:
+            caller = <Caller*> map64_next(&self.table.callers, &cursor)
+            if caller == NULL:
+                break
+            free(caller)
+        map64_free(&self.table.principals)
+        map64_free(&self.table.callers)
+        textmap_free(&self.table.keys)
+        pthread_mutex_destroy(&self.table.lock)
+
+    def switch_on(self):
+        """From now on everybody needs a key."""
+        self.table.is_on = True
+
+    @property
+    def is_on(self):
+        """Whether everybody needs a key."""
+        return bool(self.table.is_on)
+
+    @property
+    def generation(self):
+        """Counts changes: what is open is judged again when it moved."""
+        return self.table.generation
+
+    cdef Principal* _principal(self, uint64_t number):
+        return <Principal*> map64_get(&self.table.principals, number)
+
+    def put_principal(
+            self, uint64_t number, list grants, bytes tenant, double messages_per_s, double bytes_per_s,
+            int64_t now_ns):
+        """Make or replace a principal. grants: (rights, queue pattern, channel pattern) each."""
+        cdef Principal* p = <Principal*> must_malloc(sizeof(Principal))
+        cdef Principal* before
+        cdef uint32_t i = 0
+        memset(p, 0, sizeof(Principal))
+        textmap_init(&p.allowed)
+        p.grant_count = <uint32_t> len(grants)
+        p.grants = <Grant*> must_malloc(p.grant_count * sizeof(Grant))
+        for rights, queue, channel in grants:
+            p.grants[i].rights = rights
+            p.grants[i].queue = _copied(queue)
+            p.grants[i].channel = _copied(channel)
+            p.rights |= p.grants[i].rights
+            i += 1
+        p.tenant = _copied(tenant)
+        pthread_mutex_lock(&self.table.lock)
+        before = self._principal(number)
+        _keep_level(&p.messages, &before.messages if before != NULL else NULL, messages_per_s, now_ns)
+        _keep_level(&p.bytes, &before.bytes if before != NULL else NULL, bytes_per_s, now_ns)
+        p.refused = before.refused if before != NULL else 0
+        map64_put(&self.table.principals, number, p)
+        self.table.generation += 1
+        pthread_mutex_unlock(&self.table.lock)
+        if before != NULL:
+            _principal_free(before)
+
+    def drop_principal(self, uint64_t number):
+        """Its keys mean nothing from now on."""
+        cdef Principal* p
+        pthread_mutex_lock(&self.table.lock)
+        p = <Principal*> map64_remove(&self.table.principals, number)
+        self.table.generation += 1
+        pthread_mutex_unlock(&self.table.lock)
+        if p != NULL:
+            _principal_free(p)
+
+    def put_key(self, uint64_t caller, uint64_t principal, bytes key_id, bytes digest, int64_t expires_ms):
+        """Make a key, or change when it expires (0 = never); its number is its holder's caller."""
+        cdef Caller* row = <Caller*> must_malloc(sizeof(Caller) + len(key_id))
+        cdef Caller* before
+        if len(digest) != DIGEST_BYTES:
+            free(row)
+            raise ValueError(f"a digest has {DIGEST_BYTES} bytes")
+        memset(row, 0, sizeof(Caller))
+        memcpy(<char*> row + sizeof(Caller), <const char*> key_id, len(key_id))
+        row.text.bytes = <char*> row + sizeof(Caller)
+        row.text.length = <uint32_t> len(key_id)
+        row.number, row.principal, row.expires_ms = caller, principal, expires_ms
+        memcpy(row.digest, <const char*> digest, DIGEST_BYTES)
+        self.drop_key(caller)
+        pthread_mutex_lock(&self.table.lock)
+        before = <Caller*> textmap_get(&self.table.keys, row.text.bytes, row.text.length)
+        if before == NULL:
+            textmap_put(&self.table.keys, &row.text)
+            map64_put(&self.table.callers, caller, row)
+            self.table.generation += 1
+        pthread_mutex_unlock(&self.table.lock)
+        if before != NULL:
+            free(row)
+            raise ValueError("two keys of one id")
+
+    def drop_key(self, uint64_t caller):
+        """The key is nobody's from now on."""
+        cdef Caller* row
+        pthread_mutex_lock(&self.table.lock)
+        row = <Caller*> map64_remove(&self.table.callers, caller)
+        if row != NULL:
+            textmap_remove(&self.table.keys, &row.text)
+            self.table.generation += 1
+        pthread_mutex_unlock(&self.table.lock)
+        free(row)
+
+    def find(self, bytes key_id, bytes digest, int64_t wall_ms):
+        """The caller, 0 for a key that is none, -1 for one that has expired."""
+        cdef Slice name
+        name.at, name.length = <const char*> key_id, <uint32_t> len(key_id)
+        if len(digest) != DIGEST_BYTES:
+            return CALLER_UNKNOWN
+        return rights_find(&self.table, name, digest, wall_ms)
+
+    def holds(self, uint64_t caller):
+        """Whether the key is there and belongs to somebody."""
+        cdef Principal* p
+        pthread_mutex_lock(&self.table.lock)
+        p = principal_of(&self.table, caller)
+        pthread_mutex_unlock(&self.table.lock)
+        return p != NULL
+
+    def on(self, uint64_t caller, bytes queue, bytes channel=b""):
+        """(rights on every channel of the queue and on `channel`, rights on some channel of it)."""
+        cdef Slice q
+        cdef Slice c
+        cdef uint32_t everywhere, somewhere
+        q.at, q.length = <const char*> queue, <uint32_t> len(queue)
+        c.at, c.length = <const char*> channel, <uint32_t> len(channel)
+        rights_on(&self.table, caller, q, c, &everywhere, &somewhere)
+        return everywhere, somewhere
+
+    def refused(self, uint64_t principal):
+        """Frames of this principal's that were beyond its quotas."""
+        cdef Principal* p
+        cdef uint64_t count
+        pthread_mutex_lock(&self.table.lock)
+        p = self._principal(principal)
+        count = p.refused if p != NULL else 0
+        pthread_mutex_unlock(&self.table.lock)
+        return count

@@ -1,0 +1,54 @@
+"""Who calls: key, certificate and peer of a gRPC call, as access/door.py wants them."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+
+from fila_server import errors
+from fila_server.access.door import Caller, Door
+
+_SCHEME = "bearer "
+_NAME_PROPERTIES = ("peer_dns", "peer_uri")
+
+
+class Identity:
+    """Asked once a call."""
+
+    def __init__(self, door: Door, *, encrypted: bool = False, certificates: bool = False) -> None:
+        self.door = door
+        self._encrypted = encrypted
+        self._certificates = certificates
+
+    def enter(self, context: Any) -> Caller:
+        """Say who calls. Raises Unauthenticated."""
+        address = address_of(context.peer() or "")
+        if not self.door.is_on:
+            return self.door.enter(None, address, encrypted=self._encrypted)
+        names = _names_of(context) if self._certificates else ()
+        return self.door.enter(_key_of(context), address, encrypted=self._encrypted, names=names)
+
+
+def _key_of(context: Any) -> bytes | None:
+    """The text after "Bearer"; None where there is no such header."""
+    for name, value in context.invocation_metadata() or ():
+        if name == "authorization":
+            text = value.decode("latin-1") if isinstance(value, bytes) else value
+            if text[: len(_SCHEME)].lower() != _SCHEME:
+                raise errors.Unauthenticated('authorization: must be "Bearer " and the key')
+            return bytes(text[len(_SCHEME) :].strip().encode())
+    return None
+
+
+def _names_of(context: Any) -> tuple[str, ...]:
+    """DNS and URI names of the client's certificate; its common name says nothing."""
+    told = context.auth_context() or {}
+    return tuple(name.decode("utf-8", "replace") for key in _NAME_PROPERTIES for name in told.get(key, ()))
+
+
+def address_of(peer: str) -> str:
+    """`ipv4:10.0.0.1:80` and `ipv6:%5B::1%5D:80` without scheme and port."""
+    scheme, _, rest = peer.partition(":")
+    if scheme == "unix":
+        return "127.0.0.1"
+    return unquote(rest).rpartition(":")[0].strip("[]")

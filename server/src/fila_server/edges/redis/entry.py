@@ -1,0 +1,115 @@
+"""Who a connection is: nobody until AUTH, where keys are asked for, and for how much and how long.
+
+A failed AUTH leaves the earlier identity. A key that is revoked closes the connection; so do 64 KiB or ten seconds
+without one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+from fila_server import errors
+from fila_server.access.door import NO_KEY, Caller, Door
+from fila_server.access.table import REDIS
+
+INPUT_BYTES_MAX = 64 * 1024
+"""Before AUTH: enough for any AUTH or HELLO."""
+WITHOUT_KEY_S_MAX = 10.0
+BEFORE_AUTH = (b"AUTH", b"HELLO", b"QUIT")
+
+
+class Entry:
+    """One connection's identity. `end` is called when it loses it."""
+
+    def __init__(self, door: Door, peer: tuple[str, int] | None, tls: Any, end: Callable[[], None]) -> None:
+        """`tls` is the connection's ssl object, or None. Raises Unauthenticated where no key could help."""
+        self._door = door
+        self._address = peer[0] if peer else "127.0.0.1"
+        self._encrypted = tls is not None
+        self._end = end
+        self._left: list[Callable[[], None]] = []
+        self._unread_bytes = 0
+        self.caller: Caller | None = None
+        names = names_of(tls)
+        if not door.is_on:
+            self._become(door.enter(None, self._address, encrypted=self._encrypted))
+        elif names:
+            # A certificate of nobody's may still be followed by AUTH.
+            with contextlib.suppress(errors.Unauthenticated):
+                self._become(door.enter(None, self._address, encrypted=self._encrypted, names=names))
+
+    @property
+    def number(self) -> int | None:
+        """The caller's number for the core."""
+        assert self.caller is not None, "asked before AUTH is refused"
+        return self.caller.number
+
+    def is_too_much(self, size: int) -> bool:
+        """Count input that came before AUTH; True when it is more than an AUTH needs."""
+        self._unread_bytes += size
+        return self.caller is None and self._unread_bytes > INPUT_BYTES_MAX
+
+    def authenticate(self, key: bytes, name: str = "default") -> None:
+        """Become the key's holder. Raises Unauthenticated, QuotaExceeded; the identity is then as before."""
+        caller = self._door.enter(key, self._address, encrypted=self._encrypted)
+        if name not in ("default", caller.name):
+            raise errors.Unauthenticated("the key is not that name's")
+        self._become(caller)
+
+    def _become(self, caller: Caller) -> None:
+        give_back = self._door.take_connection(caller)
+        self.leave()
+        self.caller = caller
+        self._left = [give_back, self._door.hold(caller, 0, "", "", self._revoked)]
+
+    def _revoked(self, _error: errors.FilaServerError) -> None:
+        self.leave()
+        self._end()
+
+    def leave(self) -> None:
+        """The connection is over, or somebody else's."""
+        self.caller = None
+        for leave in self._left:
+            leave()
+        self._left = []
+
+    def check(self, name: str, args: list[bytes]) -> None:
+        """Judge a command by the table of rights. Raises one of errors.py."""
+        if self.caller is None:
+            if name.encode() not in BEFORE_AUTH:
+                raise errors.Unauthenticated(NO_KEY)
+            return
+        need = REDIS[name]
+        queue = args[int(need.queue) - 1].decode("utf-8", "replace") if need.queue else ""
+        channel = args[int(need.channel) - 1].decode("utf-8", "replace") if need.channel else ""
+        self._door.check(self.caller, need, queue, channel)
+
+    def sees(self, queue: str) -> bool:
+        """Whether INFO may show the queue."""
+        return self.caller is not None and not self.caller.tenant and self._door.sees(self.caller, queue)
+
+    def sees_client(self, other: Entry) -> bool:
+        """Whether CLIENT LIST may show another connection: its own name's, or all of an admin's."""
+        if self.caller is None:
+            return False
+        return self.caller.is_admin or (other.caller is not None and other.caller.name == self.caller.name)
+
+    def hold_read(
+        self, queue: str, channel: str, end: Callable[[errors.FilaServerError], None]
+    ) -> Callable[[], None]:
+        """A read that waits: ended when the right to it is taken back."""
+        assert self.caller is not None
+        need = REDIS["HMGET"]
+        return self._door.hold(self.caller, need.right, queue, channel, end)
+
+
+def names_of(tls: Any) -> tuple[str, ...]:
+    """DNS and URI names of the client's certificate; its common name says nothing."""
+    if not isinstance(tls, ssl.SSLObject):
+        return ()
+    certificate = tls.getpeercert() or {}
+    told: Any = certificate.get("subjectAltName", ())
+    return tuple(name for kind, name in told if kind in ("DNS", "URI"))

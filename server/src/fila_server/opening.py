@@ -1,0 +1,114 @@
+"""Open, lock and recover the data directory, and say what opening it found."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from fila_server import errors
+from fila_server.broker.interfaces import Engine
+from fila_server.config.schema import Config
+from fila_server.events import emit
+
+if TYPE_CHECKING:
+    from fila_server.core.drive.scheduler_thread import Engine as CompiledEngine
+
+log = structlog.get_logger("fila_server.opening")
+
+OPENING_QUIET_S = 1.0
+OPENING_TOLD_EVERY_S = 10.0
+
+
+def open_engine(settings: Config) -> Engine:
+    """Lock, open and recover the data directory."""
+    try:
+        from fila_server.core.drive import scheduler_thread
+    except ImportError as error:
+        raise errors.StartError(f"the compiled core cannot be loaded ({error}). Run `make build`") from error
+    data_dir = settings.server.data_dir
+    try:
+        Path(data_dir).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise errors.DataDirUnwritable(data_dir, error.strerror or str(error)) from error
+    engine = _open_once(scheduler_thread.Engine, settings)
+    report = engine.open_report()
+    _report_losses(report, data_dir)
+    if report.get("damaged_blocks"):
+        # A damaged block would stop the engine at the next compaction that meets it. Opening again
+        # copies the store without it (core/store/salvage.pyx), now rather than in the middle of the day.
+        log.warning("store.copied_without_damage", data_dir=data_dir)
+        engine.close()
+        engine = _open_once(scheduler_thread.Engine, settings)
+        _report_losses(engine.open_report(), data_dir)
+    return engine
+
+
+def _open_once(compiled_engine: type[CompiledEngine], settings: Config) -> CompiledEngine:
+    data_dir = settings.server.data_dir
+    started_ns = time.monotonic_ns()
+    try:
+        with _told_while_it_lasts(data_dir):
+            engine = compiled_engine(
+                data_dir,
+                settings.engine_settings(),
+                mono_ns=started_ns,
+                wall_ns=time.time_ns(),
+                seed=int.from_bytes(os.urandom(8)) >> 1,
+            )
+    except errors.StartError:
+        raise
+    except (OSError, RuntimeError, ValueError) as error:
+        detail = " ".join(str(error).split())
+        raise errors.StoreError(
+            f"data directory {data_dir} cannot be opened: {detail}. Check the disk, or restore a copy"
+        ) from error
+    emit("store.recovered", data_dir=data_dir, took_ms=(time.monotonic_ns() - started_ns) // 1_000_000)
+    return engine
+
+
+@contextlib.contextmanager
+def _told_while_it_lasts(data_dir: str) -> Iterator[None]:
+    """Opening blocks this thread, for minutes where a large store is copied; another one says what it is at."""
+    done = threading.Event()
+    teller = threading.Thread(target=_tell_opening, args=(data_dir, done), daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join()
+
+
+def _tell_opening(data_dir: str, done: threading.Event) -> None:
+    wait_s = OPENING_QUIET_S
+    while not done.wait(wait_s):
+        wait_s = OPENING_TOLD_EVERY_S
+        if Path(data_dir, "rocksdb.copying").exists():
+            detail = (
+                "damage was found; what can be read is being copied into a new store before the start goes on"
+            )
+            log.warning("store.copying", data_dir=data_dir, detail=detail)
+        else:
+            log.info(
+                "store.opening", data_dir=data_dir, detail="the write-ahead log and the index are being read"
+            )
+
+
+_NORMAL_AFTER_POWER_CUT = {"tail_bytes_dropped", "records_unsynced"}
+
+
+def _report_losses(report: dict[str, Any], data_dir: str) -> None:
+    """Say what opening found: unsynced ends are normal after a power cut, all else is damage."""
+    unsynced = {name: count for name, count in report.items() if count and name in _NORMAL_AFTER_POWER_CUT}
+    damage = {name: count for name, count in report.items() if count and name not in _NORMAL_AFTER_POWER_CUT}
+    if unsynced:
+        emit("store.unsynced_end_dropped", data_dir=data_dir, **unsynced)
+    if damage:
+        emit("store.damage_found", level="error", data_dir=data_dir, **damage)

@@ -1,0 +1,332 @@
+"""What admins do with keys, rights and quotas: a request in, the response out.
+
+Each change is checked here, made durable with its record in one batch, then in force (access/directory.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Coroutine
+from typing import Any
+
+import msgspec
+
+from fila.v1 import auth_pb2 as pb
+from fila_server import commands, errors, seam_frames
+from fila_server.access import keys, rights
+from fila_server.access.directory import KEYS_MAX, PRINCIPALS_MAX, Directory
+from fila_server.access.door import Caller, Door
+from fila_server.access.records import GrantRecord, KeyRecord, PrincipalRecord, QuotaRecord
+from fila_server.broker.calls import Broker
+from fila_server.config.schema import Limits
+from fila_server.operations.audit import Record, emit, encode, record
+
+EXPIRES_MS_MAX = 10 * 365 * 24 * 3600 * 1000
+OVERLAP_MS_MAX = 90 * 24 * 3600 * 1000
+AUDIT_DEFAULT, AUDIT_MAX = 100, 1_000
+PERMISSIONS_MAX = 100
+"""Of one request."""
+
+_BIT_BY_RIGHT = {
+    pb.RIGHT_PRODUCE: "produce",
+    pb.RIGHT_CONSUME: "consume",
+    pb.RIGHT_MANAGE: "manage",
+    pb.RIGHT_ADMIN: "admin",
+}
+_RIGHT_BY_NAME = {name: right for right, name in _BIT_BY_RIGHT.items()}
+
+
+class Keyring:
+    """The calls of FilaAuth. The edge has judged the caller by the table of rights."""
+
+    def __init__(self, broker: Broker, door: Door, limits: Limits) -> None:
+        self._broker = broker
+        self._door = door
+        self._directory: Directory = door.directory
+        self._limits = limits
+        self._changing = asyncio.Lock()
+        self._changes: set[asyncio.Task[Any]] = set()
+
+    # --- keys -------------------------------------------------------------------------------
+
+    async def create_key(self, request: pb.CreateKeyRequest, caller: Caller) -> bytes:
+        rights.check_name(request.name)
+        tenant_bytes = len(request.as_tenant.encode())
+        if tenant_bytes > self._limits.fairness_key_bytes_max:
+            raise errors.LimitExceeded(
+                "as_tenant",
+                f"must be at most {self._limits.fairness_key_bytes_max} bytes, got {tenant_bytes}",
+            )
+        expires_ms = _end_of(request.expires_after_ms)
+        return await self._in_turn(self._create(request, caller, expires_ms))
+
+    async def _create(self, request: pb.CreateKeyRequest, caller: Caller, expires_ms: int) -> bytes:
+        directory = self._directory
+        known = directory.principals.get(request.name)
+        put: list[PrincipalRecord | KeyRecord] = []
+        if known is None:
+            self._check_room(1)
+            put.append(PrincipalRecord(request.name, _now_ms(), tenant=request.as_tenant))
+        elif request.as_tenant and request.as_tenant != known.tenant:
+            raise errors.Invalid(
+                "as_tenant", f'is for a new name: "{request.name}" is there, with other rights'
+            )
+        self._check_room(0)
+        text, key = keys.make(os.urandom)
+        put.append(KeyRecord(key.id, request.name, key.digest, _now_ms(), expires_ms))
+        await self._change(put, [], record("CreateKey", request, caller), key.id)
+        return pb.CreateKeyResponse(key=text, key_id=key.id).SerializeToString()
+
+    async def rotate_key(self, request: pb.RotateKeyRequest, caller: Caller) -> bytes:
+        if request.overlap_ms > OVERLAP_MS_MAX:
+            raise errors.LimitExceeded("overlap_ms", f"must be at most {OVERLAP_MS_MAX} (90 days)")
+        return await self._in_turn(self._rotate(request, caller, _end_of(request.expires_after_ms)))
+
+    async def _rotate(self, request: pb.RotateKeyRequest, caller: Caller, expires_ms: int) -> bytes:
+        old = self._key(request.key_id)
+        self._check_room(0)
+        ends_ms = _now_ms() + max(1, request.overlap_ms)
+        ends_ms = min(ends_ms, old.expires_ms) if old.expires_ms else ends_ms
+        text, key = keys.make(os.urandom)
+        new = KeyRecord(key.id, old.principal, key.digest, _now_ms(), expires_ms)
+        ending = msgspec.structs.replace(old, expires_ms=ends_ms)
+        await self._change([new, ending], [], record("RotateKey", request, caller), key.id)
+        return pb.RotateKeyResponse(key=text, key_id=key.id).SerializeToString()
+
+    async def revoke_key(self, request: pb.RevokeKeyRequest, caller: Caller) -> bytes:
+        return await self._in_turn(self._revoke(request, caller))
+
+    async def _revoke(self, request: pb.RevokeKeyRequest, caller: Caller) -> bytes:
+        key = self._key(request.key_id)
+        self._check_admin_left(request.force, key, without_keys=frozenset((key.id,)))
+        await self._change([], [key], record("RevokeKey", request, caller), key.id)
+        return pb.RevokeKeyResponse().SerializeToString()
+
+    # --- rights and quotas ------------------------------------------------------------------
+
+    async def grant(self, request: pb.GrantRequest, caller: Caller) -> bytes:
+        rights.check_name(request.name)
+        given = _grants_of(request.permissions)
+        if not given:
+            raise errors.Invalid("permissions", "must name at least one right")
+        return await self._in_turn(self._grant(request, caller, given))
+
+    async def _grant(self, request: pb.GrantRequest, caller: Caller, given: list[GrantRecord]) -> bytes:
+        known = self._directory.principals.get(request.name)
+        if known is None:
+            self._check_room(1)
+            known = PrincipalRecord(request.name, _now_ms())
+        grants = tuple(dict.fromkeys((*known.grants, *given)))
+        rights.check_together(grants, known.tenant)
+        await self._change(
+            [msgspec.structs.replace(known, grants=grants)], [], record("Grant", request, caller)
+        )
+        return pb.GrantResponse(principal=self._shown(request.name)).SerializeToString()
+
+    async def revoke_grant(self, request: pb.RevokeGrantRequest, caller: Caller) -> bytes:
+        taken = _grants_of(request.permissions)
+        return await self._in_turn(self._revoke_grant(request, caller, taken))
+
+    async def _revoke_grant(
+        self, request: pb.RevokeGrantRequest, caller: Caller, taken: list[GrantRecord]
+    ) -> bytes:
+        known = self._principal(request.name)
+        for each in taken:
+            if each not in known.grants:
+                raise errors.Conflict(
+                    f'"{request.name}" has no such right: {", ".join(rights.names_of(each.rights))} '
+                    f"on {each.queue}; fila auth show lists what it has, and a grant is taken back as it was given"
+                )
+        left = tuple(each for each in known.grants if taken and each not in taken)
+        changed = msgspec.structs.replace(known, grants=left)
+        if rights.is_admin(known) and not rights.is_admin(changed):
+            self._check_admin_left(request.force, None, without=known.name)
+        await self._change([changed], [], record("RevokeGrant", request, caller))
+        return pb.RevokeGrantResponse(principal=self._shown(request.name)).SerializeToString()
+
+    async def set_quotas(self, request: pb.SetQuotasRequest, caller: Caller) -> bytes:
+        quotas = request.quotas
+        for field in ("messages_per_second", "bytes_per_second"):
+            value = getattr(quotas, field)
+            if not 0 <= value <= 1e15:
+                raise errors.Invalid(f"quotas.{field}", "must be a number from 0 (no bound) to 1e15")
+        return await self._in_turn(self._set_quotas(request, caller))
+
+    async def _set_quotas(self, request: pb.SetQuotasRequest, caller: Caller) -> bytes:
+        known = self._principal(request.name)
+        quotas = request.quotas
+        bounds = QuotaRecord(
+            quotas.messages_per_second, quotas.bytes_per_second, quotas.connections, quotas.streams
+        )
+        await self._change(
+            [msgspec.structs.replace(known, quotas=bounds)], [], record("SetQuotas", request, caller)
+        )
+        return pb.SetQuotasResponse(principal=self._shown(request.name)).SerializeToString()
+
+    # --- reading ----------------------------------------------------------------------------
+
+    async def list_principals(self, request: pb.ListPrincipalsRequest, _caller: Caller) -> bytes:
+        names = sorted(name for name in self._directory.principals if name.startswith(request.prefix))
+        return pb.ListPrincipalsResponse(principals=map(self._shown, names)).SerializeToString()
+
+    async def get_principal(self, request: pb.GetPrincipalRequest, caller: Caller) -> bytes:
+        name = request.name or caller.name
+        if name != caller.name and not caller.is_admin:
+            raise errors.PermissionDenied("admin: this key may look at its own name only; leave name out")
+        if caller.number is None and not request.name:
+            everything = pb.Permission(right=pb.RIGHT_ADMIN)
+            told = pb.Principal(name=caller.name, permissions=[everything])
+            return pb.GetPrincipalResponse(principal=told).SerializeToString()
+        self._principal(name)
+        return pb.GetPrincipalResponse(principal=self._shown(name)).SerializeToString()
+
+    async def list_audit(self, request: pb.ListAuditRequest, _caller: Caller) -> bytes:
+        most = min(request.limit or AUDIT_DEFAULT, AUDIT_MAX)
+        page = seam_frames.AuditPage(below=request.before, most=most)
+        reply = await self._broker.call(commands.AUDIT_READ, page.SerializeToString())
+        answer = pb.ListAuditResponse()
+        for stored in seam_frames.AuditRecords.FromString(reply).records:
+            told = answer.records.add(number=stored.number)
+            told.at.FromMilliseconds(stored.at_ms)
+            try:
+                act = msgspec.json.decode(stored.what, type=Record)
+            except msgspec.MsgspecError:
+                told.act = "unreadable"
+                continue
+            told.act, told.principal, told.key_id = act.act, act.principal, act.key_id
+            told.peer, told.queue = act.peer, act.queue
+            told.details.update(act.details)
+        return answer.SerializeToString()
+
+    # --- inside -----------------------------------------------------------------------------
+
+    async def _in_turn(self, change: Coroutine[Any, Any, bytes]) -> bytes:
+        """One change after the other, each to its end even when its caller hangs up."""
+
+        async def run() -> bytes:
+            async with self._changing:
+                return await change
+
+        task = asyncio.ensure_future(run())
+        self._changes.add(task)
+        task.add_done_callback(self._forget)
+        return await asyncio.shield(task)
+
+    def _forget(self, task: asyncio.Task[bytes]) -> None:
+        self._changes.discard(task)
+        if not task.cancelled():
+            task.exception()  # read, so that an error nobody waits for any more is not logged as lost
+
+    async def _change(
+        self,
+        put: list[PrincipalRecord | KeyRecord],
+        drop: list[PrincipalRecord | KeyRecord],
+        told: Record,
+        key_id: str = "",
+    ) -> None:
+        if key_id:
+            told = msgspec.structs.replace(told, details={**told.details, "key_id": key_id})
+        await self._directory.change(put, drop, encode(told))
+        self._door.look()
+        emit(
+            "admin.done",
+            act=told.act,
+            principal=told.principal,
+            peer=told.peer,
+            name=told.queue,
+            key_id=key_id,
+        )
+
+    def _check_room(self, principals: int) -> None:
+        directory = self._directory
+        if len(directory.keys) >= KEYS_MAX:
+            raise errors.LimitExceeded("keys", f"must be at most {KEYS_MAX}; revoke those that nobody uses")
+        if len(directory.principals) + principals > PRINCIPALS_MAX:
+            raise errors.LimitExceeded("principals", f"must be at most {PRINCIPALS_MAX}")
+
+    def _check_admin_left(
+        self,
+        force: bool,
+        key: KeyRecord | None,
+        *,
+        without_keys: frozenset[str] = frozenset(),
+        without: str = "",
+    ) -> None:
+        if force:
+            return
+        directory, now_ms = self._directory, _now_ms()
+        if key is not None and not rights.is_admin(directory.principals[key.principal]):
+            return
+        if directory.admins(now_ms, without_keys=without_keys, without=without) == 0:
+            raise errors.Conflict(
+                "this is the last admin's key: make another admin first, or use force, after which only "
+                "fila-server auth recover on the server's machine makes one"
+            )
+
+    def _key(self, key_id: str) -> KeyRecord:
+        key = self._directory.keys.get(key_id)
+        if key is None:
+            raise errors.NotFound(
+                f'there is no key "{key_id[:64]}"; fila auth key list shows them', reason="KEY_NOT_FOUND"
+            )
+        return key
+
+    def _principal(self, name: str) -> PrincipalRecord:
+        principal = self._directory.principals.get(name)
+        if principal is None:
+            raise errors.NotFound(
+                f'there is no principal "{name[:128]}"; fila auth list shows them',
+                reason="PRINCIPAL_NOT_FOUND",
+            )
+        return principal
+
+    def _shown(self, name: str) -> pb.Principal:
+        record = self._directory.principals[name]
+        told = pb.Principal(name=name, tenant=record.tenant, quota_refusals=self._directory.refused(name))
+        told.connections, told.streams = self._door.in_use(name)
+        for each in record.grants:
+            for right in rights.names_of(each.rights):
+                queue = "" if right == "admin" else each.queue
+                told.permissions.add(right=_RIGHT_BY_NAME[right], queue=queue, channel=each.channel)
+        quotas = record.quotas
+        told.quotas.messages_per_second, told.quotas.bytes_per_second = (
+            quotas.messages_per_s,
+            quotas.bytes_per_s,
+        )
+        told.quotas.connections, told.quotas.streams = quotas.connections, quotas.streams
+        for key in sorted(self._directory.keys.values(), key=lambda key: key.created_ms):
+            if key.principal == name:
+                info = told.keys.add(key_id=key.id, bootstrap=key.bootstrap)
+                info.created_at.FromMilliseconds(key.created_ms)
+                if key.expires_ms:
+                    info.expires_at.FromMilliseconds(key.expires_ms)
+        return told
+
+
+def _grants_of(permissions: Any) -> list[GrantRecord]:
+    if len(permissions) > PERMISSIONS_MAX:
+        raise errors.LimitExceeded("permissions", f"must be at most {PERMISSIONS_MAX} a request")
+    given = []
+    for permission in permissions:
+        right = _BIT_BY_RIGHT.get(permission.right)
+        if right is None:
+            raise errors.Invalid("permissions.right", "must be produce, consume, manage or admin")
+        if permission.channel and right != "consume":
+            raise errors.Invalid("permissions.channel", "is for consume only")
+        pattern = f"{permission.queue}:{permission.channel}" if permission.channel else permission.queue
+        given.append(rights.grant(right, pattern))
+    return given
+
+
+def _end_of(after_ms: int) -> int:
+    if after_ms > EXPIRES_MS_MAX:
+        raise errors.LimitExceeded(
+            "expires_after_ms", f"must be at most {EXPIRES_MS_MAX} (10 years), or 0 for ever"
+        )
+    return _now_ms() + after_ms if after_ms else 0
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,133 @@
+"""`fila auth` against a real server, and where a secret must never turn up."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fila import FilaClient
+from fila.errors import NotAllowed, QueueNotFound
+from fila.v1 import admin_pb2, service_pb2
+from tests.access.guarded_server import Guarded, make_queue, refusal
+
+pytestmark = pytest.mark.e2e
+
+
+def fila(guarded: Guarded, *arguments: str, key: str, folder: Path, **environ: str) -> Any:
+    """Run one command; the key is in its environment, as people have it."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("FILA_")}
+    given = {"FILA_ADDR": guarded.running.addresses["grpc"], "XDG_CONFIG_HOME": str(folder)}
+    return subprocess.run(
+        [sys.executable, "-c", "from fila_cli.main import main; main()", *arguments],
+        env=inherited | given | ({"FILA_API_KEY": key} if key else {}) | environ,
+        capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+
+
+def secret_of(key: str) -> str:
+    return key.split("_")[2]
+
+
+def test_a_key_is_made_granted_used_shown_rotated_and_revoked(guarded: Guarded, tmp_path: Path):
+    def run(*arguments: str, key: str = guarded.admin_key) -> Any:
+        return fila(guarded, *arguments, key=key, folder=tmp_path)
+
+    made = run("auth", "key", "create", "shop", "--expires", "90d")
+    key = made.stdout.strip()
+    assert (made.stdout, made.returncode) == (f"{key}\n", 0)
+    assert run("auth", "grant", "shop", "--produce", "cli.*").returncode == 0
+    run("queue", "create", "cli.orders")
+    assert run("enqueue", "cli.orders", "hello", key=key).returncode == 0
+    denied = run("consume", "cli.orders", "--count", "1", key=key)
+    assert (denied.returncode, "consume:" in denied.stderr) == (1, True)
+
+    shown = run("auth", "show", key=key).stdout
+    assert "produce cli.*" in shown
+    assert key.split("_")[1] in shown
+    assert secret_of(key) not in shown
+
+    file = tmp_path / "shop.key"
+    file.write_text(run("auth", "key", "rotate", key.split("_")[1], "--overlap", "0s").stdout)
+    by_file = fila(
+        guarded, "enqueue", "cli.orders", "again", key="", folder=tmp_path, FILA_API_KEY_FILE=str(file)
+    )
+    assert by_file.returncode == 0, by_file.stderr
+    run("auth", "key", "revoke", file.read_text().split("_")[1], "--yes")
+    refused = run("enqueue", "cli.orders", "no", key=file.read_text().strip())
+    assert (refused.returncode, "not valid" in refused.stderr) == (1, True)
+
+    listed = json.loads(run("auth", "audit", "--limit", "2", "-o", "json").stdout)
+    assert [record["act"] for record in listed["records"]] == ["RevokeKey", "RotateKey"]
+
+
+def test_no_option_takes_a_key_itself():
+    told = subprocess.run(
+        [sys.executable, "-c", "from fila_cli.main import main; main(['enqueue', '--help'])"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert "--api-key-file" in told
+    assert "--api-key " not in told
+
+
+async def test_the_python_client_sends_its_key_and_says_what_a_refusal_means(guarded: Guarded):
+    queue = make_queue(guarded, "sdk.orders")
+    client = guarded.make_key("sdk", f"produce {queue}")
+    async with FilaClient.connect(guarded.running.addresses["grpc"], api_key=client.key) as fila_client:
+        await fila_client.enqueue(queue, payload=b"hello")
+        with pytest.raises(NotAllowed, match="manage:"):
+            await fila_client.delete_queue(queue)
+        with pytest.raises(QueueNotFound):
+            await fila_client.enqueue("sdk.hidden", payload=b"hello")
+        assert secret_of(client.key) not in repr(fila_client._options)
+
+
+async def test_the_python_client_makes_keys_and_gives_rights(guarded: Guarded):
+    address = guarded.running.addresses["grpc"]
+    async with FilaClient.connect(address, api_key=guarded.admin_key) as admin:
+        key = await admin.create_key("made-here", expires_after="90d", as_tenant="acme")
+        given = await admin.grant("made-here", produce=["made.*"])
+        assert [(each.right, each.queue) for each in given.permissions] == [("produce", "made.*")]
+        async with FilaClient.connect(address, api_key=key) as client:
+            own = await client.get_principal()
+            assert (own.name, own.tenant, own.keys[0].key_id) == ("made-here", "acme", key.split("_")[1])
+        newer = await admin.rotate_key(own.keys[0].key_id)
+        await admin.revoke_key(newer.split("_")[1])
+        assert (await admin.revoke_grant("made-here")).permissions == []
+        assert "made-here" in [each.name for each in await admin.list_principals()]
+
+
+def test_no_secret_is_in_the_log_in_an_answer_or_on_the_disk(guarded: Guarded, tmp_path: Path):
+    make_queue(guarded, "secrets")
+    client = guarded.make_key("keeper", "produce secrets")
+    wrong = f"fila_{client.key.split('_')[1]}_{'wrong' * 10}"
+    config = "hush-" + "h" * 40
+    script = "function on_enqueue(msg) return {fairness_key = 'scripted-secret'} end"
+    client.service.Enqueue(service_pb2.EnqueueRequest(queue="secrets"))
+    guarded.admin.admin.SetConfig(admin_pb2.SetConfigRequest(key="token", value=config))
+    guarded.admin.admin.UpdateQueue(
+        admin_pb2.UpdateQueueRequest(
+            queue="secrets", config=admin_pb2.QueueConfig(on_enqueue_script=script),
+            update_mask={"paths": ["on_enqueue_script"]},
+        )
+    )  # fmt: skip
+    told = [str(refusal(lambda: guarded.client(wrong).admin.ListQueues(admin_pb2.ListQueuesRequest())))]
+    told.append(fila(guarded, "queue", "list", key=wrong, folder=tmp_path).stderr)
+    told.append(guarded.running.log_file.read_text())
+    told.append(Path(f"/proc/{guarded.running.process.pid}/cmdline").read_bytes().decode())
+    secrets = [secret_of(client.key), secret_of(guarded.admin_key), "wrong" * 10, config, "scripted-secret"]
+    for secret in secrets:
+        assert not [text for text in told if secret in text]
+    stored = b"".join(
+        file.read_bytes()
+        for file in guarded.running.data_dir.rglob("*")
+        if file.is_file() and file.name not in ("bootstrap-key", "ballast")
+    )
+    assert client.key.split("_")[1].encode() in stored, "the id is kept"
+    for key in (client.key, guarded.admin_key, wrong):
+        assert secret_of(key).encode() not in stored

@@ -1,0 +1,251 @@
+"""The compiled table of rights against a slow twin, and what it does to a tenant's messages."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fila.v1 import admin_pb2, messages_pb2, service_pb2
+from fila_server import commands, errors, seam_frames
+from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE
+from fila_server.core.doors.rights_table import Rights
+from tests.core.driven_engine import DrivenEngine, Refused
+
+NAMES = st.text("ab.*", min_size=1, max_size=5)
+QUEUES = st.builds(
+    lambda stem, ending, start: f"{start}{stem}{ending}",
+    st.text("ab.", min_size=1, max_size=4),
+    st.sampled_from(["", ".dlq"]),
+    st.sampled_from(["", "_fila."]),
+)
+PATTERNS = st.builds(
+    lambda stem, ending, start: f"{start}{stem}{ending}",
+    NAMES,
+    st.sampled_from(["", ".dlq"]),
+    st.sampled_from(["", "_fila."]),
+)
+GRANTS = st.tuples(
+    st.sampled_from([PRODUCE, CONSUME, MANAGE, PRODUCE | MANAGE, ADMIN]),
+    PATTERNS,
+    st.sampled_from(["", "", "c*"]),
+)
+
+
+def reaches(pattern: str, queue: str) -> bool:
+    if queue.endswith(".dlq") and not pattern.endswith(".dlq"):
+        return False
+    if queue.startswith("_fila") and not pattern.startswith("_fila"):
+        return False
+    return re.fullmatch(fnmatch.translate(pattern), queue) is not None
+
+
+def slow_rights(grants: list[tuple[int, str, str]], queue: str, channel: str) -> tuple[int, int]:
+    if any(rights & ADMIN for rights, _, _ in grants):
+        return 15, 15
+    everywhere = somewhere = 0
+    for rights, pattern, channels in grants:
+        if reaches(pattern, queue):
+            somewhere |= rights
+            if not channels or (channel and fnmatch.fnmatchcase(channel, channels)):
+                everywhere |= rights
+    return everywhere, somewhere
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    steps=st.lists(
+        st.one_of(
+            st.tuples(st.just("grants"), st.lists(GRANTS, max_size=4)),
+            st.tuples(st.just("ask"), st.tuples(QUEUES, st.sampled_from(["", "c1", "d1"]))),
+            st.tuples(st.just("revoke"), st.none()),
+            st.tuples(st.just("key"), st.none()),
+        ),
+        max_size=30,
+    )
+)
+def test_no_sequence_of_grants_and_revokes_leaves_an_old_decision(steps: list[tuple[str, Any]]):
+    table = Rights()
+    table.switch_on()
+    grants: list[tuple[int, str, str]] = []
+    held = False
+    for what, value in steps:
+        if what == "grants":
+            grants = value
+            table.put_principal(
+                1,
+                [(rights, queue.encode(), channel.encode()) for rights, queue, channel in grants],
+                b"",
+                0,
+                0,
+                0,
+            )
+        elif what == "revoke":
+            table.drop_key(7)
+            held = False
+        elif what == "key":
+            table.put_key(7, 1, b"id", bytes(32), 0)
+            held = True
+        else:
+            queue, channel = value
+            expected = slow_rights(grants, queue, channel) if held else (0, 0)
+            for _ in range(2):  # the second is a decision that was kept
+                assert table.on(7, queue.encode(), channel.encode()) == expected
+
+
+def test_a_key_is_found_by_id_and_secret_together_and_until_it_ends():
+    table = Rights()
+    table.put_key(3, 1, b"id", b"d" * 32, 1000)
+    assert table.find(b"id", b"d" * 32, 999) == 3
+    assert table.find(b"id", b"e" * 32, 999) == 0
+    assert table.find(b"other", b"d" * 32, 999) == 0
+    assert table.find(b"id", b"d" * 32, 1000) == -1
+
+
+def test_every_change_moves_the_generation():
+    table = Rights()
+    seen = [table.generation]
+    for change in (
+        lambda: table.put_principal(1, [], b"", 0, 0, 0),
+        lambda: table.put_key(2, 1, b"id", bytes(32), 0),
+        lambda: table.drop_key(2),
+        lambda: table.drop_principal(1),
+    ):
+        change()
+        seen.append(table.generation)
+    assert seen == sorted(set(seen))
+
+
+# --- messages of a tenant ---------------------------------------------------------------------
+
+PINNED = 11
+FREE = 12
+
+
+@pytest.fixture
+def engine() -> Iterator[DrivenEngine]:
+    engine = DrivenEngine()
+    table = engine.core.rights
+    table.switch_on()
+    table.put_principal(1, [(PRODUCE, b"*", b"")], b"acme", 0, 0, 0)
+    table.put_key(PINNED, 1, b"pinned", bytes(32), 0)
+    table.put_principal(2, [(PRODUCE, b"*", b"")], b"", 0, 0, 0)
+    table.put_key(FREE, 2, b"free", bytes(32), 0)
+    engine.create_queue(
+        "orders",
+        fairness_key_header="tenant",
+        weight_header="weight",
+        cost_header="cost",
+        throttle_key_headers=["throttle"],
+    )
+    yield engine
+    engine.remove()
+
+
+LIES = {"tenant": "globex", "weight": "1000", "cost": "0.001", "throttle": "theirs", "fila-tenant": "globex"}
+LIES_OF_A_FREE_ONE = {name: value for name, value in LIES.items() if name != "fila-tenant"}
+
+
+def enqueue(engine: DrivenEngine, caller: int | None, **options: Any) -> service_pb2.EnqueueResponse:
+    request = service_pb2.EnqueueRequest(
+        queue="orders",
+        headers=LIES if caller == PINNED else LIES_OF_A_FREE_ONE,
+        payload=b"x",
+        options=service_pb2.EnqueueOptions(**options),
+    )
+    token = engine.tokens = engine.tokens + 1
+    engine.core.submit(commands.ENQUEUE, token, request.SerializeToString(), caller, engine.mono_ns)
+    engine.others += engine.settle_down()
+    status, payload = engine.answer_of(token)
+    assert status == errors.OK, messages_pb2.ItemStatus.FromString(payload)
+    return service_pb2.EnqueueResponse.FromString(payload)
+
+
+def routing_of(message: messages_pb2.Message) -> tuple[str, int, float, list[str]]:
+    metadata = message.metadata
+    return metadata.fairness_key, metadata.weight, metadata.cost, list(metadata.throttle_keys)
+
+
+def test_a_tenants_message_is_its_tenants_whatever_its_headers_say(engine: DrivenEngine):
+    enqueue(engine, FREE)
+    enqueue(engine, PINNED)
+    free, pinned = sorted(engine.lease("orders"), key=lambda message: message.metadata.offset)
+    assert routing_of(pinned) == ("acme", 1, 1.0, [])
+    assert pinned.headers["fila-tenant"] == "acme"
+    assert pinned.headers["weight"] == "1000", "what it said is kept, and means nothing"
+    assert pinned.payload == b"x"
+    assert free.metadata.throttle_keys == ["theirs"]
+
+
+def test_a_redrive_routes_a_tenants_message_as_the_enqueue_did(engine: DrivenEngine):
+    enqueue(engine, PINNED)
+    [leased] = engine.lease("orders")
+    items = [
+        service_pb2.SettleItem(lease_id=leased.metadata.lease_id, message_id=leased.id, dead_letter=True)
+    ]
+    request = service_pb2.NackBatchRequest(queue="orders", items=items)
+    engine.call(commands.NACK_BATCH, request, service_pb2.SettleBatchResponse)
+    page = seam_frames.RedrivePage(dlq_queue=b"orders.dlq", count=10, up_to_offset=100)
+    assert engine.call(commands.REDRIVE_MOVE, page, seam_frames.RedrivenPage).moved == 1
+    [again] = engine.lease("orders")
+    assert routing_of(again) == ("acme", 1, 1.0, [])
+
+
+def test_a_tenants_dedup_keys_meet_nobody_elses(engine: DrivenEngine):
+    first = enqueue(engine, FREE, dedup_key="order-1")
+    own = enqueue(engine, PINNED, dedup_key="order-1")
+    assert own.message_id != first.message_id
+    assert enqueue(engine, PINNED, dedup_key="order-1").message_id == own.message_id
+    assert enqueue(engine, FREE, dedup_key="order-1").message_id == first.message_id
+    assert len(engine.lease("orders")) == 2
+
+
+def test_a_script_reads_the_tenant_where_it_looks_for_the_fairness_key(engine: DrivenEngine):
+    request = service_pb2.EnqueueRequest(queue="orders", headers=LIES, payload=b"x")
+    parsed = engine.core.parse(commands.ENQUEUE, request.SerializeToString(), PINNED, engine.mono_ns)
+    _, packed = parsed.pack(parsed.unrefused(), 0, 1, 1 << 20, b"tenant")
+    assert b"globex" not in packed.replace(b"fila-tenant\0\0\0\x06globex", b"")
+    assert packed.count(b"\0\0\0\x04acme") == 3, "twice the queue's header, once the broker's"
+
+
+def test_a_frame_beyond_the_quota_is_refused_before_it_is_parsed(engine: DrivenEngine):
+    table = engine.core.rights
+    table.put_principal(2, [(PRODUCE, b"*", b"")], b"", 1.0, 0, engine.mono_ns)
+    enqueue(engine, FREE)
+    with pytest.raises(errors.QuotaExceeded) as refused:
+        engine.core.submit(commands.ENQUEUE, 99, b"no message at all", FREE, engine.mono_ns)
+    assert 0 < refused.value.retry_after_ms <= 1001
+    assert table.refused(2) == 1
+    engine.advance(1001)
+    enqueue(engine, FREE)
+
+
+def test_a_key_that_is_gone_sends_nothing(engine: DrivenEngine):
+    engine.core.rights.drop_key(FREE)
+    with pytest.raises(errors.Unauthenticated):
+        engine.core.submit(commands.ENQUEUE, 99, b"\x0a\x06orders", FREE, engine.mono_ns)
+
+
+def test_what_admins_did_is_there_after_a_power_cut_with_the_change_and_not_without(engine: DrivenEngine):
+    def records() -> list[bytes]:
+        answer = engine.call(commands.AUDIT_READ, b"", seam_frames.AuditRecords)
+        return [record.what for record in answer.records]
+
+    change = admin_pb2.SetConfigRequest(key="a", value="b").SerializeToString() + b"\x72\x03did"
+    refused = admin_pb2.CreateQueueRequest(name="orders").SerializeToString() + b"\x72\x03not"
+    engine.call(commands.SET_CONFIG, change, admin_pb2.SetConfigResponse)
+    with pytest.raises(Refused):
+        engine.call(commands.CREATE_QUEUE, refused, admin_pb2.CreateQueueResponse)
+    assert records() == [b"did"]
+    engine.submit(commands.SET_CONFIG, change.replace(b"did", b"cut"))
+    engine.run_pass()
+    engine.cut_power()
+    engine.reopen()
+    assert records() == [b"did"]
+    engine.call(commands.SET_CONFIG, change.replace(b"did", b"two"), admin_pb2.SetConfigResponse)
+    assert records() == [b"two", b"did"]

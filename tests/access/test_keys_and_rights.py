@@ -1,0 +1,217 @@
+"""A server with keys on: who comes in, what they may do, and how it ends when that is taken back."""
+
+from __future__ import annotations
+
+import stat
+import threading
+import time
+
+import grpc
+import pytest
+
+from fila.v1 import admin_pb2, auth_pb2, service_pb2
+from tests.access.guarded_server import Guarded, details_of, key_id, make_queue, permission, refusal
+
+pytestmark = pytest.mark.e2e
+
+ENDS_S_MAX = 3.0
+"""Within a second, and what a loaded machine adds."""
+
+
+def enqueue(client, queue, **headers):
+    return client.service.Enqueue(
+        service_pb2.EnqueueRequest(queue=queue, headers=headers, payload=b"x"), timeout=10
+    )
+
+
+def test_the_first_start_writes_an_admin_key_that_only_the_owner_may_read(guarded: Guarded):
+    file = guarded.running.data_dir / "bootstrap-key"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert file.read_text() == guarded.admin_key + "\n"
+    make_queue(guarded, "first")
+    assert [queue.name for queue in guarded.admin.admin.ListQueues(admin_pb2.ListQueuesRequest()).queues]
+
+
+def test_without_a_key_nothing_is_told_even_to_this_machine(guarded: Guarded):
+    code, sentence, _ = refusal(lambda: enqueue(guarded.client(""), "first"))
+    assert code == "UNAUTHENTICATED"
+    assert "authorization: Bearer" in sentence
+
+
+def test_a_wrong_secret_of_a_known_key_is_no_key(guarded: Guarded):
+    client = guarded.make_key("mistyped", "produce orders")
+    wrong = client.key[:-1] + ("a" if client.key[-1] != "a" else "b")
+    assert refusal(lambda: enqueue(guarded.client(wrong), "orders"))[0] == "UNAUTHENTICATED"
+
+
+def test_a_producer_may_enqueue_and_nothing_else(guarded: Guarded):
+    queue = make_queue(guarded, "produced")
+    client = guarded.make_key("producer", "produce produced")
+    assert enqueue(client, queue).message_id
+    code, sentence, _ = refusal(
+        lambda: client.service.Lease(service_pb2.LeaseRequest(queue=queue, max_messages=1))
+    )
+    assert (code, sentence.split(":")[0]) == ("PERMISSION_DENIED", "consume")
+    code, sentence, _ = refusal(lambda: client.admin.DeleteQueue(admin_pb2.DeleteQueueRequest(queue=queue)))
+    assert (code, sentence.split(":")[0]) == ("PERMISSION_DENIED", "manage")
+    code, sentence, _ = refusal(
+        lambda: client.admin.SetConfig(admin_pb2.SetConfigRequest(key="a", value="b"))
+    )
+    assert (code, sentence.split(":")[0]) == ("PERMISSION_DENIED", "admin")
+
+
+def test_a_pattern_reaches_no_dead_letters_and_no_queue_of_the_brokers_own(guarded: Guarded):
+    make_queue(guarded, "reach.one")
+    client = guarded.make_key("reacher", "consume *", "consume reach.*")
+    lease = lambda queue: client.service.Lease(service_pb2.LeaseRequest(queue=queue))  # noqa: E731
+    lease("reach.one")
+    assert refusal(lambda: lease("reach.one.dlq"))[0] == "NOT_FOUND"
+    assert refusal(lambda: lease("_fila.any"))[0] == "NOT_FOUND"
+    guarded.admin.auth.Grant(
+        auth_pb2.GrantRequest(name="reacher", permissions=[permission("consume reach.*.dlq")])
+    )
+    lease("reach.one.dlq")
+
+
+def test_a_consumer_of_one_channel_has_no_other(guarded: Guarded):
+    queue = make_queue(guarded, "channelled", channels=["billing", "mail"])
+    client = guarded.make_key("biller", "consume channelled:billing")
+    client.service.Lease(service_pb2.LeaseRequest(queue=queue, channel="billing"))
+    for channel in ("mail", ""):
+        code = refusal(
+            lambda channel=channel: client.service.Lease(
+                service_pb2.LeaseRequest(queue=queue, channel=channel)
+            )
+        )[0]
+        assert code == "PERMISSION_DENIED"
+    listed = client.admin.ListChannels(admin_pb2.ListChannelsRequest(queue=queue)).channels
+    assert [channel.name for channel in listed] == ["billing"]
+
+
+def test_creating_outside_of_ones_patterns_never_tells_whether_it_is_there(guarded: Guarded):
+    make_queue(guarded, "there")
+    client = guarded.make_key("creator", "manage mine.*")
+    client.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="mine.one"))
+    create = lambda name: client.admin.CreateQueue(admin_pb2.CreateQueueRequest(name=name))  # noqa: E731
+    there, not_there = refusal(lambda: create("there")), refusal(lambda: create("nowhere"))
+    assert there[0] == not_there[0] == "PERMISSION_DENIED"
+    assert there[1].replace("there", "nowhere") == not_there[1].replace("nonowhere", "nowhere")
+
+
+def test_denied_messages_of_a_batch_fail_alone(guarded: Guarded):
+    for name in ("batch.a", "batch.b", "hidden.c"):
+        make_queue(guarded, name)
+    client = guarded.make_key("batcher", "produce batch.a", "consume batch.b")
+    messages = [
+        service_pb2.EnqueueMessage(queue=name) for name in ("batch.a", "batch.b", "hidden.c", "no.such")
+    ]
+    results = client.service.EnqueueBatch(service_pb2.EnqueueBatchRequest(messages=messages)).results
+    assert [result.error.reason for result in results] == [
+        "", "PERMISSION_DENIED", "QUEUE_NOT_FOUND", "QUEUE_NOT_FOUND",
+    ]  # fmt: skip
+    assert results[2].error.message.replace("hidden.c", "no.such") == results[3].error.message
+
+
+def test_lists_hold_what_the_caller_may_name(guarded: Guarded):
+    make_queue(guarded, "seen.one")
+    make_queue(guarded, "unseen.one")
+    client = guarded.make_key("lister", "produce seen.*")
+    listed = client.admin.ListQueues(admin_pb2.ListQueuesRequest()).queues
+    assert [queue.name for queue in listed] == ["seen.one"]
+
+
+def test_a_revoked_keys_stream_ends_and_its_leases_return(guarded: Guarded):
+    queue = make_queue(guarded, "revoked.queue")
+    client = guarded.make_key("consumer", "consume revoked.queue")
+    enqueue(guarded.admin, queue)
+    stream = client.service.Consume(service_pb2.ConsumeRequest(queue=queue, max_in_flight=1))
+    assert next(stream).message.id
+    began = time.monotonic()
+    guarded.admin.auth.RevokeKey(auth_pb2.RevokeKeyRequest(key_id=key_id(client)))
+    with pytest.raises(grpc.RpcError) as ended:
+        next(stream)
+    assert ended.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    again = guarded.admin.service.Lease(service_pb2.LeaseRequest(queue=queue, max_messages=1, wait_ms=3000))
+    assert again.messages
+    assert time.monotonic() - began < ENDS_S_MAX
+    assert refusal(lambda: enqueue(client, queue))[0] == "UNAUTHENTICATED"
+
+
+def test_a_waiting_pull_and_an_idle_producer_end_with_their_right(guarded: Guarded):
+    queue = make_queue(guarded, "withdrawn")
+    client = guarded.make_key("waiter", "consume withdrawn", "produce withdrawn")
+    pull = client.service.Lease.future(
+        service_pb2.LeaseRequest(queue=queue, max_messages=1, wait_ms=60_000), timeout=30
+    )
+    idle = threading.Event()
+    sending = client.service.EnqueueStream(iter(lambda: idle.wait(30) and None, object()))
+    time.sleep(0.3)
+    began = time.monotonic()
+    guarded.admin.auth.RevokeGrant(
+        auth_pb2.RevokeGrantRequest(name="waiter", permissions=[permission("consume withdrawn")])
+    )
+    assert refusal(pull.result)[0] == "PERMISSION_DENIED"
+    guarded.admin.auth.RevokeKey(auth_pb2.RevokeKeyRequest(key_id=key_id(client)))
+    assert refusal(lambda: next(sending))[0] == "UNAUTHENTICATED"
+    idle.set()
+    assert time.monotonic() - began < ENDS_S_MAX
+
+
+def test_a_key_ends_by_itself_and_with_it_what_it_holds_open(guarded: Guarded):
+    queue = make_queue(guarded, "timed")
+    admin = guarded.admin
+    admin.auth.Grant(auth_pb2.GrantRequest(name="timed", permissions=[permission("consume timed")]))
+    client = guarded.make_key("timed", expires_ms=1_500)
+    stream = client.service.Consume(service_pb2.ConsumeRequest(queue=queue, max_in_flight=1))
+    with pytest.raises(grpc.RpcError) as ended:
+        next(stream)
+    assert ended.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    code, sentence, _ = refusal(lambda: client.service.Lease(service_pb2.LeaseRequest(queue=queue)))
+    assert (code, "expired" in sentence) == ("UNAUTHENTICATED", True)
+
+
+def test_both_keys_are_valid_while_a_rotation_overlaps(guarded: Guarded):
+    queue = make_queue(guarded, "rotated")
+    old = guarded.make_key("rotating", "produce rotated")
+    new = guarded.client(
+        guarded.admin.auth.RotateKey(auth_pb2.RotateKeyRequest(key_id=key_id(old), overlap_ms=1_500)).key
+    )
+    enqueue(old, queue)
+    enqueue(new, queue)
+    time.sleep(2)
+    assert refusal(lambda: enqueue(old, queue))[0] == "UNAUTHENTICATED"
+    enqueue(new, queue)
+
+
+def test_the_last_admin_cannot_lock_the_door_from_outside(guarded: Guarded):
+    admin = guarded.admin
+    code, sentence, _ = refusal(lambda: admin.auth.RevokeKey(auth_pb2.RevokeKeyRequest(key_id=key_id(admin))))
+    assert (code, "last admin" in sentence) == ("FAILED_PRECONDITION", True)
+    code, _, _ = refusal(lambda: admin.auth.RevokeGrant(auth_pb2.RevokeGrantRequest(name="admin")))
+    assert code == "FAILED_PRECONDITION"
+    other = guarded.make_key("second-admin", "admin")
+    admin.auth.RevokeKey(auth_pb2.RevokeKeyRequest(key_id=key_id(other)))
+
+
+def test_a_quota_refuses_with_the_time_to_come_back(guarded: Guarded):
+    queue = make_queue(guarded, "quota")
+    client = guarded.make_key("metered", "produce quota")
+    guarded.admin.auth.SetQuotas(
+        auth_pb2.SetQuotasRequest(name="metered", quotas=auth_pb2.Quotas(messages_per_second=2))
+    )
+    with pytest.raises(grpc.RpcError) as caught:
+        [enqueue(client, queue) for _ in range(10)]
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert b"RetryInfo" in details_of(caught.value)
+    shown = client.auth.GetPrincipal(auth_pb2.GetPrincipalRequest()).principal
+    assert (shown.name, shown.quotas.messages_per_second) == ("metered", 2)
+    assert shown.quota_refusals >= 1
+
+
+def test_what_admins_did_is_read_back_without_secrets(guarded: Guarded):
+    guarded.admin.admin.SetConfig(admin_pb2.SetConfigRequest(key="api.token", value="hush-hush"))
+    records = guarded.admin.auth.ListAudit(auth_pb2.ListAuditRequest(limit=1)).records
+    assert (records[0].act, records[0].principal, records[0].peer) == ("SetConfig", "admin", "127.0.0.1")
+    assert records[0].details["key"] == "api.token"
+    assert records[0].details["value"].startswith("sha256:")
+    assert "hush-hush" not in str(records)

@@ -1,0 +1,186 @@
+"""Encrypted connections on both protocols: certificates of servers and clients, and files that change meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from fila.v1 import admin_pb2, auth_pb2, service_pb2
+from fila_server import errors
+from fila_server.access.tls import Tls
+from fila_server.config.access import Tls as Settings
+from tests.access.guarded_server import Client, Guarded, permission, refusal, with_key
+from tests.e2e.conftest import RunningServer, launch, wait_until_started
+
+pytestmark = pytest.mark.needs("openssl")
+
+
+def openssl(*arguments: str | Path) -> None:
+    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+
+
+def authority(folder: Path, name: str) -> None:
+    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+            "-subj", f"/CN={name}", "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem")  # fmt: skip
+
+
+def certificate(folder: Path, name: str, alternative: str, signer: str = "ca") -> None:
+    (folder / f"{name}.ext").write_text(f"subjectAltName={alternative}\n")
+    openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+            "-subj", "/CN=admin", "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.csr")  # fmt: skip
+    openssl("x509", "-req", "-days", "2", "-in", folder / f"{name}.csr", "-CA", folder / f"{signer}.pem",
+            "-CAkey", folder / f"{signer}.key", "-CAcreateserial", "-extfile", folder / f"{name}.ext",
+            "-out", folder / f"{name}.pem")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("certificates")
+    authority(folder, "ca")
+    authority(folder, "other-ca")
+    certificate(folder, "server", "DNS:localhost,IP:127.0.0.1")
+    certificate(folder, "newer", "DNS:localhost,IP:127.0.0.1")
+    certificate(folder, "shop", "URI:spiffe://corp/shop")
+    certificate(folder, "nobody", "DNS:nobody.example")
+    certificate(folder, "stranger", "URI:spiffe://corp/shop", signer="other-ca")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def encrypted(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    folder = tmp_path_factory.mktemp("encrypted")
+    for name in ("pem", "key"):
+        shutil.copy(files / f"server.{name}", folder / f"used.{name}")
+    running = wait_until_started(
+        launch(
+            folder / "data", folder / "server.log", FILA_AUTH__ENABLED="true",
+            FILA_TLS__CERT_FILE=str(folder / "used.pem"), FILA_TLS__KEY_FILE=str(folder / "used.key"),
+            FILA_TLS__CLIENT_CA_FILE=str(files / "ca.pem"),
+            FILA_TLS__REQUIRE_CLIENT_CERT="true",
+        )
+    )  # fmt: skip
+    yield Guarded(running)
+    assert running.stop() == 0, running.log_file.read_text()
+
+
+def connect(running: RunningServer, files: Path, key: str = "", certificate_of: str = "nobody") -> Client:
+    pair = (
+        ((files / f"{certificate_of}.key").read_bytes(), (files / f"{certificate_of}.pem").read_bytes())
+        if certificate_of
+        else (None, None)
+    )
+    credentials = grpc.ssl_channel_credentials((files / "ca.pem").read_bytes(), *pair)
+    address = running.addresses["grpc"].replace("127.0.0.1", "localhost")
+    channel = grpc.secure_channel(address, credentials, options=[("grpc.use_local_subchannel_pool", 1)])
+    running.channels.append(channel)
+    return Client(with_key(channel, key), key)
+
+
+def listed(client: Client) -> Any:
+    return client.admin.ListQueues(admin_pb2.ListQueuesRequest(), timeout=10)
+
+
+@pytest.mark.e2e
+def test_a_key_over_tls_and_a_plain_connection_that_gets_nowhere(encrypted: Guarded, files: Path):
+    listed(connect(encrypted.running, files, encrypted.admin_key))
+    plain = encrypted.client(encrypted.admin_key)
+    assert refusal(lambda: listed(plain))[0] in ("UNAVAILABLE", "DEADLINE_EXCEEDED")
+
+
+@pytest.mark.e2e
+def test_a_certificates_uri_is_a_principal_and_its_common_name_is_nothing(encrypted: Guarded, files: Path):
+    admin = connect(encrypted.running, files, encrypted.admin_key)
+    admin.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="orders"))
+    admin.auth.Grant(
+        auth_pb2.GrantRequest(name="spiffe://corp/shop", permissions=[permission("produce orders")])
+    )
+    shop = connect(encrypted.running, files, certificate_of="shop")
+    assert shop.service.Enqueue(service_pb2.EnqueueRequest(queue="orders"), timeout=10).message_id
+    assert (
+        refusal(lambda: shop.service.Lease(service_pb2.LeaseRequest(queue="orders")))[0]
+        == "PERMISSION_DENIED"
+    )
+    nobody = connect(encrypted.running, files, certificate_of="nobody")
+    assert refusal(lambda: listed(nobody))[0] == "UNAUTHENTICATED"
+    both = connect(encrypted.running, files, encrypted.admin_key, certificate_of="nobody")
+    listed(both)
+    for outsider in ("stranger", ""):
+        outside = connect(encrypted.running, files, encrypted.admin_key, certificate_of=outsider)
+        assert refusal(lambda outside=outside: listed(outside))[0] in ("UNAVAILABLE", "DEADLINE_EXCEEDED")
+
+
+def redis(running: RunningServer, files: Path, certificate_of: str = "nobody") -> ssl.SSLSocket:
+    context = ssl.create_default_context(cafile=str(files / "ca.pem"))
+    if certificate_of:
+        context.load_cert_chain(files / f"{certificate_of}.pem", files / f"{certificate_of}.key")
+    host, port = running.addresses["redis"].rsplit(":", 1)
+    return context.wrap_socket(socket.create_connection((host, int(port)), 10), server_hostname="localhost")
+
+
+@pytest.mark.e2e
+def test_redis_over_tls_with_a_key_and_with_a_certificate(encrypted: Guarded, files: Path):
+    admin = connect(encrypted.running, files, encrypted.admin_key)
+    admin.auth.Grant(
+        auth_pb2.GrantRequest(name="spiffe://corp/shop", permissions=[permission("produce r.*")])
+    )
+    with redis(encrypted.running, files) as client:
+        client.sendall(f"AUTH {encrypted.admin_key}\r\nSETNX r.one default\r\n".encode())
+        assert client.recv(100) in (b"+OK\r\n", b"+OK\r\n+OK\r\n")
+    with redis(encrypted.running, files, "shop") as client:
+        client.sendall(b"RPUSH r.one hello\r\n")
+        assert not client.recv(100).startswith(b"-")
+        client.sendall(b"DEL r.one\r\n")
+        assert client.recv(200).startswith(b"-NOPERM")
+
+
+@pytest.mark.e2e
+def test_new_files_are_used_while_old_connections_go_on(encrypted: Guarded, files: Path):
+    before = connect(encrypted.running, files, encrypted.admin_key)
+    listed(before)
+    folder = encrypted.running.data_dir.parent
+
+    def serial() -> int:
+        host, port = encrypted.running.addresses["grpc"].rsplit(":", 1)
+        context = ssl.create_default_context(cafile=str(files / "ca.pem"))
+        context.set_alpn_protocols(["h2"])
+        context.load_cert_chain(files / "nobody.pem", files / "nobody.key")
+        with context.wrap_socket(
+            socket.create_connection((host, int(port)), 10), server_hostname="localhost"
+        ) as s:
+            return int(str(s.getpeercert()["serialNumber"]), 16)
+
+    old = serial()
+    (folder / "used.key").write_bytes((files / "newer.key").read_bytes())
+    (folder / "used.pem").write_bytes((files / "newer.pem").read_bytes())
+    ends_s = time.monotonic() + 15
+    while serial() == old and time.monotonic() < ends_s:
+        time.sleep(0.2)
+    assert serial() != old
+    listed(before)
+    with redis(encrypted.running, files) as client:
+        assert int(str(client.getpeercert()["serialNumber"]), 16) == serial()
+
+
+def test_files_that_do_not_fit_are_told_before_anything_starts(files: Path):
+    def settings(cert_file: str, key_file: str = "") -> Settings:
+        return Settings(cert_file=str(files / cert_file), key_file=str(files / key_file) if key_file else "")
+
+    with pytest.raises(errors.ConfigInvalid, match=r"tls\.key_file"):
+        Tls(settings(cert_file="server.pem"))
+    with pytest.raises(errors.ConfigInvalid, match="do not fit together"):
+        Tls(settings(cert_file="server.pem", key_file="newer.key"))
+    with pytest.raises(errors.ConfigInvalid, match="cannot be read"):
+        Tls(settings(cert_file="none.pem", key_file="newer.key"))
+    with pytest.raises(errors.ConfigInvalid, match="client_ca_file"):
+        Tls(Settings(
+            cert_file=str(files / "server.pem"), key_file=str(files / "server.key"), require_client_cert=True
+        ))  # fmt: skip
