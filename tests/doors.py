@@ -8,7 +8,7 @@ from fila_server.access.directory import Directory
 from fila_server.access.door import Door
 from fila_server.access.failures import Failures
 from fila_server.access.tls import Tls
-from fila_server.config.access import Tls as TlsSettings
+from fila_server.config.sections import Tls as TlsSettings
 from fila_server.core.doors.rights_table import Rights
 
 PLAIN = Tls(TlsSettings())

@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
-from fila.v1 import admin_pb2, admin_pb2_grpc, auth_pb2, auth_pb2_grpc, service_pb2_grpc
+from fila.v1 import admin_pb2, admin_pb2_grpc, auth_pb2, auth_pb2_grpc, service_pb2_grpc, sink_pb2_grpc
 from tests.e2e.conftest import RunningServer
 
 RIGHTS = {
@@ -56,6 +56,10 @@ class Client:
     @property
     def admin(self) -> Any:
         return admin_pb2_grpc.FilaAdminStub(self.channel)
+
+    @property
+    def sink(self) -> Any:
+        return sink_pb2_grpc.FilaSinkStub(self.channel)
 
     @property
     def auth(self) -> Any:

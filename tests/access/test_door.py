@@ -22,8 +22,8 @@ from fila_server.access.failures import (
 )
 from fila_server.access.records import GrantRecord, KeyRecord, PrincipalRecord
 from fila_server.access.rights import ADMIN, PRODUCE
-from fila_server.config.access import Auth
 from fila_server.config.schema import Address, Config, Server
+from fila_server.config.sections import Auth
 from fila_server.core.doors.rights_table import Rights
 from fila_server.edges.grpc.identity import address_of
 from fila_server.edges.native.server import _check_open, _reached

@@ -14,7 +14,7 @@ import grpc
 import pytest
 from google.protobuf import message_factory
 
-from fila.v1 import admin_pb2, auth_pb2, service_pb2
+from fila.v1 import admin_pb2, auth_pb2, service_pb2, sink_pb2
 from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE
 from fila_server.access.table import ANY, NOTHING, REDIS, RPCS, Need, page_rows
 from fila_server.edges.redis.verbs import _VERBS
@@ -28,6 +28,7 @@ SERVICES = {
     **service_pb2.DESCRIPTOR.services_by_name,
     **admin_pb2.DESCRIPTOR.services_by_name,
     **auth_pb2.DESCRIPTOR.services_by_name,
+    **sink_pb2.DESCRIPTOR.services_by_name,
 }
 RIGHT_NAMES = {PRODUCE: "produce", CONSUME: "consume", MANAGE: "manage"}
 FIELDS: dict[str, dict[str, Any]] = {
@@ -43,6 +44,10 @@ FIELDS: dict[str, dict[str, Any]] = {
     "SetKeyPolicy": {"fairness_key": "acme", "weight": 2},
     "ExplainKey": {"fairness_key": "acme"},
     "UpdateQueue": {"config": admin_pb2.QueueConfig(visibility_timeout_ms=5000)},
+    "OpenSink": {"run_id": "run"},
+    "Stage": {"sink_id": QUEUE, "epoch": 1, "messages": [service_pb2.EnqueueMessage()]},
+    "Publish": {"epoch": 1},
+    "Drop": {"epoch": 1},
     "CreateKey": {"name": "made"},
     "RotateKey": {"key_id": "none"},
     "RevokeKey": {"key_id": "none"},
@@ -136,7 +141,12 @@ def outcome(
 ) -> tuple[str, str, bytes]:
     """(code, sentence, details); a message of a batch that fails counts as the call."""
     service, method = name.split("/")
-    stub = {"FilaService": client.service, "FilaAdmin": client.admin, "FilaAuth": client.auth}[service]
+    stub = {
+        "FilaService": client.service,
+        "FilaAdmin": client.admin,
+        "FilaAuth": client.auth,
+        "FilaSink": client.sink,
+    }[service]
     try:
         answer = getattr(stub, method)(request_of(name, need, queue), timeout=20)
         if method in ("Consume", "ConsumeSession"):
@@ -206,6 +216,8 @@ def test_a_queue_one_has_no_right_on_is_as_one_that_never_was(callers: Callers, 
         missing = outcome(callers.keys["elsewhere"], name, need, MISSING)
         assert hidden[0] == missing[0] == "PERMISSION_DENIED"
         assert hidden[2].replace(QUEUE.encode(), MISSING.encode()) == missing[2]
+    elif name == "FilaSink/Stage":
+        assert hidden[0] == "NOT_FOUND", "a sink that was not opened is told before its queue is looked for"
     else:
         missing = outcome(callers.keys["admin"], name, need, MISSING)
         assert hidden[0] == missing[0] == "NOT_FOUND"

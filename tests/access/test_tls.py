@@ -17,7 +17,7 @@ import pytest
 from fila.v1 import admin_pb2, auth_pb2, service_pb2
 from fila_server import errors
 from fila_server.access.tls import Tls
-from fila_server.config.access import Tls as Settings
+from fila_server.config.sections import Tls as Settings
 from tests.access.guarded_server import Client, Guarded, permission, refusal, with_key
 from tests.e2e.conftest import RunningServer, launch, wait_until_started
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import structlog
 
 from fila_server import errors
-from fila_server.config.access import Tls as Settings
+from fila_server.config.sections import Tls as Settings
 
 log = structlog.get_logger("fila_server.access")
 

@@ -25,8 +25,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 import orjson
 
-from fila_server.config.access import Section
 from fila_server.config.schema import Address, AddressOrOff, Config, Duration, Size
+from fila_server.config.sections import Section
 from fila_server.errors import ConfigInvalid
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from fila_server.config.access import Auth, Section, Tls
+from fila_server.config.sections import Auth, Section, Telemetry, Tls
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -379,19 +379,6 @@ class Log(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
             description='"json" is a line each for machines, "text" for people; "auto" is text on a terminal.'
         ),
     ] = "auto"
-
-
-class Telemetry(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Metrics and traces sent to a collector."""
-
-    otlp_endpoint: Annotated[
-        str,
-        Meta(description="OTLP collector, for example `http://collector:4317`. Empty sends nothing."),
-    ] = ""
-    service_name: Annotated[str, Meta(min_length=1, description="`service.name` of what is sent.")] = "fila"
-    metrics_interval_ms: Annotated[
-        int, Meta(ge=100, le=3_600_000, description="How often metrics are sent.")
-    ] = 10_000
 
 
 class Metrics(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

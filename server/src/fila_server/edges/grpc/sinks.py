@@ -54,8 +54,8 @@ def _staging(broker: Broker, identity: Identity) -> UnaryHandler:
             caller = identity.enter(context)
             if caller.number is not None:
                 request = parse(pb.StageRequest, frame)
-                authorize(identity.door, caller, of_sink, request)
                 authorize(identity.door, caller, need, request)
+                authorize(identity.door, caller, of_sink, request)
         except Exception as error:
             frame = b""  # see abort()
             await abort(context, error)

@@ -1,4 +1,4 @@
-"""The settings of who may connect, and what every section of settings is."""
+"""Sections whose values are plain: who may connect, and what is told elsewhere; and what a section is."""
 
 from __future__ import annotations
 
@@ -48,3 +48,16 @@ class Tls(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     require_client_cert: Annotated[
         bool, Meta(description="Whether a connection needs a certificate of `client_ca_file`'s.")
     ] = False
+
+
+class Telemetry(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Metrics and traces sent to a collector."""
+
+    otlp_endpoint: Annotated[
+        str,
+        Meta(description="OTLP collector, for example `http://collector:4317`. Empty sends nothing."),
+    ] = ""
+    service_name: Annotated[str, Meta(min_length=1, description="`service.name` of what is sent.")] = "fila"
+    metrics_interval_ms: Annotated[
+        int, Meta(ge=100, le=3_600_000, description="How often metrics are sent.")
+    ] = 10_000
