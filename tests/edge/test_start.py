@@ -141,7 +141,7 @@ async def test_a_signal_drains_and_closes_the_store(engine: FakeEngine, number: 
 def test_a_store_that_does_not_close_is_left_behind_with_exit_0() -> None:
     stuck = """
 import signal, time
-from fila_server import main, opening, opening
+from fila_server import main, opening
 from tests.edge.fake_engine import FakeAdmin, FakeEngine
 from tests.edge.test_start import _quiet
 from fila_server.config.schema import Address
@@ -180,8 +180,8 @@ def test_the_core_is_opened_with_flat_settings_and_the_time(tmp_path: Path, open
 def test_a_start_that_takes_long_says_what_it_is_at(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, event: str
 ) -> None:
-    monkeypatch.setattr(main, "OPENING_QUIET_S", 0.001)
-    monkeypatch.setattr(main, "OPENING_TOLD_EVERY_S", 0.001)
+    monkeypatch.setattr(opening, "OPENING_QUIET_S", 0.001)
+    monkeypatch.setattr(opening, "OPENING_TOLD_EVERY_S", 0.001)
     told = threading.Event()
     events = []
 
@@ -196,7 +196,7 @@ def test_a_start_that_takes_long_says_what_it_is_at(
             told.clear()
             assert told.wait(10)
 
-    monkeypatch.setattr(main, "log", types.SimpleNamespace(info=tell, warning=tell))
+    monkeypatch.setattr(opening, "log", types.SimpleNamespace(info=tell, warning=tell))
     opening._open_once(SlowEngine, Config(server=Server(data_dir=str(tmp_path))))  # type: ignore[arg-type]
 
     assert event in events
