@@ -14,7 +14,7 @@ import grpc
 import pytest
 from google.protobuf import message_factory
 
-from fila.v1 import admin_pb2, auth_pb2, service_pb2, sink_pb2
+from fila.v1 import admin_pb2, auth_pb2, events_pb2, service_pb2, sink_pb2
 from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE
 from fila_server.access.table import ANY, NOTHING, REDIS, RPCS, Need, page_rows
 from fila_server.edges.redis.verbs import _VERBS
@@ -43,6 +43,8 @@ FIELDS: dict[str, dict[str, Any]] = {
     "SeekChannel": {"offset": 1},
     "SetKeyPolicy": {"fairness_key": "acme", "weight": 2},
     "ExplainKey": {"fairness_key": "acme"},
+    "DropDeadLetters": {"offsets": [1]},
+    "ListKeyPolicies": {"fairness_key": "acme"},
     "UpdateQueue": {"config": admin_pb2.QueueConfig(visibility_timeout_ms=5000)},
     "OpenSink": {"run_id": "run"},
     "Stage": {"sink_id": QUEUE, "epoch": 1, "messages": [service_pb2.EnqueueMessage()]},
@@ -157,7 +159,7 @@ def outcome(
             if answer.code() is not grpc.StatusCode.CANCELLED:
                 list(answer)
             return "OK", "", b""
-        if method in ("EnqueueStream", "ReadLog"):
+        if method in ("EnqueueStream", "ReadLog", "WatchEvents"):
             answer = next(iter(answer), None)
     except grpc.RpcError as error:
         return error.code().name, error.details(), details_of(error)
@@ -218,6 +220,11 @@ def test_a_queue_one_has_no_right_on_is_as_one_that_never_was(callers: Callers, 
         assert hidden[2].replace(QUEUE.encode(), MISSING.encode()) == missing[2]
     elif name == "FilaSink/Stage":
         assert hidden[0] == "NOT_FOUND", "a sink that was not opened is told before its queue is looked for"
+    elif name == "FilaAdmin/WatchEvents":
+        # An admin is told what happened to queues that are gone.
+        missing = outcome(callers.keys["elsewhere"], name, need, MISSING)
+        assert hidden[0] == missing[0] == "NOT_FOUND"
+        assert hidden[1].replace(QUEUE, MISSING) == missing[1]
     else:
         missing = outcome(callers.keys["admin"], name, need, MISSING)
         assert hidden[0] == missing[0] == "NOT_FOUND"
@@ -345,3 +352,52 @@ def test_a_browser_is_shown_out(callers: Callers):
     assert connection.ask("GET / HTTP/1.1").startswith(b"-")
     assert connection._file.readline() == b""
     connection.close()
+
+
+# --- what is filtered -------------------------------------------------------------------------
+
+
+def watched(client: Client) -> set[str]:
+    answers = client.admin.WatchEvents(events_pb2.WatchEventsRequest(), timeout=20)
+    return {event.queue for answer in answers for event in answer.events}
+
+
+def test_events_are_told_of_queues_one_consumes_or_manages_and_of_the_broker_to_admins(callers: Callers):
+    everything = watched(callers.keys["admin"])
+    assert {"", QUEUE, ELSEWHERE} <= everything
+    for right in ("manage", "consume"):
+        told = watched(callers.keys[right])
+        assert QUEUE in told
+        assert told <= {QUEUE, f"{QUEUE}.dlq"}
+    assert watched(callers.keys["produce"]) == set()
+    assert watched(callers.keys["tenant"]) == set()
+
+
+def test_an_event_says_whose_key_it_was(callers: Callers):
+    asked = events_pb2.WatchEventsRequest(queue=ELSEWHERE, kinds=["queue.created"])
+    told = [event for answer in callers.keys["admin"].admin.WatchEvents(asked) for event in answer.events]
+    assert {event.principal for event in told} == {"admin"}
+
+
+def test_who_waits_is_told_of_queues_one_consumes_or_manages(callers: Callers):
+    for queue in (QUEUE, ELSEWHERE):
+        callers.guarded.admin.service.Enqueue(service_pb2.EnqueueRequest(queue=queue))
+
+    def late(kind: str) -> set[str]:
+        answer = callers.keys[kind].admin.ListLate(events_pb2.ListLateRequest(), timeout=20)
+        return {key.queue for key in answer.keys}
+
+    assert {QUEUE, ELSEWHERE} <= late("admin")
+    assert late("consume") == {QUEUE}
+    assert late("produce") == late("tenant") == set()
+
+
+def test_only_admins_are_told_where_the_data_is(callers: Callers):
+    told = {
+        kind: callers.keys[kind].admin.GetStatus(events_pb2.GetStatusRequest(), timeout=20)
+        for kind in ("admin", "manage")
+    }
+    assert told["admin"].data_dir
+    assert told["admin"].queues
+    assert told["manage"].version == told["admin"].version
+    assert (told["manage"].data_dir, told["manage"].queues) == ("", 0)

@@ -65,6 +65,7 @@ def test_reflection_lists_the_services(server: RunningServer) -> None:
         "fila.v1.FilaService",
         "fila.v1.FilaAdmin",
         "fila.v1.FilaSink",
+        "fila.v1.FilaAuth",
         "grpc.health.v1.Health",
         "grpc.reflection.v1alpha.ServerReflection",
     }

@@ -110,11 +110,17 @@ def test_a_mistyped_setting_is_exit_2(tmp_path: Path) -> None:
 
 
 def test_a_server_open_to_everyone_says_so(start_server: StartServer) -> None:
-    warned = start_server(FILA_SERVER__LISTEN_ADDR="0.0.0.0:0").event("server.unprotected")
+    warned = start_server(FILA_SERVER__LISTEN_ADDR="0.0.0.0:0", FILA_SERVER__ALLOW_ANONYMOUS="true").event(
+        "server.unprotected"
+    )
 
     assert warned is not None
     assert warned["level"] == "warning"
     assert warned["setting"] == "server.listen_addr"
+
+
+def test_a_server_that_serves_its_own_machine_only_does_not_warn(start_server: StartServer) -> None:
+    assert start_server(FILA_SERVER__LISTEN_ADDR="0.0.0.0:0").event("server.unprotected") is None
 
 
 def test_a_server_on_loopback_does_not_warn(start_server: StartServer) -> None:

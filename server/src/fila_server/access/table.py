@@ -143,5 +143,7 @@ def page_rows() -> list[str]:
     rows = ["| Call | Needs | On | A tenant's key |", "|---|---|---|---|"]
     for name, need in [*RPCS.items(), *((f"Redis {name}", need) for name, need in REDIS.items())]:
         place = "its argument" if need.queue == "1" else f"`{need.queue}`" if need.queue else ""
+        if need.filtered:
+            place = f"{place}; without one, each the answer speaks of"
         rows.append(f"| `{name}` | {need.words} | {place} | {'yes' if need.for_tenant else 'no'} |")
     return rows

@@ -77,7 +77,8 @@ def emit(event: str, **fields: Any) -> None:
 async def carry_out(
     call: Call, act: str, kind: int, request: Any, caller: Caller | None, frame: bytes | None = None
 ) -> bytes:
-    """Send a command with the record of its act behind it; told when it succeeded. One that only reads goes as it is.
+    """Send a command with the record of its act behind it. One that only reads goes as it is. The log is told by
+    changes.py.
 
     `frame` is the request's bytes where they are there already; `caller` None is the broker itself.
     """
@@ -85,9 +86,7 @@ async def carry_out(
     if act in _READS or caller is None:
         return await call(kind, frame)
     told = record(act, request, caller)
-    reply = await call(kind, frame + field(told))
-    emit("admin.done", act=told.act, principal=told.principal, peer=told.peer, queue=told.queue)
-    return reply
+    return await call(kind, frame + field(told))
 
 
 def encode(told: Record) -> bytes:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from fila.v1 import admin_pb2, events_pb2
+from fila_server.access.door import Caller
 from fila_server.events import emit
+from fila_server.operations.audit import Call, carry_out
 
 REQUEST_BY_METHOD: dict[str, Any] = {
     **{
@@ -57,6 +59,16 @@ def tell(method: str, request: Any, peer: str, principal: str = "") -> None:
     if method == "SetConfig" and not request.value:
         kind = "config.deleted"
     emit(kind, **about, peer=peer, principal=principal, **details)
+
+
+async def carry_out_and_tell(
+    call: Call, method: str, kind: int, request: Any, caller: Caller | None
+) -> bytes:
+    """Send a command with the record of its act, and emit its event. `caller` None is the broker itself: no event."""
+    reply = await carry_out(call, method, kind, request, caller)
+    if caller is not None:
+        tell(method, request, caller.peer, caller.name if caller.number is not None else "")
+    return reply
 
 
 def _shown(name: str, value: Any) -> str:

@@ -73,12 +73,6 @@ cdef bint _reaches(Slice pattern, Slice queue) noexcept nogil:
 
 # --- decisions -------------------------------------------------------------------------------
 
-cdef inline Slice _named(Text* text) noexcept nogil:
-    cdef Slice s
-    s.at, s.length = text.bytes, text.length
-    return s
-
-
 cdef void allowed_forget(Principal* p) noexcept nogil:
     cdef uint32_t cursor = 0
     cdef Allowed* row

@@ -6,6 +6,7 @@ from fila_server.core.desk.late cimport late_command
 from fila_server.core.desk.metrics cimport metrics_command
 from fila_server.core.desk.peek cimport page_begin
 from fila_server.core.desk.stats cimport stats_command
+from fila_server.core.doors.mailbox cimport ALLOWED
 from fila_server.core.life.answers cimport answer_refused
 from fila_server.core.life.consumers cimport consumer_command, consumer_open, listened
 from fila_server.core.life.enqueue cimport enqueue_command
@@ -16,10 +17,10 @@ from fila_server.core.sinks.publishing cimport drop_staged, publish
 from fila_server.core.sinks.registry cimport sink_open
 from fila_server.core.sinks.staging cimport stage
 from fila_server.core.wire.commands cimport (
-    ACCESS_CHANGE, ACCESS_READ, ACK, AUDIT_READ, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE, ENQUEUE,
-    ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, DROP_STAGED, GET_STATS, KEY_POLICIES, LATE_PAGE, LEASE, LISTENED,
-    LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, METRICS, OPEN_SINK, PEEK_MESSAGES, PUBLISH, REDRIVE_MOVE, SESSION,
-    SESSION_OPEN, STAGE, WRITTEN,
+    ACCESS_CHANGE, ACCESS_READ, ACK, AUDIT_READ, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE,
+    DROP_STAGED, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, GET_STATS, KEY_POLICIES, LATE_PAGE,
+    LEASE, LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, METRICS, OPEN_SINK, PEEK_MESSAGES,
+    PUBLISH, REDRIVE_MOVE, SESSION, SESSION_OPEN, STAGE, WRITTEN,
 )
 
 
@@ -29,7 +30,7 @@ cdef bint command_run(Core* core, Command* command) noexcept nogil:
     if ENQUEUE <= kind <= ENQUEUE_ATOMIC:
         enqueue_command(core, command)  # owned by the pass until it is answered
         return False
-    if command.verdict:
+    if command.verdict != ALLOWED:
         answer_refused(core, command)
     elif ACK <= kind <= EXTEND_LEASE:
         settle_command(core, command)

@@ -19,7 +19,7 @@ from fila_server.edges.redis.client import COMPATIBLE_VERSION, Client
 from fila_server.edges.redis.overrides import QUEUE_DEFAULTS, duration_text, read_setting, size_text
 from fila_server.edges.redis.replies import OK, encode, error_reply
 from fila_server.operations import rules as queue_rules
-from fila_server.operations.audit import carry_out
+from fila_server.operations.changes import carry_out_and_tell
 
 STATS_AT_ONCE = 32
 """Queues asked about side by side, so that INFO on ten thousand does not fill the mailbox."""
@@ -198,7 +198,9 @@ async def _set_queue(client: Client, queue: str, name: str, text: str) -> bytes:
         request.update_mask.paths.append(_PATHS[name])
         *outer, last = _PATHS[name].split(".")
         setattr(getattr(request.config, outer[0]) if outer else request.config, last, value)
-        await carry_out(broker.call, "UpdateQueue", commands.UPDATE_QUEUE, request, client.entry.caller)
+        await carry_out_and_tell(
+            broker.call, "UpdateQueue", commands.UPDATE_QUEUE, request, client.entry.caller
+        )
     return OK
 
 

@@ -18,7 +18,7 @@ from fila_server.access.door import Caller
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import KIB, Duration, Redis, Size
 from fila_server.errors import Invalid
-from fila_server.operations.audit import carry_out
+from fila_server.operations.changes import carry_out_and_tell
 
 PREFIX = "_fila.redis."
 QUEUE_DEFAULTS = (
@@ -119,7 +119,7 @@ class Overrides:
 
     async def _keep(self, key: str, value: str, caller: Caller | None = None) -> None:
         request = admin_pb2.SetConfigRequest(key=key, value=value)
-        await carry_out(self._broker.call, "SetConfig", commands.SET_CONFIG, request, caller)
+        await carry_out_and_tell(self._broker.call, "SetConfig", commands.SET_CONFIG, request, caller)
 
 
 def duration_text(milliseconds: int) -> str:

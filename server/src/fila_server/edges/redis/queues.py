@@ -20,7 +20,7 @@ from fila_server.config.schema import Redis
 from fila_server.edges.redis.client import Client
 from fila_server.edges.redis.replies import OK, error_reply, integer
 from fila_server.operations import rules as queue_rules
-from fila_server.operations.audit import carry_out
+from fila_server.operations.changes import carry_out_and_tell
 
 U64_MAX = 2**64 - 1
 SECONDS_MAX = int(datetime(9999, 12, 31, tzinfo=UTC).timestamp())
@@ -146,7 +146,7 @@ async def _seek(client: Client, request: admin_pb2.SeekChannelRequest) -> bytes:
 
 
 async def _carry_out(client: Client, act: str, kind: int, request: Any) -> bytes:
-    return await carry_out(client.broker.call, act, kind, request, client.entry.caller)
+    return await carry_out_and_tell(client.broker.call, act, kind, request, client.entry.caller)
 
 
 def _offset(text: bytes) -> int:
