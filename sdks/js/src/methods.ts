@@ -37,6 +37,10 @@ const REPEATABLE: ReadonlySet<DescMethod> = new Set<DescMethod>([
   admin.setKeyPolicy,
   admin.explainKey,
   admin.listConsumers,
+  admin.getStatus,
+  admin.watchEvents,
+  admin.listLate,
+  admin.listKeyPolicies,
 ]);
 
 /** Whether a second run after a lost answer leaves the same state and gives as good an answer. */
