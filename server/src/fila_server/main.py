@@ -31,6 +31,7 @@ import uvloop
 from fila_server import commands, errors, logs
 from fila_server.access.door import Door
 from fila_server.access.failures import is_loopback
+from fila_server.access.table import RPCS
 from fila_server.access.tls import Tls
 from fila_server.broker.calls import Broker
 from fila_server.broker.interfaces import Engine
@@ -354,11 +355,11 @@ def _rpc_server(engine: Engine, broker: Broker, settings: Config, door: Door, tl
 
 
 def _scraper(door: Door) -> Callable[[str, bytes | None], None]:
-    """Who may read the metrics: a program of this machine, or any key's holder."""
+    """Who may read the metrics, which name every queue: a program of this machine, or an admin's key."""
 
     def check(address: str, key: bytes | None) -> None:
         if not (door.is_on and is_loopback(address) and key is None):
-            door.enter(key, address, encrypted=False)
+            door.check(door.enter(key, address, encrypted=False), RPCS["FilaAdmin/GetConfig"])
 
     return check
 
