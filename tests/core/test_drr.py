@@ -215,6 +215,20 @@ def test_what_comes_back_is_paid_back_up_to_one_grant():
     assert [serve(ring) for _ in range(4)] == [0, 0, 1, 0]
 
 
+def test_taking_and_returning_for_ever_saves_no_more_than_one_grant():
+    ring = FairRing(1000, 2)
+    ring.reweigh(0, 10)
+    ring.join(0)
+    ring.join(1)
+
+    for _ in range(100):
+        assert serve(ring) == 0
+        ring.refund(0, MESSAGE)
+        assert serve(ring) == 1
+
+    assert ring.deficit(0) <= 10 * MESSAGE
+
+
 def test_a_refund_does_not_lift_a_flow_that_saves_above_one_grant():
     ring = FairRing(1000, 1)
     ring.join(0)
@@ -357,6 +371,20 @@ def test_of_a_grant_kept_through_a_throttle_a_lower_weight_leaves_one_of_its_own
     ring.turn()
 
     assert ring.deficit(0) == 2 * 2000  # what was kept, and the grant of this turn
+
+
+def test_of_what_was_given_back_to_a_flow_that_waits_a_lower_weight_leaves_one_grant_of_its_own():
+    ring = FairRing(1000, 2)
+    ring.reweigh(0, 8)
+    ring.join(0)
+    ring.join(1)
+    assert [serve(ring) for _ in range(9)] == [0] * 8 + [1]
+    for _ in range(8):
+        ring.refund(0, MESSAGE)
+
+    ring.reweigh(0, 1)
+
+    assert ring.deficit(0) == MESSAGE
 
 
 def test_what_was_saved_for_a_large_message_stays_when_the_weight_falls():

@@ -339,6 +339,28 @@ def test_pulls_and_consumers_are_sent_home_when_the_server_stops(start_server: S
     assert server.process.wait(10) == 0
 
 
+def test_what_a_client_received_as_the_server_stopped_counts_an_attempt(start_server: StartServer) -> None:
+    """A delivery that waits for the client's window leaves in one flush with the trailers that end its stream."""
+    server = start_server(FILA_SERVER__EDGE="native")
+    server.admin.CreateQueue(
+        admin_pb2.CreateQueueRequest(name="q", config=admin_pb2.QueueConfig(visibility_timeout_ms=1000))
+    )
+    server.service.Enqueue(service_pb2.EnqueueRequest(queue="q", payload=b"x" * 3000))
+    with RawClient(server.addresses["grpc"], {INITIAL_WINDOW_SIZE: 100}) as client:
+        client.begin(1, CONSUME)
+        request = service_pb2.ConsumeRequest(queue="q", max_in_flight=1).SerializeToString()
+        client.send(frame(DATA, END_STREAM, 1, message(request)))
+        client.until(lambda f: f.kind == DATA and f.stream == 1)
+        server.process.send_signal(signal.SIGTERM)
+        client.until(lambda f: f.kind == GOAWAY)
+        client.send(frame(WINDOW_UPDATE, 0, 1, struct.pack(">I", 10_000)))
+        client.until(lambda f: f.kind == HEADERS and f.stream == 1 and bool(f.flags & END_STREAM))
+    assert server.process.wait(10) == 0
+    again = start_server(server.data_dir, FILA_SERVER__EDGE="native")
+    [seen] = leased(again, "q", 1)
+    assert seen.metadata.attempt_count == 1
+
+
 # --- threads, reflection -------------------------------------------------------------------------
 
 

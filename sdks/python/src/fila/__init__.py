@@ -10,40 +10,44 @@ Start reading at `client.py`. An enqueue goes through `producer.py` and `frames.
 error is in `errors.py`; every setting in `options.py`.
 """
 
-from fila.client import FilaClient
-from fila.connection_events import ConnectionEvent
-from fila.consumer import Consumer
-from fila.errors import (
-    AnswerLost,
-    ChannelExists,
-    ChannelNotFound,
-    ClientClosed,
-    ConfigKeyNotFound,
-    Conflict,
-    DiskFloor,
-    Exists,
-    FilaError,
-    HooksFull,
-    InternalError,
-    Invalid,
-    LeaseLost,
-    LimitExceeded,
-    LogDamaged,
-    MessageNotFound,
-    NotAllowed,
-    NotFound,
-    NotSupported,
-    Overloaded,
-    QueueExists,
-    QueueFull,
-    QueueNotFound,
-    SomeFailed,
-    SourceQueueGone,
-    Unavailable,
-)
-from fila.messages import DeadLetter, Message, MessageId, NewMessage, StoredMessage
-from fila.options import Backoff, ClientOptions, Clock
-from fila.settings import QueueSettings, RetentionSettings, RetrySettings
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fila.client import FilaClient
+    from fila.connection_events import ConnectionEvent
+    from fila.consumer import Consumer
+    from fila.errors import (
+        AnswerLost,
+        ChannelExists,
+        ChannelNotFound,
+        ClientClosed,
+        ConfigKeyNotFound,
+        Conflict,
+        DiskFloor,
+        Exists,
+        FilaError,
+        HooksFull,
+        InternalError,
+        Invalid,
+        LeaseLost,
+        LimitExceeded,
+        LogDamaged,
+        MessageNotFound,
+        NotAllowed,
+        NotFound,
+        NotSupported,
+        Overloaded,
+        QueueExists,
+        QueueFull,
+        QueueNotFound,
+        SomeFailed,
+        SourceQueueGone,
+        Unavailable,
+    )
+    from fila.messages import DeadLetter, Message, MessageId, NewMessage, StoredMessage
+    from fila.options import Backoff, ClientOptions, Clock
+    from fila.settings import QueueSettings, RetentionSettings, RetrySettings
 
 __version__ = "0.1.0"
 
@@ -89,3 +93,39 @@ __all__ = [
     "StoredMessage",
     "Unavailable",
 ]
+
+_MODULE_BY_NAME = {
+    "Backoff": "fila.options",
+    "ClientOptions": "fila.options",
+    "Clock": "fila.options",
+    "ConnectionEvent": "fila.connection_events",
+    "Consumer": "fila.consumer",
+    "DeadLetter": "fila.messages",
+    "FilaClient": "fila.client",
+    "Message": "fila.messages",
+    "MessageId": "fila.messages",
+    "NewMessage": "fila.messages",
+    "QueueSettings": "fila.settings",
+    "RetentionSettings": "fila.settings",
+    "RetrySettings": "fila.settings",
+    "StoredMessage": "fila.messages",
+}
+"""Of what is not an error."""
+
+
+if not TYPE_CHECKING:  # it would hide a misspelt name from type checkers
+
+    def __getattr__(name: str) -> object:
+        """Import a name's module when the name is first used.
+
+        Whoever wants the generated messages alone (`fila.v1`), as the broker does, does not load the client.
+        """
+        if name not in __all__:
+            raise AttributeError(f"module 'fila' has no attribute {name!r}")
+        value: object = getattr(import_module(_MODULE_BY_NAME.get(name, "fila.errors")), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -21,7 +21,7 @@ class ReferenceFlow:
     deficit: int = 0
     due_round: int = 0
     place: int = IDLE
-    carried: bool = False  # part of the deficit came through a park or a pass, and no turn has ended since
+    carried: bool = False  # part of the deficit came through a park, a pass or a refund, and no turn has ended since
 
 
 class ReferenceRing:
@@ -126,11 +126,12 @@ class ReferenceRing:
         flow = self.flows[number]
         if flow.place == DEFERRED:
             self.again(number)
-        flow.deficit = max(flow.deficit, min(flow.deficit + cost, self._grant(flow)))
+        before = flow.deficit
+        flow.deficit = max(before, min(before + cost, self._grant(flow)))
         if self.granted is flow:
-            flow.carried = 0 < flow.deficit <= self._grant(flow)
-            self._remove(flow)
-            self._append(flow)
+            self.pass_on(number)
+        elif flow.deficit > before:
+            flow.carried = flow.deficit <= self._grant(flow)
 
     def reweigh(self, number: int, weight: int) -> None:
         flow = self.flows[number]

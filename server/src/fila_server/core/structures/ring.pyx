@@ -292,10 +292,12 @@ cdef void ring_refund(Ring* ring, Turn* turn, int64_t cost) noexcept nogil:
     cdef int64_t grant = _grant(ring, turn)
     if turn.place == DEFERRED:
         ring_again(ring, turn)                   # it may be able to pay sooner now
-    turn.deficit = max(turn.deficit, min(turn.deficit + cost, grant))
+    cdef int64_t before = turn.deficit
+    turn.deficit = max(before, min(before + cost, grant))
     if ring.granted == turn:
-        turn.carried = 0 < turn.deficit <= grant
-        _to_tail(ring, turn)
+        ring_yield(ring, turn)
+    elif turn.deficit > before:
+        turn.carried = turn.deficit <= grant     # of what is kept a lower weight leaves one grant
 
 
 cdef void ring_reweigh(Ring* ring, Turn* turn, uint32_t weight) noexcept nogil:

@@ -19,7 +19,8 @@ from fila_server.edges.native.iothread cimport OPENING_BYTES_MAX, PULL, SESSION_
 from fila_server.edges.native.leases_within cimport leases_settle
 from fila_server.edges.native.posting cimport post_surely
 from fila_server.edges.native.response cimport (
-    call_end, call_finish, call_queue, call_refuse, call_wait_for_room, parcel_add, parcel_fill, respond,
+    call_end, call_finish, call_queue, call_refuse, call_sent, call_wait_for_room, parcel_add, parcel_fill,
+    respond,
 )
 from fila_server.edges.native.slots cimport slot_free, slot_new, slot_token
 from fila_server.edges.native.sockets cimport atomic_add
@@ -308,6 +309,8 @@ cdef void consumer_gone(Call* call) noexcept nogil:
         _give_back(io, call.first.payload, call.first.length - PREFIX, LEASE)
     if call.slot == 0:
         return
+    if call.is_over and not call.connection.is_dead:
+        call_sent(call)
     if call.shape == PULL:
         # The core answers a CANCEL with nothing; an answer that is on its way already is given back.
         post_surely(io, CANCEL, slot_token(io, call.slot, True), b"", 0)

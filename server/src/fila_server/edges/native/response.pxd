@@ -27,6 +27,9 @@ cdef void call_http_status(Call* call, const char* status) noexcept nogil     # 
 cdef void call_queue(Call* call) noexcept nogil
 # and once there may be room for answers
 cdef void call_wait_for_room(Call* call) noexcept nogil
+# Its trailers are made, and leave behind the deliveries in the out buffer: those count as written from
+# now on, for the core is told of the stream's end before the socket has taken them.
+cdef void call_sent(Call* call) noexcept nogil
 cdef void connection_mark(Connection* connection) noexcept nogil       # it may have something to send
 cdef int data_send(
     nghttp2_session* session, nghttp2_frame* frame, const uint8_t* head, size_t length,

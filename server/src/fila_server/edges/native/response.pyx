@@ -8,13 +8,14 @@ from libc.string cimport memcpy, memmove, memset, strlen
 from fila_server.core.structures.buffer cimport (
     Buffer, buffer_free, buffer_init, must_malloc, must_realloc, write_u32be,
 )
-from fila_server.core.wire.commands cimport OK
+from fila_server.core.wire.commands cimport OK, WRITTEN
 from fila_server.edges.native.iothread cimport IoThread, Mark
 from fila_server.edges.native.nghttp2 cimport (
     NGHTTP2_DATA_FLAG_EOF, NGHTTP2_DATA_FLAG_NO_COPY, NGHTTP2_DATA_FLAG_NO_END_STREAM, NGHTTP2_ERR_DEFERRED,
     nghttp2_data_provider, nghttp2_nv, nghttp2_session_resume_data, nghttp2_submit_response,
     nghttp2_submit_trailer,
 )
+from fila_server.edges.native.posting cimport post_surely
 from fila_server.edges.native.slots cimport slot_free, slot_token
 from fila_server.edges.native.sockets cimport atomic_add
 from fila_server.edges.native.status cimport TRAILERS_MAX, nv_put, status_refuse, trailers_put
@@ -195,6 +196,18 @@ cdef void _parcel_sent(Call* call, Parcel* parcel, uint64_t end) noexcept nogil:
     _parcel_free(call, parcel)
     if call.pending.length:
         call_queue(call)                # its input may have waited for this
+
+
+cdef void call_sent(Call* call) noexcept nogil:
+    cdef Connection* connection = call.connection
+    cdef uint64_t token = slot_token(connection.thread, call.slot, False)
+    cdef Mark* mark
+    cdef uint32_t i
+    for i in range(connection.marks_count):
+        mark = &connection.marks[(connection.marks_first + i) % connection.marks_capacity]
+        if mark.is_delivery and mark.token == token:
+            mark.token = 0
+            post_surely(connection.thread, WRITTEN, token, b"", 0)
 
 
 # --- what calls do ---------------------------------------------------------------------------
