@@ -21,7 +21,7 @@ class ReferenceFlow:
     deficit: int = 0
     due_round: int = 0
     place: int = IDLE
-    carried: bool = False  # part of the deficit came through a park, a pass or a refund, and no turn has ended since
+    carried: bool = False  # part of the deficit came through a park, a pass or a refund; no turn ended since
 
 
 class ReferenceRing:
