@@ -119,7 +119,8 @@ async def test_a_taken_port_closes_the_store_and_names_the_setting(engine: FakeE
 
 def _quiet(grpc: Address, redis: Address) -> Config:
     return Config(
-        server=Server(listen_addr=grpc, edge="python"),  # a fake core has no threads to serve
+        # A fake core has no threads to serve, and no data directory.
+        server=Server(listen_addr=grpc, edge="python", data_dir="nowhere"),
         redis=Redis(bind_address=redis),
         metrics=Metrics(listen_addr=AddressOrOff("")),
     )

@@ -33,10 +33,11 @@ from fila_server.access.door import Door
 from fila_server.access.failures import is_loopback
 from fila_server.access.table import RPCS
 from fila_server.access.tls import Tls
+from fila_server.backup import command_line as backup_commands
+from fila_server.backup.control import Control
 from fila_server.broker.calls import Broker
 from fila_server.broker.interfaces import Engine
 from fila_server.config import load as config
-from fila_server.config.load import LoadedConfig
 from fila_server.config.schema import Address, Config
 from fila_server.descriptors import Descriptors, raise_limit
 from fila_server.edges.grpc.server import RpcServer
@@ -52,7 +53,7 @@ from fila_server.operations.scripts import start_with_hooks
 from fila_server.operations.start_access import new_door, recover_access, start_access
 from fila_server.telemetry.series import HookReading
 from fila_server.telemetry.service import Telemetry
-from fila_server.usage import EXIT_FAILED, EXIT_USAGE, Asked, OneLine, fail, say_version
+from fila_server.usage import EXIT_FAILED, EXIT_USAGE, Asked, OneLine, fail, load_or_exit, say_version
 from fila_server.version import commit, version
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def main(
     )
     if context.invoked_subcommand is not None:
         return
-    loaded = _load_or_exit(context.obj)
+    loaded = load_or_exit(context.obj)
     logs.setup(level=loaded.config.log.level, form=loaded.config.log.format)
     try:
         run(loaded.config)
@@ -148,7 +149,7 @@ def config_check(asked: Asked, config_path: Path | None) -> None:
     Example:
       fila-server config check --config fila.toml
     """
-    loaded = _load_or_exit(Asked(config_path or asked.config_path, asked.flags))
+    loaded = load_or_exit(Asked(config_path or asked.config_path, asked.flags))
     for section, settings in config.settings_by_section().items():
         click.echo(f"[{section}]")
         for key, setting in settings.items():
@@ -172,7 +173,7 @@ def config_init() -> None:
 @click.pass_obj
 def hook_test(asked: Asked) -> None:
     """Run a script of `fila hook test`: a trial as JSON on stdin, its outcome on stdout."""
-    lua = _load_or_exit(asked).config.lua
+    lua = load_or_exit(asked).config.lua
     limits = HookLimits(timeout_ms=lua.default_timeout_ms, memory_bytes=lua.default_memory_limit_bytes)
     try:
         trial = msgspec.json.decode(sys.stdin.buffer.read(), type=Trial)
@@ -200,7 +201,7 @@ def auth_recover(asked: Asked, config_path: Path | None, data_dir: str | None, y
     Example:
       fila-server auth recover --data-dir /var/lib/fila
     """
-    settings = _load_or_exit(Asked(config_path or asked.config_path, asked.flags)).config
+    settings = load_or_exit(Asked(config_path or asked.config_path, asked.flags)).config
     place = data_dir or settings.server.data_dir
     if not Path(place, "rocksdb").is_dir():
         fail(errors.StartError(f"{place} is no data directory of a Fila server"), EXIT_FAILED)
@@ -215,6 +216,10 @@ def auth_recover(asked: Asked, config_path: Path | None, data_dir: str | None, y
     except errors.StartError as error:
         fail(error, EXIT_FAILED)
     click.echo(f"the key of the principal admin is in {file}")
+
+
+main.add_command(backup_commands.backup)
+main.add_command(backup_commands.restore)
 
 
 def run(settings: Config) -> None:
@@ -319,6 +324,8 @@ async def serve(
         interval_ms=settings.telemetry.metrics_interval_ms,
     )
     watching = asyncio.ensure_future(tls.watch())
+    control = _control(engine, settings)
+    await control.start()
     _report_start(settings, rpc, redis, metrics_port)
     telemetry.say_ready(serves=True)
     observing = asyncio.create_task(
@@ -331,6 +338,7 @@ async def serve(
     observing.cancel()
     door.stop()
     watching.cancel()
+    await control.stop()
     descriptors.stop()
     await _drain(broker, rpc, redis, telemetry)
 
@@ -352,6 +360,13 @@ def _rpc_server(engine: Engine, broker: Broker, settings: Config, door: Door, tl
         # The native edge has neither keys nor TLS.
         return RpcServer(broker, settings, door, tls)
     return NativeServer(cast("CompiledEngine", engine), broker, settings, door)
+
+
+def _control(engine: Engine, settings: Config) -> Control:
+    def make(path: str) -> None:
+        cast("CompiledEngine", engine).checkpoint(path)
+
+    return Control(Path(settings.server.data_dir), make, settings.storage.min_free_bytes)
 
 
 def _scraper(door: Door) -> Callable[[str, bytes | None], None]:
@@ -449,13 +464,6 @@ def _warn_if_open(setting: str, address: Address) -> None:
             detail="anyone who can reach this address can read and delete messages: server.allow_anonymous is set. "
             "Switch auth.enabled on, listen on 127.0.0.1, or keep the port behind a firewall",
         )
-
-
-def _load_or_exit(asked: Asked) -> LoadedConfig:
-    try:
-        return config.load(asked.config_path, os.environ, Path.cwd(), asked.flags)
-    except errors.ConfigInvalid as error:
-        fail(error, EXIT_USAGE)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("fila_server.opening")
 
+CHECKPOINT = "checkpoint"
+"""In the data directory: made for a backup that is being copied (backup/control.py)."""
+RESTORING = "restoring"
+"""In the data directory: what a restore has copied so far (backup/restoring.py)."""
 OPENING_QUIET_S = 1.0
 OPENING_TOLD_EVERY_S = 10.0
 
@@ -34,10 +39,16 @@ def open_engine(settings: Config) -> Engine:
         raise errors.StartError(f"the compiled core cannot be loaded ({error}). Run `make build`") from error
     data_dir = settings.server.data_dir
     try:
-        Path(data_dir).mkdir(parents=True, exist_ok=True)
+        Path(data_dir).mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise errors.DataDirUnwritable(data_dir, error.strerror or str(error)) from error
+    if is_restored_in_part(Path(data_dir)):
+        raise errors.StoreError(
+            f"data directory {data_dir} is restored in part: a restore was stopped. Run fila-server restore again, "
+            f"or remove {Path(data_dir, RESTORING)} to begin with an empty store"
+        )
     engine = _open_once(scheduler_thread.Engine, settings)
+    _clear_up(Path(data_dir))
     report = engine.open_report()
     _report_losses(report, data_dir)
     if report.get("damaged_blocks"):
@@ -48,6 +59,17 @@ def open_engine(settings: Config) -> Engine:
         engine = _open_once(scheduler_thread.Engine, settings)
         _report_losses(engine.open_report(), data_dir)
     return engine
+
+
+def is_restored_in_part(data_dir: Path) -> bool:
+    """Whether a restore began here and did not come to its end, which is the store's name."""
+    return (data_dir / RESTORING).exists() and not (data_dir / "rocksdb").exists()
+
+
+def _clear_up(data_dir: Path) -> None:
+    """Remove what a killed server, backup or restore left; the directory is ours by now."""
+    for name in (CHECKPOINT, f"{CHECKPOINT}.tmp", RESTORING):
+        shutil.rmtree(data_dir / name, ignore_errors=True)
 
 
 def _open_once(compiled_engine: type[CompiledEngine], settings: Config) -> CompiledEngine:

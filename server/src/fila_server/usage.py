@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -9,6 +10,8 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from fila_server import errors
+from fila_server.config import load
+from fila_server.config.load import LoadedConfig
 from fila_server.version import commit, version
 
 EXIT_FAILED = 1
@@ -47,3 +50,11 @@ def fail(error: errors.StartError, code: int) -> NoReturn:
     line = " ".join(str(error).split())
     click.echo(f"fila-server: {line}", err=True)
     sys.exit(code)
+
+
+def load_or_exit(asked: Asked) -> LoadedConfig:
+    """Read the configuration, or say what is wrong with it and leave."""
+    try:
+        return load.load(asked.config_path, os.environ, Path.cwd(), asked.flags)
+    except errors.ConfigInvalid as error:
+        fail(error, EXIT_USAGE)

@@ -12,14 +12,16 @@ import threading
 
 from libc.stdint cimport int64_t, uint64_t
 
+from fila_server import errors
 from fila_server.core.doors.mailbox cimport mailbox_sleep, mailbox_poke
 from fila_server.core.doors.reader cimport loader_serve, loader_stop
 from fila_server.core.drive.commit cimport commit_pass, sync_took
 from fila_server.core.drive.engine cimport CoreEngine
 from fila_server.core.drive.passes cimport run_pass
 from fila_server.core.state.shared cimport shared_load
+from fila_server.core.store.checkpoint cimport store_checkpoint
 from fila_server.core.store.reclaim cimport upkeep_start, upkeep_stop
-from fila_server.core.store.status cimport STORE_GONE, failure_is_told
+from fila_server.core.store.status cimport STORE_GONE, STORE_OK, StoreError, failure_is_told
 from fila_server.core.store.watch cimport watch_start, watch_stop
 
 cdef extern from *:
@@ -157,6 +159,27 @@ cdef class Engine(CoreEngine):
         with nogil:
             while not fila_seq_load(&self.stopping_threads):
                 loader_serve(self.core.loader, &self.core.store, self.core.mailbox, True)
+
+    def checkpoint(self, str path):
+        """Make all of the store, as it is at one moment, a directory of its own; `path` must not exist.
+
+        For any thread: it blocks on the disk, without the GIL, and a close waits for it. Raises
+        errors.StoreError.
+        """
+        cdef bytes encoded = os.fsencode(path)
+        cdef const char* at = encoded
+        cdef StoreError error
+        cdef int status
+        if not self.is_open:
+            raise errors.StoreError("the server has stopped")
+        self.readers += 1               # under the GIL, as is closing's look at it
+        with nogil:
+            status = store_checkpoint(&self.core.store, at, &error)
+        with self.readers_changed:
+            self.readers -= 1
+            self.readers_changed.notify_all()
+        if status != STORE_OK:
+            raise errors.StoreError(error.text.decode("utf-8", "replace"))
 
     def stop(self):
         """Finish what is in hand, sync, end the threads, close. May take
