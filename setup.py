@@ -10,6 +10,7 @@ when its .pyx, its .pxd, or any .pxd it cimports is newer than the result.
 import fcntl
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -17,7 +18,9 @@ from Cython.Build import cythonize
 from Cython.Compiler.Errors import CompileError
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 from setuptools.command.editable_wheel import _StaticPth, editable_wheel
+from setuptools.command.sdist import sdist
 
 ROOT = Path(__file__).resolve().parent
 SOURCES = Path("server/src")
@@ -89,6 +92,36 @@ class BuildExt(build_ext):
             self.parallel = 2
 
 
+def write_commit(package: Path) -> None:
+    """Leave `commit.txt` for fila_server/version.py: FILA_COMMIT, or what a source distribution brought, or git's."""
+    brought = ROOT / SOURCES / "fila_server/commit.txt"
+    told = os.environ.get("FILA_COMMIT", "")
+    if not told and brought.exists():
+        told = brought.read_text(encoding="ascii").strip()
+    if not told and (ROOT / ".git").exists():
+        ask = ["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"]
+        asked = subprocess.run(ask, capture_output=True, text=True, check=False)  # noqa: S603 - of our own words
+        told = asked.stdout.strip()
+    (package / "commit.txt").write_text((told or "unknown") + "\n", encoding="ascii")
+
+
+class BuildPy(build_py):
+    """A build says which commit it was made of; an editable install asks git whenever it is asked."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            write_commit(Path(self.build_lib, "fila_server"))
+
+
+class Sdist(sdist):
+    """So does a source distribution, which has no git."""
+
+    def make_release_tree(self, base_dir: str, files: list[str]) -> None:
+        super().make_release_tree(base_dir, files)
+        write_commit(Path(base_dir, SOURCES, "fila_server"))
+
+
 class EditableWheel(editable_wheel):
     """An editable install as plain paths. By itself setuptools would write an import hook for our three source
     folders, which type checkers and editors can't follow: `import fila` would be unknown to them."""
@@ -108,6 +141,12 @@ if __name__ == "__main__":
     with (WORK / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         forget_removed_modules()
-        setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExt, "editable_wheel": EditableWheel})
+        commands = {
+            "build_ext": BuildExt,
+            "build_py": BuildPy,
+            "editable_wheel": EditableWheel,
+            "sdist": Sdist,
+        }
+        setup(ext_modules=extensions(), cmdclass=commands)
     if FAILED:
         sys.exit(f"did not compile: {', '.join(FAILED)}")

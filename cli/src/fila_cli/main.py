@@ -79,6 +79,20 @@ class _Lazy(Group):
                 )
 
 
+def _say_version(context: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    if not wanted or context.resilient_parsing:
+        return
+    from importlib import metadata
+
+    for brought_by in ("fila-server", "fila-cli"):  # the command line comes with the server, or alone
+        try:
+            click.echo(f"fila {metadata.version(brought_by)}")
+        except metadata.PackageNotFoundError:
+            continue
+        break
+    context.exit()
+
+
 @click.group(
     cls=_Lazy,
     params=common_options(),
@@ -90,7 +104,14 @@ class _Lazy(Group):
     fila queue inspect orders
     """,
 )
-@click.version_option(package_name="fila-server", prog_name="fila", message="%(prog)s %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_say_version,
+    help="Show the version and exit.",
+)
 def fila() -> None:
     """Talk to a Fila broker."""
 
