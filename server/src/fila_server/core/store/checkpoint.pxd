@@ -1,4 +1,4 @@
-"""All of an open store at one moment as a second directory: links to tables and payload files, and the log."""
+"""An open store at one moment as a second directory: links to tables and payload files, and the log."""
 
 from fila_server.core.store.families cimport Store
 from fila_server.core.store.status cimport StoreError
