@@ -29,6 +29,8 @@ class Books:
 
     def __init__(self, world: World) -> None:
         self.world = world
+        self.judged = 0
+        self.judged_idle = 0
 
     def check(self) -> None:
         """GetStats against the model; the clock stands still and nothing is under way."""
@@ -50,6 +52,7 @@ class Books:
         return admin.GetStatsResponse.FromString(got[0][1])
 
     def _check_stats(self, queue: QueueModel, channel: ChannelModel | None) -> None:
+        self.judged += 1
         stats = self.stats(queue, channel)
         notes = [n for c in queue.channels.values() if channel in (None, c) for n in c.all_notes()]
         sure_pending = {id(n.entry) for n in notes if n.state in (READY, DELAYED) and not n.maybe}
@@ -135,6 +138,7 @@ class Books:
             for channel in queue.channels.values():
                 if not self._has_room(queue, channel):
                     continue
+                self.judged_idle += 1
                 unseen = self._leased_unseen(queue, channel) if self.world.always_cold else set()
                 for note in channel.all_notes():
                     key = queue.key(note.entry.key)

@@ -6,6 +6,9 @@ OneHolder  one live lease a message and channel, lease ids never repeat, nobody 
 InOrder    within a key, channel and set of throttle keys, positions go out in order
 OnCurve    no bucket gives more than its curve
 FairShare, in fair_share.py: two backlogged, unthrottled keys stay within the bound of docs/fairness.md
+Books, in books.py: nothing that could go is left lying while somebody has room for it; the numbers agree
+
+Each counts how often it judged: a run in which one judged too little shows nothing, and fails.
 """
 
 from tests.simulation.model import LEASED, READY, BucketModel, Entry, Model, Note
@@ -17,6 +20,7 @@ class Broken(AssertionError):
 
 class Kept:
     def __init__(self) -> None:
+        self.judged = 0
         self.tokens_by_id: dict[str, int] = {}
         self.tokens_by_offset: dict[tuple[int, int], int] = {}
         self.newest_id = ""
@@ -26,6 +30,7 @@ class Kept:
 
         Known is what was ever answered, but for what a power cut lost under `os` (its id is still never repeated).
         """
+        self.judged += 1
         self.seen(entry)
         if entry.id <= newest_before:
             raise Broken(f"id {entry.id} is not above {newest_before}, which was known before")
@@ -45,6 +50,7 @@ class Kept:
             )
 
     def delivered(self, note: Note | None, what: str) -> None:
+        self.judged += 1
         if note is None:
             raise Broken(f"{what} was delivered, but there is no such message in that channel (any more)")
         if note.acked:
@@ -61,9 +67,11 @@ class Kept:
 
 class OneHolder:
     def __init__(self) -> None:
+        self.judged = 0
         self.lease_ids: set[int] = set()
 
     def leased(self, note: Note, lease_id: int, mono_ms: int) -> None:
+        self.judged += 1
         if lease_id in self.lease_ids:
             raise Broken(f"lease id {lease_id} was given twice")
         self.lease_ids.add(lease_id)
@@ -79,10 +87,14 @@ class OneHolder:
 
 
 class InOrder:
+    def __init__(self) -> None:
+        self.judged = 0
+
     def picked(self, note: Note, now_pass: int) -> None:
         """Called before the note changes its state. What returned in this pass may have come behind a pull."""
         if note.place is None or note.maybe:
             return
+        self.judged += 1
         for other in note.channel.all_notes():
             if (
                 other is not note
@@ -103,7 +115,11 @@ class InOrder:
 class OnCurve:
     """`unseen` leases hold tokens, as far as the model knows, that may come back to any bucket."""
 
+    def __init__(self) -> None:
+        self.judged = 0
+
     def taken(self, bucket: BucketModel, name: str, now_ms: int, unseen: int) -> None:
+        self.judged += 1
         bucket.refill(now_ms, unseen)
         bucket.level -= 1
         if bucket.level < -0.001:

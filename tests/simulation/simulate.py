@@ -7,6 +7,7 @@ import os
 import random
 import sys
 import traceback
+from collections import Counter
 
 from fila.v1 import admin_pb2 as admin
 from fila_server import commands
@@ -70,6 +71,22 @@ class Simulation:
                 (self.hooks.decide, rnd.choice([1, 10])),
             ]
             self.actions_near_a_crash += [policies.update, self.hooks.submit, self.hooks.decide]
+
+    def judged(self) -> Counter[str]:
+        """How often each oracle judged."""
+        world = self.world
+        return Counter(
+            {
+                "messages": world.messages,
+                "no answered message is lost or comes back": world.kept.judged,
+                "one lease a message": world.one_holder.judged,
+                "order within a key": world.in_order.judged,
+                "no bucket over its curve": world.on_curve.judged,
+                "keys stay within the bound": world.fair.judged,
+                "the numbers agree": self.books.judged,
+                "nothing that could go is left lying": self.books.judged_idle,
+            }
+        )
 
     def run(self) -> None:
         world, rnd = self.world, self.random
@@ -220,8 +237,8 @@ class Simulation:
             raise Broken("the core says it lost something, and nothing was damaged")
 
 
-def simulate(seed: int, policy: bool = False) -> int:
-    """Run one seed; returns the number of messages. A failure says how to see it again."""
+def simulate(seed: int, policy: bool = False) -> Counter[str]:
+    """Run one seed; returns how often each oracle judged. A failure says how to see it again."""
     simulation = Simulation(seed, policy)
     try:
         simulation.run()
@@ -238,7 +255,7 @@ def simulate(seed: int, policy: bool = False) -> int:
         ) from error
     finally:
         simulation.world.engine.remove()
-    return simulation.world.messages
+    return simulation.judged()
 
 
 def main() -> None:
@@ -247,16 +264,17 @@ def main() -> None:
     first = int(arguments[0])
     count = int(arguments[1]) if len(arguments) > 1 else 1
     bad = 0
+    judged: Counter[str] = Counter()
     for seed in range(first, first + count):
         try:
-            simulate(seed, policy)
+            judged += simulate(seed, policy)
         except Broken as error:
             bad += 1
             if count == 1:
                 traceback.print_exc()
             else:
                 print(str(error).split("\n")[0][:300], flush=True)
-    print(f"{count} seeds, {bad} bad")
+    print(f"{count} seeds, {bad} bad; judged {dict(judged)}")
 
 
 if __name__ == "__main__":
