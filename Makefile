@@ -29,7 +29,7 @@ CHECK :=
 GENERATED := sdks/python/src/fila/v1 docs/api-reference.md
 include $(wildcard sdks/*/rules.mk pipeline/rules.mk bench/*/rules.mk)
 
-.PHONY: help setup build run test test-python check check-python bench bench-check soak gen gen-check fmt lock clean
+.PHONY: help setup build run test test-python check check-python bench bench-check soak planted-faults gen gen-check fmt lock clean
 
 help: ## Show these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ bench-check: build $(VENV)/.dev ## Is this tree slower than another commit? (AGA
 soak: build $(VENV)/.dev ## Crash, power-cut, simulation and liveness tests with nightly counts and bounds
 	FILA_SOAK=1 $(PYTEST) --timeout 0 tests/crash tests/simulation tests/liveness
 	FILA_SERVER__EDGE=python $(PYTEST) tests/e2e tests/crash tests/liveness
+
+planted-faults: build $(VENV)/.dev ## Plant faults in the core, one by one: two tests find each (ONLY=names)
+	python -m tests.faults.plant $(ONLY)
 
 gen: $(VENV)/.dev $(BUF) ## Generate code from proto/
 	rm -f sdks/python/src/fila/v1/*_pb2*
