@@ -56,6 +56,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "Grant": {"name": "made", "permissions": [auth_pb2.Permission(right=auth_pb2.RIGHT_PRODUCE, queue="x")]},
     "RevokeGrant": {"name": "nobody"},
     "SetQuotas": {"name": "nobody"},
+    "FindKeys": {},
 }
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import grpc
 import pytest
 
-from fila.v1 import admin_pb2
+from fila.v1 import admin_pb2, watch_pb2
 from fila_cli.commands.top import _looks, _Sample
 from fila_cli.session import Session
 from tests.cli.fake_broker import FakeBroker, assert_golden
@@ -109,7 +109,7 @@ def test_explain_says_which_bucket_and_where_the_hour_went(fila, broker: FakeBro
         blocking_bucket="provider:stripe",
         share=0.12,
         due_share=0.25,
-        waits=admin_pb2.WaitCauses(share_ms=30_000, throttle_ms=90_000),
+        waits=watch_pb2.WaitCauses(share_ms=30_000, throttle_ms=90_000),
         pending=40,
         oldest_age_ms=125_500,
         weight=3,

@@ -14,7 +14,7 @@ from fila import ConfigKeyNotFound, FilaClient, NotSupported, QueueExists, Queue
 from fila.answers import RetryPolicy
 from fila.messages import encode_options, to_timestamp
 from fila.settings import QueueSettings, encode_settings, mask_of, resolve
-from fila.v1 import admin_pb2
+from fila.v1 import admin_pb2, auth_pb2, watch_pb2
 from tests.sdk.fake_broker import FakeBroker, Refusal
 
 
@@ -214,9 +214,13 @@ async def test_answers_show_every_field_also_zeros(client: FilaClient) -> None:
         (answers.Stats, admin_pb2.GetStatsResponse),
         (answers.HookStats, admin_pb2.HookStats),
         (answers.KeyPolicy, admin_pb2.SetKeyPolicyResponse),
-        (answers.WaitCauses, admin_pb2.WaitCauses),
+        (answers.WaitCauses, watch_pb2.WaitCauses),
         (answers.KeyExplanation, admin_pb2.ExplainKeyResponse),
         (answers.ConsumerInfo, admin_pb2.ConsumerInfo),
+        (answers.KeyState, watch_pb2.KeyState),
+        (answers.FoundKeys, watch_pb2.FindKeysResponse),
+        (answers.SeekPreview, admin_pb2.SeekChannelResponse),
+        (answers.Identity, auth_pb2.WhoAmIResponse),
     ],
 )
 def test_an_answer_has_all_that_the_wire_has(kind: Any, message: Any) -> None:

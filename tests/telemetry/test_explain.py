@@ -8,6 +8,7 @@ import pytest
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
+from fila.v1 import watch_pb2 as watch
 from fila_server import commands
 from tests.core.driven_engine import DrivenEngine, Refused
 
@@ -45,7 +46,7 @@ def consume(engine: DrivenEngine, most: int) -> int:
     return token
 
 
-def ms(waits: admin.WaitCauses) -> tuple[int, int, int, int]:
+def ms(waits: watch.WaitCauses) -> tuple[int, int, int, int]:
     return waits.no_consumer_ms, waits.share_ms, waits.throttle_ms, waits.delay_ms
 
 

@@ -37,7 +37,7 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "config": ("config", "Queues", "Values that hooks read, and the rates of token buckets."),
     "late": ("late", "Fairness", "Who waits longest, and for what."),
     "explain": ("explain", "Fairness", "Say why a fairness key is late."),
-    "key": ("key", "Fairness", "Weigh, pause, cap or purge one key; list what was set."),
+    "key": ("key", "Fairness", "Weigh, pause, cap, slow or purge one key; find keys, list what was set."),
     "consumer": ("consumer", "Fairness", "Who consumes a queue, and what each consumer holds."),
     "top": ("top", "Fairness", "Watch queues live."),
     "history": ("history", "Tools", "What a broker recorded: status, files, newest decisions, export."),

@@ -265,6 +265,8 @@ const (
 	ExplainKeyResponse_STATE_CAPPED ExplainKeyResponse_State = 7
 	// It has nothing pending and nothing leased.
 	ExplainKeyResponse_STATE_EMPTY ExplainKeyResponse_State = 8
+	// It has used up the rate that an operator set for it: see `until`.
+	ExplainKeyResponse_STATE_RATE_LIMITED ExplainKeyResponse_State = 9
 )
 
 // Enum value maps for ExplainKeyResponse_State.
@@ -279,6 +281,7 @@ var (
 		6: "STATE_PAUSED",
 		7: "STATE_CAPPED",
 		8: "STATE_EMPTY",
+		9: "STATE_RATE_LIMITED",
 	}
 	ExplainKeyResponse_State_value = map[string]int32{
 		"STATE_UNSPECIFIED":  0,
@@ -290,6 +293,7 @@ var (
 		"STATE_PAUSED":       6,
 		"STATE_CAPPED":       7,
 		"STATE_EMPTY":        8,
+		"STATE_RATE_LIMITED": 9,
 	}
 )
 
@@ -2218,7 +2222,11 @@ type PerFairnessKeyStats struct {
 	// An operator paused it.
 	Paused bool `protobuf:"varint,9,opt,name=paused,proto3" json:"paused,omitempty"`
 	// Most of its messages leased at once in a channel; 0 when there is no cap.
-	MaxInFlight   uint32 `protobuf:"varint,10,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
+	MaxInFlight uint32 `protobuf:"varint,10,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
+	// An operator's rate: most of its messages delivered a second; 0 when there is none.
+	RatePerSecond float64 `protobuf:"fixed64,12,opt,name=rate_per_second,json=ratePerSecond,proto3" json:"rate_per_second,omitempty"`
+	// How many may be delivered at once after a pause; 0 when there is no rate.
+	Burst         float64 `protobuf:"fixed64,13,opt,name=burst,proto3" json:"burst,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2319,6 +2327,20 @@ func (x *PerFairnessKeyStats) GetPaused() bool {
 func (x *PerFairnessKeyStats) GetMaxInFlight() uint32 {
 	if x != nil {
 		return x.MaxInFlight
+	}
+	return 0
+}
+
+func (x *PerFairnessKeyStats) GetRatePerSecond() float64 {
+	if x != nil {
+		return x.RatePerSecond
+	}
+	return 0
+}
+
+func (x *PerFairnessKeyStats) GetBurst() float64 {
+	if x != nil {
+		return x.Burst
 	}
 	return 0
 }
@@ -3227,7 +3249,9 @@ type SeekChannelRequest struct {
 	//
 	//	*SeekChannelRequest_Offset
 	//	*SeekChannelRequest_Time
-	Target        isSeekChannelRequest_Target `protobuf_oneof:"target"`
+	Target isSeekChannelRequest_Target `protobuf_oneof:"target"`
+	// Change nothing: only say what the seek would do.
+	ValidateOnly  bool `protobuf:"varint,5,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3301,6 +3325,13 @@ func (x *SeekChannelRequest) GetTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *SeekChannelRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
 type isSeekChannelRequest_Target interface {
 	isSeekChannelRequest_Target()
 }
@@ -3323,7 +3354,13 @@ func (*SeekChannelRequest_Time) isSeekChannelRequest_Target() {}
 type SeekChannelResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Where to: the offset asked for, brought within what is retained.
-	Offset        uint64 `protobuf:"varint,1,opt,name=offset,proto3" json:"offset,omitempty"`
+	Offset uint64 `protobuf:"varint,1,opt,name=offset,proto3" json:"offset,omitempty"`
+	// With `validate_only`: messages the channel is done with and would deliver again.
+	Replayed uint64 `protobuf:"varint,2,opt,name=replayed,proto3" json:"replayed,omitempty"`
+	// With `validate_only`: messages it is not done with, leased ones included, and would not deliver any more.
+	Skipped uint64 `protobuf:"varint,3,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	// With `validate_only`: leases that would be taken back.
+	LeasesRevoked uint64 `protobuf:"varint,4,opt,name=leases_revoked,json=leasesRevoked,proto3" json:"leases_revoked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3361,6 +3398,27 @@ func (*SeekChannelResponse) Descriptor() ([]byte, []int) {
 func (x *SeekChannelResponse) GetOffset() uint64 {
 	if x != nil {
 		return x.Offset
+	}
+	return 0
+}
+
+func (x *SeekChannelResponse) GetReplayed() uint64 {
+	if x != nil {
+		return x.Replayed
+	}
+	return 0
+}
+
+func (x *SeekChannelResponse) GetSkipped() uint64 {
+	if x != nil {
+		return x.Skipped
+	}
+	return 0
+}
+
+func (x *SeekChannelResponse) GetLeasesRevoked() uint64 {
+	if x != nil {
+		return x.LeasesRevoked
 	}
 	return 0
 }
@@ -3642,7 +3700,12 @@ type SetKeyPolicyRequest struct {
 	// Deliver nothing of this key until it is resumed.
 	Paused *bool `protobuf:"varint,4,opt,name=paused,proto3,oneof" json:"paused,omitempty"`
 	// Most messages of this key leased at once in a channel; 0 for no cap.
-	MaxInFlight   *uint32 `protobuf:"varint,5,opt,name=max_in_flight,json=maxInFlight,proto3,oneof" json:"max_in_flight,omitempty"`
+	MaxInFlight *uint32 `protobuf:"varint,5,opt,name=max_in_flight,json=maxInFlight,proto3,oneof" json:"max_in_flight,omitempty"`
+	// Most messages of this key delivered a second, over all channels of the queue; up to 1e9. 0 takes the rate away.
+	RatePerSecond *float64 `protobuf:"fixed64,6,opt,name=rate_per_second,json=ratePerSecond,proto3,oneof" json:"rate_per_second,omitempty"`
+	// How many may be delivered at once after a pause: at least 1, up to 1e9. 0, or left out where there is none yet,
+	// means one second's worth. Needs a rate.
+	Burst         *float64 `protobuf:"fixed64,7,opt,name=burst,proto3,oneof" json:"burst,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3712,6 +3775,20 @@ func (x *SetKeyPolicyRequest) GetMaxInFlight() uint32 {
 	return 0
 }
 
+func (x *SetKeyPolicyRequest) GetRatePerSecond() float64 {
+	if x != nil && x.RatePerSecond != nil {
+		return *x.RatePerSecond
+	}
+	return 0
+}
+
+func (x *SetKeyPolicyRequest) GetBurst() float64 {
+	if x != nil && x.Burst != nil {
+		return *x.Burst
+	}
+	return 0
+}
+
 // The key's policy after the change.
 type SetKeyPolicyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3720,7 +3797,11 @@ type SetKeyPolicyResponse struct {
 	// Whether it is paused.
 	Paused bool `protobuf:"varint,2,opt,name=paused,proto3" json:"paused,omitempty"`
 	// Its cap; 0 when there is none.
-	MaxInFlight   uint32 `protobuf:"varint,3,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
+	MaxInFlight uint32 `protobuf:"varint,3,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
+	// Its rate; 0 when there is none.
+	RatePerSecond float64 `protobuf:"fixed64,4,opt,name=rate_per_second,json=ratePerSecond,proto3" json:"rate_per_second,omitempty"`
+	// How many may be delivered at once after a pause; 0 when there is no rate.
+	Burst         float64 `protobuf:"fixed64,5,opt,name=burst,proto3" json:"burst,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3772,6 +3853,20 @@ func (x *SetKeyPolicyResponse) GetPaused() bool {
 func (x *SetKeyPolicyResponse) GetMaxInFlight() uint32 {
 	if x != nil {
 		return x.MaxInFlight
+	}
+	return 0
+}
+
+func (x *SetKeyPolicyResponse) GetRatePerSecond() float64 {
+	if x != nil {
+		return x.RatePerSecond
+	}
+	return 0
+}
+
+func (x *SetKeyPolicyResponse) GetBurst() float64 {
+	if x != nil {
+		return x.Burst
 	}
 	return 0
 }
@@ -3986,88 +4081,6 @@ func (x *ExplainKeyResponse) GetReturningCount() uint32 {
 	return 0
 }
 
-// Waiting time split into its causes, summed over messages.
-type WaitCauses struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Nobody with room consumed the channel, or the queue was paused.
-	NoConsumerMs uint64 `protobuf:"varint,1,opt,name=no_consumer_ms,json=noConsumerMs,proto3" json:"no_consumer_ms,omitempty"`
-	// Other keys had their turn.
-	ShareMs uint64 `protobuf:"varint,2,opt,name=share_ms,json=shareMs,proto3" json:"share_ms,omitempty"`
-	// A token bucket was empty.
-	ThrottleMs uint64 `protobuf:"varint,3,opt,name=throttle_ms,json=throttleMs,proto3" json:"throttle_ms,omitempty"`
-	// A delay or a backoff was running.
-	DelayMs uint64 `protobuf:"varint,4,opt,name=delay_ms,json=delayMs,proto3" json:"delay_ms,omitempty"`
-	// The key was paused, or as much of it was leased as its cap allows.
-	HeldMs        uint64 `protobuf:"varint,5,opt,name=held_ms,json=heldMs,proto3" json:"held_ms,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WaitCauses) Reset() {
-	*x = WaitCauses{}
-	mi := &file_fila_v1_admin_proto_msgTypes[49]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WaitCauses) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WaitCauses) ProtoMessage() {}
-
-func (x *WaitCauses) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[49]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WaitCauses.ProtoReflect.Descriptor instead.
-func (*WaitCauses) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{49}
-}
-
-func (x *WaitCauses) GetNoConsumerMs() uint64 {
-	if x != nil {
-		return x.NoConsumerMs
-	}
-	return 0
-}
-
-func (x *WaitCauses) GetShareMs() uint64 {
-	if x != nil {
-		return x.ShareMs
-	}
-	return 0
-}
-
-func (x *WaitCauses) GetThrottleMs() uint64 {
-	if x != nil {
-		return x.ThrottleMs
-	}
-	return 0
-}
-
-func (x *WaitCauses) GetDelayMs() uint64 {
-	if x != nil {
-		return x.DelayMs
-	}
-	return 0
-}
-
-func (x *WaitCauses) GetHeldMs() uint64 {
-	if x != nil {
-		return x.HeldMs
-	}
-	return 0
-}
-
 // Whose consumers to list.
 type ListConsumersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4081,7 +4094,7 @@ type ListConsumersRequest struct {
 
 func (x *ListConsumersRequest) Reset() {
 	*x = ListConsumersRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[50]
+	mi := &file_fila_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4093,7 +4106,7 @@ func (x *ListConsumersRequest) String() string {
 func (*ListConsumersRequest) ProtoMessage() {}
 
 func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[50]
+	mi := &file_fila_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4106,7 +4119,7 @@ func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersRequest.ProtoReflect.Descriptor instead.
 func (*ListConsumersRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListConsumersRequest) GetQueue() string {
@@ -4134,7 +4147,7 @@ type ListConsumersResponse struct {
 
 func (x *ListConsumersResponse) Reset() {
 	*x = ListConsumersResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[51]
+	mi := &file_fila_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4146,7 +4159,7 @@ func (x *ListConsumersResponse) String() string {
 func (*ListConsumersResponse) ProtoMessage() {}
 
 func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[51]
+	mi := &file_fila_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4159,7 +4172,7 @@ func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersResponse.ProtoReflect.Descriptor instead.
 func (*ListConsumersResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListConsumersResponse) GetConsumers() []*ConsumerInfo {
@@ -4202,7 +4215,7 @@ type ConsumerInfo struct {
 
 func (x *ConsumerInfo) Reset() {
 	*x = ConsumerInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[52]
+	mi := &file_fila_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4214,7 +4227,7 @@ func (x *ConsumerInfo) String() string {
 func (*ConsumerInfo) ProtoMessage() {}
 
 func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[52]
+	mi := &file_fila_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4227,7 +4240,7 @@ func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerInfo.ProtoReflect.Descriptor instead.
 func (*ConsumerInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{52}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ConsumerInfo) GetConsumerId() uint64 {
@@ -4318,7 +4331,7 @@ var File_fila_v1_admin_proto protoreflect.FileDescriptor
 
 const file_fila_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x13fila/v1/admin.proto\x12\afila.v1\x1a\x14fila/v1/events.proto\x1a\x16fila/v1/messages.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"V\n" +
+	"\x13fila/v1/admin.proto\x12\afila.v1\x1a\x14fila/v1/events.proto\x1a\x16fila/v1/messages.proto\x1a\x13fila/v1/watch.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"V\n" +
 	"\x12CreateQueueRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
 	"\x06config\x18\x02 \x01(\v2\x14.fila.v1.QueueConfigR\x06config\"Q\n" +
@@ -4482,7 +4495,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x12last_error_headers\x18\t \x03(\v2(.fila.v1.HookStats.LastErrorHeadersEntryR\x10lastErrorHeaders\x1aC\n" +
 	"\x15LastErrorHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xdf\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9d\x03\n" +
 	"\x13PerFairnessKeyStats\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12#\n" +
 	"\rpending_count\x18\x02 \x01(\x04R\fpendingCount\x12'\n" +
@@ -4494,7 +4507,9 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x11served_cost_total\x18\b \x01(\x01R\x0fservedCostTotal\x12\x16\n" +
 	"\x06paused\x18\t \x01(\bR\x06paused\x12\"\n" +
 	"\rmax_in_flight\x18\n" +
-	" \x01(\rR\vmaxInFlight\"\x97\x01\n" +
+	" \x01(\rR\vmaxInFlight\x12&\n" +
+	"\x0frate_per_second\x18\f \x01(\x01R\rratePerSecond\x12\x14\n" +
+	"\x05burst\x18\r \x01(\x01R\x05burst\"\x97\x01\n" +
 	"\x13PerThrottleKeyStats\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x16\n" +
 	"\x06tokens\x18\x02 \x01(\x01R\x06tokens\x12&\n" +
@@ -4553,15 +4568,19 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"headOffset\x12\x1c\n" +
 	"\tconsumers\x18\x06 \x01(\rR\tconsumers\x129\n" +
 	"\n" +
-	"created_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\"\x9a\x01\n" +
+	"created_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\"\xbf\x01\n" +
 	"\x12SeekChannelRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12\x18\n" +
 	"\x06offset\x18\x03 \x01(\x04H\x00R\x06offset\x120\n" +
-	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampH\x00R\x04timeB\b\n" +
-	"\x06target\"-\n" +
+	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampH\x00R\x04time\x12#\n" +
+	"\rvalidate_only\x18\x05 \x01(\bR\fvalidateOnlyB\b\n" +
+	"\x06target\"\x8a\x01\n" +
 	"\x13SeekChannelResponse\x12\x16\n" +
-	"\x06offset\x18\x01 \x01(\x04R\x06offset\"~\n" +
+	"\x06offset\x18\x01 \x01(\x04R\x06offset\x12\x1a\n" +
+	"\breplayed\x18\x02 \x01(\x04R\breplayed\x12\x18\n" +
+	"\askipped\x18\x03 \x01(\x04R\askipped\x12%\n" +
+	"\x0eleases_revoked\x18\x04 \x01(\x04R\rleasesRevoked\"~\n" +
 	"\x13PurgeChannelRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12&\n" +
@@ -4581,24 +4600,30 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x0fReadLogResponse\x12,\n" +
 	"\bmessages\x18\x01 \x03(\v2\x10.fila.v1.MessageR\bmessages\x12\x1f\n" +
 	"\vnext_offset\x18\x02 \x01(\x04R\n" +
-	"nextOffset\"\xd9\x01\n" +
+	"nextOffset\"\xbf\x02\n" +
 	"\x13SetKeyPolicyRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12!\n" +
 	"\ffairness_key\x18\x02 \x01(\tR\vfairnessKey\x12\x1b\n" +
 	"\x06weight\x18\x03 \x01(\rH\x00R\x06weight\x88\x01\x01\x12\x1b\n" +
 	"\x06paused\x18\x04 \x01(\bH\x01R\x06paused\x88\x01\x01\x12'\n" +
-	"\rmax_in_flight\x18\x05 \x01(\rH\x02R\vmaxInFlight\x88\x01\x01B\t\n" +
+	"\rmax_in_flight\x18\x05 \x01(\rH\x02R\vmaxInFlight\x88\x01\x01\x12+\n" +
+	"\x0frate_per_second\x18\x06 \x01(\x01H\x03R\rratePerSecond\x88\x01\x01\x12\x19\n" +
+	"\x05burst\x18\a \x01(\x01H\x04R\x05burst\x88\x01\x01B\t\n" +
 	"\a_weightB\t\n" +
 	"\a_pausedB\x10\n" +
-	"\x0e_max_in_flight\"j\n" +
+	"\x0e_max_in_flightB\x12\n" +
+	"\x10_rate_per_secondB\b\n" +
+	"\x06_burst\"\xa8\x01\n" +
 	"\x14SetKeyPolicyResponse\x12\x16\n" +
 	"\x06weight\x18\x01 \x01(\rR\x06weight\x12\x16\n" +
 	"\x06paused\x18\x02 \x01(\bR\x06paused\x12\"\n" +
-	"\rmax_in_flight\x18\x03 \x01(\rR\vmaxInFlight\"f\n" +
+	"\rmax_in_flight\x18\x03 \x01(\rR\vmaxInFlight\x12&\n" +
+	"\x0frate_per_second\x18\x04 \x01(\x01R\rratePerSecond\x12\x14\n" +
+	"\x05burst\x18\x05 \x01(\x01R\x05burst\"f\n" +
 	"\x11ExplainKeyRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12!\n" +
-	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\"\x8c\x05\n" +
+	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\"\xa4\x05\n" +
 	"\x12ExplainKeyResponse\x127\n" +
 	"\x05state\x18\x01 \x01(\x0e2!.fila.v1.ExplainKeyResponse.StateR\x05state\x12'\n" +
 	"\x0fblocking_bucket\x18\x02 \x01(\tR\x0eblockingBucket\x120\n" +
@@ -4612,7 +4637,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x06weight\x18\n" +
 	" \x01(\rR\x06weight\x12)\n" +
 	"\x10returning_offset\x18\v \x01(\x04R\x0freturningOffset\x12'\n" +
-	"\x0freturning_count\x18\f \x01(\rR\x0ereturningCount\"\xbc\x01\n" +
+	"\x0freturning_count\x18\f \x01(\rR\x0ereturningCount\"\xd4\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11STATE_NO_CONSUMER\x10\x01\x12\x16\n" +
@@ -4622,15 +4647,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\fSTATE_LEASED\x10\x05\x12\x10\n" +
 	"\fSTATE_PAUSED\x10\x06\x12\x10\n" +
 	"\fSTATE_CAPPED\x10\a\x12\x0f\n" +
-	"\vSTATE_EMPTY\x10\b\"\xa2\x01\n" +
-	"\n" +
-	"WaitCauses\x12$\n" +
-	"\x0eno_consumer_ms\x18\x01 \x01(\x04R\fnoConsumerMs\x12\x19\n" +
-	"\bshare_ms\x18\x02 \x01(\x04R\ashareMs\x12\x1f\n" +
-	"\vthrottle_ms\x18\x03 \x01(\x04R\n" +
-	"throttleMs\x12\x19\n" +
-	"\bdelay_ms\x18\x04 \x01(\x04R\adelayMs\x12\x17\n" +
-	"\aheld_ms\x18\x05 \x01(\x04R\x06heldMs\"F\n" +
+	"\vSTATE_EMPTY\x10\b\x12\x16\n" +
+	"\x12STATE_RATE_LIMITED\x10\t\"F\n" +
 	"\x14ListConsumersRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\"L\n" +
@@ -4664,7 +4682,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x19BREAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14BREAKER_STATE_CLOSED\x10\x01\x12\x16\n" +
 	"\x12BREAKER_STATE_OPEN\x10\x02\x12\x1b\n" +
-	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xf8\x0e\n" +
+	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xb9\x0f\n" +
 	"\tFilaAdmin\x12H\n" +
 	"\vCreateQueue\x12\x1b.fila.v1.CreateQueueRequest\x1a\x1c.fila.v1.CreateQueueResponse\x12?\n" +
 	"\bGetQueue\x12\x18.fila.v1.GetQueueRequest\x1a\x19.fila.v1.GetQueueResponse\x12H\n" +
@@ -4695,7 +4713,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\vWatchEvents\x12\x1b.fila.v1.WatchEventsRequest\x1a\x1c.fila.v1.WatchEventsResponse0\x01\x12?\n" +
 	"\bListLate\x12\x18.fila.v1.ListLateRequest\x1a\x19.fila.v1.ListLateResponse\x12T\n" +
 	"\x0fListKeyPolicies\x12\x1f.fila.v1.ListKeyPoliciesRequest\x1a .fila.v1.ListKeyPoliciesResponse\x12T\n" +
-	"\x0fDropDeadLetters\x12\x1f.fila.v1.DropDeadLettersRequest\x1a .fila.v1.DropDeadLettersResponseB\x1b\n" +
+	"\x0fDropDeadLetters\x12\x1f.fila.v1.DropDeadLettersRequest\x1a .fila.v1.DropDeadLettersResponse\x12?\n" +
+	"\bFindKeys\x12\x18.fila.v1.FindKeysRequest\x1a\x19.fila.v1.FindKeysResponseB\x1b\n" +
 	"\vdev.fila.v1B\n" +
 	"AdminProtoP\x01b\x06proto3"
 
@@ -4712,7 +4731,7 @@ func file_fila_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_fila_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
+var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_fila_v1_admin_proto_goTypes = []any{
 	(Durability)(0),                 // 0: fila.v1.Durability
 	(HookFallback)(0),               // 1: fila.v1.HookFallback
@@ -4768,40 +4787,42 @@ var file_fila_v1_admin_proto_goTypes = []any{
 	(*SetKeyPolicyResponse)(nil),    // 51: fila.v1.SetKeyPolicyResponse
 	(*ExplainKeyRequest)(nil),       // 52: fila.v1.ExplainKeyRequest
 	(*ExplainKeyResponse)(nil),      // 53: fila.v1.ExplainKeyResponse
-	(*WaitCauses)(nil),              // 54: fila.v1.WaitCauses
-	(*ListConsumersRequest)(nil),    // 55: fila.v1.ListConsumersRequest
-	(*ListConsumersResponse)(nil),   // 56: fila.v1.ListConsumersResponse
-	(*ConsumerInfo)(nil),            // 57: fila.v1.ConsumerInfo
-	nil,                             // 58: fila.v1.QueueConfig.WeightsEntry
-	nil,                             // 59: fila.v1.HookStats.LastErrorHeadersEntry
-	(*timestamppb.Timestamp)(nil),   // 60: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),   // 61: google.protobuf.FieldMask
-	(*Message)(nil),                 // 62: fila.v1.Message
+	(*ListConsumersRequest)(nil),    // 54: fila.v1.ListConsumersRequest
+	(*ListConsumersResponse)(nil),   // 55: fila.v1.ListConsumersResponse
+	(*ConsumerInfo)(nil),            // 56: fila.v1.ConsumerInfo
+	nil,                             // 57: fila.v1.QueueConfig.WeightsEntry
+	nil,                             // 58: fila.v1.HookStats.LastErrorHeadersEntry
+	(*timestamppb.Timestamp)(nil),   // 59: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),   // 60: google.protobuf.FieldMask
+	(*Message)(nil),                 // 61: fila.v1.Message
+	(*WaitCauses)(nil),              // 62: fila.v1.WaitCauses
 	(*GetStatusRequest)(nil),        // 63: fila.v1.GetStatusRequest
 	(*WatchEventsRequest)(nil),      // 64: fila.v1.WatchEventsRequest
 	(*ListLateRequest)(nil),         // 65: fila.v1.ListLateRequest
 	(*ListKeyPoliciesRequest)(nil),  // 66: fila.v1.ListKeyPoliciesRequest
 	(*DropDeadLettersRequest)(nil),  // 67: fila.v1.DropDeadLettersRequest
-	(*GetStatusResponse)(nil),       // 68: fila.v1.GetStatusResponse
-	(*WatchEventsResponse)(nil),     // 69: fila.v1.WatchEventsResponse
-	(*ListLateResponse)(nil),        // 70: fila.v1.ListLateResponse
-	(*ListKeyPoliciesResponse)(nil), // 71: fila.v1.ListKeyPoliciesResponse
-	(*DropDeadLettersResponse)(nil), // 72: fila.v1.DropDeadLettersResponse
+	(*FindKeysRequest)(nil),         // 68: fila.v1.FindKeysRequest
+	(*GetStatusResponse)(nil),       // 69: fila.v1.GetStatusResponse
+	(*WatchEventsResponse)(nil),     // 70: fila.v1.WatchEventsResponse
+	(*ListLateResponse)(nil),        // 71: fila.v1.ListLateResponse
+	(*ListKeyPoliciesResponse)(nil), // 72: fila.v1.ListKeyPoliciesResponse
+	(*DropDeadLettersResponse)(nil), // 73: fila.v1.DropDeadLettersResponse
+	(*FindKeysResponse)(nil),        // 74: fila.v1.FindKeysResponse
 }
 var file_fila_v1_admin_proto_depIdxs = []int32{
 	7,  // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
 	0,  // 1: fila.v1.QueueConfig.durability:type_name -> fila.v1.Durability
-	58, // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
+	57, // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
 	8,  // 3: fila.v1.QueueConfig.retry:type_name -> fila.v1.RetryPolicy
 	1,  // 4: fila.v1.QueueConfig.hook_fallback:type_name -> fila.v1.HookFallback
 	9,  // 5: fila.v1.QueueConfig.retention:type_name -> fila.v1.Retention
 	3,  // 6: fila.v1.RetryPolicy.kind:type_name -> fila.v1.RetryPolicy.Kind
 	7,  // 7: fila.v1.GetQueueResponse.config:type_name -> fila.v1.QueueConfig
-	60, // 8: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
+	59, // 8: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
 	7,  // 9: fila.v1.UpdateQueueRequest.config:type_name -> fila.v1.QueueConfig
-	61, // 10: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
+	60, // 10: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
 	7,  // 11: fila.v1.UpdateQueueResponse.config:type_name -> fila.v1.QueueConfig
-	62, // 12: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
+	61, // 12: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
 	26, // 13: fila.v1.ListConfigResponse.entries:type_name -> fila.v1.ConfigEntry
 	30, // 14: fila.v1.GetStatsResponse.per_key_stats:type_name -> fila.v1.PerFairnessKeyStats
 	31, // 15: fila.v1.GetStatsResponse.per_throttle_stats:type_name -> fila.v1.PerThrottleKeyStats
@@ -4809,21 +4830,21 @@ var file_fila_v1_admin_proto_depIdxs = []int32{
 	2,  // 17: fila.v1.GetStatsResponse.breaker_state:type_name -> fila.v1.BreakerState
 	29, // 18: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
 	2,  // 19: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
-	60, // 20: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
-	59, // 21: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
+	59, // 20: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
+	58, // 21: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
 	36, // 22: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
-	60, // 23: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
+	59, // 23: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
 	43, // 24: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
-	60, // 25: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
-	60, // 26: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
-	60, // 27: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
-	60, // 28: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
-	62, // 29: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
+	59, // 25: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
+	59, // 26: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
+	59, // 27: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
+	59, // 28: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
+	61, // 29: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
 	4,  // 30: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
-	60, // 31: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
-	54, // 32: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
-	57, // 33: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
-	60, // 34: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
+	59, // 31: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
+	62, // 32: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
+	56, // 33: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
+	59, // 34: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
 	5,  // 35: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
 	10, // 36: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
 	12, // 37: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
@@ -4844,40 +4865,42 @@ var file_fila_v1_admin_proto_depIdxs = []int32{
 	48, // 52: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
 	50, // 53: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
 	52, // 54: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
-	55, // 55: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
+	54, // 55: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
 	63, // 56: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
 	64, // 57: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
 	65, // 58: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
 	66, // 59: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
 	67, // 60: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
-	6,  // 61: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	11, // 62: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	13, // 63: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	15, // 64: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	35, // 65: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	17, // 66: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	19, // 67: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	28, // 68: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	21, // 69: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	23, // 70: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	25, // 71: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	33, // 72: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	38, // 73: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	40, // 74: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	42, // 75: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	45, // 76: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	47, // 77: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	49, // 78: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	51, // 79: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	53, // 80: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	56, // 81: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	68, // 82: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	69, // 83: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	70, // 84: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	71, // 85: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	72, // 86: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	61, // [61:87] is the sub-list for method output_type
-	35, // [35:61] is the sub-list for method input_type
+	68, // 61: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
+	6,  // 62: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	11, // 63: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	13, // 64: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	15, // 65: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	35, // 66: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	17, // 67: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	19, // 68: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	28, // 69: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	21, // 70: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	23, // 71: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	25, // 72: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	33, // 73: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	38, // 74: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	40, // 75: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	42, // 76: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	45, // 77: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	47, // 78: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	49, // 79: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	51, // 80: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	53, // 81: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	55, // 82: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	69, // 83: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	70, // 84: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	71, // 85: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	72, // 86: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	73, // 87: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	74, // 88: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	62, // [62:89] is the sub-list for method output_type
+	35, // [35:62] is the sub-list for method input_type
 	35, // [35:35] is the sub-list for extension type_name
 	35, // [35:35] is the sub-list for extension extendee
 	0,  // [0:35] is the sub-list for field type_name
@@ -4890,6 +4913,7 @@ func file_fila_v1_admin_proto_init() {
 	}
 	file_fila_v1_events_proto_init()
 	file_fila_v1_messages_proto_init()
+	file_fila_v1_watch_proto_init()
 	file_fila_v1_admin_proto_msgTypes[2].OneofWrappers = []any{}
 	file_fila_v1_admin_proto_msgTypes[11].OneofWrappers = []any{}
 	file_fila_v1_admin_proto_msgTypes[32].OneofWrappers = []any{
@@ -4910,7 +4934,7 @@ func file_fila_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_admin_proto_rawDesc), len(file_fila_v1_admin_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   55,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

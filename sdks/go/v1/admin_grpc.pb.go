@@ -49,6 +49,7 @@ const (
 	FilaAdmin_ListLate_FullMethodName        = "/fila.v1.FilaAdmin/ListLate"
 	FilaAdmin_ListKeyPolicies_FullMethodName = "/fila.v1.FilaAdmin/ListKeyPolicies"
 	FilaAdmin_DropDeadLetters_FullMethodName = "/fila.v1.FilaAdmin/DropDeadLetters"
+	FilaAdmin_FindKeys_FullMethodName        = "/fila.v1.FilaAdmin/FindKeys"
 )
 
 // FilaAdminClient is the client API for FilaAdmin service.
@@ -88,13 +89,13 @@ type FilaAdminClient interface {
 	DeleteChannel(ctx context.Context, in *DeleteChannelRequest, opts ...grpc.CallOption) (*DeleteChannelResponse, error)
 	// List a queue's channels.
 	ListChannels(ctx context.Context, in *ListChannelsRequest, opts ...grpc.CallOption) (*ListChannelsResponse, error)
-	// Move a channel to an offset or a moment; what it held leased is taken back.
+	// Move a channel to an offset or a moment; what it held leased is taken back. Or only say what that would do.
 	SeekChannel(ctx context.Context, in *SeekChannelRequest, opts ...grpc.CallOption) (*SeekChannelResponse, error)
 	// Drop what is pending in one channel; other channels keep theirs.
 	PurgeChannel(ctx context.Context, in *PurgeChannelRequest, opts ...grpc.CallOption) (*PurgeChannelResponse, error)
 	// Read retained messages by offset or time without leasing them.
 	ReadLog(ctx context.Context, in *ReadLogRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadLogResponse], error)
-	// Pause, resume, weigh or cap one fairness key; effective at once and kept over a restart.
+	// Pause, resume, weigh, cap or slow one fairness key; effective at once and kept over a restart.
 	SetKeyPolicy(ctx context.Context, in *SetKeyPolicyRequest, opts ...grpc.CallOption) (*SetKeyPolicyResponse, error)
 	// Say why a fairness key is or is not being served.
 	ExplainKey(ctx context.Context, in *ExplainKeyRequest, opts ...grpc.CallOption) (*ExplainKeyResponse, error)
@@ -110,6 +111,8 @@ type FilaAdminClient interface {
 	ListKeyPolicies(ctx context.Context, in *ListKeyPoliciesRequest, opts ...grpc.CallOption) (*ListKeyPoliciesResponse, error)
 	// Drop dead letters for good.
 	DropDeadLetters(ctx context.Context, in *DropDeadLettersRequest, opts ...grpc.CallOption) (*DropDeadLettersResponse, error)
+	// Find fairness keys of a queue by how they begin.
+	FindKeys(ctx context.Context, in *FindKeysRequest, opts ...grpc.CallOption) (*FindKeysResponse, error)
 }
 
 type filaAdminClient struct {
@@ -398,6 +401,16 @@ func (c *filaAdminClient) DropDeadLetters(ctx context.Context, in *DropDeadLette
 	return out, nil
 }
 
+func (c *filaAdminClient) FindKeys(ctx context.Context, in *FindKeysRequest, opts ...grpc.CallOption) (*FindKeysResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FindKeysResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_FindKeys_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FilaAdminServer is the server API for FilaAdmin service.
 // All implementations must embed UnimplementedFilaAdminServer
 // for forward compatibility.
@@ -435,13 +448,13 @@ type FilaAdminServer interface {
 	DeleteChannel(context.Context, *DeleteChannelRequest) (*DeleteChannelResponse, error)
 	// List a queue's channels.
 	ListChannels(context.Context, *ListChannelsRequest) (*ListChannelsResponse, error)
-	// Move a channel to an offset or a moment; what it held leased is taken back.
+	// Move a channel to an offset or a moment; what it held leased is taken back. Or only say what that would do.
 	SeekChannel(context.Context, *SeekChannelRequest) (*SeekChannelResponse, error)
 	// Drop what is pending in one channel; other channels keep theirs.
 	PurgeChannel(context.Context, *PurgeChannelRequest) (*PurgeChannelResponse, error)
 	// Read retained messages by offset or time without leasing them.
 	ReadLog(*ReadLogRequest, grpc.ServerStreamingServer[ReadLogResponse]) error
-	// Pause, resume, weigh or cap one fairness key; effective at once and kept over a restart.
+	// Pause, resume, weigh, cap or slow one fairness key; effective at once and kept over a restart.
 	SetKeyPolicy(context.Context, *SetKeyPolicyRequest) (*SetKeyPolicyResponse, error)
 	// Say why a fairness key is or is not being served.
 	ExplainKey(context.Context, *ExplainKeyRequest) (*ExplainKeyResponse, error)
@@ -457,6 +470,8 @@ type FilaAdminServer interface {
 	ListKeyPolicies(context.Context, *ListKeyPoliciesRequest) (*ListKeyPoliciesResponse, error)
 	// Drop dead letters for good.
 	DropDeadLetters(context.Context, *DropDeadLettersRequest) (*DropDeadLettersResponse, error)
+	// Find fairness keys of a queue by how they begin.
+	FindKeys(context.Context, *FindKeysRequest) (*FindKeysResponse, error)
 	mustEmbedUnimplementedFilaAdminServer()
 }
 
@@ -544,6 +559,9 @@ func (UnimplementedFilaAdminServer) ListKeyPolicies(context.Context, *ListKeyPol
 }
 func (UnimplementedFilaAdminServer) DropDeadLetters(context.Context, *DropDeadLettersRequest) (*DropDeadLettersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DropDeadLetters not implemented")
+}
+func (UnimplementedFilaAdminServer) FindKeys(context.Context, *FindKeysRequest) (*FindKeysResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FindKeys not implemented")
 }
 func (UnimplementedFilaAdminServer) mustEmbedUnimplementedFilaAdminServer() {}
 func (UnimplementedFilaAdminServer) testEmbeddedByValue()                   {}
@@ -1020,6 +1038,24 @@ func _FilaAdmin_DropDeadLetters_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FilaAdmin_FindKeys_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FindKeysRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).FindKeys(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_FindKeys_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).FindKeys(ctx, req.(*FindKeysRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // FilaAdmin_ServiceDesc is the grpc.ServiceDesc for FilaAdmin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1122,6 +1158,10 @@ var FilaAdmin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DropDeadLetters",
 			Handler:    _FilaAdmin_DropDeadLetters_Handler,
+		},
+		{
+			MethodName: "FindKeys",
+			Handler:    _FilaAdmin_FindKeys_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -406,6 +406,143 @@ func (x *Principal) GetQuotaRefusals() uint64 {
 	return 0
 }
 
+// Asks who the caller is.
+type WhoAmIRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhoAmIRequest) Reset() {
+	*x = WhoAmIRequest{}
+	mi := &file_fila_v1_auth_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhoAmIRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhoAmIRequest) ProtoMessage() {}
+
+func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_auth_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
+func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{4}
+}
+
+// The caller, as the broker knows it.
+type WhoAmIResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name; `anonymous` while the broker asks for no keys.
+	Principal string `protobuf:"bytes,1,opt,name=principal,proto3" json:"principal,omitempty"`
+	// What it may do.
+	Permissions []*Permission `protobuf:"bytes,2,rep,name=permissions,proto3" json:"permissions,omitempty"`
+	// The fairness key it is bound to; empty for none.
+	Tenant string `protobuf:"bytes,3,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The key it sent, the part that is no secret; empty for a certificate, and while the broker asks for no keys.
+	KeyId string `protobuf:"bytes,4,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
+	// When that key ends; left out for never.
+	ExpiresAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
+	// The broker asks for keys; without them everybody may do everything.
+	AuthEnabled bool `protobuf:"varint,6,opt,name=auth_enabled,json=authEnabled,proto3" json:"auth_enabled,omitempty"`
+	// The address the call came from, as the broker sees it.
+	Peer          string `protobuf:"bytes,7,opt,name=peer,proto3" json:"peer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhoAmIResponse) Reset() {
+	*x = WhoAmIResponse{}
+	mi := &file_fila_v1_auth_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhoAmIResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhoAmIResponse) ProtoMessage() {}
+
+func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_auth_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
+func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *WhoAmIResponse) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
+func (x *WhoAmIResponse) GetPermissions() []*Permission {
+	if x != nil {
+		return x.Permissions
+	}
+	return nil
+}
+
+func (x *WhoAmIResponse) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *WhoAmIResponse) GetKeyId() string {
+	if x != nil {
+		return x.KeyId
+	}
+	return ""
+}
+
+func (x *WhoAmIResponse) GetExpiresAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpiresAt
+	}
+	return nil
+}
+
+func (x *WhoAmIResponse) GetAuthEnabled() bool {
+	if x != nil {
+		return x.AuthEnabled
+	}
+	return false
+}
+
+func (x *WhoAmIResponse) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
 // A new key.
 type CreateKeyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -421,7 +558,7 @@ type CreateKeyRequest struct {
 
 func (x *CreateKeyRequest) Reset() {
 	*x = CreateKeyRequest{}
-	mi := &file_fila_v1_auth_proto_msgTypes[4]
+	mi := &file_fila_v1_auth_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -433,7 +570,7 @@ func (x *CreateKeyRequest) String() string {
 func (*CreateKeyRequest) ProtoMessage() {}
 
 func (x *CreateKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[4]
+	mi := &file_fila_v1_auth_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -446,7 +583,7 @@ func (x *CreateKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateKeyRequest.ProtoReflect.Descriptor instead.
 func (*CreateKeyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{4}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CreateKeyRequest) GetName() string {
@@ -483,7 +620,7 @@ type CreateKeyResponse struct {
 
 func (x *CreateKeyResponse) Reset() {
 	*x = CreateKeyResponse{}
-	mi := &file_fila_v1_auth_proto_msgTypes[5]
+	mi := &file_fila_v1_auth_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -495,7 +632,7 @@ func (x *CreateKeyResponse) String() string {
 func (*CreateKeyResponse) ProtoMessage() {}
 
 func (x *CreateKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[5]
+	mi := &file_fila_v1_auth_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -508,7 +645,7 @@ func (x *CreateKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateKeyResponse.ProtoReflect.Descriptor instead.
 func (*CreateKeyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{5}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CreateKeyResponse) GetKey() string {
@@ -536,7 +673,7 @@ type ListPrincipalsRequest struct {
 
 func (x *ListPrincipalsRequest) Reset() {
 	*x = ListPrincipalsRequest{}
-	mi := &file_fila_v1_auth_proto_msgTypes[6]
+	mi := &file_fila_v1_auth_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -548,7 +685,7 @@ func (x *ListPrincipalsRequest) String() string {
 func (*ListPrincipalsRequest) ProtoMessage() {}
 
 func (x *ListPrincipalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[6]
+	mi := &file_fila_v1_auth_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -561,7 +698,7 @@ func (x *ListPrincipalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPrincipalsRequest.ProtoReflect.Descriptor instead.
 func (*ListPrincipalsRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{6}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListPrincipalsRequest) GetPrefix() string {
@@ -582,7 +719,7 @@ type ListPrincipalsResponse struct {
 
 func (x *ListPrincipalsResponse) Reset() {
 	*x = ListPrincipalsResponse{}
-	mi := &file_fila_v1_auth_proto_msgTypes[7]
+	mi := &file_fila_v1_auth_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -594,7 +731,7 @@ func (x *ListPrincipalsResponse) String() string {
 func (*ListPrincipalsResponse) ProtoMessage() {}
 
 func (x *ListPrincipalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[7]
+	mi := &file_fila_v1_auth_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -607,7 +744,7 @@ func (x *ListPrincipalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPrincipalsResponse.ProtoReflect.Descriptor instead.
 func (*ListPrincipalsResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{7}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListPrincipalsResponse) GetPrincipals() []*Principal {
@@ -628,7 +765,7 @@ type GetPrincipalRequest struct {
 
 func (x *GetPrincipalRequest) Reset() {
 	*x = GetPrincipalRequest{}
-	mi := &file_fila_v1_auth_proto_msgTypes[8]
+	mi := &file_fila_v1_auth_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -640,7 +777,7 @@ func (x *GetPrincipalRequest) String() string {
 func (*GetPrincipalRequest) ProtoMessage() {}
 
 func (x *GetPrincipalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[8]
+	mi := &file_fila_v1_auth_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -653,7 +790,7 @@ func (x *GetPrincipalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPrincipalRequest.ProtoReflect.Descriptor instead.
 func (*GetPrincipalRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{8}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetPrincipalRequest) GetName() string {
@@ -674,7 +811,7 @@ type GetPrincipalResponse struct {
 
 func (x *GetPrincipalResponse) Reset() {
 	*x = GetPrincipalResponse{}
-	mi := &file_fila_v1_auth_proto_msgTypes[9]
+	mi := &file_fila_v1_auth_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -686,7 +823,7 @@ func (x *GetPrincipalResponse) String() string {
 func (*GetPrincipalResponse) ProtoMessage() {}
 
 func (x *GetPrincipalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[9]
+	mi := &file_fila_v1_auth_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -699,7 +836,7 @@ func (x *GetPrincipalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPrincipalResponse.ProtoReflect.Descriptor instead.
 func (*GetPrincipalResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{9}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetPrincipalResponse) GetPrincipal() *Principal {
@@ -724,7 +861,7 @@ type RotateKeyRequest struct {
 
 func (x *RotateKeyRequest) Reset() {
 	*x = RotateKeyRequest{}
-	mi := &file_fila_v1_auth_proto_msgTypes[10]
+	mi := &file_fila_v1_auth_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -736,7 +873,7 @@ func (x *RotateKeyRequest) String() string {
 func (*RotateKeyRequest) ProtoMessage() {}
 
 func (x *RotateKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[10]
+	mi := &file_fila_v1_auth_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -749,7 +886,7 @@ func (x *RotateKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateKeyRequest.ProtoReflect.Descriptor instead.
 func (*RotateKeyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{10}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RotateKeyRequest) GetKeyId() string {
@@ -786,7 +923,7 @@ type RotateKeyResponse struct {
 
 func (x *RotateKeyResponse) Reset() {
 	*x = RotateKeyResponse{}
-	mi := &file_fila_v1_auth_proto_msgTypes[11]
+	mi := &file_fila_v1_auth_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -798,7 +935,7 @@ func (x *RotateKeyResponse) String() string {
 func (*RotateKeyResponse) ProtoMessage() {}
 
 func (x *RotateKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[11]
+	mi := &file_fila_v1_auth_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -811,7 +948,7 @@ func (x *RotateKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateKeyResponse.ProtoReflect.Descriptor instead.
 func (*RotateKeyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{11}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RotateKeyResponse) GetKey() string {
@@ -841,7 +978,7 @@ type RevokeKeyRequest struct {
 
 func (x *RevokeKeyRequest) Reset() {
 	*x = RevokeKeyRequest{}
-	mi := &file_fila_v1_auth_proto_msgTypes[12]
+	mi := &file_fila_v1_auth_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -853,7 +990,7 @@ func (x *RevokeKeyRequest) String() string {
 func (*RevokeKeyRequest) ProtoMessage() {}
 
 func (x *RevokeKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[12]
+	mi := &file_fila_v1_auth_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -866,7 +1003,7 @@ func (x *RevokeKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeKeyRequest.ProtoReflect.Descriptor instead.
 func (*RevokeKeyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{12}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RevokeKeyRequest) GetKeyId() string {
@@ -892,7 +1029,7 @@ type RevokeKeyResponse struct {
 
 func (x *RevokeKeyResponse) Reset() {
 	*x = RevokeKeyResponse{}
-	mi := &file_fila_v1_auth_proto_msgTypes[13]
+	mi := &file_fila_v1_auth_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -904,7 +1041,7 @@ func (x *RevokeKeyResponse) String() string {
 func (*RevokeKeyResponse) ProtoMessage() {}
 
 func (x *RevokeKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[13]
+	mi := &file_fila_v1_auth_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -917,7 +1054,7 @@ func (x *RevokeKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeKeyResponse.ProtoReflect.Descriptor instead.
 func (*RevokeKeyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{13}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{15}
 }
 
 // Rights for a principal.
@@ -933,7 +1070,7 @@ type GrantRequest struct {
 
 func (x *GrantRequest) Reset() {
 	*x = GrantRequest{}
-	mi := &file_fila_v1_auth_proto_msgTypes[14]
+	mi := &file_fila_v1_auth_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -945,7 +1082,7 @@ func (x *GrantRequest) String() string {
 func (*GrantRequest) ProtoMessage() {}
 
 func (x *GrantRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[14]
+	mi := &file_fila_v1_auth_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -958,7 +1095,7 @@ func (x *GrantRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantRequest.ProtoReflect.Descriptor instead.
 func (*GrantRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{14}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GrantRequest) GetName() string {
@@ -986,7 +1123,7 @@ type GrantResponse struct {
 
 func (x *GrantResponse) Reset() {
 	*x = GrantResponse{}
-	mi := &file_fila_v1_auth_proto_msgTypes[15]
+	mi := &file_fila_v1_auth_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -998,7 +1135,7 @@ func (x *GrantResponse) String() string {
 func (*GrantResponse) ProtoMessage() {}
 
 func (x *GrantResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[15]
+	mi := &file_fila_v1_auth_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1011,7 +1148,7 @@ func (x *GrantResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantResponse.ProtoReflect.Descriptor instead.
 func (*GrantResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{15}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GrantResponse) GetPrincipal() *Principal {
@@ -1036,7 +1173,7 @@ type RevokeGrantRequest struct {
 
 func (x *RevokeGrantRequest) Reset() {
 	*x = RevokeGrantRequest{}
-	mi := &file_fila_v1_auth_proto_msgTypes[16]
+	mi := &file_fila_v1_auth_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1048,7 +1185,7 @@ func (x *RevokeGrantRequest) String() string {
 func (*RevokeGrantRequest) ProtoMessage() {}
 
 func (x *RevokeGrantRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[16]
+	mi := &file_fila_v1_auth_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1061,7 +1198,7 @@ func (x *RevokeGrantRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeGrantRequest.ProtoReflect.Descriptor instead.
 func (*RevokeGrantRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{16}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RevokeGrantRequest) GetName() string {
@@ -1096,7 +1233,7 @@ type RevokeGrantResponse struct {
 
 func (x *RevokeGrantResponse) Reset() {
 	*x = RevokeGrantResponse{}
-	mi := &file_fila_v1_auth_proto_msgTypes[17]
+	mi := &file_fila_v1_auth_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1108,7 +1245,7 @@ func (x *RevokeGrantResponse) String() string {
 func (*RevokeGrantResponse) ProtoMessage() {}
 
 func (x *RevokeGrantResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[17]
+	mi := &file_fila_v1_auth_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1121,7 +1258,7 @@ func (x *RevokeGrantResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeGrantResponse.ProtoReflect.Descriptor instead.
 func (*RevokeGrantResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{17}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RevokeGrantResponse) GetPrincipal() *Principal {
@@ -1144,7 +1281,7 @@ type SetQuotasRequest struct {
 
 func (x *SetQuotasRequest) Reset() {
 	*x = SetQuotasRequest{}
-	mi := &file_fila_v1_auth_proto_msgTypes[18]
+	mi := &file_fila_v1_auth_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1156,7 +1293,7 @@ func (x *SetQuotasRequest) String() string {
 func (*SetQuotasRequest) ProtoMessage() {}
 
 func (x *SetQuotasRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[18]
+	mi := &file_fila_v1_auth_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1169,7 +1306,7 @@ func (x *SetQuotasRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetQuotasRequest.ProtoReflect.Descriptor instead.
 func (*SetQuotasRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{18}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SetQuotasRequest) GetName() string {
@@ -1197,7 +1334,7 @@ type SetQuotasResponse struct {
 
 func (x *SetQuotasResponse) Reset() {
 	*x = SetQuotasResponse{}
-	mi := &file_fila_v1_auth_proto_msgTypes[19]
+	mi := &file_fila_v1_auth_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1209,7 +1346,7 @@ func (x *SetQuotasResponse) String() string {
 func (*SetQuotasResponse) ProtoMessage() {}
 
 func (x *SetQuotasResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[19]
+	mi := &file_fila_v1_auth_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1222,7 +1359,7 @@ func (x *SetQuotasResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetQuotasResponse.ProtoReflect.Descriptor instead.
 func (*SetQuotasResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{19}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SetQuotasResponse) GetPrincipal() *Principal {
@@ -1245,7 +1382,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_fila_v1_auth_proto_msgTypes[20]
+	mi := &file_fila_v1_auth_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1257,7 +1394,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[20]
+	mi := &file_fila_v1_auth_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1270,7 +1407,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{20}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListAuditRequest) GetBefore() uint64 {
@@ -1298,7 +1435,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_fila_v1_auth_proto_msgTypes[21]
+	mi := &file_fila_v1_auth_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1310,7 +1447,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[21]
+	mi := &file_fila_v1_auth_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1323,7 +1460,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{21}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListAuditResponse) GetRecords() []*AuditRecord {
@@ -1358,7 +1495,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_fila_v1_auth_proto_msgTypes[22]
+	mi := &file_fila_v1_auth_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1370,7 +1507,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_auth_proto_msgTypes[22]
+	mi := &file_fila_v1_auth_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1383,7 +1520,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_fila_v1_auth_proto_rawDescGZIP(), []int{22}
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AuditRecord) GetNumber() uint64 {
@@ -1472,7 +1609,17 @@ const file_fila_v1_auth_proto_rawDesc = "" +
 	"\x06quotas\x18\x05 \x01(\v2\x0f.fila.v1.QuotasR\x06quotas\x12 \n" +
 	"\vconnections\x18\x06 \x01(\rR\vconnections\x12\x18\n" +
 	"\astreams\x18\a \x01(\rR\astreams\x12%\n" +
-	"\x0equota_refusals\x18\b \x01(\x04R\rquotaRefusals\"m\n" +
+	"\x0equota_refusals\x18\b \x01(\x04R\rquotaRefusals\"\x0f\n" +
+	"\rWhoAmIRequest\"\x86\x02\n" +
+	"\x0eWhoAmIResponse\x12\x1c\n" +
+	"\tprincipal\x18\x01 \x01(\tR\tprincipal\x125\n" +
+	"\vpermissions\x18\x02 \x03(\v2\x13.fila.v1.PermissionR\vpermissions\x12\x16\n" +
+	"\x06tenant\x18\x03 \x01(\tR\x06tenant\x12\x15\n" +
+	"\x06key_id\x18\x04 \x01(\tR\x05keyId\x129\n" +
+	"\n" +
+	"expires_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12!\n" +
+	"\fauth_enabled\x18\x06 \x01(\bR\vauthEnabled\x12\x12\n" +
+	"\x04peer\x18\a \x01(\tR\x04peer\"m\n" +
 	"\x10CreateKeyRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
 	"\x10expires_after_ms\x18\x02 \x01(\x04R\x0eexpiresAfterMs\x12\x1b\n" +
@@ -1540,7 +1687,7 @@ const file_fila_v1_auth_proto_rawDesc = "" +
 	"\rRIGHT_PRODUCE\x10\x01\x12\x11\n" +
 	"\rRIGHT_CONSUME\x10\x02\x12\x10\n" +
 	"\fRIGHT_MANAGE\x10\x03\x12\x0f\n" +
-	"\vRIGHT_ADMIN\x10\x042\x80\x05\n" +
+	"\vRIGHT_ADMIN\x10\x042\xbb\x05\n" +
 	"\bFilaAuth\x12B\n" +
 	"\tCreateKey\x12\x19.fila.v1.CreateKeyRequest\x1a\x1a.fila.v1.CreateKeyResponse\x12Q\n" +
 	"\x0eListPrincipals\x12\x1e.fila.v1.ListPrincipalsRequest\x1a\x1f.fila.v1.ListPrincipalsResponse\x12K\n" +
@@ -1550,7 +1697,8 @@ const file_fila_v1_auth_proto_rawDesc = "" +
 	"\x05Grant\x12\x15.fila.v1.GrantRequest\x1a\x16.fila.v1.GrantResponse\x12H\n" +
 	"\vRevokeGrant\x12\x1b.fila.v1.RevokeGrantRequest\x1a\x1c.fila.v1.RevokeGrantResponse\x12B\n" +
 	"\tSetQuotas\x12\x19.fila.v1.SetQuotasRequest\x1a\x1a.fila.v1.SetQuotasResponse\x12B\n" +
-	"\tListAudit\x12\x19.fila.v1.ListAuditRequest\x1a\x1a.fila.v1.ListAuditResponseB\x1a\n" +
+	"\tListAudit\x12\x19.fila.v1.ListAuditRequest\x1a\x1a.fila.v1.ListAuditResponse\x129\n" +
+	"\x06WhoAmI\x12\x16.fila.v1.WhoAmIRequest\x1a\x17.fila.v1.WhoAmIResponseB\x1a\n" +
 	"\vdev.fila.v1B\tAuthProtoP\x01b\x06proto3"
 
 var (
@@ -1566,76 +1714,82 @@ func file_fila_v1_auth_proto_rawDescGZIP() []byte {
 }
 
 var file_fila_v1_auth_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fila_v1_auth_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_fila_v1_auth_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_fila_v1_auth_proto_goTypes = []any{
 	(Right)(0),                     // 0: fila.v1.Right
 	(*Permission)(nil),             // 1: fila.v1.Permission
 	(*Quotas)(nil),                 // 2: fila.v1.Quotas
 	(*KeyInfo)(nil),                // 3: fila.v1.KeyInfo
 	(*Principal)(nil),              // 4: fila.v1.Principal
-	(*CreateKeyRequest)(nil),       // 5: fila.v1.CreateKeyRequest
-	(*CreateKeyResponse)(nil),      // 6: fila.v1.CreateKeyResponse
-	(*ListPrincipalsRequest)(nil),  // 7: fila.v1.ListPrincipalsRequest
-	(*ListPrincipalsResponse)(nil), // 8: fila.v1.ListPrincipalsResponse
-	(*GetPrincipalRequest)(nil),    // 9: fila.v1.GetPrincipalRequest
-	(*GetPrincipalResponse)(nil),   // 10: fila.v1.GetPrincipalResponse
-	(*RotateKeyRequest)(nil),       // 11: fila.v1.RotateKeyRequest
-	(*RotateKeyResponse)(nil),      // 12: fila.v1.RotateKeyResponse
-	(*RevokeKeyRequest)(nil),       // 13: fila.v1.RevokeKeyRequest
-	(*RevokeKeyResponse)(nil),      // 14: fila.v1.RevokeKeyResponse
-	(*GrantRequest)(nil),           // 15: fila.v1.GrantRequest
-	(*GrantResponse)(nil),          // 16: fila.v1.GrantResponse
-	(*RevokeGrantRequest)(nil),     // 17: fila.v1.RevokeGrantRequest
-	(*RevokeGrantResponse)(nil),    // 18: fila.v1.RevokeGrantResponse
-	(*SetQuotasRequest)(nil),       // 19: fila.v1.SetQuotasRequest
-	(*SetQuotasResponse)(nil),      // 20: fila.v1.SetQuotasResponse
-	(*ListAuditRequest)(nil),       // 21: fila.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),      // 22: fila.v1.ListAuditResponse
-	(*AuditRecord)(nil),            // 23: fila.v1.AuditRecord
-	nil,                            // 24: fila.v1.AuditRecord.DetailsEntry
-	(*timestamppb.Timestamp)(nil),  // 25: google.protobuf.Timestamp
+	(*WhoAmIRequest)(nil),          // 5: fila.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),         // 6: fila.v1.WhoAmIResponse
+	(*CreateKeyRequest)(nil),       // 7: fila.v1.CreateKeyRequest
+	(*CreateKeyResponse)(nil),      // 8: fila.v1.CreateKeyResponse
+	(*ListPrincipalsRequest)(nil),  // 9: fila.v1.ListPrincipalsRequest
+	(*ListPrincipalsResponse)(nil), // 10: fila.v1.ListPrincipalsResponse
+	(*GetPrincipalRequest)(nil),    // 11: fila.v1.GetPrincipalRequest
+	(*GetPrincipalResponse)(nil),   // 12: fila.v1.GetPrincipalResponse
+	(*RotateKeyRequest)(nil),       // 13: fila.v1.RotateKeyRequest
+	(*RotateKeyResponse)(nil),      // 14: fila.v1.RotateKeyResponse
+	(*RevokeKeyRequest)(nil),       // 15: fila.v1.RevokeKeyRequest
+	(*RevokeKeyResponse)(nil),      // 16: fila.v1.RevokeKeyResponse
+	(*GrantRequest)(nil),           // 17: fila.v1.GrantRequest
+	(*GrantResponse)(nil),          // 18: fila.v1.GrantResponse
+	(*RevokeGrantRequest)(nil),     // 19: fila.v1.RevokeGrantRequest
+	(*RevokeGrantResponse)(nil),    // 20: fila.v1.RevokeGrantResponse
+	(*SetQuotasRequest)(nil),       // 21: fila.v1.SetQuotasRequest
+	(*SetQuotasResponse)(nil),      // 22: fila.v1.SetQuotasResponse
+	(*ListAuditRequest)(nil),       // 23: fila.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),      // 24: fila.v1.ListAuditResponse
+	(*AuditRecord)(nil),            // 25: fila.v1.AuditRecord
+	nil,                            // 26: fila.v1.AuditRecord.DetailsEntry
+	(*timestamppb.Timestamp)(nil),  // 27: google.protobuf.Timestamp
 }
 var file_fila_v1_auth_proto_depIdxs = []int32{
 	0,  // 0: fila.v1.Permission.right:type_name -> fila.v1.Right
-	25, // 1: fila.v1.KeyInfo.created_at:type_name -> google.protobuf.Timestamp
-	25, // 2: fila.v1.KeyInfo.expires_at:type_name -> google.protobuf.Timestamp
+	27, // 1: fila.v1.KeyInfo.created_at:type_name -> google.protobuf.Timestamp
+	27, // 2: fila.v1.KeyInfo.expires_at:type_name -> google.protobuf.Timestamp
 	1,  // 3: fila.v1.Principal.permissions:type_name -> fila.v1.Permission
 	3,  // 4: fila.v1.Principal.keys:type_name -> fila.v1.KeyInfo
 	2,  // 5: fila.v1.Principal.quotas:type_name -> fila.v1.Quotas
-	4,  // 6: fila.v1.ListPrincipalsResponse.principals:type_name -> fila.v1.Principal
-	4,  // 7: fila.v1.GetPrincipalResponse.principal:type_name -> fila.v1.Principal
-	1,  // 8: fila.v1.GrantRequest.permissions:type_name -> fila.v1.Permission
-	4,  // 9: fila.v1.GrantResponse.principal:type_name -> fila.v1.Principal
-	1,  // 10: fila.v1.RevokeGrantRequest.permissions:type_name -> fila.v1.Permission
-	4,  // 11: fila.v1.RevokeGrantResponse.principal:type_name -> fila.v1.Principal
-	2,  // 12: fila.v1.SetQuotasRequest.quotas:type_name -> fila.v1.Quotas
-	4,  // 13: fila.v1.SetQuotasResponse.principal:type_name -> fila.v1.Principal
-	23, // 14: fila.v1.ListAuditResponse.records:type_name -> fila.v1.AuditRecord
-	25, // 15: fila.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	24, // 16: fila.v1.AuditRecord.details:type_name -> fila.v1.AuditRecord.DetailsEntry
-	5,  // 17: fila.v1.FilaAuth.CreateKey:input_type -> fila.v1.CreateKeyRequest
-	7,  // 18: fila.v1.FilaAuth.ListPrincipals:input_type -> fila.v1.ListPrincipalsRequest
-	9,  // 19: fila.v1.FilaAuth.GetPrincipal:input_type -> fila.v1.GetPrincipalRequest
-	11, // 20: fila.v1.FilaAuth.RotateKey:input_type -> fila.v1.RotateKeyRequest
-	13, // 21: fila.v1.FilaAuth.RevokeKey:input_type -> fila.v1.RevokeKeyRequest
-	15, // 22: fila.v1.FilaAuth.Grant:input_type -> fila.v1.GrantRequest
-	17, // 23: fila.v1.FilaAuth.RevokeGrant:input_type -> fila.v1.RevokeGrantRequest
-	19, // 24: fila.v1.FilaAuth.SetQuotas:input_type -> fila.v1.SetQuotasRequest
-	21, // 25: fila.v1.FilaAuth.ListAudit:input_type -> fila.v1.ListAuditRequest
-	6,  // 26: fila.v1.FilaAuth.CreateKey:output_type -> fila.v1.CreateKeyResponse
-	8,  // 27: fila.v1.FilaAuth.ListPrincipals:output_type -> fila.v1.ListPrincipalsResponse
-	10, // 28: fila.v1.FilaAuth.GetPrincipal:output_type -> fila.v1.GetPrincipalResponse
-	12, // 29: fila.v1.FilaAuth.RotateKey:output_type -> fila.v1.RotateKeyResponse
-	14, // 30: fila.v1.FilaAuth.RevokeKey:output_type -> fila.v1.RevokeKeyResponse
-	16, // 31: fila.v1.FilaAuth.Grant:output_type -> fila.v1.GrantResponse
-	18, // 32: fila.v1.FilaAuth.RevokeGrant:output_type -> fila.v1.RevokeGrantResponse
-	20, // 33: fila.v1.FilaAuth.SetQuotas:output_type -> fila.v1.SetQuotasResponse
-	22, // 34: fila.v1.FilaAuth.ListAudit:output_type -> fila.v1.ListAuditResponse
-	26, // [26:35] is the sub-list for method output_type
-	17, // [17:26] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	1,  // 6: fila.v1.WhoAmIResponse.permissions:type_name -> fila.v1.Permission
+	27, // 7: fila.v1.WhoAmIResponse.expires_at:type_name -> google.protobuf.Timestamp
+	4,  // 8: fila.v1.ListPrincipalsResponse.principals:type_name -> fila.v1.Principal
+	4,  // 9: fila.v1.GetPrincipalResponse.principal:type_name -> fila.v1.Principal
+	1,  // 10: fila.v1.GrantRequest.permissions:type_name -> fila.v1.Permission
+	4,  // 11: fila.v1.GrantResponse.principal:type_name -> fila.v1.Principal
+	1,  // 12: fila.v1.RevokeGrantRequest.permissions:type_name -> fila.v1.Permission
+	4,  // 13: fila.v1.RevokeGrantResponse.principal:type_name -> fila.v1.Principal
+	2,  // 14: fila.v1.SetQuotasRequest.quotas:type_name -> fila.v1.Quotas
+	4,  // 15: fila.v1.SetQuotasResponse.principal:type_name -> fila.v1.Principal
+	25, // 16: fila.v1.ListAuditResponse.records:type_name -> fila.v1.AuditRecord
+	27, // 17: fila.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	26, // 18: fila.v1.AuditRecord.details:type_name -> fila.v1.AuditRecord.DetailsEntry
+	7,  // 19: fila.v1.FilaAuth.CreateKey:input_type -> fila.v1.CreateKeyRequest
+	9,  // 20: fila.v1.FilaAuth.ListPrincipals:input_type -> fila.v1.ListPrincipalsRequest
+	11, // 21: fila.v1.FilaAuth.GetPrincipal:input_type -> fila.v1.GetPrincipalRequest
+	13, // 22: fila.v1.FilaAuth.RotateKey:input_type -> fila.v1.RotateKeyRequest
+	15, // 23: fila.v1.FilaAuth.RevokeKey:input_type -> fila.v1.RevokeKeyRequest
+	17, // 24: fila.v1.FilaAuth.Grant:input_type -> fila.v1.GrantRequest
+	19, // 25: fila.v1.FilaAuth.RevokeGrant:input_type -> fila.v1.RevokeGrantRequest
+	21, // 26: fila.v1.FilaAuth.SetQuotas:input_type -> fila.v1.SetQuotasRequest
+	23, // 27: fila.v1.FilaAuth.ListAudit:input_type -> fila.v1.ListAuditRequest
+	5,  // 28: fila.v1.FilaAuth.WhoAmI:input_type -> fila.v1.WhoAmIRequest
+	8,  // 29: fila.v1.FilaAuth.CreateKey:output_type -> fila.v1.CreateKeyResponse
+	10, // 30: fila.v1.FilaAuth.ListPrincipals:output_type -> fila.v1.ListPrincipalsResponse
+	12, // 31: fila.v1.FilaAuth.GetPrincipal:output_type -> fila.v1.GetPrincipalResponse
+	14, // 32: fila.v1.FilaAuth.RotateKey:output_type -> fila.v1.RotateKeyResponse
+	16, // 33: fila.v1.FilaAuth.RevokeKey:output_type -> fila.v1.RevokeKeyResponse
+	18, // 34: fila.v1.FilaAuth.Grant:output_type -> fila.v1.GrantResponse
+	20, // 35: fila.v1.FilaAuth.RevokeGrant:output_type -> fila.v1.RevokeGrantResponse
+	22, // 36: fila.v1.FilaAuth.SetQuotas:output_type -> fila.v1.SetQuotasResponse
+	24, // 37: fila.v1.FilaAuth.ListAudit:output_type -> fila.v1.ListAuditResponse
+	6,  // 38: fila.v1.FilaAuth.WhoAmI:output_type -> fila.v1.WhoAmIResponse
+	29, // [29:39] is the sub-list for method output_type
+	19, // [19:29] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_auth_proto_init() }
@@ -1649,7 +1803,7 @@ func file_fila_v1_auth_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_auth_proto_rawDesc), len(file_fila_v1_auth_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   24,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

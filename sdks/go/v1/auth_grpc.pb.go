@@ -32,6 +32,7 @@ const (
 	FilaAuth_RevokeGrant_FullMethodName    = "/fila.v1.FilaAuth/RevokeGrant"
 	FilaAuth_SetQuotas_FullMethodName      = "/fila.v1.FilaAuth/SetQuotas"
 	FilaAuth_ListAudit_FullMethodName      = "/fila.v1.FilaAuth/ListAudit"
+	FilaAuth_WhoAmI_FullMethodName         = "/fila.v1.FilaAuth/WhoAmI"
 )
 
 // FilaAuthClient is the client API for FilaAuth service.
@@ -58,6 +59,8 @@ type FilaAuthClient interface {
 	SetQuotas(ctx context.Context, in *SetQuotasRequest, opts ...grpc.CallOption) (*SetQuotasResponse, error)
 	// Read what admins did, newest first.
 	ListAudit(ctx context.Context, in *ListAuditRequest, opts ...grpc.CallOption) (*ListAuditResponse, error)
+	// Say who the caller is and what it may do; also while the broker asks for no keys.
+	WhoAmI(ctx context.Context, in *WhoAmIRequest, opts ...grpc.CallOption) (*WhoAmIResponse, error)
 }
 
 type filaAuthClient struct {
@@ -158,6 +161,16 @@ func (c *filaAuthClient) ListAudit(ctx context.Context, in *ListAuditRequest, op
 	return out, nil
 }
 
+func (c *filaAuthClient) WhoAmI(ctx context.Context, in *WhoAmIRequest, opts ...grpc.CallOption) (*WhoAmIResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WhoAmIResponse)
+	err := c.cc.Invoke(ctx, FilaAuth_WhoAmI_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FilaAuthServer is the server API for FilaAuth service.
 // All implementations must embed UnimplementedFilaAuthServer
 // for forward compatibility.
@@ -182,6 +195,8 @@ type FilaAuthServer interface {
 	SetQuotas(context.Context, *SetQuotasRequest) (*SetQuotasResponse, error)
 	// Read what admins did, newest first.
 	ListAudit(context.Context, *ListAuditRequest) (*ListAuditResponse, error)
+	// Say who the caller is and what it may do; also while the broker asks for no keys.
+	WhoAmI(context.Context, *WhoAmIRequest) (*WhoAmIResponse, error)
 	mustEmbedUnimplementedFilaAuthServer()
 }
 
@@ -218,6 +233,9 @@ func (UnimplementedFilaAuthServer) SetQuotas(context.Context, *SetQuotasRequest)
 }
 func (UnimplementedFilaAuthServer) ListAudit(context.Context, *ListAuditRequest) (*ListAuditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListAudit not implemented")
+}
+func (UnimplementedFilaAuthServer) WhoAmI(context.Context, *WhoAmIRequest) (*WhoAmIResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method WhoAmI not implemented")
 }
 func (UnimplementedFilaAuthServer) mustEmbedUnimplementedFilaAuthServer() {}
 func (UnimplementedFilaAuthServer) testEmbeddedByValue()                  {}
@@ -402,6 +420,24 @@ func _FilaAuth_ListAudit_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FilaAuth_WhoAmI_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(WhoAmIRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAuthServer).WhoAmI(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAuth_WhoAmI_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAuthServer).WhoAmI(ctx, req.(*WhoAmIRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // FilaAuth_ServiceDesc is the grpc.ServiceDesc for FilaAuth service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -444,6 +480,10 @@ var FilaAuth_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListAudit",
 			Handler:    _FilaAuth_ListAudit_Handler,
+		},
+		{
+			MethodName: "WhoAmI",
+			Handler:    _FilaAuth_WhoAmI_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -98,6 +98,8 @@ const (
 	LateKey_CAUSE_PAUSED LateKey_Cause = 6
 	// As many of its messages are leased as its cap allows.
 	LateKey_CAUSE_CAPPED LateKey_Cause = 7
+	// It has used up the rate that an operator set for it: see `until`.
+	LateKey_CAUSE_RATE_LIMITED LateKey_Cause = 9
 )
 
 // Enum value maps for LateKey_Cause.
@@ -109,6 +111,7 @@ var (
 		3: "CAUSE_THROTTLED",
 		6: "CAUSE_PAUSED",
 		7: "CAUSE_CAPPED",
+		9: "CAUSE_RATE_LIMITED",
 	}
 	LateKey_Cause_value = map[string]int32{
 		"CAUSE_UNSPECIFIED":  0,
@@ -117,6 +120,7 @@ var (
 		"CAUSE_THROTTLED":    3,
 		"CAUSE_PAUSED":       6,
 		"CAUSE_CAPPED":       7,
+		"CAUSE_RATE_LIMITED": 9,
 	}
 )
 
@@ -216,9 +220,17 @@ type GetStatusResponse struct {
 	// Messages that are lost with them.
 	LostMessages uint64 `protobuf:"varint,14,opt,name=lost_messages,json=lostMessages,proto3" json:"lost_messages,omitempty"`
 	// It is stopping: nothing new is taken.
-	Draining      bool `protobuf:"varint,15,opt,name=draining,proto3" json:"draining,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Draining bool `protobuf:"varint,15,opt,name=draining,proto3" json:"draining,omitempty"`
+	// Processor time it has used since it started, all its threads together, in milliseconds.
+	CpuMs uint64 `protobuf:"varint,16,opt,name=cpu_ms,json=cpuMs,proto3" json:"cpu_ms,omitempty"`
+	// Memory it has resident.
+	MemoryBytes uint64 `protobuf:"varint,17,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	// Processors it may use.
+	Cpus uint32 `protobuf:"varint,18,opt,name=cpus,proto3" json:"cpus,omitempty"`
+	// Memory it may use: of its machine, or its container's bound where that is less. 0 where nobody can say.
+	MemoryBytesMax uint64 `protobuf:"varint,19,opt,name=memory_bytes_max,json=memoryBytesMax,proto3" json:"memory_bytes_max,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GetStatusResponse) Reset() {
@@ -354,6 +366,34 @@ func (x *GetStatusResponse) GetDraining() bool {
 		return x.Draining
 	}
 	return false
+}
+
+func (x *GetStatusResponse) GetCpuMs() uint64 {
+	if x != nil {
+		return x.CpuMs
+	}
+	return 0
+}
+
+func (x *GetStatusResponse) GetMemoryBytes() uint64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *GetStatusResponse) GetCpus() uint32 {
+	if x != nil {
+		return x.Cpus
+	}
+	return 0
+}
+
+func (x *GetStatusResponse) GetMemoryBytesMax() uint64 {
+	if x != nil {
+		return x.MemoryBytesMax
+	}
+	return 0
 }
 
 // Which events to tell. What is left empty means all.
@@ -983,7 +1023,11 @@ type KeyPolicy struct {
 	// Its pending messages.
 	Pending uint64 `protobuf:"varint,6,opt,name=pending,proto3" json:"pending,omitempty"`
 	// Its leased messages.
-	InFlight      uint64 `protobuf:"varint,7,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	InFlight uint64 `protobuf:"varint,7,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	// Most of its messages delivered a second; 0 when there is no rate.
+	RatePerSecond float64 `protobuf:"fixed64,8,opt,name=rate_per_second,json=ratePerSecond,proto3" json:"rate_per_second,omitempty"`
+	// How many may be delivered at once after a pause; 0 when there is no rate.
+	Burst         float64 `protobuf:"fixed64,9,opt,name=burst,proto3" json:"burst,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1063,6 +1107,20 @@ func (x *KeyPolicy) GetPending() uint64 {
 func (x *KeyPolicy) GetInFlight() uint64 {
 	if x != nil {
 		return x.InFlight
+	}
+	return 0
+}
+
+func (x *KeyPolicy) GetRatePerSecond() float64 {
+	if x != nil {
+		return x.RatePerSecond
+	}
+	return 0
+}
+
+func (x *KeyPolicy) GetBurst() float64 {
+	if x != nil {
+		return x.Burst
 	}
 	return 0
 }
@@ -1173,7 +1231,7 @@ var File_fila_v1_events_proto protoreflect.FileDescriptor
 const file_fila_v1_events_proto_rawDesc = "" +
 	"\n" +
 	"\x14fila/v1/events.proto\x12\afila.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\x81\x04\n" +
+	"\x10GetStatusRequest\"\xf9\x04\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x16\n" +
 	"\x06commit\x18\x02 \x01(\tR\x06commit\x129\n" +
@@ -1193,7 +1251,11 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\vlost_ranges\x18\r \x01(\x04R\n" +
 	"lostRanges\x12#\n" +
 	"\rlost_messages\x18\x0e \x01(\x04R\flostMessages\x12\x1a\n" +
-	"\bdraining\x18\x0f \x01(\bR\bdraining\"\xa2\x01\n" +
+	"\bdraining\x18\x0f \x01(\bR\bdraining\x12\x15\n" +
+	"\x06cpu_ms\x18\x10 \x01(\x04R\x05cpuMs\x12!\n" +
+	"\fmemory_bytes\x18\x11 \x01(\x04R\vmemoryBytes\x12\x12\n" +
+	"\x04cpus\x18\x12 \x01(\rR\x04cpus\x12(\n" +
+	"\x10memory_bytes_max\x18\x13 \x01(\x04R\x0ememoryBytesMax\"\xa2\x01\n" +
 	"\x12WatchEventsRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x14\n" +
 	"\x05kinds\x18\x02 \x03(\tR\x05kinds\x12!\n" +
@@ -1223,7 +1285,7 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\bmax_keys\x18\x02 \x01(\rR\amaxKeys\"[\n" +
 	"\x10ListLateResponse\x12$\n" +
 	"\x04keys\x18\x01 \x03(\v2\x10.fila.v1.LateKeyR\x04keys\x12!\n" +
-	"\fwaiting_keys\x18\x02 \x01(\x04R\vwaitingKeys\"\x8e\x04\n" +
+	"\fwaiting_keys\x18\x02 \x01(\x04R\vwaitingKeys\"\xa6\x04\n" +
 	"\aLateKey\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12!\n" +
@@ -1237,19 +1299,20 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\apending\x18\t \x01(\x04R\apending\x12\x1b\n" +
 	"\tin_flight\x18\n" +
 	" \x01(\x04R\binFlight\x12\x16\n" +
-	"\x06weight\x18\v \x01(\rR\x06weight\"\x86\x01\n" +
+	"\x06weight\x18\v \x01(\rR\x06weight\"\x9e\x01\n" +
 	"\x05Cause\x12\x15\n" +
 	"\x11CAUSE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11CAUSE_NO_CONSUMER\x10\x01\x12\x16\n" +
 	"\x12CAUSE_NOT_ITS_TURN\x10\x02\x12\x13\n" +
 	"\x0fCAUSE_THROTTLED\x10\x03\x12\x10\n" +
 	"\fCAUSE_PAUSED\x10\x06\x12\x10\n" +
-	"\fCAUSE_CAPPED\x10\a\"Q\n" +
+	"\fCAUSE_CAPPED\x10\a\x12\x16\n" +
+	"\x12CAUSE_RATE_LIMITED\x10\t\"Q\n" +
 	"\x16ListKeyPoliciesRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12!\n" +
 	"\ffairness_key\x18\x02 \x01(\tR\vfairnessKey\"I\n" +
 	"\x17ListKeyPoliciesResponse\x12.\n" +
-	"\bpolicies\x18\x01 \x03(\v2\x12.fila.v1.KeyPolicyR\bpolicies\"\xe4\x01\n" +
+	"\bpolicies\x18\x01 \x03(\v2\x12.fila.v1.KeyPolicyR\bpolicies\"\xa2\x02\n" +
 	"\tKeyPolicy\x12!\n" +
 	"\ffairness_key\x18\x01 \x01(\tR\vfairnessKey\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\rR\x06weight\x12\x16\n" +
@@ -1257,7 +1320,9 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\rmax_in_flight\x18\x04 \x01(\rR\vmaxInFlight\x12)\n" +
 	"\x10effective_weight\x18\x05 \x01(\rR\x0feffectiveWeight\x12\x18\n" +
 	"\apending\x18\x06 \x01(\x04R\apending\x12\x1b\n" +
-	"\tin_flight\x18\a \x01(\x04R\binFlight\"O\n" +
+	"\tin_flight\x18\a \x01(\x04R\binFlight\x12&\n" +
+	"\x0frate_per_second\x18\b \x01(\x01R\rratePerSecond\x12\x14\n" +
+	"\x05burst\x18\t \x01(\x01R\x05burst\"O\n" +
 	"\x16DropDeadLettersRequest\x12\x1b\n" +
 	"\tdlq_queue\x18\x01 \x01(\tR\bdlqQueue\x12\x18\n" +
 	"\aoffsets\x18\x02 \x03(\x04R\aoffsets\"3\n" +

@@ -41,6 +41,7 @@ const REPEATABLE: ReadonlySet<DescMethod> = new Set<DescMethod>([
   admin.watchEvents,
   admin.listLate,
   admin.listKeyPolicies,
+  admin.findKeys,
 ]);
 
 /** Whether a second run after a lost answer leaves the same state and gives as good an answer. */

@@ -67,6 +67,12 @@ MOVE_STAGED: Final = 68  # the core's own: a staged frame on its way into its qu
 ACCESS_CHANGE: Final = 55  # seam_frames.AccessChange -> empty, once durable
 ACCESS_READ: Final = 56  # empty -> seam_frames.AccessChange
 AUDIT_READ: Final = 57  # seam_frames.AuditPage -> seam_frames.AuditRecords
+# Watching, and what operators' calls keep: core/desk/watch.pxd, seek_preview.pxd, kept.pxd.
+FIND_KEYS: Final = 70  # seam_frames.FindPage -> seam_frames.KeyRows: a part of one queue's keys
+WATCH_ROWS: Final = 71  # seam_frames.WatchPage -> seam_frames.KeyRows
+SEEK_PREVIEW: Final = 72  # seam_frames.SeekPart -> seam_frames.SeekCount: a part of one channel's frames
+KEPT_CHANGE: Final = 73  # seam_frames.KeptChange -> empty, once durable
+KEPT_READ: Final = 74  # seam_frames.KeptPage -> seam_frames.KeptRecords
 
 # What drain() returns.
 REPLY: Final = 0  # final answer to a unary command

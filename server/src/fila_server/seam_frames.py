@@ -65,6 +65,53 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (3, "waiting", _UINT64),
         (4, "capacity", _UINT64),
     ),
+    "FindPage": (
+        (1, "queue", _BYTES),
+        (2, "channel", _BYTES),
+        (3, "cursor", _UINT32),
+        (4, "capacity", _UINT64),
+        (5, "prefix", _BYTES),
+        (6, "most", _UINT32),
+    ),
+    "WatchPage": (
+        (1, "queue", _BYTES),
+        (2, "channel", _BYTES),
+        (3, "cursor", _UINT32),
+        (4, "capacity", _UINT64),
+        (5, "cells", _UINT32),
+        (6, "most", _UINT32),
+        (7, "orders", _UINT32),
+        (8, "keys" + _REPEATED, _BYTES),
+    ),
+    "KeyRows": (
+        (1, "keys" + _REPEATED, _BYTES),
+        (2, "cursor", _UINT32),
+        (3, "matched", _UINT64),
+        (4, "capacity", _UINT64),
+    ),
+    "WatchedRows": (
+        (1, "keys" + _REPEATED, _BYTES),
+        (2, "cursor", _UINT32),
+        (3, "channel", _BYTES),
+        (4, "capacity", _UINT64),
+    ),
+    "SeekPart": (
+        (1, "queue", _BYTES),
+        (2, "channel", _BYTES),
+        (3, "offset", _UINT64),
+        (4, "time", _BYTES),
+        (5, "from_offset", _UINT64),
+    ),
+    "SeekCount": (
+        (1, "offset", _UINT64),
+        (2, "replayed", _UINT64),
+        (3, "skipped", _UINT64),
+        (4, "leases", _UINT64),
+        (5, "from_offset", _UINT64),
+    ),
+    "KeptChange": ((12, "prefixes" + _REPEATED, _BYTES), (13, "records" + _REPEATED, "AccessRecord")),
+    "KeptPage": ((1, "prefix", _BYTES), (2, "below", _BYTES), (3, "most", _UINT32)),
+    "KeptRecords": ((1, "records" + _REPEATED, "AccessRecord"),),
     "Notice": ((1, "what", _UINT32), (2, "queue", _BYTES), (3, "channel", _BYTES), (4, "number", _UINT64)),
     "AccessRecord": ((1, "key", _BYTES), (2, "value", _BYTES)),
     "AccessChange": (
@@ -115,6 +162,15 @@ LatePage: Final[Any] = _classes_by_name["LatePage"]
 LateKeys: Final[Any] = _classes_by_name["LateKeys"]
 AccessChange: Final[Any] = _classes_by_name["AccessChange"]
 AccessRecord: Final[Any] = _classes_by_name["AccessRecord"]
+FindPage: Final[Any] = _classes_by_name["FindPage"]
+KeyRows: Final[Any] = _classes_by_name["KeyRows"]
+WatchPage: Final[Any] = _classes_by_name["WatchPage"]
+WatchedRows: Final[Any] = _classes_by_name["WatchedRows"]
+SeekPart: Final[Any] = _classes_by_name["SeekPart"]
+SeekCount: Final[Any] = _classes_by_name["SeekCount"]
+KeptChange: Final[Any] = _classes_by_name["KeptChange"]
+KeptPage: Final[Any] = _classes_by_name["KeptPage"]
+KeptRecords: Final[Any] = _classes_by_name["KeptRecords"]
 AuditPage: Final[Any] = _classes_by_name["AuditPage"]
 AuditRecords: Final[Any] = _classes_by_name["AuditRecords"]
 RedrivenPage: Final[Any] = _classes_by_name["RedrivenPage"]

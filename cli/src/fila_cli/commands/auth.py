@@ -268,6 +268,29 @@ def show(session: Session, name: str) -> None:
     session.show(answer, _about(answer.principal))
 
 
+@auth.command(
+    examples="""
+    fila auth whoami
+    fila auth whoami -o json
+    """
+)
+@click.pass_obj
+def whoami(session: Session) -> None:
+    """Say who the broker takes you for, and what you may do."""
+    from fila.v1 import auth_pb2
+
+    answer = session.auth.WhoAmI(auth_pb2.WhoAmIRequest(), timeout=session.timeout_s)
+    pairs = [
+        ("name", answer.principal),
+        *([("tenant", answer.tenant)] if answer.tenant else []),
+        *([("may", _right(permission)) for permission in answer.permissions] or [("may", "nothing")]),
+        ("key", answer.key_id or ("a certificate" if answer.auth_enabled else "none is asked for")),
+        *([("expires", _moment(answer, "expires_at"))] if answer.HasField("expires_at") else []),
+        ("from", answer.peer),
+    ]
+    session.show(answer, facts(pairs))
+
+
 @auth.command(examples="fila auth audit --limit 20")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
 @click.option("--before", type=int, default=0, help="Only records below this number")
@@ -324,7 +347,7 @@ def _about(principal: auth_pb2.Principal) -> str:
     return facts(pairs)
 
 
-def _moment(info: auth_pb2.KeyInfo, field: str) -> str:
+def _moment(info: auth_pb2.KeyInfo | auth_pb2.WhoAmIResponse, field: str) -> str:
     if not info.HasField(field):
         return ""
     return str(getattr(info, field).ToDatetime().isoformat(timespec="seconds")) + "Z"

@@ -118,6 +118,7 @@ def list_(session: Session, queue: str) -> None:
     fila channel seek orders audit --to 1500
     fila channel seek orders audit --to 2026-11-20T14:00:00Z
     fila channel seek orders default --to -1h
+    fila channel seek orders default --to -1h --dry-run
     """
 )
 @queue_argument
@@ -125,18 +126,27 @@ def list_(session: Session, queue: str) -> None:
 @click.option(
     "--to", "target", type=POSITION, required=True, help="Deliver again from this offset or moment on"
 )
+@click.option("--dry-run", is_flag=True, help="Only say what it would do")
 @click.pass_obj
-def seek(session: Session, queue: str, channel: str, target: int | datetime | str) -> None:
+def seek(session: Session, queue: str, channel: str, target: int | datetime | str, *, dry_run: bool) -> None:
     """Move a channel within what is retained; leases it holds end."""
     from fila.v1 import admin_pb2
 
-    request = admin_pb2.SeekChannelRequest(queue=queue, channel=channel)
+    request = admin_pb2.SeekChannelRequest(queue=queue, channel=channel, validate_only=dry_run)
     if isinstance(target, datetime):
         request.time.FromDatetime(target)
     else:
         # Offsets beyond the log are brought within it by the broker: 1 is before the oldest, the maximum is the head.
         request.offset = {"oldest": 1, "head": 2**64 - 1}[target] if isinstance(target, str) else target
     answer = session.admin.SeekChannel(request, timeout=session.timeout_s)
+    if dry_run:
+        would = (
+            f"channel {channel} of {queue} would be at offset {answer.offset}: "
+            f"{counted(answer.replayed, 'message')} again, {counted(answer.skipped, 'message')} skipped, "
+            f"{counted(answer.leases_revoked, 'lease')} taken back"
+        )
+        session.show(answer, would)
+        return
     session.show(answer, f"channel {channel} of {queue} is at offset {answer.offset}")
 
 

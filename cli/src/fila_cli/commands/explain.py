@@ -14,7 +14,8 @@ from fila_cli.values import age_text
 from fila_cli.watching import show_or_watch, watch_option
 
 if TYPE_CHECKING:
-    from fila.v1.admin_pb2 import ExplainKeyResponse, WaitCauses
+    from fila.v1.admin_pb2 import ExplainKeyResponse
+    from fila.v1.watch_pb2 import WaitCauses
 
 _SENTENCE_BY_STATE = {
     "STATE_NO_CONSUMER": "nobody with room consumes this channel",
@@ -24,6 +25,7 @@ _SENTENCE_BY_STATE = {
     "STATE_LEASED": "all it has is leased to consumers",
     "STATE_PAUSED": "paused by an operator; 'fila key resume' or 'fila queue resume' lets it go on",
     "STATE_CAPPED": "as many messages are leased as its cap allows",
+    "STATE_RATE_LIMITED": "it has used up the rate an operator set; 'fila key rate' changes it",
     "STATE_EMPTY": "it has nothing pending and nothing leased",
 }
 
@@ -97,7 +99,7 @@ def _waits(waits: WaitCauses) -> list[tuple[str, Cell]]:
         ("other keys' turns", waits.share_ms),
         ("throttle", waits.throttle_ms),
         ("delay or backoff", waits.delay_ms),
-        ("pause or cap", waits.held_ms),
+        ("pause, cap or rate", waits.held_ms),
     ]
     total_ms = sum(ms for _, ms in by_cause)
     if not total_ms:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fila_cli.arguments import key_argument, queue_argument, yes_option
+from fila_cli.arguments import channel_option, key_argument, queue_argument, yes_option
 from fila_cli.colors import Meaning, Meant
 from fila_cli.output import counted, facts, table
 from fila_cli.session import Group, Session, confirm
-from fila_cli.values import Count
+from fila_cli.values import Count, age_text
 
 if TYPE_CHECKING:
+    from fila.v1.admin_pb2 import SetKeyPolicyResponse
     from fila.v1.events_pb2 import KeyPolicy
 
 
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
     fila key weight orders acme 5
     fila key pause orders noisy
     fila key cap orders noisy 10
+    fila key rate orders noisy 5
+    fila key find orders ac
     fila key list orders
     """,
 )
 def key() -> None:
-    """Weigh, pause, cap or purge one fairness key; list what was set."""
+    """Weigh, pause, cap, slow or purge one fairness key; find keys, list what was set."""
 
 
 @key.command(
@@ -39,7 +42,7 @@ def key() -> None:
 @queue_argument
 @click.pass_obj
 def list_(session: Session, queue: str) -> None:
-    """List the fairness keys for which something was set: weight, pause, cap."""
+    """List the fairness keys for which something was set: weight, pause, cap, rate."""
     from fila.v1 import events_pb2
 
     request = events_pb2.ListKeyPoliciesRequest(queue=queue)
@@ -50,13 +53,14 @@ def list_(session: Session, queue: str) -> None:
             policy.weight or "-",
             policy.effective_weight,
             policy.max_in_flight or "-",
+            _rate(policy) or "-",
             Meant("yes", Meaning.HELD) if policy.paused else "no",
             policy.pending,
             policy.in_flight,
         )
         for policy in answer.policies
     ]
-    headings = ("KEY", "SET WEIGHT", "WEIGHT", "CAP", "PAUSED", "PENDING", "IN FLIGHT")
+    headings = ("KEY", "SET WEIGHT", "WEIGHT", "CAP", "RATE", "PAUSED", "PENDING", "IN FLIGHT")
     session.show(answer, table(headings, rows) if rows else "")
 
 
@@ -77,11 +81,16 @@ def show(session: Session, queue: str, key: str) -> None:
             ("weight", _weight(policy)),
             ("paused", Meant("yes", Meaning.HELD) if policy.paused else "no"),
             ("in flight at most", str(policy.max_in_flight) if policy.max_in_flight else "no cap"),
+            ("rate", _rate(policy) or "no bound"),
             ("pending", policy.pending),
             ("in flight", policy.in_flight),
         ]
     )
     session.show(policy, shown)
+
+
+def _rate(policy: KeyPolicy | SetKeyPolicyResponse) -> str:
+    return f"{policy.rate_per_second:g}/s, burst {policy.burst:g}" if policy.rate_per_second else ""
 
 
 def _weight(policy: KeyPolicy) -> str:
@@ -140,6 +149,61 @@ def cap(session: Session, queue: str, key: str, max_in_flight: int) -> None:
 
 @key.command(
     examples="""
+    fila key rate orders noisy 5
+    fila key rate orders noisy 0.5 --burst 10
+    fila key rate orders noisy 0
+    """
+)
+@queue_argument
+@key_argument
+@click.argument("rate_per_second", metavar="RATE", type=click.FloatRange(0, 1e9))
+@click.option(
+    "--burst",
+    type=click.FloatRange(1, 1e9),
+    help="How many at once after a pause [default: one second's worth]",
+)
+@click.pass_obj
+def rate(session: Session, queue: str, key: str, rate_per_second: float, burst: float | None) -> None:
+    """Deliver at most RATE of a key's messages a second, over all channels; 0 lifts the bound."""
+    _set(session, queue, key, rate_per_second=rate_per_second, burst=burst)
+
+
+@key.command(
+    examples="""
+    fila key find orders ac
+    fila key find orders --channel audit --count 50
+    """
+)
+@queue_argument
+@click.argument("prefix", default="")
+@channel_option
+@click.option("-n", "--count", type=Count(1, 256), default=20, show_default=True, help="Most keys to list")
+@click.pass_obj
+def find(session: Session, queue: str, prefix: str, channel: str, count: int) -> None:
+    """Find the fairness keys that begin with PREFIX, most pending first."""
+    from fila.v1 import watch_pb2
+
+    request = watch_pb2.FindKeysRequest(queue=queue, prefix=prefix, channel=channel, limit=count)
+    answer = session.admin.FindKeys(request, timeout=session.timeout_s)
+    rows = [
+        (
+            each.fairness_key,
+            each.ready + each.delayed,
+            each.in_flight,
+            age_text(each.waiting_ms) if each.ready else "-",
+            each.weight,
+            watch_pb2.KeyState.State.Name(each.state).removeprefix("STATE_").lower().replace("_", " "),
+        )
+        for each in answer.keys
+    ]
+    headings = ("KEY", "PENDING", "IN FLIGHT", "WAITING", "WEIGHT", "STATE")
+    shown = table(headings, rows) if rows else ""
+    more = answer.matched - len(rows)
+    session.show(answer, f"{shown}\n\n{more} more begin so" if more > 0 else shown)
+
+
+@key.command(
+    examples="""
     fila key purge orders noisy
     fila key purge orders noisy --yes
     """
@@ -169,6 +233,7 @@ def _set(session: Session, queue: str, key: str, **change: Any) -> None:
             ("weight", str(answer.weight) if answer.weight else "by the queue's policy"),
             ("paused", "yes" if answer.paused else "no"),
             ("in flight at most", str(answer.max_in_flight) if answer.max_in_flight else "no cap"),
+            ("rate", _rate(answer) or "no bound"),
         ]
     )
     session.show(answer, shown)

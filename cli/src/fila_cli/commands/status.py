@@ -58,6 +58,8 @@ def _facts(address: str, answer: GetStatusResponse) -> list[tuple[str, Cell]]:
         ("data directory", answer.data_dir),
         ("disk", _DISK.get(level, level)),
         ("free", rough_size_text(answer.disk_free_bytes)),
+        ("processor time", f"{age_text(answer.cpu_ms)} on {answer.cpus} processors"),
+        ("memory", f"{rough_size_text(answer.memory_bytes)} of {rough_size_text(answer.memory_bytes_max)}"),
         ("queues", answer.queues),
         ("consumers", answer.consumers),
         ("leases", answer.leases),

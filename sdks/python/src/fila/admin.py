@@ -20,6 +20,7 @@ from fila.answers import (
     QueueConfig,
     QueueDetails,
     QueueInfo,
+    SeekPreview,
     Stats,
     answer,
 )
@@ -217,14 +218,16 @@ class AdminCalls:
     async def seek_channel(self, queue: str, channel: str | None, target: int | datetime) -> int:
         """Move a channel to an offset or a moment; its leases end. Return the offset it is at now.
         Raises QueueNotFound, ChannelNotFound."""
-        request = make(wire.SeekChannelRequest, queue=queue, channel=channel or "")
-        if isinstance(target, datetime):
-            request.time.CopyFrom(to_timestamp(target))
-        else:
-            require_number("target", target)
-            request.offset = target
+        request = _seek(queue, channel, target)
         told = await self._admin(methods.SEEK_CHANNEL, request, queue=queue, channel=channel or "default")
         return told.offset
+
+    async def preview_seek(self, queue: str, channel: str | None, target: int | datetime) -> SeekPreview:
+        """Say what `seek_channel` would do, and do nothing. Raises QueueNotFound, ChannelNotFound."""
+        request = _seek(queue, channel, target)
+        request.validate_only = True
+        told = await self._admin(methods.SEEK_CHANNEL, request, queue=queue, channel=channel or "default")
+        return answer(SeekPreview, told)
 
     async def purge_channel(
         self, queue: str, channel: str | None = None, *, fairness_key: str | None = None
@@ -266,10 +269,13 @@ class AdminCalls:
         weight: int | None = None,
         paused: bool | None = None,
         max_in_flight: int | None = None,
+        rate_per_second: float | None = None,
+        burst: float | None = None,
     ) -> KeyPolicy:
-        """Weigh, pause, resume or cap one fairness key; what is left out stays. Return its policy now.
+        """Weigh, pause, resume, cap or slow one fairness key; what is left out stays. Return its policy now.
 
-        `weight` 0 takes the operator's weight away, `max_in_flight` 0 the cap. Raises QueueNotFound, Invalid.
+        `weight` 0 takes the operator's weight away, `max_in_flight` 0 the cap, `rate_per_second` 0 the rate.
+        Raises QueueNotFound, Invalid.
         """
         request = make(
             wire.SetKeyPolicyRequest,
@@ -278,6 +284,8 @@ class AdminCalls:
             weight=weight,
             paused=paused,
             max_in_flight=max_in_flight,
+            rate_per_second=rate_per_second,
+            burst=burst,
         )
         told = await self._admin(methods.SET_KEY_POLICY, request, queue=queue)
         return answer(KeyPolicy, told)
@@ -346,3 +354,13 @@ class AdminCalls:
                     raise error from failure
                 attempt += 1
                 await options.clock.sleep(wait_s)
+
+
+def _seek(queue: str, channel: str | None, target: int | datetime) -> wire.SeekChannelRequest:
+    request = make(wire.SeekChannelRequest, queue=queue, channel=channel or "")
+    if isinstance(target, datetime):
+        request.time.CopyFrom(to_timestamp(target))
+    else:
+        require_number("target", target)
+        request.offset = target
+    return request

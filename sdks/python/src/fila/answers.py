@@ -125,6 +125,10 @@ class FairnessKeyStats:
     paused: bool
     max_in_flight: int = 0
     """Most of its messages leased at once in a channel; 0 when there is no cap."""
+    rate_per_second: float = 0.0
+    """Most of its messages delivered a second; 0 when there is no rate."""
+    burst: float = 0.0
+    """How many may be delivered at once after a pause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +211,10 @@ class KeyPolicy:
     paused: bool
     max_in_flight: int
     """0: no cap."""
+    rate_per_second: float = 0.0
+    """Most of its messages delivered a second, over all channels; 0: no rate."""
+    burst: float = 0.0
+    """How many may be delivered at once after a pause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +226,62 @@ class WaitCauses:
     throttle_ms: int = 0
     delay_ms: int = 0
     held_ms: int = 0
-    """The key was paused, or as much of it was leased as its cap allows."""
+    """The key was paused, had used up its rate, or as much of it was leased as its cap allows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyState:
+    """One fairness key in one channel, in numbers. Totals count since the broker started or last forgot the key."""
+
+    fairness_key: str
+    state: str
+    """As in `KeyExplanation`."""
+    blocking_bucket: str = ""
+    until: datetime | None = None
+    ready: int = 0
+    delayed: int = 0
+    in_flight: int = 0
+    waiting_ms: int = 0
+    """How long its next ready message has been waiting."""
+    weight: int = 0
+    paused: bool = False
+    max_in_flight: int = 0
+    rate_per_second: float = 0.0
+    burst: float = 0.0
+    arrived_total: int = 0
+    delivered_total: int = 0
+    arriving_per_second: float = 0.0
+    delivered_per_second: float = 0.0
+    served_per_second: float = 0.0
+    """Cost delivered a second."""
+    due_per_second: float = 0.0
+    """Cost a second that was its due by weight; what it asked for, where that is less."""
+    served_total: float = 0.0
+    due_total: float = 0.0
+    waits: WaitCauses | None = None
+    """Of the last hour."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundKeys:
+    """Fairness keys that begin alike."""
+
+    keys: list[KeyState]
+    matched: int
+    """How many there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeekPreview:
+    """What a seek would do."""
+
+    offset: int
+    """Where the channel would be."""
+    replayed: int
+    """Messages it is done with and would deliver again."""
+    skipped: int
+    """Messages it is not done with and would not deliver any more."""
+    leases_revoked: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +289,8 @@ class KeyExplanation:
     """What holds a fairness key's next message."""
 
     state: str
-    """`no_consumer`, `not_its_turn`, `throttled`, `delayed`, `leased`, `paused`, `capped` or `empty`."""
+    """`no_consumer`, `not_its_turn`, `throttled`, `delayed`, `leased`, `paused`, `capped`, `rate_limited` or
+    `empty`."""
     blocking_bucket: str = ""
     until: datetime | None = None
     share: float = 0.0
@@ -312,6 +376,22 @@ class Principal:
     connections: int
     streams: int
     quota_refusals: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who the broker takes this client for."""
+
+    principal: str
+    """`anonymous` while the broker asks for no keys."""
+    permissions: list[Permission]
+    tenant: str = ""
+    key_id: str = ""
+    expires_at: datetime | None = None
+    """When the key ends; None: never."""
+    auth_enabled: bool = False
+    """The broker asks for keys."""
+    peer: str = ""
 
 
 def answer(kind: type[AnswerT], message: Message) -> AnswerT:

@@ -33,6 +33,7 @@ from fila.producer import Producer, travels_alone
 from fila.session import MakeMessage, Session, SessionPlan
 from fila.settle import Settler
 from fila.v1.service_pb2 import EnqueueMessage, EnqueueRequest, LeaseRequest
+from fila.watch import WatchCalls
 
 LEASE_GRACE_S = 10.0
 """How much longer than `wait_ms` a pull may go unanswered."""
@@ -98,7 +99,7 @@ def _check_connected(connection: object) -> None:
         )
 
 
-class FilaClient(AdminCalls, KeyCalls):
+class FilaClient(AdminCalls, WatchCalls, KeyCalls):
     """A client of one broker.
 
         client = await FilaClient.connect("localhost:5555")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fila import methods
-from fila.answers import Principal, answer
+from fila.answers import Identity, Principal, answer
 from fila.arguments import make, require_text
 from fila.connection import Connection
 from fila.methods import Method, Request, Response
@@ -87,6 +87,11 @@ class KeyCalls:
         """Return what is known of `name`; of this client's own key, unless it is given. Raises NotFound."""
         told = await self._auth(methods.GET_PRINCIPAL, make(wire.GetPrincipalRequest, name=name))
         return answer(Principal, told.principal)
+
+    async def who_am_i(self) -> Identity:
+        """Say who the broker takes this client for, and what it may do; also while it asks for no keys."""
+        told = await self._auth(methods.WHO_AM_I, wire.WhoAmIRequest())
+        return answer(Identity, told)
 
     async def list_principals(self) -> list[Principal]:
         """Return every name with its rights and keys, sorted by name."""

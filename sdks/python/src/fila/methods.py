@@ -17,6 +17,7 @@ from google.protobuf.message import Message
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import auth_pb2 as auth
 from fila.v1 import service_pb2 as service
+from fila.v1 import watch_pb2 as watch
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
@@ -105,6 +106,7 @@ READ_LOG = _admin("ReadLog", admin.ReadLogRequest, admin.ReadLogResponse, repeat
 SET_KEY_POLICY = _admin(
     "SetKeyPolicy", admin.SetKeyPolicyRequest, admin.SetKeyPolicyResponse, repeatable=True
 )
+FIND_KEYS = _admin("FindKeys", watch.FindKeysRequest, watch.FindKeysResponse, repeatable=True)
 EXPLAIN_KEY = _admin("ExplainKey", admin.ExplainKeyRequest, admin.ExplainKeyResponse, repeatable=True)
 LIST_CONSUMERS = _admin(
     "ListConsumers", admin.ListConsumersRequest, admin.ListConsumersResponse, repeatable=True
@@ -117,6 +119,7 @@ REVOKE_KEY = _auth("RevokeKey", auth.RevokeKeyRequest, auth.RevokeKeyResponse, r
 GRANT = _auth("Grant", auth.GrantRequest, auth.GrantResponse, repeatable=True)
 REVOKE_GRANT = _auth("RevokeGrant", auth.RevokeGrantRequest, auth.RevokeGrantResponse, repeatable=False)
 GET_PRINCIPAL = _auth("GetPrincipal", auth.GetPrincipalRequest, auth.GetPrincipalResponse, repeatable=True)
+WHO_AM_I = _auth("WhoAmI", auth.WhoAmIRequest, auth.WhoAmIResponse, repeatable=True)
 LIST_PRINCIPALS = _auth(
     "ListPrincipals", auth.ListPrincipalsRequest, auth.ListPrincipalsResponse, repeatable=True
 )

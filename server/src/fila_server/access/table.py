@@ -100,6 +100,7 @@ RPCS: dict[str, Need] = {
     "FilaAdmin/ListLate": Need(CONSUME | MANAGE, "queue", filtered=True),
     "FilaAdmin/ListKeyPolicies": Need(ANY, "queue", for_tenant=True),
     "FilaAdmin/DropDeadLetters": Need(MANAGE, "dlq_queue"),
+    "FilaAdmin/FindKeys": Need(CONSUME | MANAGE, "queue"),
     "FilaSink/OpenSink": _SINK,
     "FilaSink/Stage": Need(PRODUCE, "queue"),
     "FilaSink/Publish": _SINK,
@@ -113,6 +114,7 @@ RPCS: dict[str, Need] = {
     "FilaAuth/RevokeGrant": _ADMIN,
     "FilaAuth/SetQuotas": _ADMIN,
     "FilaAuth/ListAudit": _ADMIN,
+    "FilaAuth/WhoAmI": Need(NOTHING, any_key=True, for_tenant=True),
 }
 
 REDIS: dict[str, Need] = {

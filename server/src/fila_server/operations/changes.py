@@ -41,7 +41,9 @@ _KIND_BY_METHOD = {
 
 
 def tell(method: str, request: Any, peer: str, principal: str = "") -> None:
-    """Emit the event of a successful call."""
+    """Emit the event of a successful call, unless it was asked to change nothing."""
+    if getattr(request, "validate_only", False):
+        return
     kind = _KIND_BY_METHOD[method]
     details: dict[str, Any] = {}
     about: dict[str, Any] = {"queue": "", "channel": "", "fairness_key": ""}

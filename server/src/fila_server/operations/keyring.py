@@ -182,6 +182,21 @@ class Keyring:
         self._principal(name)
         return pb.GetPrincipalResponse(principal=self._shown(name)).SerializeToString()
 
+    async def who_am_i(self, _request: pb.WhoAmIRequest, caller: Caller) -> bytes:
+        told = pb.WhoAmIResponse(
+            principal=caller.name, tenant=caller.tenant, key_id=caller.key_id, peer=caller.peer
+        )
+        told.auth_enabled = caller.number is not None
+        if not told.auth_enabled:
+            told.permissions.add(right=pb.RIGHT_ADMIN)
+            return told.SerializeToString()
+        if (known := self._directory.principals.get(caller.name)) is not None:
+            told.permissions.extend(_permissions_of(known))
+        key = self._directory.keys.get(caller.key_id)
+        if key is not None and key.expires_ms:
+            told.expires_at.FromMilliseconds(key.expires_ms)
+        return told.SerializeToString()
+
     async def list_audit(self, request: pb.ListAuditRequest, _caller: Caller) -> bytes:
         most = min(request.limit or AUDIT_DEFAULT, AUDIT_MAX)
         page = seam_frames.AuditPage(below=request.before, most=most)
@@ -286,10 +301,7 @@ class Keyring:
         record = self._directory.principals[name]
         told = pb.Principal(name=name, tenant=record.tenant, quota_refusals=self._directory.refused(name))
         told.connections, told.streams = self._door.in_use(name)
-        for each in record.grants:
-            for right in rights.names_of(each.rights):
-                queue = "" if right == "admin" else each.queue
-                told.permissions.add(right=_RIGHT_BY_NAME[right], queue=queue, channel=each.channel)
+        told.permissions.extend(_permissions_of(record))
         quotas = record.quotas
         told.quotas.messages_per_second, told.quotas.bytes_per_second = (
             quotas.messages_per_s,
@@ -303,6 +315,18 @@ class Keyring:
                 if key.expires_ms:
                     info.expires_at.FromMilliseconds(key.expires_ms)
         return told
+
+
+def _permissions_of(record: PrincipalRecord) -> list[pb.Permission]:
+    return [
+        pb.Permission(
+            right=_RIGHT_BY_NAME[right],
+            queue="" if right == "admin" else each.queue,
+            channel=each.channel,
+        )
+        for each in record.grants
+        for right in rights.names_of(each.rights)
+    ]
 
 
 def _grants_of(permissions: Any) -> list[GrantRecord]:

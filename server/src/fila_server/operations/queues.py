@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fila.v1 import admin_pb2 as pb
-from fila.v1 import events_pb2
+from fila.v1 import events_pb2, watch_pb2
 from fila_server import commands, errors
 from fila_server.access.door import Caller, Door
 from fila_server.access.table import RPCS
@@ -23,8 +23,10 @@ from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.packed import KeyLimits
 from fila_server.operations import rules
 from fila_server.operations.audit import carry_out
+from fila_server.operations.keys import find_keys
 from fila_server.operations.redrive import Redrive, drop
 from fila_server.operations.requests import AdminRules
+from fila_server.operations.seeking import preview_seek
 
 
 class Queues:
@@ -152,6 +154,21 @@ class Queues:
         listed = events_pb2.ListKeyPoliciesResponse.FromString(reply)
         listed.policies.sort(key=lambda policy: policy.fairness_key)
         return listed.SerializeToString()
+
+    async def find_keys(self, request: watch_pb2.FindKeysRequest, caller: Caller) -> bytes:
+        self._check.find_keys(request)
+        channel = request.channel or "default"
+        if not self._door.may_watch(caller, request.queue, channel):
+            raise errors.PermissionDenied.on_queue("consume or manage", f"{request.queue}:{channel}")
+        async with self._looks:
+            return (await find_keys(self._broker, request)).SerializeToString()
+
+    async def seek(self, request: pb.SeekChannelRequest, caller: Caller) -> bytes:
+        self._check.seek(request)
+        if not request.validate_only:
+            return await carry_out(self._broker.call, "SeekChannel", commands.SEEK_CHANNEL, request, caller)
+        async with self._looks:
+            return (await preview_seek(self._broker, request)).SerializeToString()
 
     async def drop_dead_letters(self, request: events_pb2.DropDeadLettersRequest, caller: Caller) -> bytes:
         self._check.drop_dead_letters(request)

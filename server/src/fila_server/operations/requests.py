@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from fila.v1 import admin_pb2 as pb
-from fila.v1 import sink_pb2
+from fila.v1 import sink_pb2, watch_pb2
 from fila_server.config.schema import Limits, Sinks
 from fila_server.errors import Invalid, LimitExceeded
 from fila_server.operations import rules
@@ -21,6 +21,9 @@ STATS_KEYS_MAX = 10_000
 REDRIVE_OFFSETS_MAX = 1_000
 RUN_ID_BYTES_MAX = 128
 SINK_KEEP_MS_MAX = 30 * 24 * 3600 * 1000
+FOUND_KEYS_MAX = 256
+RATE_MIN, RATE_MAX = 1e-6, 1e9
+"""Of a key's rate, in messages a second."""
 MASK_PATHS_MAX = 64
 """A QueueConfig has half as many fields, those of its parts included."""
 
@@ -171,6 +174,18 @@ class AdminRules:
         self.changed_queue(request)
         self._fairness_key(request.fairness_key)
         self._at_most("weight", request.weight, rules.WEIGHT_MAX)
+        for field, least in (("rate_per_second", RATE_MIN), ("burst", 1.0)):
+            value = getattr(request, field)
+            if value and not least <= value <= RATE_MAX:
+                raise Invalid(field, f"must be 0, or from {least:g} to {RATE_MAX:g}, got {value}")
+
+    def find_keys(self, request: watch_pb2.FindKeysRequest) -> None:
+        """A queue, a channel, and how the keys begin."""
+        self.queue(request)
+        if request.channel:
+            rules.check_name("channel", request.channel, bytes_max=rules.NAME_BYTES_MAX)
+        self._bytes("prefix", request.prefix, self._limits.fairness_key_bytes_max)
+        self._at_most("limit", request.limit, FOUND_KEYS_MAX)
 
     def explained_key(self, request: pb.ExplainKeyRequest) -> None:
         self.view(request)

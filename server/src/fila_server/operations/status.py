@@ -7,6 +7,7 @@ import time
 from fila.v1 import events_pb2 as pb
 from fila_server import commands
 from fila_server.broker.calls import Broker
+from fila_server.operations import machine
 from fila_server.telemetry.snapshot import decode
 from fila_server.version import commit, version
 
@@ -40,6 +41,10 @@ class Status:
             lost_ranges=totals.lost_ranges,
             lost_messages=totals.lost_messages,
             draining=self._broker.is_draining,
+            cpu_ms=machine.cpu_ms(),
+            memory_bytes=machine.memory_bytes(),
+            cpus=machine.cpus(),
+            memory_bytes_max=machine.memory_bytes_max(),
         )
         if not whole:
             answer = pb.GetStatusResponse(

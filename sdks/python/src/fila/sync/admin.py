@@ -15,6 +15,7 @@ from fila.answers import (
     QueueConfig,
     QueueDetails,
     QueueInfo,
+    SeekPreview,
     Stats,
 )
 from fila.errors import ClientClosed
@@ -174,6 +175,10 @@ class AdminCalls:
         Raises QueueNotFound, ChannelNotFound."""
         return self._run(self._client.seek_channel(queue, channel, target))
 
+    def preview_seek(self, queue: str, channel: str | None, target: int | datetime) -> SeekPreview:
+        """Say what `seek_channel` would do, and do nothing. Raises QueueNotFound, ChannelNotFound."""
+        return self._run(self._client.preview_seek(queue, channel, target))
+
     def purge_channel(
         self, queue: str, channel: str | None = None, *, fairness_key: str | None = None
     ) -> int:
@@ -201,14 +206,23 @@ class AdminCalls:
         weight: int | None = None,
         paused: bool | None = None,
         max_in_flight: int | None = None,
+        rate_per_second: float | None = None,
+        burst: float | None = None,
     ) -> KeyPolicy:
-        """Weigh, pause, resume or cap one fairness key; what is left out stays. Return its policy now.
+        """Weigh, pause, resume, cap or slow one fairness key; what is left out stays. Return its policy now.
 
-        `weight` 0 takes the operator's weight away, `max_in_flight` 0 the cap. Raises QueueNotFound, Invalid.
+        `weight` 0 takes the operator's weight away, `max_in_flight` 0 the cap, `rate_per_second` 0 the rate.
+        Raises QueueNotFound, Invalid.
         """
         return self._run(
             self._client.set_key_policy(
-                queue, fairness_key, weight=weight, paused=paused, max_in_flight=max_in_flight
+                queue,
+                fairness_key,
+                weight=weight,
+                paused=paused,
+                max_in_flight=max_in_flight,
+                rate_per_second=rate_per_second,
+                burst=burst,
             )
         )
 

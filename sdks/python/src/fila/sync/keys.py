@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fila.answers import Principal
+from fila.answers import Identity, Principal
 from fila.settings import Duration
-from fila.sync.admin import AdminCalls
+from fila.sync.watch import WatchCalls
 
 
-class KeyCalls(AdminCalls):
+class KeyCalls(WatchCalls):
     """The calls of FilaAuth, as methods of a client."""
 
     def create_key(self, name: str, *, expires_after: Duration = 0, as_tenant: str = "") -> str:
@@ -66,6 +66,10 @@ class KeyCalls(AdminCalls):
     def get_principal(self, name: str = "") -> Principal:
         """Return what is known of `name`; of this client's own key, unless it is given. Raises NotFound."""
         return self._run(self._client.get_principal(name))
+
+    def who_am_i(self) -> Identity:
+        """Say who the broker takes this client for, and what it may do; also while it asks for no keys."""
+        return self._run(self._client.who_am_i())
 
     def list_principals(self) -> list[Principal]:
         """Return every name with its rights and keys, sorted by name."""

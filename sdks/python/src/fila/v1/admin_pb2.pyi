@@ -1,6 +1,7 @@
 # Generated from proto/ by `make gen`; do not edit.
 from fila.v1 import events_pb2 as _events_pb2
 from fila.v1 import messages_pb2 as _messages_pb2
+from fila.v1 import watch_pb2 as _watch_pb2
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
@@ -169,6 +170,7 @@ class ExplainKeyResponse(_message.Message):
     STATE_NOT_ITS_TURN: ExplainKeyResponse.State
     STATE_NO_CONSUMER: ExplainKeyResponse.State
     STATE_PAUSED: ExplainKeyResponse.State
+    STATE_RATE_LIMITED: ExplainKeyResponse.State
     STATE_THROTTLED: ExplainKeyResponse.State
     STATE_UNSPECIFIED: ExplainKeyResponse.State
     UNTIL_FIELD_NUMBER: _ClassVar[int]
@@ -184,9 +186,9 @@ class ExplainKeyResponse(_message.Message):
     share: float
     state: ExplainKeyResponse.State
     until: _timestamp_pb2.Timestamp
-    waits: WaitCauses
+    waits: _watch_pb2.WaitCauses
     weight: int
-    def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ..., returning_offset: _Optional[int] = ..., returning_count: _Optional[int] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[_watch_pb2.WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ..., returning_offset: _Optional[int] = ..., returning_count: _Optional[int] = ...) -> None: ...
 
 class GetConfigRequest(_message.Message):
     __slots__ = ["key"]
@@ -394,7 +396,8 @@ class PeekMessagesResponse(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ...) -> None: ...
 
 class PerFairnessKeyStats(_message.Message):
-    __slots__ = ["current_deficit", "delivered_total", "in_flight", "key", "max_in_flight", "oldest_age_ms", "paused", "pending_count", "served_cost_total", "weight"]
+    __slots__ = ["burst", "current_deficit", "delivered_total", "in_flight", "key", "max_in_flight", "oldest_age_ms", "paused", "pending_count", "rate_per_second", "served_cost_total", "weight"]
+    BURST_FIELD_NUMBER: _ClassVar[int]
     CURRENT_DEFICIT_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
@@ -403,8 +406,10 @@ class PerFairnessKeyStats(_message.Message):
     OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     PENDING_COUNT_FIELD_NUMBER: _ClassVar[int]
+    RATE_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     SERVED_COST_TOTAL_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    burst: float
     current_deficit: int
     delivered_total: int
     in_flight: int
@@ -413,9 +418,10 @@ class PerFairnessKeyStats(_message.Message):
     oldest_age_ms: int
     paused: bool
     pending_count: int
+    rate_per_second: float
     served_cost_total: float
     weight: int
-    def __init__(self, key: _Optional[str] = ..., pending_count: _Optional[int] = ..., current_deficit: _Optional[int] = ..., weight: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., delivered_total: _Optional[int] = ..., served_cost_total: _Optional[float] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ...) -> None: ...
+    def __init__(self, key: _Optional[str] = ..., pending_count: _Optional[int] = ..., current_deficit: _Optional[int] = ..., weight: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., delivered_total: _Optional[int] = ..., served_cost_total: _Optional[float] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ...) -> None: ...
 
 class PerThrottleKeyStats(_message.Message):
     __slots__ = ["burst", "key", "rate_per_second", "tokens", "waiting"]
@@ -612,22 +618,30 @@ class RetryPolicy(_message.Message):
     def __init__(self, kind: _Optional[_Union[RetryPolicy.Kind, str]] = ..., base_ms: _Optional[int] = ..., cap_ms: _Optional[int] = ..., jitter: _Optional[float] = ...) -> None: ...
 
 class SeekChannelRequest(_message.Message):
-    __slots__ = ["channel", "offset", "queue", "time"]
+    __slots__ = ["channel", "offset", "queue", "time", "validate_only"]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
+    VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
     channel: str
     offset: int
     queue: str
     time: _timestamp_pb2.Timestamp
-    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., offset: _Optional[int] = ..., time: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    validate_only: bool
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., offset: _Optional[int] = ..., time: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., validate_only: bool = ...) -> None: ...
 
 class SeekChannelResponse(_message.Message):
-    __slots__ = ["offset"]
+    __slots__ = ["leases_revoked", "offset", "replayed", "skipped"]
+    LEASES_REVOKED_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
+    REPLAYED_FIELD_NUMBER: _ClassVar[int]
+    SKIPPED_FIELD_NUMBER: _ClassVar[int]
+    leases_revoked: int
     offset: int
-    def __init__(self, offset: _Optional[int] = ...) -> None: ...
+    replayed: int
+    skipped: int
+    def __init__(self, offset: _Optional[int] = ..., replayed: _Optional[int] = ..., skipped: _Optional[int] = ..., leases_revoked: _Optional[int] = ...) -> None: ...
 
 class SetConfigRequest(_message.Message):
     __slots__ = ["key", "value"]
@@ -642,28 +656,36 @@ class SetConfigResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class SetKeyPolicyRequest(_message.Message):
-    __slots__ = ["fairness_key", "max_in_flight", "paused", "queue", "weight"]
+    __slots__ = ["burst", "fairness_key", "max_in_flight", "paused", "queue", "rate_per_second", "weight"]
+    BURST_FIELD_NUMBER: _ClassVar[int]
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
     MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
+    RATE_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    burst: float
     fairness_key: str
     max_in_flight: int
     paused: bool
     queue: str
+    rate_per_second: float
     weight: int
-    def __init__(self, queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ...) -> None: ...
+    def __init__(self, queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ...) -> None: ...
 
 class SetKeyPolicyResponse(_message.Message):
-    __slots__ = ["max_in_flight", "paused", "weight"]
+    __slots__ = ["burst", "max_in_flight", "paused", "rate_per_second", "weight"]
+    BURST_FIELD_NUMBER: _ClassVar[int]
     MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
+    RATE_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    burst: float
     max_in_flight: int
     paused: bool
+    rate_per_second: float
     weight: int
-    def __init__(self, weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ...) -> None: ...
+    def __init__(self, weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ...) -> None: ...
 
 class UpdateQueueRequest(_message.Message):
     __slots__ = ["config", "queue", "update_mask"]
@@ -680,20 +702,6 @@ class UpdateQueueResponse(_message.Message):
     CONFIG_FIELD_NUMBER: _ClassVar[int]
     config: QueueConfig
     def __init__(self, config: _Optional[_Union[QueueConfig, _Mapping]] = ...) -> None: ...
-
-class WaitCauses(_message.Message):
-    __slots__ = ["delay_ms", "held_ms", "no_consumer_ms", "share_ms", "throttle_ms"]
-    DELAY_MS_FIELD_NUMBER: _ClassVar[int]
-    HELD_MS_FIELD_NUMBER: _ClassVar[int]
-    NO_CONSUMER_MS_FIELD_NUMBER: _ClassVar[int]
-    SHARE_MS_FIELD_NUMBER: _ClassVar[int]
-    THROTTLE_MS_FIELD_NUMBER: _ClassVar[int]
-    delay_ms: int
-    held_ms: int
-    no_consumer_ms: int
-    share_ms: int
-    throttle_ms: int
-    def __init__(self, no_consumer_ms: _Optional[int] = ..., share_ms: _Optional[int] = ..., throttle_ms: _Optional[int] = ..., delay_ms: _Optional[int] = ..., held_ms: _Optional[int] = ...) -> None: ...
 
 class Durability(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

@@ -5,6 +5,7 @@ import grpc
 
 from fila.v1 import admin_pb2 as fila_dot_v1_dot_admin__pb2
 from fila.v1 import events_pb2 as fila_dot_v1_dot_events__pb2
+from fila.v1 import watch_pb2 as fila_dot_v1_dot_watch__pb2
 
 
 class FilaAdminStub(object):
@@ -148,6 +149,11 @@ class FilaAdminStub(object):
                 request_serializer=fila_dot_v1_dot_events__pb2.DropDeadLettersRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_events__pb2.DropDeadLettersResponse.FromString,
                 )
+        self.FindKeys = channel.unary_unary(
+                '/fila.v1.FilaAdmin/FindKeys',
+                request_serializer=fila_dot_v1_dot_watch__pb2.FindKeysRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_watch__pb2.FindKeysResponse.FromString,
+                )
 
 
 class FilaAdminServicer(object):
@@ -261,7 +267,7 @@ class FilaAdminServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def SeekChannel(self, request, context):
-        """Move a channel to an offset or a moment; what it held leased is taken back.
+        """Move a channel to an offset or a moment; what it held leased is taken back. Or only say what that would do.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -282,7 +288,7 @@ class FilaAdminServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def SetKeyPolicy(self, request, context):
-        """Pause, resume, weigh or cap one fairness key; effective at once and kept over a restart.
+        """Pause, resume, weigh, cap or slow one fairness key; effective at once and kept over a restart.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -332,6 +338,13 @@ class FilaAdminServicer(object):
 
     def DropDeadLetters(self, request, context):
         """Drop dead letters for good.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FindKeys(self, request, context):
+        """Find fairness keys of a queue by how they begin.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -469,6 +482,11 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.DropDeadLetters,
                     request_deserializer=fila_dot_v1_dot_events__pb2.DropDeadLettersRequest.FromString,
                     response_serializer=fila_dot_v1_dot_events__pb2.DropDeadLettersResponse.SerializeToString,
+            ),
+            'FindKeys': grpc.unary_unary_rpc_method_handler(
+                    servicer.FindKeys,
+                    request_deserializer=fila_dot_v1_dot_watch__pb2.FindKeysRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_watch__pb2.FindKeysResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -921,5 +939,22 @@ class FilaAdmin(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/DropDeadLetters',
             fila_dot_v1_dot_events__pb2.DropDeadLettersRequest.SerializeToString,
             fila_dot_v1_dot_events__pb2.DropDeadLettersResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def FindKeys(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/FindKeys',
+            fila_dot_v1_dot_watch__pb2.FindKeysRequest.SerializeToString,
+            fila_dot_v1_dot_watch__pb2.FindKeysResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

@@ -10,6 +10,7 @@ A channel that is left empty means `default`, except where a field says otherwis
 from collections import abc as _abc
 from fila.v1 import admin_pb2 as _admin_pb2
 from fila.v1 import events_pb2 as _events_pb2
+from fila.v1 import watch_pb2 as _watch_pb2
 from grpc import aio as _aio
 import abc as _abc_1
 import grpc as _grpc
@@ -71,13 +72,13 @@ class FilaAdminStub:
     ListChannels: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListChannelsRequest, _admin_pb2.ListChannelsResponse]
     """List a queue's channels."""
     SeekChannel: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SeekChannelRequest, _admin_pb2.SeekChannelResponse]
-    """Move a channel to an offset or a moment; what it held leased is taken back."""
+    """Move a channel to an offset or a moment; what it held leased is taken back. Or only say what that would do."""
     PurgeChannel: _grpc.UnaryUnaryMultiCallable[_admin_pb2.PurgeChannelRequest, _admin_pb2.PurgeChannelResponse]
     """Drop what is pending in one channel; other channels keep theirs."""
     ReadLog: _grpc.UnaryStreamMultiCallable[_admin_pb2.ReadLogRequest, _admin_pb2.ReadLogResponse]
     """Read retained messages by offset or time without leasing them."""
     SetKeyPolicy: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SetKeyPolicyRequest, _admin_pb2.SetKeyPolicyResponse]
-    """Pause, resume, weigh or cap one fairness key; effective at once and kept over a restart."""
+    """Pause, resume, weigh, cap or slow one fairness key; effective at once and kept over a restart."""
     ExplainKey: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ExplainKeyRequest, _admin_pb2.ExplainKeyResponse]
     """Say why a fairness key is or is not being served."""
     ListConsumers: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListConsumersRequest, _admin_pb2.ListConsumersResponse]
@@ -92,6 +93,8 @@ class FilaAdminStub:
     """List what SetKeyPolicy set for single keys."""
     DropDeadLetters: _grpc.UnaryUnaryMultiCallable[_events_pb2.DropDeadLettersRequest, _events_pb2.DropDeadLettersResponse]
     """Drop dead letters for good."""
+    FindKeys: _grpc.UnaryUnaryMultiCallable[_watch_pb2.FindKeysRequest, _watch_pb2.FindKeysResponse]
+    """Find fairness keys of a queue by how they begin."""
 
 @_typing.type_check_only
 class FilaAdminAsyncStub(FilaAdminStub):
@@ -131,13 +134,13 @@ class FilaAdminAsyncStub(FilaAdminStub):
     ListChannels: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListChannelsRequest, _admin_pb2.ListChannelsResponse]  # type: ignore[assignment]
     """List a queue's channels."""
     SeekChannel: _aio.UnaryUnaryMultiCallable[_admin_pb2.SeekChannelRequest, _admin_pb2.SeekChannelResponse]  # type: ignore[assignment]
-    """Move a channel to an offset or a moment; what it held leased is taken back."""
+    """Move a channel to an offset or a moment; what it held leased is taken back. Or only say what that would do."""
     PurgeChannel: _aio.UnaryUnaryMultiCallable[_admin_pb2.PurgeChannelRequest, _admin_pb2.PurgeChannelResponse]  # type: ignore[assignment]
     """Drop what is pending in one channel; other channels keep theirs."""
     ReadLog: _aio.UnaryStreamMultiCallable[_admin_pb2.ReadLogRequest, _admin_pb2.ReadLogResponse]  # type: ignore[assignment]
     """Read retained messages by offset or time without leasing them."""
     SetKeyPolicy: _aio.UnaryUnaryMultiCallable[_admin_pb2.SetKeyPolicyRequest, _admin_pb2.SetKeyPolicyResponse]  # type: ignore[assignment]
-    """Pause, resume, weigh or cap one fairness key; effective at once and kept over a restart."""
+    """Pause, resume, weigh, cap or slow one fairness key; effective at once and kept over a restart."""
     ExplainKey: _aio.UnaryUnaryMultiCallable[_admin_pb2.ExplainKeyRequest, _admin_pb2.ExplainKeyResponse]  # type: ignore[assignment]
     """Say why a fairness key is or is not being served."""
     ListConsumers: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListConsumersRequest, _admin_pb2.ListConsumersResponse]  # type: ignore[assignment]
@@ -152,6 +155,8 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """List what SetKeyPolicy set for single keys."""
     DropDeadLetters: _aio.UnaryUnaryMultiCallable[_events_pb2.DropDeadLettersRequest, _events_pb2.DropDeadLettersResponse]  # type: ignore[assignment]
     """Drop dead letters for good."""
+    FindKeys: _aio.UnaryUnaryMultiCallable[_watch_pb2.FindKeysRequest, _watch_pb2.FindKeysResponse]  # type: ignore[assignment]
+    """Find fairness keys of a queue by how they begin."""
 
 class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
     """Make, watch, change and clean up.
@@ -284,7 +289,7 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.SeekChannelRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.SeekChannelResponse, _abc.Awaitable[_admin_pb2.SeekChannelResponse]]:
-        """Move a channel to an offset or a moment; what it held leased is taken back."""
+        """Move a channel to an offset or a moment; what it held leased is taken back. Or only say what that would do."""
 
     @_abc_1.abstractmethod
     def PurgeChannel(
@@ -308,7 +313,7 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.SetKeyPolicyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.SetKeyPolicyResponse, _abc.Awaitable[_admin_pb2.SetKeyPolicyResponse]]:
-        """Pause, resume, weigh or cap one fairness key; effective at once and kept over a restart."""
+        """Pause, resume, weigh, cap or slow one fairness key; effective at once and kept over a restart."""
 
     @_abc_1.abstractmethod
     def ExplainKey(
@@ -365,5 +370,13 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_events_pb2.DropDeadLettersResponse, _abc.Awaitable[_events_pb2.DropDeadLettersResponse]]:
         """Drop dead letters for good."""
+
+    @_abc_1.abstractmethod
+    def FindKeys(
+        self,
+        request: _watch_pb2.FindKeysRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_watch_pb2.FindKeysResponse, _abc.Awaitable[_watch_pb2.FindKeysResponse]]:
+        """Find fairness keys of a queue by how they begin."""
 
 def add_FilaAdminServicer_to_server(servicer: FilaAdminServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -224,5 +224,27 @@ class SetQuotasResponse(_message.Message):
     principal: Principal
     def __init__(self, principal: _Optional[_Union[Principal, _Mapping]] = ...) -> None: ...
 
+class WhoAmIRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class WhoAmIResponse(_message.Message):
+    __slots__ = ["auth_enabled", "expires_at", "key_id", "peer", "permissions", "principal", "tenant"]
+    AUTH_ENABLED_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    KEY_ID_FIELD_NUMBER: _ClassVar[int]
+    PEER_FIELD_NUMBER: _ClassVar[int]
+    PERMISSIONS_FIELD_NUMBER: _ClassVar[int]
+    PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    auth_enabled: bool
+    expires_at: _timestamp_pb2.Timestamp
+    key_id: str
+    peer: str
+    permissions: _containers.RepeatedCompositeFieldContainer[Permission]
+    principal: str
+    tenant: str
+    def __init__(self, principal: _Optional[str] = ..., permissions: _Optional[_Iterable[_Union[Permission, _Mapping]]] = ..., tenant: _Optional[str] = ..., key_id: _Optional[str] = ..., expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., auth_enabled: bool = ..., peer: _Optional[str] = ...) -> None: ...
+
 class Right(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

@@ -61,6 +61,11 @@ class FilaAuthStub(object):
                 request_serializer=fila_dot_v1_dot_auth__pb2.ListAuditRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_auth__pb2.ListAuditResponse.FromString,
                 )
+        self.WhoAmI = channel.unary_unary(
+                '/fila.v1.FilaAuth/WhoAmI',
+                request_serializer=fila_dot_v1_dot_auth__pb2.WhoAmIRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_auth__pb2.WhoAmIResponse.FromString,
+                )
 
 
 class FilaAuthServicer(object):
@@ -130,6 +135,13 @@ class FilaAuthServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def WhoAmI(self, request, context):
+        """Say who the caller is and what it may do; also while the broker asks for no keys.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FilaAuthServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -177,6 +189,11 @@ def add_FilaAuthServicer_to_server(servicer, server):
                     servicer.ListAudit,
                     request_deserializer=fila_dot_v1_dot_auth__pb2.ListAuditRequest.FromString,
                     response_serializer=fila_dot_v1_dot_auth__pb2.ListAuditResponse.SerializeToString,
+            ),
+            'WhoAmI': grpc.unary_unary_rpc_method_handler(
+                    servicer.WhoAmI,
+                    request_deserializer=fila_dot_v1_dot_auth__pb2.WhoAmIRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_auth__pb2.WhoAmIResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -339,5 +356,22 @@ class FilaAuth(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAuth/ListAudit',
             fila_dot_v1_dot_auth__pb2.ListAuditRequest.SerializeToString,
             fila_dot_v1_dot_auth__pb2.ListAuditResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def WhoAmI(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAuth/WhoAmI',
+            fila_dot_v1_dot_auth__pb2.WhoAmIRequest.SerializeToString,
+            fila_dot_v1_dot_auth__pb2.WhoAmIResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

@@ -55,6 +55,8 @@ class FilaAuthStub:
     """Bound what a principal may use."""
     ListAudit: _grpc.UnaryUnaryMultiCallable[_auth_pb2.ListAuditRequest, _auth_pb2.ListAuditResponse]
     """Read what admins did, newest first."""
+    WhoAmI: _grpc.UnaryUnaryMultiCallable[_auth_pb2.WhoAmIRequest, _auth_pb2.WhoAmIResponse]
+    """Say who the caller is and what it may do; also while the broker asks for no keys."""
 
 @_typing.type_check_only
 class FilaAuthAsyncStub(FilaAuthStub):
@@ -79,6 +81,8 @@ class FilaAuthAsyncStub(FilaAuthStub):
     """Bound what a principal may use."""
     ListAudit: _aio.UnaryUnaryMultiCallable[_auth_pb2.ListAuditRequest, _auth_pb2.ListAuditResponse]  # type: ignore[assignment]
     """Read what admins did, newest first."""
+    WhoAmI: _aio.UnaryUnaryMultiCallable[_auth_pb2.WhoAmIRequest, _auth_pb2.WhoAmIResponse]  # type: ignore[assignment]
+    """Say who the caller is and what it may do; also while the broker asks for no keys."""
 
 class FilaAuthServicer(metaclass=_abc_1.ABCMeta):
     """Who may do what."""
@@ -154,5 +158,13 @@ class FilaAuthServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_auth_pb2.ListAuditResponse, _abc.Awaitable[_auth_pb2.ListAuditResponse]]:
         """Read what admins did, newest first."""
+
+    @_abc_1.abstractmethod
+    def WhoAmI(
+        self,
+        request: _auth_pb2.WhoAmIRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_auth_pb2.WhoAmIResponse, _abc.Awaitable[_auth_pb2.WhoAmIResponse]]:
+        """Say who the caller is and what it may do; also while the broker asks for no keys."""
 
 def add_FilaAuthServicer_to_server(servicer: FilaAuthServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

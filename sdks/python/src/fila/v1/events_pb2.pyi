@@ -62,9 +62,11 @@ class GetStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ["commit", "consumers", "data_dir", "disk_free_bytes", "disk_level", "draining", "epochs", "leases", "lost_messages", "lost_ranges", "outstanding_calls", "queues", "started_at", "syncs", "version"]
+    __slots__ = ["commit", "consumers", "cpu_ms", "cpus", "data_dir", "disk_free_bytes", "disk_level", "draining", "epochs", "leases", "lost_messages", "lost_ranges", "memory_bytes", "memory_bytes_max", "outstanding_calls", "queues", "started_at", "syncs", "version"]
     COMMIT_FIELD_NUMBER: _ClassVar[int]
     CONSUMERS_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    CPU_MS_FIELD_NUMBER: _ClassVar[int]
     DATA_DIR_FIELD_NUMBER: _ClassVar[int]
     DISK_FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
     DISK_LEVEL_FIELD_NUMBER: _ClassVar[int]
@@ -73,6 +75,8 @@ class GetStatusResponse(_message.Message):
     LEASES_FIELD_NUMBER: _ClassVar[int]
     LOST_MESSAGES_FIELD_NUMBER: _ClassVar[int]
     LOST_RANGES_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
     OUTSTANDING_CALLS_FIELD_NUMBER: _ClassVar[int]
     QUEUES_FIELD_NUMBER: _ClassVar[int]
     STARTED_AT_FIELD_NUMBER: _ClassVar[int]
@@ -80,6 +84,8 @@ class GetStatusResponse(_message.Message):
     VERSION_FIELD_NUMBER: _ClassVar[int]
     commit: str
     consumers: int
+    cpu_ms: int
+    cpus: int
     data_dir: str
     disk_free_bytes: int
     disk_level: DiskLevel
@@ -88,30 +94,36 @@ class GetStatusResponse(_message.Message):
     leases: int
     lost_messages: int
     lost_ranges: int
+    memory_bytes: int
+    memory_bytes_max: int
     outstanding_calls: int
     queues: int
     started_at: _timestamp_pb2.Timestamp
     syncs: int
     version: str
-    def __init__(self, version: _Optional[str] = ..., commit: _Optional[str] = ..., started_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., data_dir: _Optional[str] = ..., disk_level: _Optional[_Union[DiskLevel, str]] = ..., disk_free_bytes: _Optional[int] = ..., epochs: _Optional[int] = ..., syncs: _Optional[int] = ..., consumers: _Optional[int] = ..., queues: _Optional[int] = ..., leases: _Optional[int] = ..., outstanding_calls: _Optional[int] = ..., lost_ranges: _Optional[int] = ..., lost_messages: _Optional[int] = ..., draining: bool = ...) -> None: ...
+    def __init__(self, version: _Optional[str] = ..., commit: _Optional[str] = ..., started_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., data_dir: _Optional[str] = ..., disk_level: _Optional[_Union[DiskLevel, str]] = ..., disk_free_bytes: _Optional[int] = ..., epochs: _Optional[int] = ..., syncs: _Optional[int] = ..., consumers: _Optional[int] = ..., queues: _Optional[int] = ..., leases: _Optional[int] = ..., outstanding_calls: _Optional[int] = ..., lost_ranges: _Optional[int] = ..., lost_messages: _Optional[int] = ..., draining: bool = ..., cpu_ms: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., cpus: _Optional[int] = ..., memory_bytes_max: _Optional[int] = ...) -> None: ...
 
 class KeyPolicy(_message.Message):
-    __slots__ = ["effective_weight", "fairness_key", "in_flight", "max_in_flight", "paused", "pending", "weight"]
+    __slots__ = ["burst", "effective_weight", "fairness_key", "in_flight", "max_in_flight", "paused", "pending", "rate_per_second", "weight"]
+    BURST_FIELD_NUMBER: _ClassVar[int]
     EFFECTIVE_WEIGHT_FIELD_NUMBER: _ClassVar[int]
     FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
+    RATE_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    burst: float
     effective_weight: int
     fairness_key: str
     in_flight: int
     max_in_flight: int
     paused: bool
     pending: int
+    rate_per_second: float
     weight: int
-    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., effective_weight: _Optional[int] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ...) -> None: ...
+    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., effective_weight: _Optional[int] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ...) -> None: ...
 
 class LateKey(_message.Message):
     __slots__ = ["blocking_bucket", "cause", "channel", "fairness_key", "in_flight", "pending", "queue", "since", "until", "waiting_ms", "weight"]
@@ -123,6 +135,7 @@ class LateKey(_message.Message):
     CAUSE_NOT_ITS_TURN: LateKey.Cause
     CAUSE_NO_CONSUMER: LateKey.Cause
     CAUSE_PAUSED: LateKey.Cause
+    CAUSE_RATE_LIMITED: LateKey.Cause
     CAUSE_THROTTLED: LateKey.Cause
     CAUSE_UNSPECIFIED: LateKey.Cause
     CHANNEL_FIELD_NUMBER: _ClassVar[int]

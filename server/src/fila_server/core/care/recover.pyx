@@ -23,14 +23,15 @@ from fila_server.core.holdings.dedup cimport dedup_read, dedup_sort
 from fila_server.core.holdings.delays cimport expiry_add, slot_delay
 from fila_server.core.holdings.frames cimport frame_finish, frame_recount, frame_retained, share_new
 from fila_server.core.holdings.groups cimport MARK_BEGUN, MARK_RETURNED
-from fila_server.core.holdings.keys cimport key_intern
+from fila_server.core.holdings.keys cimport key_intern, key_recover
 from fila_server.core.holdings.leased_ids cimport leased_id_add
 from fila_server.core.holdings.policy cimport queue_configure
 from fila_server.core.holdings.slots cimport slot_count, slot_ready, slot_unplaced
 from fila_server.core.life.consumers cimport consumer_recovered, lease_link
 from fila_server.core.life.queues cimport channel_new, queue_new
 from fila_server.core.records.records cimport (
-    DEDUP_BYTES, DEDUP_BYTES_OF_BEFORE, STATE_DELAYED, STATE_READY, STATE_RETURNED, Times,
+    DEDUP_BYTES, DEDUP_BYTES_OF_BEFORE, KEY_BYTES, KEY_PACED_BYTES, STATE_DELAYED, STATE_READY,
+    STATE_RETURNED, Times,
     channel_record_put, queue_record_put,
 )
 from fila_server.core.records.reservations cimport damage_stops, number_met, numbers_met, reservations_read
@@ -162,8 +163,8 @@ cdef void _one(
         config_apply(core, name, text)
     elif family == BUCKETS and length == 17:
         _bucket_read(core, name, value)
-    elif family == KEYS and key_length > 8 and length == 10:
-        _key_read(core, key, key_length, value)
+    elif family == KEYS and key_length > 8 and (length == KEY_BYTES or length == KEY_PACED_BYTES):
+        _key_read(core, key, key_length, value, length)
     elif family == DEDUP and key_length > 8 and (length == DEDUP_BYTES or length == DEDUP_BYTES_OF_BEFORE):
         dedup_read(core, key, key_length, value, length)
     elif family == SETTLED and (key_length == 8 or key_length == 16):
@@ -197,19 +198,13 @@ cdef void _bucket_read(Core* core, Slice name, const char* value) noexcept nogil
     bucket_refill(&bucket.bucket, core.mono_ns, False)
 
 
-cdef void _key_read(Core* core, const char* at, size_t length, const char* value) noexcept nogil:
+cdef void _key_read(Core* core, const char* at, size_t length, const char* value, size_t size) noexcept nogil:
     cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, read_u64be(at))
     cdef Slice text
-    cdef Key* key
     if queue == NULL:
         return
     text.at, text.length = at + 8, <uint32_t> (length - 8)
-    key = key_intern(core, queue, text)
-    memcpy(&key.weight, value + 2, 2)
-    memcpy(&key.admin_weight, value + 4, 2)
-    memcpy(&key.cap, value + 6, 4)
-    key.paused = value[1] & 1
-    key.recorded = True
+    key_recover(core, key_intern(core, queue, text), value, size)
     # The reference taken here keeps it until its messages are in; _keys_release gives it back.
 
 

@@ -2,9 +2,11 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdio cimport snprintf
+from libc.string cimport memcpy
 
 from fila_server.core.desk.chores cimport chore_waits, purge_begin, remains_begin
 from fila_server.core.desk.deleting cimport channel_delete, queue_delete, queues_clear
+from fila_server.core.desk.kept cimport kept_put
 from fila_server.core.desk.runtime_config cimport config_get, config_list, config_set
 from fila_server.core.holdings.keys cimport key_drop_if_idle, key_intern
 from fila_server.core.holdings.policy cimport queue_configure
@@ -17,22 +19,25 @@ from fila_server.core.records.records cimport (
 from fila_server.core.records.reservations cimport OFFSETS_RESERVED
 from fila_server.core.state.directory cimport queue_offset_at, queue_oldest
 from fila_server.core.state.paths cimport channel_find, key_has_policy, queue_find
-from fila_server.core.state.state cimport Channel, Flow, Key, Queue
+from fila_server.core.state.state cimport Channel, Key, Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, put_bytes
-from fila_server.core.structures.maps cimport textmap_next
+from fila_server.core.structures.maps cimport textmap_get, textmap_next
 from fila_server.core.turns.flows cimport channel_activate, key_reconsider
+from fila_server.core.turns.pace cimport pace_set
 from fila_server.core.wire.commands cimport (
     ALREADY_EXISTS, CREATE_CHANNEL, CREATE_QUEUE, DELETE_CHANNEL, DELETE_QUEUE, FAILED_PRECONDITION,
     GET_CONFIG, GET_QUEUE, INVALID_ARGUMENT, LIST_CONFIG, OK, PURGE_CHANNEL, PURGE_QUEUE, SEEK_CHANNEL,
     SET_CONFIG, SET_KEY_POLICY, UPDATE_QUEUE,
 )
 from fila_server.core.wire.protobuf cimport (
-    Fields, fields_parse, next_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
-    timestamp_ms,
+    Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field, put_text_field,
+    put_timestamp_field, timestamp_ms,
 )
 
 cdef enum:
     CHANNELS_MAX = 1000             # of a queue; queue_rules.py refuses more of them in CreateQueue
+
+cdef double RATE_MAX = 1e9
 
 
 cdef inline Slice _text(const char* at, uint32_t length) noexcept nogil:
@@ -159,6 +164,7 @@ cdef void _create_queue(Core* core, Command* command, Fields* fields) noexcept n
         queue.dlq = dlq
         buffer_free(&buffer)
     queue_record_put(core, queue)
+    kept_put(core, command)
     buffer_init(&buffer)
     put_text_field(&buffer, 1, name)
     answer(core, command.token, OK, &buffer, True)
@@ -170,6 +176,7 @@ cdef void _update_queue(Core* core, Command* command, Fields* fields, Queue* que
     cdef Channel* channel = queue.channels
     queue_configure(core, queue, fields.text[2])
     queue_record_put(core, queue)
+    kept_put(core, command)
     while was_paused and not queue.policy.paused and channel != NULL:
         channel_activate(core, channel)
         channel = channel.next
@@ -209,6 +216,7 @@ cdef void _delete_queue(Core* core, Command* command, Fields* fields, Queue* que
     if dlq != NULL:
         queue_delete(core, dlq)
     queues_clear(core)                  # most are small, and gone with this
+    kept_put(core, command)
     buffer_init(&buffer)
     answer(core, command.token, OK, &buffer, True)
 
@@ -288,10 +296,24 @@ cdef void _channel_command(Core* core, Command* command, Fields* fields, Queue* 
 # --- keys ------------------------------------------------------------------------------------
 
 cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
-    """Weight, pause and cap of one fairness key; effective at once on what waits."""
-    cdef Key* key = key_intern(core, queue, fields.text[2])
-    cdef Flow* flow
+    """Weight, pause, cap and rate of one fairness key; effective at once on what waits."""
+    cdef Key* key = <Key*> textmap_get(&queue.keys, fields.text[2].at, fields.text[2].length)
+    cdef double rate = 0
+    cdef double burst = 0
     cdef Buffer buffer
+    if key != NULL and key.pace != NULL:
+        rate, burst = key.pace.bucket.rate, key.pace.bucket.burst
+    if fields.seen & (1 << 6):
+        memcpy(&rate, &fields.number[6], 8)
+    if fields.seen & (1 << 7):
+        memcpy(&burst, &fields.number[7], 8)
+    if (burst != 0 and rate == 0 and not fields.seen & (1 << 6)) or not 0 <= rate <= RATE_MAX:
+        answer_status(
+            core, command.token, INVALID_ARGUMENT,
+            b"burst: the key has no rate, and nothing can be saved up; give rate_per_second (0 to 1e9), too",
+            b"INVALID_FIELD")
+        return
+    key = key_intern(core, queue, fields.text[2])
     key.refs -= 1                       # the policy itself keeps the key from here on
     if fields.seen & (1 << 3):
         key.admin_weight = <unsigned short> fields.number[3]
@@ -299,10 +321,15 @@ cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* q
         key.paused = fields.number[4] != 0
     if fields.seen & (1 << 5):
         key.cap = <uint32_t> fields.number[5]
+    if fields.seen & (1 << 6 | 1 << 7):
+        pace_set(core, key, rate, burst if burst >= 1 else max(rate, 1.0))
     buffer_init(&buffer)
     put_number_field(&buffer, 1, key.admin_weight)
     put_number_field(&buffer, 2, key.paused)
     put_number_field(&buffer, 3, key.cap)
+    if key.pace != NULL:
+        put_double_field(&buffer, 4, key.pace.bucket.rate)
+        put_double_field(&buffer, 5, key.pace.bucket.burst)
     key_reconsider(core, key)
     if key_has_policy(key) or key.refs:
         key_record_put(core, key)

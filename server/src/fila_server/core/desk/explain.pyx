@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.life.answers cimport answer, answer_no_channel
 from fila_server.core.life.deliver cimport consumer_room
-from fila_server.core.state.kinds cimport PARKED_THROTTLED, TIMER_DELAY
+from fila_server.core.state.kinds cimport PARKED_PACED, PARKED_THROTTLED, TIMER_DELAY
 from fila_server.core.state.paths cimport channel_find, entry_of, frame_of, frame_offset, key_weight, share_of
 from fila_server.core.state.settings cimport WeightRow
 from fila_server.core.state.state cimport (
@@ -21,6 +21,7 @@ from fila_server.core.turns.clocks cimport (
 )
 from fila_server.core.turns.fifo cimport fifo_first
 from fila_server.core.turns.flows cimport flow_find
+from fila_server.core.turns.pace cimport pace_due_ms
 from fila_server.core.wire.commands cimport OK
 from fila_server.core.wire.protobuf cimport (
     put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
@@ -35,6 +36,7 @@ cdef enum State:                        # admin.proto's
     PAUSED = 6
     CAPPED = 7
     EMPTY = 8
+    RATE_LIMITED = 9
 
 cdef enum:
     SUBQUEUES_MAX = 10000
@@ -133,6 +135,9 @@ cdef Holding flow_holding(Core* core, Key* key, Flow* flow, bint queue_is_paused
             held.state = PAUSED
         elif key.cap and flow.in_flight >= key.cap:
             held.state = CAPPED
+        elif flow.parked == PARKED_PACED:
+            held.state = RATE_LIMITED
+            held.until_ms = pace_due_ms(core, key.pace)
         elif flow.parked == PARKED_THROTTLED:
             held.state = THROTTLED
             sub = _first_in_line(flow)

@@ -13,7 +13,7 @@ from fila_server.core.structures.ranking cimport Ranked, keep_largest, largest_f
 from fila_server.core.turns.clocks cimport flow_age
 from fila_server.core.wire.commands cimport LATE_PAGE, OK
 from fila_server.core.wire.protobuf cimport (
-    Fields, fields_parse, put_nested, put_number_field, put_text_field, put_timestamp_field,
+    Fields, fields_parse, put_double_field, put_nested, put_number_field, put_text_field, put_timestamp_field,
 )
 
 cdef enum:
@@ -112,6 +112,9 @@ cdef void _policy(Buffer* b, Slice name, Key* key) noexcept nogil:
         put_number_field(&row, 5, key_weight(key))
         put_number_field(&row, 6, pending)
         put_number_field(&row, 7, in_flight)
+        if key.pace != NULL:
+            put_double_field(&row, 8, key.pace.bucket.rate)
+            put_double_field(&row, 9, key.pace.bucket.burst)
     put_nested(b, 1, &row)
     buffer_free(&row)
 

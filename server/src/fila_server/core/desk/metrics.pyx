@@ -18,6 +18,7 @@ from fila_server.core.turns.clocks cimport (
     HOUR_COLUMNS, HOUR_DUE, HOUR_SERVED, WAITED_HELD, clock_account, flow_age, hour_sum, hour_total,
 )
 from fila_server.core.wire.commands cimport OK
+from fila_server.core.wire.protobuf cimport Fields, fields_parse
 from fila_server.core.wire.refusals cimport refusal_reason
 
 cdef enum:
@@ -279,7 +280,10 @@ cdef void _buckets(Core* core, Buffer* b) noexcept nogil:
 
 
 cdef void metrics_command(Core* core, Command* command) noexcept nogil:
+    """{1 without keys and buckets, for whoever asks each second}."""
+    cdef Fields fields
     cdef Buffer b
+    fields_parse(&fields, command.bytes, command.length)
     buffer_init(&b)
     buffer_reserve(&b, 65536)
     _array(&b, 12)
@@ -291,7 +295,11 @@ cdef void metrics_command(Core* core, Command* command) noexcept nogil:
     _numbers(&b, core.counters.batch, 32)
     _number(&b, core.counters.batch_messages)
     _queues(core, &b)                   # two places: how many there are, and those that are told
-    _keys(core, &b)
-    _buckets(core, &b)
+    if fields.number[1]:
+        _array(&b, 0)
+        _array(&b, 0)
+    else:
+        _keys(core, &b)
+        _buckets(core, &b)
     _number(&b, <uint64_t> core.quantum)
     answer(core, command.token, OK, &b, False)

@@ -104,6 +104,9 @@ cdef void _key_stats(Core* core, Buffer* b, Key* key, Channel* channel, uint64_t
     put_double_field(&inner, 8, <double> served / 1000.0)
     put_number_field(&inner, 9, key.paused)
     put_number_field(&inner, 10, key.cap)
+    if key.pace != NULL:
+        put_double_field(&inner, 12, key.pace.bucket.rate)
+        put_double_field(&inner, 13, key.pace.bucket.burst)
     put_nested(b, 6, &inner)
     buffer_free(&inner)
 

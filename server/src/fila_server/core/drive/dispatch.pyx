@@ -2,10 +2,13 @@
 
 from fila_server.core.desk.access cimport access_command
 from fila_server.core.desk.admin cimport admin_command
+from fila_server.core.desk.kept cimport kept_command
 from fila_server.core.desk.late cimport late_command
 from fila_server.core.desk.metrics cimport metrics_command
 from fila_server.core.desk.peek cimport page_begin
+from fila_server.core.desk.seek_preview cimport seek_preview
 from fila_server.core.desk.stats cimport stats_command
+from fila_server.core.desk.watch cimport watch_command
 from fila_server.core.doors.mailbox cimport ALLOWED
 from fila_server.core.life.answers cimport answer_refused
 from fila_server.core.life.consumers cimport consumer_command, consumer_open, listened
@@ -18,9 +21,10 @@ from fila_server.core.sinks.registry cimport sink_open
 from fila_server.core.sinks.staging cimport stage
 from fila_server.core.wire.commands cimport (
     ACCESS_CHANGE, ACCESS_READ, ACK, AUDIT_READ, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE,
-    DROP_STAGED, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, GET_STATS, KEY_POLICIES, LATE_PAGE,
-    LEASE, LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, METRICS, OPEN_SINK, PEEK_MESSAGES,
-    PUBLISH, REDRIVE_MOVE, SESSION, SESSION_OPEN, STAGE, WRITTEN,
+    DROP_STAGED, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, FIND_KEYS, GET_STATS, KEPT_CHANGE,
+    KEPT_READ, KEY_POLICIES, LATE_PAGE, LEASE, LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, METRICS,
+    OPEN_SINK, PEEK_MESSAGES, PUBLISH, REDRIVE_MOVE, SEEK_PREVIEW, SESSION, SESSION_OPEN, STAGE, WATCH_ROWS,
+    WRITTEN,
 )
 
 
@@ -63,6 +67,12 @@ cdef bint command_run(Core* core, Command* command) noexcept nogil:
         stats_command(core, command)
     elif kind == LATE_PAGE or kind == KEY_POLICIES:
         late_command(core, command)
+    elif kind == FIND_KEYS or kind == WATCH_ROWS:
+        watch_command(core, command)
+    elif kind == SEEK_PREVIEW:
+        seek_preview(core, command)
+    elif kind == KEPT_CHANGE or kind == KEPT_READ:
+        kept_command(core, command)
     elif kind == ACCESS_CHANGE or kind == ACCESS_READ or kind == AUDIT_READ:
         access_command(core, command)
     elif kind == METRICS:

@@ -29,18 +29,19 @@ from fila_server.core.records.records cimport state_record_ready
 from fila_server.core.sinks.moving cimport sinks_turn
 from fila_server.core.state.budget cimport stage_begins, stage_goes_on
 from fila_server.core.state.kinds cimport (
-    TIMER_BUCKET, TIMER_DELAY, TIMER_EXPIRY, TIMER_HOUSEKEEPING, TIMER_LEASE, TIMER_PULL, TIMER_SESSION,
+    TIMER_BUCKET, TIMER_DELAY, TIMER_EXPIRY, TIMER_HOUSEKEEPING, TIMER_LEASE, TIMER_PACE, TIMER_PULL,
+    TIMER_SESSION,
 )
 from fila_server.core.state.paths cimport entry_of, share_of
-from fila_server.core.state.pending cimport Expiry
+from fila_server.core.state.pending cimport Expiry, Pace
 from fila_server.core.state.shared cimport shared_load
-from fila_server.core.state.state cimport Channel, Consumer, Delay, Flow, Lease, Queue, Slot, ThrottleKey
+from fila_server.core.state.state cimport Channel, Consumer, Delay, Flow, Key, Lease, Queue, Slot, ThrottleKey
 from fila_server.core.store.data_directory cimport DISK_ROOMY
 from fila_server.core.store.watch cimport watch_level
 from fila_server.core.structures.maps cimport textmap_next
 from fila_server.core.structures.timers cimport Timer, timer_set, timers_next, timers_pop_due
 from fila_server.core.turns.clocks cimport clock_note, flow_emptied
-from fila_server.core.turns.flows cimport bucket_wake, flow_find
+from fila_server.core.turns.flows cimport bucket_wake, flow_find, key_reconsider
 from fila_server.core.wire.commands cimport DELETE_CHANNEL, DELETE_QUEUE
 
 cdef enum:
@@ -114,6 +115,8 @@ cdef void _fire(Core* core) noexcept nogil:
             pull_answer(core, <Consumer*> timer)
         elif timer.kind == TIMER_SESSION:
             consumer_due(core, <Consumer*> timer)
+        elif timer.kind == TIMER_PACE:
+            key_reconsider(core, <Key*> (<Pace*> timer).key)
         elif timer.kind == TIMER_EXPIRY:
             message_expired(core, <Expiry*> timer)
         elif timer.kind == TIMER_HOUSEKEEPING:

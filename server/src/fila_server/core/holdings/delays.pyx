@@ -5,7 +5,7 @@ from libc.string cimport memset
 
 from fila_server.core.holdings.slots cimport slot_count
 from fila_server.core.recording.decisions cimport DELAYED_FOR, Detail, slot_decided
-from fila_server.core.state.kinds cimport DELAYED, TIMER_DELAY, TIMER_EXPIRY
+from fila_server.core.state.kinds cimport DELAYED, DONE, TIMER_DELAY, TIMER_EXPIRY
 from fila_server.core.state.paths cimport frame_offset, share_of
 from fila_server.core.state.pending cimport Expiry
 from fila_server.core.state.state cimport Delay, Flow, Frame, Share
@@ -39,6 +39,7 @@ cdef void slot_delay(Core* core, Slot* slot, int64_t due_ms, int64_t longest_ms)
     delay.timer.kind = TIMER_DELAY
     delay.slot = slot
     delay.due_ms = due_ms
+    flow.arrived += slot.state == DONE
     slot_count(core, slot, DELAYED)
     slot.owner = delay
     flow_fills(core, flow)

@@ -8,3 +8,5 @@ from fila_server.core.structures.buffer cimport Slice
 cdef Key* key_intern(Core* core, Queue* queue, Slice text) noexcept nogil
 cdef void key_release(Core* core, Key* key) noexcept nogil
 cdef void key_drop_if_idle(Core* core, Key* key) noexcept nogil
+# What its record says, of either version.
+cdef void key_recover(Core* core, Key* key, const char* value, size_t length) noexcept nogil

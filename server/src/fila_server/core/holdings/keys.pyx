@@ -4,13 +4,14 @@ from libc.stdint cimport uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from fila_server.core.records.records cimport key_record_delete
+from fila_server.core.records.records cimport KEY_BYTES, KEY_PACED_BYTES, key_record_delete
 from fila_server.core.state.paths cimport key_has_policy
 from fila_server.core.state.settings cimport WeightRow
 from fila_server.core.state.state cimport Flow
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.structures.maps cimport text_hash, textmap_get_hashed, textmap_put, textmap_remove
 from fila_server.core.turns.flows cimport flow_free
+from fila_server.core.turns.pace cimport pace_recover
 
 
 cdef Key* key_intern(Core* core, Queue* queue, Slice text) noexcept nogil:
@@ -58,3 +59,16 @@ cdef void key_drop_if_idle(Core* core, Key* key) noexcept nogil:
     core.index_bytes -= sizeof(Key) + key.text.length + 8
     core.keys_count -= 1
     free(key)
+
+
+cdef void key_recover(Core* core, Key* key, const char* value, size_t length) noexcept nogil:
+    cdef double rate, burst
+    memcpy(&key.weight, value + 2, 2)
+    memcpy(&key.admin_weight, value + 4, 2)
+    memcpy(&key.cap, value + 6, 4)
+    key.paused = value[1] & 1
+    key.recorded = True
+    if length == KEY_PACED_BYTES:
+        memcpy(&rate, value + KEY_BYTES, 8)
+        memcpy(&burst, value + KEY_BYTES + 8, 8)
+        pace_recover(core, key, rate, burst)

@@ -84,6 +84,7 @@ cdef void slot_ready(Core* core, Slot* slot, bint old_place) noexcept nogil:
     cdef Subqueue* sub
     cdef Fifo* fifo
     cdef bint was_delayed = slot.state == DELAYED
+    flow.arrived += slot.state == DONE or slot.state == UNPLACED
     flow_fills(core, flow)
     slot_count(core, slot, READY)
     if not old_place:

@@ -25,8 +25,9 @@ from fila_server.core.structures.ring cimport Turn, ring_afford, ring_charge, ri
 from fila_server.core.structures.timers cimport timer_set
 from fila_server.core.turns.clocks cimport channel_room, channel_served
 from fila_server.core.turns.flows cimport (
-    channel_deactivate, channel_full, flow_find, flow_next, flow_reconsider, slot_pay,
+    channel_deactivate, channel_full, flow_find, flow_next, flow_reconsider, key_reconsider, slot_pay,
 )
+from fila_server.core.turns.pace cimport pace_is_out, pace_take
 from fila_server.core.turns.waits cimport wait_of
 
 cdef extern from *:
@@ -92,6 +93,8 @@ cdef Slot* _pick(
         if core.history != NULL:
             waited[0] = wait_of(core, slot, flow, <Subqueue*> slot.owner)
         slot_pay(core, slot)
+        if flow.key.pace != NULL:
+            pace_take(flow.key.pace)
         if flow.key.refs == 1:
             # Its ack takes the key out of the table: the cell, a miss of all caches too, is on its way till
             # then.
@@ -150,7 +153,9 @@ cdef Lease* _lease(
         consumer.begun += lease.begun
     flow = _flow(slot)
     flow.in_flight += 1
-    if flow.key.cap:
+    if flow.key.pace != NULL and pace_is_out(flow.key.pace):
+        key_reconsider(core, flow.key)          # in its other channels, too
+    elif flow.key.cap:
         flow_reconsider(core, flow)
     return lease
 

@@ -17,7 +17,7 @@
                                                      or that it came back uncounted
     QUEUES   queue                                   name, created, DLQ, reserved offsets, QueueConfig
              queue | channel                         name, start offset, created, first number, idle time
-    KEYS     queue | fairness key                    weights, pause, cap
+    KEYS     queue | fairness key                    weights, pause, cap; version 2: rate and burst
     CONFIG   key                                     value
     BUCKETS  throttle key                            level, wall clock
     DEDUP    queue | dedup key                       id, offset, when its window ends and began
@@ -31,6 +31,7 @@
              "access"                                the last record of ACCESS, once more
     ACCESS   as fila_server/access says              keys, principals; "!" counts and sums them up
     AUDIT    number                                  wall clock, then as fila_server/operations says
+    KEPT     as fila_server/operations says          versions of queues' settings, long operations
 
 `queue`, `channel` and `sink` are their numbers (u64), never used twice, so a deleted queue's records
 can't be taken for those of a new one of the same name. A queue's and a channel's own records
@@ -58,6 +59,9 @@ cdef enum:
     AUDIT_MAX = 10000               # records of what admins did; the oldest goes with each that is new
     VERSION = 1
     VERSION_TRACKED = 2             # LEASES: a consumer's, that says what it has begun
+    VERSION_PACED = 2               # KEYS: with a rate
+    KEY_BYTES = 10
+    KEY_PACED_BYTES = 26
     WITH_EXPLICIT = 1
     WITH_TIMES = 2
     WITH_ONLY = 4

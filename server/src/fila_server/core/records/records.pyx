@@ -376,14 +376,19 @@ cdef void _text_key(Buffer* b, uint64_t queue, const char* text, uint32_t length
 
 
 cdef void key_record_put(Core* core, Key* key) noexcept nogil:
-    cdef char value[16]
-    value[0] = VERSION
+    cdef char value[KEY_PACED_BYTES]
+    value[0] = VERSION if key.pace == NULL else VERSION_PACED
     value[1] = <char> ((1 if key.paused else 0) | (2 if key_has_policy(key) else 0))
     memcpy(value + 2, &key.weight, 2)
     memcpy(value + 4, &key.admin_weight, 2)
     memcpy(value + 6, &key.cap, 4)
+    if key.pace != NULL:
+        memcpy(value + KEY_BYTES, &key.pace.bucket.rate, 8)
+        memcpy(value + KEY_BYTES + 8, &key.pace.bucket.burst, 8)
     _text_key(&core.tail, key.queue.number, key.text.bytes, key.text.length)
-    batch_put(&core.store, core.settles, KEYS, core.tail.data, core.tail.length, value, 10)
+    batch_put(
+        &core.store, core.settles, KEYS, core.tail.data, core.tail.length, value,
+        KEY_BYTES if key.pace == NULL else KEY_PACED_BYTES)
     key.recorded = True
 
 

@@ -59,7 +59,7 @@ cdef inline uint32_t key_weight(Key* key) noexcept nogil:
 
 cdef inline bint key_has_policy(Key* key) noexcept nogil:
     """An operator set something: the key outlives its messages."""
-    return key.admin_weight != 0 or key.paused or key.cap != 0
+    return key.admin_weight != 0 or key.paused or key.cap != 0 or key.pace != NULL
 
 cdef inline bint lease_is_gone(Lease* lease) noexcept nogil:
     """Its channel was deleted or started anew: it ends soon, and until then it is nobody's."""

@@ -4,6 +4,7 @@ the rows of two small tables, and what an entry says of itself where its frame c
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 
 from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.structures.bucket cimport Bucket
 from fila_server.core.structures.buffer cimport Buffer, Slice
 from fila_server.core.structures.maps cimport Text
 from fila_server.core.structures.timers cimport Timer
@@ -93,6 +94,12 @@ cdef struct ConfigRow:
     Text     text                   # first
     uint32_t length
     char*    value
+
+cdef struct Pace:                   # an operator's rate for one fairness key, see turns/pace.pxd
+    Timer    timer                  # first; when the next token comes, while somebody waits for it
+    void*    key                    # the Key it belongs to
+    Bucket   bucket
+    bint     wanted                 # somebody waits for a token, or was woken for one and took none yet
 
 cdef struct Expiry:                 # of a message with a time to live
     Timer    timer                  # first

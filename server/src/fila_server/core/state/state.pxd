@@ -23,7 +23,7 @@ from fila_server.core.doors.blocks cimport History
 from fila_server.core.doors.mailbox cimport Command, Mailbox
 from fila_server.core.doors.outbox cimport Outboxes
 from fila_server.core.doors.reader cimport Loader
-from fila_server.core.state.pending cimport Chore, Decision, Dedup, LeaseGroup, OwnIds, Page, Wait
+from fila_server.core.state.pending cimport Chore, Decision, Dedup, LeaseGroup, OwnIds, Pace, Page, Wait
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.shared cimport Shared
 from fila_server.core.state.sinks cimport Sinks
@@ -32,7 +32,7 @@ from fila_server.core.store.rocksdb cimport rocksdb_writebatch_t
 from fila_server.core.store.status cimport StoreError
 from fila_server.core.structures.bucket cimport Bucket
 from fila_server.core.structures.buffer cimport Buffer, Slice
-from fila_server.core.structures.counters cimport CoreCounters, Hour, QueueCounters, Tally
+from fila_server.core.structures.counters cimport CoreCounters, Hour, QueueCounters, Rates, Tally
 from fila_server.core.structures.heap cimport HeapNode
 from fila_server.core.structures.maps cimport Map64, Text, TextMap
 from fila_server.core.structures.ring cimport Ring, Turn
@@ -44,8 +44,7 @@ cdef struct Body:                   # the bytes of a frame while they are hot
     uint32_t length
     char*    bytes
     Frame*   frame                  # NULL once the frame is gone
-    Body*    newer                  # in order of last use, for eviction
-    Body*    older
+    Body     *newer, *older         # in order of last use, for eviction
 
 cdef struct ThrottleKey:
     Text     text                   # first
@@ -87,12 +86,12 @@ cdef struct KeyClock:                  # what is kept of a key in one channel, a
     Flow*    flow                   # NULL while the key is idle
     Channel* channel
     int64_t  touched_ms             # on the monotonic clock
-    uint64_t delivered              # by flows that ended
+    uint64_t delivered, arrived     # by flows that ended
     uint64_t served_seen            # of the flow's `served`, already in the hour
     double   virtual_at             # the channel's `virtual` up to which `due` is counted; below 0: not yet
     Hour     hour
-    KeyClock*   newer               # of the channel, in order of last use
-    KeyClock*   older
+    Rates    rates                  # as of the last look of who watches the queue
+    KeyClock *newer, *older         # of the channel, in order of last use
 
 cdef struct Flow:
     Turn     turn                   # first
@@ -105,6 +104,7 @@ cdef struct Flow:
     uint32_t in_flight              # LEASED and DECIDING
     uint32_t delayed
     uint32_t in_lines               # READY slots of sub-queues that stand in lines
+    uint32_t arrived                # messages that came into the channel; it wraps
     uint32_t since_ms               # how far its waiting is accounted for (clocks.pxd), and
     uint32_t no_room_ms             # the channel's clock of having no room, then
     uint32_t stopped_since_ms, stopped_ms   # while it is paused or capped, and what that adds up to
@@ -125,6 +125,7 @@ cdef struct Key:                    # a fairness key of one queue
     uint16_t admin_weight           # 0 = none set
     uint8_t  paused
     uint8_t  recorded               # a KEYS record exists, with this weight
+    Pace*    pace                   # an operator's rate; NULL = none
     Map64*   flows_by_channel       # NULL while they are few
     Flow     first                  # of the channel that used it first; further channels' are made apart
 
@@ -378,8 +379,7 @@ cdef struct Queue:
     uint64_t coming_bytes
     Directory directory
     TextMap  dedup
-    Dedup*   dedup_oldest
-    Dedup*   dedup_newest
+    Dedup    *dedup_oldest, *dedup_newest
     Map64    expiries               # offset -> Expiry
     uint64_t arriving               # stored, not durable yet
     uint32_t arriving_durable       # frames of these that wait for their sync: later ones wait behind them

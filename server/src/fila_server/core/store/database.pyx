@@ -1,10 +1,10 @@
-"""One RocksDB directory with its thirteen families, opened and closed; see database.pxd."""
+"""One RocksDB directory with its families, opened and closed; see database.pxd."""
 
 from libc.string cimport strcmp, strstr
 
 from fila_server.core.store.families cimport (
-    ACCESS, AUDIT, BUCKETS, CONFIG, DEDUP, FAMILY_COUNT, FRAMES, INDEX, KEYS, LEASES, META, QUEUES, SETTLED,
-    SINKS, STAGED, STATES,
+    ACCESS, AUDIT, BUCKETS, CONFIG, DEDUP, FAMILY_COUNT, FRAMES, INDEX, KEPT, KEYS, LEASES, META, QUEUES,
+    SETTLED, SINKS, STAGED, STATES,
 )
 from fila_server.core.store.rocksdb cimport *
 from fila_server.core.store.status cimport (
@@ -29,6 +29,7 @@ FAMILY_NAMES[SINKS] = "sinks"
 FAMILY_NAMES[STAGED] = "staged"
 FAMILY_NAMES[ACCESS] = "access"
 FAMILY_NAMES[AUDIT] = "audit"
+FAMILY_NAMES[KEPT] = "kept"
 
 
 cdef int database_open(

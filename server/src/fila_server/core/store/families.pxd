@@ -24,7 +24,8 @@ cdef enum:                  # families: the numbers index Store.family; on disk 
     STAGED = 12             # sink | serial                    staged messages
     ACCESS = 13             # keys, their principals and grants; what they are made of: fila_server/access
     AUDIT = 14              # sequence number             what an admin did, the newest AUDIT_MAX
-    FAMILY_COUNT = 15
+    KEPT = 15               # what operators' calls keep: versions of queues' settings, long operations
+    FAMILY_COUNT = 16
 
 cdef enum:
     STORE_FORMAT = 2        # of the whole directory; raise it when an older server must not open it

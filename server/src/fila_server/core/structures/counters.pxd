@@ -19,6 +19,12 @@ cdef struct Hour:                   # the last hour in twelve parts, see clocks.
     float    parts[12][7]           # part % 12
     double   before[7]              # all parts that are over, since the beginning
 
+cdef struct Rates:                  # what a key had at the last look, and what it did a second up to then
+    int64_t  looked_ns              # 0 = never
+    uint64_t arrived, delivered
+    double   served, due            # cost, in thousandths
+    float    arriving, delivering, serving, owing   # owing: as weights give it
+
 cdef struct CoreCounters:
     uint64_t passes, epochs, commands, frames_in, messages_in, refused
     uint64_t lost_ranges, damaged_blocks, lost_messages, loads, loads_bytes, evictions, rewrites, stalls

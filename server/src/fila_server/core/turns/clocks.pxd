@@ -7,7 +7,8 @@
       WAITED_SHARE         on the ring while others had their turns
       WAITED_THROTTLE      in a bucket's line
       WAITED_DELAY         delayed, by wish or by backoff
-      WAITED_HELD          ready, while its key was paused, or as much of it was leased as its cap allows
+      WAITED_HELD          ready, while its key was paused, had used up the rate an operator set for it, or as
+                           much of it was leased as its cap allows
 
 A flow remembers up to when it is accounted for. Whoever is about to change what it waits for calls
 `clock_note` first: one comparison, and in most calls nothing more, because stretches below NOTED_MS are left

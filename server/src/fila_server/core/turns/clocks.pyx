@@ -259,6 +259,7 @@ cdef void clock_end(Core* core, Flow* flow) noexcept nogil:
     if core.mono_ns // 1000000 - row.touched_ms >= TOUCHED_MS:
         _touch(core, row)
     row.delivered += flow.delivered
+    row.arrived += flow.arrived
     row.flow = NULL
     flow.clock = NULL
 

@@ -22,7 +22,7 @@ cdef Slot* flow_next(Core* core, Flow* flow) noexcept nogil
 cdef void slot_pay(Core* core, Slot* slot) noexcept nogil
 cdef void slot_refund(Core* core, Slot* slot) noexcept nogil
 
-# after weight, pause or cap changed
+# after weight, pause, cap or rate changed
 cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil
 cdef void key_reconsider(Core* core, Key* key) noexcept nogil                    # the same, in every channel
 cdef void bucket_wake(Core* core, ThrottleKey* bucket) noexcept nogil

@@ -5,7 +5,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from fila_server.core.recording.decisions cimport limit_changed
-from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_CAPPED, PARKED_PAUSED, PARKED_THROTTLED
+from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_PAUSED, PARKED_THROTTLED
 from fila_server.core.state.paths cimport entry_of, key_weight, share_of
 from fila_server.core.state.state cimport Line, Subqueues
 from fila_server.core.structures.bucket cimport (
@@ -23,6 +23,7 @@ from fila_server.core.structures.timers cimport timer_cancel, timer_set
 from fila_server.core.turns.clocks cimport channel_room, clock_begin, clock_end, clock_note
 from fila_server.core.turns.fifo cimport fifo_first
 from fila_server.core.turns.lines cimport claim_begins, claim_ends, line_drop_if_empty, line_join, line_leave
+from fila_server.core.turns.pace cimport flow_stopped, pace_refund
 from fila_server.core.turns.throttle cimport set_release
 
 cdef double LONGEST_WAIT_NS = 86400e9
@@ -106,7 +107,7 @@ cdef void flow_free(Core* core, Flow* flow) noexcept nogil:
 
 cdef void _set_parked(Core* core, Flow* flow, uint8_t reason) noexcept nogil:
     """And the clock of how long it was stopped, whatever its buckets said."""
-    if flow.parked == PARKED_PAUSED or flow.parked == PARKED_CAPPED:
+    if flow.parked >= PARKED_PAUSED:
         flow.stopped_ms += core.mono_ms - flow.stopped_since_ms
     flow.stopped_since_ms = core.mono_ms
     flow.parked = reason
@@ -148,9 +149,9 @@ cdef void _stand_down(Core* core, Flow* flow) noexcept nogil:
 
 
 cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil:
-    """Pause, cap, weight or backlog changed: put the flow where it belongs now."""
-    cdef Key* key = flow.key
-    cdef uint32_t weight = key_weight(key)
+    """Pause, cap, rate, weight or backlog changed: put the flow where it belongs now."""
+    cdef uint32_t weight = key_weight(flow.key)
+    cdef uint8_t stopped = flow_stopped(core, flow) if flow.backlog else NOT_PARKED
     clock_note(core, flow)
     if flow.turn.weight != weight:
         if flow.joined:
@@ -164,11 +165,8 @@ cdef void flow_reconsider(Core* core, Flow* flow) noexcept nogil:
             ring_leave(&flow.channel.ring, &flow.turn)
         flow.turn.deficit = 0
         _set_parked(core, flow, NOT_PARKED)
-    elif key.paused:
-        _park(core, flow, PARKED_PAUSED)
-        _stand_down(core, flow)
-    elif key.cap and flow.in_flight >= key.cap:
-        _park(core, flow, PARKED_CAPPED)
+    elif stopped:
+        _park(core, flow, stopped)
         _stand_down(core, flow)
     elif fifo_first(&flow.fifo) == NULL and (flow.subqueues == NULL or flow.subqueues.eligible == NULL):
         _park(core, flow, PARKED_THROTTLED)
@@ -335,6 +333,8 @@ cdef void slot_refund(Core* core, Slot* slot) noexcept nogil:
     """A delivery that was never written gives its tokens back, up to each burst."""
     cdef ThrottleSet* set = entry_of(slot).set
     cdef uint32_t i
+    if entry_of(slot).key.pace != NULL:
+        pace_refund(core, entry_of(slot).key.pace)
     if set == NULL or share_of(slot).channel.queue.is_dlq:
         return
     for i in range(set.count):

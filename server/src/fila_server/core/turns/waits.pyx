@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, uint32_t
 from libc.string cimport memset
 
 from fila_server.core.recording.decisions cimport RELEASED, THROTTLED, Detail, held, slot_decided
-from fila_server.core.state.kinds cimport PARKED_CAPPED, PARKED_PAUSED
+from fila_server.core.state.kinds cimport PARKED_PAUSED
 from fila_server.core.state.paths cimport entry_of, share_of
 from fila_server.core.state.pending cimport Wait
 from fila_server.core.turns.clocks cimport no_room_ms
@@ -12,8 +12,8 @@ from fila_server.core.turns.fifo cimport fifo_first
 
 
 cdef inline uint32_t _stopped_ms(Core* core, Flow* flow) noexcept nogil:
-    """A clock that runs while the key is paused or capped."""
-    if flow.parked == PARKED_PAUSED or flow.parked == PARKED_CAPPED:
+    """A clock that runs while the key is paused, capped, or has used up its rate."""
+    if flow.parked >= PARKED_PAUSED:
         return flow.stopped_ms + core.mono_ms - flow.stopped_since_ms
     return flow.stopped_ms
 

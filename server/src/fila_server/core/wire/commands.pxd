@@ -52,6 +52,11 @@ cdef enum CommandKind:
     ACCESS_CHANGE = 55
     ACCESS_READ = 56
     AUDIT_READ = 57
+    FIND_KEYS = 70
+    WATCH_ROWS = 71
+    SEEK_PREVIEW = 72
+    KEPT_CHANGE = 73
+    KEPT_READ = 74
 
 cdef enum ReplyKind:
     REPLY = 0
@@ -71,6 +76,7 @@ cdef enum Code:
     PERMISSION_DENIED = 7
     RESOURCE_EXHAUSTED = 8
     FAILED_PRECONDITION = 9
+    ABORTED = 10
     UNIMPLEMENTED = 12
     INTERNAL = 13
     UNAVAILABLE = 14

@@ -15,7 +15,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from fila.v1 import admin_pb2 as pb
-from fila.v1 import events_pb2
+from fila.v1 import events_pb2, watch_pb2
 from fila_server import commands
 from fila_server.access.door import Caller, Door
 from fila_server.access.rights import CONSUME
@@ -68,7 +68,6 @@ def handlers(
         "ListConfig": (commands.LIST_CONFIG, pb.ListConfigRequest, check.prefix),
         "CreateChannel": (commands.CREATE_CHANNEL, pb.CreateChannelRequest, check.new_channel),
         "DeleteChannel": (commands.DELETE_CHANNEL, pb.DeleteChannelRequest, check.channel),
-        "SeekChannel": (commands.SEEK_CHANNEL, pb.SeekChannelRequest, check.seek),
         "PurgeChannel": (commands.PURGE_CHANNEL, pb.PurgeChannelRequest, check.view),
         "SetKeyPolicy": (commands.SET_KEY_POLICY, pb.SetKeyPolicyRequest, check.key_policy),
         "ListConsumers": (commands.LIST_CONSUMERS, pb.ListConsumersRequest, check.consumers),
@@ -103,6 +102,12 @@ def handlers(
     methods["DropDeadLetters"] = answering(
         "DropDeadLetters",
         _parsed("DropDeadLetters", door, events_pb2.DropDeadLettersRequest, queues.drop_dead_letters),
+    )
+    methods["SeekChannel"] = answering(
+        "SeekChannel", _parsed("SeekChannel", door, pb.SeekChannelRequest, queues.seek)
+    )
+    methods["FindKeys"] = answering(
+        "FindKeys", _parsed("FindKeys", door, watch_pb2.FindKeysRequest, queues.find_keys)
     )
     status = Status(broker, data_dir)
     methods["GetStatus"] = answering(

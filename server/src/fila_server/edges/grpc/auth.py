@@ -34,6 +34,7 @@ def handlers(broker: Broker, config: Config, identity: Identity) -> grpc.Generic
         "RevokeGrant": (pb.RevokeGrantRequest, keyring.revoke_grant),
         "SetQuotas": (pb.SetQuotasRequest, keyring.set_quotas),
         "ListAudit": (pb.ListAuditRequest, keyring.list_audit),
+        "WhoAmI": (pb.WhoAmIRequest, keyring.who_am_i),
     }
 
     def call_of(

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fila/v1/auth.proto.
  */
 export const file_fila_v1_auth: GenFile = /*@__PURE__*/
-  fileDesc("ChJmaWxhL3YxL2F1dGgucHJvdG8SB2ZpbGEudjEiSwoKUGVybWlzc2lvbhIdCgVyaWdodBgBIAEoDjIOLmZpbGEudjEuUmlnaHQSDQoFcXVldWUYAiABKAkSDwoHY2hhbm5lbBgDIAEoCSJlCgZRdW90YXMSGwoTbWVzc2FnZXNfcGVyX3NlY29uZBgBIAEoARIYChBieXRlc19wZXJfc2Vjb25kGAIgASgBEhMKC2Nvbm5lY3Rpb25zGAMgASgNEg8KB3N0cmVhbXMYBCABKA0ijAEKB0tleUluZm8SDgoGa2V5X2lkGAEgASgJEi4KCmNyZWF0ZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWJvb3RzdHJhcBgEIAEoCCLSAQoJUHJpbmNpcGFsEgwKBG5hbWUYASABKAkSKAoLcGVybWlzc2lvbnMYAiADKAsyEy5maWxhLnYxLlBlcm1pc3Npb24SDgoGdGVuYW50GAMgASgJEh4KBGtleXMYBCADKAsyEC5maWxhLnYxLktleUluZm8SHwoGcXVvdGFzGAUgASgLMg8uZmlsYS52MS5RdW90YXMSEwoLY29ubmVjdGlvbnMYBiABKA0SDwoHc3RyZWFtcxgHIAEoDRIWCg5xdW90YV9yZWZ1c2FscxgIIAEoBCJNChBDcmVhdGVLZXlSZXF1ZXN0EgwKBG5hbWUYASABKAkSGAoQZXhwaXJlc19hZnRlcl9tcxgCIAEoBBIRCglhc190ZW5hbnQYAyABKAkiMAoRQ3JlYXRlS2V5UmVzcG9uc2USCwoDa2V5GAEgASgJEg4KBmtleV9pZBgCIAEoCSInChVMaXN0UHJpbmNpcGFsc1JlcXVlc3QSDgoGcHJlZml4GAEgASgJIkAKFkxpc3RQcmluY2lwYWxzUmVzcG9uc2USJgoKcHJpbmNpcGFscxgBIAMoCzISLmZpbGEudjEuUHJpbmNpcGFsIiMKE0dldFByaW5jaXBhbFJlcXVlc3QSDAoEbmFtZRgBIAEoCSI9ChRHZXRQcmluY2lwYWxSZXNwb25zZRIlCglwcmluY2lwYWwYASABKAsyEi5maWxhLnYxLlByaW5jaXBhbCJQChBSb3RhdGVLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCRISCgpvdmVybGFwX21zGAIgASgEEhgKEGV4cGlyZXNfYWZ0ZXJfbXMYAyABKAQiMAoRUm90YXRlS2V5UmVzcG9uc2USCwoDa2V5GAEgASgJEg4KBmtleV9pZBgCIAEoCSIxChBSZXZva2VLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCRINCgVmb3JjZRgCIAEoCCITChFSZXZva2VLZXlSZXNwb25zZSJGCgxHcmFudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIoCgtwZXJtaXNzaW9ucxgCIAMoCzITLmZpbGEudjEuUGVybWlzc2lvbiI2Cg1HcmFudFJlc3BvbnNlEiUKCXByaW5jaXBhbBgBIAEoCzISLmZpbGEudjEuUHJpbmNpcGFsIlsKElJldm9rZUdyYW50UmVxdWVzdBIMCgRuYW1lGAEgASgJEigKC3Blcm1pc3Npb25zGAIgAygLMhMuZmlsYS52MS5QZXJtaXNzaW9uEg0KBWZvcmNlGAMgASgIIjwKE1Jldm9rZUdyYW50UmVzcG9uc2USJQoJcHJpbmNpcGFsGAEgASgLMhIuZmlsYS52MS5QcmluY2lwYWwiQQoQU2V0UXVvdGFzUmVxdWVzdBIMCgRuYW1lGAEgASgJEh8KBnF1b3RhcxgCIAEoCzIPLmZpbGEudjEuUXVvdGFzIjoKEVNldFF1b3Rhc1Jlc3BvbnNlEiUKCXByaW5jaXBhbBgBIAEoCzISLmZpbGEudjEuUHJpbmNpcGFsIjEKEExpc3RBdWRpdFJlcXVlc3QSDgoGYmVmb3JlGAEgASgEEg0KBWxpbWl0GAIgASgNIjoKEUxpc3RBdWRpdFJlc3BvbnNlEiUKB3JlY29yZHMYASADKAsyFC5maWxhLnYxLkF1ZGl0UmVjb3JkIvYBCgtBdWRpdFJlY29yZBIOCgZudW1iZXIYASABKAQSJgoCYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2FjdBgDIAEoCRIRCglwcmluY2lwYWwYBCABKAkSDgoGa2V5X2lkGAUgASgJEgwKBHBlZXIYBiABKAkSDQoFcXVldWUYByABKAkSMgoHZGV0YWlscxgIIAMoCzIhLmZpbGEudjEuQXVkaXRSZWNvcmQuRGV0YWlsc0VudHJ5Gi4KDERldGFpbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBKmcKBVJpZ2h0EhUKEVJJR0hUX1VOU1BFQ0lGSUVEEAASEQoNUklHSFRfUFJPRFVDRRABEhEKDVJJR0hUX0NPTlNVTUUQAhIQCgxSSUdIVF9NQU5BR0UQAxIPCgtSSUdIVF9BRE1JThAEMoAFCghGaWxhQXV0aBJCCglDcmVhdGVLZXkSGS5maWxhLnYxLkNyZWF0ZUtleVJlcXVlc3QaGi5maWxhLnYxLkNyZWF0ZUtleVJlc3BvbnNlElEKDkxpc3RQcmluY2lwYWxzEh4uZmlsYS52MS5MaXN0UHJpbmNpcGFsc1JlcXVlc3QaHy5maWxhLnYxLkxpc3RQcmluY2lwYWxzUmVzcG9uc2USSwoMR2V0UHJpbmNpcGFsEhwuZmlsYS52MS5HZXRQcmluY2lwYWxSZXF1ZXN0Gh0uZmlsYS52MS5HZXRQcmluY2lwYWxSZXNwb25zZRJCCglSb3RhdGVLZXkSGS5maWxhLnYxLlJvdGF0ZUtleVJlcXVlc3QaGi5maWxhLnYxLlJvdGF0ZUtleVJlc3BvbnNlEkIKCVJldm9rZUtleRIZLmZpbGEudjEuUmV2b2tlS2V5UmVxdWVzdBoaLmZpbGEudjEuUmV2b2tlS2V5UmVzcG9uc2USNgoFR3JhbnQSFS5maWxhLnYxLkdyYW50UmVxdWVzdBoWLmZpbGEudjEuR3JhbnRSZXNwb25zZRJICgtSZXZva2VHcmFudBIbLmZpbGEudjEuUmV2b2tlR3JhbnRSZXF1ZXN0GhwuZmlsYS52MS5SZXZva2VHcmFudFJlc3BvbnNlEkIKCVNldFF1b3RhcxIZLmZpbGEudjEuU2V0UXVvdGFzUmVxdWVzdBoaLmZpbGEudjEuU2V0UXVvdGFzUmVzcG9uc2USQgoJTGlzdEF1ZGl0EhkuZmlsYS52MS5MaXN0QXVkaXRSZXF1ZXN0GhouZmlsYS52MS5MaXN0QXVkaXRSZXNwb25zZUIaCgtkZXYuZmlsYS52MUIJQXV0aFByb3RvUAFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChJmaWxhL3YxL2F1dGgucHJvdG8SB2ZpbGEudjEiSwoKUGVybWlzc2lvbhIdCgVyaWdodBgBIAEoDjIOLmZpbGEudjEuUmlnaHQSDQoFcXVldWUYAiABKAkSDwoHY2hhbm5lbBgDIAEoCSJlCgZRdW90YXMSGwoTbWVzc2FnZXNfcGVyX3NlY29uZBgBIAEoARIYChBieXRlc19wZXJfc2Vjb25kGAIgASgBEhMKC2Nvbm5lY3Rpb25zGAMgASgNEg8KB3N0cmVhbXMYBCABKA0ijAEKB0tleUluZm8SDgoGa2V5X2lkGAEgASgJEi4KCmNyZWF0ZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWJvb3RzdHJhcBgEIAEoCCLSAQoJUHJpbmNpcGFsEgwKBG5hbWUYASABKAkSKAoLcGVybWlzc2lvbnMYAiADKAsyEy5maWxhLnYxLlBlcm1pc3Npb24SDgoGdGVuYW50GAMgASgJEh4KBGtleXMYBCADKAsyEC5maWxhLnYxLktleUluZm8SHwoGcXVvdGFzGAUgASgLMg8uZmlsYS52MS5RdW90YXMSEwoLY29ubmVjdGlvbnMYBiABKA0SDwoHc3RyZWFtcxgHIAEoDRIWCg5xdW90YV9yZWZ1c2FscxgIIAEoBCIPCg1XaG9BbUlSZXF1ZXN0IsEBCg5XaG9BbUlSZXNwb25zZRIRCglwcmluY2lwYWwYASABKAkSKAoLcGVybWlzc2lvbnMYAiADKAsyEy5maWxhLnYxLlBlcm1pc3Npb24SDgoGdGVuYW50GAMgASgJEg4KBmtleV9pZBgEIAEoCRIuCgpleHBpcmVzX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxhdXRoX2VuYWJsZWQYBiABKAgSDAoEcGVlchgHIAEoCSJNChBDcmVhdGVLZXlSZXF1ZXN0EgwKBG5hbWUYASABKAkSGAoQZXhwaXJlc19hZnRlcl9tcxgCIAEoBBIRCglhc190ZW5hbnQYAyABKAkiMAoRQ3JlYXRlS2V5UmVzcG9uc2USCwoDa2V5GAEgASgJEg4KBmtleV9pZBgCIAEoCSInChVMaXN0UHJpbmNpcGFsc1JlcXVlc3QSDgoGcHJlZml4GAEgASgJIkAKFkxpc3RQcmluY2lwYWxzUmVzcG9uc2USJgoKcHJpbmNpcGFscxgBIAMoCzISLmZpbGEudjEuUHJpbmNpcGFsIiMKE0dldFByaW5jaXBhbFJlcXVlc3QSDAoEbmFtZRgBIAEoCSI9ChRHZXRQcmluY2lwYWxSZXNwb25zZRIlCglwcmluY2lwYWwYASABKAsyEi5maWxhLnYxLlByaW5jaXBhbCJQChBSb3RhdGVLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCRISCgpvdmVybGFwX21zGAIgASgEEhgKEGV4cGlyZXNfYWZ0ZXJfbXMYAyABKAQiMAoRUm90YXRlS2V5UmVzcG9uc2USCwoDa2V5GAEgASgJEg4KBmtleV9pZBgCIAEoCSIxChBSZXZva2VLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCRINCgVmb3JjZRgCIAEoCCITChFSZXZva2VLZXlSZXNwb25zZSJGCgxHcmFudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIoCgtwZXJtaXNzaW9ucxgCIAMoCzITLmZpbGEudjEuUGVybWlzc2lvbiI2Cg1HcmFudFJlc3BvbnNlEiUKCXByaW5jaXBhbBgBIAEoCzISLmZpbGEudjEuUHJpbmNpcGFsIlsKElJldm9rZUdyYW50UmVxdWVzdBIMCgRuYW1lGAEgASgJEigKC3Blcm1pc3Npb25zGAIgAygLMhMuZmlsYS52MS5QZXJtaXNzaW9uEg0KBWZvcmNlGAMgASgIIjwKE1Jldm9rZUdyYW50UmVzcG9uc2USJQoJcHJpbmNpcGFsGAEgASgLMhIuZmlsYS52MS5QcmluY2lwYWwiQQoQU2V0UXVvdGFzUmVxdWVzdBIMCgRuYW1lGAEgASgJEh8KBnF1b3RhcxgCIAEoCzIPLmZpbGEudjEuUXVvdGFzIjoKEVNldFF1b3Rhc1Jlc3BvbnNlEiUKCXByaW5jaXBhbBgBIAEoCzISLmZpbGEudjEuUHJpbmNpcGFsIjEKEExpc3RBdWRpdFJlcXVlc3QSDgoGYmVmb3JlGAEgASgEEg0KBWxpbWl0GAIgASgNIjoKEUxpc3RBdWRpdFJlc3BvbnNlEiUKB3JlY29yZHMYASADKAsyFC5maWxhLnYxLkF1ZGl0UmVjb3JkIvYBCgtBdWRpdFJlY29yZBIOCgZudW1iZXIYASABKAQSJgoCYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2FjdBgDIAEoCRIRCglwcmluY2lwYWwYBCABKAkSDgoGa2V5X2lkGAUgASgJEgwKBHBlZXIYBiABKAkSDQoFcXVldWUYByABKAkSMgoHZGV0YWlscxgIIAMoCzIhLmZpbGEudjEuQXVkaXRSZWNvcmQuRGV0YWlsc0VudHJ5Gi4KDERldGFpbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBKmcKBVJpZ2h0EhUKEVJJR0hUX1VOU1BFQ0lGSUVEEAASEQoNUklHSFRfUFJPRFVDRRABEhEKDVJJR0hUX0NPTlNVTUUQAhIQCgxSSUdIVF9NQU5BR0UQAxIPCgtSSUdIVF9BRE1JThAEMrsFCghGaWxhQXV0aBJCCglDcmVhdGVLZXkSGS5maWxhLnYxLkNyZWF0ZUtleVJlcXVlc3QaGi5maWxhLnYxLkNyZWF0ZUtleVJlc3BvbnNlElEKDkxpc3RQcmluY2lwYWxzEh4uZmlsYS52MS5MaXN0UHJpbmNpcGFsc1JlcXVlc3QaHy5maWxhLnYxLkxpc3RQcmluY2lwYWxzUmVzcG9uc2USSwoMR2V0UHJpbmNpcGFsEhwuZmlsYS52MS5HZXRQcmluY2lwYWxSZXF1ZXN0Gh0uZmlsYS52MS5HZXRQcmluY2lwYWxSZXNwb25zZRJCCglSb3RhdGVLZXkSGS5maWxhLnYxLlJvdGF0ZUtleVJlcXVlc3QaGi5maWxhLnYxLlJvdGF0ZUtleVJlc3BvbnNlEkIKCVJldm9rZUtleRIZLmZpbGEudjEuUmV2b2tlS2V5UmVxdWVzdBoaLmZpbGEudjEuUmV2b2tlS2V5UmVzcG9uc2USNgoFR3JhbnQSFS5maWxhLnYxLkdyYW50UmVxdWVzdBoWLmZpbGEudjEuR3JhbnRSZXNwb25zZRJICgtSZXZva2VHcmFudBIbLmZpbGEudjEuUmV2b2tlR3JhbnRSZXF1ZXN0GhwuZmlsYS52MS5SZXZva2VHcmFudFJlc3BvbnNlEkIKCVNldFF1b3RhcxIZLmZpbGEudjEuU2V0UXVvdGFzUmVxdWVzdBoaLmZpbGEudjEuU2V0UXVvdGFzUmVzcG9uc2USQgoJTGlzdEF1ZGl0EhkuZmlsYS52MS5MaXN0QXVkaXRSZXF1ZXN0GhouZmlsYS52MS5MaXN0QXVkaXRSZXNwb25zZRI5CgZXaG9BbUkSFi5maWxhLnYxLldob0FtSVJlcXVlc3QaFy5maWxhLnYxLldob0FtSVJlc3BvbnNlQhoKC2Rldi5maWxhLnYxQglBdXRoUHJvdG9QAWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * One right on the queues whose names match.
@@ -209,6 +209,84 @@ export const PrincipalSchema: GenMessage<Principal> = /*@__PURE__*/
   messageDesc(file_fila_v1_auth, 3);
 
 /**
+ * Asks who the caller is.
+ *
+ * @generated from message fila.v1.WhoAmIRequest
+ */
+export type WhoAmIRequest = Message<"fila.v1.WhoAmIRequest"> & {
+};
+
+/**
+ * Describes the message fila.v1.WhoAmIRequest.
+ * Use `create(WhoAmIRequestSchema)` to create a new message.
+ */
+export const WhoAmIRequestSchema: GenMessage<WhoAmIRequest> = /*@__PURE__*/
+  messageDesc(file_fila_v1_auth, 4);
+
+/**
+ * The caller, as the broker knows it.
+ *
+ * @generated from message fila.v1.WhoAmIResponse
+ */
+export type WhoAmIResponse = Message<"fila.v1.WhoAmIResponse"> & {
+  /**
+   * Its name; `anonymous` while the broker asks for no keys.
+   *
+   * @generated from field: string principal = 1;
+   */
+  principal: string;
+
+  /**
+   * What it may do.
+   *
+   * @generated from field: repeated fila.v1.Permission permissions = 2;
+   */
+  permissions: Permission[];
+
+  /**
+   * The fairness key it is bound to; empty for none.
+   *
+   * @generated from field: string tenant = 3;
+   */
+  tenant: string;
+
+  /**
+   * The key it sent, the part that is no secret; empty for a certificate, and while the broker asks for no keys.
+   *
+   * @generated from field: string key_id = 4;
+   */
+  keyId: string;
+
+  /**
+   * When that key ends; left out for never.
+   *
+   * @generated from field: google.protobuf.Timestamp expires_at = 5;
+   */
+  expiresAt?: Timestamp | undefined;
+
+  /**
+   * The broker asks for keys; without them everybody may do everything.
+   *
+   * @generated from field: bool auth_enabled = 6;
+   */
+  authEnabled: boolean;
+
+  /**
+   * The address the call came from, as the broker sees it.
+   *
+   * @generated from field: string peer = 7;
+   */
+  peer: string;
+};
+
+/**
+ * Describes the message fila.v1.WhoAmIResponse.
+ * Use `create(WhoAmIResponseSchema)` to create a new message.
+ */
+export const WhoAmIResponseSchema: GenMessage<WhoAmIResponse> = /*@__PURE__*/
+  messageDesc(file_fila_v1_auth, 5);
+
+/**
  * A new key.
  *
  * @generated from message fila.v1.CreateKeyRequest
@@ -241,7 +319,7 @@ export type CreateKeyRequest = Message<"fila.v1.CreateKeyRequest"> & {
  * Use `create(CreateKeyRequestSchema)` to create a new message.
  */
 export const CreateKeyRequestSchema: GenMessage<CreateKeyRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 4);
+  messageDesc(file_fila_v1_auth, 6);
 
 /**
  * The key, once.
@@ -269,7 +347,7 @@ export type CreateKeyResponse = Message<"fila.v1.CreateKeyResponse"> & {
  * Use `create(CreateKeyResponseSchema)` to create a new message.
  */
 export const CreateKeyResponseSchema: GenMessage<CreateKeyResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 5);
+  messageDesc(file_fila_v1_auth, 7);
 
 /**
  * Which principals.
@@ -290,7 +368,7 @@ export type ListPrincipalsRequest = Message<"fila.v1.ListPrincipalsRequest"> & {
  * Use `create(ListPrincipalsRequestSchema)` to create a new message.
  */
 export const ListPrincipalsRequestSchema: GenMessage<ListPrincipalsRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 6);
+  messageDesc(file_fila_v1_auth, 8);
 
 /**
  * Principals, by name.
@@ -311,7 +389,7 @@ export type ListPrincipalsResponse = Message<"fila.v1.ListPrincipalsResponse"> &
  * Use `create(ListPrincipalsResponseSchema)` to create a new message.
  */
 export const ListPrincipalsResponseSchema: GenMessage<ListPrincipalsResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 7);
+  messageDesc(file_fila_v1_auth, 9);
 
 /**
  * Which principal.
@@ -332,7 +410,7 @@ export type GetPrincipalRequest = Message<"fila.v1.GetPrincipalRequest"> & {
  * Use `create(GetPrincipalRequestSchema)` to create a new message.
  */
 export const GetPrincipalRequestSchema: GenMessage<GetPrincipalRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 8);
+  messageDesc(file_fila_v1_auth, 10);
 
 /**
  * One principal.
@@ -353,7 +431,7 @@ export type GetPrincipalResponse = Message<"fila.v1.GetPrincipalResponse"> & {
  * Use `create(GetPrincipalResponseSchema)` to create a new message.
  */
 export const GetPrincipalResponseSchema: GenMessage<GetPrincipalResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 9);
+  messageDesc(file_fila_v1_auth, 11);
 
 /**
  * Which key.
@@ -388,7 +466,7 @@ export type RotateKeyRequest = Message<"fila.v1.RotateKeyRequest"> & {
  * Use `create(RotateKeyRequestSchema)` to create a new message.
  */
 export const RotateKeyRequestSchema: GenMessage<RotateKeyRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 10);
+  messageDesc(file_fila_v1_auth, 12);
 
 /**
  * The new key, once.
@@ -416,7 +494,7 @@ export type RotateKeyResponse = Message<"fila.v1.RotateKeyResponse"> & {
  * Use `create(RotateKeyResponseSchema)` to create a new message.
  */
 export const RotateKeyResponseSchema: GenMessage<RotateKeyResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 11);
+  messageDesc(file_fila_v1_auth, 13);
 
 /**
  * Which key.
@@ -444,7 +522,7 @@ export type RevokeKeyRequest = Message<"fila.v1.RevokeKeyRequest"> & {
  * Use `create(RevokeKeyRequestSchema)` to create a new message.
  */
 export const RevokeKeyRequestSchema: GenMessage<RevokeKeyRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 12);
+  messageDesc(file_fila_v1_auth, 14);
 
 /**
  * It is gone.
@@ -459,7 +537,7 @@ export type RevokeKeyResponse = Message<"fila.v1.RevokeKeyResponse"> & {
  * Use `create(RevokeKeyResponseSchema)` to create a new message.
  */
 export const RevokeKeyResponseSchema: GenMessage<RevokeKeyResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 13);
+  messageDesc(file_fila_v1_auth, 15);
 
 /**
  * Rights for a principal.
@@ -487,7 +565,7 @@ export type GrantRequest = Message<"fila.v1.GrantRequest"> & {
  * Use `create(GrantRequestSchema)` to create a new message.
  */
 export const GrantRequestSchema: GenMessage<GrantRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 14);
+  messageDesc(file_fila_v1_auth, 16);
 
 /**
  * All it has now.
@@ -508,7 +586,7 @@ export type GrantResponse = Message<"fila.v1.GrantResponse"> & {
  * Use `create(GrantResponseSchema)` to create a new message.
  */
 export const GrantResponseSchema: GenMessage<GrantResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 15);
+  messageDesc(file_fila_v1_auth, 17);
 
 /**
  * Rights to take back.
@@ -543,7 +621,7 @@ export type RevokeGrantRequest = Message<"fila.v1.RevokeGrantRequest"> & {
  * Use `create(RevokeGrantRequestSchema)` to create a new message.
  */
 export const RevokeGrantRequestSchema: GenMessage<RevokeGrantRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 16);
+  messageDesc(file_fila_v1_auth, 18);
 
 /**
  * What is left.
@@ -564,7 +642,7 @@ export type RevokeGrantResponse = Message<"fila.v1.RevokeGrantResponse"> & {
  * Use `create(RevokeGrantResponseSchema)` to create a new message.
  */
 export const RevokeGrantResponseSchema: GenMessage<RevokeGrantResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 17);
+  messageDesc(file_fila_v1_auth, 19);
 
 /**
  * Bounds for a principal.
@@ -592,7 +670,7 @@ export type SetQuotasRequest = Message<"fila.v1.SetQuotasRequest"> & {
  * Use `create(SetQuotasRequestSchema)` to create a new message.
  */
 export const SetQuotasRequestSchema: GenMessage<SetQuotasRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 18);
+  messageDesc(file_fila_v1_auth, 20);
 
 /**
  * What holds now.
@@ -613,7 +691,7 @@ export type SetQuotasResponse = Message<"fila.v1.SetQuotasResponse"> & {
  * Use `create(SetQuotasResponseSchema)` to create a new message.
  */
 export const SetQuotasResponseSchema: GenMessage<SetQuotasResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 19);
+  messageDesc(file_fila_v1_auth, 21);
 
 /**
  * Which records.
@@ -641,7 +719,7 @@ export type ListAuditRequest = Message<"fila.v1.ListAuditRequest"> & {
  * Use `create(ListAuditRequestSchema)` to create a new message.
  */
 export const ListAuditRequestSchema: GenMessage<ListAuditRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 20);
+  messageDesc(file_fila_v1_auth, 22);
 
 /**
  * What admins did.
@@ -662,7 +740,7 @@ export type ListAuditResponse = Message<"fila.v1.ListAuditResponse"> & {
  * Use `create(ListAuditResponseSchema)` to create a new message.
  */
 export const ListAuditResponseSchema: GenMessage<ListAuditResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 21);
+  messageDesc(file_fila_v1_auth, 23);
 
 /**
  * One act. The newest 10,000 are kept.
@@ -732,7 +810,7 @@ export type AuditRecord = Message<"fila.v1.AuditRecord"> & {
  * Use `create(AuditRecordSchema)` to create a new message.
  */
 export const AuditRecordSchema: GenMessage<AuditRecord> = /*@__PURE__*/
-  messageDesc(file_fila_v1_auth, 22);
+  messageDesc(file_fila_v1_auth, 24);
 
 /**
  * What may be done to a queue.
@@ -875,6 +953,16 @@ export const FilaAuth: GenService<{
     methodKind: "unary";
     input: typeof ListAuditRequestSchema;
     output: typeof ListAuditResponseSchema;
+  },
+  /**
+   * Say who the caller is and what it may do; also while the broker asks for no keys.
+   *
+   * @generated from rpc fila.v1.FilaAuth.WhoAmI
+   */
+  whoAmI: {
+    methodKind: "unary";
+    input: typeof WhoAmIRequestSchema;
+    output: typeof WhoAmIResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_fila_v1_auth, 0);

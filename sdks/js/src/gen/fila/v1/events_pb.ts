@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fila/v1/events.proto.
  */
 export const file_fila_v1_events: GenFile = /*@__PURE__*/
-  fileDesc("ChRmaWxhL3YxL2V2ZW50cy5wcm90bxIHZmlsYS52MSISChBHZXRTdGF0dXNSZXF1ZXN0IuICChFHZXRTdGF0dXNSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJEg4KBmNvbW1pdBgCIAEoCRIuCgpzdGFydGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghkYXRhX2RpchgEIAEoCRImCgpkaXNrX2xldmVsGAUgASgOMhIuZmlsYS52MS5EaXNrTGV2ZWwSFwoPZGlza19mcmVlX2J5dGVzGAYgASgEEg4KBmVwb2NocxgHIAEoBBINCgVzeW5jcxgIIAEoBBIRCgljb25zdW1lcnMYCSABKAQSDgoGcXVldWVzGAogASgEEg4KBmxlYXNlcxgLIAEoBBIZChFvdXRzdGFuZGluZ19jYWxscxgMIAEoBBITCgtsb3N0X3JhbmdlcxgNIAEoBBIVCg1sb3N0X21lc3NhZ2VzGA4gASgEEhAKCGRyYWluaW5nGA8gASgIInAKEldhdGNoRXZlbnRzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRINCgVraW5kcxgCIAMoCRIUCgxmYWlybmVzc19rZXkYAyABKAkSFgoOYWZ0ZXJfcG9zaXRpb24YBCABKAQSDgoGZm9sbG93GAUgASgIIkwKE1dhdGNoRXZlbnRzUmVzcG9uc2USHgoGZXZlbnRzGAEgAygLMg4uZmlsYS52MS5FdmVudBIVCg1uZXh0X3Bvc2l0aW9uGAIgASgEIpMCCgVFdmVudBIQCghwb3NpdGlvbhgBIAEoBBImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEa2luZBgDIAEoCRINCgVxdWV1ZRgEIAEoCRIPCgdjaGFubmVsGAUgASgJEhQKDGZhaXJuZXNzX2tleRgGIAEoCRIRCglwcmluY2lwYWwYByABKAkSDAoEcGVlchgIIAEoCRINCgVjb3VudBgJIAEoBBIsCgdkZXRhaWxzGAogAygLMhsuZmlsYS52MS5FdmVudC5EZXRhaWxzRW50cnkaLgoMRGV0YWlsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiMgoPTGlzdExhdGVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhAKCG1heF9rZXlzGAIgASgNIkgKEExpc3RMYXRlUmVzcG9uc2USHgoEa2V5cxgBIAMoCzIQLmZpbGEudjEuTGF0ZUtleRIUCgx3YWl0aW5nX2tleXMYAiABKAQipgMKB0xhdGVLZXkSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIUCgxmYWlybmVzc19rZXkYAyABKAkSJQoFY2F1c2UYBCABKA4yFi5maWxhLnYxLkxhdGVLZXkuQ2F1c2USFwoPYmxvY2tpbmdfYnVja2V0GAUgASgJEikKBXVudGlsGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgp3YWl0aW5nX21zGAcgASgEEikKBXNpbmNlGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdwZW5kaW5nGAkgASgEEhEKCWluX2ZsaWdodBgKIAEoBBIOCgZ3ZWlnaHQYCyABKA0ihgEKBUNhdXNlEhUKEUNBVVNFX1VOU1BFQ0lGSUVEEAASFQoRQ0FVU0VfTk9fQ09OU1VNRVIQARIWChJDQVVTRV9OT1RfSVRTX1RVUk4QAhITCg9DQVVTRV9USFJPVFRMRUQQAxIQCgxDQVVTRV9QQVVTRUQQBhIQCgxDQVVTRV9DQVBQRUQQByI9ChZMaXN0S2V5UG9saWNpZXNSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhQKDGZhaXJuZXNzX2tleRgCIAEoCSI/ChdMaXN0S2V5UG9saWNpZXNSZXNwb25zZRIkCghwb2xpY2llcxgBIAMoCzISLmZpbGEudjEuS2V5UG9saWN5IpYBCglLZXlQb2xpY3kSFAoMZmFpcm5lc3Nfa2V5GAEgASgJEg4KBndlaWdodBgCIAEoDRIOCgZwYXVzZWQYAyABKAgSFQoNbWF4X2luX2ZsaWdodBgEIAEoDRIYChBlZmZlY3RpdmVfd2VpZ2h0GAUgASgNEg8KB3BlbmRpbmcYBiABKAQSEQoJaW5fZmxpZ2h0GAcgASgEIjwKFkRyb3BEZWFkTGV0dGVyc1JlcXVlc3QSEQoJZGxxX3F1ZXVlGAEgASgJEg8KB29mZnNldHMYAiADKAQiKgoXRHJvcERlYWRMZXR0ZXJzUmVzcG9uc2USDwoHZHJvcHBlZBgBIAEoBCplCglEaXNrTGV2ZWwSGgoWRElTS19MRVZFTF9VTlNQRUNJRklFRBAAEhEKDURJU0tfTEVWRUxfT0sQARIUChBESVNLX0xFVkVMX0ZMT09SEAISEwoPRElTS19MRVZFTF9GVUxMEANCHAoLZGV2LmZpbGEudjFCC0V2ZW50c1Byb3RvUAFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChRmaWxhL3YxL2V2ZW50cy5wcm90bxIHZmlsYS52MSISChBHZXRTdGF0dXNSZXF1ZXN0IrADChFHZXRTdGF0dXNSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJEg4KBmNvbW1pdBgCIAEoCRIuCgpzdGFydGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghkYXRhX2RpchgEIAEoCRImCgpkaXNrX2xldmVsGAUgASgOMhIuZmlsYS52MS5EaXNrTGV2ZWwSFwoPZGlza19mcmVlX2J5dGVzGAYgASgEEg4KBmVwb2NocxgHIAEoBBINCgVzeW5jcxgIIAEoBBIRCgljb25zdW1lcnMYCSABKAQSDgoGcXVldWVzGAogASgEEg4KBmxlYXNlcxgLIAEoBBIZChFvdXRzdGFuZGluZ19jYWxscxgMIAEoBBITCgtsb3N0X3JhbmdlcxgNIAEoBBIVCg1sb3N0X21lc3NhZ2VzGA4gASgEEhAKCGRyYWluaW5nGA8gASgIEg4KBmNwdV9tcxgQIAEoBBIUCgxtZW1vcnlfYnl0ZXMYESABKAQSDAoEY3B1cxgSIAEoDRIYChBtZW1vcnlfYnl0ZXNfbWF4GBMgASgEInAKEldhdGNoRXZlbnRzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRINCgVraW5kcxgCIAMoCRIUCgxmYWlybmVzc19rZXkYAyABKAkSFgoOYWZ0ZXJfcG9zaXRpb24YBCABKAQSDgoGZm9sbG93GAUgASgIIkwKE1dhdGNoRXZlbnRzUmVzcG9uc2USHgoGZXZlbnRzGAEgAygLMg4uZmlsYS52MS5FdmVudBIVCg1uZXh0X3Bvc2l0aW9uGAIgASgEIpMCCgVFdmVudBIQCghwb3NpdGlvbhgBIAEoBBImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEa2luZBgDIAEoCRINCgVxdWV1ZRgEIAEoCRIPCgdjaGFubmVsGAUgASgJEhQKDGZhaXJuZXNzX2tleRgGIAEoCRIRCglwcmluY2lwYWwYByABKAkSDAoEcGVlchgIIAEoCRINCgVjb3VudBgJIAEoBBIsCgdkZXRhaWxzGAogAygLMhsuZmlsYS52MS5FdmVudC5EZXRhaWxzRW50cnkaLgoMRGV0YWlsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiMgoPTGlzdExhdGVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhAKCG1heF9rZXlzGAIgASgNIkgKEExpc3RMYXRlUmVzcG9uc2USHgoEa2V5cxgBIAMoCzIQLmZpbGEudjEuTGF0ZUtleRIUCgx3YWl0aW5nX2tleXMYAiABKAQivgMKB0xhdGVLZXkSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIUCgxmYWlybmVzc19rZXkYAyABKAkSJQoFY2F1c2UYBCABKA4yFi5maWxhLnYxLkxhdGVLZXkuQ2F1c2USFwoPYmxvY2tpbmdfYnVja2V0GAUgASgJEikKBXVudGlsGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgp3YWl0aW5nX21zGAcgASgEEikKBXNpbmNlGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdwZW5kaW5nGAkgASgEEhEKCWluX2ZsaWdodBgKIAEoBBIOCgZ3ZWlnaHQYCyABKA0ingEKBUNhdXNlEhUKEUNBVVNFX1VOU1BFQ0lGSUVEEAASFQoRQ0FVU0VfTk9fQ09OU1VNRVIQARIWChJDQVVTRV9OT1RfSVRTX1RVUk4QAhITCg9DQVVTRV9USFJPVFRMRUQQAxIQCgxDQVVTRV9QQVVTRUQQBhIQCgxDQVVTRV9DQVBQRUQQBxIWChJDQVVTRV9SQVRFX0xJTUlURUQQCSI9ChZMaXN0S2V5UG9saWNpZXNSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhQKDGZhaXJuZXNzX2tleRgCIAEoCSI/ChdMaXN0S2V5UG9saWNpZXNSZXNwb25zZRIkCghwb2xpY2llcxgBIAMoCzISLmZpbGEudjEuS2V5UG9saWN5Ir4BCglLZXlQb2xpY3kSFAoMZmFpcm5lc3Nfa2V5GAEgASgJEg4KBndlaWdodBgCIAEoDRIOCgZwYXVzZWQYAyABKAgSFQoNbWF4X2luX2ZsaWdodBgEIAEoDRIYChBlZmZlY3RpdmVfd2VpZ2h0GAUgASgNEg8KB3BlbmRpbmcYBiABKAQSEQoJaW5fZmxpZ2h0GAcgASgEEhcKD3JhdGVfcGVyX3NlY29uZBgIIAEoARINCgVidXJzdBgJIAEoASI8ChZEcm9wRGVhZExldHRlcnNSZXF1ZXN0EhEKCWRscV9xdWV1ZRgBIAEoCRIPCgdvZmZzZXRzGAIgAygEIioKF0Ryb3BEZWFkTGV0dGVyc1Jlc3BvbnNlEg8KB2Ryb3BwZWQYASABKAQqZQoJRGlza0xldmVsEhoKFkRJU0tfTEVWRUxfVU5TUEVDSUZJRUQQABIRCg1ESVNLX0xFVkVMX09LEAESFAoQRElTS19MRVZFTF9GTE9PUhACEhMKD0RJU0tfTEVWRUxfRlVMTBADQhwKC2Rldi5maWxhLnYxQgtFdmVudHNQcm90b1ABYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * Asks how the broker is.
@@ -142,6 +142,34 @@ export type GetStatusResponse = Message<"fila.v1.GetStatusResponse"> & {
    * @generated from field: bool draining = 15;
    */
   draining: boolean;
+
+  /**
+   * Processor time it has used since it started, all its threads together, in milliseconds.
+   *
+   * @generated from field: uint64 cpu_ms = 16;
+   */
+  cpuMs: bigint;
+
+  /**
+   * Memory it has resident.
+   *
+   * @generated from field: uint64 memory_bytes = 17;
+   */
+  memoryBytes: bigint;
+
+  /**
+   * Processors it may use.
+   *
+   * @generated from field: uint32 cpus = 18;
+   */
+  cpus: number;
+
+  /**
+   * Memory it may use: of its machine, or its container's bound where that is less. 0 where nobody can say.
+   *
+   * @generated from field: uint64 memory_bytes_max = 19;
+   */
+  memoryBytesMax: bigint;
 };
 
 /**
@@ -506,6 +534,13 @@ export enum LateKey_Cause {
    * @generated from enum value: CAUSE_CAPPED = 7;
    */
   CAPPED = 7,
+
+  /**
+   * It has used up the rate that an operator set for it: see `until`.
+   *
+   * @generated from enum value: CAUSE_RATE_LIMITED = 9;
+   */
+  RATE_LIMITED = 9,
 }
 
 /**
@@ -617,6 +652,20 @@ export type KeyPolicy = Message<"fila.v1.KeyPolicy"> & {
    * @generated from field: uint64 in_flight = 7;
    */
   inFlight: bigint;
+
+  /**
+   * Most of its messages delivered a second; 0 when there is no rate.
+   *
+   * @generated from field: double rate_per_second = 8;
+   */
+  ratePerSecond: number;
+
+  /**
+   * How many may be delivered at once after a pause; 0 when there is no rate.
+   *
+   * @generated from field: double burst = 9;
+   */
+  burst: number;
 };
 
 /**

@@ -282,11 +282,6 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fila_v1_ExplainKeyResponse_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
-    internal_static_fila_v1_WaitCauses_descriptor;
-  static final 
-    com.google.protobuf.GeneratedMessage.FieldAccessorTable
-      internal_static_fila_v1_WaitCauses_fieldAccessorTable;
-  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_fila_v1_ListConsumersRequest_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -311,299 +306,308 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
   static {
     java.lang.String[] descriptorData = {
       "\n\023fila/v1/admin.proto\022\007fila.v1\032\024fila/v1/" +
-      "events.proto\032\026fila/v1/messages.proto\032 go" +
-      "ogle/protobuf/field_mask.proto\032\037google/p" +
-      "rotobuf/timestamp.proto\"V\n\022CreateQueueRe" +
-      "quest\022\022\n\004name\030\001 \001(\tR\004name\022,\n\006config\030\002 \001(" +
-      "\0132\024.fila.v1.QueueConfigR\006config\"Q\n\023Creat" +
-      "eQueueResponse\022\031\n\010queue_id\030\001 \001(\tR\007queueI" +
-      "d\022\037\n\013adopted_dlq\030\002 \001(\010R\nadoptedDlq\"\366\007\n\013Q" +
-      "ueueConfig\022*\n\021on_enqueue_script\030\001 \001(\tR\017o" +
-      "nEnqueueScript\022*\n\021on_failure_script\030\002 \001(" +
-      "\tR\017onFailureScript\0222\n\025visibility_timeout" +
-      "_ms\030\003 \001(\004R\023visibilityTimeoutMs\022&\n\014max_at" +
-      "tempts\030\004 \001(\rH\000R\013maxAttempts\210\001\001\0223\n\ndurabi" +
-      "lity\030\005 \001(\0162\023.fila.v1.DurabilityR\ndurabil" +
-      "ity\022\033\n\tmax_depth\030\006 \001(\004R\010maxDepth\022\033\n\tmax_" +
-      "bytes\030\007 \001(\004R\010maxBytes\022.\n\023fairness_key_he" +
-      "ader\030\010 \001(\tR\021fairnessKeyHeader\022#\n\rweight_" +
-      "header\030\t \001(\tR\014weightHeader\022;\n\007weights\030\n " +
-      "\003(\0132!.fila.v1.QueueConfig.WeightsEntryR\007" +
-      "weights\022\037\n\013cost_header\030\013 \001(\tR\ncostHeader" +
-      "\0220\n\024throttle_key_headers\030\014 \003(\tR\022throttle" +
-      "KeyHeaders\022*\n\005retry\030\r \001(\0132\024.fila.v1.Retr" +
-      "yPolicyR\005retry\022:\n\rhook_fallback\030\016 \001(\0162\025." +
-      "fila.v1.HookFallbackR\014hookFallback\0220\n\tre" +
-      "tention\030\017 \001(\0132\022.fila.v1.RetentionR\treten" +
-      "tion\022\032\n\010channels\030\020 \003(\tR\010channels\022&\n\017dedu" +
-      "p_window_ms\030\021 \001(\004R\rdedupWindowMs\022\034\n\nttl_" +
-      "to_dlq\030\022 \001(\010R\010ttlToDlq\0223\n\023disconnect_gra" +
-      "ce_ms\030\023 \001(\004H\001R\021disconnectGraceMs\210\001\001\0221\n\025e" +
-      "xpires_after_idle_ms\030\024 \001(\004R\022expiresAfter" +
-      "IdleMs\022\026\n\006paused\030\025 \001(\010R\006paused\032:\n\014Weight" +
-      "sEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\rR" +
-      "\005value:\0028\001B\017\n\r_max_attemptsB\026\n\024_disconne" +
-      "ct_grace_ms\"\310\001\n\013RetryPolicy\022-\n\004kind\030\001 \001(" +
-      "\0162\031.fila.v1.RetryPolicy.KindR\004kind\022\027\n\007ba" +
-      "se_ms\030\002 \001(\004R\006baseMs\022\025\n\006cap_ms\030\003 \001(\004R\005cap" +
-      "Ms\022\026\n\006jitter\030\004 \001(\001R\006jitter\"B\n\004Kind\022\024\n\020KI" +
-      "ND_UNSPECIFIED\020\000\022\024\n\020KIND_EXPONENTIAL\020\001\022\016" +
-      "\n\nKIND_FIXED\020\002\"\225\001\n\tRetention\022$\n\016soft_per" +
-      "iod_ms\030\001 \001(\004R\014softPeriodMs\022\035\n\nsoft_bytes" +
-      "\030\002 \001(\004R\tsoftBytes\022$\n\016hard_period_ms\030\003 \001(" +
-      "\004R\014hardPeriodMs\022\035\n\nhard_bytes\030\004 \001(\004R\thar" +
-      "dBytes\"\'\n\017GetQueueRequest\022\024\n\005queue\030\001 \001(\t" +
-      "R\005queue\"\221\001\n\020GetQueueResponse\022\024\n\005queue\030\001 " +
-      "\001(\tR\005queue\022,\n\006config\030\002 \001(\0132\024.fila.v1.Que" +
-      "ueConfigR\006config\0229\n\ncreated_at\030\003 \001(\0132\032.g" +
-      "oogle.protobuf.TimestampR\tcreatedAt\"\225\001\n\022" +
-      "UpdateQueueRequest\022\024\n\005queue\030\001 \001(\tR\005queue" +
-      "\022,\n\006config\030\002 \001(\0132\024.fila.v1.QueueConfigR\006" +
-      "config\022;\n\013update_mask\030\003 \001(\0132\032.google.pro" +
-      "tobuf.FieldMaskR\nupdateMask\"C\n\023UpdateQue" +
-      "ueResponse\022,\n\006config\030\001 \001(\0132\024.fila.v1.Que" +
-      "ueConfigR\006config\"@\n\022DeleteQueueRequest\022\024" +
-      "\n\005queue\030\001 \001(\tR\005queue\022\024\n\005force\030\002 \001(\010R\005for" +
-      "ce\"\025\n\023DeleteQueueResponse\"\215\001\n\021PurgeQueue" +
-      "Request\022\024\n\005queue\030\001 \001(\tR\005queue\022&\n\014fairnes" +
-      "s_key\030\002 \001(\tH\000R\013fairnessKey\210\001\001\022\035\n\007channel" +
-      "\030\003 \001(\tH\001R\007channel\210\001\001B\017\n\r_fairness_keyB\n\n" +
-      "\010_channel\",\n\022PurgeQueueResponse\022\026\n\006purge" +
-      "d\030\001 \001(\004R\006purged\"\256\001\n\023PeekMessagesRequest\022" +
-      "\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007" +
-      "channel\022!\n\014max_messages\030\003 \001(\rR\013maxMessag" +
-      "es\022!\n\014after_offset\030\004 \001(\004R\013afterOffset\022!\n" +
-      "\014fairness_key\030\005 \001(\tR\013fairnessKey\"D\n\024Peek" +
-      "MessagesResponse\022,\n\010messages\030\001 \003(\0132\020.fil" +
-      "a.v1.MessageR\010messages\":\n\020SetConfigReque" +
-      "st\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005val" +
-      "ue\"\023\n\021SetConfigResponse\"$\n\020GetConfigRequ" +
-      "est\022\020\n\003key\030\001 \001(\tR\003key\")\n\021GetConfigRespon" +
-      "se\022\024\n\005value\030\001 \001(\tR\005value\"+\n\021ListConfigRe" +
-      "quest\022\026\n\006prefix\030\001 \001(\tR\006prefix\"e\n\022ListCon" +
-      "figResponse\022.\n\007entries\030\001 \003(\0132\024.fila.v1.C" +
-      "onfigEntryR\007entries\022\037\n\013total_count\030\002 \001(\r" +
-      "R\ntotalCount\"5\n\013ConfigEntry\022\020\n\003key\030\001 \001(\t" +
-      "R\003key\022\024\n\005value\030\002 \001(\tR\005value\"\\\n\017GetStatsR" +
-      "equest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030" +
-      "\002 \001(\tR\007channel\022\031\n\010max_keys\030\003 \001(\rR\007maxKey" +
-      "s\"\232\n\n\020GetStatsResponse\022\024\n\005depth\030\001 \001(\004R\005d" +
-      "epth\022\033\n\tin_flight\030\002 \001(\004R\010inFlight\0220\n\024act" +
-      "ive_fairness_keys\030\003 \001(\004R\022activeFairnessK" +
-      "eys\022)\n\020active_consumers\030\004 \001(\rR\017activeCon" +
-      "sumers\022\030\n\007quantum\030\005 \001(\rR\007quantum\022@\n\rper_" +
-      "key_stats\030\006 \003(\0132\034.fila.v1.PerFairnessKey" +
-      "StatsR\013perKeyStats\022J\n\022per_throttle_stats" +
-      "\030\007 \003(\0132\034.fila.v1.PerThrottleKeyStatsR\020pe" +
-      "rThrottleStats\022$\n\016leader_node_id\030\010 \001(\004R\014" +
-      "leaderNodeId\022+\n\021replication_count\030\t \001(\rR" +
-      "\020replicationCount\022\"\n\roldest_age_ms\030\n \001(\004" +
-      "R\013oldestAgeMs\022%\n\016hook_fallbacks\030\013 \001(\004R\rh" +
-      "ookFallbacks\022!\n\014hard_dropped\030\014 \001(\004R\013hard" +
-      "Dropped\022.\n\023dead_lettered_total\030\r \001(\004R\021de" +
-      "adLetteredTotal\022%\n\016enqueued_total\030\016 \001(\004R" +
-      "\renqueuedTotal\022\'\n\017delivered_total\030\017 \001(\004R" +
-      "\016deliveredTotal\022\037\n\013acked_total\030\020 \001(\004R\nac" +
-      "kedTotal\022!\n\014nacked_total\030\021 \001(\004R\013nackedTo" +
-      "tal\022#\n\rexpired_total\030\022 \001(\004R\014expiredTotal" +
-      "\022*\n\021ttl_dropped_total\030\023 \001(\004R\017ttlDroppedT" +
-      "otal\022\037\n\013head_offset\030\024 \001(\004R\nheadOffset\022\037\n" +
-      "\013tail_offset\030\025 \001(\004R\ntailOffset\022!\n\014stored" +
-      "_bytes\030\026 \001(\004R\013storedBytes\022(\n\020stale_acks_" +
-      "total\030\027 \001(\004R\016staleAcksTotal\0220\n\010channels\030" +
-      "\030 \003(\0132\024.fila.v1.ChannelInfoR\010channels\022\037\n" +
-      "\013hook_errors\030\031 \001(\004R\nhookErrors\022:\n\rbreake" +
-      "r_state\030\032 \001(\0162\025.fila.v1.BreakerStateR\014br" +
-      "eakerState\0222\n\025weights_clamped_total\030\033 \001(" +
-      "\004R\023weightsClampedTotal\022\030\n\007unbegun\030\034 \001(\004R" +
-      "\007unbegun\022%\n\016returned_total\030\035 \001(\004R\rreturn" +
-      "edTotal\022;\n\032dead_letters_dropped_total\030\036 " +
-      "\001(\004R\027deadLettersDroppedTotal\022(\n\005hooks\030\037 " +
-      "\003(\0132\022.fila.v1.HookStatsR\005hooks\"\265\003\n\tHookS" +
-      "tats\022\022\n\004hook\030\001 \001(\tR\004hook\022\022\n\004runs\030\002 \001(\004R\004" +
-      "runs\022\026\n\006errors\030\003 \001(\004R\006errors\022\034\n\tfallback" +
-      "s\030\004 \001(\004R\tfallbacks\022\022\n\004held\030\005 \001(\004R\004held\022:" +
-      "\n\rbreaker_state\030\006 \001(\0162\025.fila.v1.BreakerS" +
-      "tateR\014breakerState\022\035\n\nlast_error\030\007 \001(\tR\t" +
-      "lastError\022>\n\rlast_error_at\030\010 \001(\0132\032.googl" +
-      "e.protobuf.TimestampR\013lastErrorAt\022V\n\022las" +
-      "t_error_headers\030\t \003(\0132(.fila.v1.HookStat" +
-      "s.LastErrorHeadersEntryR\020lastErrorHeader" +
-      "s\032C\n\025LastErrorHeadersEntry\022\020\n\003key\030\001 \001(\tR" +
-      "\003key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\"\337\002\n\023PerFa" +
-      "irnessKeyStats\022\020\n\003key\030\001 \001(\tR\003key\022#\n\rpend" +
-      "ing_count\030\002 \001(\004R\014pendingCount\022\'\n\017current" +
-      "_deficit\030\003 \001(\003R\016currentDeficit\022\026\n\006weight" +
-      "\030\004 \001(\rR\006weight\022\033\n\tin_flight\030\005 \001(\004R\010inFli" +
-      "ght\022\"\n\roldest_age_ms\030\006 \001(\004R\013oldestAgeMs\022" +
-      "\'\n\017delivered_total\030\007 \001(\004R\016deliveredTotal" +
-      "\022*\n\021served_cost_total\030\010 \001(\001R\017servedCostT" +
-      "otal\022\026\n\006paused\030\t \001(\010R\006paused\022\"\n\rmax_in_f" +
-      "light\030\n \001(\rR\013maxInFlight\"\227\001\n\023PerThrottle" +
-      "KeyStats\022\020\n\003key\030\001 \001(\tR\003key\022\026\n\006tokens\030\002 \001" +
-      "(\001R\006tokens\022&\n\017rate_per_second\030\003 \001(\001R\rrat" +
-      "ePerSecond\022\024\n\005burst\030\004 \001(\001R\005burst\022\030\n\007wait" +
-      "ing\030\005 \001(\004R\007waiting\"\312\001\n\016RedriveRequest\022\033\n" +
-      "\tdlq_queue\030\001 \001(\tR\010dlqQueue\022\024\n\005count\030\002 \001(" +
-      "\004R\005count\022&\n\017rate_per_second\030\003 \001(\001R\rrateP" +
-      "erSecond\022!\n\014after_offset\030\004 \001(\004R\013afterOff" +
-      "set\022 \n\014up_to_offset\030\005 \001(\004R\nupToOffset\022\030\n" +
-      "\007offsets\030\006 \003(\004R\007offsets\"d\n\017RedriveRespon" +
-      "se\022\032\n\010redriven\030\001 \001(\004R\010redriven\022\037\n\013last_o" +
-      "ffset\030\002 \001(\004R\nlastOffset\022\024\n\005stuck\030\003 \001(\004R\005" +
-      "stuck\"\023\n\021ListQueuesRequest\"n\n\022ListQueues" +
-      "Response\022*\n\006queues\030\001 \003(\0132\022.fila.v1.Queue" +
-      "InfoR\006queues\022,\n\022cluster_node_count\030\002 \001(\r" +
-      "R\020clusterNodeCount\"\243\001\n\tQueueInfo\022\022\n\004name" +
-      "\030\001 \001(\tR\004name\022\024\n\005depth\030\002 \001(\004R\005depth\022\033\n\tin" +
-      "_flight\030\003 \001(\004R\010inFlight\022)\n\020active_consum" +
-      "ers\030\004 \001(\rR\017activeConsumers\022$\n\016leader_nod" +
-      "e_id\030\005 \001(\004R\014leaderNodeId\"\376\001\n\024CreateChann" +
-      "elRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007chann" +
-      "el\030\002 \001(\tR\007channel\022\024\n\004head\030\003 \001(\010H\000R\004head\022" +
-      "\030\n\006oldest\030\004 \001(\010H\000R\006oldest\022\030\n\006offset\030\005 \001(" +
-      "\004H\000R\006offset\0220\n\004time\030\006 \001(\0132\032.google.proto" +
-      "buf.TimestampH\000R\004time\0221\n\025expires_after_i" +
-      "dle_ms\030\007 \001(\004R\022expiresAfterIdleMsB\007\n\005star" +
-      "t\":\n\025CreateChannelResponse\022!\n\014start_offs" +
-      "et\030\001 \001(\004R\013startOffset\"F\n\024DeleteChannelRe" +
-      "quest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002" +
-      " \001(\tR\007channel\"\027\n\025DeleteChannelResponse\"+" +
-      "\n\023ListChannelsRequest\022\024\n\005queue\030\001 \001(\tR\005qu" +
-      "eue\"H\n\024ListChannelsResponse\0220\n\010channels\030" +
-      "\001 \003(\0132\024.fila.v1.ChannelInfoR\010channels\"\357\001" +
-      "\n\013ChannelInfo\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005dep" +
-      "th\030\002 \001(\004R\005depth\022\033\n\tin_flight\030\003 \001(\004R\010inFl" +
-      "ight\022\037\n\013tail_offset\030\004 \001(\004R\ntailOffset\022\037\n" +
-      "\013head_offset\030\005 \001(\004R\nheadOffset\022\034\n\tconsum" +
-      "ers\030\006 \001(\rR\tconsumers\0229\n\ncreated_at\030\007 \001(\013" +
-      "2\032.google.protobuf.TimestampR\tcreatedAt\"" +
-      "\232\001\n\022SeekChannelRequest\022\024\n\005queue\030\001 \001(\tR\005q" +
-      "ueue\022\030\n\007channel\030\002 \001(\tR\007channel\022\030\n\006offset" +
-      "\030\003 \001(\004H\000R\006offset\0220\n\004time\030\004 \001(\0132\032.google." +
-      "protobuf.TimestampH\000R\004timeB\010\n\006target\"-\n\023" +
-      "SeekChannelResponse\022\026\n\006offset\030\001 \001(\004R\006off" +
-      "set\"~\n\023PurgeChannelRequest\022\024\n\005queue\030\001 \001(" +
-      "\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022&\n\014fa" +
-      "irness_key\030\003 \001(\tH\000R\013fairnessKey\210\001\001B\017\n\r_f" +
-      "airness_key\".\n\024PurgeChannelResponse\022\026\n\006p" +
-      "urged\030\001 \001(\004R\006purged\"\222\002\n\016ReadLogRequest\022\024" +
-      "\n\005queue\030\001 \001(\tR\005queue\022\037\n\013from_offset\030\002 \001(" +
-      "\004R\nfromOffset\022\033\n\tto_offset\030\003 \001(\004R\010toOffs" +
-      "et\0227\n\tfrom_time\030\004 \001(\0132\032.google.protobuf." +
-      "TimestampR\010fromTime\0223\n\007to_time\030\005 \001(\0132\032.g" +
-      "oogle.protobuf.TimestampR\006toTime\022!\n\014fair" +
-      "ness_key\030\006 \001(\tR\013fairnessKey\022\033\n\tmax_batch" +
-      "\030\007 \001(\rR\010maxBatch\"`\n\017ReadLogResponse\022,\n\010m" +
-      "essages\030\001 \003(\0132\020.fila.v1.MessageR\010message" +
-      "s\022\037\n\013next_offset\030\002 \001(\004R\nnextOffset\"\331\001\n\023S" +
-      "etKeyPolicyRequest\022\024\n\005queue\030\001 \001(\tR\005queue" +
-      "\022!\n\014fairness_key\030\002 \001(\tR\013fairnessKey\022\033\n\006w" +
-      "eight\030\003 \001(\rH\000R\006weight\210\001\001\022\033\n\006paused\030\004 \001(\010" +
-      "H\001R\006paused\210\001\001\022\'\n\rmax_in_flight\030\005 \001(\rH\002R\013" +
-      "maxInFlight\210\001\001B\t\n\007_weightB\t\n\007_pausedB\020\n\016" +
-      "_max_in_flight\"j\n\024SetKeyPolicyResponse\022\026" +
-      "\n\006weight\030\001 \001(\rR\006weight\022\026\n\006paused\030\002 \001(\010R\006" +
-      "paused\022\"\n\rmax_in_flight\030\003 \001(\rR\013maxInFlig" +
-      "ht\"f\n\021ExplainKeyRequest\022\024\n\005queue\030\001 \001(\tR\005" +
-      "queue\022\030\n\007channel\030\002 \001(\tR\007channel\022!\n\014fairn" +
-      "ess_key\030\003 \001(\tR\013fairnessKey\"\214\005\n\022ExplainKe" +
-      "yResponse\0227\n\005state\030\001 \001(\0162!.fila.v1.Expla" +
-      "inKeyResponse.StateR\005state\022\'\n\017blocking_b" +
-      "ucket\030\002 \001(\tR\016blockingBucket\0220\n\005until\030\003 \001" +
-      "(\0132\032.google.protobuf.TimestampR\005until\022\024\n" +
-      "\005share\030\004 \001(\001R\005share\022\033\n\tdue_share\030\005 \001(\001R\010" +
-      "dueShare\022)\n\005waits\030\006 \001(\0132\023.fila.v1.WaitCa" +
-      "usesR\005waits\022\030\n\007pending\030\007 \001(\004R\007pending\022\033\n" +
-      "\tin_flight\030\010 \001(\004R\010inFlight\022\"\n\roldest_age" +
-      "_ms\030\t \001(\004R\013oldestAgeMs\022\026\n\006weight\030\n \001(\rR\006" +
-      "weight\022)\n\020returning_offset\030\013 \001(\004R\017return" +
-      "ingOffset\022\'\n\017returning_count\030\014 \001(\rR\016retu" +
-      "rningCount\"\274\001\n\005State\022\025\n\021STATE_UNSPECIFIE" +
-      "D\020\000\022\025\n\021STATE_NO_CONSUMER\020\001\022\026\n\022STATE_NOT_" +
-      "ITS_TURN\020\002\022\023\n\017STATE_THROTTLED\020\003\022\021\n\rSTATE" +
-      "_DELAYED\020\004\022\020\n\014STATE_LEASED\020\005\022\020\n\014STATE_PA" +
-      "USED\020\006\022\020\n\014STATE_CAPPED\020\007\022\017\n\013STATE_EMPTY\020" +
-      "\010\"\242\001\n\nWaitCauses\022$\n\016no_consumer_ms\030\001 \001(\004" +
-      "R\014noConsumerMs\022\031\n\010share_ms\030\002 \001(\004R\007shareM" +
-      "s\022\037\n\013throttle_ms\030\003 \001(\004R\nthrottleMs\022\031\n\010de" +
-      "lay_ms\030\004 \001(\004R\007delayMs\022\027\n\007held_ms\030\005 \001(\004R\006" +
-      "heldMs\"F\n\024ListConsumersRequest\022\024\n\005queue\030" +
-      "\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\"L" +
-      "\n\025ListConsumersResponse\0223\n\tconsumers\030\001 \003" +
-      "(\0132\025.fila.v1.ConsumerInfoR\tconsumers\"\372\002\n" +
-      "\014ConsumerInfo\022\037\n\013consumer_id\030\001 \001(\004R\ncons" +
-      "umerId\022\022\n\004name\030\002 \001(\tR\004name\022\022\n\004peer\030\003 \001(\t" +
-      "R\004peer\022\030\n\007channel\030\004 \001(\tR\007channel\022\022\n\004held" +
-      "\030\005 \001(\004R\004held\022\024\n\005begun\030\006 \001(\004R\005begun\022%\n\016re" +
-      "turned_total\030\007 \001(\004R\rreturnedTotal\022(\n\020han" +
-      "dling_time_us\030\010 \001(\004R\016handlingTimeUs\022\026\n\006w" +
-      "indow\030\t \001(\rR\006window\022!\n\014tracks_begun\030\n \001(" +
-      "\010R\013tracksBegun\022=\n\014connected_at\030\013 \001(\0132\032.g" +
-      "oogle.protobuf.TimestampR\013connectedAt\022\022\n" +
-      "\004away\030\014 \001(\010R\004away*Q\n\nDurability\022\032\n\026DURAB" +
-      "ILITY_UNSPECIFIED\020\000\022\024\n\020DURABILITY_FSYNC\020" +
-      "\001\022\021\n\rDURABILITY_OS\020\002*_\n\014HookFallback\022\035\n\031" +
-      "HOOK_FALLBACK_UNSPECIFIED\020\000\022\030\n\024HOOK_FALL" +
-      "BACK_POLICY\020\001\022\026\n\022HOOK_FALLBACK_HOLD\020\002*|\n" +
-      "\014BreakerState\022\035\n\031BREAKER_STATE_UNSPECIFI" +
-      "ED\020\000\022\030\n\024BREAKER_STATE_CLOSED\020\001\022\026\n\022BREAKE" +
-      "R_STATE_OPEN\020\002\022\033\n\027BREAKER_STATE_HALF_OPE" +
-      "N\020\0032\370\016\n\tFilaAdmin\022H\n\013CreateQueue\022\033.fila." +
-      "v1.CreateQueueRequest\032\034.fila.v1.CreateQu" +
-      "eueResponse\022?\n\010GetQueue\022\030.fila.v1.GetQue" +
-      "ueRequest\032\031.fila.v1.GetQueueResponse\022H\n\013" +
-      "UpdateQueue\022\033.fila.v1.UpdateQueueRequest" +
-      "\032\034.fila.v1.UpdateQueueResponse\022H\n\013Delete" +
-      "Queue\022\033.fila.v1.DeleteQueueRequest\032\034.fil" +
-      "a.v1.DeleteQueueResponse\022E\n\nListQueues\022\032" +
-      ".fila.v1.ListQueuesRequest\032\033.fila.v1.Lis" +
-      "tQueuesResponse\022E\n\nPurgeQueue\022\032.fila.v1." +
-      "PurgeQueueRequest\032\033.fila.v1.PurgeQueueRe" +
-      "sponse\022K\n\014PeekMessages\022\034.fila.v1.PeekMes" +
-      "sagesRequest\032\035.fila.v1.PeekMessagesRespo" +
-      "nse\022?\n\010GetStats\022\030.fila.v1.GetStatsReques" +
-      "t\032\031.fila.v1.GetStatsResponse\022B\n\tSetConfi" +
-      "g\022\031.fila.v1.SetConfigRequest\032\032.fila.v1.S" +
-      "etConfigResponse\022B\n\tGetConfig\022\031.fila.v1." +
-      "GetConfigRequest\032\032.fila.v1.GetConfigResp" +
-      "onse\022E\n\nListConfig\022\032.fila.v1.ListConfigR" +
-      "equest\032\033.fila.v1.ListConfigResponse\022<\n\007R" +
-      "edrive\022\027.fila.v1.RedriveRequest\032\030.fila.v" +
-      "1.RedriveResponse\022N\n\rCreateChannel\022\035.fil" +
-      "a.v1.CreateChannelRequest\032\036.fila.v1.Crea" +
-      "teChannelResponse\022N\n\rDeleteChannel\022\035.fil" +
-      "a.v1.DeleteChannelRequest\032\036.fila.v1.Dele" +
-      "teChannelResponse\022K\n\014ListChannels\022\034.fila" +
-      ".v1.ListChannelsRequest\032\035.fila.v1.ListCh" +
-      "annelsResponse\022H\n\013SeekChannel\022\033.fila.v1." +
-      "SeekChannelRequest\032\034.fila.v1.SeekChannel" +
-      "Response\022K\n\014PurgeChannel\022\034.fila.v1.Purge" +
-      "ChannelRequest\032\035.fila.v1.PurgeChannelRes" +
-      "ponse\022>\n\007ReadLog\022\027.fila.v1.ReadLogReques" +
-      "t\032\030.fila.v1.ReadLogResponse0\001\022K\n\014SetKeyP" +
-      "olicy\022\034.fila.v1.SetKeyPolicyRequest\032\035.fi" +
-      "la.v1.SetKeyPolicyResponse\022E\n\nExplainKey" +
-      "\022\032.fila.v1.ExplainKeyRequest\032\033.fila.v1.E" +
-      "xplainKeyResponse\022N\n\rListConsumers\022\035.fil" +
-      "a.v1.ListConsumersRequest\032\036.fila.v1.List" +
-      "ConsumersResponse\022B\n\tGetStatus\022\031.fila.v1" +
-      ".GetStatusRequest\032\032.fila.v1.GetStatusRes" +
-      "ponse\022J\n\013WatchEvents\022\033.fila.v1.WatchEven" +
-      "tsRequest\032\034.fila.v1.WatchEventsResponse0" +
-      "\001\022?\n\010ListLate\022\030.fila.v1.ListLateRequest\032" +
-      "\031.fila.v1.ListLateResponse\022T\n\017ListKeyPol" +
-      "icies\022\037.fila.v1.ListKeyPoliciesRequest\032 " +
-      ".fila.v1.ListKeyPoliciesResponse\022T\n\017Drop" +
-      "DeadLetters\022\037.fila.v1.DropDeadLettersReq" +
-      "uest\032 .fila.v1.DropDeadLettersResponseB\033" +
-      "\n\013dev.fila.v1B\nAdminProtoP\001b\006proto3"
+      "events.proto\032\026fila/v1/messages.proto\032\023fi" +
+      "la/v1/watch.proto\032 google/protobuf/field" +
+      "_mask.proto\032\037google/protobuf/timestamp.p" +
+      "roto\"V\n\022CreateQueueRequest\022\022\n\004name\030\001 \001(\t" +
+      "R\004name\022,\n\006config\030\002 \001(\0132\024.fila.v1.QueueCo" +
+      "nfigR\006config\"Q\n\023CreateQueueResponse\022\031\n\010q" +
+      "ueue_id\030\001 \001(\tR\007queueId\022\037\n\013adopted_dlq\030\002 " +
+      "\001(\010R\nadoptedDlq\"\366\007\n\013QueueConfig\022*\n\021on_en" +
+      "queue_script\030\001 \001(\tR\017onEnqueueScript\022*\n\021o" +
+      "n_failure_script\030\002 \001(\tR\017onFailureScript\022" +
+      "2\n\025visibility_timeout_ms\030\003 \001(\004R\023visibili" +
+      "tyTimeoutMs\022&\n\014max_attempts\030\004 \001(\rH\000R\013max" +
+      "Attempts\210\001\001\0223\n\ndurability\030\005 \001(\0162\023.fila.v" +
+      "1.DurabilityR\ndurability\022\033\n\tmax_depth\030\006 " +
+      "\001(\004R\010maxDepth\022\033\n\tmax_bytes\030\007 \001(\004R\010maxByt" +
+      "es\022.\n\023fairness_key_header\030\010 \001(\tR\021fairnes" +
+      "sKeyHeader\022#\n\rweight_header\030\t \001(\tR\014weigh" +
+      "tHeader\022;\n\007weights\030\n \003(\0132!.fila.v1.Queue" +
+      "Config.WeightsEntryR\007weights\022\037\n\013cost_hea" +
+      "der\030\013 \001(\tR\ncostHeader\0220\n\024throttle_key_he" +
+      "aders\030\014 \003(\tR\022throttleKeyHeaders\022*\n\005retry" +
+      "\030\r \001(\0132\024.fila.v1.RetryPolicyR\005retry\022:\n\rh" +
+      "ook_fallback\030\016 \001(\0162\025.fila.v1.HookFallbac" +
+      "kR\014hookFallback\0220\n\tretention\030\017 \001(\0132\022.fil" +
+      "a.v1.RetentionR\tretention\022\032\n\010channels\030\020 " +
+      "\003(\tR\010channels\022&\n\017dedup_window_ms\030\021 \001(\004R\r" +
+      "dedupWindowMs\022\034\n\nttl_to_dlq\030\022 \001(\010R\010ttlTo" +
+      "Dlq\0223\n\023disconnect_grace_ms\030\023 \001(\004H\001R\021disc" +
+      "onnectGraceMs\210\001\001\0221\n\025expires_after_idle_m" +
+      "s\030\024 \001(\004R\022expiresAfterIdleMs\022\026\n\006paused\030\025 " +
+      "\001(\010R\006paused\032:\n\014WeightsEntry\022\020\n\003key\030\001 \001(\t" +
+      "R\003key\022\024\n\005value\030\002 \001(\rR\005value:\0028\001B\017\n\r_max_" +
+      "attemptsB\026\n\024_disconnect_grace_ms\"\310\001\n\013Ret" +
+      "ryPolicy\022-\n\004kind\030\001 \001(\0162\031.fila.v1.RetryPo" +
+      "licy.KindR\004kind\022\027\n\007base_ms\030\002 \001(\004R\006baseMs" +
+      "\022\025\n\006cap_ms\030\003 \001(\004R\005capMs\022\026\n\006jitter\030\004 \001(\001R" +
+      "\006jitter\"B\n\004Kind\022\024\n\020KIND_UNSPECIFIED\020\000\022\024\n" +
+      "\020KIND_EXPONENTIAL\020\001\022\016\n\nKIND_FIXED\020\002\"\225\001\n\t" +
+      "Retention\022$\n\016soft_period_ms\030\001 \001(\004R\014softP" +
+      "eriodMs\022\035\n\nsoft_bytes\030\002 \001(\004R\tsoftBytes\022$" +
+      "\n\016hard_period_ms\030\003 \001(\004R\014hardPeriodMs\022\035\n\n" +
+      "hard_bytes\030\004 \001(\004R\thardBytes\"\'\n\017GetQueueR" +
+      "equest\022\024\n\005queue\030\001 \001(\tR\005queue\"\221\001\n\020GetQueu" +
+      "eResponse\022\024\n\005queue\030\001 \001(\tR\005queue\022,\n\006confi" +
+      "g\030\002 \001(\0132\024.fila.v1.QueueConfigR\006config\0229\n" +
+      "\ncreated_at\030\003 \001(\0132\032.google.protobuf.Time" +
+      "stampR\tcreatedAt\"\225\001\n\022UpdateQueueRequest\022" +
+      "\024\n\005queue\030\001 \001(\tR\005queue\022,\n\006config\030\002 \001(\0132\024." +
+      "fila.v1.QueueConfigR\006config\022;\n\013update_ma" +
+      "sk\030\003 \001(\0132\032.google.protobuf.FieldMaskR\nup" +
+      "dateMask\"C\n\023UpdateQueueResponse\022,\n\006confi" +
+      "g\030\001 \001(\0132\024.fila.v1.QueueConfigR\006config\"@\n" +
+      "\022DeleteQueueRequest\022\024\n\005queue\030\001 \001(\tR\005queu" +
+      "e\022\024\n\005force\030\002 \001(\010R\005force\"\025\n\023DeleteQueueRe" +
+      "sponse\"\215\001\n\021PurgeQueueRequest\022\024\n\005queue\030\001 " +
+      "\001(\tR\005queue\022&\n\014fairness_key\030\002 \001(\tH\000R\013fair" +
+      "nessKey\210\001\001\022\035\n\007channel\030\003 \001(\tH\001R\007channel\210\001" +
+      "\001B\017\n\r_fairness_keyB\n\n\010_channel\",\n\022PurgeQ" +
+      "ueueResponse\022\026\n\006purged\030\001 \001(\004R\006purged\"\256\001\n" +
+      "\023PeekMessagesRequest\022\024\n\005queue\030\001 \001(\tR\005que" +
+      "ue\022\030\n\007channel\030\002 \001(\tR\007channel\022!\n\014max_mess" +
+      "ages\030\003 \001(\rR\013maxMessages\022!\n\014after_offset\030" +
+      "\004 \001(\004R\013afterOffset\022!\n\014fairness_key\030\005 \001(\t" +
+      "R\013fairnessKey\"D\n\024PeekMessagesResponse\022,\n" +
+      "\010messages\030\001 \003(\0132\020.fila.v1.MessageR\010messa" +
+      "ges\":\n\020SetConfigRequest\022\020\n\003key\030\001 \001(\tR\003ke" +
+      "y\022\024\n\005value\030\002 \001(\tR\005value\"\023\n\021SetConfigResp" +
+      "onse\"$\n\020GetConfigRequest\022\020\n\003key\030\001 \001(\tR\003k" +
+      "ey\")\n\021GetConfigResponse\022\024\n\005value\030\001 \001(\tR\005" +
+      "value\"+\n\021ListConfigRequest\022\026\n\006prefix\030\001 \001" +
+      "(\tR\006prefix\"e\n\022ListConfigResponse\022.\n\007entr" +
+      "ies\030\001 \003(\0132\024.fila.v1.ConfigEntryR\007entries" +
+      "\022\037\n\013total_count\030\002 \001(\rR\ntotalCount\"5\n\013Con" +
+      "figEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(" +
+      "\tR\005value\"\\\n\017GetStatsRequest\022\024\n\005queue\030\001 \001" +
+      "(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022\031\n\010m" +
+      "ax_keys\030\003 \001(\rR\007maxKeys\"\232\n\n\020GetStatsRespo" +
+      "nse\022\024\n\005depth\030\001 \001(\004R\005depth\022\033\n\tin_flight\030\002" +
+      " \001(\004R\010inFlight\0220\n\024active_fairness_keys\030\003" +
+      " \001(\004R\022activeFairnessKeys\022)\n\020active_consu" +
+      "mers\030\004 \001(\rR\017activeConsumers\022\030\n\007quantum\030\005" +
+      " \001(\rR\007quantum\022@\n\rper_key_stats\030\006 \003(\0132\034.f" +
+      "ila.v1.PerFairnessKeyStatsR\013perKeyStats\022" +
+      "J\n\022per_throttle_stats\030\007 \003(\0132\034.fila.v1.Pe" +
+      "rThrottleKeyStatsR\020perThrottleStats\022$\n\016l" +
+      "eader_node_id\030\010 \001(\004R\014leaderNodeId\022+\n\021rep" +
+      "lication_count\030\t \001(\rR\020replicationCount\022\"" +
+      "\n\roldest_age_ms\030\n \001(\004R\013oldestAgeMs\022%\n\016ho" +
+      "ok_fallbacks\030\013 \001(\004R\rhookFallbacks\022!\n\014har" +
+      "d_dropped\030\014 \001(\004R\013hardDropped\022.\n\023dead_let" +
+      "tered_total\030\r \001(\004R\021deadLetteredTotal\022%\n\016" +
+      "enqueued_total\030\016 \001(\004R\renqueuedTotal\022\'\n\017d" +
+      "elivered_total\030\017 \001(\004R\016deliveredTotal\022\037\n\013" +
+      "acked_total\030\020 \001(\004R\nackedTotal\022!\n\014nacked_" +
+      "total\030\021 \001(\004R\013nackedTotal\022#\n\rexpired_tota" +
+      "l\030\022 \001(\004R\014expiredTotal\022*\n\021ttl_dropped_tot" +
+      "al\030\023 \001(\004R\017ttlDroppedTotal\022\037\n\013head_offset" +
+      "\030\024 \001(\004R\nheadOffset\022\037\n\013tail_offset\030\025 \001(\004R" +
+      "\ntailOffset\022!\n\014stored_bytes\030\026 \001(\004R\013store" +
+      "dBytes\022(\n\020stale_acks_total\030\027 \001(\004R\016staleA" +
+      "cksTotal\0220\n\010channels\030\030 \003(\0132\024.fila.v1.Cha" +
+      "nnelInfoR\010channels\022\037\n\013hook_errors\030\031 \001(\004R" +
+      "\nhookErrors\022:\n\rbreaker_state\030\032 \001(\0162\025.fil" +
+      "a.v1.BreakerStateR\014breakerState\0222\n\025weigh" +
+      "ts_clamped_total\030\033 \001(\004R\023weightsClampedTo" +
+      "tal\022\030\n\007unbegun\030\034 \001(\004R\007unbegun\022%\n\016returne" +
+      "d_total\030\035 \001(\004R\rreturnedTotal\022;\n\032dead_let" +
+      "ters_dropped_total\030\036 \001(\004R\027deadLettersDro" +
+      "ppedTotal\022(\n\005hooks\030\037 \003(\0132\022.fila.v1.HookS" +
+      "tatsR\005hooks\"\265\003\n\tHookStats\022\022\n\004hook\030\001 \001(\tR" +
+      "\004hook\022\022\n\004runs\030\002 \001(\004R\004runs\022\026\n\006errors\030\003 \001(" +
+      "\004R\006errors\022\034\n\tfallbacks\030\004 \001(\004R\tfallbacks\022" +
+      "\022\n\004held\030\005 \001(\004R\004held\022:\n\rbreaker_state\030\006 \001" +
+      "(\0162\025.fila.v1.BreakerStateR\014breakerState\022" +
+      "\035\n\nlast_error\030\007 \001(\tR\tlastError\022>\n\rlast_e" +
+      "rror_at\030\010 \001(\0132\032.google.protobuf.Timestam" +
+      "pR\013lastErrorAt\022V\n\022last_error_headers\030\t \003" +
+      "(\0132(.fila.v1.HookStats.LastErrorHeadersE" +
+      "ntryR\020lastErrorHeaders\032C\n\025LastErrorHeade" +
+      "rsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\t" +
+      "R\005value:\0028\001\"\235\003\n\023PerFairnessKeyStats\022\020\n\003k" +
+      "ey\030\001 \001(\tR\003key\022#\n\rpending_count\030\002 \001(\004R\014pe" +
+      "ndingCount\022\'\n\017current_deficit\030\003 \001(\003R\016cur" +
+      "rentDeficit\022\026\n\006weight\030\004 \001(\rR\006weight\022\033\n\ti" +
+      "n_flight\030\005 \001(\004R\010inFlight\022\"\n\roldest_age_m" +
+      "s\030\006 \001(\004R\013oldestAgeMs\022\'\n\017delivered_total\030" +
+      "\007 \001(\004R\016deliveredTotal\022*\n\021served_cost_tot" +
+      "al\030\010 \001(\001R\017servedCostTotal\022\026\n\006paused\030\t \001(" +
+      "\010R\006paused\022\"\n\rmax_in_flight\030\n \001(\rR\013maxInF" +
+      "light\022&\n\017rate_per_second\030\014 \001(\001R\rratePerS" +
+      "econd\022\024\n\005burst\030\r \001(\001R\005burst\"\227\001\n\023PerThrot" +
+      "tleKeyStats\022\020\n\003key\030\001 \001(\tR\003key\022\026\n\006tokens\030" +
+      "\002 \001(\001R\006tokens\022&\n\017rate_per_second\030\003 \001(\001R\r" +
+      "ratePerSecond\022\024\n\005burst\030\004 \001(\001R\005burst\022\030\n\007w" +
+      "aiting\030\005 \001(\004R\007waiting\"\312\001\n\016RedriveRequest" +
+      "\022\033\n\tdlq_queue\030\001 \001(\tR\010dlqQueue\022\024\n\005count\030\002" +
+      " \001(\004R\005count\022&\n\017rate_per_second\030\003 \001(\001R\rra" +
+      "tePerSecond\022!\n\014after_offset\030\004 \001(\004R\013after" +
+      "Offset\022 \n\014up_to_offset\030\005 \001(\004R\nupToOffset" +
+      "\022\030\n\007offsets\030\006 \003(\004R\007offsets\"d\n\017RedriveRes" +
+      "ponse\022\032\n\010redriven\030\001 \001(\004R\010redriven\022\037\n\013las" +
+      "t_offset\030\002 \001(\004R\nlastOffset\022\024\n\005stuck\030\003 \001(" +
+      "\004R\005stuck\"\023\n\021ListQueuesRequest\"n\n\022ListQue" +
+      "uesResponse\022*\n\006queues\030\001 \003(\0132\022.fila.v1.Qu" +
+      "eueInfoR\006queues\022,\n\022cluster_node_count\030\002 " +
+      "\001(\rR\020clusterNodeCount\"\243\001\n\tQueueInfo\022\022\n\004n" +
+      "ame\030\001 \001(\tR\004name\022\024\n\005depth\030\002 \001(\004R\005depth\022\033\n" +
+      "\tin_flight\030\003 \001(\004R\010inFlight\022)\n\020active_con" +
+      "sumers\030\004 \001(\rR\017activeConsumers\022$\n\016leader_" +
+      "node_id\030\005 \001(\004R\014leaderNodeId\"\376\001\n\024CreateCh" +
+      "annelRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007ch" +
+      "annel\030\002 \001(\tR\007channel\022\024\n\004head\030\003 \001(\010H\000R\004he" +
+      "ad\022\030\n\006oldest\030\004 \001(\010H\000R\006oldest\022\030\n\006offset\030\005" +
+      " \001(\004H\000R\006offset\0220\n\004time\030\006 \001(\0132\032.google.pr" +
+      "otobuf.TimestampH\000R\004time\0221\n\025expires_afte" +
+      "r_idle_ms\030\007 \001(\004R\022expiresAfterIdleMsB\007\n\005s" +
+      "tart\":\n\025CreateChannelResponse\022!\n\014start_o" +
+      "ffset\030\001 \001(\004R\013startOffset\"F\n\024DeleteChanne" +
+      "lRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channe" +
+      "l\030\002 \001(\tR\007channel\"\027\n\025DeleteChannelRespons" +
+      "e\"+\n\023ListChannelsRequest\022\024\n\005queue\030\001 \001(\tR" +
+      "\005queue\"H\n\024ListChannelsResponse\0220\n\010channe" +
+      "ls\030\001 \003(\0132\024.fila.v1.ChannelInfoR\010channels" +
+      "\"\357\001\n\013ChannelInfo\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005" +
+      "depth\030\002 \001(\004R\005depth\022\033\n\tin_flight\030\003 \001(\004R\010i" +
+      "nFlight\022\037\n\013tail_offset\030\004 \001(\004R\ntailOffset" +
+      "\022\037\n\013head_offset\030\005 \001(\004R\nheadOffset\022\034\n\tcon" +
+      "sumers\030\006 \001(\rR\tconsumers\0229\n\ncreated_at\030\007 " +
+      "\001(\0132\032.google.protobuf.TimestampR\tcreated" +
+      "At\"\277\001\n\022SeekChannelRequest\022\024\n\005queue\030\001 \001(\t" +
+      "R\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022\030\n\006off" +
+      "set\030\003 \001(\004H\000R\006offset\0220\n\004time\030\004 \001(\0132\032.goog" +
+      "le.protobuf.TimestampH\000R\004time\022#\n\rvalidat" +
+      "e_only\030\005 \001(\010R\014validateOnlyB\010\n\006target\"\212\001\n" +
+      "\023SeekChannelResponse\022\026\n\006offset\030\001 \001(\004R\006of" +
+      "fset\022\032\n\010replayed\030\002 \001(\004R\010replayed\022\030\n\007skip" +
+      "ped\030\003 \001(\004R\007skipped\022%\n\016leases_revoked\030\004 \001" +
+      "(\004R\rleasesRevoked\"~\n\023PurgeChannelRequest" +
+      "\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR" +
+      "\007channel\022&\n\014fairness_key\030\003 \001(\tH\000R\013fairne" +
+      "ssKey\210\001\001B\017\n\r_fairness_key\".\n\024PurgeChanne" +
+      "lResponse\022\026\n\006purged\030\001 \001(\004R\006purged\"\222\002\n\016Re" +
+      "adLogRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\037\n\013fr" +
+      "om_offset\030\002 \001(\004R\nfromOffset\022\033\n\tto_offset" +
+      "\030\003 \001(\004R\010toOffset\0227\n\tfrom_time\030\004 \001(\0132\032.go" +
+      "ogle.protobuf.TimestampR\010fromTime\0223\n\007to_" +
+      "time\030\005 \001(\0132\032.google.protobuf.TimestampR\006" +
+      "toTime\022!\n\014fairness_key\030\006 \001(\tR\013fairnessKe" +
+      "y\022\033\n\tmax_batch\030\007 \001(\rR\010maxBatch\"`\n\017ReadLo" +
+      "gResponse\022,\n\010messages\030\001 \003(\0132\020.fila.v1.Me" +
+      "ssageR\010messages\022\037\n\013next_offset\030\002 \001(\004R\nne" +
+      "xtOffset\"\277\002\n\023SetKeyPolicyRequest\022\024\n\005queu" +
+      "e\030\001 \001(\tR\005queue\022!\n\014fairness_key\030\002 \001(\tR\013fa" +
+      "irnessKey\022\033\n\006weight\030\003 \001(\rH\000R\006weight\210\001\001\022\033" +
+      "\n\006paused\030\004 \001(\010H\001R\006paused\210\001\001\022\'\n\rmax_in_fl" +
+      "ight\030\005 \001(\rH\002R\013maxInFlight\210\001\001\022+\n\017rate_per" +
+      "_second\030\006 \001(\001H\003R\rratePerSecond\210\001\001\022\031\n\005bur" +
+      "st\030\007 \001(\001H\004R\005burst\210\001\001B\t\n\007_weightB\t\n\007_paus" +
+      "edB\020\n\016_max_in_flightB\022\n\020_rate_per_second" +
+      "B\010\n\006_burst\"\250\001\n\024SetKeyPolicyResponse\022\026\n\006w" +
+      "eight\030\001 \001(\rR\006weight\022\026\n\006paused\030\002 \001(\010R\006pau" +
+      "sed\022\"\n\rmax_in_flight\030\003 \001(\rR\013maxInFlight\022" +
+      "&\n\017rate_per_second\030\004 \001(\001R\rratePerSecond\022" +
+      "\024\n\005burst\030\005 \001(\001R\005burst\"f\n\021ExplainKeyReque" +
+      "st\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(" +
+      "\tR\007channel\022!\n\014fairness_key\030\003 \001(\tR\013fairne" +
+      "ssKey\"\244\005\n\022ExplainKeyResponse\0227\n\005state\030\001 " +
+      "\001(\0162!.fila.v1.ExplainKeyResponse.StateR\005" +
+      "state\022\'\n\017blocking_bucket\030\002 \001(\tR\016blocking" +
+      "Bucket\0220\n\005until\030\003 \001(\0132\032.google.protobuf." +
+      "TimestampR\005until\022\024\n\005share\030\004 \001(\001R\005share\022\033" +
+      "\n\tdue_share\030\005 \001(\001R\010dueShare\022)\n\005waits\030\006 \001" +
+      "(\0132\023.fila.v1.WaitCausesR\005waits\022\030\n\007pendin" +
+      "g\030\007 \001(\004R\007pending\022\033\n\tin_flight\030\010 \001(\004R\010inF" +
+      "light\022\"\n\roldest_age_ms\030\t \001(\004R\013oldestAgeM" +
+      "s\022\026\n\006weight\030\n \001(\rR\006weight\022)\n\020returning_o" +
+      "ffset\030\013 \001(\004R\017returningOffset\022\'\n\017returnin" +
+      "g_count\030\014 \001(\rR\016returningCount\"\324\001\n\005State\022" +
+      "\025\n\021STATE_UNSPECIFIED\020\000\022\025\n\021STATE_NO_CONSU" +
+      "MER\020\001\022\026\n\022STATE_NOT_ITS_TURN\020\002\022\023\n\017STATE_T" +
+      "HROTTLED\020\003\022\021\n\rSTATE_DELAYED\020\004\022\020\n\014STATE_L" +
+      "EASED\020\005\022\020\n\014STATE_PAUSED\020\006\022\020\n\014STATE_CAPPE" +
+      "D\020\007\022\017\n\013STATE_EMPTY\020\010\022\026\n\022STATE_RATE_LIMIT" +
+      "ED\020\t\"F\n\024ListConsumersRequest\022\024\n\005queue\030\001 " +
+      "\001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\"L\n\025" +
+      "ListConsumersResponse\0223\n\tconsumers\030\001 \003(\013" +
+      "2\025.fila.v1.ConsumerInfoR\tconsumers\"\372\002\n\014C" +
+      "onsumerInfo\022\037\n\013consumer_id\030\001 \001(\004R\nconsum" +
+      "erId\022\022\n\004name\030\002 \001(\tR\004name\022\022\n\004peer\030\003 \001(\tR\004" +
+      "peer\022\030\n\007channel\030\004 \001(\tR\007channel\022\022\n\004held\030\005" +
+      " \001(\004R\004held\022\024\n\005begun\030\006 \001(\004R\005begun\022%\n\016retu" +
+      "rned_total\030\007 \001(\004R\rreturnedTotal\022(\n\020handl" +
+      "ing_time_us\030\010 \001(\004R\016handlingTimeUs\022\026\n\006win" +
+      "dow\030\t \001(\rR\006window\022!\n\014tracks_begun\030\n \001(\010R" +
+      "\013tracksBegun\022=\n\014connected_at\030\013 \001(\0132\032.goo" +
+      "gle.protobuf.TimestampR\013connectedAt\022\022\n\004a" +
+      "way\030\014 \001(\010R\004away*Q\n\nDurability\022\032\n\026DURABIL" +
+      "ITY_UNSPECIFIED\020\000\022\024\n\020DURABILITY_FSYNC\020\001\022" +
+      "\021\n\rDURABILITY_OS\020\002*_\n\014HookFallback\022\035\n\031HO" +
+      "OK_FALLBACK_UNSPECIFIED\020\000\022\030\n\024HOOK_FALLBA" +
+      "CK_POLICY\020\001\022\026\n\022HOOK_FALLBACK_HOLD\020\002*|\n\014B" +
+      "reakerState\022\035\n\031BREAKER_STATE_UNSPECIFIED" +
+      "\020\000\022\030\n\024BREAKER_STATE_CLOSED\020\001\022\026\n\022BREAKER_" +
+      "STATE_OPEN\020\002\022\033\n\027BREAKER_STATE_HALF_OPEN\020" +
+      "\0032\271\017\n\tFilaAdmin\022H\n\013CreateQueue\022\033.fila.v1" +
+      ".CreateQueueRequest\032\034.fila.v1.CreateQueu" +
+      "eResponse\022?\n\010GetQueue\022\030.fila.v1.GetQueue" +
+      "Request\032\031.fila.v1.GetQueueResponse\022H\n\013Up" +
+      "dateQueue\022\033.fila.v1.UpdateQueueRequest\032\034" +
+      ".fila.v1.UpdateQueueResponse\022H\n\013DeleteQu" +
+      "eue\022\033.fila.v1.DeleteQueueRequest\032\034.fila." +
+      "v1.DeleteQueueResponse\022E\n\nListQueues\022\032.f" +
+      "ila.v1.ListQueuesRequest\032\033.fila.v1.ListQ" +
+      "ueuesResponse\022E\n\nPurgeQueue\022\032.fila.v1.Pu" +
+      "rgeQueueRequest\032\033.fila.v1.PurgeQueueResp" +
+      "onse\022K\n\014PeekMessages\022\034.fila.v1.PeekMessa" +
+      "gesRequest\032\035.fila.v1.PeekMessagesRespons" +
+      "e\022?\n\010GetStats\022\030.fila.v1.GetStatsRequest\032" +
+      "\031.fila.v1.GetStatsResponse\022B\n\tSetConfig\022" +
+      "\031.fila.v1.SetConfigRequest\032\032.fila.v1.Set" +
+      "ConfigResponse\022B\n\tGetConfig\022\031.fila.v1.Ge" +
+      "tConfigRequest\032\032.fila.v1.GetConfigRespon" +
+      "se\022E\n\nListConfig\022\032.fila.v1.ListConfigReq" +
+      "uest\032\033.fila.v1.ListConfigResponse\022<\n\007Red" +
+      "rive\022\027.fila.v1.RedriveRequest\032\030.fila.v1." +
+      "RedriveResponse\022N\n\rCreateChannel\022\035.fila." +
+      "v1.CreateChannelRequest\032\036.fila.v1.Create" +
+      "ChannelResponse\022N\n\rDeleteChannel\022\035.fila." +
+      "v1.DeleteChannelRequest\032\036.fila.v1.Delete" +
+      "ChannelResponse\022K\n\014ListChannels\022\034.fila.v" +
+      "1.ListChannelsRequest\032\035.fila.v1.ListChan" +
+      "nelsResponse\022H\n\013SeekChannel\022\033.fila.v1.Se" +
+      "ekChannelRequest\032\034.fila.v1.SeekChannelRe" +
+      "sponse\022K\n\014PurgeChannel\022\034.fila.v1.PurgeCh" +
+      "annelRequest\032\035.fila.v1.PurgeChannelRespo" +
+      "nse\022>\n\007ReadLog\022\027.fila.v1.ReadLogRequest\032" +
+      "\030.fila.v1.ReadLogResponse0\001\022K\n\014SetKeyPol" +
+      "icy\022\034.fila.v1.SetKeyPolicyRequest\032\035.fila" +
+      ".v1.SetKeyPolicyResponse\022E\n\nExplainKey\022\032" +
+      ".fila.v1.ExplainKeyRequest\032\033.fila.v1.Exp" +
+      "lainKeyResponse\022N\n\rListConsumers\022\035.fila." +
+      "v1.ListConsumersRequest\032\036.fila.v1.ListCo" +
+      "nsumersResponse\022B\n\tGetStatus\022\031.fila.v1.G" +
+      "etStatusRequest\032\032.fila.v1.GetStatusRespo" +
+      "nse\022J\n\013WatchEvents\022\033.fila.v1.WatchEvents" +
+      "Request\032\034.fila.v1.WatchEventsResponse0\001\022" +
+      "?\n\010ListLate\022\030.fila.v1.ListLateRequest\032\031." +
+      "fila.v1.ListLateResponse\022T\n\017ListKeyPolic" +
+      "ies\022\037.fila.v1.ListKeyPoliciesRequest\032 .f" +
+      "ila.v1.ListKeyPoliciesResponse\022T\n\017DropDe" +
+      "adLetters\022\037.fila.v1.DropDeadLettersReque" +
+      "st\032 .fila.v1.DropDeadLettersResponse\022?\n\010" +
+      "FindKeys\022\030.fila.v1.FindKeysRequest\032\031.fil" +
+      "a.v1.FindKeysResponseB\033\n\013dev.fila.v1B\nAd" +
+      "minProtoP\001b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
         new com.google.protobuf.Descriptors.FileDescriptor[] {
           dev.fila.v1.EventsProto.getDescriptor(),
           dev.fila.v1.MessagesProto.getDescriptor(),
+          dev.fila.v1.WatchProto.getDescriptor(),
           com.google.protobuf.FieldMaskProto.getDescriptor(),
           com.google.protobuf.TimestampProto.getDescriptor(),
         });
@@ -774,7 +778,7 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_PerFairnessKeyStats_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PerFairnessKeyStats_descriptor,
-        new java.lang.String[] { "Key", "PendingCount", "CurrentDeficit", "Weight", "InFlight", "OldestAgeMs", "DeliveredTotal", "ServedCostTotal", "Paused", "MaxInFlight", });
+        new java.lang.String[] { "Key", "PendingCount", "CurrentDeficit", "Weight", "InFlight", "OldestAgeMs", "DeliveredTotal", "ServedCostTotal", "Paused", "MaxInFlight", "RatePerSecond", "Burst", });
     internal_static_fila_v1_PerThrottleKeyStats_descriptor =
       getDescriptor().getMessageType(26);
     internal_static_fila_v1_PerThrottleKeyStats_fieldAccessorTable = new
@@ -858,13 +862,13 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_SeekChannelRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SeekChannelRequest_descriptor,
-        new java.lang.String[] { "Queue", "Channel", "Offset", "Time", "Target", });
+        new java.lang.String[] { "Queue", "Channel", "Offset", "Time", "ValidateOnly", "Target", });
     internal_static_fila_v1_SeekChannelResponse_descriptor =
       getDescriptor().getMessageType(40);
     internal_static_fila_v1_SeekChannelResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SeekChannelResponse_descriptor,
-        new java.lang.String[] { "Offset", });
+        new java.lang.String[] { "Offset", "Replayed", "Skipped", "LeasesRevoked", });
     internal_static_fila_v1_PurgeChannelRequest_descriptor =
       getDescriptor().getMessageType(41);
     internal_static_fila_v1_PurgeChannelRequest_fieldAccessorTable = new
@@ -894,13 +898,13 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_SetKeyPolicyRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SetKeyPolicyRequest_descriptor,
-        new java.lang.String[] { "Queue", "FairnessKey", "Weight", "Paused", "MaxInFlight", });
+        new java.lang.String[] { "Queue", "FairnessKey", "Weight", "Paused", "MaxInFlight", "RatePerSecond", "Burst", });
     internal_static_fila_v1_SetKeyPolicyResponse_descriptor =
       getDescriptor().getMessageType(46);
     internal_static_fila_v1_SetKeyPolicyResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SetKeyPolicyResponse_descriptor,
-        new java.lang.String[] { "Weight", "Paused", "MaxInFlight", });
+        new java.lang.String[] { "Weight", "Paused", "MaxInFlight", "RatePerSecond", "Burst", });
     internal_static_fila_v1_ExplainKeyRequest_descriptor =
       getDescriptor().getMessageType(47);
     internal_static_fila_v1_ExplainKeyRequest_fieldAccessorTable = new
@@ -913,26 +917,20 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ExplainKeyResponse_descriptor,
         new java.lang.String[] { "State", "BlockingBucket", "Until", "Share", "DueShare", "Waits", "Pending", "InFlight", "OldestAgeMs", "Weight", "ReturningOffset", "ReturningCount", });
-    internal_static_fila_v1_WaitCauses_descriptor =
-      getDescriptor().getMessageType(49);
-    internal_static_fila_v1_WaitCauses_fieldAccessorTable = new
-      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
-        internal_static_fila_v1_WaitCauses_descriptor,
-        new java.lang.String[] { "NoConsumerMs", "ShareMs", "ThrottleMs", "DelayMs", "HeldMs", });
     internal_static_fila_v1_ListConsumersRequest_descriptor =
-      getDescriptor().getMessageType(50);
+      getDescriptor().getMessageType(49);
     internal_static_fila_v1_ListConsumersRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListConsumersRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", });
     internal_static_fila_v1_ListConsumersResponse_descriptor =
-      getDescriptor().getMessageType(51);
+      getDescriptor().getMessageType(50);
     internal_static_fila_v1_ListConsumersResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListConsumersResponse_descriptor,
         new java.lang.String[] { "Consumers", });
     internal_static_fila_v1_ConsumerInfo_descriptor =
-      getDescriptor().getMessageType(52);
+      getDescriptor().getMessageType(51);
     internal_static_fila_v1_ConsumerInfo_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ConsumerInfo_descriptor,
@@ -940,6 +938,7 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     descriptor.resolveAllFeaturesImmutable();
     dev.fila.v1.EventsProto.getDescriptor();
     dev.fila.v1.MessagesProto.getDescriptor();
+    dev.fila.v1.WatchProto.getDescriptor();
     com.google.protobuf.FieldMaskProto.getDescriptor();
     com.google.protobuf.TimestampProto.getDescriptor();
   }

@@ -47,6 +47,16 @@ public final class AuthProto extends com.google.protobuf.GeneratedFile {
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fila_v1_Principal_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_WhoAmIRequest_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_WhoAmIRequest_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_WhoAmIResponse_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_WhoAmIResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_fila_v1_CreateKeyRequest_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -174,68 +184,76 @@ public final class AuthProto extends com.google.protobuf.GeneratedFile {
       ".v1.KeyInfoR\004keys\022\'\n\006quotas\030\005 \001(\0132\017.fila" +
       ".v1.QuotasR\006quotas\022 \n\013connections\030\006 \001(\rR" +
       "\013connections\022\030\n\007streams\030\007 \001(\rR\007streams\022%" +
-      "\n\016quota_refusals\030\010 \001(\004R\rquotaRefusals\"m\n" +
-      "\020CreateKeyRequest\022\022\n\004name\030\001 \001(\tR\004name\022(\n" +
-      "\020expires_after_ms\030\002 \001(\004R\016expiresAfterMs\022" +
-      "\033\n\tas_tenant\030\003 \001(\tR\010asTenant\"<\n\021CreateKe" +
-      "yResponse\022\020\n\003key\030\001 \001(\tR\003key\022\025\n\006key_id\030\002 " +
-      "\001(\tR\005keyId\"/\n\025ListPrincipalsRequest\022\026\n\006p" +
-      "refix\030\001 \001(\tR\006prefix\"L\n\026ListPrincipalsRes" +
-      "ponse\0222\n\nprincipals\030\001 \003(\0132\022.fila.v1.Prin" +
-      "cipalR\nprincipals\")\n\023GetPrincipalRequest" +
-      "\022\022\n\004name\030\001 \001(\tR\004name\"H\n\024GetPrincipalResp" +
-      "onse\0220\n\tprincipal\030\001 \001(\0132\022.fila.v1.Princi" +
-      "palR\tprincipal\"r\n\020RotateKeyRequest\022\025\n\006ke" +
-      "y_id\030\001 \001(\tR\005keyId\022\035\n\noverlap_ms\030\002 \001(\004R\to" +
-      "verlapMs\022(\n\020expires_after_ms\030\003 \001(\004R\016expi" +
-      "resAfterMs\"<\n\021RotateKeyResponse\022\020\n\003key\030\001" +
-      " \001(\tR\003key\022\025\n\006key_id\030\002 \001(\tR\005keyId\"?\n\020Revo" +
-      "keKeyRequest\022\025\n\006key_id\030\001 \001(\tR\005keyId\022\024\n\005f" +
-      "orce\030\002 \001(\010R\005force\"\023\n\021RevokeKeyResponse\"Y" +
-      "\n\014GrantRequest\022\022\n\004name\030\001 \001(\tR\004name\0225\n\013pe" +
-      "rmissions\030\002 \003(\0132\023.fila.v1.PermissionR\013pe" +
-      "rmissions\"A\n\rGrantResponse\0220\n\tprincipal\030" +
-      "\001 \001(\0132\022.fila.v1.PrincipalR\tprincipal\"u\n\022" +
-      "RevokeGrantRequest\022\022\n\004name\030\001 \001(\tR\004name\0225" +
-      "\n\013permissions\030\002 \003(\0132\023.fila.v1.Permission" +
-      "R\013permissions\022\024\n\005force\030\003 \001(\010R\005force\"G\n\023R" +
-      "evokeGrantResponse\0220\n\tprincipal\030\001 \001(\0132\022." +
-      "fila.v1.PrincipalR\tprincipal\"O\n\020SetQuota" +
-      "sRequest\022\022\n\004name\030\001 \001(\tR\004name\022\'\n\006quotas\030\002" +
-      " \001(\0132\017.fila.v1.QuotasR\006quotas\"E\n\021SetQuot" +
-      "asResponse\0220\n\tprincipal\030\001 \001(\0132\022.fila.v1." +
-      "PrincipalR\tprincipal\"@\n\020ListAuditRequest" +
-      "\022\026\n\006before\030\001 \001(\004R\006before\022\024\n\005limit\030\002 \001(\rR" +
-      "\005limit\"C\n\021ListAuditResponse\022.\n\007records\030\001" +
-      " \003(\0132\024.fila.v1.AuditRecordR\007records\"\273\002\n\013" +
-      "AuditRecord\022\026\n\006number\030\001 \001(\004R\006number\022*\n\002a" +
-      "t\030\002 \001(\0132\032.google.protobuf.TimestampR\002at\022" +
-      "\020\n\003act\030\003 \001(\tR\003act\022\034\n\tprincipal\030\004 \001(\tR\tpr" +
-      "incipal\022\025\n\006key_id\030\005 \001(\tR\005keyId\022\022\n\004peer\030\006" +
-      " \001(\tR\004peer\022\024\n\005queue\030\007 \001(\tR\005queue\022;\n\007deta" +
-      "ils\030\010 \003(\0132!.fila.v1.AuditRecord.DetailsE" +
-      "ntryR\007details\032:\n\014DetailsEntry\022\020\n\003key\030\001 \001" +
-      "(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001*g\n\005Rig" +
-      "ht\022\025\n\021RIGHT_UNSPECIFIED\020\000\022\021\n\rRIGHT_PRODU" +
-      "CE\020\001\022\021\n\rRIGHT_CONSUME\020\002\022\020\n\014RIGHT_MANAGE\020" +
-      "\003\022\017\n\013RIGHT_ADMIN\020\0042\200\005\n\010FilaAuth\022B\n\tCreat" +
-      "eKey\022\031.fila.v1.CreateKeyRequest\032\032.fila.v" +
-      "1.CreateKeyResponse\022Q\n\016ListPrincipals\022\036." +
-      "fila.v1.ListPrincipalsRequest\032\037.fila.v1." +
-      "ListPrincipalsResponse\022K\n\014GetPrincipal\022\034" +
-      ".fila.v1.GetPrincipalRequest\032\035.fila.v1.G" +
-      "etPrincipalResponse\022B\n\tRotateKey\022\031.fila." +
-      "v1.RotateKeyRequest\032\032.fila.v1.RotateKeyR" +
-      "esponse\022B\n\tRevokeKey\022\031.fila.v1.RevokeKey" +
-      "Request\032\032.fila.v1.RevokeKeyResponse\0226\n\005G" +
-      "rant\022\025.fila.v1.GrantRequest\032\026.fila.v1.Gr" +
-      "antResponse\022H\n\013RevokeGrant\022\033.fila.v1.Rev" +
-      "okeGrantRequest\032\034.fila.v1.RevokeGrantRes" +
-      "ponse\022B\n\tSetQuotas\022\031.fila.v1.SetQuotasRe" +
-      "quest\032\032.fila.v1.SetQuotasResponse\022B\n\tLis" +
-      "tAudit\022\031.fila.v1.ListAuditRequest\032\032.fila" +
-      ".v1.ListAuditResponseB\032\n\013dev.fila.v1B\tAu" +
-      "thProtoP\001b\006proto3"
+      "\n\016quota_refusals\030\010 \001(\004R\rquotaRefusals\"\017\n" +
+      "\rWhoAmIRequest\"\206\002\n\016WhoAmIResponse\022\034\n\tpri" +
+      "ncipal\030\001 \001(\tR\tprincipal\0225\n\013permissions\030\002" +
+      " \003(\0132\023.fila.v1.PermissionR\013permissions\022\026" +
+      "\n\006tenant\030\003 \001(\tR\006tenant\022\025\n\006key_id\030\004 \001(\tR\005" +
+      "keyId\0229\n\nexpires_at\030\005 \001(\0132\032.google.proto" +
+      "buf.TimestampR\texpiresAt\022!\n\014auth_enabled" +
+      "\030\006 \001(\010R\013authEnabled\022\022\n\004peer\030\007 \001(\tR\004peer\"" +
+      "m\n\020CreateKeyRequest\022\022\n\004name\030\001 \001(\tR\004name\022" +
+      "(\n\020expires_after_ms\030\002 \001(\004R\016expiresAfterM" +
+      "s\022\033\n\tas_tenant\030\003 \001(\tR\010asTenant\"<\n\021Create" +
+      "KeyResponse\022\020\n\003key\030\001 \001(\tR\003key\022\025\n\006key_id\030" +
+      "\002 \001(\tR\005keyId\"/\n\025ListPrincipalsRequest\022\026\n" +
+      "\006prefix\030\001 \001(\tR\006prefix\"L\n\026ListPrincipalsR" +
+      "esponse\0222\n\nprincipals\030\001 \003(\0132\022.fila.v1.Pr" +
+      "incipalR\nprincipals\")\n\023GetPrincipalReque" +
+      "st\022\022\n\004name\030\001 \001(\tR\004name\"H\n\024GetPrincipalRe" +
+      "sponse\0220\n\tprincipal\030\001 \001(\0132\022.fila.v1.Prin" +
+      "cipalR\tprincipal\"r\n\020RotateKeyRequest\022\025\n\006" +
+      "key_id\030\001 \001(\tR\005keyId\022\035\n\noverlap_ms\030\002 \001(\004R" +
+      "\toverlapMs\022(\n\020expires_after_ms\030\003 \001(\004R\016ex" +
+      "piresAfterMs\"<\n\021RotateKeyResponse\022\020\n\003key" +
+      "\030\001 \001(\tR\003key\022\025\n\006key_id\030\002 \001(\tR\005keyId\"?\n\020Re" +
+      "vokeKeyRequest\022\025\n\006key_id\030\001 \001(\tR\005keyId\022\024\n" +
+      "\005force\030\002 \001(\010R\005force\"\023\n\021RevokeKeyResponse" +
+      "\"Y\n\014GrantRequest\022\022\n\004name\030\001 \001(\tR\004name\0225\n\013" +
+      "permissions\030\002 \003(\0132\023.fila.v1.PermissionR\013" +
+      "permissions\"A\n\rGrantResponse\0220\n\tprincipa" +
+      "l\030\001 \001(\0132\022.fila.v1.PrincipalR\tprincipal\"u" +
+      "\n\022RevokeGrantRequest\022\022\n\004name\030\001 \001(\tR\004name" +
+      "\0225\n\013permissions\030\002 \003(\0132\023.fila.v1.Permissi" +
+      "onR\013permissions\022\024\n\005force\030\003 \001(\010R\005force\"G\n" +
+      "\023RevokeGrantResponse\0220\n\tprincipal\030\001 \001(\0132" +
+      "\022.fila.v1.PrincipalR\tprincipal\"O\n\020SetQuo" +
+      "tasRequest\022\022\n\004name\030\001 \001(\tR\004name\022\'\n\006quotas" +
+      "\030\002 \001(\0132\017.fila.v1.QuotasR\006quotas\"E\n\021SetQu" +
+      "otasResponse\0220\n\tprincipal\030\001 \001(\0132\022.fila.v" +
+      "1.PrincipalR\tprincipal\"@\n\020ListAuditReque" +
+      "st\022\026\n\006before\030\001 \001(\004R\006before\022\024\n\005limit\030\002 \001(" +
+      "\rR\005limit\"C\n\021ListAuditResponse\022.\n\007records" +
+      "\030\001 \003(\0132\024.fila.v1.AuditRecordR\007records\"\273\002" +
+      "\n\013AuditRecord\022\026\n\006number\030\001 \001(\004R\006number\022*\n" +
+      "\002at\030\002 \001(\0132\032.google.protobuf.TimestampR\002a" +
+      "t\022\020\n\003act\030\003 \001(\tR\003act\022\034\n\tprincipal\030\004 \001(\tR\t" +
+      "principal\022\025\n\006key_id\030\005 \001(\tR\005keyId\022\022\n\004peer" +
+      "\030\006 \001(\tR\004peer\022\024\n\005queue\030\007 \001(\tR\005queue\022;\n\007de" +
+      "tails\030\010 \003(\0132!.fila.v1.AuditRecord.Detail" +
+      "sEntryR\007details\032:\n\014DetailsEntry\022\020\n\003key\030\001" +
+      " \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001*g\n\005R" +
+      "ight\022\025\n\021RIGHT_UNSPECIFIED\020\000\022\021\n\rRIGHT_PRO" +
+      "DUCE\020\001\022\021\n\rRIGHT_CONSUME\020\002\022\020\n\014RIGHT_MANAG" +
+      "E\020\003\022\017\n\013RIGHT_ADMIN\020\0042\273\005\n\010FilaAuth\022B\n\tCre" +
+      "ateKey\022\031.fila.v1.CreateKeyRequest\032\032.fila" +
+      ".v1.CreateKeyResponse\022Q\n\016ListPrincipals\022" +
+      "\036.fila.v1.ListPrincipalsRequest\032\037.fila.v" +
+      "1.ListPrincipalsResponse\022K\n\014GetPrincipal" +
+      "\022\034.fila.v1.GetPrincipalRequest\032\035.fila.v1" +
+      ".GetPrincipalResponse\022B\n\tRotateKey\022\031.fil" +
+      "a.v1.RotateKeyRequest\032\032.fila.v1.RotateKe" +
+      "yResponse\022B\n\tRevokeKey\022\031.fila.v1.RevokeK" +
+      "eyRequest\032\032.fila.v1.RevokeKeyResponse\0226\n" +
+      "\005Grant\022\025.fila.v1.GrantRequest\032\026.fila.v1." +
+      "GrantResponse\022H\n\013RevokeGrant\022\033.fila.v1.R" +
+      "evokeGrantRequest\032\034.fila.v1.RevokeGrantR" +
+      "esponse\022B\n\tSetQuotas\022\031.fila.v1.SetQuotas" +
+      "Request\032\032.fila.v1.SetQuotasResponse\022B\n\tL" +
+      "istAudit\022\031.fila.v1.ListAuditRequest\032\032.fi" +
+      "la.v1.ListAuditResponse\0229\n\006WhoAmI\022\026.fila" +
+      ".v1.WhoAmIRequest\032\027.fila.v1.WhoAmIRespon" +
+      "seB\032\n\013dev.fila.v1B\tAuthProtoP\001b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -266,116 +284,128 @@ public final class AuthProto extends com.google.protobuf.GeneratedFile {
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_Principal_descriptor,
         new java.lang.String[] { "Name", "Permissions", "Tenant", "Keys", "Quotas", "Connections", "Streams", "QuotaRefusals", });
-    internal_static_fila_v1_CreateKeyRequest_descriptor =
+    internal_static_fila_v1_WhoAmIRequest_descriptor =
       getDescriptor().getMessageType(4);
+    internal_static_fila_v1_WhoAmIRequest_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_WhoAmIRequest_descriptor,
+        new java.lang.String[] { });
+    internal_static_fila_v1_WhoAmIResponse_descriptor =
+      getDescriptor().getMessageType(5);
+    internal_static_fila_v1_WhoAmIResponse_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_WhoAmIResponse_descriptor,
+        new java.lang.String[] { "Principal", "Permissions", "Tenant", "KeyId", "ExpiresAt", "AuthEnabled", "Peer", });
+    internal_static_fila_v1_CreateKeyRequest_descriptor =
+      getDescriptor().getMessageType(6);
     internal_static_fila_v1_CreateKeyRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_CreateKeyRequest_descriptor,
         new java.lang.String[] { "Name", "ExpiresAfterMs", "AsTenant", });
     internal_static_fila_v1_CreateKeyResponse_descriptor =
-      getDescriptor().getMessageType(5);
+      getDescriptor().getMessageType(7);
     internal_static_fila_v1_CreateKeyResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_CreateKeyResponse_descriptor,
         new java.lang.String[] { "Key", "KeyId", });
     internal_static_fila_v1_ListPrincipalsRequest_descriptor =
-      getDescriptor().getMessageType(6);
+      getDescriptor().getMessageType(8);
     internal_static_fila_v1_ListPrincipalsRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListPrincipalsRequest_descriptor,
         new java.lang.String[] { "Prefix", });
     internal_static_fila_v1_ListPrincipalsResponse_descriptor =
-      getDescriptor().getMessageType(7);
+      getDescriptor().getMessageType(9);
     internal_static_fila_v1_ListPrincipalsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListPrincipalsResponse_descriptor,
         new java.lang.String[] { "Principals", });
     internal_static_fila_v1_GetPrincipalRequest_descriptor =
-      getDescriptor().getMessageType(8);
+      getDescriptor().getMessageType(10);
     internal_static_fila_v1_GetPrincipalRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_GetPrincipalRequest_descriptor,
         new java.lang.String[] { "Name", });
     internal_static_fila_v1_GetPrincipalResponse_descriptor =
-      getDescriptor().getMessageType(9);
+      getDescriptor().getMessageType(11);
     internal_static_fila_v1_GetPrincipalResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_GetPrincipalResponse_descriptor,
         new java.lang.String[] { "Principal", });
     internal_static_fila_v1_RotateKeyRequest_descriptor =
-      getDescriptor().getMessageType(10);
+      getDescriptor().getMessageType(12);
     internal_static_fila_v1_RotateKeyRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_RotateKeyRequest_descriptor,
         new java.lang.String[] { "KeyId", "OverlapMs", "ExpiresAfterMs", });
     internal_static_fila_v1_RotateKeyResponse_descriptor =
-      getDescriptor().getMessageType(11);
+      getDescriptor().getMessageType(13);
     internal_static_fila_v1_RotateKeyResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_RotateKeyResponse_descriptor,
         new java.lang.String[] { "Key", "KeyId", });
     internal_static_fila_v1_RevokeKeyRequest_descriptor =
-      getDescriptor().getMessageType(12);
+      getDescriptor().getMessageType(14);
     internal_static_fila_v1_RevokeKeyRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_RevokeKeyRequest_descriptor,
         new java.lang.String[] { "KeyId", "Force", });
     internal_static_fila_v1_RevokeKeyResponse_descriptor =
-      getDescriptor().getMessageType(13);
+      getDescriptor().getMessageType(15);
     internal_static_fila_v1_RevokeKeyResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_RevokeKeyResponse_descriptor,
         new java.lang.String[] { });
     internal_static_fila_v1_GrantRequest_descriptor =
-      getDescriptor().getMessageType(14);
+      getDescriptor().getMessageType(16);
     internal_static_fila_v1_GrantRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_GrantRequest_descriptor,
         new java.lang.String[] { "Name", "Permissions", });
     internal_static_fila_v1_GrantResponse_descriptor =
-      getDescriptor().getMessageType(15);
+      getDescriptor().getMessageType(17);
     internal_static_fila_v1_GrantResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_GrantResponse_descriptor,
         new java.lang.String[] { "Principal", });
     internal_static_fila_v1_RevokeGrantRequest_descriptor =
-      getDescriptor().getMessageType(16);
+      getDescriptor().getMessageType(18);
     internal_static_fila_v1_RevokeGrantRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_RevokeGrantRequest_descriptor,
         new java.lang.String[] { "Name", "Permissions", "Force", });
     internal_static_fila_v1_RevokeGrantResponse_descriptor =
-      getDescriptor().getMessageType(17);
+      getDescriptor().getMessageType(19);
     internal_static_fila_v1_RevokeGrantResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_RevokeGrantResponse_descriptor,
         new java.lang.String[] { "Principal", });
     internal_static_fila_v1_SetQuotasRequest_descriptor =
-      getDescriptor().getMessageType(18);
+      getDescriptor().getMessageType(20);
     internal_static_fila_v1_SetQuotasRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SetQuotasRequest_descriptor,
         new java.lang.String[] { "Name", "Quotas", });
     internal_static_fila_v1_SetQuotasResponse_descriptor =
-      getDescriptor().getMessageType(19);
+      getDescriptor().getMessageType(21);
     internal_static_fila_v1_SetQuotasResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SetQuotasResponse_descriptor,
         new java.lang.String[] { "Principal", });
     internal_static_fila_v1_ListAuditRequest_descriptor =
-      getDescriptor().getMessageType(20);
+      getDescriptor().getMessageType(22);
     internal_static_fila_v1_ListAuditRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListAuditRequest_descriptor,
         new java.lang.String[] { "Before", "Limit", });
     internal_static_fila_v1_ListAuditResponse_descriptor =
-      getDescriptor().getMessageType(21);
+      getDescriptor().getMessageType(23);
     internal_static_fila_v1_ListAuditResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListAuditResponse_descriptor,
         new java.lang.String[] { "Records", });
     internal_static_fila_v1_AuditRecord_descriptor =
-      getDescriptor().getMessageType(22);
+      getDescriptor().getMessageType(24);
     internal_static_fila_v1_AuditRecord_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_AuditRecord_descriptor,

@@ -107,7 +107,7 @@ public final class EventsProto extends com.google.protobuf.GeneratedFile {
     java.lang.String[] descriptorData = {
       "\n\024fila/v1/events.proto\022\007fila.v1\032\037google/" +
       "protobuf/timestamp.proto\"\022\n\020GetStatusReq" +
-      "uest\"\201\004\n\021GetStatusResponse\022\030\n\007version\030\001 " +
+      "uest\"\371\004\n\021GetStatusResponse\022\030\n\007version\030\001 " +
       "\001(\tR\007version\022\026\n\006commit\030\002 \001(\tR\006commit\0229\n\n" +
       "started_at\030\003 \001(\0132\032.google.protobuf.Times" +
       "tampR\tstartedAt\022\031\n\010data_dir\030\004 \001(\tR\007dataD" +
@@ -120,6 +120,9 @@ public final class EventsProto extends com.google.protobuf.GeneratedFile {
       " \001(\004R\020outstandingCalls\022\037\n\013lost_ranges\030\r " +
       "\001(\004R\nlostRanges\022#\n\rlost_messages\030\016 \001(\004R\014" +
       "lostMessages\022\032\n\010draining\030\017 \001(\010R\010draining" +
+      "\022\025\n\006cpu_ms\030\020 \001(\004R\005cpuMs\022!\n\014memory_bytes\030" +
+      "\021 \001(\004R\013memoryBytes\022\022\n\004cpus\030\022 \001(\rR\004cpus\022(" +
+      "\n\020memory_bytes_max\030\023 \001(\004R\016memoryBytesMax" +
       "\"\242\001\n\022WatchEventsRequest\022\024\n\005queue\030\001 \001(\tR\005" +
       "queue\022\024\n\005kinds\030\002 \003(\tR\005kinds\022!\n\014fairness_" +
       "key\030\003 \001(\tR\013fairnessKey\022%\n\016after_position" +
@@ -139,7 +142,7 @@ public final class EventsProto extends com.google.protobuf.GeneratedFile {
       "\017ListLateRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\031" +
       "\n\010max_keys\030\002 \001(\rR\007maxKeys\"[\n\020ListLateRes" +
       "ponse\022$\n\004keys\030\001 \003(\0132\020.fila.v1.LateKeyR\004k" +
-      "eys\022!\n\014waiting_keys\030\002 \001(\004R\013waitingKeys\"\216" +
+      "eys\022!\n\014waiting_keys\030\002 \001(\004R\013waitingKeys\"\246" +
       "\004\n\007LateKey\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007chan" +
       "nel\030\002 \001(\tR\007channel\022!\n\014fairness_key\030\003 \001(\t" +
       "R\013fairnessKey\022,\n\005cause\030\004 \001(\0162\026.fila.v1.L" +
@@ -149,27 +152,29 @@ public final class EventsProto extends com.google.protobuf.GeneratedFile {
       "g_ms\030\007 \001(\004R\twaitingMs\0220\n\005since\030\010 \001(\0132\032.g" +
       "oogle.protobuf.TimestampR\005since\022\030\n\007pendi" +
       "ng\030\t \001(\004R\007pending\022\033\n\tin_flight\030\n \001(\004R\010in" +
-      "Flight\022\026\n\006weight\030\013 \001(\rR\006weight\"\206\001\n\005Cause" +
+      "Flight\022\026\n\006weight\030\013 \001(\rR\006weight\"\236\001\n\005Cause" +
       "\022\025\n\021CAUSE_UNSPECIFIED\020\000\022\025\n\021CAUSE_NO_CONS" +
       "UMER\020\001\022\026\n\022CAUSE_NOT_ITS_TURN\020\002\022\023\n\017CAUSE_" +
       "THROTTLED\020\003\022\020\n\014CAUSE_PAUSED\020\006\022\020\n\014CAUSE_C" +
-      "APPED\020\007\"Q\n\026ListKeyPoliciesRequest\022\024\n\005que" +
-      "ue\030\001 \001(\tR\005queue\022!\n\014fairness_key\030\002 \001(\tR\013f" +
-      "airnessKey\"I\n\027ListKeyPoliciesResponse\022.\n" +
-      "\010policies\030\001 \003(\0132\022.fila.v1.KeyPolicyR\010pol" +
-      "icies\"\344\001\n\tKeyPolicy\022!\n\014fairness_key\030\001 \001(" +
-      "\tR\013fairnessKey\022\026\n\006weight\030\002 \001(\rR\006weight\022\026" +
-      "\n\006paused\030\003 \001(\010R\006paused\022\"\n\rmax_in_flight\030" +
-      "\004 \001(\rR\013maxInFlight\022)\n\020effective_weight\030\005" +
-      " \001(\rR\017effectiveWeight\022\030\n\007pending\030\006 \001(\004R\007" +
-      "pending\022\033\n\tin_flight\030\007 \001(\004R\010inFlight\"O\n\026" +
-      "DropDeadLettersRequest\022\033\n\tdlq_queue\030\001 \001(" +
-      "\tR\010dlqQueue\022\030\n\007offsets\030\002 \003(\004R\007offsets\"3\n" +
-      "\027DropDeadLettersResponse\022\030\n\007dropped\030\001 \001(" +
-      "\004R\007dropped*e\n\tDiskLevel\022\032\n\026DISK_LEVEL_UN" +
-      "SPECIFIED\020\000\022\021\n\rDISK_LEVEL_OK\020\001\022\024\n\020DISK_L" +
-      "EVEL_FLOOR\020\002\022\023\n\017DISK_LEVEL_FULL\020\003B\034\n\013dev" +
-      ".fila.v1B\013EventsProtoP\001b\006proto3"
+      "APPED\020\007\022\026\n\022CAUSE_RATE_LIMITED\020\t\"Q\n\026ListK" +
+      "eyPoliciesRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022" +
+      "!\n\014fairness_key\030\002 \001(\tR\013fairnessKey\"I\n\027Li" +
+      "stKeyPoliciesResponse\022.\n\010policies\030\001 \003(\0132" +
+      "\022.fila.v1.KeyPolicyR\010policies\"\242\002\n\tKeyPol" +
+      "icy\022!\n\014fairness_key\030\001 \001(\tR\013fairnessKey\022\026" +
+      "\n\006weight\030\002 \001(\rR\006weight\022\026\n\006paused\030\003 \001(\010R\006" +
+      "paused\022\"\n\rmax_in_flight\030\004 \001(\rR\013maxInFlig" +
+      "ht\022)\n\020effective_weight\030\005 \001(\rR\017effectiveW" +
+      "eight\022\030\n\007pending\030\006 \001(\004R\007pending\022\033\n\tin_fl" +
+      "ight\030\007 \001(\004R\010inFlight\022&\n\017rate_per_second\030" +
+      "\010 \001(\001R\rratePerSecond\022\024\n\005burst\030\t \001(\001R\005bur" +
+      "st\"O\n\026DropDeadLettersRequest\022\033\n\tdlq_queu" +
+      "e\030\001 \001(\tR\010dlqQueue\022\030\n\007offsets\030\002 \003(\004R\007offs" +
+      "ets\"3\n\027DropDeadLettersResponse\022\030\n\007droppe" +
+      "d\030\001 \001(\004R\007dropped*e\n\tDiskLevel\022\032\n\026DISK_LE" +
+      "VEL_UNSPECIFIED\020\000\022\021\n\rDISK_LEVEL_OK\020\001\022\024\n\020" +
+      "DISK_LEVEL_FLOOR\020\002\022\023\n\017DISK_LEVEL_FULL\020\003B" +
+      "\034\n\013dev.fila.v1B\013EventsProtoP\001b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -187,7 +192,7 @@ public final class EventsProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_GetStatusResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_GetStatusResponse_descriptor,
-        new java.lang.String[] { "Version", "Commit", "StartedAt", "DataDir", "DiskLevel", "DiskFreeBytes", "Epochs", "Syncs", "Consumers", "Queues", "Leases", "OutstandingCalls", "LostRanges", "LostMessages", "Draining", });
+        new java.lang.String[] { "Version", "Commit", "StartedAt", "DataDir", "DiskLevel", "DiskFreeBytes", "Epochs", "Syncs", "Consumers", "Queues", "Leases", "OutstandingCalls", "LostRanges", "LostMessages", "Draining", "CpuMs", "MemoryBytes", "Cpus", "MemoryBytesMax", });
     internal_static_fila_v1_WatchEventsRequest_descriptor =
       getDescriptor().getMessageType(2);
     internal_static_fila_v1_WatchEventsRequest_fieldAccessorTable = new
@@ -247,7 +252,7 @@ public final class EventsProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_KeyPolicy_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_KeyPolicy_descriptor,
-        new java.lang.String[] { "FairnessKey", "Weight", "Paused", "MaxInFlight", "EffectiveWeight", "Pending", "InFlight", });
+        new java.lang.String[] { "FairnessKey", "Weight", "Paused", "MaxInFlight", "EffectiveWeight", "Pending", "InFlight", "RatePerSecond", "Burst", });
     internal_static_fila_v1_DropDeadLettersRequest_descriptor =
       getDescriptor().getMessageType(11);
     internal_static_fila_v1_DropDeadLettersRequest_fieldAccessorTable = new

@@ -135,6 +135,14 @@ private static final long serialVersionUID = 0L;
      * <code>STATE_EMPTY = 8;</code>
      */
     STATE_EMPTY(8),
+    /**
+     * <pre>
+     * It has used up the rate that an operator set for it: see `until`.
+     * </pre>
+     *
+     * <code>STATE_RATE_LIMITED = 9;</code>
+     */
+    STATE_RATE_LIMITED(9),
     UNRECOGNIZED(-1),
     ;
 
@@ -219,6 +227,14 @@ private static final long serialVersionUID = 0L;
      * <code>STATE_EMPTY = 8;</code>
      */
     public static final int STATE_EMPTY_VALUE = 8;
+    /**
+     * <pre>
+     * It has used up the rate that an operator set for it: see `until`.
+     * </pre>
+     *
+     * <code>STATE_RATE_LIMITED = 9;</code>
+     */
+    public static final int STATE_RATE_LIMITED_VALUE = 9;
 
 
     public final int getNumber() {
@@ -254,6 +270,7 @@ private static final long serialVersionUID = 0L;
         case 6: return STATE_PAUSED;
         case 7: return STATE_CAPPED;
         case 8: return STATE_EMPTY;
+        case 9: return STATE_RATE_LIMITED;
         default: return null;
       }
     }

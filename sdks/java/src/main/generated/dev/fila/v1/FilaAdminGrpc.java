@@ -822,6 +822,37 @@ public final class FilaAdminGrpc {
     return getDropDeadLettersMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.FindKeysRequest,
+      dev.fila.v1.FindKeysResponse> getFindKeysMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "FindKeys",
+      requestType = dev.fila.v1.FindKeysRequest.class,
+      responseType = dev.fila.v1.FindKeysResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.FindKeysRequest,
+      dev.fila.v1.FindKeysResponse> getFindKeysMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.FindKeysRequest, dev.fila.v1.FindKeysResponse> getFindKeysMethod;
+    if ((getFindKeysMethod = FilaAdminGrpc.getFindKeysMethod) == null) {
+      synchronized (FilaAdminGrpc.class) {
+        if ((getFindKeysMethod = FilaAdminGrpc.getFindKeysMethod) == null) {
+          FilaAdminGrpc.getFindKeysMethod = getFindKeysMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.FindKeysRequest, dev.fila.v1.FindKeysResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "FindKeys"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.FindKeysRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.FindKeysResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAdminMethodDescriptorSupplier("FindKeys"))
+              .build();
+        }
+      }
+    }
+    return getFindKeysMethod;
+  }
+
   /**
    * Creates a new async stub that supports all call types for the service
    */
@@ -1041,7 +1072,7 @@ public final class FilaAdminGrpc {
 
     /**
      * <pre>
-     * Move a channel to an offset or a moment; what it held leased is taken back.
+     * Move a channel to an offset or a moment; what it held leased is taken back. Or only say what that would do.
      * </pre>
      */
     default void seekChannel(dev.fila.v1.SeekChannelRequest request,
@@ -1071,7 +1102,7 @@ public final class FilaAdminGrpc {
 
     /**
      * <pre>
-     * Pause, resume, weigh or cap one fairness key; effective at once and kept over a restart.
+     * Pause, resume, weigh, cap or slow one fairness key; effective at once and kept over a restart.
      * </pre>
      */
     default void setKeyPolicy(dev.fila.v1.SetKeyPolicyRequest request,
@@ -1147,6 +1178,16 @@ public final class FilaAdminGrpc {
     default void dropDeadLetters(dev.fila.v1.DropDeadLettersRequest request,
         io.grpc.stub.StreamObserver<dev.fila.v1.DropDeadLettersResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getDropDeadLettersMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Find fairness keys of a queue by how they begin.
+     * </pre>
+     */
+    default void findKeys(dev.fila.v1.FindKeysRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.FindKeysResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getFindKeysMethod(), responseObserver);
     }
   }
 
@@ -1352,7 +1393,7 @@ public final class FilaAdminGrpc {
 
     /**
      * <pre>
-     * Move a channel to an offset or a moment; what it held leased is taken back.
+     * Move a channel to an offset or a moment; what it held leased is taken back. Or only say what that would do.
      * </pre>
      */
     public void seekChannel(dev.fila.v1.SeekChannelRequest request,
@@ -1385,7 +1426,7 @@ public final class FilaAdminGrpc {
 
     /**
      * <pre>
-     * Pause, resume, weigh or cap one fairness key; effective at once and kept over a restart.
+     * Pause, resume, weigh, cap or slow one fairness key; effective at once and kept over a restart.
      * </pre>
      */
     public void setKeyPolicy(dev.fila.v1.SetKeyPolicyRequest request,
@@ -1469,6 +1510,17 @@ public final class FilaAdminGrpc {
         io.grpc.stub.StreamObserver<dev.fila.v1.DropDeadLettersResponse> responseObserver) {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getDropDeadLettersMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Find fairness keys of a queue by how they begin.
+     * </pre>
+     */
+    public void findKeys(dev.fila.v1.FindKeysRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.FindKeysResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getFindKeysMethod(), getCallOptions()), request, responseObserver);
     }
   }
 
@@ -1644,7 +1696,7 @@ public final class FilaAdminGrpc {
 
     /**
      * <pre>
-     * Move a channel to an offset or a moment; what it held leased is taken back.
+     * Move a channel to an offset or a moment; what it held leased is taken back. Or only say what that would do.
      * </pre>
      */
     public dev.fila.v1.SeekChannelResponse seekChannel(dev.fila.v1.SeekChannelRequest request) throws io.grpc.StatusException {
@@ -1676,7 +1728,7 @@ public final class FilaAdminGrpc {
 
     /**
      * <pre>
-     * Pause, resume, weigh or cap one fairness key; effective at once and kept over a restart.
+     * Pause, resume, weigh, cap or slow one fairness key; effective at once and kept over a restart.
      * </pre>
      */
     public dev.fila.v1.SetKeyPolicyResponse setKeyPolicy(dev.fila.v1.SetKeyPolicyRequest request) throws io.grpc.StatusException {
@@ -1754,6 +1806,16 @@ public final class FilaAdminGrpc {
     public dev.fila.v1.DropDeadLettersResponse dropDeadLetters(dev.fila.v1.DropDeadLettersRequest request) throws io.grpc.StatusException {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
           getChannel(), getDropDeadLettersMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Find fairness keys of a queue by how they begin.
+     * </pre>
+     */
+    public dev.fila.v1.FindKeysResponse findKeys(dev.fila.v1.FindKeysRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getFindKeysMethod(), getCallOptions(), request);
     }
   }
 
@@ -1929,7 +1991,7 @@ public final class FilaAdminGrpc {
 
     /**
      * <pre>
-     * Move a channel to an offset or a moment; what it held leased is taken back.
+     * Move a channel to an offset or a moment; what it held leased is taken back. Or only say what that would do.
      * </pre>
      */
     public dev.fila.v1.SeekChannelResponse seekChannel(dev.fila.v1.SeekChannelRequest request) {
@@ -1960,7 +2022,7 @@ public final class FilaAdminGrpc {
 
     /**
      * <pre>
-     * Pause, resume, weigh or cap one fairness key; effective at once and kept over a restart.
+     * Pause, resume, weigh, cap or slow one fairness key; effective at once and kept over a restart.
      * </pre>
      */
     public dev.fila.v1.SetKeyPolicyResponse setKeyPolicy(dev.fila.v1.SetKeyPolicyRequest request) {
@@ -2037,6 +2099,16 @@ public final class FilaAdminGrpc {
     public dev.fila.v1.DropDeadLettersResponse dropDeadLetters(dev.fila.v1.DropDeadLettersRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getDropDeadLettersMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Find fairness keys of a queue by how they begin.
+     * </pre>
+     */
+    public dev.fila.v1.FindKeysResponse findKeys(dev.fila.v1.FindKeysRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getFindKeysMethod(), getCallOptions(), request);
     }
   }
 
@@ -2227,7 +2299,7 @@ public final class FilaAdminGrpc {
 
     /**
      * <pre>
-     * Move a channel to an offset or a moment; what it held leased is taken back.
+     * Move a channel to an offset or a moment; what it held leased is taken back. Or only say what that would do.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.SeekChannelResponse> seekChannel(
@@ -2249,7 +2321,7 @@ public final class FilaAdminGrpc {
 
     /**
      * <pre>
-     * Pause, resume, weigh or cap one fairness key; effective at once and kept over a restart.
+     * Pause, resume, weigh, cap or slow one fairness key; effective at once and kept over a restart.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.SetKeyPolicyResponse> setKeyPolicy(
@@ -2323,6 +2395,17 @@ public final class FilaAdminGrpc {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getDropDeadLettersMethod(), getCallOptions()), request);
     }
+
+    /**
+     * <pre>
+     * Find fairness keys of a queue by how they begin.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.FindKeysResponse> findKeys(
+        dev.fila.v1.FindKeysRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getFindKeysMethod(), getCallOptions()), request);
+    }
   }
 
   private static final int METHODID_CREATE_QUEUE = 0;
@@ -2351,6 +2434,7 @@ public final class FilaAdminGrpc {
   private static final int METHODID_LIST_LATE = 23;
   private static final int METHODID_LIST_KEY_POLICIES = 24;
   private static final int METHODID_DROP_DEAD_LETTERS = 25;
+  private static final int METHODID_FIND_KEYS = 26;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -2472,6 +2556,10 @@ public final class FilaAdminGrpc {
         case METHODID_DROP_DEAD_LETTERS:
           serviceImpl.dropDeadLetters((dev.fila.v1.DropDeadLettersRequest) request,
               (io.grpc.stub.StreamObserver<dev.fila.v1.DropDeadLettersResponse>) responseObserver);
+          break;
+        case METHODID_FIND_KEYS:
+          serviceImpl.findKeys((dev.fila.v1.FindKeysRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.FindKeysResponse>) responseObserver);
           break;
         default:
           throw new AssertionError();
@@ -2673,6 +2761,13 @@ public final class FilaAdminGrpc {
               dev.fila.v1.DropDeadLettersRequest,
               dev.fila.v1.DropDeadLettersResponse>(
                 service, METHODID_DROP_DEAD_LETTERS)))
+        .addMethod(
+          getFindKeysMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fila.v1.FindKeysRequest,
+              dev.fila.v1.FindKeysResponse>(
+                service, METHODID_FIND_KEYS)))
         .build();
   }
 
@@ -2747,6 +2842,7 @@ public final class FilaAdminGrpc {
               .addMethod(getListLateMethod())
               .addMethod(getListKeyPoliciesMethod())
               .addMethod(getDropDeadLettersMethod())
+              .addMethod(getFindKeysMethod())
               .build();
         }
       }

@@ -294,6 +294,37 @@ public final class FilaAuthGrpc {
     return getListAuditMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.WhoAmIRequest,
+      dev.fila.v1.WhoAmIResponse> getWhoAmIMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "WhoAmI",
+      requestType = dev.fila.v1.WhoAmIRequest.class,
+      responseType = dev.fila.v1.WhoAmIResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.WhoAmIRequest,
+      dev.fila.v1.WhoAmIResponse> getWhoAmIMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.WhoAmIRequest, dev.fila.v1.WhoAmIResponse> getWhoAmIMethod;
+    if ((getWhoAmIMethod = FilaAuthGrpc.getWhoAmIMethod) == null) {
+      synchronized (FilaAuthGrpc.class) {
+        if ((getWhoAmIMethod = FilaAuthGrpc.getWhoAmIMethod) == null) {
+          FilaAuthGrpc.getWhoAmIMethod = getWhoAmIMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.WhoAmIRequest, dev.fila.v1.WhoAmIResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "WhoAmI"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.WhoAmIRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.WhoAmIResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAuthMethodDescriptorSupplier("WhoAmI"))
+              .build();
+        }
+      }
+    }
+    return getWhoAmIMethod;
+  }
+
   /**
    * Creates a new async stub that supports all call types for the service
    */
@@ -449,6 +480,16 @@ public final class FilaAuthGrpc {
         io.grpc.stub.StreamObserver<dev.fila.v1.ListAuditResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListAuditMethod(), responseObserver);
     }
+
+    /**
+     * <pre>
+     * Say who the caller is and what it may do; also while the broker asks for no keys.
+     * </pre>
+     */
+    default void whoAmI(dev.fila.v1.WhoAmIRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.WhoAmIResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getWhoAmIMethod(), responseObserver);
+    }
   }
 
   /**
@@ -582,6 +623,17 @@ public final class FilaAuthGrpc {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getListAuditMethod(), getCallOptions()), request, responseObserver);
     }
+
+    /**
+     * <pre>
+     * Say who the caller is and what it may do; also while the broker asks for no keys.
+     * </pre>
+     */
+    public void whoAmI(dev.fila.v1.WhoAmIRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.WhoAmIResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getWhoAmIMethod(), getCallOptions()), request, responseObserver);
+    }
   }
 
   /**
@@ -692,6 +744,16 @@ public final class FilaAuthGrpc {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
           getChannel(), getListAuditMethod(), getCallOptions(), request);
     }
+
+    /**
+     * <pre>
+     * Say who the caller is and what it may do; also while the broker asks for no keys.
+     * </pre>
+     */
+    public dev.fila.v1.WhoAmIResponse whoAmI(dev.fila.v1.WhoAmIRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getWhoAmIMethod(), getCallOptions(), request);
+    }
   }
 
   /**
@@ -801,6 +863,16 @@ public final class FilaAuthGrpc {
     public dev.fila.v1.ListAuditResponse listAudit(dev.fila.v1.ListAuditRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getListAuditMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Say who the caller is and what it may do; also while the broker asks for no keys.
+     * </pre>
+     */
+    public dev.fila.v1.WhoAmIResponse whoAmI(dev.fila.v1.WhoAmIRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getWhoAmIMethod(), getCallOptions(), request);
     }
   }
 
@@ -921,6 +993,17 @@ public final class FilaAuthGrpc {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getListAuditMethod(), getCallOptions()), request);
     }
+
+    /**
+     * <pre>
+     * Say who the caller is and what it may do; also while the broker asks for no keys.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.WhoAmIResponse> whoAmI(
+        dev.fila.v1.WhoAmIRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getWhoAmIMethod(), getCallOptions()), request);
+    }
   }
 
   private static final int METHODID_CREATE_KEY = 0;
@@ -932,6 +1015,7 @@ public final class FilaAuthGrpc {
   private static final int METHODID_REVOKE_GRANT = 6;
   private static final int METHODID_SET_QUOTAS = 7;
   private static final int METHODID_LIST_AUDIT = 8;
+  private static final int METHODID_WHO_AM_I = 9;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -985,6 +1069,10 @@ public final class FilaAuthGrpc {
         case METHODID_LIST_AUDIT:
           serviceImpl.listAudit((dev.fila.v1.ListAuditRequest) request,
               (io.grpc.stub.StreamObserver<dev.fila.v1.ListAuditResponse>) responseObserver);
+          break;
+        case METHODID_WHO_AM_I:
+          serviceImpl.whoAmI((dev.fila.v1.WhoAmIRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.WhoAmIResponse>) responseObserver);
           break;
         default:
           throw new AssertionError();
@@ -1067,6 +1155,13 @@ public final class FilaAuthGrpc {
               dev.fila.v1.ListAuditRequest,
               dev.fila.v1.ListAuditResponse>(
                 service, METHODID_LIST_AUDIT)))
+        .addMethod(
+          getWhoAmIMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fila.v1.WhoAmIRequest,
+              dev.fila.v1.WhoAmIResponse>(
+                service, METHODID_WHO_AM_I)))
         .build();
   }
 
@@ -1124,6 +1219,7 @@ public final class FilaAuthGrpc {
               .addMethod(getRevokeGrantMethod())
               .addMethod(getSetQuotasMethod())
               .addMethod(getListAuditMethod())
+              .addMethod(getWhoAmIMethod())
               .build();
         }
       }

@@ -412,6 +412,66 @@ private static final long serialVersionUID = 0L;
     return draining_;
   }
 
+  public static final int CPU_MS_FIELD_NUMBER = 16;
+  private long cpuMs_ = 0L;
+  /**
+   * <pre>
+   * Processor time it has used since it started, all its threads together, in milliseconds.
+   * </pre>
+   *
+   * <code>uint64 cpu_ms = 16 [json_name = "cpuMs"];</code>
+   * @return The cpuMs.
+   */
+  @java.lang.Override
+  public long getCpuMs() {
+    return cpuMs_;
+  }
+
+  public static final int MEMORY_BYTES_FIELD_NUMBER = 17;
+  private long memoryBytes_ = 0L;
+  /**
+   * <pre>
+   * Memory it has resident.
+   * </pre>
+   *
+   * <code>uint64 memory_bytes = 17 [json_name = "memoryBytes"];</code>
+   * @return The memoryBytes.
+   */
+  @java.lang.Override
+  public long getMemoryBytes() {
+    return memoryBytes_;
+  }
+
+  public static final int CPUS_FIELD_NUMBER = 18;
+  private int cpus_ = 0;
+  /**
+   * <pre>
+   * Processors it may use.
+   * </pre>
+   *
+   * <code>uint32 cpus = 18 [json_name = "cpus"];</code>
+   * @return The cpus.
+   */
+  @java.lang.Override
+  public int getCpus() {
+    return cpus_;
+  }
+
+  public static final int MEMORY_BYTES_MAX_FIELD_NUMBER = 19;
+  private long memoryBytesMax_ = 0L;
+  /**
+   * <pre>
+   * Memory it may use: of its machine, or its container's bound where that is less. 0 where nobody can say.
+   * </pre>
+   *
+   * <code>uint64 memory_bytes_max = 19 [json_name = "memoryBytesMax"];</code>
+   * @return The memoryBytesMax.
+   */
+  @java.lang.Override
+  public long getMemoryBytesMax() {
+    return memoryBytesMax_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -470,6 +530,18 @@ private static final long serialVersionUID = 0L;
     }
     if (draining_ != false) {
       output.writeBool(15, draining_);
+    }
+    if (cpuMs_ != 0L) {
+      output.writeUInt64(16, cpuMs_);
+    }
+    if (memoryBytes_ != 0L) {
+      output.writeUInt64(17, memoryBytes_);
+    }
+    if (cpus_ != 0) {
+      output.writeUInt32(18, cpus_);
+    }
+    if (memoryBytesMax_ != 0L) {
+      output.writeUInt64(19, memoryBytesMax_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -532,6 +604,22 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeBoolSize(15, draining_);
     }
+    if (cpuMs_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(16, cpuMs_);
+    }
+    if (memoryBytes_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(17, memoryBytes_);
+    }
+    if (cpus_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(18, cpus_);
+    }
+    if (memoryBytesMax_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(19, memoryBytesMax_);
+    }
     return size;
   }
   @java.lang.Override
@@ -588,6 +676,14 @@ private static final long serialVersionUID = 0L;
         != other.getLostMessages()) return false;
     if (getDraining()
         != other.getDraining()) return false;
+    if (getCpuMs()
+        != other.getCpuMs()) return false;
+    if (getMemoryBytes()
+        != other.getMemoryBytes()) return false;
+    if (getCpus()
+        != other.getCpus()) return false;
+    if (getMemoryBytesMax()
+        != other.getMemoryBytesMax()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -641,6 +737,17 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + DRAINING_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
         getDraining());
+    hash = (37 * hash) + CPU_MS_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getCpuMs());
+    hash = (37 * hash) + MEMORY_BYTES_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getMemoryBytes());
+    hash = (37 * hash) + CPUS_FIELD_NUMBER;
+    hash = (53 * hash) + getCpus();
+    hash = (37 * hash) + MEMORY_BYTES_MAX_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getMemoryBytesMax());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -801,6 +908,10 @@ private static final long serialVersionUID = 0L;
       lostRanges_ = 0L;
       lostMessages_ = 0L;
       draining_ = false;
+      cpuMs_ = 0L;
+      memoryBytes_ = 0L;
+      cpus_ = 0;
+      memoryBytesMax_ = 0L;
       return this;
     }
 
@@ -883,6 +994,18 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00004000) != 0)) {
         result.draining_ = draining_;
       }
+      if (((from_bitField0_ & 0x00008000) != 0)) {
+        result.cpuMs_ = cpuMs_;
+      }
+      if (((from_bitField0_ & 0x00010000) != 0)) {
+        result.memoryBytes_ = memoryBytes_;
+      }
+      if (((from_bitField0_ & 0x00020000) != 0)) {
+        result.cpus_ = cpus_;
+      }
+      if (((from_bitField0_ & 0x00040000) != 0)) {
+        result.memoryBytesMax_ = memoryBytesMax_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -948,6 +1071,18 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getDraining() != false) {
         setDraining(other.getDraining());
+      }
+      if (other.getCpuMs() != 0L) {
+        setCpuMs(other.getCpuMs());
+      }
+      if (other.getMemoryBytes() != 0L) {
+        setMemoryBytes(other.getMemoryBytes());
+      }
+      if (other.getCpus() != 0) {
+        setCpus(other.getCpus());
+      }
+      if (other.getMemoryBytesMax() != 0L) {
+        setMemoryBytesMax(other.getMemoryBytesMax());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1050,6 +1185,26 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00004000;
               break;
             } // case 120
+            case 128: {
+              cpuMs_ = input.readUInt64();
+              bitField0_ |= 0x00008000;
+              break;
+            } // case 128
+            case 136: {
+              memoryBytes_ = input.readUInt64();
+              bitField0_ |= 0x00010000;
+              break;
+            } // case 136
+            case 144: {
+              cpus_ = input.readUInt32();
+              bitField0_ |= 0x00020000;
+              break;
+            } // case 144
+            case 152: {
+              memoryBytesMax_ = input.readUInt64();
+              bitField0_ |= 0x00040000;
+              break;
+            } // case 152
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2006,6 +2161,182 @@ private static final long serialVersionUID = 0L;
     public Builder clearDraining() {
       bitField0_ = (bitField0_ & ~0x00004000);
       draining_ = false;
+      onChanged();
+      return this;
+    }
+
+    private long cpuMs_ ;
+    /**
+     * <pre>
+     * Processor time it has used since it started, all its threads together, in milliseconds.
+     * </pre>
+     *
+     * <code>uint64 cpu_ms = 16 [json_name = "cpuMs"];</code>
+     * @return The cpuMs.
+     */
+    @java.lang.Override
+    public long getCpuMs() {
+      return cpuMs_;
+    }
+    /**
+     * <pre>
+     * Processor time it has used since it started, all its threads together, in milliseconds.
+     * </pre>
+     *
+     * <code>uint64 cpu_ms = 16 [json_name = "cpuMs"];</code>
+     * @param value The cpuMs to set.
+     * @return This builder for chaining.
+     */
+    public Builder setCpuMs(long value) {
+
+      cpuMs_ = value;
+      bitField0_ |= 0x00008000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Processor time it has used since it started, all its threads together, in milliseconds.
+     * </pre>
+     *
+     * <code>uint64 cpu_ms = 16 [json_name = "cpuMs"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearCpuMs() {
+      bitField0_ = (bitField0_ & ~0x00008000);
+      cpuMs_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long memoryBytes_ ;
+    /**
+     * <pre>
+     * Memory it has resident.
+     * </pre>
+     *
+     * <code>uint64 memory_bytes = 17 [json_name = "memoryBytes"];</code>
+     * @return The memoryBytes.
+     */
+    @java.lang.Override
+    public long getMemoryBytes() {
+      return memoryBytes_;
+    }
+    /**
+     * <pre>
+     * Memory it has resident.
+     * </pre>
+     *
+     * <code>uint64 memory_bytes = 17 [json_name = "memoryBytes"];</code>
+     * @param value The memoryBytes to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMemoryBytes(long value) {
+
+      memoryBytes_ = value;
+      bitField0_ |= 0x00010000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Memory it has resident.
+     * </pre>
+     *
+     * <code>uint64 memory_bytes = 17 [json_name = "memoryBytes"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearMemoryBytes() {
+      bitField0_ = (bitField0_ & ~0x00010000);
+      memoryBytes_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private int cpus_ ;
+    /**
+     * <pre>
+     * Processors it may use.
+     * </pre>
+     *
+     * <code>uint32 cpus = 18 [json_name = "cpus"];</code>
+     * @return The cpus.
+     */
+    @java.lang.Override
+    public int getCpus() {
+      return cpus_;
+    }
+    /**
+     * <pre>
+     * Processors it may use.
+     * </pre>
+     *
+     * <code>uint32 cpus = 18 [json_name = "cpus"];</code>
+     * @param value The cpus to set.
+     * @return This builder for chaining.
+     */
+    public Builder setCpus(int value) {
+
+      cpus_ = value;
+      bitField0_ |= 0x00020000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Processors it may use.
+     * </pre>
+     *
+     * <code>uint32 cpus = 18 [json_name = "cpus"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearCpus() {
+      bitField0_ = (bitField0_ & ~0x00020000);
+      cpus_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private long memoryBytesMax_ ;
+    /**
+     * <pre>
+     * Memory it may use: of its machine, or its container's bound where that is less. 0 where nobody can say.
+     * </pre>
+     *
+     * <code>uint64 memory_bytes_max = 19 [json_name = "memoryBytesMax"];</code>
+     * @return The memoryBytesMax.
+     */
+    @java.lang.Override
+    public long getMemoryBytesMax() {
+      return memoryBytesMax_;
+    }
+    /**
+     * <pre>
+     * Memory it may use: of its machine, or its container's bound where that is less. 0 where nobody can say.
+     * </pre>
+     *
+     * <code>uint64 memory_bytes_max = 19 [json_name = "memoryBytesMax"];</code>
+     * @param value The memoryBytesMax to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMemoryBytesMax(long value) {
+
+      memoryBytesMax_ = value;
+      bitField0_ |= 0x00040000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Memory it may use: of its machine, or its container's bound where that is less. 0 where nobody can say.
+     * </pre>
+     *
+     * <code>uint64 memory_bytes_max = 19 [json_name = "memoryBytesMax"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearMemoryBytesMax() {
+      bitField0_ = (bitField0_ & ~0x00040000);
+      memoryBytesMax_ = 0L;
       onChanged();
       return this;
     }

@@ -215,4 +215,44 @@ public interface GetStatusResponseOrBuilder extends
    * @return The draining.
    */
   boolean getDraining();
+
+  /**
+   * <pre>
+   * Processor time it has used since it started, all its threads together, in milliseconds.
+   * </pre>
+   *
+   * <code>uint64 cpu_ms = 16 [json_name = "cpuMs"];</code>
+   * @return The cpuMs.
+   */
+  long getCpuMs();
+
+  /**
+   * <pre>
+   * Memory it has resident.
+   * </pre>
+   *
+   * <code>uint64 memory_bytes = 17 [json_name = "memoryBytes"];</code>
+   * @return The memoryBytes.
+   */
+  long getMemoryBytes();
+
+  /**
+   * <pre>
+   * Processors it may use.
+   * </pre>
+   *
+   * <code>uint32 cpus = 18 [json_name = "cpus"];</code>
+   * @return The cpus.
+   */
+  int getCpus();
+
+  /**
+   * <pre>
+   * Memory it may use: of its machine, or its container's bound where that is less. 0 where nobody can say.
+   * </pre>
+   *
+   * <code>uint64 memory_bytes_max = 19 [json_name = "memoryBytesMax"];</code>
+   * @return The memoryBytesMax.
+   */
+  long getMemoryBytesMax();
 }

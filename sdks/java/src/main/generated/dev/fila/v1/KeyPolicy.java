@@ -190,6 +190,36 @@ private static final long serialVersionUID = 0L;
     return inFlight_;
   }
 
+  public static final int RATE_PER_SECOND_FIELD_NUMBER = 8;
+  private double ratePerSecond_ = 0D;
+  /**
+   * <pre>
+   * Most of its messages delivered a second; 0 when there is no rate.
+   * </pre>
+   *
+   * <code>double rate_per_second = 8 [json_name = "ratePerSecond"];</code>
+   * @return The ratePerSecond.
+   */
+  @java.lang.Override
+  public double getRatePerSecond() {
+    return ratePerSecond_;
+  }
+
+  public static final int BURST_FIELD_NUMBER = 9;
+  private double burst_ = 0D;
+  /**
+   * <pre>
+   * How many may be delivered at once after a pause; 0 when there is no rate.
+   * </pre>
+   *
+   * <code>double burst = 9 [json_name = "burst"];</code>
+   * @return The burst.
+   */
+  @java.lang.Override
+  public double getBurst() {
+    return burst_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -225,6 +255,12 @@ private static final long serialVersionUID = 0L;
     if (inFlight_ != 0L) {
       output.writeUInt64(7, inFlight_);
     }
+    if (java.lang.Double.doubleToRawLongBits(ratePerSecond_) != 0) {
+      output.writeDouble(8, ratePerSecond_);
+    }
+    if (java.lang.Double.doubleToRawLongBits(burst_) != 0) {
+      output.writeDouble(9, burst_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -255,6 +291,14 @@ private static final long serialVersionUID = 0L;
     if (inFlight_ != 0L) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(7, inFlight_);
+    }
+    if (java.lang.Double.doubleToRawLongBits(ratePerSecond_) != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeDoubleSize(8, ratePerSecond_);
+    }
+    if (java.lang.Double.doubleToRawLongBits(burst_) != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeDoubleSize(9, burst_);
     }
     return size;
   }
@@ -294,6 +338,12 @@ private static final long serialVersionUID = 0L;
         != other.getPending()) return false;
     if (getInFlight()
         != other.getInFlight()) return false;
+    if (java.lang.Double.doubleToLongBits(getRatePerSecond())
+        != java.lang.Double.doubleToLongBits(
+            other.getRatePerSecond())) return false;
+    if (java.lang.Double.doubleToLongBits(getBurst())
+        != java.lang.Double.doubleToLongBits(
+            other.getBurst())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -322,6 +372,12 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + IN_FLIGHT_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getInFlight());
+    hash = (37 * hash) + RATE_PER_SECOND_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        java.lang.Double.doubleToLongBits(getRatePerSecond()));
+    hash = (37 * hash) + BURST_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        java.lang.Double.doubleToLongBits(getBurst()));
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -464,6 +520,8 @@ private static final long serialVersionUID = 0L;
       effectiveWeight_ = 0;
       pending_ = 0L;
       inFlight_ = 0L;
+      ratePerSecond_ = 0D;
+      burst_ = 0D;
       return this;
     }
 
@@ -518,6 +576,12 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000040) != 0)) {
         result.inFlight_ = inFlight_;
       }
+      if (((from_bitField0_ & 0x00000080) != 0)) {
+        result.ratePerSecond_ = ratePerSecond_;
+      }
+      if (((from_bitField0_ & 0x00000100) != 0)) {
+        result.burst_ = burst_;
+      }
     }
 
     @java.lang.Override
@@ -554,6 +618,12 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getInFlight() != 0L) {
         setInFlight(other.getInFlight());
+      }
+      if (java.lang.Double.doubleToRawLongBits(other.getRatePerSecond()) != 0) {
+        setRatePerSecond(other.getRatePerSecond());
+      }
+      if (java.lang.Double.doubleToRawLongBits(other.getBurst()) != 0) {
+        setBurst(other.getBurst());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -614,6 +684,16 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000040;
               break;
             } // case 56
+            case 65: {
+              ratePerSecond_ = input.readDouble();
+              bitField0_ |= 0x00000080;
+              break;
+            } // case 65
+            case 73: {
+              burst_ = input.readDouble();
+              bitField0_ |= 0x00000100;
+              break;
+            } // case 73
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -983,6 +1063,94 @@ private static final long serialVersionUID = 0L;
     public Builder clearInFlight() {
       bitField0_ = (bitField0_ & ~0x00000040);
       inFlight_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private double ratePerSecond_ ;
+    /**
+     * <pre>
+     * Most of its messages delivered a second; 0 when there is no rate.
+     * </pre>
+     *
+     * <code>double rate_per_second = 8 [json_name = "ratePerSecond"];</code>
+     * @return The ratePerSecond.
+     */
+    @java.lang.Override
+    public double getRatePerSecond() {
+      return ratePerSecond_;
+    }
+    /**
+     * <pre>
+     * Most of its messages delivered a second; 0 when there is no rate.
+     * </pre>
+     *
+     * <code>double rate_per_second = 8 [json_name = "ratePerSecond"];</code>
+     * @param value The ratePerSecond to set.
+     * @return This builder for chaining.
+     */
+    public Builder setRatePerSecond(double value) {
+
+      ratePerSecond_ = value;
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Most of its messages delivered a second; 0 when there is no rate.
+     * </pre>
+     *
+     * <code>double rate_per_second = 8 [json_name = "ratePerSecond"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearRatePerSecond() {
+      bitField0_ = (bitField0_ & ~0x00000080);
+      ratePerSecond_ = 0D;
+      onChanged();
+      return this;
+    }
+
+    private double burst_ ;
+    /**
+     * <pre>
+     * How many may be delivered at once after a pause; 0 when there is no rate.
+     * </pre>
+     *
+     * <code>double burst = 9 [json_name = "burst"];</code>
+     * @return The burst.
+     */
+    @java.lang.Override
+    public double getBurst() {
+      return burst_;
+    }
+    /**
+     * <pre>
+     * How many may be delivered at once after a pause; 0 when there is no rate.
+     * </pre>
+     *
+     * <code>double burst = 9 [json_name = "burst"];</code>
+     * @param value The burst to set.
+     * @return This builder for chaining.
+     */
+    public Builder setBurst(double value) {
+
+      burst_ = value;
+      bitField0_ |= 0x00000100;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * How many may be delivered at once after a pause; 0 when there is no rate.
+     * </pre>
+     *
+     * <code>double burst = 9 [json_name = "burst"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearBurst() {
+      bitField0_ = (bitField0_ & ~0x00000100);
+      burst_ = 0D;
       onChanged();
       return this;
     }

@@ -89,4 +89,24 @@ public interface KeyPolicyOrBuilder extends
    * @return The inFlight.
    */
   long getInFlight();
+
+  /**
+   * <pre>
+   * Most of its messages delivered a second; 0 when there is no rate.
+   * </pre>
+   *
+   * <code>double rate_per_second = 8 [json_name = "ratePerSecond"];</code>
+   * @return The ratePerSecond.
+   */
+  double getRatePerSecond();
+
+  /**
+   * <pre>
+   * How many may be delivered at once after a pause; 0 when there is no rate.
+   * </pre>
+   *
+   * <code>double burst = 9 [json_name = "burst"];</code>
+   * @return The burst.
+   */
+  double getBurst();
 }

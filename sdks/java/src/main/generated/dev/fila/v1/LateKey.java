@@ -114,6 +114,14 @@ private static final long serialVersionUID = 0L;
      * <code>CAUSE_CAPPED = 7;</code>
      */
     CAUSE_CAPPED(7),
+    /**
+     * <pre>
+     * It has used up the rate that an operator set for it: see `until`.
+     * </pre>
+     *
+     * <code>CAUSE_RATE_LIMITED = 9;</code>
+     */
+    CAUSE_RATE_LIMITED(9),
     UNRECOGNIZED(-1),
     ;
 
@@ -174,6 +182,14 @@ private static final long serialVersionUID = 0L;
      * <code>CAUSE_CAPPED = 7;</code>
      */
     public static final int CAUSE_CAPPED_VALUE = 7;
+    /**
+     * <pre>
+     * It has used up the rate that an operator set for it: see `until`.
+     * </pre>
+     *
+     * <code>CAUSE_RATE_LIMITED = 9;</code>
+     */
+    public static final int CAUSE_RATE_LIMITED_VALUE = 9;
 
 
     public final int getNumber() {
@@ -206,6 +222,7 @@ private static final long serialVersionUID = 0L;
         case 3: return CAUSE_THROTTLED;
         case 6: return CAUSE_PAUSED;
         case 7: return CAUSE_CAPPED;
+        case 9: return CAUSE_RATE_LIMITED;
         default: return null;
       }
     }

@@ -235,6 +235,36 @@ private static final long serialVersionUID = 0L;
     return maxInFlight_;
   }
 
+  public static final int RATE_PER_SECOND_FIELD_NUMBER = 12;
+  private double ratePerSecond_ = 0D;
+  /**
+   * <pre>
+   * An operator's rate: most of its messages delivered a second; 0 when there is none.
+   * </pre>
+   *
+   * <code>double rate_per_second = 12 [json_name = "ratePerSecond"];</code>
+   * @return The ratePerSecond.
+   */
+  @java.lang.Override
+  public double getRatePerSecond() {
+    return ratePerSecond_;
+  }
+
+  public static final int BURST_FIELD_NUMBER = 13;
+  private double burst_ = 0D;
+  /**
+   * <pre>
+   * How many may be delivered at once after a pause; 0 when there is no rate.
+   * </pre>
+   *
+   * <code>double burst = 13 [json_name = "burst"];</code>
+   * @return The burst.
+   */
+  @java.lang.Override
+  public double getBurst() {
+    return burst_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -279,6 +309,12 @@ private static final long serialVersionUID = 0L;
     if (maxInFlight_ != 0) {
       output.writeUInt32(10, maxInFlight_);
     }
+    if (java.lang.Double.doubleToRawLongBits(ratePerSecond_) != 0) {
+      output.writeDouble(12, ratePerSecond_);
+    }
+    if (java.lang.Double.doubleToRawLongBits(burst_) != 0) {
+      output.writeDouble(13, burst_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -321,6 +357,14 @@ private static final long serialVersionUID = 0L;
     if (maxInFlight_ != 0) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt32Size(10, maxInFlight_);
+    }
+    if (java.lang.Double.doubleToRawLongBits(ratePerSecond_) != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeDoubleSize(12, ratePerSecond_);
+    }
+    if (java.lang.Double.doubleToRawLongBits(burst_) != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeDoubleSize(13, burst_);
     }
     return size;
   }
@@ -367,6 +411,12 @@ private static final long serialVersionUID = 0L;
         != other.getPaused()) return false;
     if (getMaxInFlight()
         != other.getMaxInFlight()) return false;
+    if (java.lang.Double.doubleToLongBits(getRatePerSecond())
+        != java.lang.Double.doubleToLongBits(
+            other.getRatePerSecond())) return false;
+    if (java.lang.Double.doubleToLongBits(getBurst())
+        != java.lang.Double.doubleToLongBits(
+            other.getBurst())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -405,6 +455,12 @@ private static final long serialVersionUID = 0L;
         getPaused());
     hash = (37 * hash) + MAX_IN_FLIGHT_FIELD_NUMBER;
     hash = (53 * hash) + getMaxInFlight();
+    hash = (37 * hash) + RATE_PER_SECOND_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        java.lang.Double.doubleToLongBits(getRatePerSecond()));
+    hash = (37 * hash) + BURST_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        java.lang.Double.doubleToLongBits(getBurst()));
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -550,6 +606,8 @@ private static final long serialVersionUID = 0L;
       servedCostTotal_ = 0D;
       paused_ = false;
       maxInFlight_ = 0;
+      ratePerSecond_ = 0D;
+      burst_ = 0D;
       return this;
     }
 
@@ -613,6 +671,12 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000200) != 0)) {
         result.maxInFlight_ = maxInFlight_;
       }
+      if (((from_bitField0_ & 0x00000400) != 0)) {
+        result.ratePerSecond_ = ratePerSecond_;
+      }
+      if (((from_bitField0_ & 0x00000800) != 0)) {
+        result.burst_ = burst_;
+      }
     }
 
     @java.lang.Override
@@ -658,6 +722,12 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getMaxInFlight() != 0) {
         setMaxInFlight(other.getMaxInFlight());
+      }
+      if (java.lang.Double.doubleToRawLongBits(other.getRatePerSecond()) != 0) {
+        setRatePerSecond(other.getRatePerSecond());
+      }
+      if (java.lang.Double.doubleToRawLongBits(other.getBurst()) != 0) {
+        setBurst(other.getBurst());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -733,6 +803,16 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000200;
               break;
             } // case 80
+            case 97: {
+              ratePerSecond_ = input.readDouble();
+              bitField0_ |= 0x00000400;
+              break;
+            } // case 97
+            case 105: {
+              burst_ = input.readDouble();
+              bitField0_ |= 0x00000800;
+              break;
+            } // case 105
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1234,6 +1314,94 @@ private static final long serialVersionUID = 0L;
     public Builder clearMaxInFlight() {
       bitField0_ = (bitField0_ & ~0x00000200);
       maxInFlight_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private double ratePerSecond_ ;
+    /**
+     * <pre>
+     * An operator's rate: most of its messages delivered a second; 0 when there is none.
+     * </pre>
+     *
+     * <code>double rate_per_second = 12 [json_name = "ratePerSecond"];</code>
+     * @return The ratePerSecond.
+     */
+    @java.lang.Override
+    public double getRatePerSecond() {
+      return ratePerSecond_;
+    }
+    /**
+     * <pre>
+     * An operator's rate: most of its messages delivered a second; 0 when there is none.
+     * </pre>
+     *
+     * <code>double rate_per_second = 12 [json_name = "ratePerSecond"];</code>
+     * @param value The ratePerSecond to set.
+     * @return This builder for chaining.
+     */
+    public Builder setRatePerSecond(double value) {
+
+      ratePerSecond_ = value;
+      bitField0_ |= 0x00000400;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * An operator's rate: most of its messages delivered a second; 0 when there is none.
+     * </pre>
+     *
+     * <code>double rate_per_second = 12 [json_name = "ratePerSecond"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearRatePerSecond() {
+      bitField0_ = (bitField0_ & ~0x00000400);
+      ratePerSecond_ = 0D;
+      onChanged();
+      return this;
+    }
+
+    private double burst_ ;
+    /**
+     * <pre>
+     * How many may be delivered at once after a pause; 0 when there is no rate.
+     * </pre>
+     *
+     * <code>double burst = 13 [json_name = "burst"];</code>
+     * @return The burst.
+     */
+    @java.lang.Override
+    public double getBurst() {
+      return burst_;
+    }
+    /**
+     * <pre>
+     * How many may be delivered at once after a pause; 0 when there is no rate.
+     * </pre>
+     *
+     * <code>double burst = 13 [json_name = "burst"];</code>
+     * @param value The burst to set.
+     * @return This builder for chaining.
+     */
+    public Builder setBurst(double value) {
+
+      burst_ = value;
+      bitField0_ |= 0x00000800;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * How many may be delivered at once after a pause; 0 when there is no rate.
+     * </pre>
+     *
+     * <code>double burst = 13 [json_name = "burst"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearBurst() {
+      bitField0_ = (bitField0_ & ~0x00000800);
+      burst_ = 0D;
       onChanged();
       return this;
     }

@@ -119,4 +119,24 @@ public interface PerFairnessKeyStatsOrBuilder extends
    * @return The maxInFlight.
    */
   int getMaxInFlight();
+
+  /**
+   * <pre>
+   * An operator's rate: most of its messages delivered a second; 0 when there is none.
+   * </pre>
+   *
+   * <code>double rate_per_second = 12 [json_name = "ratePerSecond"];</code>
+   * @return The ratePerSecond.
+   */
+  double getRatePerSecond();
+
+  /**
+   * <pre>
+   * How many may be delivered at once after a pause; 0 when there is no rate.
+   * </pre>
+   *
+   * <code>double burst = 13 [json_name = "burst"];</code>
+   * @return The burst.
+   */
+  double getBurst();
 }

@@ -262,6 +262,21 @@ private static final long serialVersionUID = 0L;
     return com.google.protobuf.Timestamp.getDefaultInstance();
   }
 
+  public static final int VALIDATE_ONLY_FIELD_NUMBER = 5;
+  private boolean validateOnly_ = false;
+  /**
+   * <pre>
+   * Change nothing: only say what the seek would do.
+   * </pre>
+   *
+   * <code>bool validate_only = 5 [json_name = "validateOnly"];</code>
+   * @return The validateOnly.
+   */
+  @java.lang.Override
+  public boolean getValidateOnly() {
+    return validateOnly_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -289,6 +304,9 @@ private static final long serialVersionUID = 0L;
     if (targetCase_ == 4) {
       output.writeMessage(4, (com.google.protobuf.Timestamp) target_);
     }
+    if (validateOnly_ != false) {
+      output.writeBool(5, validateOnly_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -307,6 +325,10 @@ private static final long serialVersionUID = 0L;
     if (targetCase_ == 4) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(4, (com.google.protobuf.Timestamp) target_);
+    }
+    if (validateOnly_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(5, validateOnly_);
     }
     return size;
   }
@@ -336,6 +358,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getQueue())) return false;
     if (!getChannel()
         .equals(other.getChannel())) return false;
+    if (getValidateOnly()
+        != other.getValidateOnly()) return false;
     if (!getTargetCase().equals(other.getTargetCase())) return false;
     switch (targetCase_) {
       case 3:
@@ -364,6 +388,9 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getQueue().hashCode();
     hash = (37 * hash) + CHANNEL_FIELD_NUMBER;
     hash = (53 * hash) + getChannel().hashCode();
+    hash = (37 * hash) + VALIDATE_ONLY_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getValidateOnly());
     switch (targetCase_) {
       case 3:
         hash = (37 * hash) + OFFSET_FIELD_NUMBER;
@@ -517,6 +544,7 @@ private static final long serialVersionUID = 0L;
       if (timeBuilder_ != null) {
         timeBuilder_.clear();
       }
+      validateOnly_ = false;
       targetCase_ = 0;
       target_ = null;
       return this;
@@ -559,6 +587,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000002) != 0)) {
         result.channel_ = channel_;
       }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.validateOnly_ = validateOnly_;
+      }
     }
 
     private void buildPartialOneofs(dev.fila.v1.SeekChannelRequest result) {
@@ -591,6 +622,9 @@ private static final long serialVersionUID = 0L;
         channel_ = other.channel_;
         bitField0_ |= 0x00000002;
         onChanged();
+      }
+      if (other.getValidateOnly() != false) {
+        setValidateOnly(other.getValidateOnly());
       }
       switch (other.getTargetCase()) {
         case OFFSET: {
@@ -651,6 +685,11 @@ private static final long serialVersionUID = 0L;
               targetCase_ = 4;
               break;
             } // case 34
+            case 40: {
+              validateOnly_ = input.readBool();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 40
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1099,6 +1138,50 @@ private static final long serialVersionUID = 0L;
       targetCase_ = 4;
       onChanged();
       return timeBuilder_;
+    }
+
+    private boolean validateOnly_ ;
+    /**
+     * <pre>
+     * Change nothing: only say what the seek would do.
+     * </pre>
+     *
+     * <code>bool validate_only = 5 [json_name = "validateOnly"];</code>
+     * @return The validateOnly.
+     */
+    @java.lang.Override
+    public boolean getValidateOnly() {
+      return validateOnly_;
+    }
+    /**
+     * <pre>
+     * Change nothing: only say what the seek would do.
+     * </pre>
+     *
+     * <code>bool validate_only = 5 [json_name = "validateOnly"];</code>
+     * @param value The validateOnly to set.
+     * @return This builder for chaining.
+     */
+    public Builder setValidateOnly(boolean value) {
+
+      validateOnly_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Change nothing: only say what the seek would do.
+     * </pre>
+     *
+     * <code>bool validate_only = 5 [json_name = "validateOnly"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearValidateOnly() {
+      bitField0_ = (bitField0_ & ~0x00000010);
+      validateOnly_ = false;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:fila.v1.SeekChannelRequest)

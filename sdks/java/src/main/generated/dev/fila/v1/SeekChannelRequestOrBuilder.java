@@ -96,5 +96,15 @@ public interface SeekChannelRequestOrBuilder extends
    */
   com.google.protobuf.TimestampOrBuilder getTimeOrBuilder();
 
+  /**
+   * <pre>
+   * Change nothing: only say what the seek would do.
+   * </pre>
+   *
+   * <code>bool validate_only = 5 [json_name = "validateOnly"];</code>
+   * @return The validateOnly.
+   */
+  boolean getValidateOnly();
+
   dev.fila.v1.SeekChannelRequest.TargetCase getTargetCase();
 }

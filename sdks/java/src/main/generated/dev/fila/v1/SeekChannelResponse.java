@@ -67,6 +67,51 @@ private static final long serialVersionUID = 0L;
     return offset_;
   }
 
+  public static final int REPLAYED_FIELD_NUMBER = 2;
+  private long replayed_ = 0L;
+  /**
+   * <pre>
+   * With `validate_only`: messages the channel is done with and would deliver again.
+   * </pre>
+   *
+   * <code>uint64 replayed = 2 [json_name = "replayed"];</code>
+   * @return The replayed.
+   */
+  @java.lang.Override
+  public long getReplayed() {
+    return replayed_;
+  }
+
+  public static final int SKIPPED_FIELD_NUMBER = 3;
+  private long skipped_ = 0L;
+  /**
+   * <pre>
+   * With `validate_only`: messages it is not done with, leased ones included, and would not deliver any more.
+   * </pre>
+   *
+   * <code>uint64 skipped = 3 [json_name = "skipped"];</code>
+   * @return The skipped.
+   */
+  @java.lang.Override
+  public long getSkipped() {
+    return skipped_;
+  }
+
+  public static final int LEASES_REVOKED_FIELD_NUMBER = 4;
+  private long leasesRevoked_ = 0L;
+  /**
+   * <pre>
+   * With `validate_only`: leases that would be taken back.
+   * </pre>
+   *
+   * <code>uint64 leases_revoked = 4 [json_name = "leasesRevoked"];</code>
+   * @return The leasesRevoked.
+   */
+  @java.lang.Override
+  public long getLeasesRevoked() {
+    return leasesRevoked_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -84,6 +129,15 @@ private static final long serialVersionUID = 0L;
     if (offset_ != 0L) {
       output.writeUInt64(1, offset_);
     }
+    if (replayed_ != 0L) {
+      output.writeUInt64(2, replayed_);
+    }
+    if (skipped_ != 0L) {
+      output.writeUInt64(3, skipped_);
+    }
+    if (leasesRevoked_ != 0L) {
+      output.writeUInt64(4, leasesRevoked_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -91,6 +145,18 @@ private static final long serialVersionUID = 0L;
     if (offset_ != 0L) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(1, offset_);
+    }
+    if (replayed_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(2, replayed_);
+    }
+    if (skipped_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(3, skipped_);
+    }
+    if (leasesRevoked_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(4, leasesRevoked_);
     }
     return size;
   }
@@ -118,6 +184,12 @@ private static final long serialVersionUID = 0L;
 
     if (getOffset()
         != other.getOffset()) return false;
+    if (getReplayed()
+        != other.getReplayed()) return false;
+    if (getSkipped()
+        != other.getSkipped()) return false;
+    if (getLeasesRevoked()
+        != other.getLeasesRevoked()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -132,6 +204,15 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + OFFSET_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getOffset());
+    hash = (37 * hash) + REPLAYED_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getReplayed());
+    hash = (37 * hash) + SKIPPED_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getSkipped());
+    hash = (37 * hash) + LEASES_REVOKED_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getLeasesRevoked());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -268,6 +349,9 @@ private static final long serialVersionUID = 0L;
       super.clear();
       bitField0_ = 0;
       offset_ = 0L;
+      replayed_ = 0L;
+      skipped_ = 0L;
+      leasesRevoked_ = 0L;
       return this;
     }
 
@@ -304,6 +388,15 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000001) != 0)) {
         result.offset_ = offset_;
       }
+      if (((from_bitField0_ & 0x00000002) != 0)) {
+        result.replayed_ = replayed_;
+      }
+      if (((from_bitField0_ & 0x00000004) != 0)) {
+        result.skipped_ = skipped_;
+      }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.leasesRevoked_ = leasesRevoked_;
+      }
     }
 
     @java.lang.Override
@@ -320,6 +413,15 @@ private static final long serialVersionUID = 0L;
       if (other == dev.fila.v1.SeekChannelResponse.getDefaultInstance()) return this;
       if (other.getOffset() != 0L) {
         setOffset(other.getOffset());
+      }
+      if (other.getReplayed() != 0L) {
+        setReplayed(other.getReplayed());
+      }
+      if (other.getSkipped() != 0L) {
+        setSkipped(other.getSkipped());
+      }
+      if (other.getLeasesRevoked() != 0L) {
+        setLeasesRevoked(other.getLeasesRevoked());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -350,6 +452,21 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000001;
               break;
             } // case 8
+            case 16: {
+              replayed_ = input.readUInt64();
+              bitField0_ |= 0x00000002;
+              break;
+            } // case 16
+            case 24: {
+              skipped_ = input.readUInt64();
+              bitField0_ |= 0x00000004;
+              break;
+            } // case 24
+            case 32: {
+              leasesRevoked_ = input.readUInt64();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 32
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -407,6 +524,138 @@ private static final long serialVersionUID = 0L;
     public Builder clearOffset() {
       bitField0_ = (bitField0_ & ~0x00000001);
       offset_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long replayed_ ;
+    /**
+     * <pre>
+     * With `validate_only`: messages the channel is done with and would deliver again.
+     * </pre>
+     *
+     * <code>uint64 replayed = 2 [json_name = "replayed"];</code>
+     * @return The replayed.
+     */
+    @java.lang.Override
+    public long getReplayed() {
+      return replayed_;
+    }
+    /**
+     * <pre>
+     * With `validate_only`: messages the channel is done with and would deliver again.
+     * </pre>
+     *
+     * <code>uint64 replayed = 2 [json_name = "replayed"];</code>
+     * @param value The replayed to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReplayed(long value) {
+
+      replayed_ = value;
+      bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * With `validate_only`: messages the channel is done with and would deliver again.
+     * </pre>
+     *
+     * <code>uint64 replayed = 2 [json_name = "replayed"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearReplayed() {
+      bitField0_ = (bitField0_ & ~0x00000002);
+      replayed_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long skipped_ ;
+    /**
+     * <pre>
+     * With `validate_only`: messages it is not done with, leased ones included, and would not deliver any more.
+     * </pre>
+     *
+     * <code>uint64 skipped = 3 [json_name = "skipped"];</code>
+     * @return The skipped.
+     */
+    @java.lang.Override
+    public long getSkipped() {
+      return skipped_;
+    }
+    /**
+     * <pre>
+     * With `validate_only`: messages it is not done with, leased ones included, and would not deliver any more.
+     * </pre>
+     *
+     * <code>uint64 skipped = 3 [json_name = "skipped"];</code>
+     * @param value The skipped to set.
+     * @return This builder for chaining.
+     */
+    public Builder setSkipped(long value) {
+
+      skipped_ = value;
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * With `validate_only`: messages it is not done with, leased ones included, and would not deliver any more.
+     * </pre>
+     *
+     * <code>uint64 skipped = 3 [json_name = "skipped"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearSkipped() {
+      bitField0_ = (bitField0_ & ~0x00000004);
+      skipped_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long leasesRevoked_ ;
+    /**
+     * <pre>
+     * With `validate_only`: leases that would be taken back.
+     * </pre>
+     *
+     * <code>uint64 leases_revoked = 4 [json_name = "leasesRevoked"];</code>
+     * @return The leasesRevoked.
+     */
+    @java.lang.Override
+    public long getLeasesRevoked() {
+      return leasesRevoked_;
+    }
+    /**
+     * <pre>
+     * With `validate_only`: leases that would be taken back.
+     * </pre>
+     *
+     * <code>uint64 leases_revoked = 4 [json_name = "leasesRevoked"];</code>
+     * @param value The leasesRevoked to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLeasesRevoked(long value) {
+
+      leasesRevoked_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * With `validate_only`: leases that would be taken back.
+     * </pre>
+     *
+     * <code>uint64 leases_revoked = 4 [json_name = "leasesRevoked"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearLeasesRevoked() {
+      bitField0_ = (bitField0_ & ~0x00000008);
+      leasesRevoked_ = 0L;
       onChanged();
       return this;
     }

@@ -19,4 +19,34 @@ public interface SeekChannelResponseOrBuilder extends
    * @return The offset.
    */
   long getOffset();
+
+  /**
+   * <pre>
+   * With `validate_only`: messages the channel is done with and would deliver again.
+   * </pre>
+   *
+   * <code>uint64 replayed = 2 [json_name = "replayed"];</code>
+   * @return The replayed.
+   */
+  long getReplayed();
+
+  /**
+   * <pre>
+   * With `validate_only`: messages it is not done with, leased ones included, and would not deliver any more.
+   * </pre>
+   *
+   * <code>uint64 skipped = 3 [json_name = "skipped"];</code>
+   * @return The skipped.
+   */
+  long getSkipped();
+
+  /**
+   * <pre>
+   * With `validate_only`: leases that would be taken back.
+   * </pre>
+   *
+   * <code>uint64 leases_revoked = 4 [json_name = "leasesRevoked"];</code>
+   * @return The leasesRevoked.
+   */
+  long getLeasesRevoked();
 }

@@ -230,6 +230,62 @@ private static final long serialVersionUID = 0L;
     return maxInFlight_;
   }
 
+  public static final int RATE_PER_SECOND_FIELD_NUMBER = 6;
+  private double ratePerSecond_ = 0D;
+  /**
+   * <pre>
+   * Most messages of this key delivered a second, over all channels of the queue; up to 1e9. 0 takes the rate away.
+   * </pre>
+   *
+   * <code>optional double rate_per_second = 6 [json_name = "ratePerSecond"];</code>
+   * @return Whether the ratePerSecond field is set.
+   */
+  @java.lang.Override
+  public boolean hasRatePerSecond() {
+    return ((bitField0_ & 0x00000008) != 0);
+  }
+  /**
+   * <pre>
+   * Most messages of this key delivered a second, over all channels of the queue; up to 1e9. 0 takes the rate away.
+   * </pre>
+   *
+   * <code>optional double rate_per_second = 6 [json_name = "ratePerSecond"];</code>
+   * @return The ratePerSecond.
+   */
+  @java.lang.Override
+  public double getRatePerSecond() {
+    return ratePerSecond_;
+  }
+
+  public static final int BURST_FIELD_NUMBER = 7;
+  private double burst_ = 0D;
+  /**
+   * <pre>
+   * How many may be delivered at once after a pause: at least 1, up to 1e9. 0, or left out where there is none yet,
+   * means one second's worth. Needs a rate.
+   * </pre>
+   *
+   * <code>optional double burst = 7 [json_name = "burst"];</code>
+   * @return Whether the burst field is set.
+   */
+  @java.lang.Override
+  public boolean hasBurst() {
+    return ((bitField0_ & 0x00000010) != 0);
+  }
+  /**
+   * <pre>
+   * How many may be delivered at once after a pause: at least 1, up to 1e9. 0, or left out where there is none yet,
+   * means one second's worth. Needs a rate.
+   * </pre>
+   *
+   * <code>optional double burst = 7 [json_name = "burst"];</code>
+   * @return The burst.
+   */
+  @java.lang.Override
+  public double getBurst() {
+    return burst_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -259,6 +315,12 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000004) != 0)) {
       output.writeUInt32(5, maxInFlight_);
     }
+    if (((bitField0_ & 0x00000008) != 0)) {
+      output.writeDouble(6, ratePerSecond_);
+    }
+    if (((bitField0_ & 0x00000010) != 0)) {
+      output.writeDouble(7, burst_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -280,6 +342,14 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000004) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt32Size(5, maxInFlight_);
+    }
+    if (((bitField0_ & 0x00000008) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeDoubleSize(6, ratePerSecond_);
+    }
+    if (((bitField0_ & 0x00000010) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeDoubleSize(7, burst_);
     }
     return size;
   }
@@ -324,6 +394,18 @@ private static final long serialVersionUID = 0L;
       if (getMaxInFlight()
           != other.getMaxInFlight()) return false;
     }
+    if (hasRatePerSecond() != other.hasRatePerSecond()) return false;
+    if (hasRatePerSecond()) {
+      if (java.lang.Double.doubleToLongBits(getRatePerSecond())
+          != java.lang.Double.doubleToLongBits(
+              other.getRatePerSecond())) return false;
+    }
+    if (hasBurst() != other.hasBurst()) return false;
+    if (hasBurst()) {
+      if (java.lang.Double.doubleToLongBits(getBurst())
+          != java.lang.Double.doubleToLongBits(
+              other.getBurst())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -351,6 +433,16 @@ private static final long serialVersionUID = 0L;
     if (hasMaxInFlight()) {
       hash = (37 * hash) + MAX_IN_FLIGHT_FIELD_NUMBER;
       hash = (53 * hash) + getMaxInFlight();
+    }
+    if (hasRatePerSecond()) {
+      hash = (37 * hash) + RATE_PER_SECOND_FIELD_NUMBER;
+      hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+          java.lang.Double.doubleToLongBits(getRatePerSecond()));
+    }
+    if (hasBurst()) {
+      hash = (37 * hash) + BURST_FIELD_NUMBER;
+      hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+          java.lang.Double.doubleToLongBits(getBurst()));
     }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
@@ -492,6 +584,8 @@ private static final long serialVersionUID = 0L;
       weight_ = 0;
       paused_ = false;
       maxInFlight_ = 0;
+      ratePerSecond_ = 0D;
+      burst_ = 0D;
       return this;
     }
 
@@ -544,6 +638,14 @@ private static final long serialVersionUID = 0L;
         result.maxInFlight_ = maxInFlight_;
         to_bitField0_ |= 0x00000004;
       }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.ratePerSecond_ = ratePerSecond_;
+        to_bitField0_ |= 0x00000008;
+      }
+      if (((from_bitField0_ & 0x00000040) != 0)) {
+        result.burst_ = burst_;
+        to_bitField0_ |= 0x00000010;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -577,6 +679,12 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasMaxInFlight()) {
         setMaxInFlight(other.getMaxInFlight());
+      }
+      if (other.hasRatePerSecond()) {
+        setRatePerSecond(other.getRatePerSecond());
+      }
+      if (other.hasBurst()) {
+        setBurst(other.getBurst());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -627,6 +735,16 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000010;
               break;
             } // case 40
+            case 49: {
+              ratePerSecond_ = input.readDouble();
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 49
+            case 57: {
+              burst_ = input.readDouble();
+              bitField0_ |= 0x00000040;
+              break;
+            } // case 57
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -992,6 +1110,122 @@ private static final long serialVersionUID = 0L;
     public Builder clearMaxInFlight() {
       bitField0_ = (bitField0_ & ~0x00000010);
       maxInFlight_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private double ratePerSecond_ ;
+    /**
+     * <pre>
+     * Most messages of this key delivered a second, over all channels of the queue; up to 1e9. 0 takes the rate away.
+     * </pre>
+     *
+     * <code>optional double rate_per_second = 6 [json_name = "ratePerSecond"];</code>
+     * @return Whether the ratePerSecond field is set.
+     */
+    @java.lang.Override
+    public boolean hasRatePerSecond() {
+      return ((bitField0_ & 0x00000020) != 0);
+    }
+    /**
+     * <pre>
+     * Most messages of this key delivered a second, over all channels of the queue; up to 1e9. 0 takes the rate away.
+     * </pre>
+     *
+     * <code>optional double rate_per_second = 6 [json_name = "ratePerSecond"];</code>
+     * @return The ratePerSecond.
+     */
+    @java.lang.Override
+    public double getRatePerSecond() {
+      return ratePerSecond_;
+    }
+    /**
+     * <pre>
+     * Most messages of this key delivered a second, over all channels of the queue; up to 1e9. 0 takes the rate away.
+     * </pre>
+     *
+     * <code>optional double rate_per_second = 6 [json_name = "ratePerSecond"];</code>
+     * @param value The ratePerSecond to set.
+     * @return This builder for chaining.
+     */
+    public Builder setRatePerSecond(double value) {
+
+      ratePerSecond_ = value;
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Most messages of this key delivered a second, over all channels of the queue; up to 1e9. 0 takes the rate away.
+     * </pre>
+     *
+     * <code>optional double rate_per_second = 6 [json_name = "ratePerSecond"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearRatePerSecond() {
+      bitField0_ = (bitField0_ & ~0x00000020);
+      ratePerSecond_ = 0D;
+      onChanged();
+      return this;
+    }
+
+    private double burst_ ;
+    /**
+     * <pre>
+     * How many may be delivered at once after a pause: at least 1, up to 1e9. 0, or left out where there is none yet,
+     * means one second's worth. Needs a rate.
+     * </pre>
+     *
+     * <code>optional double burst = 7 [json_name = "burst"];</code>
+     * @return Whether the burst field is set.
+     */
+    @java.lang.Override
+    public boolean hasBurst() {
+      return ((bitField0_ & 0x00000040) != 0);
+    }
+    /**
+     * <pre>
+     * How many may be delivered at once after a pause: at least 1, up to 1e9. 0, or left out where there is none yet,
+     * means one second's worth. Needs a rate.
+     * </pre>
+     *
+     * <code>optional double burst = 7 [json_name = "burst"];</code>
+     * @return The burst.
+     */
+    @java.lang.Override
+    public double getBurst() {
+      return burst_;
+    }
+    /**
+     * <pre>
+     * How many may be delivered at once after a pause: at least 1, up to 1e9. 0, or left out where there is none yet,
+     * means one second's worth. Needs a rate.
+     * </pre>
+     *
+     * <code>optional double burst = 7 [json_name = "burst"];</code>
+     * @param value The burst to set.
+     * @return This builder for chaining.
+     */
+    public Builder setBurst(double value) {
+
+      burst_ = value;
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * How many may be delivered at once after a pause: at least 1, up to 1e9. 0, or left out where there is none yet,
+     * means one second's worth. Needs a rate.
+     * </pre>
+     *
+     * <code>optional double burst = 7 [json_name = "burst"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearBurst() {
+      bitField0_ = (bitField0_ & ~0x00000040);
+      burst_ = 0D;
       onChanged();
       return this;
     }

@@ -106,4 +106,44 @@ public interface SetKeyPolicyRequestOrBuilder extends
    * @return The maxInFlight.
    */
   int getMaxInFlight();
+
+  /**
+   * <pre>
+   * Most messages of this key delivered a second, over all channels of the queue; up to 1e9. 0 takes the rate away.
+   * </pre>
+   *
+   * <code>optional double rate_per_second = 6 [json_name = "ratePerSecond"];</code>
+   * @return Whether the ratePerSecond field is set.
+   */
+  boolean hasRatePerSecond();
+  /**
+   * <pre>
+   * Most messages of this key delivered a second, over all channels of the queue; up to 1e9. 0 takes the rate away.
+   * </pre>
+   *
+   * <code>optional double rate_per_second = 6 [json_name = "ratePerSecond"];</code>
+   * @return The ratePerSecond.
+   */
+  double getRatePerSecond();
+
+  /**
+   * <pre>
+   * How many may be delivered at once after a pause: at least 1, up to 1e9. 0, or left out where there is none yet,
+   * means one second's worth. Needs a rate.
+   * </pre>
+   *
+   * <code>optional double burst = 7 [json_name = "burst"];</code>
+   * @return Whether the burst field is set.
+   */
+  boolean hasBurst();
+  /**
+   * <pre>
+   * How many may be delivered at once after a pause: at least 1, up to 1e9. 0, or left out where there is none yet,
+   * means one second's worth. Needs a rate.
+   * </pre>
+   *
+   * <code>optional double burst = 7 [json_name = "burst"];</code>
+   * @return The burst.
+   */
+  double getBurst();
 }

@@ -97,6 +97,36 @@ private static final long serialVersionUID = 0L;
     return maxInFlight_;
   }
 
+  public static final int RATE_PER_SECOND_FIELD_NUMBER = 4;
+  private double ratePerSecond_ = 0D;
+  /**
+   * <pre>
+   * Its rate; 0 when there is none.
+   * </pre>
+   *
+   * <code>double rate_per_second = 4 [json_name = "ratePerSecond"];</code>
+   * @return The ratePerSecond.
+   */
+  @java.lang.Override
+  public double getRatePerSecond() {
+    return ratePerSecond_;
+  }
+
+  public static final int BURST_FIELD_NUMBER = 5;
+  private double burst_ = 0D;
+  /**
+   * <pre>
+   * How many may be delivered at once after a pause; 0 when there is no rate.
+   * </pre>
+   *
+   * <code>double burst = 5 [json_name = "burst"];</code>
+   * @return The burst.
+   */
+  @java.lang.Override
+  public double getBurst() {
+    return burst_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -120,6 +150,12 @@ private static final long serialVersionUID = 0L;
     if (maxInFlight_ != 0) {
       output.writeUInt32(3, maxInFlight_);
     }
+    if (java.lang.Double.doubleToRawLongBits(ratePerSecond_) != 0) {
+      output.writeDouble(4, ratePerSecond_);
+    }
+    if (java.lang.Double.doubleToRawLongBits(burst_) != 0) {
+      output.writeDouble(5, burst_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -135,6 +171,14 @@ private static final long serialVersionUID = 0L;
     if (maxInFlight_ != 0) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt32Size(3, maxInFlight_);
+    }
+    if (java.lang.Double.doubleToRawLongBits(ratePerSecond_) != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeDoubleSize(4, ratePerSecond_);
+    }
+    if (java.lang.Double.doubleToRawLongBits(burst_) != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeDoubleSize(5, burst_);
     }
     return size;
   }
@@ -166,6 +210,12 @@ private static final long serialVersionUID = 0L;
         != other.getPaused()) return false;
     if (getMaxInFlight()
         != other.getMaxInFlight()) return false;
+    if (java.lang.Double.doubleToLongBits(getRatePerSecond())
+        != java.lang.Double.doubleToLongBits(
+            other.getRatePerSecond())) return false;
+    if (java.lang.Double.doubleToLongBits(getBurst())
+        != java.lang.Double.doubleToLongBits(
+            other.getBurst())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -184,6 +234,12 @@ private static final long serialVersionUID = 0L;
         getPaused());
     hash = (37 * hash) + MAX_IN_FLIGHT_FIELD_NUMBER;
     hash = (53 * hash) + getMaxInFlight();
+    hash = (37 * hash) + RATE_PER_SECOND_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        java.lang.Double.doubleToLongBits(getRatePerSecond()));
+    hash = (37 * hash) + BURST_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        java.lang.Double.doubleToLongBits(getBurst()));
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -322,6 +378,8 @@ private static final long serialVersionUID = 0L;
       weight_ = 0;
       paused_ = false;
       maxInFlight_ = 0;
+      ratePerSecond_ = 0D;
+      burst_ = 0D;
       return this;
     }
 
@@ -364,6 +422,12 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000004) != 0)) {
         result.maxInFlight_ = maxInFlight_;
       }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.ratePerSecond_ = ratePerSecond_;
+      }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.burst_ = burst_;
+      }
     }
 
     @java.lang.Override
@@ -386,6 +450,12 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getMaxInFlight() != 0) {
         setMaxInFlight(other.getMaxInFlight());
+      }
+      if (java.lang.Double.doubleToRawLongBits(other.getRatePerSecond()) != 0) {
+        setRatePerSecond(other.getRatePerSecond());
+      }
+      if (java.lang.Double.doubleToRawLongBits(other.getBurst()) != 0) {
+        setBurst(other.getBurst());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -426,6 +496,16 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000004;
               break;
             } // case 24
+            case 33: {
+              ratePerSecond_ = input.readDouble();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 33
+            case 41: {
+              burst_ = input.readDouble();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 41
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -571,6 +651,94 @@ private static final long serialVersionUID = 0L;
     public Builder clearMaxInFlight() {
       bitField0_ = (bitField0_ & ~0x00000004);
       maxInFlight_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private double ratePerSecond_ ;
+    /**
+     * <pre>
+     * Its rate; 0 when there is none.
+     * </pre>
+     *
+     * <code>double rate_per_second = 4 [json_name = "ratePerSecond"];</code>
+     * @return The ratePerSecond.
+     */
+    @java.lang.Override
+    public double getRatePerSecond() {
+      return ratePerSecond_;
+    }
+    /**
+     * <pre>
+     * Its rate; 0 when there is none.
+     * </pre>
+     *
+     * <code>double rate_per_second = 4 [json_name = "ratePerSecond"];</code>
+     * @param value The ratePerSecond to set.
+     * @return This builder for chaining.
+     */
+    public Builder setRatePerSecond(double value) {
+
+      ratePerSecond_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Its rate; 0 when there is none.
+     * </pre>
+     *
+     * <code>double rate_per_second = 4 [json_name = "ratePerSecond"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearRatePerSecond() {
+      bitField0_ = (bitField0_ & ~0x00000008);
+      ratePerSecond_ = 0D;
+      onChanged();
+      return this;
+    }
+
+    private double burst_ ;
+    /**
+     * <pre>
+     * How many may be delivered at once after a pause; 0 when there is no rate.
+     * </pre>
+     *
+     * <code>double burst = 5 [json_name = "burst"];</code>
+     * @return The burst.
+     */
+    @java.lang.Override
+    public double getBurst() {
+      return burst_;
+    }
+    /**
+     * <pre>
+     * How many may be delivered at once after a pause; 0 when there is no rate.
+     * </pre>
+     *
+     * <code>double burst = 5 [json_name = "burst"];</code>
+     * @param value The burst to set.
+     * @return This builder for chaining.
+     */
+    public Builder setBurst(double value) {
+
+      burst_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * How many may be delivered at once after a pause; 0 when there is no rate.
+     * </pre>
+     *
+     * <code>double burst = 5 [json_name = "burst"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearBurst() {
+      bitField0_ = (bitField0_ & ~0x00000010);
+      burst_ = 0D;
       onChanged();
       return this;
     }

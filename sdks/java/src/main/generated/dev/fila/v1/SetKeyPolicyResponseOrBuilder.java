@@ -39,4 +39,24 @@ public interface SetKeyPolicyResponseOrBuilder extends
    * @return The maxInFlight.
    */
   int getMaxInFlight();
+
+  /**
+   * <pre>
+   * Its rate; 0 when there is none.
+   * </pre>
+   *
+   * <code>double rate_per_second = 4 [json_name = "ratePerSecond"];</code>
+   * @return The ratePerSecond.
+   */
+  double getRatePerSecond();
+
+  /**
+   * <pre>
+   * How many may be delivered at once after a pause; 0 when there is no rate.
+   * </pre>
+   *
+   * <code>double burst = 5 [json_name = "burst"];</code>
+   * @return The burst.
+   */
+  double getBurst();
 }

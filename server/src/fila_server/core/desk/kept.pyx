@@ -1,0 +1,114 @@
+"""See kept.pxd."""
+
+from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memcmp
+
+from fila_server.core.life.answers cimport answer, answer_status
+from fila_server.core.store.families cimport KEPT
+from fila_server.core.store.rocksdb cimport rocksdb_iter_prev, rocksdb_iter_seek_for_prev, rocksdb_iterator_t
+from fila_server.core.store.status cimport STORE_OK
+from fila_server.core.store.store cimport (
+    batch_delete, batch_delete_range, batch_put, scan_free, scan_key, scan_status, scan_valid, scan_value,
+    store_iterate,
+)
+from fila_server.core.structures.buffer cimport (
+    Buffer, Cursor, Slice, buffer_free, buffer_init, put_slice, put_u8,
+)
+from fila_server.core.wire.commands cimport INTERNAL, KEPT_CHANGE, OK
+from fila_server.core.wire.protobuf cimport Fields, fields_parse, next_field, put_nested, put_text_field
+
+cdef enum:
+    PAGE_MAX = 1000
+    PAGE_BYTES_MAX = 8388608
+
+
+cdef inline Slice _text(const char* at, size_t length) noexcept nogil:
+    cdef Slice s
+    s.at, s.length = at, <uint32_t> length
+    return s
+
+
+cdef void _behind(Buffer* end, Slice prefix) noexcept nogil:
+    """A key behind all that begin so: keys are texts, and no text has a byte 0xFF."""
+    end.length = 0
+    put_slice(end, prefix)
+    put_u8(end, 0xFF)
+
+
+cdef void kept_put(Core* core, Command* command) noexcept nogil:
+    cdef Cursor c
+    cdef uint32_t field, kind
+    cdef Slice text
+    cdef uint64_t number
+    cdef Fields record
+    cdef Buffer end
+    buffer_init(&end)
+    c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
+    while next_field(&c, &field, &kind, &text, &number):
+        if field == 12 and text.length:
+            _behind(&end, text)
+            batch_delete_range(
+                &core.store, core.settles, KEPT, text.at, text.length, end.data, end.length)
+        elif field == 13 and fields_parse(&record, text.at, text.length) and record.text[1].length:
+            if record.text[2].length:
+                batch_put(
+                    &core.store, core.settles, KEPT, record.text[1].at, record.text[1].length,
+                    record.text[2].at, record.text[2].length)
+            else:
+                batch_delete(&core.store, core.settles, KEPT, record.text[1].at, record.text[1].length)
+    buffer_free(&end)
+
+
+cdef void _read(Core* core, Command* command) noexcept nogil:
+    cdef rocksdb_iterator_t* scan = store_iterate(&core.store, KEPT, NULL)
+    cdef Fields fields
+    cdef Slice prefix
+    cdef Buffer from_
+    cdef Buffer payload
+    cdef Buffer record
+    cdef const char* at
+    cdef size_t length = 0
+    cdef uint64_t left
+    fields_parse(&fields, command.bytes, command.length)
+    prefix = fields.text[1]
+    left = fields.number[3] if 0 < fields.number[3] < PAGE_MAX else PAGE_MAX
+    buffer_init(&from_)
+    buffer_init(&payload)
+    buffer_init(&record)
+    if fields.text[2].length:
+        put_slice(&from_, fields.text[2])
+    else:
+        _behind(&from_, prefix)
+    rocksdb_iter_seek_for_prev(scan, from_.data, from_.length)
+    while scan_valid(scan) and left and payload.length < PAGE_BYTES_MAX:
+        at = scan_key(scan, &length)
+        if length < prefix.length or memcmp(at, prefix.at, prefix.length) != 0:
+            break
+        if length != from_.length or memcmp(at, from_.data, length) != 0:
+            record.length = 0
+            put_text_field(&record, 1, _text(at, length))
+            at = scan_value(scan, &length)
+            put_text_field(&record, 2, _text(at, length))
+            put_nested(&payload, 1, &record)
+            left -= 1
+        rocksdb_iter_prev(scan)
+    buffer_free(&from_)
+    buffer_free(&record)
+    if scan_status(&core.store, scan, &core.error) != STORE_OK:
+        scan_free(scan)
+        buffer_free(&payload)
+        core.error.text[255] = 0
+        answer_status(core, command.token, INTERNAL, core.error.text, b"STORE_DAMAGED")
+        return
+    scan_free(scan)
+    answer(core, command.token, OK, &payload, False)
+
+
+cdef void kept_command(Core* core, Command* command) noexcept nogil:
+    cdef Buffer nothing
+    if command.kind == KEPT_CHANGE:
+        kept_put(core, command)
+        buffer_init(&nothing)
+        answer(core, command.token, OK, &nothing, True)
+    else:
+        _read(core, command)

@@ -1,0 +1,82 @@
+"""A frame wholly on one side of the target counts by its share's number; only the one around it is walked."""
+
+from libc.stdint cimport uint32_t, uint64_t
+
+from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
+from fila_server.core.state.directory cimport directory_after, directory_at, queue_offset_at, queue_oldest
+from fila_server.core.state.kinds cimport DONE
+from fila_server.core.state.paths cimport (
+    channel_find, frame_last_offset, frame_offset, queue_find, share_find,
+)
+from fila_server.core.state.state cimport Channel, Frame, Queue, Share
+from fila_server.core.structures.buffer cimport Buffer, buffer_init
+from fila_server.core.wire.commands cimport OK
+from fila_server.core.wire.protobuf cimport Fields, fields_parse, put_number_field, timestamp_ms
+
+cdef enum:
+    FRAMES_PER_PART = 16384             # some milliseconds of a pass
+
+
+cdef void _inside(
+        Frame* frame, Share* share, uint64_t target, uint64_t* replayed, uint64_t* skipped) noexcept nogil:
+    cdef uint32_t i
+    cdef bint done
+    for i in range(frame.count):
+        done = share == NULL or share.slots[i].state == DONE
+        if frame_offset(frame, i) >= target:
+            replayed[0] += done
+        else:
+            skipped[0] += not done
+
+
+cdef void _count(
+        Channel* channel, Frame* frame, uint64_t target, uint64_t* replayed,
+        uint64_t* skipped) noexcept nogil:
+    cdef Share* share = share_find(frame, channel)
+    cdef bint to_come = share == NULL and channel.rebuild_at and channel.rebuild_at <= frame.first_offset
+    if frame.dying or not frame.revealed or (frame.only and frame.only != channel.birth):
+        return
+    if frame_offset(frame, 0) >= target:
+        replayed[0] += 0 if to_come else frame.count - (share.remaining if share != NULL else 0)
+    elif frame_last_offset(frame) < target:
+        skipped[0] += frame.count if to_come else (share.remaining if share != NULL else 0)
+    elif not to_come:
+        _inside(frame, share, target, replayed, skipped)
+
+
+cdef void seek_preview(Core* core, Command* command) noexcept nogil:
+    cdef Fields fields
+    cdef Queue* queue
+    cdef Channel* channel
+    cdef Frame* frame
+    cdef Buffer b
+    cdef uint64_t target
+    cdef uint64_t replayed = 0
+    cdef uint64_t skipped = 0
+    cdef uint32_t looked = 0
+    cdef bint bad = False
+    fields_parse(&fields, command.bytes, command.length)
+    queue = queue_find(core, fields.text[1])
+    if queue == NULL:
+        answer_no_queue(core, command)
+        return
+    channel = channel_find(queue, fields.text[2])
+    if channel == NULL:
+        answer_no_channel(core, command)
+        return
+    target = fields.number[3]
+    if fields.seen & (1 << 4):
+        target = queue_offset_at(queue, timestamp_ms(fields.text[4], &bad))
+    target = max(min(target, queue.next_offset), queue_oldest(queue))
+    frame = directory_at(&queue.directory, max(fields.number[5], queue_oldest(queue)))
+    while frame != NULL and looked < FRAMES_PER_PART:
+        looked += 1
+        _count(channel, frame, target, &replayed, &skipped)
+        frame = directory_after(&queue.directory, frame)
+    buffer_init(&b)
+    put_number_field(&b, 1, target)
+    put_number_field(&b, 2, replayed)
+    put_number_field(&b, 3, skipped)
+    put_number_field(&b, 4, channel.in_flight)
+    put_number_field(&b, 5, frame_offset(frame, 0) if frame != NULL else 0)
+    answer(core, command.token, OK, &b, False)

@@ -1,0 +1,22 @@
+"""The fairness keys of one channel as somebody who watches it wants to see them: those that lead in an order,
+and those that are named.
+
+    WATCH_ROWS  {1 queue, 2 channel, 3 where in the table of keys this slice begins, 4 the table's size when
+                 that was told, 5 cells of the slice, 6 most rows an order, 7 orders: bit n - 1 is
+                 WatchStatsRequest.Order n, 8 repeated: a key}
+                -> {1 repeated: KeyState, 2 where the next slice begins (0: at the start), 3 QueueState of the
+                    channel, 4 the table's size}
+    FIND_KEYS   {1 queue, 2 channel, 3 where this part begins, 4 the table's size when that was told, 5 keys
+                 that begin so, 6 most rows}
+                -> {1 repeated: KeyState, 2 where the next part begins (0: that was all), 3 how many matched,
+                    4 the table's size}
+
+Keys that were lately active have a row in the channel's table of clocks (turns/clocks) and are all looked at;
+of the others a slice, so that whoever asks each second comes by each. One of these that waits gets a row if
+there is room. Rates are of the time since the look before, and told of keys with a row.
+"""
+
+from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.state.state cimport Core
+
+cdef void watch_command(Core* core, Command* command) noexcept nogil

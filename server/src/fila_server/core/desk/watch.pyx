@@ -1,0 +1,320 @@
+"""One walk over the channel's clocks ranks by every order that is asked for; rows bound what is written."""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memcmp
+
+from fila_server.core.desk.explain cimport Holding, flow_holding
+from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
+from fila_server.core.state.directory cimport directory_first
+from fila_server.core.state.paths cimport channel_find, key_weight, queue_find
+from fila_server.core.state.state cimport Channel, Flow, Frame, Key, KeyClock, Queue
+from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc
+from fila_server.core.structures.counters cimport Hour, Rates
+from fila_server.core.structures.maps cimport (
+    Map64, Text, map64_free, map64_get, map64_init, map64_put, textmap_get, textmap_next,
+)
+from fila_server.core.structures.ranking cimport Ranked, keep_largest
+from fila_server.core.turns.clocks cimport (
+    HOUR_DUE, HOUR_SERVED, WAITED_HELD, clock_account, clock_find, flow_age, hour_sum, hour_total,
+)
+from fila_server.core.turns.flows cimport flow_find
+from fila_server.core.wire.commands cimport FIND_KEYS, OK
+from fila_server.core.wire.protobuf cimport (
+    Fields, fields_parse, next_field, put_double_field, put_nested, put_number_field, put_text_field,
+    put_timestamp_field,
+)
+
+cdef enum:
+    ROWS_MAX = 256                      # of one order
+    ORDERS = 5
+    NAMED_MAX = 2048
+    CELLS_MAX = 32768                   # of the queue's table in one command; some milliseconds of a pass
+
+# Rates of a shorter time would tell chance.
+cdef int64_t LOOK_NS_MIN = <int64_t> 500 * 1000000
+
+
+cdef struct Ranking:
+    Ranked*  rows[5]                    # NULL where the order was not asked for
+    uint32_t count[5]
+    uint32_t most
+
+
+cdef inline Slice _text(Text* text) noexcept nogil:
+    cdef Slice s
+    s.at, s.length = text.bytes, text.length
+    return s
+
+
+# --- one row ---------------------------------------------------------------------------------
+
+cdef void _look(Core* core, KeyClock* row) noexcept nogil:
+    """Its rates since the look before."""
+    cdef Rates* rates = &row.rates
+    cdef uint64_t arrived = row.arrived + (row.flow.arrived if row.flow != NULL else 0)
+    cdef uint64_t delivered = row.delivered + (row.flow.delivered if row.flow != NULL else 0)
+    cdef double served, due
+    cdef float seconds
+    if core.mono_ns - rates.looked_ns < LOOK_NS_MIN and rates.looked_ns:
+        return
+    if row.flow != NULL:
+        clock_account(core, row.flow)
+    served = hour_total(&row.hour, HOUR_SERVED)
+    due = hour_total(&row.hour, HOUR_DUE)
+    seconds = <float> ((core.mono_ns - rates.looked_ns) / 1e9)
+    if rates.looked_ns:
+        # A flow's count wraps, and one that ended is in the row: what seems to be negative is nothing new.
+        rates.arriving = <float> (max(arrived, rates.arrived) - rates.arrived) / seconds
+        rates.delivering = <float> (max(delivered, rates.delivered) - rates.delivered) / seconds
+        rates.serving = <float> (max(0.0, served - rates.served) / 1000) / seconds
+        rates.owing = <float> (max(0.0, due - rates.due) / 1000) / seconds
+    rates.looked_ns = core.mono_ns
+    rates.arrived, rates.delivered, rates.served, rates.due = arrived, delivered, served, due
+
+
+cdef void _put_waits(Core* core, Buffer* b, uint32_t field, Hour* hour) noexcept nogil:
+    """WaitCauses of the last hour."""
+    cdef Buffer inner
+    cdef int cause
+    buffer_init(&inner)
+    for cause in range(WAITED_HELD + 1):
+        put_number_field(&inner, cause + 1, <uint64_t> hour_sum(core, hour, cause))
+    put_nested(b, field, &inner)
+    buffer_free(&inner)
+
+
+cdef void _put_policy(Buffer* b, Key* key) noexcept nogil:
+    put_number_field(b, 9, key_weight(key))
+    put_number_field(b, 10, key.paused)
+    put_number_field(b, 11, key.cap)
+    if key.pace != NULL:
+        put_double_field(b, 12, key.pace.bucket.rate)
+        put_double_field(b, 13, key.pace.bucket.burst)
+
+
+cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text) noexcept nogil:
+    """A KeyState; of a key that has nothing and never had, its name."""
+    cdef Key* key = <Key*> textmap_get(&channel.queue.keys, text.at, text.length)
+    cdef Flow* flow = flow_find(key, channel) if key != NULL else NULL
+    cdef KeyClock* clock
+    cdef Holding held
+    cdef Buffer row
+    if flow != NULL and flow.clock != NULL:
+        clock_account(core, flow)       # of one without a clock it might open one, in place of a ranked one
+    clock = flow.clock if flow != NULL and flow.clock != NULL else clock_find(channel, text.at, text.length)
+    held = flow_holding(core, key, flow, channel.queue.policy.paused)
+    buffer_init(&row)
+    put_text_field(&row, 1, text)
+    put_number_field(&row, 2, held.state)
+    if held.bucket != NULL:
+        put_text_field(&row, 3, _text(&held.bucket.text))
+    if held.until_ms:
+        put_timestamp_field(&row, 4, held.until_ms)
+    if flow != NULL:
+        put_number_field(&row, 5, flow.backlog)
+        put_number_field(&row, 6, flow.delayed)
+        put_number_field(&row, 7, flow.in_flight)
+        put_number_field(&row, 8, flow_age(core, flow) if flow.backlog else 0)
+    if key != NULL:
+        _put_policy(&row, key)
+    if clock != NULL:
+        put_number_field(&row, 14, clock.arrived + (flow.arrived if flow != NULL else 0))
+        put_number_field(&row, 15, clock.delivered + (flow.delivered if flow != NULL else 0))
+        put_double_field(&row, 16, clock.rates.arriving)
+        put_double_field(&row, 17, clock.rates.delivering)
+        put_double_field(&row, 18, clock.rates.serving)
+        put_double_field(&row, 19, clock.rates.owing)
+        put_double_field(&row, 20, hour_total(&clock.hour, HOUR_SERVED) / 1000)
+        put_double_field(&row, 21, hour_total(&clock.hour, HOUR_DUE) / 1000)
+        _put_waits(core, &row, 22, &clock.hour)
+    elif flow != NULL:
+        put_number_field(&row, 14, flow.arrived)
+        put_number_field(&row, 15, flow.delivered)
+        put_double_field(&row, 20, <double> flow.served / 1000)
+    put_nested(b, 1, &row)
+    buffer_free(&row)
+
+
+cdef void _put_channel(Core* core, Buffer* b, Channel* channel) noexcept nogil:
+    """A QueueState."""
+    cdef Queue* queue = channel.queue
+    cdef Frame* oldest = directory_first(&queue.directory)
+    cdef Buffer inner
+    buffer_init(&inner)
+    put_text_field(&inner, 1, _text(&queue.text))
+    put_text_field(&inner, 2, _text(&channel.text))
+    put_number_field(&inner, 3, channel.ready)
+    put_number_field(&inner, 4, channel.delayed)
+    put_number_field(&inner, 5, channel.in_flight)
+    put_number_field(&inner, 6, channel.consumers)
+    put_number_field(&inner, 7, channel.active_keys)
+    if oldest != NULL and queue.depth + queue.in_flight and core.wall_ms > oldest.appended_ms:
+        put_number_field(&inner, 8, <uint64_t> (core.wall_ms - oldest.appended_ms))
+    put_number_field(&inner, 9, queue.counters.enqueued)
+    put_number_field(&inner, 10, channel.delivered)
+    put_number_field(&inner, 11, channel.acked)
+    put_number_field(&inner, 12, queue.counters.dead_lettered)
+    put_number_field(&inner, 13, queue.stored_bytes)
+    put_double_field(&inner, 16, <double> channel.served / 1000)
+    _put_waits(core, &inner, 17, &channel.hour)
+    put_nested(b, 3, &inner)
+    buffer_free(&inner)
+
+
+# --- which rows ------------------------------------------------------------------------------
+
+cdef void _rank(Ranking* ranking, int order, Text* text, uint64_t rank) noexcept nogil:
+    if ranking.rows[order] != NULL and rank:
+        keep_largest(ranking.rows[order], &ranking.count[order], ranking.most, text, rank)
+
+
+cdef void _rank_flow(Core* core, Ranking* ranking, Flow* flow, Text* text) noexcept nogil:
+    _rank(ranking, 0, text, <uint64_t> flow.backlog + flow.delayed)
+    if ranking.rows[1] != NULL and flow.backlog:
+        _rank(ranking, 1, text, flow_age(core, flow) + 1)
+
+
+cdef void _rank_clocks(Core* core, Ranking* ranking, Channel* channel) noexcept nogil:
+    """At most ROWS_PER_CHANNEL_MAX of them; some milliseconds."""
+    cdef KeyClock* row = channel.clocks_newest
+    cdef KeyClock* older
+    cdef double off
+    while row != NULL:
+        older = row.older               # accounting may move it to the front
+        _look(core, row)
+        if row.flow != NULL:
+            _rank_flow(core, ranking, row.flow, &row.text)
+        _rank(ranking, 2, &row.text, <uint64_t> (row.rates.arriving * 1000))
+        _rank(ranking, 3, &row.text, <uint64_t> (row.rates.serving * 1000))
+        off = row.rates.owing - row.rates.serving
+        _rank(ranking, 4, &row.text, <uint64_t> ((off if off > 0 else -off) * 1000))
+        row = older
+
+
+cdef uint32_t _rank_slice(
+        Core* core, Ranking* ranking, Channel* channel, uint32_t cursor, uint32_t cells) noexcept nogil:
+    """Keys without a row, of a slice of the table; returns where the next one begins."""
+    cdef Queue* queue = channel.queue
+    cdef uint32_t end = min(cursor + min(cells, <uint32_t> CELLS_MAX), queue.keys.capacity)
+    cdef Key* key
+    cdef Flow* flow
+    while cursor < end:
+        key = <Key*> textmap_next(&queue.keys, &cursor)
+        if key == NULL:
+            break
+        flow = flow_find(key, channel)
+        if flow == NULL or flow.clock != NULL:
+            continue
+        clock_account(core, flow)
+        if flow.clock == NULL:          # else the walk over the clocks comes by
+            _rank_flow(core, ranking, flow, &key.text)
+    return cursor if cursor < queue.keys.capacity else 0
+
+
+cdef void _put_once(Core* core, Buffer* b, Channel* channel, Map64* told, Slice text) noexcept nogil:
+    """A row of an order may be one of another, too, or named."""
+    cdef Text* known
+    cdef Key* key = <Key*> textmap_get(&channel.queue.keys, text.at, text.length)
+    known = &key.text if key != NULL else <Text*> clock_find(channel, text.at, text.length)
+    if known != NULL:
+        if map64_get(told, <uint64_t> known) != NULL:
+            return
+        map64_put(told, <uint64_t> known, known)
+    _put_row(core, b, channel, text)
+
+
+cdef void _watch(Core* core, Command* command, Fields* fields, Channel* channel) noexcept nogil:
+    cdef uint32_t cursor = <uint32_t> fields.number[3]
+    cdef Ranking ranking
+    cdef Map64 told
+    cdef Buffer b
+    cdef Cursor c
+    cdef uint32_t field, kind
+    cdef Slice text
+    cdef uint64_t number
+    cdef int order
+    cdef uint32_t i
+    cdef uint32_t named = 0
+    if fields.number[4] != channel.queue.keys.capacity:
+        cursor = 0
+    ranking.most = <uint32_t> max(<uint64_t> 1, min(fields.number[6], <uint64_t> ROWS_MAX))
+    for order in range(ORDERS):
+        ranking.count[order] = 0
+        ranking.rows[order] = NULL
+        if fields.number[7] & (<uint64_t> 1 << order):
+            ranking.rows[order] = <Ranked*> must_malloc(ranking.most * sizeof(Ranked))
+    # The slice first: it may open rows, in place of others that the walk must not have ranked yet.
+    cursor = _rank_slice(
+        core, &ranking, channel, cursor, <uint32_t> min(fields.number[5], <uint64_t> CELLS_MAX))
+    _rank_clocks(core, &ranking, channel)
+    buffer_init(&b)
+    map64_init(&told)
+    for order in range(ORDERS):
+        for i in range(ranking.count[order]):
+            _put_once(core, &b, channel, &told, _text(<Text*> ranking.rows[order][i].what))
+        free(ranking.rows[order])
+    c.at, c.end, c.bad = command.bytes, command.bytes + command.length, False
+    while named < NAMED_MAX and next_field(&c, &field, &kind, &text, &number):
+        if field == 8 and text.length:
+            named += 1
+            _put_once(core, &b, channel, &told, text)
+    map64_free(&told)
+    put_number_field(&b, 2, cursor)
+    _put_channel(core, &b, channel)
+    put_number_field(&b, 4, channel.queue.keys.capacity)
+    answer(core, command.token, OK, &b, False)
+
+
+cdef void _find(Core* core, Command* command, Fields* fields, Channel* channel) noexcept nogil:
+    cdef Queue* queue = channel.queue
+    cdef uint32_t cursor = <uint32_t> fields.number[3]
+    cdef uint32_t end, i
+    cdef Slice prefix = fields.text[5]
+    cdef uint64_t matched = 0
+    cdef Ranking ranking
+    cdef Key* key
+    cdef Flow* flow
+    cdef Buffer b
+    if fields.number[4] != queue.keys.capacity:
+        cursor = 0
+    ranking.most = <uint32_t> max(<uint64_t> 1, min(fields.number[6], <uint64_t> ROWS_MAX))
+    ranking.count[0] = 0
+    ranking.rows[0] = <Ranked*> must_malloc(ranking.most * sizeof(Ranked))
+    end = min(cursor + CELLS_MAX, queue.keys.capacity)
+    while cursor < end:
+        key = <Key*> textmap_next(&queue.keys, &cursor)
+        if key == NULL:
+            break
+        if key.text.length < prefix.length or memcmp(key.text.bytes, prefix.at, prefix.length) != 0:
+            continue
+        matched += 1
+        flow = flow_find(key, channel)
+        # One that has nothing is found, too: behind all that have.
+        _rank(&ranking, 0, &key.text, 1 + (<uint64_t> flow.backlog + flow.delayed if flow != NULL else 0))
+    buffer_init(&b)
+    for i in range(ranking.count[0]):
+        _put_row(core, &b, channel, _text(<Text*> ranking.rows[0][i].what))
+    free(ranking.rows[0])
+    put_number_field(&b, 2, cursor if cursor < queue.keys.capacity else 0)
+    put_number_field(&b, 3, matched)
+    put_number_field(&b, 4, queue.keys.capacity)
+    answer(core, command.token, OK, &b, False)
+
+
+cdef void watch_command(Core* core, Command* command) noexcept nogil:
+    cdef Fields fields
+    cdef Queue* queue
+    cdef Channel* channel
+    fields_parse(&fields, command.bytes, command.length)
+    queue = queue_find(core, fields.text[1])
+    if queue == NULL:
+        answer_no_queue(core, command)
+        return
+    channel = channel_find(queue, fields.text[2])
+    if channel == NULL:
+        answer_no_channel(core, command)
+    elif command.kind == FIND_KEYS:
+        _find(core, command, &fields, channel)
+    else:
+        _watch(core, command, &fields, channel)

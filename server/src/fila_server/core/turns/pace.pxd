@@ -1,0 +1,22 @@
+"""An operator's rate for one fairness key: a bucket that all channels of its queue share, with pause and cap.
+
+A flow whose key has used up its rate is parked, as one at its cap is, and costs nothing until the timer of
+the next token. A bucket begins full when the rate is set, and empty after a restart, so that it is no second
+burst.
+"""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from fila_server.core.state.pending cimport Pace
+from fila_server.core.state.state cimport Core, Flow, Key
+
+# Why the flow may not go whatever its buckets say, by what an operator said of its key; NOT_PARKED: it may.
+cdef uint8_t flow_stopped(Core* core, Flow* flow) noexcept nogil
+# Tokens a second and most of them, at least one; a rate of 0 takes the pace away. The caller reconsiders the
+# key.
+cdef void pace_set(Core* core, Key* key, double rate, double burst) noexcept nogil
+cdef void pace_recover(Core* core, Key* key, double rate, double burst) noexcept nogil
+cdef void pace_take(Pace* pace) noexcept nogil
+cdef bint pace_is_out(Pace* pace) noexcept nogil                # as of the last look: reconsider the key
+cdef void pace_refund(Core* core, Pace* pace) noexcept nogil
+cdef int64_t pace_due_ms(Core* core, Pace* pace) noexcept nogil     # when it has a token, on the wall clock

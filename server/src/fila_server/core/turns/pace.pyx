@@ -1,0 +1,86 @@
+"""See pace.pxd."""
+
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_CAPPED, PARKED_PACED, PARKED_PAUSED, TIMER_PACE
+from fila_server.core.structures.bucket cimport (
+    bucket_configure, bucket_due_ns, bucket_give_back, bucket_has, bucket_init, bucket_refill, bucket_take,
+)
+from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.structures.timers cimport timer_cancel, timer_set
+
+# A rate of one in a month reaches its token in steps of a day.
+cdef int64_t LONGEST_WAIT_NS = <int64_t> 86400 * 1000000000
+
+
+cdef bint _has_token(Core* core, Pace* pace) noexcept nogil:
+    """Else its timer is set for the next one."""
+    bucket_refill(&pace.bucket, core.mono_ns, pace.wanted)
+    if bucket_has(&pace.bucket):
+        return True
+    pace.wanted = True
+    timer_set(
+        &core.timers, &pace.timer, min(bucket_due_ns(&pace.bucket), core.mono_ns + LONGEST_WAIT_NS))
+    return False
+
+
+cdef uint8_t flow_stopped(Core* core, Flow* flow) noexcept nogil:
+    cdef Key* key = flow.key
+    if key.paused:
+        return PARKED_PAUSED
+    if key.cap and flow.in_flight >= key.cap:
+        return PARKED_CAPPED
+    if key.pace != NULL and not _has_token(core, key.pace):
+        return PARKED_PACED
+    return NOT_PARKED
+
+
+cdef Pace* _new(Core* core, Key* key) noexcept nogil:
+    cdef Pace* pace = <Pace*> must_malloc(sizeof(Pace))
+    memset(pace, 0, sizeof(Pace))
+    pace.timer.kind = TIMER_PACE
+    pace.key = key
+    key.pace = pace
+    core.index_bytes += sizeof(Pace)
+    return pace
+
+
+cdef void pace_set(Core* core, Key* key, double rate, double burst) noexcept nogil:
+    if rate <= 0:
+        if key.pace != NULL:
+            timer_cancel(&core.timers, &key.pace.timer)
+            free(key.pace)
+            key.pace = NULL
+            core.index_bytes -= sizeof(Pace)
+    elif key.pace == NULL:
+        bucket_init(&_new(core, key).bucket, rate, burst, core.mono_ns)
+    else:
+        bucket_configure(&key.pace.bucket, rate, burst, core.mono_ns)
+
+
+cdef void pace_recover(Core* core, Key* key, double rate, double burst) noexcept nogil:
+    cdef Pace* pace = _new(core, key)
+    bucket_init(&pace.bucket, rate, burst, core.mono_ns)
+    pace.bucket.level = 0
+
+
+cdef void pace_take(Pace* pace) noexcept nogil:
+    bucket_take(&pace.bucket)
+    pace.wanted = False
+
+
+cdef bint pace_is_out(Pace* pace) noexcept nogil:
+    return not bucket_has(&pace.bucket)
+
+
+cdef void pace_refund(Core* core, Pace* pace) noexcept nogil:
+    """Whoever waits for a token is woken by the timer, which is due at once."""
+    bucket_give_back(&pace.bucket)
+    if pace.timer.at:
+        timer_set(&core.timers, &pace.timer, core.mono_ns)
+
+
+cdef int64_t pace_due_ms(Core* core, Pace* pace) noexcept nogil:
+    bucket_refill(&pace.bucket, core.mono_ns, pace.wanted)
+    return core.wall_ms + max(<int64_t> 0, (bucket_due_ns(&pace.bucket) - core.mono_ns) // 1000000)

@@ -1,0 +1,180 @@
+"""What a screen asks the core each second: the keys that lead, those that are named, and what a seek would do."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fila.v1 import admin_pb2 as admin
+from fila.v1 import watch_pb2 as watch
+from fila_server import commands, seam_frames
+from tests.core.driven_engine import DrivenEngine
+
+BACKLOG, LATE, ARRIVING, SERVED, OFF_SHARE = 1, 2, 4, 8, 16
+
+
+@pytest.fixture
+def engine() -> Iterator[DrivenEngine]:
+    made = DrivenEngine()
+    made.create_queue("q", fairness_key_header="k", channels=["default", "other"])
+    yield made
+    made.remove()
+
+
+def enqueue(engine: DrivenEngine, key: str, count: int = 1) -> None:
+    for _ in range(count):
+        engine.enqueue("q", b"x", {"k": key})
+
+
+def rows(engine: DrivenEngine, **page: Any) -> tuple[dict[str, watch.KeyState], Any]:
+    request = seam_frames.WatchPage(queue=b"q", **{"most": 10, "cells": 1000, **page})
+    got = engine.call(commands.WATCH_ROWS, request, seam_frames.WatchedRows)
+    states = [watch.KeyState.FromString(row) for row in got.keys]
+    assert len({state.fairness_key for state in states}) == len(states), "each is told once"
+    return {state.fairness_key: state for state in states}, got
+
+
+def find(engine: DrivenEngine, prefix: str, **page: Any) -> tuple[list[str], int]:
+    request = seam_frames.FindPage(queue=b"q", prefix=prefix.encode(), **{"most": 10, **page})
+    got = engine.call(commands.FIND_KEYS, request, seam_frames.KeyRows)
+    return sorted(watch.KeyState.FromString(row).fairness_key for row in got.keys), got.matched
+
+
+def test_keys_are_found_by_how_they_begin_also_those_that_have_nothing(engine: DrivenEngine) -> None:
+    for key in ("acme", "acme-eu", "bravo", "ac"):
+        enqueue(engine, key)
+    request = admin.SetKeyPolicyRequest(queue="q", fairness_key="acme-idle", weight=3)
+    engine.call(commands.SET_KEY_POLICY, request, admin.SetKeyPolicyResponse)
+
+    assert find(engine, "acme") == (["acme", "acme-eu", "acme-idle"], 3)
+    assert find(engine, "") == (["ac", "acme", "acme-eu", "acme-idle", "bravo"], 5)
+    assert find(engine, "nobody") == ([], 0)
+
+
+def test_most_pending_are_told_where_more_match_than_may_be_told(engine: DrivenEngine) -> None:
+    for count, key in enumerate(("a1", "a2", "a3", "a4"), start=1):
+        enqueue(engine, key, count)
+
+    assert find(engine, "a", most=2) == (["a3", "a4"], 4)
+
+
+def test_the_longest_backlogs_and_waits_lead(engine: DrivenEngine) -> None:
+    enqueue(engine, "first")
+    engine.sleep(2000)
+    enqueue(engine, "large", 5)
+    engine.sleep(1000)
+
+    by_backlog, _ = rows(engine, orders=BACKLOG, most=1)
+    by_wait, _ = rows(engine, orders=LATE, most=1)
+
+    assert list(by_backlog) == ["large"]
+    assert by_backlog["large"].ready == 5
+    assert list(by_wait) == ["first"]
+    assert by_wait["first"].waiting_ms == 3000
+    assert by_wait["first"].state == watch.KeyState.STATE_NO_CONSUMER
+
+
+def test_rates_are_of_the_time_since_the_look_before(engine: DrivenEngine) -> None:
+    enqueue(engine, "busy", 4)
+    enqueue(engine, "idle", 1)
+    engine.sleep(1000)
+    rows(engine, orders=ARRIVING)
+    enqueue(engine, "busy", 10)
+    engine.lease("q", 6)
+    engine.sleep(2000)
+
+    told, _ = rows(engine, orders=ARRIVING | SERVED, most=1)
+
+    assert told["busy"].arriving_per_second == pytest.approx(5, abs=0.1)
+    assert told["busy"].arrived_total == 14
+    assert told["busy"].delivered_per_second == pytest.approx(2.5, abs=0.1)
+    assert told["busy"].served_per_second == pytest.approx(2.5, abs=0.1)
+
+
+def test_a_key_that_gets_less_than_its_due_leads_off_share(engine: DrivenEngine) -> None:
+    for key in ("heavy", "light"):
+        enqueue(engine, key, 50)
+    engine.sleep(1000)
+    rows(engine, orders=OFF_SHARE)
+    cap = admin.SetKeyPolicyRequest(queue="q", fairness_key="light", max_in_flight=1)
+    engine.call(commands.SET_KEY_POLICY, cap, admin.SetKeyPolicyResponse)
+    engine.lease("q", 20)
+    engine.sleep(1000)
+
+    told, _ = rows(engine, orders=OFF_SHARE, most=2)
+
+    assert told["heavy"].served_per_second > told["light"].served_per_second
+    assert told["light"].due_per_second > told["light"].served_per_second
+
+
+def test_named_keys_are_told_whatever_they_have(engine: DrivenEngine) -> None:
+    enqueue(engine, "large", 9)
+    enqueue(engine, "small", 1)
+
+    told, _ = rows(engine, orders=BACKLOG, most=1, keys=[b"small", b"never", b"large", b"small"])
+
+    assert set(told) == {"large", "small", "never"}
+    assert told["never"].state == watch.KeyState.STATE_EMPTY
+    assert told["small"].ready == 1
+
+
+def test_slices_come_by_every_key_and_begin_anew_when_the_table_has_grown(engine: DrivenEngine) -> None:
+    for i in range(100):
+        enqueue(engine, f"key{i}")  # fresh: none has a row among the clocks yet
+    seen: set[str] = set()
+    cursor = capacity = 0
+    for _ in range(100):
+        told, got = rows(engine, orders=BACKLOG, cells=16, most=16, cursor=cursor, capacity=capacity)
+        seen |= set(told)
+        cursor, capacity = got.cursor, got.capacity
+        if not cursor:
+            break
+    assert len(seen) == 100
+    assert rows(engine, orders=BACKLOG, cells=16, cursor=90, capacity=capacity + 1)[1].cursor < 60
+
+
+def test_the_channel_is_told_with_its_keys(engine: DrivenEngine) -> None:
+    enqueue(engine, "a", 3)
+    engine.lease("q", 1)
+    engine.sleep(700)
+
+    _, got = rows(engine, channel=b"default")
+    told = watch.QueueState.FromString(got.channel)
+
+    assert (told.queue, told.channel, told.ready, told.in_flight) == ("q", "default", 2, 1)
+    assert (told.enqueued_total, told.delivered_total, told.active_keys) == (3, 1, 1)
+    assert told.oldest_age_ms == 700
+
+
+# --- what a seek would do --------------------------------------------------------------------
+
+
+def would(engine: DrivenEngine, offset: int, from_offset: int = 0) -> tuple[int, int, int, int]:
+    part = seam_frames.SeekPart(queue=b"q", offset=offset, from_offset=from_offset)
+    got = engine.call(commands.SEEK_PREVIEW, part, seam_frames.SeekCount)
+    return got.offset, got.replayed, got.skipped, got.leases
+
+
+@pytest.mark.parametrize("target", [0, 1, 4, 5, 8, 11, 99])
+def test_a_seek_does_what_its_preview_says(engine: DrivenEngine, target: int) -> None:
+    config = admin.QueueConfig(
+        fairness_key_header="k",
+        channels=["default", "other"],
+        retention=admin.Retention(soft_period_ms=3_600_000),
+    )
+    update = admin.UpdateQueueRequest(queue="q", config=config)
+    engine.call(commands.UPDATE_QUEUE, update, admin.UpdateQueueResponse)
+    enqueue(engine, "a", 10)
+    done = engine.lease("q", 5)
+    engine.ack("q", done[:3])
+    before = engine.stats("q", "default")
+    pending = {message.metadata.offset for message in done[3:]} | set(range(6, 11))
+
+    offset, replayed, skipped, leases = would(engine, target)
+    request = admin.SeekChannelRequest(queue="q", offset=target)
+    moved = engine.call(commands.SEEK_CHANNEL, request, admin.SeekChannelResponse)
+    after = engine.stats("q", "default")
+
+    assert (offset, leases) == (moved.offset, 2)
+    assert skipped == len([each for each in pending if each < offset])
+    assert after.depth == before.depth + before.in_flight + replayed - skipped
