@@ -40,7 +40,7 @@ $(PIPELINE_BIN)/fila-pipeline: $(PIPELINE_VENV)/.installed $(PIPELINE_SOURCES) $
 # The broker's core beside the pipeline, as this checkout has built it: for `fila-pipeline backtest`.
 $(PIPELINE_VENV)/.core: $(PIPELINE_BIN)/fila-pipeline
 	@$(PIPELINE_BIN)/python -c "import pathlib, sysconfig; \
-		pathlib.Path(sysconfig.get_path('purelib'), 'fila_server.pth').write_text('$(CURDIR)/server/src\n')"
+		pathlib.Path(sysconfig.get_path('purelib'), 'fila_server.pth').write_text('$(CURDIR)/server/src\n$(CURDIR)/sdks/python/src\n')"
 	@touch $@
 
 # From nothing to the reports: a made-up history, and every job on it.

@@ -15,9 +15,19 @@ from pyspark.sql import functions as f
 
 from fila.v1 import admin_pb2, service_pb2
 from fila_pipeline import schema
-from fila_pipeline.backtest import DIFFERENT, NO_BASE, SAME, answer, backtest, segments
+from fila_pipeline.backtest import (
+    DIFFERENT,
+    NO_BASE,
+    SAME,
+    PolicyNotTried,
+    answer,
+    backtest,
+    segments,
+    try_policy,
+)
 from fila_pipeline.events import per_message
 from fila_pipeline.history import live_entries, open_history
+from fila_pipeline.pages.policy import compare, policy_answer, policy_page
 from fila_pipeline.runs import JOBS, Choices, run_job
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,6 +117,49 @@ def test_the_core_decides_it_again(spark: SparkSession, recorded) -> None:
     assert verdict.outcome == SAME, verdict
     assert verdict.deliveries > 900
     assert "decided the same again" in answer([verdict])
+
+
+def test_another_policy_is_compared_key_by_key_with_what_happened(spark: SparkSession, recorded) -> None:
+    directory = str(recorded[0])
+    (verdict,) = backtest(spark, directory)
+    wider = "[limits]\nopenai = { rate = 10000, burst = 1000 }\n"
+    courses = try_policy(spark, directory, wider, [verdict.run], seeds=2)
+    compared = compare(courses.recorded, courses.as_it_was, courses.with_policy).set_index("fairness_key")
+
+    assert set(compared.index) == {"acme", "flood", "hooli"}
+    assert set(courses.with_policy["seed"]) == {0, 1}
+    held = courses.as_it_was.groupby("fairness_key")["throttle_ms"].sum()
+    assert held["hooli"] > 0
+    assert courses.with_policy.groupby("fairness_key")["throttle_ms"].sum()["hooli"] == 0
+    assert compared.loc["acme", "model_delivered"] == pytest.approx(
+        compared.loc["acme", "recorded_delivered"], rel=0.1
+    )
+    page = policy_page(compared.reset_index(), 2, courses.drawn, courses.unknown, courses.refused, 0)
+    assert page.answer == policy_answer(compared.reset_index())
+    assert any(note.startswith("A model:") for note in page.notes)
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        (
+            "[queues.order]\nmax_attempts = 1\n",
+            "nothing was delivered from a queue of this name; there are orders",
+        ),
+        (
+            "[queues.orders]\non_failure_script = 'function on_failure(msg) end'\n",
+            'history.headers = "policy"',
+        ),
+        ("[limits]\nopenai = 1\n", "limits.openai must be"),
+    ],
+)
+def test_a_policy_that_cannot_be_tried_says_why(
+    spark: SparkSession, recorded, policy: str, said: str
+) -> None:
+    directory = str(recorded[0])
+    (run,) = {entry.run for entry in live_entries(spark, directory) if entry.run}
+    with pytest.raises(PolicyNotTried, match=said):
+        try_policy(spark, directory, policy, [run], seeds=1)
 
 
 def _rewritten(directory: Path, table: str, change: Any) -> None:

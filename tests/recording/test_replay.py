@@ -8,9 +8,11 @@ import pyarrow.compute as pc
 import pytest
 
 from fila.v1 import admin_pb2 as admin
+from fila.v1 import service_pb2 as service
 from fila_server import commands
 from fila_server.core.drive.replay import NotReplayable
 from fila_server.recording import columns, replaying
+from tests.core.sink_client import SinkClient
 from tests.recording.recorded import RecordedEngine
 
 
@@ -218,3 +220,105 @@ def test_a_dead_letter_that_is_redriven_after_a_restart_is_followed():
     engine.remove()
 
     assert replaying.verify([inputs], [decisions]).difference is None
+
+
+def _staged_and_published(engine: RecordedEngine, *, restart: bool) -> None:
+    """A batch in two frames; with `restart` the broker is killed between what is staged and its publication."""
+    engine.create_queue("q", fairness_key_header="tenant")
+    messages = [
+        service.EnqueueMessage(payload=b"private" * 20, headers={"tenant": f"t{n % 3}", "secret": "not kept"})
+        for n in range(50)
+    ]
+    client = SinkClient(engine)
+    client.open()
+    client.staged(0, messages[:25])
+    listed = client.staged(0, messages[25:], frame=1)
+    if restart:
+        engine.kill()
+        engine.kept.clear()
+        engine.reopen()
+    client.publish(0, [listed])
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_what_a_sink_published_is_followed(restart):
+    engine = RecordedEngine()
+    _staged_and_published(engine, restart=restart)
+    engine.ack("q", engine.lease("q"))
+    inputs, decisions = engine.table(columns.INPUTS), engine.table(columns.DECISIONS)
+    engine.remove()
+    data = b"".join(value for value in inputs.column("data").to_pylist() if value)
+    assert b"private" not in data
+    assert b"not kept" not in data
+
+    outcome = replaying.verify([inputs], [decisions])
+    assert outcome.difference is None
+    assert outcome.messages_delivered == 50
+
+
+def test_a_batch_that_was_on_its_way_at_the_start_is_followed():
+    """Killed behind the commit point: the next start finds an intent, and moves what it names."""
+    engine = RecordedEngine()
+    engine.create_queue("q", fairness_key_header="tenant")
+    client = SinkClient(engine)
+    client.open()
+    listed = client.staged(0, [b"private" * 20] * 30)
+    engine.submit(commands.PUBLISH, client.publish_request(0, [listed]))
+    engine.run_pass()
+    engine.commit()
+    engine.kill()
+    engine.kept.clear()
+    engine.reopen()
+    engine.settle_down()
+    engine.lease("q")
+    inputs, decisions = engine.table(columns.INPUTS), engine.table(columns.DECISIONS)
+    engine.remove()
+    assert b"private" not in b"".join(value for value in inputs.column("data").to_pylist() if value)
+    assert [row["c"] >= 256 for row in inputs.to_pylist() if row["kind"] == "load"] == [True]
+
+    outcome = replaying.verify([inputs], [decisions])
+    assert outcome.difference is None
+    assert outcome.messages_delivered == 30
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_staged_frame_that_was_altered_is_refused(number):
+    """Another checksum is a batch that cannot be published; another tenant is served in another turn."""
+    engine = RecordedEngine()
+    _staged_and_published(engine, restart=False)
+    engine.lease("q")
+    inputs, decisions = engine.table(columns.INPUTS), engine.table(columns.DECISIONS)
+    engine.remove()
+
+    def change(row):
+        if number:
+            row.update(data=row["data"].replace(b"\x12\x02t1", b"\x12\x02u1"))
+        else:
+            row.update(c=row["c"] ^ 1)
+
+    changed = altered(inputs, "load", change) if number else _command_of(inputs, commands.STAGE, change)
+    assert not changed.equals(inputs)
+    assert _refused(changed, decisions)
+
+
+def test_a_core_that_gave_a_tenant_more_than_its_weight_is_found_out():
+    """The fault is real: the core served by a weight that its recording does not give."""
+    engine = RecordedEngine()
+    engine.create_queue("orders", fairness_key_header="tenant")
+    favoured = admin.SetKeyPolicyRequest(queue="orders", fairness_key="acme", weight=5)
+    engine.call(commands.SET_KEY_POLICY, favoured, admin.SetKeyPolicyResponse)
+    for _ in range(20):
+        for tenant in ("acme", "globex"):
+            engine.enqueue("orders", headers={"tenant": tenant})
+    for _ in range(10):
+        engine.lease("orders", most=1)
+    inputs, decisions = engine.table(columns.INPUTS), engine.table(columns.DECISIONS)
+    engine.remove()
+    honest = _command_of(
+        inputs,
+        commands.SET_KEY_POLICY,
+        lambda row: row.update(data=row["data"].replace(b"\x18\x05", b"\x18\x01")),
+    )
+
+    assert replaying.verify([inputs], [decisions]).difference is None
+    assert "recorded delivered of orders/default key 'acme'" in _refused(honest, decisions)

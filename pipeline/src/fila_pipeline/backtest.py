@@ -1,4 +1,5 @@
-"""Feeds what the broker took in through the broker's own core again, and compares what it decides.
+"""Feeds what the broker took in through the broker's own core again, and compares what it decides; or, under another
+policy, what would have come of it.
 
 The only part of the pipeline that knows the broker: it needs `fila-server` beside it (`fila-spark[backtest]`), of the
 version that recorded. A segment is all that one start of the broker recorded, up to the first gap. Segments know
@@ -27,6 +28,8 @@ from fila_pipeline.history import live_entries
 from fila_pipeline.pages.page import Page, Table
 
 SAME, DIFFERENT, REFUSED, NO_BASE = "same", "different", "refused", "no base"
+SEEDS = 5
+"""Courses of a model: what is not known differs between them."""
 MISSING = (
     "backtest replays through the broker's own core, and fila-server is not installed here; "
     "pip install 'fila-spark[backtest]'"
@@ -92,6 +95,75 @@ def backtest(spark: SparkSession, directory: str) -> list[Verdict]:
     return [Verdict(**json.loads(line)) for line in tasks.map(_in_a_process).collect()]
 
 
+class PolicyNotTried(Exception):
+    """The policy is none, or this history cannot be modelled; the text says why."""
+
+
+@dataclass(frozen=True)
+class Courses:
+    """What came of the segments by queue and key; columns as `fila_server.modelling.served` has them."""
+
+    recorded: pd.DataFrame
+    as_it_was: pd.DataFrame
+    """The model under the recorded policy, with a column `seed`: how far it is from what happened."""
+    with_policy: pd.DataFrame
+    drawn: int
+    unknown: int
+    refused: int
+    script_failures: int
+
+
+def try_policy(spark: SparkSession, directory: str, policy: str, runs: Sequence[str], seeds: int) -> Courses:
+    """Model these runs under another policy, `seeds` times, and as often under the recorded one. Each course is a task.
+
+    policy: TOML. Raises PolicyNotTried, where the policy is refused or a recording cannot be modelled.
+    """
+    from fila_server.modelling.policy import PolicyRefused, read_policy
+
+    try:
+        named = read_policy(policy).queues
+    except PolicyRefused as refused:
+        raise PolicyNotTried(str(refused)) from None
+    found = segments(live_entries(spark, directory, replaced=True), directory.rstrip("/"))
+    chosen = [asdict(each) for each in found if each.run in runs]
+    wanted: list[dict[str, Any]] = [{"segment": segment, "course": "recorded"} for segment in chosen]
+    for seed in range(seeds):
+        for segment in chosen:
+            wanted.append({"segment": segment, "course": "as it was", "policy": None, "seed": seed})
+            wanted.append({"segment": segment, "course": "policy", "policy": policy, "seed": seed})
+    tasks = spark.sparkContext.parallelize([json.dumps(each) for each in wanted], len(wanted))
+    came = [json.loads(line) for line in tasks.map(_in_a_process).collect()]
+    for each in came:
+        if "refused" in each:
+            raise PolicyNotTried(each["refused"])
+    queues = sorted({row["queue"] for each in came for row in each["served"]})
+    missing = sorted(set(named) - set(queues))
+    if missing:
+        raise PolicyNotTried(
+            f"queues.{missing[0]}: nothing was delivered from a queue of this name; there are {', '.join(queues)}"
+        )
+    of = {
+        course: [each for each in came if each["course"] == course]
+        for course in ("recorded", "as it was", "policy")
+    }
+    return Courses(
+        *(_served(of[course]) for course in ("recorded", "as it was", "policy")),
+        *(
+            sum(each[name] for each in of["policy"])
+            for name in ("drawn", "unknown", "refused_calls", "script_failures")
+        ),
+    )
+
+
+def _served(came: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    rows = [{"run": each["run"], "seed": each["seed"], **row} for each in came for row in each["served"]]
+    names = ("delivered", "acked", "nacked", "expired", "dead_lettered", "dropped", "cost", "throttle_ms")
+    frame = pd.DataFrame(rows)
+    for name in names:
+        frame[name] = frame[name].fillna(0) if name in frame else 0
+    return frame
+
+
 def verdict_page(verdicts: Sequence[Verdict]) -> Page:
     """Say in a sentence whether what was recorded follows from what was taken in."""
     table = Table(
@@ -122,11 +194,12 @@ def answer(verdicts: Sequence[Verdict]) -> str:
 # --- one segment, in a process of its own ------------------------------------------------------
 
 
-def _in_a_process(segment: str) -> str:
-    command = [sys.executable, "-m", "fila_pipeline.backtest", segment]
+def _in_a_process(wanted: str) -> str:
+    command = [sys.executable, "-m", "fila_pipeline.backtest", wanted]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ourselves
     if done.returncode != 0:
-        raise RuntimeError(f"the replay of {json.loads(segment)['run']} broke off:\n{done.stderr}")
+        given = json.loads(wanted)
+        raise RuntimeError(f"the replay of {given.get('segment', given)['run']} broke off:\n{done.stderr}")
     return done.stdout.splitlines()[-1]
 
 
@@ -159,10 +232,48 @@ def _tables(segment: Segment, files: Sequence[str]) -> Iterator[pa.Table]:
             yield opened.read_row_group(number)
 
 
+def course(segment: Segment, kind: str, policy: str | None, seed: int) -> dict[str, Any]:
+    """What came of one segment: as recorded, or in a model; `refused` says why it cannot be told."""
+    from fila_server.modelling import course as modelled
+    from fila_server.modelling.policy import Policy, PolicyRefused, read_policy
+    from fila_server.modelling.served import Served
+    from fila_server.recording import replaying
+
+    told: dict[str, Any] = {"run": segment.run, "course": kind, "seed": seed}
+    if kind == "recorded":
+        served = Served()
+        for part in _tables(segment, segment.decisions):
+            served.take(part)
+        return told | {"served": served.rows()}
+    try:
+        came = modelled.run(
+            _tables(segment, segment.inputs),
+            _tables(segment, segment.decisions),
+            read_policy(policy) if policy is not None else Policy(),
+            seed,
+        )
+    except (PolicyRefused, modelled.NotModelled, replaying.NoBase, replaying.NotReplayable) as refused:
+        return told | {"refused": str(refused)}
+    return told | {
+        "served": came.served,
+        "drawn": came.drawn,
+        "unknown": came.unknown,
+        "refused_calls": came.refused,
+        "script_failures": came.script_failures,
+    }
+
+
+def _segment(given: dict[str, Any]) -> Segment:
+    return Segment(**given | {"inputs": tuple(given["inputs"]), "decisions": tuple(given["decisions"])})
+
+
 def _main(argument: str) -> None:
     given: dict[str, Any] = json.loads(argument)
-    segment = Segment(**given | {"inputs": tuple(given["inputs"]), "decisions": tuple(given["decisions"])})
-    print(json.dumps(asdict(verify(segment))))
+    if "course" in given:
+        told = course(_segment(given["segment"]), given["course"], given.get("policy"), given.get("seed", 0))
+        print(json.dumps(told))
+    else:
+        print(json.dumps(asdict(verify(_segment(given)))))
 
 
 if __name__ == "__main__":

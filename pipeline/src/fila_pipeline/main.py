@@ -6,17 +6,30 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pandas as pd
 from pyspark.sql import SparkSession
 
-from fila_pipeline.backtest import DIFFERENT, REFUSED, BacktestMissing, backtest, verdict_page
+from fila_pipeline.backtest import (
+    DIFFERENT,
+    REFUSED,
+    SAME,
+    SEEDS,
+    BacktestMissing,
+    PolicyNotTried,
+    Verdict,
+    backtest,
+    try_policy,
+    verdict_page,
+)
 from fila_pipeline.history import History, HistoryMissing, open_history
 from fila_pipeline.jobs.compact import compact
 from fila_pipeline.pages.overview import overview
 from fila_pipeline.pages.page import Page, render
+from fila_pipeline.pages.policy import compare, policy_page
 from fila_pipeline.runs import JOBS, Choices, notes, run_job
 from fila_pipeline.storage import Storage
 from fila_pipeline.synthetic import noisy_neighbours, record
@@ -54,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     spark = session(given.master, given.conf)
     try:
         return _run(spark, given)
-    except (HistoryMissing, BacktestMissing) as missing:
+    except (HistoryMissing, BacktestMissing, PolicyNotTried) as missing:
         print(f"fila-pipeline: {missing}", file=sys.stderr)
         return 2
     finally:
@@ -95,7 +108,7 @@ def _run(spark: SparkSession, given: argparse.Namespace) -> int:
         p99_ms=getattr(given, "p99_ms", 1000.0),
     )
     if given.command == "backtest":
-        return _backtest(spark, history, given.out)
+        return _backtest(spark, history, given)
     if given.command == "report":
         _report(history, given.out, choices, facts)
         return 0
@@ -115,7 +128,9 @@ def _report(history: History, out: str, choices: Choices, facts: str) -> None:
     print(f"All of them: {out.rstrip('/')}/index.html")
 
 
-def _backtest(spark: SparkSession, history: History, out: str) -> int:
+def _backtest(spark: SparkSession, history: History, given: argparse.Namespace) -> int:
+    out = given.out
+    policy = Path(given.policy).read_text() if given.policy is not None else None
     verdicts = backtest(spark, history.directory)
     for verdict in verdicts:
         print(
@@ -124,9 +139,42 @@ def _backtest(spark: SparkSession, history: History, out: str) -> int:
         )
     page = replace(verdict_page(verdicts), notes=notes(history))
     storage = Storage(spark, out)
+    _written(
+        spark, pd.DataFrame([asdict(verdict) for verdict in verdicts]), f"{out.rstrip('/')}/verdicts.parquet"
+    )
     storage.write("index.html", render(page, datetime.now(UTC), history.directory))
     _said("backtest", page, out)
-    return DIFFERS if any(verdict.outcome in (DIFFERENT, REFUSED) for verdict in verdicts) else 0
+    if any(verdict.outcome in (DIFFERENT, REFUSED) for verdict in verdicts):
+        return DIFFERS
+    if policy is not None:
+        _policy(spark, history, verdicts, policy, given)
+    return 0
+
+
+def _policy(
+    spark: SparkSession, history: History, verdicts: Sequence[Verdict], policy: str, given: argparse.Namespace
+) -> None:
+    runs = [verdict.run for verdict in verdicts if verdict.outcome == SAME]
+    if not runs:
+        raise PolicyNotTried(
+            "nothing of this history could be replayed, so no other policy can be tried on it"
+        )
+    print(f"Trying the policy, {given.seeds} courses", flush=True)
+    courses = try_policy(spark, history.directory, policy, runs, given.seeds)
+    compared = compare(courses.recorded, courses.as_it_was, courses.with_policy)
+    out = f"{given.out.rstrip('/')}/policy"
+    _written(spark, compared, f"{out}/keys.parquet")
+    page = policy_page(
+        compared, given.seeds, courses.drawn, courses.unknown, courses.refused, courses.script_failures
+    )
+    page = replace(page, notes=[*page.notes, *notes(history)])
+    Storage(spark, out).write("index.html", render(page, datetime.now(UTC), history.directory))
+    _said("policy", page, out)
+
+
+def _written(spark: SparkSession, rows: pd.DataFrame, path: str) -> None:
+    if len(rows):
+        spark.createDataFrame(rows).coalesce(1).write.mode("overwrite").parquet(path)
 
 
 def _said(name: str, page: Page, out: str) -> None:
@@ -154,14 +202,19 @@ def _parser() -> argparse.ArgumentParser:
         "--all", action="store_true", required=True, help="every job; the only choice so far"
     )
     _add_common(everything, out=True)
-    _add_common(
-        commands.add_parser(
-            "backtest",
-            help="replay what the broker took in through its own core, and compare (exit 3: it differs)",
-            description="Replay what the broker took in through its own core, and compare every decision.",
-        ),
-        out=True,
+    again = commands.add_parser(
+        "backtest",
+        help="replay what the broker took in through its own core, and compare (exit 3: it differs)",
+        description="Replay what the broker took in through its own core, and compare every decision; then, with "
+        "--policy, model what other settings would have done.",
     )
+    again.add_argument(
+        "--policy", type=_file, metavar="FILE", help="TOML: settings of queues and limits to try"
+    )
+    again.add_argument(
+        "--seeds", type=_seeds, default=SEEDS, help=f"courses of the model, 1 to 100 ({SEEDS})"
+    )
+    _add_common(again, out=True)
     merging = commands.add_parser(
         "compact", help="merge the small files of each hour", description=compact.__doc__
     )
@@ -212,6 +265,18 @@ def _window(text: str) -> float:
     if not text.isdigit() or not 1 <= int(text) <= 86_400:
         raise argparse.ArgumentTypeError(f"must be whole seconds from 1 to 86400, got {text!r}")
     return float(text)
+
+
+def _file(text: str) -> str:
+    if not Path(text).is_file():
+        raise argparse.ArgumentTypeError(f"there is no file {text!r}")
+    return text
+
+
+def _seeds(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 100:
+        raise argparse.ArgumentTypeError(f"must be a number from 1 to 100, got {text!r}")
+    return int(text)
 
 
 def _positive(text: str) -> float:

@@ -11,13 +11,15 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fila_server.core.drive.replay import NotReplayable, Replay
 from fila_server.recording import columns
+
+R = TypeVar("R", bound=Replay)
 
 COMPARED = ("pass", "kind", "queue", "channel", "fairness_key", "consumer", "offset", "attempt")
 
@@ -61,7 +63,7 @@ def verify(inputs: Iterable[pa.Table], decisions: Iterable[pa.Table]) -> Outcome
 
 
 def _verify(inputs: Iterator[pa.Table], decisions: Iterable[pa.Table], folder: Path) -> Outcome:
-    replay, rest = _begin(inputs, folder)
+    replay, rest = begin(inputs, folder, Replay)
     comparison = _Comparison(decisions)
     try:
         last = 0
@@ -89,8 +91,11 @@ def _chained(rest: pa.Table, others: Iterator[pa.Table]) -> Iterator[pa.Table]:
     yield from others
 
 
-def _begin(inputs: Iterator[pa.Table], folder: Path) -> tuple[Replay, pa.Table]:
-    """Open at the base; returns what was read beyond it."""
+def begin(inputs: Iterator[pa.Table], folder: Path, kind: type[R], more_seed: int = 0) -> tuple[R, pa.Table]:
+    """Open a Replay, or a Model, at the base; returns what was read beyond it. Raises NoBase.
+
+    more_seed: added to the recorded one, for a model that draws other random numbers.
+    """
     head: dict[str, Any] | None = None
     records: list[tuple[int, bytes, bytes]] = []
     so_far: pa.Table | None = None
@@ -104,7 +109,7 @@ def _begin(inputs: Iterator[pa.Table], folder: Path) -> tuple[Replay, pa.Table]:
             continue
         if pc.index(kinds, "base").as_py() != 0:
             break
-        for row in _whole(so_far.slice(0, ends).to_pylist()):
+        for row in in_whole(so_far.slice(0, ends).to_pylist()):
             if row["kind"] == "base":
                 head = json.loads(row["data"])
             else:
@@ -116,14 +121,15 @@ def _begin(inputs: Iterator[pa.Table], folder: Path) -> tuple[Replay, pa.Table]:
                 'record with "policy"'
             )
         sample = int(head.get("sample", 1))
-        return Replay(str(folder), head, records, sample=sample), so_far.slice(ends + 1)
+        head["seed"] += more_seed
+        return kind(str(folder), head, records, sample=sample), so_far.slice(ends + 1)
     raise NoBase(
         "the recording has no base: its first file is gone, or follows a gap. Only what was recorded since a "
         "start of the broker can be replayed"
     )
 
 
-def _whole(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def in_whole(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Put rows together whose bytes did not fit one."""
     held = b""
     for row in rows:
@@ -150,7 +156,7 @@ _KIND_NUMBERS = pa.array(columns.INPUT_KINDS)
 def _fed(replay: Replay, part: pa.Table) -> Iterator[pa.Table]:
     """Feed rows; gives what was decided whenever the core's blocks have to be emptied."""
     if pc.any(part.column("goes_on")).as_py():
-        part = pa.Table.from_pylist(list(_whole(part.to_pylist())), schema=part.schema)
+        part = pa.Table.from_pylist(list(in_whole(part.to_pylist())), schema=part.schema)
     for batch in part.combine_chunks().to_batches():
         kinds = pc.fill_null(pc.index_in(batch.column("kind"), _KIND_NUMBERS), 0)
         data = batch.column("data")
@@ -276,4 +282,4 @@ def _said(row: dict[str, Any] | None) -> str:
     )
 
 
-__all__ = ["Difference", "NoBase", "NotReplayable", "Outcome", "flat", "verify"]
+__all__ = ["Difference", "NoBase", "NotReplayable", "Outcome", "begin", "flat", "in_whole", "verify"]

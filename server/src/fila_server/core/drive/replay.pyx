@@ -5,9 +5,13 @@ A Replay opens an empty directory, puts the base's records there, and recovers a
 from then on nothing is written. Payloads come back as zeros of their length. What it decides is in its own
 `recording`, whose blocks its owner takes while it feeds rows.
 
+A Model begins in the same place and then goes its own way: its owner tells the time, offers commands, and
+answers what the core asks of its disk.
+
 One process replays one recording: the seed of the hash maps is set once a process, and orders depend on it.
 """
 
+from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
@@ -20,14 +24,17 @@ from fila_server.core.doors.submit cimport Problem, command_parse
 from fila_server.core.drive.engine cimport CoreEngine
 from fila_server.core.drive.passes cimport run_pass
 from fila_server.core.recording.inputs cimport (
-    INPUT_COMMAND, INPUT_LOAD, INPUT_PASS, INPUT_WRITE,
+    INPUT_COMMAND, INPUT_LOAD, INPUT_PASS, INPUT_WRITE, LOAD_IS_STAGED,
 )
+from fila_server.core.state.directory cimport directory_at
 from fila_server.core.state.shared cimport shared_store
-from fila_server.core.store.families cimport FAMILY_COUNT
-from fila_server.core.store.status cimport STORE_OK
+from fila_server.core.state.state cimport Frame, Queue
+from fila_server.core.store.families cimport FAMILY_COUNT, FRAMES, STAGED
+from fila_server.core.store.status cimport STORE_NOT_FOUND, STORE_OK
 from fila_server.core.store.store cimport batch_free, batch_new, batch_put, store_write
 from fila_server.core.structures.buffer cimport Cursor, must_malloc, take_slice, take_varint
-from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC
+from fila_server.core.structures.maps cimport map64_get
+from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC, STAGE
 
 
 class NotReplayable(Exception):
@@ -37,6 +44,8 @@ class NotReplayable(Exception):
 cdef class Replay(CoreEngine):
     """One recording, from its base on."""
 
+    cdef readonly str headers           # history.headers as it was recorded
+    cdef readonly tuple clocks          # monotonic and wall, as the recording began
     cdef object records
     cdef bint begun                     # a pass was read, and waits for all that it took
     cdef int64_t mono_ns, wall_ms, durable, level
@@ -48,6 +57,8 @@ cdef class Replay(CoreEngine):
         value)."""
         self.seed_hashes(head["hash_seed"])
         self.records = records
+        self.headers = head.get("headers", "policy")
+        self.clocks = (head["mono_ns"], head["wall_ns"])
         settings = head["settings"] | {
             "history.enabled": True, "history.sample": sample, "storage.ballast_bytes": 0,
             "storage.min_free_bytes": 0,
@@ -109,7 +120,7 @@ cdef class Replay(CoreEngine):
                 raise NotReplayable(f"an input of pass {passes[i]} comes after pass {self.number}")
             bytes = <const char*> &data[begins[i]] if begins[i + 1] > begins[i] else NULL
             if kind[i] == INPUT_COMMAND:
-                self._command(a[i], token[i], b[i], bytes, begins[i + 1] - begins[i])
+                self._command(a[i], token[i], b[i], c[i], bytes, begins[i + 1] - begins[i])
             elif kind[i] == INPUT_LOAD:
                 self._load(token[i], a[i], b[i], c[i], bytes, begins[i + 1] - begins[i])
             elif kind[i] == INPUT_WRITE:
@@ -205,7 +216,9 @@ cdef class Replay(CoreEngine):
         memcpy(bytes + at, kept.at, kept.end - kept.at)
         return bytes
 
-    cdef _command(self, int64_t kind, int64_t token, int64_t length, const char* bytes, size_t size):
+    cdef _command(
+            self, int64_t kind, int64_t token, int64_t length, int64_t checksum, const char* bytes,
+            size_t size):
         cdef Cursor c
         cdef Cursor routings
         cdef Command* command
@@ -227,8 +240,10 @@ cdef class Replay(CoreEngine):
         if command == NULL:
             raise NotReplayable(
                 f"pass {self.number}: a command is none: {problem.text.decode('utf-8', 'replace')}")
-        if ENQUEUE <= kind <= ENQUEUE_ATOMIC:
+        if ENQUEUE <= kind <= ENQUEUE_ATOMIC or kind == STAGE:
             self._route(command, &routings, count)
+        if command.stage != NULL:
+            command.stage.checksum = <uint32_t> checksum
         if not mailbox_post(self.core.mailbox, command):
             raise NotReplayable(f"pass {self.number} has more commands than the mailbox takes")
 
@@ -261,10 +276,80 @@ cdef class Replay(CoreEngine):
                 whole = <char*> calloc(1, <size_t> length + 1)
         load = <Load*> must_malloc(sizeof(Load))
         memset(load, 0, sizeof(Load))
+        load.family = STAGED if status & LOAD_IS_STAGED else FRAMES
         load.queue_number, load.first_offset = <uint64_t> queue, <uint64_t> first_offset
-        load.bytes, load.length, load.status = whole, <size_t> max(length, <int64_t> 0), <int> status
+        load.bytes, load.length = whole, <size_t> max(length, <int64_t> 0)
+        load.status = <int> (status & ~<int64_t> LOAD_IS_STAGED)
+        self._answer(load)
+
+    cdef void _answer(self, Load* load) noexcept nogil:
         if self.core.loader.answered_last == NULL:
             self.core.loader.answered = load
         else:
             self.core.loader.answered_last.next = load
         self.core.loader.answered_last = load
+
+
+cdef class Model(Replay):
+    """The same beginning, and from there on another course: as told by whoever runs it."""
+
+    cdef dict loads                     # (queue number, first offset): length and data of a recorded LOAD
+
+    def remember(self, uint64_t queue, uint64_t first_offset, int64_t length, bytes data):
+        """Keep a recorded frame for when the core asks for it."""
+        if self.loads is None:
+            self.loads = {}
+        self.loads[queue, first_offset] = (length, data)
+
+    def request(self, int64_t length, bytes data):
+        """The bytes of a recorded command as they were, zeros where they were left out."""
+        cdef Cursor c
+        cdef char* whole
+        cdef uint64_t i, count
+        c.at = PyBytes_AS_STRING(data)
+        c.end, c.bad = c.at + len(data), False
+        count = take_varint(&c)
+        for i in range(min(count, <uint64_t> len(data))):
+            take_varint(&c)
+            take_slice(&c, take_varint(&c))
+        whole = self._expanded(&c, length)
+        try:
+            return whole[:length]
+        finally:
+            free(whole)
+
+    def offer(self, int64_t kind, uint64_t token, int64_t length, bytes data):
+        """Put a recorded command into the mailbox, with what hooks had decided."""
+        self._command(kind, <int64_t> token, length, 0, PyBytes_AS_STRING(data), len(data))
+
+    def load(self):
+        """Answer what passes asked of the disk: as recorded, else zeros of the frame's length; how many."""
+        cdef Load* load = self.core.loader.asked
+        cdef Load* following
+        cdef Queue* queue
+        cdef Frame* frame
+        cdef Cursor c
+        cdef bytes data
+        cdef int served = 0
+        self.core.loader.asked = self.core.loader.asked_last = NULL
+        while load != NULL:
+            following = load.next
+            load.next = NULL
+            load.status = STORE_NOT_FOUND
+            queue = <Queue*> map64_get(&self.core.queues_by_number, load.queue_number)
+            frame = directory_at(&queue.directory, load.first_offset) if queue != NULL else NULL
+            if load.family == FRAMES and frame != NULL and frame.first_offset == load.first_offset:
+                length, data = (self.loads or {}).get((load.queue_number, load.first_offset), (0, b""))
+                load.status = STORE_OK
+                load.length = <size_t> max(<int64_t> length, <int64_t> frame.body_bytes)
+                if data:
+                    c.at = PyBytes_AS_STRING(data)
+                    c.end, c.bad = c.at + len(data), False
+                    load.bytes = self._expanded(&c, length)
+                    load.length = length
+                else:
+                    load.bytes = <char*> calloc(1, load.length + 1)
+            self._answer(load)
+            served += 1
+            load = following
+        return served

@@ -250,13 +250,13 @@ cdef void deliveries_loaded(Core* core) noexcept nogil:
     while load != NULL:
         following = load.next
         core.loads_taken += 1
+        load_taken(core, load)
         if load.family == STAGED:       # for sinks/moving.pyx, in this pass
             load.next = core.sinks.loaded
             core.sinks.loaded = load
             load = following
             continue
         queue = <Queue*> map64_get(&core.queues_by_number, load.queue_number)
-        load_taken(core, load)
         frame = directory_at(&queue.directory, load.first_offset) if queue != NULL else NULL
         if frame != NULL and frame.first_offset == load.first_offset and frame.loading:
             frame.loading = False

@@ -1,7 +1,8 @@
 """Where a replay begins: all that an opening found, written down before recovery makes anything of it.
 
 Recovery is a function of the store's records, the clocks and the seeds, so these are the base; the ring, the
-fifos and the clocks that follow from them are not written. Payloads are not read: FRAMES is left out.
+fifos and the clocks that follow from them are not written. Payloads are not read: FRAMES and
+STAGED are left out.
 """
 
 from fila_server.core.state.state cimport Core

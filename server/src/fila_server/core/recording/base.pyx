@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 
 from fila_server.core.recording.inputs cimport INPUT_BASE, INPUT_BASE_ENDS, INPUT_RECORD, input_put
-from fila_server.core.store.families cimport FAMILY_COUNT, FRAMES
+from fila_server.core.store.families cimport FAMILY_COUNT, FRAMES, STAGED
 from fila_server.core.store.rocksdb cimport rocksdb_iterator_t
 from fila_server.core.store.status cimport STORE_OK
 from fila_server.core.store.store cimport (
@@ -38,7 +38,7 @@ cdef int base_put(Core* core, const char* head, size_t length, StoreError* error
     cdef int status = STORE_OK
     input_put(core, INPUT_BASE, 0, 0, 0, 0, head, length)
     for family in range(FAMILY_COUNT):
-        if family != FRAMES and status == STORE_OK:
+        if family != FRAMES and family != STAGED and status == STORE_OK:
             status = _family_put(core, family, error)
     if status == STORE_OK:
         input_put(core, INPUT_BASE_ENDS, 0, 0, 0, 0, NULL, 0)

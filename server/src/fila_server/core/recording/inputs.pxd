@@ -4,9 +4,10 @@ again.
     BASE        settings, seeds and clocks of an opening; a RECORD for each record of the store; BASE_ENDS
     PASS        both clocks, the durable epoch, the disk's level, whether the broker stops
     COMMAND     what came from the mailbox, in its order, after the PASS that took it
-    LOAD        a frame that was read back, in the order taken
+    LOAD        a frame that was read back, or what a sink had staged, in the order taken
     WRITE       the status of a write of this pass that was not OK, counted from 0
 
+A STAGE carries the checksum of its bytes, which a later PUBLISH names: what is left of them has another.
 Payloads are replaced by their lengths, and so are headers that are not to be kept (HeadersKept): a command's
 bytes are written as cuts (where, how much) and what is left. Whoever replays them puts zeros there. What a
 row cannot hold goes on in the next one.
@@ -26,6 +27,9 @@ cdef enum InputKind:
     INPUT_BASE = 5
     INPUT_RECORD = 6
     INPUT_BASE_ENDS = 7
+
+cdef enum:
+    LOAD_IS_STAGED = 256        # beside a LOAD's status
 
 cdef enum HeadersKept:
     HEADERS_NONE = 0

@@ -7,7 +7,10 @@ from fila_server.core.doors.blocks cimport INPUT_BYTES_MAX, INPUTS_MAX, Block, H
 from fila_server.core.state.paths cimport queue_find
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.state cimport Queue
-from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, put_bytes, put_varint
+from fila_server.core.store.families cimport STAGED
+from fila_server.core.structures.buffer cimport (
+    Buffer, Cursor, Slice, put_bytes, put_varint, take_slice, take_u8, take_varint,
+)
 from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC, ENQUEUE_STREAM, STAGE
 from fila_server.core.wire.packed_routing cimport ROUTING_BYTES_MAX, Routing, take_routing
 from fila_server.core.wire.protobuf cimport Fields, fields_parse, next_field
@@ -167,6 +170,33 @@ cdef void _cut_batch(Core* core, Cutter* cutter, Command* command, Slice batch) 
         i += 1
 
 
+cdef void _cut_staged(Core* core, Cutter* cutter, Slice body) noexcept nogil:
+    """What a sink staged (sinks/sink_records.pxd): a version, the request behind its length, routings. The
+    messages get their keys when they move, so the headers that their queues name are kept."""
+    cdef Cursor c
+    cdef Slice request
+    cdef Slice named
+    cdef Slice text
+    cdef Fields fields
+    cdef uint32_t field, kind
+    cdef uint64_t number
+    cdef Queue* queue
+    c.at, c.end, c.bad = body.at, body.at + body.length, False
+    take_u8(&c)
+    request = take_slice(&c, take_varint(&c))
+    if c.bad or not fields_parse(&fields, request.at, request.length):
+        return
+    named = fields.text[1]
+    c.at, c.end = request.at, request.at + request.length
+    while next_field(&c, &field, &kind, &text, &number):
+        if field != 2 or kind != TEXT:
+            continue
+        if not fields_parse(&fields, text.at, text.length):
+            return
+        queue = queue_find(core, fields.text[1] if fields.text[1].length else named)
+        _cut_message(core, cutter, text, &queue.policy if queue != NULL else NULL)
+
+
 cdef void _cut_command(Core* core, Cutter* cutter, Command* command, uint32_t wire_length) noexcept nogil:
     cdef Slice whole
     cdef Fields fields
@@ -246,7 +276,8 @@ cdef void _command(Core* core, Command* command) noexcept nogil:
         put_varint(out, 0)
     _cutter_end(core, &cutter, length, out)
     input_put(
-        core, INPUT_COMMAND, <int64_t> command.token, command.kind, length, 0, out.data, out.length)
+        core, INPUT_COMMAND, <int64_t> command.token, command.kind, length,
+        command.stage.checksum if command.stage != NULL else 0, out.data, out.length)
 
 
 cdef void commands_taken(Core* core, Command* first) noexcept nogil:
@@ -266,8 +297,12 @@ cdef void load_taken(Core* core, const Load* load) noexcept nogil:
     if load.bytes != NULL:
         _cutter_begin(core, &cutter, load.bytes)
         whole.at, whole.length = load.bytes, <uint32_t> load.length
-        _cut_message(core, &cutter, whole, NULL)        # messages follow one another without a frame
+        if load.family == STAGED:
+            _cut_staged(core, &cutter, whole)
+        else:
+            _cut_message(core, &cutter, whole, NULL)    # messages follow one another without a frame
         _cutter_end(core, &cutter, whole.length, out)
     input_put(
         core, INPUT_LOAD, <int64_t> load.queue_number, <int64_t> load.first_offset,
-        <int64_t> load.length if load.bytes != NULL else -1, load.status, out.data, out.length)
+        <int64_t> load.length if load.bytes != NULL else -1,
+        load.status | (LOAD_IS_STAGED if load.family == STAGED else 0), out.data, out.length)

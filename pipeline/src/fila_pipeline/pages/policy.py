@@ -1,0 +1,134 @@
+"""The page of `backtest --policy`: what another policy would have done, key by key, beside what happened."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from fila_pipeline.pages.page import Figure, Page, Table, figure, length
+
+KEYS_PLOTTED_MAX = 25
+TELLING = 1.1
+"""A change of a p99 by less than this factor is not told in the answer."""
+MODEL = (
+    "A model: messages arrive when they did, consumers come with the room they had, and each delivery is worked on for "
+    "as long, and ends, as recorded. What a different order would have changed in producers and consumers is not in it."
+)
+
+
+def compare(recorded: pd.DataFrame, as_it_was: pd.DataFrame, with_policy: pd.DataFrame) -> pd.DataFrame:
+    """Return one row a queue and key; of the courses, the median over the seeds, and least and most."""
+    keys = ["queue", "fairness_key"]
+
+    def of(rows: pd.DataFrame, name: str) -> pd.DataFrame:
+        # Several starts of the broker: what is counted adds up, a wait is that of the start where it was longest.
+        seeds = rows.groupby([*keys, "seed"], as_index=False).agg(
+            delivered=("delivered", "sum"),
+            dead_lettered=("dead_lettered", "sum"),
+            mean_ms=("mean_ms", "mean"),
+            p50_ms=("p50_ms", "max"),
+            p99_ms=("p99_ms", "max"),
+        )
+        grouped = seeds.groupby(keys)
+        middle = (
+            grouped[["delivered", "dead_lettered", "mean_ms", "p50_ms", "p99_ms"]].median().add_prefix(name)
+        )
+        spread = (
+            grouped["p99_ms"]
+            .agg(["min", "max"])
+            .rename(columns={"min": f"{name}p99_least_ms", "max": f"{name}p99_most_ms"})
+        )
+        return middle.join(spread)
+
+    happened = of(recorded, "recorded_").drop(columns=["recorded_p99_least_ms", "recorded_p99_most_ms"])
+    joined = happened.join(of(as_it_was, "model_"), how="outer").join(of(with_policy, "policy_"), how="outer")
+    joined["change_ms"] = joined["policy_p99_ms"] - joined["model_p99_ms"]
+    return joined.sort_values("change_ms", key=lambda change: change.abs(), ascending=False).reset_index()
+
+
+def policy_page(
+    compared: pd.DataFrame, seeds: int, drawn: int, unknown: int, refused: int, script_failures: int
+) -> Page:
+    """Say which keys would have waited less, and which more."""
+    shown = compared.head(KEYS_PLOTTED_MAX).iloc[::-1]
+    names = (
+        shown["fairness_key"]
+        if shown["queue"].nunique() == 1
+        else shown["queue"] + " / " + shown["fairness_key"]
+    )
+    plot = figure(
+        height=140 + 46 * len(shown),
+        barmode="group",
+        xaxis={"title": "p99 of the wait, seconds"},
+        hovermode="y",
+    )
+    plot.add_bar(
+        y=names,
+        x=shown["policy_p99_ms"] / 1000,
+        name="with the policy",
+        orientation="h",
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": (shown["policy_p99_most_ms"] - shown["policy_p99_ms"]) / 1000,
+            "arrayminus": (shown["policy_p99_ms"] - shown["policy_p99_least_ms"]) / 1000,
+        },
+    )
+    plot.add_bar(y=names, x=shown["model_p99_ms"] / 1000, name="the model as it was", orientation="h")
+    plot.add_bar(y=names, x=shown["recorded_p99_ms"] / 1000, name="recorded", orientation="h")
+    notes = [MODEL, _trust(compared)]
+    if drawn:
+        notes.append(
+            f"{drawn / seeds:,.0f} deliveries a course were not recorded; they were held as others of their key."
+        )
+    if unknown:
+        notes.append(
+            f"{unknown / seeds:,.0f} of these are of queues with nothing to go by; they stayed in flight."
+        )
+    if refused:
+        notes.append(
+            f"{refused / seeds:,.0f} calls a course were refused by the core, such as enqueues into a full queue."
+        )
+    if script_failures:
+        notes.append(
+            f"Scripts failed {script_failures / seeds:,.0f} times a course; the queue's settings decided."
+        )
+    table = Table(
+        "By queue and key",
+        f"Waits in ms, from being ready to being delivered. Of {seeds} courses: the median, least and most.",
+        compared,
+    )
+    about = "The keys whose p99 changes most. Bars of the policy show the spread over the seeds."
+    return Page(
+        "Backtest: another policy", policy_answer(compared), [Figure("Waits", about, plot)], [table], notes
+    )
+
+
+def policy_answer(compared: pd.DataFrame) -> str:
+    """Return the answer in a sentence or two."""
+    both = compared.dropna(subset=["policy_p99_ms", "model_p99_ms"])
+    # The millisecond keeps what never waited from counting as a change without bound.
+    ratio = (both["policy_p99_ms"] + 1) / (both["model_p99_ms"] + 1)
+    better, worse = both[ratio < 1 / TELLING], both[ratio > TELLING]
+    if better.empty and worse.empty:
+        return "The policy changes the p99 wait of no key by more than a tenth."
+    said = []
+    for rows, verb in ((better, "waits less"), (worse, "waits longer")):
+        if not rows.empty:
+            one = rows.loc[(rows["policy_p99_ms"] - rows["model_p99_ms"]).abs().idxmax()]
+            others = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
+            said.append(
+                f"{one['fairness_key']}{others} {verb}: a p99 of {length(one['policy_p99_ms'])} in place of "
+                f"{length(one['model_p99_ms'])}"
+            )
+    return "With the policy " + "; ".join(said) + "."
+
+
+def _trust(compared: pd.DataFrame) -> str:
+    both = compared.dropna(subset=["recorded_p99_ms", "model_p99_ms"])
+    off = ((both["model_p99_ms"] - both["recorded_p99_ms"]).abs() / (both["recorded_p99_ms"] + 1)).median()
+    return (
+        f"Under the recorded policy the model's p99 is off by {off:.0%} for the median key: a change below that "
+        "says nothing."
+        if len(both)
+        else "Nothing was delivered in both the recording and the model."
+    )

@@ -1,0 +1,9 @@
+"""What another policy would have done: what a recording took in, through the core again, under other settings.
+
+    policy.py    what to change: a TOML file with settings of queues and limits
+    handling.py  how long each recorded delivery was worked on, and how it ended
+    course.py    the core on its other course, told the time, served by the recorded consumers
+    served.py    what came of it by queue and key, counted the same way for what was recorded
+
+A model, not a proof: recording/replaying.py is the proof that the core decides the same under the same settings.
+"""
