@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// kafkaBroker is a Kafka topic with a partition a receiver, or a partition a tenant, and one consumer group: acks of all
+// replicas, of which there is one, and a synchronous commit after each batch.
+type kafkaBroker struct {
+	plan   Plan
+	client *kgo.Client
+}
+
+const (
+	kafkaTopic = "peers"
+	kafkaGroup = "peers"
+)
+
+func newKafka(plan Plan) (broker, error) {
+	partitioner := kgo.StickyKeyPartitioner(nil)
+	if plan.QueuePerTenant {
+		partitioner = kgo.ManualPartitioner()
+	}
+	client, err := kgo.NewClient(
+		kgo.SeedBrokers(plan.Addr), kgo.DefaultProduceTopic(kafkaTopic), kgo.RecordPartitioner(partitioner),
+		kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.ProducerBatchMaxBytes(8<<20))
+	if err != nil {
+		return nil, err
+	}
+	return &kafkaBroker{plan: plan, client: client}, nil
+}
+
+func (b *kafkaBroker) close() { b.client.Close() }
+
+// setup waits until the deleted topic is gone, which takes a moment after the answer.
+func (b *kafkaBroker) setup(ctx context.Context) error {
+	admin := kadm.NewClient(b.client)
+	_, _ = admin.DeleteGroups(ctx, kafkaGroup)
+	_, _ = admin.DeleteTopics(ctx, kafkaTopic)
+	configs := map[string]*string{"max.message.bytes": kadm.StringPtr("10000000")}
+	if b.plan.Synced {
+		configs["flush.messages"] = kadm.StringPtr("1")
+	}
+	partitions := max(1, b.plan.Receivers)
+	if b.plan.QueuePerTenant {
+		partitions = b.plan.Tenants
+	}
+	for {
+		_, err := admin.CreateTopic(ctx, int32(partitions), 1, configs, kafkaTopic)
+		if err == nil || !errors.Is(err, kerr.TopicAlreadyExists) {
+			return err
+		}
+		if err := sleep(ctx, pollWait); err != nil {
+			return err
+		}
+	}
+}
+
+func (b *kafkaBroker) sender(context.Context) (sender, error) { return &kafkaSender{b: b}, nil }
+
+type kafkaSender struct{ b *kafkaBroker }
+
+func (s *kafkaSender) close() {}
+
+func (s *kafkaSender) send(ctx context.Context, batch []message) error {
+	records := make([]*kgo.Record, len(batch))
+	for i, m := range batch {
+		records[i] = &kgo.Record{Value: m.payload, Partition: int32(s.b.plan.queueOf(m.tenant))}
+	}
+	return s.b.client.ProduceSync(ctx, records...).FirstErr()
+}
+
+type kafkaReceiver struct {
+	b      *kafkaBroker
+	client *kgo.Client
+}
+
+func (b *kafkaBroker) receiver(context.Context) (receiver, error) {
+	client, err := kgo.NewClient(
+		kgo.SeedBrokers(b.plan.Addr), kgo.ConsumerGroup(kafkaGroup), kgo.ConsumeTopics(kafkaTopic),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.FetchMaxWait(pollWait))
+	if err != nil {
+		return nil, err
+	}
+	return &kafkaReceiver{b: b, client: client}, nil
+}
+
+// close leaves the group, so that the next receiver gets its partitions at once.
+func (r *kafkaReceiver) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = r.client.LeaveGroupContext(ctx)
+	r.client.Close()
+}
+
+func (r *kafkaReceiver) receive(ctx context.Context, most int) ([]delivery, error) {
+	waiting, cancel := context.WithTimeout(ctx, pollWait)
+	defer cancel()
+	fetches := r.client.PollRecords(waiting, most)
+	for _, failed := range fetches.Errors() {
+		if !errors.Is(failed.Err, context.DeadlineExceeded) && !errors.Is(failed.Err, context.Canceled) {
+			return nil, failed.Err
+		}
+	}
+	var deliveries []delivery
+	fetches.EachRecord(func(record *kgo.Record) {
+		deliveries = append(deliveries, delivery{payload: record.Value, tag: record})
+	})
+	return deliveries, nil
+}
+
+func (r *kafkaReceiver) settle(ctx context.Context, deliveries []delivery) error {
+	records := make([]*kgo.Record, len(deliveries))
+	for i, d := range deliveries {
+		records[i] = d.tag.(*kgo.Record)
+	}
+	return r.client.CommitRecords(ctx, records...)
+}
+
+// giveBack sends the messages again: a log has no way to skip one and come back to it.
+func (r *kafkaReceiver) giveBack(ctx context.Context, deliveries []delivery, _ time.Duration) error {
+	for _, d := range deliveries {
+		record := d.tag.(*kgo.Record)
+		again := &kgo.Record{Value: record.Value, Partition: record.Partition}
+		if err := r.b.client.ProduceSync(ctx, again).FirstErr(); err != nil {
+			return err
+		}
+	}
+	return r.settle(ctx, deliveries)
+}
