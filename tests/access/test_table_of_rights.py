@@ -135,7 +135,7 @@ def request_of(name: str, need: Need, queue: str) -> Any:
     if need.queue == "dlq_queue":
         queue = f"{queue}.dlq"
     if need.queue:
-        fields[need.queue] = queue
+        fields[need.queue] = [queue] if kind.DESCRIPTOR.fields_by_name[need.queue].is_repeated else queue
     return kind(**fields)
 
 
@@ -160,8 +160,9 @@ def outcome(
             if answer.code() is not grpc.StatusCode.CANCELLED:
                 list(answer)
             return "OK", "", b""
-        if method in ("EnqueueStream", "ReadLog", "WatchEvents"):
-            answer = next(iter(answer), None)
+        if method in ("EnqueueStream", "ReadLog", "WatchEvents", "WatchStats"):
+            stream, answer = answer, next(iter(answer), None)
+            stream.cancel()
     except grpc.RpcError as error:
         return error.code().name, error.details(), details_of(error)
     for result in getattr(answer, "results", ()):

@@ -83,3 +83,62 @@ def test_the_status_tells_what_the_process_uses(server):
     assert 10_000_000 < told.memory_bytes < told.memory_bytes_max
     assert told.cpus >= 1
     assert server.admin.GetStatus(events_pb2.GetStatusRequest()).cpu_ms >= told.cpu_ms > 0
+
+
+# --- numbers as they change, and the last hour -----------------------------------------------
+
+
+def test_a_number_moves_within_two_seconds_and_equals_the_statistics(server, keyed):
+    enqueue(server, keyed, 3, tenant="acme")
+    stream = server.admin.WatchStats(watch_pb2.WatchStatsRequest(queues=[keyed], top=5), timeout=20)
+    first = next(stream)
+    assert (first.full, first.channels[0].state.ready) == (True, 3)
+    assert [(key.fairness_key, key.ready) for key in first.channels[0].keys] == [("acme", 3)]
+
+    enqueue(server, keyed, 4, tenant="bravo")
+    enqueued_s = time.monotonic()
+    leading: list[str] = []
+    while leading != ["bravo", "acme"]:
+        told = next(stream)
+        leading = list(told.channels[0].leading)
+    assert time.monotonic() - enqueued_s < 2
+    stream.cancel()
+
+    assert told.channels[0].state.ready == server.admin.GetStats(pb.GetStatsRequest(queue=keyed)).depth == 7
+    assert told.channels[0].state.arriving_per_second > 0
+
+
+def test_all_queues_are_watched_without_their_keys(server, queue):
+    enqueue(server, queue, 2)
+    stream = server.admin.WatchStats(watch_pb2.WatchStatsRequest(), timeout=20)
+    told = next(stream)
+    states = {each.state.queue: each.state for each in told.channels}
+    assert states[queue].ready == 2
+    assert f"{queue}.dlq" in states
+    assert not any(each.keys for each in told.channels)
+    server.admin.DeleteQueue(pb.DeleteQueueRequest(queue=queue))
+    gone: set[str] = set()
+    while queue not in gone:
+        gone |= {each.queue for each in next(stream).gone}
+    stream.cancel()
+
+
+def test_what_is_wrong_with_a_watch_is_said(server, queue):
+    for request, sentence in (
+        (watch_pb2.WatchStatsRequest(queues=["nowhere"]), "does not exist"),
+        (watch_pb2.WatchStatsRequest(queues=[queue], channel="nope"), "has no channel"),
+        (watch_pb2.WatchStatsRequest(queues=[queue], top=51), "top must be at most 50, got 51"),
+        (watch_pb2.WatchStatsRequest(keys=["a"]), "keys go with queues"),
+        (watch_pb2.WatchStatsRequest(queues=[queue] * 21), "queues must be at most 20, got 21"),
+    ):
+        with pytest.raises(Exception, match=sentence):
+            next(server.admin.WatchStats(request, timeout=20))
+
+
+def test_the_hour_of_a_broker_that_just_started_is_one_long_gap(server, queue):
+    told = server.admin.GetHistory(watch_pb2.GetHistoryRequest(queue=queue, keys=["acme"]))
+
+    assert (len(told.points), told.step_ms) == (360, 10_000)
+    assert not told.points[0].recorded
+    with pytest.raises(Exception, match="does not exist"):
+        server.admin.GetHistory(watch_pb2.GetHistoryRequest(queue="nowhere"))

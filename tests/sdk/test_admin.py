@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from google.rpc import code_pb2
 
-from fila import ConfigKeyNotFound, FilaClient, NotSupported, QueueExists, QueueNotFound, answers
+from fila import ConfigKeyNotFound, FilaClient, NotSupported, QueueExists, QueueNotFound, answers, watched
 from fila.answers import RetryPolicy
 from fila.messages import encode_options, to_timestamp
 from fila.settings import QueueSettings, encode_settings, mask_of, resolve
@@ -218,6 +218,14 @@ async def test_answers_show_every_field_also_zeros(client: FilaClient) -> None:
         (answers.KeyExplanation, admin_pb2.ExplainKeyResponse),
         (answers.ConsumerInfo, admin_pb2.ConsumerInfo),
         (answers.KeyState, watch_pb2.KeyState),
+        (watched.QueueState, watch_pb2.QueueState),
+        (watched.WatchedChannel, watch_pb2.WatchedChannel),
+        (watched.GoneChannel, watch_pb2.GoneChannel),
+        (watched.StatsChange, watch_pb2.WatchStatsResponse),
+        (watched.HistoryPoint, watch_pb2.HistoryPoint),
+        (watched.KeyHistoryPoint, watch_pb2.KeyHistoryPoint),
+        (watched.KeyHistory, watch_pb2.KeyHistory),
+        (watched.History, watch_pb2.GetHistoryResponse),
         (answers.FoundKeys, watch_pb2.FindKeysResponse),
         (answers.SeekPreview, admin_pb2.SeekChannelResponse),
         (answers.Identity, auth_pb2.WhoAmIResponse),

@@ -39,6 +39,8 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "explain": ("explain", "Fairness", "Say why a fairness key is late."),
     "key": ("key", "Fairness", "Weigh, pause, cap, slow or purge one key; find keys, list what was set."),
     "consumer": ("consumer", "Fairness", "Who consumes a queue, and what each consumer holds."),
+    "watch": ("watch", "Fairness", "Queues and the keys that lead in them, in numbers, each second."),
+    "hour": ("watch", "Fairness", "The last hour of a queue, minute by minute."),
     "top": ("top", "Fairness", "Watch queues live."),
     "history": ("history", "Tools", "What a broker recorded: status, files, newest decisions, export."),
     "status": ("status", "Tools", "Which broker this is, and how it is."),

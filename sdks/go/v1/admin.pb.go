@@ -4682,7 +4682,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x19BREAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14BREAKER_STATE_CLOSED\x10\x01\x12\x16\n" +
 	"\x12BREAKER_STATE_OPEN\x10\x02\x12\x1b\n" +
-	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xb9\x0f\n" +
+	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xc9\x10\n" +
 	"\tFilaAdmin\x12H\n" +
 	"\vCreateQueue\x12\x1b.fila.v1.CreateQueueRequest\x1a\x1c.fila.v1.CreateQueueResponse\x12?\n" +
 	"\bGetQueue\x12\x18.fila.v1.GetQueueRequest\x1a\x19.fila.v1.GetQueueResponse\x12H\n" +
@@ -4714,7 +4714,11 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\bListLate\x12\x18.fila.v1.ListLateRequest\x1a\x19.fila.v1.ListLateResponse\x12T\n" +
 	"\x0fListKeyPolicies\x12\x1f.fila.v1.ListKeyPoliciesRequest\x1a .fila.v1.ListKeyPoliciesResponse\x12T\n" +
 	"\x0fDropDeadLetters\x12\x1f.fila.v1.DropDeadLettersRequest\x1a .fila.v1.DropDeadLettersResponse\x12?\n" +
-	"\bFindKeys\x12\x18.fila.v1.FindKeysRequest\x1a\x19.fila.v1.FindKeysResponseB\x1b\n" +
+	"\bFindKeys\x12\x18.fila.v1.FindKeysRequest\x1a\x19.fila.v1.FindKeysResponse\x12G\n" +
+	"\n" +
+	"WatchStats\x12\x1a.fila.v1.WatchStatsRequest\x1a\x1b.fila.v1.WatchStatsResponse0\x01\x12E\n" +
+	"\n" +
+	"GetHistory\x12\x1a.fila.v1.GetHistoryRequest\x1a\x1b.fila.v1.GetHistoryResponseB\x1b\n" +
 	"\vdev.fila.v1B\n" +
 	"AdminProtoP\x01b\x06proto3"
 
@@ -4802,12 +4806,16 @@ var file_fila_v1_admin_proto_goTypes = []any{
 	(*ListKeyPoliciesRequest)(nil),  // 66: fila.v1.ListKeyPoliciesRequest
 	(*DropDeadLettersRequest)(nil),  // 67: fila.v1.DropDeadLettersRequest
 	(*FindKeysRequest)(nil),         // 68: fila.v1.FindKeysRequest
-	(*GetStatusResponse)(nil),       // 69: fila.v1.GetStatusResponse
-	(*WatchEventsResponse)(nil),     // 70: fila.v1.WatchEventsResponse
-	(*ListLateResponse)(nil),        // 71: fila.v1.ListLateResponse
-	(*ListKeyPoliciesResponse)(nil), // 72: fila.v1.ListKeyPoliciesResponse
-	(*DropDeadLettersResponse)(nil), // 73: fila.v1.DropDeadLettersResponse
-	(*FindKeysResponse)(nil),        // 74: fila.v1.FindKeysResponse
+	(*WatchStatsRequest)(nil),       // 69: fila.v1.WatchStatsRequest
+	(*GetHistoryRequest)(nil),       // 70: fila.v1.GetHistoryRequest
+	(*GetStatusResponse)(nil),       // 71: fila.v1.GetStatusResponse
+	(*WatchEventsResponse)(nil),     // 72: fila.v1.WatchEventsResponse
+	(*ListLateResponse)(nil),        // 73: fila.v1.ListLateResponse
+	(*ListKeyPoliciesResponse)(nil), // 74: fila.v1.ListKeyPoliciesResponse
+	(*DropDeadLettersResponse)(nil), // 75: fila.v1.DropDeadLettersResponse
+	(*FindKeysResponse)(nil),        // 76: fila.v1.FindKeysResponse
+	(*WatchStatsResponse)(nil),      // 77: fila.v1.WatchStatsResponse
+	(*GetHistoryResponse)(nil),      // 78: fila.v1.GetHistoryResponse
 }
 var file_fila_v1_admin_proto_depIdxs = []int32{
 	7,  // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
@@ -4872,35 +4880,39 @@ var file_fila_v1_admin_proto_depIdxs = []int32{
 	66, // 59: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
 	67, // 60: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
 	68, // 61: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
-	6,  // 62: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	11, // 63: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	13, // 64: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	15, // 65: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	35, // 66: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	17, // 67: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	19, // 68: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	28, // 69: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	21, // 70: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	23, // 71: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	25, // 72: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	33, // 73: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	38, // 74: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	40, // 75: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	42, // 76: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	45, // 77: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	47, // 78: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	49, // 79: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	51, // 80: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	53, // 81: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	55, // 82: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	69, // 83: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	70, // 84: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	71, // 85: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	72, // 86: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	73, // 87: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	74, // 88: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
-	62, // [62:89] is the sub-list for method output_type
-	35, // [35:62] is the sub-list for method input_type
+	69, // 62: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
+	70, // 63: fila.v1.FilaAdmin.GetHistory:input_type -> fila.v1.GetHistoryRequest
+	6,  // 64: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	11, // 65: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	13, // 66: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	15, // 67: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	35, // 68: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	17, // 69: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	19, // 70: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	28, // 71: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	21, // 72: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	23, // 73: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	25, // 74: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	33, // 75: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	38, // 76: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	40, // 77: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	42, // 78: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	45, // 79: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	47, // 80: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	49, // 81: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	51, // 82: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	53, // 83: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	55, // 84: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	71, // 85: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	72, // 86: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	73, // 87: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	74, // 88: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	75, // 89: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	76, // 90: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	77, // 91: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
+	78, // 92: fila.v1.FilaAdmin.GetHistory:output_type -> fila.v1.GetHistoryResponse
+	64, // [64:93] is the sub-list for method output_type
+	35, // [35:64] is the sub-list for method input_type
 	35, // [35:35] is the sub-list for extension type_name
 	35, // [35:35] is the sub-list for extension extendee
 	0,  // [0:35] is the sub-list for field type_name

@@ -50,6 +50,8 @@ const (
 	FilaAdmin_ListKeyPolicies_FullMethodName = "/fila.v1.FilaAdmin/ListKeyPolicies"
 	FilaAdmin_DropDeadLetters_FullMethodName = "/fila.v1.FilaAdmin/DropDeadLetters"
 	FilaAdmin_FindKeys_FullMethodName        = "/fila.v1.FilaAdmin/FindKeys"
+	FilaAdmin_WatchStats_FullMethodName      = "/fila.v1.FilaAdmin/WatchStats"
+	FilaAdmin_GetHistory_FullMethodName      = "/fila.v1.FilaAdmin/GetHistory"
 )
 
 // FilaAdminClient is the client API for FilaAdmin service.
@@ -113,6 +115,10 @@ type FilaAdminClient interface {
 	DropDeadLetters(ctx context.Context, in *DropDeadLettersRequest, opts ...grpc.CallOption) (*DropDeadLettersResponse, error)
 	// Find fairness keys of a queue by how they begin.
 	FindKeys(ctx context.Context, in *FindKeysRequest, opts ...grpc.CallOption) (*FindKeysResponse, error)
+	// Watch queues and their keys in numbers: everything at first, then once a second what changed.
+	WatchStats(ctx context.Context, in *WatchStatsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchStatsResponse], error)
+	// Look back at the last hour of a channel and of some of its keys, in points of ten seconds.
+	GetHistory(ctx context.Context, in *GetHistoryRequest, opts ...grpc.CallOption) (*GetHistoryResponse, error)
 }
 
 type filaAdminClient struct {
@@ -411,6 +417,35 @@ func (c *filaAdminClient) FindKeys(ctx context.Context, in *FindKeysRequest, opt
 	return out, nil
 }
 
+func (c *filaAdminClient) WatchStats(ctx context.Context, in *WatchStatsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchStatsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &FilaAdmin_ServiceDesc.Streams[2], FilaAdmin_WatchStats_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchStatsRequest, WatchStatsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type FilaAdmin_WatchStatsClient = grpc.ServerStreamingClient[WatchStatsResponse]
+
+func (c *filaAdminClient) GetHistory(ctx context.Context, in *GetHistoryRequest, opts ...grpc.CallOption) (*GetHistoryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetHistoryResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_GetHistory_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FilaAdminServer is the server API for FilaAdmin service.
 // All implementations must embed UnimplementedFilaAdminServer
 // for forward compatibility.
@@ -472,6 +507,10 @@ type FilaAdminServer interface {
 	DropDeadLetters(context.Context, *DropDeadLettersRequest) (*DropDeadLettersResponse, error)
 	// Find fairness keys of a queue by how they begin.
 	FindKeys(context.Context, *FindKeysRequest) (*FindKeysResponse, error)
+	// Watch queues and their keys in numbers: everything at first, then once a second what changed.
+	WatchStats(*WatchStatsRequest, grpc.ServerStreamingServer[WatchStatsResponse]) error
+	// Look back at the last hour of a channel and of some of its keys, in points of ten seconds.
+	GetHistory(context.Context, *GetHistoryRequest) (*GetHistoryResponse, error)
 	mustEmbedUnimplementedFilaAdminServer()
 }
 
@@ -562,6 +601,12 @@ func (UnimplementedFilaAdminServer) DropDeadLetters(context.Context, *DropDeadLe
 }
 func (UnimplementedFilaAdminServer) FindKeys(context.Context, *FindKeysRequest) (*FindKeysResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method FindKeys not implemented")
+}
+func (UnimplementedFilaAdminServer) WatchStats(*WatchStatsRequest, grpc.ServerStreamingServer[WatchStatsResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchStats not implemented")
+}
+func (UnimplementedFilaAdminServer) GetHistory(context.Context, *GetHistoryRequest) (*GetHistoryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetHistory not implemented")
 }
 func (UnimplementedFilaAdminServer) mustEmbedUnimplementedFilaAdminServer() {}
 func (UnimplementedFilaAdminServer) testEmbeddedByValue()                   {}
@@ -1056,6 +1101,35 @@ func _FilaAdmin_FindKeys_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FilaAdmin_WatchStats_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchStatsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(FilaAdminServer).WatchStats(m, &grpc.GenericServerStream[WatchStatsRequest, WatchStatsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type FilaAdmin_WatchStatsServer = grpc.ServerStreamingServer[WatchStatsResponse]
+
+func _FilaAdmin_GetHistory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetHistoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).GetHistory(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_GetHistory_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).GetHistory(ctx, req.(*GetHistoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // FilaAdmin_ServiceDesc is the grpc.ServiceDesc for FilaAdmin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1163,6 +1237,10 @@ var FilaAdmin_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "FindKeys",
 			Handler:    _FilaAdmin_FindKeys_Handler,
 		},
+		{
+			MethodName: "GetHistory",
+			Handler:    _FilaAdmin_GetHistory_Handler,
+		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
@@ -1173,6 +1251,11 @@ var FilaAdmin_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "WatchEvents",
 			Handler:       _FilaAdmin_WatchEvents_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "WatchStats",
+			Handler:       _FilaAdmin_WatchStats_Handler,
 			ServerStreams: true,
 		},
 	},

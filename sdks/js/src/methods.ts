@@ -42,6 +42,8 @@ const REPEATABLE: ReadonlySet<DescMethod> = new Set<DescMethod>([
   admin.listLate,
   admin.listKeyPolicies,
   admin.findKeys,
+  admin.watchStats,
+  admin.getHistory,
 ]);
 
 /** Whether a second run after a lost answer leaves the same state and gives as good an answer. */

@@ -82,6 +82,7 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (6, "most", _UINT32),
         (7, "orders", _UINT32),
         (8, "keys" + _REPEATED, _BYTES),
+        (9, "slice_only", _BOOL),
     ),
     "KeyRows": (
         (1, "keys" + _REPEATED, _BYTES),
@@ -95,6 +96,7 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (3, "channel", _BYTES),
         (4, "capacity", _UINT64),
     ),
+    "MetricsAsked": ((1, "without_keys", _BOOL),),
     "SeekPart": (
         (1, "queue", _BYTES),
         (2, "channel", _BYTES),
@@ -166,6 +168,7 @@ FindPage: Final[Any] = _classes_by_name["FindPage"]
 KeyRows: Final[Any] = _classes_by_name["KeyRows"]
 WatchPage: Final[Any] = _classes_by_name["WatchPage"]
 WatchedRows: Final[Any] = _classes_by_name["WatchedRows"]
+MetricsAsked: Final[Any] = _classes_by_name["MetricsAsked"]
 SeekPart: Final[Any] = _classes_by_name["SeekPart"]
 SeekCount: Final[Any] = _classes_by_name["SeekCount"]
 KeptChange: Final[Any] = _classes_by_name["KeptChange"]

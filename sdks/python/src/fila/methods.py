@@ -106,6 +106,8 @@ READ_LOG = _admin("ReadLog", admin.ReadLogRequest, admin.ReadLogResponse, repeat
 SET_KEY_POLICY = _admin(
     "SetKeyPolicy", admin.SetKeyPolicyRequest, admin.SetKeyPolicyResponse, repeatable=True
 )
+WATCH_STATS = _admin("WatchStats", watch.WatchStatsRequest, watch.WatchStatsResponse, repeatable=True)
+GET_HISTORY = _admin("GetHistory", watch.GetHistoryRequest, watch.GetHistoryResponse, repeatable=True)
 FIND_KEYS = _admin("FindKeys", watch.FindKeysRequest, watch.FindKeysResponse, repeatable=True)
 EXPLAIN_KEY = _admin("ExplainKey", admin.ExplainKeyRequest, admin.ExplainKeyResponse, repeatable=True)
 LIST_CONSUMERS = _admin(

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Sequence
+from typing import Literal, cast
+
+from grpc.aio import EOF, AioRpcError
+
 from fila import methods
 from fila.answers import FoundKeys, answer
 from fila.arguments import make
-from fila.connection import Connection
+from fila.connection import Connection, unavailable_unless_said
+from fila.errors import Unavailable, from_rpc_error
 from fila.v1 import watch_pb2 as wire
+from fila.watched import History, StatsChange
+
+Order = Literal["backlog", "late", "arriving", "served", "off_share"]
 
 
 class WatchCalls:
@@ -23,3 +32,59 @@ class WatchCalls:
         known = {"queue": queue, "channel": channel or "default"}
         told = await self._connection.call(methods.FIND_KEYS, request, known)
         return answer(FoundKeys, told)
+
+    async def get_history(
+        self, queue: str, *, channel: str | None = None, keys: Sequence[str] = ()
+    ) -> History:
+        """Look back at the last hour of a channel and of up to 50 keys, which are recorded for an hour from now on.
+        Raises QueueNotFound, Invalid."""
+        request = make(wire.GetHistoryRequest, queue=queue, channel=channel or "", keys=list(keys))
+        told = await self._connection.call(methods.GET_HISTORY, request, {"queue": queue})
+        return answer(History, told)
+
+    async def watch_stats(
+        self,
+        queues: Sequence[str] = (),
+        *,
+        channel: str | None = None,
+        order: Order = "backlog",
+        top: int | None = None,
+        keys: Sequence[str] = (),
+    ) -> AsyncIterator[StatsChange]:
+        """Loop over what changes in up to 20 queues and their leading keys, about once a second; without queues, in
+        all of them, keys left out. A broken stream is opened again, and begins with everything.
+
+        Raises QueueNotFound, ChannelNotFound, Invalid; Unavailable when the broker stays away for `retry_for_s`.
+        """
+        if isinstance(queues, str) or isinstance(keys, str):
+            raise TypeError("queues and keys must be sequences of str, not one str")
+        request = make(
+            wire.WatchStatsRequest,
+            queues=list(queues),
+            channel=channel or "",
+            order=wire.WatchStatsRequest.Order.Value(f"ORDER_{order.upper()}"),
+            top=top,
+            keys=list(keys),
+        )
+        options, attempt = self._connection.options, 0
+        lost_at_s: float | None = None
+        while True:
+            try:
+                await self._connection.ready(options.clock.now_s() + options.retry_for_s)
+                stream = self._connection.read_stream(methods.WATCH_STATS, request)
+                try:
+                    while (told := await stream.read()) is not EOF:
+                        attempt, lost_at_s = 0, None
+                        yield answer(StatsChange, cast("wire.WatchStatsResponse", told))
+                    return
+                finally:
+                    stream.cancel()
+            except AioRpcError as failure:
+                error = unavailable_unless_said(from_rpc_error(failure, {"queue": ", ".join(queues)}))
+                lost_at_s = options.clock.now_s() if lost_at_s is None else lost_at_s
+                wait_s = options.backoff.wait_s(attempt)
+                gave_up = options.clock.now_s() + wait_s > lost_at_s + options.retry_for_s
+                if gave_up or not isinstance(error, Unavailable):
+                    raise error from failure
+                attempt += 1
+                await options.clock.sleep(wait_s)

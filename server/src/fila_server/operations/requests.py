@@ -22,6 +22,8 @@ REDRIVE_OFFSETS_MAX = 1_000
 RUN_ID_BYTES_MAX = 128
 SINK_KEEP_MS_MAX = 30 * 24 * 3600 * 1000
 FOUND_KEYS_MAX = 256
+WATCHED_QUEUES_MAX = 20
+WATCHED_KEYS_MAX = 50
 RATE_MIN, RATE_MAX = 1e-6, 1e9
 """Of a key's rate, in messages a second."""
 MASK_PATHS_MAX = 64
@@ -178,6 +180,35 @@ class AdminRules:
             value = getattr(request, field)
             if value and not least <= value <= RATE_MAX:
                 raise Invalid(field, f"must be 0, or from {least:g} to {RATE_MAX:g}, got {value}")
+
+    def watch_stats(self, request: watch_pb2.WatchStatsRequest) -> None:
+        """Queues, and which of their keys."""
+        if len(request.queues) > WATCHED_QUEUES_MAX:
+            raise LimitExceeded("queues", f"must be at most {WATCHED_QUEUES_MAX}, got {len(request.queues)}")
+        for i, queue in enumerate(request.queues):
+            rules.check_name(f"queues[{i}]", queue)
+        if request.keys and not request.queues:
+            raise Invalid("keys", "go with queues: name those they are keys of")
+        if request.order not in watch_pb2.WatchStatsRequest.Order.values():
+            known = ", ".join(map(str, watch_pb2.WatchStatsRequest.Order.values()))
+            raise Invalid("order", f"must be one of {known}, got {request.order}")
+        self._at_most("top", request.top, WATCHED_KEYS_MAX)
+        self._watched_keys(request)
+
+    def history(self, request: watch_pb2.GetHistoryRequest) -> None:
+        """A queue, a channel, some of its keys."""
+        self.queue(request)
+        self._watched_keys(request)
+
+    def _watched_keys(self, request: watch_pb2.WatchStatsRequest | watch_pb2.GetHistoryRequest) -> None:
+        if request.channel:
+            rules.check_name("channel", request.channel, bytes_max=rules.NAME_BYTES_MAX)
+        if len(request.keys) > WATCHED_KEYS_MAX:
+            raise LimitExceeded("keys", f"must be at most {WATCHED_KEYS_MAX}, got {len(request.keys)}")
+        for i, key in enumerate(request.keys):
+            if not key:
+                raise Invalid(f"keys[{i}]", "must not be empty")
+            self._bytes(f"keys[{i}]", key, self._limits.fairness_key_bytes_max)
 
     def find_keys(self, request: watch_pb2.FindKeysRequest) -> None:
         """A queue, a channel, and how the keys begin."""

@@ -113,6 +113,8 @@ class Key(msgspec.Struct, array_like=True, frozen=True):
     oldest_ms: int
     totals: tuple[float, float, float, float, float, float, float]
     """Message-milliseconds in the order of WAIT_CAUSES, then cost served and cost due, in thousandths."""
+    arrived: int = 0
+    """Messages that came into the channel since the row began."""
 
     @property
     def served(self) -> float:

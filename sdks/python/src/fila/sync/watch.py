@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from fila.answers import FoundKeys
 from fila.sync.admin import AdminCalls
+from fila.watch import Order
+from fila.watched import History, StatsChange
 
 
 class WatchCalls(AdminCalls):
@@ -15,3 +19,30 @@ class WatchCalls(AdminCalls):
         """Find the fairness keys that begin so, most pending first; at most `limit` (0: 20, up to 256).
         Raises QueueNotFound, ChannelNotFound."""
         return self._run(self._client.find_keys(queue, prefix, channel=channel, limit=limit))
+
+    def get_history(self, queue: str, *, channel: str | None = None, keys: Sequence[str] = ()) -> History:
+        """Look back at the last hour of a channel and of up to 50 keys, which are recorded for an hour from now on.
+        Raises QueueNotFound, Invalid."""
+        return self._run(self._client.get_history(queue, channel=channel, keys=keys))
+
+    def watch_stats(
+        self,
+        queues: Sequence[str] = (),
+        *,
+        channel: str | None = None,
+        order: Order = "backlog",
+        top: int | None = None,
+        keys: Sequence[str] = (),
+    ) -> Iterator[StatsChange]:
+        """Loop over what changes in up to 20 queues and their leading keys, about once a second; without queues, in
+        all of them, keys left out. A broken stream is opened again, and begins with everything.
+
+        Raises QueueNotFound, ChannelNotFound, Invalid; Unavailable when the broker stays away for `retry_for_s`.
+        """
+        changes = aiter(self._client.watch_stats(queues, channel=channel, order=order, top=top, keys=keys))
+
+        async def following() -> StatsChange | None:
+            return await anext(changes, None)
+
+        while (change := self._run(following())) is not None:
+            yield change

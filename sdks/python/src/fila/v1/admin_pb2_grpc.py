@@ -154,6 +154,16 @@ class FilaAdminStub(object):
                 request_serializer=fila_dot_v1_dot_watch__pb2.FindKeysRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_watch__pb2.FindKeysResponse.FromString,
                 )
+        self.WatchStats = channel.unary_stream(
+                '/fila.v1.FilaAdmin/WatchStats',
+                request_serializer=fila_dot_v1_dot_watch__pb2.WatchStatsRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_watch__pb2.WatchStatsResponse.FromString,
+                )
+        self.GetHistory = channel.unary_unary(
+                '/fila.v1.FilaAdmin/GetHistory',
+                request_serializer=fila_dot_v1_dot_watch__pb2.GetHistoryRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_watch__pb2.GetHistoryResponse.FromString,
+                )
 
 
 class FilaAdminServicer(object):
@@ -350,6 +360,20 @@ class FilaAdminServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def WatchStats(self, request, context):
+        """Watch queues and their keys in numbers: everything at first, then once a second what changed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetHistory(self, request, context):
+        """Look back at the last hour of a channel and of some of its keys, in points of ten seconds.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FilaAdminServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -487,6 +511,16 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.FindKeys,
                     request_deserializer=fila_dot_v1_dot_watch__pb2.FindKeysRequest.FromString,
                     response_serializer=fila_dot_v1_dot_watch__pb2.FindKeysResponse.SerializeToString,
+            ),
+            'WatchStats': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchStats,
+                    request_deserializer=fila_dot_v1_dot_watch__pb2.WatchStatsRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_watch__pb2.WatchStatsResponse.SerializeToString,
+            ),
+            'GetHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetHistory,
+                    request_deserializer=fila_dot_v1_dot_watch__pb2.GetHistoryRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_watch__pb2.GetHistoryResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -956,5 +990,39 @@ class FilaAdmin(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/FindKeys',
             fila_dot_v1_dot_watch__pb2.FindKeysRequest.SerializeToString,
             fila_dot_v1_dot_watch__pb2.FindKeysResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def WatchStats(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(request, target, '/fila.v1.FilaAdmin/WatchStats',
+            fila_dot_v1_dot_watch__pb2.WatchStatsRequest.SerializeToString,
+            fila_dot_v1_dot_watch__pb2.WatchStatsResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def GetHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/GetHistory',
+            fila_dot_v1_dot_watch__pb2.GetHistoryRequest.SerializeToString,
+            fila_dot_v1_dot_watch__pb2.GetHistoryResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

@@ -95,6 +95,10 @@ class FilaAdminStub:
     """Drop dead letters for good."""
     FindKeys: _grpc.UnaryUnaryMultiCallable[_watch_pb2.FindKeysRequest, _watch_pb2.FindKeysResponse]
     """Find fairness keys of a queue by how they begin."""
+    WatchStats: _grpc.UnaryStreamMultiCallable[_watch_pb2.WatchStatsRequest, _watch_pb2.WatchStatsResponse]
+    """Watch queues and their keys in numbers: everything at first, then once a second what changed."""
+    GetHistory: _grpc.UnaryUnaryMultiCallable[_watch_pb2.GetHistoryRequest, _watch_pb2.GetHistoryResponse]
+    """Look back at the last hour of a channel and of some of its keys, in points of ten seconds."""
 
 @_typing.type_check_only
 class FilaAdminAsyncStub(FilaAdminStub):
@@ -157,6 +161,10 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """Drop dead letters for good."""
     FindKeys: _aio.UnaryUnaryMultiCallable[_watch_pb2.FindKeysRequest, _watch_pb2.FindKeysResponse]  # type: ignore[assignment]
     """Find fairness keys of a queue by how they begin."""
+    WatchStats: _aio.UnaryStreamMultiCallable[_watch_pb2.WatchStatsRequest, _watch_pb2.WatchStatsResponse]  # type: ignore[assignment]
+    """Watch queues and their keys in numbers: everything at first, then once a second what changed."""
+    GetHistory: _aio.UnaryUnaryMultiCallable[_watch_pb2.GetHistoryRequest, _watch_pb2.GetHistoryResponse]  # type: ignore[assignment]
+    """Look back at the last hour of a channel and of some of its keys, in points of ten seconds."""
 
 class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
     """Make, watch, change and clean up.
@@ -378,5 +386,21 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_watch_pb2.FindKeysResponse, _abc.Awaitable[_watch_pb2.FindKeysResponse]]:
         """Find fairness keys of a queue by how they begin."""
+
+    @_abc_1.abstractmethod
+    def WatchStats(
+        self,
+        request: _watch_pb2.WatchStatsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_watch_pb2.WatchStatsResponse], _abc.AsyncIterator[_watch_pb2.WatchStatsResponse]]:
+        """Watch queues and their keys in numbers: everything at first, then once a second what changed."""
+
+    @_abc_1.abstractmethod
+    def GetHistory(
+        self,
+        request: _watch_pb2.GetHistoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_watch_pb2.GetHistoryResponse, _abc.Awaitable[_watch_pb2.GetHistoryResponse]]:
+        """Look back at the last hour of a channel and of some of its keys, in points of ten seconds."""
 
 def add_FilaAdminServicer_to_server(servicer: FilaAdminServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -208,7 +208,7 @@ cdef void _key(Core* core, Buffer* b, KeyClock* row) noexcept nogil:
         clock_account(core, flow)
     served = hour_sum(core, &row.hour, HOUR_SERVED)
     due = hour_sum(core, &row.hour, HOUR_DUE)
-    _array(b, 11)
+    _array(b, 12)
     _text(b, &row.channel.queue.text)
     _text(b, &row.channel.text)
     _text(b, &row.text)
@@ -220,6 +220,7 @@ cdef void _key(Core* core, Buffer* b, KeyClock* row) noexcept nogil:
     _number(b, flow.turn.weight if flow != NULL else 0)
     _number(b, flow_age(core, flow) if flow != NULL and flow.backlog else 0)
     _hour_totals(b, &row.hour, HOUR_COLUMNS)
+    _number(b, row.arrived + (flow.arrived if flow != NULL else 0))
 
 
 cdef void _keys(Core* core, Buffer* b) noexcept nogil:

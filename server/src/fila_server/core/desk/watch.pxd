@@ -3,7 +3,7 @@ and those that are named.
 
     WATCH_ROWS  {1 queue, 2 channel, 3 where in the table of keys this slice begins, 4 the table's size when
                  that was told, 5 cells of the slice, 6 most rows an order, 7 orders: bit n - 1 is
-                 WatchStatsRequest.Order n, 8 repeated: a key}
+                 WatchStatsRequest.Order n, 8 repeated: a key, 9 of the slice alone}
                 -> {1 repeated: KeyState, 2 where the next slice begins (0: at the start), 3 QueueState of the
                     channel, 4 the table's size}
     FIND_KEYS   {1 queue, 2 channel, 3 where this part begins, 4 the table's size when that was told, 5 keys

@@ -119,6 +119,7 @@ cdef void _put_row(Core* core, Buffer* b, Channel* channel, Slice text) noexcept
     if key != NULL:
         _put_policy(&row, key)
     if clock != NULL:
+        _look(core, clock)
         put_number_field(&row, 14, clock.arrived + (flow.arrived if flow != NULL else 0))
         put_number_field(&row, 15, clock.delivered + (flow.delivered if flow != NULL else 0))
         put_double_field(&row, 16, clock.rates.arriving)
@@ -247,7 +248,8 @@ cdef void _watch(Core* core, Command* command, Fields* fields, Channel* channel)
     # The slice first: it may open rows, in place of others that the walk must not have ranked yet.
     cursor = _rank_slice(
         core, &ranking, channel, cursor, <uint32_t> min(fields.number[5], <uint64_t> CELLS_MAX))
-    _rank_clocks(core, &ranking, channel)
+    if fields.number[7] and not fields.number[9]:
+        _rank_clocks(core, &ranking, channel)
     buffer_init(&b)
     map64_init(&told)
     for order in range(ORDERS):

@@ -33,10 +33,13 @@ from fila_server.edges.grpc.wire_fault import explain
 from fila_server.errors import FilaServerError
 from fila_server.operations import changes
 from fila_server.operations.audit import carry_out
+from fila_server.operations.hour import Hour
 from fila_server.operations.late import list_late
+from fila_server.operations.looks import Looks, watcher_of
 from fila_server.operations.queues import Queues, check_own_key, own_explanation
 from fila_server.operations.requests import AdminRules
 from fila_server.operations.status import Status
+from fila_server.operations.watch_stats import StatsWatch
 
 SERVICE = "fila.v1.FilaAdmin"
 
@@ -48,7 +51,7 @@ LARGE_REST_S = 0.05
 
 
 def handlers(
-    broker: Broker, limits: Limits, durability: str, data_dir: str, identity: Identity
+    broker: Broker, limits: Limits, durability: str, data_dir: str, identity: Identity, hour: Hour
 ) -> grpc.GenericRpcHandler:
     """Every method of the service, registered on raw bytes."""
     check = AdminRules(limits)
@@ -116,14 +119,44 @@ def handlers(
     methods["ListLate"] = answering(
         "ListLate", _parsed("ListLate", door, events_pb2.ListLateRequest, _late(broker, door))
     )
-    methods["WatchEvents"] = grpc.unary_stream_rpc_method_handler(
-        _watching(Watching(broker.at_drain), admission, identity)
-    )
-    methods["ReadLog"] = grpc.unary_stream_rpc_method_handler(
-        _reading_log(broker, admission, check, identity)
+    _add_streams(methods, broker, check, admission, identity)
+    looks = Looks(broker, door, check, hour)
+    methods["GetHistory"] = answering(
+        "GetHistory", _parsed("GetHistory", door, watch_pb2.GetHistoryRequest, looks.history)
     )
     methods["GetQueue"] = answering("GetQueue", _parsed("GetQueue", door, pb.GetQueueRequest, queues.get))
     return grpc.method_handlers_generic_handler(SERVICE, methods)
+
+
+def _add_streams(
+    methods: dict[str, grpc.RpcMethodHandler[Any, Any]],
+    broker: Broker,
+    check: AdminRules,
+    admission: Admission,
+    identity: Identity,
+) -> None:
+    door = identity.door
+    watching = Watching(broker.at_drain)
+    stats = StatsWatch(broker)
+
+    def events(request: Any, caller: Caller, _frame: bytes) -> AsyncIterator[bytes]:
+        return watching.watch(request, partial(door.may_watch, caller))
+
+    def log(request: Any, _caller: Caller, frame: bytes) -> AsyncIterator[bytes]:
+        check.read_log(request)
+        return broker.read_log(frame)
+
+    def numbers(request: Any, caller: Caller, _frame: bytes) -> AsyncIterator[bytes]:
+        check.watch_stats(request)
+        return stats.watch(watcher_of(request, caller), partial(door.sees_channel, caller))
+
+    methods["WatchEvents"] = _streaming(
+        "WatchEvents", events_pb2.WatchEventsRequest, admission, identity, events
+    )
+    methods["ReadLog"] = _streaming("ReadLog", pb.ReadLogRequest, admission, identity, log, CONSUME)
+    methods["WatchStats"] = _streaming(
+        "WatchStats", watch_pb2.WatchStatsRequest, admission, identity, numbers
+    )
 
 
 def _status(status: Status) -> Callable[[Any, Caller], Awaitable[bytes]]:
@@ -155,9 +188,11 @@ def _parsed(
 
 def authorize(door: Door, caller: Caller, need: Need, request: Any) -> None:
     """Raise what the table of rights says about this request."""
-    if caller.number is not None and not (need.filtered and not request.queue):
-        queue = getattr(request, need.queue) if need.queue else ""
-        channel = getattr(request, need.channel) if need.channel else ""
+    named = getattr(request, need.queue) if need.queue else ""
+    if caller.number is None or (need.filtered and not named):
+        return
+    channel = getattr(request, need.channel) if need.channel else ""
+    for queue in (named,) if isinstance(named, str) else named:
         door.check(caller, need, queue, channel)
 
 
@@ -217,23 +252,33 @@ def answering_handler(
     return handle
 
 
-def _watching(
-    watching: Watching, admission: Admission, identity: Identity
-) -> Callable[[bytes, Context], AsyncIterator[bytes]]:
+def _streaming(
+    method: str,
+    request_type: type[Any],
+    admission: Admission,
+    identity: Identity,
+    begin: Callable[[Any, Caller, bytes], AsyncIterator[bytes]],
+    right: int = 0,
+) -> grpc.RpcMethodHandler[Any, Any]:
+    """A stream of answers; it ends when its caller loses the key, or `right` on the queue."""
+    need = RPCS[f"FilaAdmin/{method}"]
+
     async def handle(frame: bytes, context: Context) -> AsyncIterator[bytes]:
         try:
             caller = identity.enter(context)
-            admission.check_bytes("WatchEvents", frame)
+            admission.check_bytes(method, frame)
+            request = parse(request_type, frame)
             door = identity.door
-            request = parse(events_pb2.WatchEventsRequest, frame)
-            authorize(door, caller, RPCS["FilaAdmin/WatchEvents"], request)
+            authorize(door, caller, need, request)
+            pieces = begin(request, caller, frame)
             give_back = door.take_stream(caller)
         except Exception as error:
             await abort(context, error)
         ended: list[FilaServerError] = []
-        release = door.hold(caller, 0, "", "", _ending_this_task(ended))
+        queue = request.queue if right else ""
+        release = door.hold(caller, right, queue, "", _ending_this_task(ended))
         try:
-            async for piece in watching.watch(request, partial(door.may_watch, caller)):
+            async for piece in pieces:
                 yield piece
         except asyncio.CancelledError:
             if not ended:
@@ -245,7 +290,7 @@ def _watching(
             release()
             give_back()
 
-    return handle
+    return grpc.unary_stream_rpc_method_handler(handle)
 
 
 def _ending_this_task(ended: list[FilaServerError]) -> Callable[[FilaServerError], None]:
@@ -258,35 +303,3 @@ def _ending_this_task(ended: list[FilaServerError]) -> Callable[[FilaServerError
             task.cancel()  # it may wait for a client that does not read
 
     return end
-
-
-def _reading_log(
-    broker: Broker, admission: Admission, check: AdminRules, identity: Identity
-) -> Callable[[bytes, Context], AsyncIterator[bytes]]:
-    async def handle(frame: bytes, context: Context) -> AsyncIterator[bytes]:
-        try:
-            caller = identity.enter(context)
-            admission.check_bytes("ReadLog", frame)
-            request = parse(pb.ReadLogRequest, frame)
-            check.read_log(request)
-            door = identity.door
-            authorize(door, caller, RPCS["FilaAdmin/ReadLog"], request)
-            give_back = door.take_stream(caller)
-        except Exception as error:
-            await abort(context, error)
-        ended: list[FilaServerError] = []
-        release = door.hold(caller, CONSUME, request.queue, "", _ending_this_task(ended))
-        try:
-            async for piece in broker.read_log(frame):
-                yield piece
-        except asyncio.CancelledError:
-            if not ended:
-                raise
-            await abort(context, ended[0])
-        except Exception as error:
-            await abort(context, error)
-        finally:
-            release()
-            give_back()
-
-    return handle

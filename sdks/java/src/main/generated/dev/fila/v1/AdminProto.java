@@ -550,7 +550,7 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
       "reakerState\022\035\n\031BREAKER_STATE_UNSPECIFIED" +
       "\020\000\022\030\n\024BREAKER_STATE_CLOSED\020\001\022\026\n\022BREAKER_" +
       "STATE_OPEN\020\002\022\033\n\027BREAKER_STATE_HALF_OPEN\020" +
-      "\0032\271\017\n\tFilaAdmin\022H\n\013CreateQueue\022\033.fila.v1" +
+      "\0032\311\020\n\tFilaAdmin\022H\n\013CreateQueue\022\033.fila.v1" +
       ".CreateQueueRequest\032\034.fila.v1.CreateQueu" +
       "eResponse\022?\n\010GetQueue\022\030.fila.v1.GetQueue" +
       "Request\032\031.fila.v1.GetQueueResponse\022H\n\013Up" +
@@ -599,8 +599,12 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
       "adLetters\022\037.fila.v1.DropDeadLettersReque" +
       "st\032 .fila.v1.DropDeadLettersResponse\022?\n\010" +
       "FindKeys\022\030.fila.v1.FindKeysRequest\032\031.fil" +
-      "a.v1.FindKeysResponseB\033\n\013dev.fila.v1B\nAd" +
-      "minProtoP\001b\006proto3"
+      "a.v1.FindKeysResponse\022G\n\nWatchStats\022\032.fi" +
+      "la.v1.WatchStatsRequest\032\033.fila.v1.WatchS" +
+      "tatsResponse0\001\022E\n\nGetHistory\022\032.fila.v1.G" +
+      "etHistoryRequest\032\033.fila.v1.GetHistoryRes" +
+      "ponseB\033\n\013dev.fila.v1B\nAdminProtoP\001b\006prot" +
+      "o3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,

@@ -853,6 +853,68 @@ public final class FilaAdminGrpc {
     return getFindKeysMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.WatchStatsRequest,
+      dev.fila.v1.WatchStatsResponse> getWatchStatsMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "WatchStats",
+      requestType = dev.fila.v1.WatchStatsRequest.class,
+      responseType = dev.fila.v1.WatchStatsResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.SERVER_STREAMING)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.WatchStatsRequest,
+      dev.fila.v1.WatchStatsResponse> getWatchStatsMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.WatchStatsRequest, dev.fila.v1.WatchStatsResponse> getWatchStatsMethod;
+    if ((getWatchStatsMethod = FilaAdminGrpc.getWatchStatsMethod) == null) {
+      synchronized (FilaAdminGrpc.class) {
+        if ((getWatchStatsMethod = FilaAdminGrpc.getWatchStatsMethod) == null) {
+          FilaAdminGrpc.getWatchStatsMethod = getWatchStatsMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.WatchStatsRequest, dev.fila.v1.WatchStatsResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.SERVER_STREAMING)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "WatchStats"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.WatchStatsRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.WatchStatsResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAdminMethodDescriptorSupplier("WatchStats"))
+              .build();
+        }
+      }
+    }
+    return getWatchStatsMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.GetHistoryRequest,
+      dev.fila.v1.GetHistoryResponse> getGetHistoryMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "GetHistory",
+      requestType = dev.fila.v1.GetHistoryRequest.class,
+      responseType = dev.fila.v1.GetHistoryResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.GetHistoryRequest,
+      dev.fila.v1.GetHistoryResponse> getGetHistoryMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.GetHistoryRequest, dev.fila.v1.GetHistoryResponse> getGetHistoryMethod;
+    if ((getGetHistoryMethod = FilaAdminGrpc.getGetHistoryMethod) == null) {
+      synchronized (FilaAdminGrpc.class) {
+        if ((getGetHistoryMethod = FilaAdminGrpc.getGetHistoryMethod) == null) {
+          FilaAdminGrpc.getGetHistoryMethod = getGetHistoryMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.GetHistoryRequest, dev.fila.v1.GetHistoryResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "GetHistory"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.GetHistoryRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.GetHistoryResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAdminMethodDescriptorSupplier("GetHistory"))
+              .build();
+        }
+      }
+    }
+    return getGetHistoryMethod;
+  }
+
   /**
    * Creates a new async stub that supports all call types for the service
    */
@@ -1189,6 +1251,26 @@ public final class FilaAdminGrpc {
         io.grpc.stub.StreamObserver<dev.fila.v1.FindKeysResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getFindKeysMethod(), responseObserver);
     }
+
+    /**
+     * <pre>
+     * Watch queues and their keys in numbers: everything at first, then once a second what changed.
+     * </pre>
+     */
+    default void watchStats(dev.fila.v1.WatchStatsRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.WatchStatsResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getWatchStatsMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Look back at the last hour of a channel and of some of its keys, in points of ten seconds.
+     * </pre>
+     */
+    default void getHistory(dev.fila.v1.GetHistoryRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.GetHistoryResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getGetHistoryMethod(), responseObserver);
+    }
   }
 
   /**
@@ -1522,6 +1604,28 @@ public final class FilaAdminGrpc {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getFindKeysMethod(), getCallOptions()), request, responseObserver);
     }
+
+    /**
+     * <pre>
+     * Watch queues and their keys in numbers: everything at first, then once a second what changed.
+     * </pre>
+     */
+    public void watchStats(dev.fila.v1.WatchStatsRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.WatchStatsResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncServerStreamingCall(
+          getChannel().newCall(getWatchStatsMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Look back at the last hour of a channel and of some of its keys, in points of ten seconds.
+     * </pre>
+     */
+    public void getHistory(dev.fila.v1.GetHistoryRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.GetHistoryResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getGetHistoryMethod(), getCallOptions()), request, responseObserver);
+    }
   }
 
   /**
@@ -1817,6 +1921,28 @@ public final class FilaAdminGrpc {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
           getChannel(), getFindKeysMethod(), getCallOptions(), request);
     }
+
+    /**
+     * <pre>
+     * Watch queues and their keys in numbers: everything at first, then once a second what changed.
+     * </pre>
+     */
+    @io.grpc.ExperimentalApi("https://github.com/grpc/grpc-java/issues/10918")
+    public io.grpc.stub.BlockingClientCall<?, dev.fila.v1.WatchStatsResponse>
+        watchStats(dev.fila.v1.WatchStatsRequest request) {
+      return io.grpc.stub.ClientCalls.blockingV2ServerStreamingCall(
+          getChannel(), getWatchStatsMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Look back at the last hour of a channel and of some of its keys, in points of ten seconds.
+     * </pre>
+     */
+    public dev.fila.v1.GetHistoryResponse getHistory(dev.fila.v1.GetHistoryRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getGetHistoryMethod(), getCallOptions(), request);
+    }
   }
 
   /**
@@ -2109,6 +2235,27 @@ public final class FilaAdminGrpc {
     public dev.fila.v1.FindKeysResponse findKeys(dev.fila.v1.FindKeysRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getFindKeysMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Watch queues and their keys in numbers: everything at first, then once a second what changed.
+     * </pre>
+     */
+    public java.util.Iterator<dev.fila.v1.WatchStatsResponse> watchStats(
+        dev.fila.v1.WatchStatsRequest request) {
+      return io.grpc.stub.ClientCalls.blockingServerStreamingCall(
+          getChannel(), getWatchStatsMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Look back at the last hour of a channel and of some of its keys, in points of ten seconds.
+     * </pre>
+     */
+    public dev.fila.v1.GetHistoryResponse getHistory(dev.fila.v1.GetHistoryRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getGetHistoryMethod(), getCallOptions(), request);
     }
   }
 
@@ -2406,6 +2553,17 @@ public final class FilaAdminGrpc {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getFindKeysMethod(), getCallOptions()), request);
     }
+
+    /**
+     * <pre>
+     * Look back at the last hour of a channel and of some of its keys, in points of ten seconds.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.GetHistoryResponse> getHistory(
+        dev.fila.v1.GetHistoryRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getGetHistoryMethod(), getCallOptions()), request);
+    }
   }
 
   private static final int METHODID_CREATE_QUEUE = 0;
@@ -2435,6 +2593,8 @@ public final class FilaAdminGrpc {
   private static final int METHODID_LIST_KEY_POLICIES = 24;
   private static final int METHODID_DROP_DEAD_LETTERS = 25;
   private static final int METHODID_FIND_KEYS = 26;
+  private static final int METHODID_WATCH_STATS = 27;
+  private static final int METHODID_GET_HISTORY = 28;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -2560,6 +2720,14 @@ public final class FilaAdminGrpc {
         case METHODID_FIND_KEYS:
           serviceImpl.findKeys((dev.fila.v1.FindKeysRequest) request,
               (io.grpc.stub.StreamObserver<dev.fila.v1.FindKeysResponse>) responseObserver);
+          break;
+        case METHODID_WATCH_STATS:
+          serviceImpl.watchStats((dev.fila.v1.WatchStatsRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.WatchStatsResponse>) responseObserver);
+          break;
+        case METHODID_GET_HISTORY:
+          serviceImpl.getHistory((dev.fila.v1.GetHistoryRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.GetHistoryResponse>) responseObserver);
           break;
         default:
           throw new AssertionError();
@@ -2768,6 +2936,20 @@ public final class FilaAdminGrpc {
               dev.fila.v1.FindKeysRequest,
               dev.fila.v1.FindKeysResponse>(
                 service, METHODID_FIND_KEYS)))
+        .addMethod(
+          getWatchStatsMethod(),
+          io.grpc.stub.ServerCalls.asyncServerStreamingCall(
+            new MethodHandlers<
+              dev.fila.v1.WatchStatsRequest,
+              dev.fila.v1.WatchStatsResponse>(
+                service, METHODID_WATCH_STATS)))
+        .addMethod(
+          getGetHistoryMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fila.v1.GetHistoryRequest,
+              dev.fila.v1.GetHistoryResponse>(
+                service, METHODID_GET_HISTORY)))
         .build();
   }
 
@@ -2843,6 +3025,8 @@ public final class FilaAdminGrpc {
               .addMethod(getListKeyPoliciesMethod())
               .addMethod(getDropDeadLettersMethod())
               .addMethod(getFindKeysMethod())
+              .addMethod(getWatchStatsMethod())
+              .addMethod(getGetHistoryMethod())
               .build();
         }
       }

@@ -1,0 +1,189 @@
+"""`fila watch` and `fila hour`: queues and their keys in numbers, as they change, and as they were within the hour."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from fila_cli.arguments import channel_option, complete_queue, queue_argument
+from fila_cli.output import Cell, Format, table
+from fila_cli.session import Command, Session
+from fila_cli.values import Count, age_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fila.v1.watch_pb2 import GetHistoryResponse, HistoryPoint, KeyState, WatchStatsResponse
+
+_ORDERS = ("backlog", "late", "arriving", "served", "off-share")
+_QUEUE_HEADINGS = (
+    "QUEUE", "CHANNEL", "READY", "DELAYED", "IN FLIGHT", "IN/S", "OUT/S", "OLDEST", "CONSUMERS", "KEYS",
+)  # fmt: skip
+_KEY_HEADINGS = ("KEY", "PENDING", "IN FLIGHT", "WAITING", "IN/S", "SERVED/S", "DUE/S", "WEIGHT", "STATE")
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    fila watch
+    fila watch orders --order late
+    fila watch orders --key acme --count 5 --once -o json
+    """,
+)
+@click.argument("queues", nargs=-1, shell_complete=complete_queue)
+@channel_option
+@click.option("--order", type=click.Choice(_ORDERS), default="backlog", show_default=True, help="Who leads")
+@click.option("-n", "--count", type=Count(0, 50), default=20, show_default=True, help="Most keys that lead")
+@click.option("--key", "keys", multiple=True, help="A key to tell besides; may be repeated")
+@click.option("--once", is_flag=True, help="Tell it once, and end")
+@click.pass_obj
+def watch(
+    session: Session,
+    queues: Sequence[str],
+    channel: str,
+    order: str,
+    count: int,
+    keys: Sequence[str],
+    *,
+    once: bool,
+) -> None:
+    """Tell QUEUES and the keys that lead in them in numbers, anew each second; without QUEUES, all of them."""
+    from fila.v1 import watch_pb2
+
+    request = watch_pb2.WatchStatsRequest(
+        queues=queues,
+        channel=channel,
+        order=f"ORDER_{order.upper().replace('-', '_')}",
+        top=count,
+        keys=keys,
+    )
+    screen = Screen()
+    # A stream has no time after which it is too late: it goes on until somebody ends it.
+    stream = session.admin.WatchStats(request, timeout=session.timeout_s if once else None)
+    for told in stream:
+        screen.take(told)
+        session.show(told, screen.shown() if session.format is Format.TABLE else "")
+        if once:
+            stream.cancel()
+            return
+
+
+class Screen:
+    """What was told so far, put together."""
+
+    def __init__(self) -> None:
+        self._states: dict[tuple[str, str], list[Cell]] = {}
+        self._keys: dict[tuple[str, str], dict[str, KeyState]] = {}
+        self._leading: dict[tuple[str, str], list[str]] = {}
+
+    def take(self, told: WatchStatsResponse) -> None:
+        """Take in what changed."""
+        if told.full:
+            self.__init__()  # type: ignore[misc]
+        for each in told.channels:
+            place = (each.state.queue, each.state.channel)
+            state = each.state
+            self._states[place] = [
+                *place,
+                state.ready,
+                state.delayed,
+                state.in_flight,
+                f"{state.arriving_per_second:.1f}",
+                f"{state.delivered_per_second:.1f}",
+                age_text(state.oldest_age_ms) if state.oldest_age_ms else "-",
+                state.consumers,
+                state.active_keys,
+            ]
+            self._keys.setdefault(place, {}).update({key.fairness_key: key for key in each.keys})
+            self._leading[place] = list(each.leading)
+        for gone in told.gone:
+            self._states.pop((gone.queue, gone.channel), None)
+
+    def shown(self) -> str:
+        """The tables: the channels, then the keys of each."""
+        parts = [table(_QUEUE_HEADINGS, [tuple(row) for _, row in sorted(self._states.items())])]
+        for place in sorted(self._states):
+            known, leading = self._keys.get(place, {}), self._leading.get(place, [])
+            named = [name for name in known if name not in leading]
+            if rows := [_key_row(known[name]) for name in (*leading, *named) if name in known]:
+                parts.append(table(_KEY_HEADINGS, rows))
+        return "\n\n".join(parts)
+
+
+def _key_row(key: KeyState) -> tuple[Cell, ...]:
+    from fila.v1 import watch_pb2
+
+    return (
+        key.fairness_key,
+        key.ready + key.delayed,
+        key.in_flight,
+        age_text(key.waiting_ms) if key.ready else "-",
+        f"{key.arriving_per_second:.1f}",
+        f"{key.served_per_second:.1f}",
+        f"{key.due_per_second:.1f}",
+        key.weight,
+        watch_pb2.KeyState.State.Name(key.state).removeprefix("STATE_").lower().replace("_", " "),
+    )
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    fila hour orders
+    fila hour orders --key acme
+    fila hour orders -o json
+    """,
+)
+@queue_argument
+@channel_option
+@click.option("--key", "keys", multiple=True, help="A key whose hour to tell; may be repeated")
+@click.pass_obj
+def hour(session: Session, queue: str, channel: str, keys: Sequence[str]) -> None:
+    """Look back at the last hour of a channel, minute by minute. Minutes that were not recorded are left out.
+
+    A key that is named is recorded for an hour from now on, whether it is among the busiest or not.
+    """
+    from fila.v1 import watch_pb2
+
+    request = watch_pb2.GetHistoryRequest(queue=queue, channel=channel, keys=keys)
+    answer = session.admin.GetHistory(request, timeout=session.timeout_s)
+    session.show(answer, _hour(answer))
+
+
+def _hour(answer: GetHistoryResponse) -> str:
+    first = answer.first_at.ToDatetime(UTC)
+    names = [key.fairness_key for key in answer.keys]
+    rows: list[tuple[Cell, ...]] = []
+    for at in range(0, len(answer.points), 6):
+        minute = [point for point in answer.points[at : at + 6] if point.recorded]
+        if not minute:
+            continue
+        ends = first + timedelta(milliseconds=answer.step_ms * min(at + 5, len(answer.points) - 1))
+        served = [sum(point.served for point in key.points[at : at + 6]) for key in answer.keys]
+        rows.append((*_minute(ends, minute), *(f"{cost:g}" for cost in served)))
+    headings = (
+        "UNTIL",
+        "IN",
+        "OUT",
+        "DONE",
+        "DEPTH",
+        "IN FLIGHT",
+        "OLDEST",
+        *(f"{name} SERVED" for name in names),
+    )
+    return table(headings, rows) if rows else ""
+
+
+def _minute(ends: datetime, points: Sequence[HistoryPoint]) -> tuple[Cell, ...]:
+    last = points[-1]
+    return (
+        ends.strftime("%H:%M:%SZ"),
+        sum(point.arrived for point in points),
+        sum(point.delivered for point in points),
+        sum(point.acked for point in points),
+        last.depth,
+        last.in_flight,
+        age_text(last.oldest_age_ms) if last.oldest_age_ms else "-",
+    )

@@ -1,0 +1,118 @@
+"""What watching tells: plain dataclasses, as `fila.answers` has for other calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from fila.answers import KeyState, WaitCauses
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueState:
+    """One channel of a queue in numbers. Totals count since the broker started."""
+
+    queue: str
+    channel: str
+    ready: int = 0
+    """Its ready messages, held by a throttle or not."""
+    delayed: int = 0
+    in_flight: int = 0
+    consumers: int = 0
+    active_keys: int = 0
+    oldest_age_ms: int = 0
+    enqueued_total: int = 0
+    """Of the queue."""
+    delivered_total: int = 0
+    acked_total: int = 0
+    dead_lettered_total: int = 0
+    """Of the queue."""
+    stored_bytes: int = 0
+    """Of the queue."""
+    arriving_per_second: float = 0.0
+    delivered_per_second: float = 0.0
+    served_total: float = 0.0
+    """Cost delivered."""
+    waits: WaitCauses | None = None
+    """Of the last hour."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedChannel:
+    """One channel, as far as it changed."""
+
+    state: QueueState
+    keys: list[KeyState]
+    """Those that are new or changed."""
+    leading: list[str]
+    """Those that lead now, in order. One that neither leads nor was named is told no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoneChannel:
+    """A channel that was deleted, or that may not be seen any more."""
+
+    queue: str
+    channel: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatsChange:
+    """What changed since the one before; the first, and the first after a break, tells all there is."""
+
+    sequence: int
+    full: bool
+    """This is all there is: what was told before counts no more."""
+    channels: list[WatchedChannel]
+    gone: list[GoneChannel]
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryPoint:
+    """Ten seconds of a channel; counts for nothing where it was not recorded."""
+
+    recorded: bool = False
+    arrived: int = 0
+    """Messages stored in the queue."""
+    delivered: int = 0
+    acked: int = 0
+    depth: int = 0
+    """Ready and delayed ones at the end."""
+    in_flight: int = 0
+    oldest_age_ms: int = 0
+    waits: WaitCauses | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyHistoryPoint:
+    """Ten seconds of a fairness key; counts for nothing where it was not recorded."""
+
+    recorded: bool = False
+    arrived: float = 0.0
+    served: float = 0.0
+    """Cost delivered."""
+    due: float = 0.0
+    """Cost that was its due by weight; what it asked for, where that is less."""
+    pending: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyHistory:
+    """The last hour of one fairness key."""
+
+    fairness_key: str
+    points: list[KeyHistoryPoint]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """The last hour of a channel, a point for each step, oldest first."""
+
+    step_ms: int
+    points: list[HistoryPoint]
+    keys: list[KeyHistory]
+    recorded_keys: list[str]
+    """Keys of the channel that are recorded, those served most first."""
+    first_at: datetime | None = None
+    """When the first point ends."""

@@ -1,0 +1,327 @@
+"""The last hour of each channel and of the busiest keys, a point every ten seconds, in memory.
+
+    METRICS each STEP_S ──► a point of each channel, and of the keys that it lists (the busiest of the broker)
+    WATCH_ROWS          ──► a point of each key that somebody asked for within the hour and that is not listed
+    GetHistory          ──► the points as they stand; what was not recorded is a gap, never zero
+
+All series together stay below BYTES_MAX. Where there is no room the series that has had no point for longest goes, a
+key's before a channel's; where all are new, what comes is not recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from array import array
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from fila.v1 import watch_pb2 as pb
+from fila_server import commands, errors, seam_frames
+from fila_server.telemetry.snapshot import WAIT_CAUSES, Channel, Queue, Snapshot, decode, text_of
+
+STEP_S = 10.0
+POINTS = 360
+BYTES_MAX = 64 * 1024 * 1024
+KEYS_A_CHANNEL_MAX = 256
+ASKED_FOR_MAX = 2_000
+"""Keys of all channels that were asked for and are looked at by name."""
+SERIES_BYTES = 400
+"""Of a series besides its points: names, dictionary, object."""
+
+CHANNEL_COLUMNS = ("arrived", "delivered", "acked", "depth", "in_flight", "oldest_age_ms", *WAIT_CAUSES)
+KEY_COLUMNS = ("arrived", "served", "due", "pending")
+_NAN = math.nan
+
+Place = tuple[str, str]
+"""Queue and channel."""
+Call = Callable[[int, bytes], Awaitable[bytes]]
+
+
+class Series:
+    """An hour of one channel or key: rows of numbers by step, NaN where there is none."""
+
+    __slots__ = ("_columns", "_numbers", "last", "served")
+
+    def __init__(self, columns: int, kind: str) -> None:
+        self._columns = columns
+        self._numbers = array(kind, [_NAN]) * (columns * POINTS)
+        self.last = -1
+        """The step of its newest row."""
+        self.served = 0.0
+        """Of a key: the sum of its second column."""
+
+    @property
+    def size(self) -> int:
+        return len(self._numbers) * self._numbers.itemsize + SERIES_BYTES
+
+    def put(self, step: int, row: Sequence[float]) -> None:
+        """Write the row of a step, which is newer than all before."""
+        for between in range(max(self.last + 1, step - POINTS + 1), step + 1):
+            at = between % POINTS * self._columns
+            if not math.isnan(old := self._numbers[at + 1]):
+                self.served -= old
+            for i in range(self._columns):
+                self._numbers[at + i] = row[i] if between == step else _NAN
+        self.served += row[1]
+        self.last = step
+
+    def row(self, step: int) -> Sequence[float] | None:
+        """The row of a step, None where none was recorded."""
+        if not self.last - POINTS < step <= self.last:
+            return None
+        at = step % POINTS * self._columns
+        row = self._numbers[at : at + self._columns]
+        return None if math.isnan(row[0]) else row
+
+
+@dataclass(slots=True)
+class _Asked:
+    """Keys of a channel that were asked for, and until when they are looked at."""
+
+    until_s: dict[str, float] = field(default_factory=dict)
+
+
+class Hour:
+    """Records and tells. Belongs to the loop's thread; is told the time."""
+
+    def __init__(self, bytes_max: int = BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._channels: dict[Place, Series] = {}
+        self._keys: dict[Place, dict[str, Series]] = {}
+        self._channel_totals: dict[Place, tuple[float, ...]] = {}
+        self._key_totals: dict[tuple[Place, str], tuple[float, ...]] = {}
+        self._asked: dict[Place, _Asked] = {}
+        self._size = 0
+        self._step = -1
+        self._at_ms = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of all series, about."""
+        return self._size
+
+    # --- recording ------------------------------------------------------------------------------
+
+    def take(
+        self, snapshot: Snapshot, named: dict[Place, list[pb.KeyState]], now_s: float, wall_ms: int
+    ) -> None:
+        """Record a point of all that the snapshot tells, and of keys that were looked at by name."""
+        step = int(now_s // STEP_S)
+        if step == self._step:
+            return
+        # A step that was missed (an overloaded broker) leaves numbers that are of more than one step: no point then.
+        follows = step == self._step + 1
+        is_whole = snapshot.queue_count <= len(snapshot.queues)
+        self._step, self._at_ms = step, wall_ms
+        channels, self._channel_totals = self._channel_totals, {}
+        keys, self._key_totals = self._key_totals, {}
+        for queue in snapshot.queues:
+            for channel in queue.channels:
+                place = (text_of(queue.name), text_of(channel.name))
+                totals = _channel_totals(queue, channel)
+                # A queue that was not there a step ago has counted from zero since; there is no such telling where
+                # a snapshot leaves some out.
+                before = channels.get(place, (0.0,) * len(totals) if is_whole and channels else None)
+                self._channel_totals[place] = totals
+                if before is not None and follows:
+                    now = (channel.ready + channel.delayed, channel.in_flight, queue.oldest_ms)
+                    self._put_channel(step, place, _since(before, totals), now)
+        for key in snapshot.keys:
+            place = (text_of(key.queue), text_of(key.channel))
+            totals = (key.arrived, key.totals[5] / 1000, key.totals[6] / 1000)
+            self._take_key(step, place, text_of(key.fairness_key), keys, totals, key.pending, follows=follows)
+        for place, rows in named.items():
+            for row in rows:
+                totals = (row.arrived_total, row.served_total, row.due_total)
+                pending = row.ready + row.delayed
+                self._take_key(step, place, row.fairness_key, keys, totals, pending, follows=follows)
+        self._forget_old()
+
+    def _take_key(
+        self,
+        step: int,
+        place: Place,
+        name: str,
+        known: dict[tuple[Place, str], tuple[float, ...]],
+        totals: tuple[float, ...],
+        pending: int,
+        *,
+        follows: bool,
+    ) -> None:
+        if (place, name) in self._key_totals:
+            return
+        self._key_totals[place, name] = totals
+        before = known.get((place, name))
+        if before is None or not follows:
+            return
+        of_channel = self._keys.setdefault(place, {})
+        series = of_channel.get(name)
+        if series is None:
+            if len(of_channel) >= KEYS_A_CHANNEL_MAX and not self._give_up_key(of_channel, step):
+                return
+            series = self._new(len(KEY_COLUMNS), "f")
+            if series is None:
+                return
+            of_channel[name] = series
+        series.put(step, (*_since(before, totals), pending))
+
+    def _put_channel(
+        self, step: int, place: Place, since: tuple[float, ...], now: tuple[float, float, float]
+    ) -> None:
+        series = self._channels.get(place)
+        if series is None:
+            series = self._new(len(CHANNEL_COLUMNS), "d")
+            if series is None:
+                return
+            self._channels[place] = series
+        series.put(step, (*since[:3], *now, *since[3:]))
+
+    def _new(self, columns: int, kind: str) -> Series | None:
+        """A series, if there is room or may be made."""
+        series = Series(columns, kind)
+        while self._size + series.size > self._bytes_max:
+            if not self._give_up_oldest():
+                return None
+        self._size += series.size
+        return series
+
+    def _give_up_key(self, of_channel: dict[str, Series], step: int) -> bool:
+        """One of the channel's keys that has no point of this step or the one before, the oldest first."""
+        name = min(of_channel, key=lambda name: of_channel[name].last)
+        if of_channel[name].last >= step - 1:
+            return False
+        self._size -= of_channel.pop(name).size
+        return True
+
+    def _give_up_oldest(self) -> bool:
+        for of_channel in sorted(
+            (each for each in self._keys.values() if each),
+            key=lambda each: min(series.last for series in each.values()),
+        ):
+            return self._give_up_key(of_channel, self._step)
+        if not self._channels:
+            return False
+        place = min(self._channels, key=lambda place: self._channels[place].last)
+        if self._channels[place].last >= self._step - 1:
+            return False
+        self._size -= self._channels.pop(place).size
+        return True
+
+    def _forget_old(self) -> None:
+        """Series without a point within the hour."""
+        if self._step % 30:
+            return
+        for place in [each for each, series in self._channels.items() if series.last <= self._step - POINTS]:
+            self._size -= self._channels.pop(place).size
+        for place, of_channel in list(self._keys.items()):
+            for name in [each for each, series in of_channel.items() if series.last <= self._step - POINTS]:
+                self._size -= of_channel.pop(name).size
+            if not of_channel:
+                del self._keys[place]
+
+    # --- keys that somebody asks for ------------------------------------------------------------
+
+    def ask_for(self, place: Place, names: Sequence[str], now_s: float) -> None:
+        """Record these keys for an hour from now, as far as there is room."""
+        asked = self._asked.setdefault(place, _Asked())
+        for name in names:
+            count = sum(len(each.until_s) for each in self._asked.values())
+            if name not in asked.until_s and (
+                len(asked.until_s) >= KEYS_A_CHANNEL_MAX or count >= ASKED_FOR_MAX
+            ):
+                asked_last = min(asked.until_s, key=asked.until_s.__getitem__, default=None)
+                if asked_last is None:
+                    return
+                del asked.until_s[asked_last]
+            asked.until_s[name] = now_s + STEP_S * POINTS
+
+    def to_look_at(self, now_s: float) -> dict[Place, list[str]]:
+        """Keys that were asked for within the hour."""
+        for place, asked in list(self._asked.items()):
+            asked.until_s = {name: until_s for name, until_s in asked.until_s.items() if until_s > now_s}
+            if not asked.until_s:
+                del self._asked[place]
+        return {place: sorted(asked.until_s) for place, asked in self._asked.items()}
+
+    # --- telling --------------------------------------------------------------------------------
+
+    async def tell(self, place: Place, names: Sequence[str], *, whole: bool = True) -> pb.GetHistoryResponse:
+        """The hour of a channel and of some of its keys; not `whole`: of the keys alone, and nothing of others."""
+        told = pb.GetHistoryResponse(step_ms=int(STEP_S * 1000))
+        steps = range(self._step - POINTS + 1, self._step + 1)
+        told.first_at.FromMilliseconds(max(0, self._at_ms - (POINTS - 1) * told.step_ms))
+        of_channel = self._keys.get(place, {})
+        if whole:
+            series = self._channels.get(place)
+            for step in steps:
+                _put_point(told.points.add(), series.row(step) if series is not None else None)
+            told.recorded_keys.extend(
+                sorted(of_channel, key=lambda name: (-of_channel[name].served, name))[:KEYS_A_CHANNEL_MAX]
+            )
+        for name in names:
+            series = of_channel.get(name)
+            if series is None:
+                continue
+            key = told.keys.add(fairness_key=name)
+            for step in steps:
+                point, row = key.points.add(), series.row(step)
+                if row is not None:
+                    point.recorded = True
+                    point.arrived, point.served, point.due = row[0], row[1], row[2] if whole else 0
+                    point.pending = int(row[3])
+            await asyncio.sleep(0)  # fifty keys are 18,000 points, and others want the loop, too
+        return told
+
+
+def _channel_totals(queue: Queue, channel: Channel) -> tuple[float, ...]:
+    return (queue.counts.enqueued, channel.delivered, channel.acked, *channel.waited_ms)
+
+
+def _since(before: tuple[float, ...], now: tuple[float, ...]) -> tuple[float, ...]:
+    """What was counted meanwhile; all of it where the counting began anew."""
+    if any(new < old for old, new in zip(before, now, strict=True)):
+        return now
+    return tuple(new - old for old, new in zip(before, now, strict=True))
+
+
+def _put_point(point: pb.HistoryPoint, row: Sequence[float] | None) -> None:
+    if row is None:
+        return
+    point.recorded = True
+    for name, number in zip(CHANNEL_COLUMNS, row, strict=True):
+        if name in WAIT_CAUSES:
+            setattr(point.waits, f"{name}_ms", int(number))
+        else:
+            setattr(point, name, int(number))
+
+
+async def remember(
+    hour: Hour,
+    call: Call,
+    now_s: Callable[[], float] = time.monotonic,
+    wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+) -> None:
+    """Record on and on, until it is cancelled."""
+    while True:
+        await asyncio.sleep(STEP_S - now_s() % STEP_S)
+        with contextlib.suppress(errors.FilaServerError):  # an overloaded core leaves a gap
+            named = await _look_at_named(hour, call, now_s())
+            snapshot = decode(await call(commands.METRICS, b""))
+            hour.take(snapshot, named, now_s(), wall_ms())
+
+
+async def _look_at_named(hour: Hour, call: Call, now_s: float) -> dict[Place, list[pb.KeyState]]:
+    found: dict[Place, list[pb.KeyState]] = {}
+    for place, names in hour.to_look_at(now_s).items():
+        page = seam_frames.WatchPage(
+            queue=place[0].encode(), channel=place[1].encode(), keys=[name.encode() for name in names]
+        )
+        with contextlib.suppress(errors.NotFound):
+            got = seam_frames.WatchedRows.FromString(
+                await call(commands.WATCH_ROWS, page.SerializeToString())
+            )
+            found[place] = [pb.KeyState.FromString(row) for row in got.keys]
+    return found

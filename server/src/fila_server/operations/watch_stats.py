@@ -1,0 +1,371 @@
+"""WatchStats: queues and their keys in numbers, told anew each second, for as many as look.
+
+    watchers ──► one Look a watched channel and second ──► WATCH_ROWS ──► the newest rows, as bytes
+             ──► one a second of all queues, where somebody watches all ──► METRICS without keys
+    each watcher compares the newest with what it was told, and is told the difference
+
+Nothing is asked of the core while nobody watches. A watcher that does not read holds nothing up and piles nothing up:
+when it reads again it is told the difference to the newest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fila.v1 import watch_pb2 as pb
+from fila_server import commands, errors, seam_frames
+from fila_server.broker.calls import Broker
+from fila_server.telemetry.snapshot import decode, text_of
+
+LOOK_EVERY_S = 1.0
+COME_ROUND_LOOKS = 20
+"""A slice of the keys' table is so many times smaller than the table, so that each key is seen within as many looks."""
+CELLS_MAX = 32_768
+CELLS_MIN = 1_024
+SLICES_MAX = 4
+"""Of a look, each in a command of its own: then a table of 2,000,000 cells is come by in time."""
+WATCHERS_MAX = 100
+NAMED_MAX = 1_000
+"""Different keys that all watchers of one channel name, together."""
+MET_MAX = 64
+"""Keys without a clock that a slice came by and that lead: looked at again each second while they do."""
+
+_BY_ORDER: dict[int, Callable[[pb.KeyState], float]] = {
+    pb.WatchStatsRequest.ORDER_BACKLOG: lambda key: key.ready + key.delayed,
+    pb.WatchStatsRequest.ORDER_LATE: lambda key: key.waiting_ms if key.ready else 0,
+    pb.WatchStatsRequest.ORDER_ARRIVING: lambda key: key.arriving_per_second,
+    pb.WatchStatsRequest.ORDER_SERVED: lambda key: key.served_per_second,
+    pb.WatchStatsRequest.ORDER_OFF_SHARE: lambda key: abs(key.due_per_second - key.served_per_second),
+}
+
+Place = tuple[str, str]
+"""Queue and channel."""
+Sees = Callable[[str, str], bool]
+
+
+@dataclass(slots=True, eq=False)
+class Watcher:
+    """Who watches, and what it was told last."""
+
+    places: tuple[Place, ...]
+    """Empty: all queues, without keys."""
+    order: int
+    top: int
+    keys: tuple[str, ...]
+    tenant: str = ""
+    sequence: int = 0
+    states: dict[Place, bytes] = field(default_factory=dict)
+    rows: dict[tuple[Place, str], bytes] = field(default_factory=dict)
+    rankings: dict[Place, list[str]] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Look:
+    """The newest of one channel; `gone` when it was deleted."""
+
+    watchers: set[Watcher] = field(default_factory=set)
+    rows: dict[str, bytes] = field(default_factory=dict)
+    keys: dict[str, pb.KeyState] = field(default_factory=dict)
+    state: bytes = b""
+    totals: tuple[float, int, int] = (0.0, 0, 0)
+    """When it was looked at, and what was enqueued and delivered by then."""
+    cursor: int = 0
+    capacity: int = 0
+    met: set[str] = field(default_factory=set)
+    error: errors.FilaServerError | None = None
+
+
+class StatsWatch:
+    """Everybody who watches. Belongs to the loop's thread."""
+
+    def __init__(self, broker: Broker, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._broker = broker
+        self._now_s = now_s
+        self._looks: dict[Place, Look] = {}
+        self._all: Look = Look()
+        self._all_states: dict[Place, bytes] = {}
+        self._all_totals: dict[Place, tuple[int, int]] = {}
+        self._ticking: asyncio.Task[None] | None = None
+        self._next: asyncio.Event = asyncio.Event()
+        self.looks_taken = 0
+        """Commands to the core, for tests."""
+
+    @property
+    def watchers(self) -> int:
+        """How many watch now."""
+        return len(set().union(self._all.watchers, *(look.watchers for look in self._looks.values())))
+
+    async def watch(self, watcher: Watcher, sees: Sees) -> AsyncGenerator[bytes, None]:
+        """Tell everything, then what changes. Raises QueueNotFound, ChannelNotFound, LimitExceeded."""
+        if self.watchers >= WATCHERS_MAX:
+            raise errors.LimitExceeded("watchers", f"must be at most {WATCHERS_MAX} at a time; end one first")
+        self._join(watcher)
+        draining = asyncio.Event()
+
+        def end() -> None:
+            draining.set()
+            self._next.set()
+
+        stay = self._broker.at_drain(end)
+        try:
+            await self._look_now(watcher)
+            while not draining.is_set():
+                seen = self._next
+                if (told := self._told(watcher, sees)) is not None:
+                    yield told
+                if seen is self._next:
+                    await seen.wait()
+        finally:
+            stay()
+            self._leave(watcher)
+
+    # --- who watches what -----------------------------------------------------------------------
+
+    def _join(self, watcher: Watcher) -> None:
+        if not watcher.places:
+            self._all.watchers.add(watcher)
+        for place in watcher.places:
+            look = self._looks.setdefault(place, Look())
+            named = {key for each in look.watchers for key in each.keys} | set(watcher.keys)
+            if len(named) > NAMED_MAX:
+                self._leave(watcher)
+                raise errors.LimitExceeded(
+                    "keys",
+                    f"that all watchers of {place[0]} name must be at most {NAMED_MAX}, got {len(named)}",
+                )
+            look.watchers.add(watcher)
+        if self._ticking is None:
+            self._ticking = asyncio.get_running_loop().create_task(self._tick())
+
+    def _leave(self, watcher: Watcher) -> None:
+        self._all.watchers.discard(watcher)
+        for place in watcher.places:
+            look = self._looks.get(place)
+            if look is not None:
+                look.watchers.discard(watcher)
+                if not look.watchers:
+                    del self._looks[place]
+        if not self._looks and not self._all.watchers and self._ticking is not None:
+            self._ticking.cancel()
+            self._ticking = None
+            self._all_states, self._all_totals = {}, {}
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            await self._look_at(list(self._looks))
+            if self._all.watchers:
+                await self._look_at_all()
+            self._next.set()
+            self._next = asyncio.Event()
+
+    async def _look_now(self, watcher: Watcher) -> None:
+        """What a new watcher asks for and nobody has looked at yet. Raises what is wrong with it."""
+        await self._look_at(
+            [
+                place
+                for place in watcher.places
+                if not self._looks[place].state or not set(watcher.keys) <= set(self._looks[place].keys)
+            ]
+        )
+        for place in watcher.places:
+            if (error := self._looks[place].error) is not None:
+                raise error
+        if not watcher.places and not self._all_states:
+            await self._look_at_all()
+
+    # --- looking --------------------------------------------------------------------------------
+
+    async def _look_at(self, places: Iterable[Place]) -> None:
+        for place in places:
+            look = self._looks.get(place)
+            if look is None:
+                continue
+            try:
+                for _ in range(min(SLICES_MAX, look.capacity // (CELLS_MAX * COME_ROUND_LOOKS))):
+                    reply = await self._broker.call(
+                        commands.WATCH_ROWS, self._page(place, look, slice_only=True)
+                    )
+                    self.looks_taken += 1
+                    self._meet(look, seam_frames.WatchedRows.FromString(reply))
+                reply = await self._broker.call(commands.WATCH_ROWS, self._page(place, look))
+            except errors.NotFound as error:
+                look.error = error
+                look.rows, look.keys, look.state = {}, {}, b""
+            except errors.FilaServerError:
+                continue  # an overloaded core is asked again
+            else:
+                self.looks_taken += 1
+                self._take(look, seam_frames.WatchedRows.FromString(reply))
+
+    @staticmethod
+    def _page(place: Place, look: Look, *, slice_only: bool = False) -> bytes:
+        orders = {each.order for each in look.watchers if each.top}
+        named = {key for each in look.watchers for key in each.keys} | look.met
+        page = seam_frames.WatchPage(
+            queue=place[0].encode(),
+            channel=place[1].encode(),
+            cursor=look.cursor,
+            capacity=look.capacity,
+            cells=min(CELLS_MAX, max(CELLS_MIN, look.capacity // COME_ROUND_LOOKS + 1)),
+            most=max((each.top for each in look.watchers), default=0),
+            orders=sum(1 << (order - 1) for order in orders),
+            keys=() if slice_only else [key.encode() for key in sorted(named)],
+            slice_only=slice_only,
+        )
+        return bytes(page.SerializeToString())
+
+    @staticmethod
+    def _meet(look: Look, got: Any) -> None:
+        """Keys of a slice, to be looked at with the others."""
+        look.cursor, look.capacity = got.cursor, got.capacity
+        look.met |= {pb.KeyState.FromString(row).fairness_key for row in got.keys}
+
+    def _take(self, look: Look, got: Any) -> None:
+        look.error = None
+        look.cursor, look.capacity = got.cursor, got.capacity
+        look.rows, look.keys = {}, {}
+        for row in got.keys:
+            key = pb.KeyState.FromString(row)
+            look.rows[key.fairness_key] = row
+            look.keys[key.fairness_key] = key
+        state = pb.QueueState.FromString(got.channel)
+        now_s = self._now_s()
+        before_s, enqueued, delivered = look.totals
+        if before_s and now_s > before_s:
+            state.arriving_per_second = max(0, state.enqueued_total - enqueued) / (now_s - before_s)
+            state.delivered_per_second = max(0, state.delivered_total - delivered) / (now_s - before_s)
+        look.totals = (now_s, state.enqueued_total, state.delivered_total)
+        look.state = state.SerializeToString()
+        # Keys that are in the table of clocks come again by themselves; those a slice came by, if they are named.
+        waiting = [
+            key for key in look.keys.values() if not key.HasField("waits") and (key.ready or key.delayed)
+        ]
+        longest = sorted(waiting, key=lambda key: key.waiting_ms, reverse=True)[:MET_MAX]
+        largest = sorted(waiting, key=lambda key: key.ready + key.delayed, reverse=True)[:MET_MAX]
+        look.met = {key.fairness_key for key in (*longest, *largest)}
+
+    async def _look_at_all(self) -> None:
+        asked = seam_frames.MetricsAsked(without_keys=True)
+        try:
+            snapshot = decode(await self._broker.call(commands.METRICS, asked.SerializeToString()))
+        except errors.FilaServerError:
+            return
+        self.looks_taken += 1
+        now_s = self._now_s()
+        passed_s = now_s - self._all.totals[0] if self._all.totals[0] else 0.0
+        self._all.totals = (now_s, 0, 0)
+        states: dict[Place, bytes] = {}
+        totals: dict[Place, tuple[int, int]] = {}
+        for queue in snapshot.queues:
+            for channel in queue.channels:
+                place = (text_of(queue.name), text_of(channel.name))
+                totals[place] = (queue.counts.enqueued, channel.delivered)
+                state = pb.QueueState(
+                    queue=place[0],
+                    channel=place[1],
+                    ready=channel.ready,
+                    delayed=channel.delayed,
+                    in_flight=channel.in_flight,
+                    consumers=channel.consumers,
+                    active_keys=channel.active_keys,
+                    oldest_age_ms=queue.oldest_ms,
+                    enqueued_total=queue.counts.enqueued,
+                    delivered_total=channel.delivered,
+                    acked_total=channel.acked,
+                    dead_lettered_total=queue.counts.dead_lettered,
+                    stored_bytes=queue.stored_bytes,
+                    served_total=channel.served / 1000,
+                )
+                before = self._all_totals.get(place)
+                if passed_s > 0 and before is not None:
+                    state.arriving_per_second = max(0, totals[place][0] - before[0]) / passed_s
+                    state.delivered_per_second = max(0, totals[place][1] - before[1]) / passed_s
+                states[place] = state.SerializeToString()
+        self._all_states, self._all_totals = states, totals
+
+    # --- telling --------------------------------------------------------------------------------
+
+    def _told(self, watcher: Watcher, sees: Sees) -> bytes | None:
+        """The difference to what it was told; None where there is none."""
+        told = pb.WatchStatsResponse(sequence=watcher.sequence + 1, full=watcher.sequence == 0)
+        now: dict[Place, bytes] = {}
+        rows: dict[tuple[Place, str], bytes] = {}
+        if watcher.places:
+            for place in watcher.places:
+                look = self._looks[place]
+                if look.state and (watcher.tenant or sees(*place)):
+                    self._tell_channel(watcher, place, look, told, now, rows)
+        else:
+            for place, state in self._all_states.items():
+                if sees(*place):
+                    now[place] = state
+                    if watcher.states.get(place) != state:
+                        told.channels.add().state.MergeFromString(state)
+        for place in watcher.states.keys() - now.keys():
+            told.gone.add(queue=place[0], channel=place[1])
+        watcher.states, watcher.rows = now, rows
+        if not (told.full or told.channels or told.gone):
+            return None
+        watcher.sequence += 1
+        told.at.FromMilliseconds(time.time_ns() // 1_000_000)
+        return told.SerializeToString()
+
+    @staticmethod
+    def _tell_channel(
+        watcher: Watcher,
+        place: Place,
+        look: Look,
+        told: pb.WatchStatsResponse,
+        now: dict[Place, bytes],
+        rows: dict[tuple[Place, str], bytes],
+    ) -> None:
+        state = b"" if watcher.tenant else look.state
+        ranking = _leading(watcher, look)
+        changed = []
+        for key in (*ranking, *watcher.keys):
+            row = look.rows.get(key)
+            if row is not None and (place, key) not in rows:
+                row = _own_row(row) if watcher.tenant else row
+                rows[place, key] = row
+                if watcher.rows.get((place, key)) != row:
+                    changed.append(row)
+        now[place] = state
+        is_new = place not in watcher.states
+        if not (
+            is_new or changed or watcher.states[place] != state or watcher.rankings.get(place) != ranking
+        ):
+            return
+        channel = told.channels.add()
+        if state:
+            channel.state.MergeFromString(state)
+        else:
+            channel.state.queue, channel.state.channel = place
+        for row in changed:
+            channel.keys.add().MergeFromString(row)
+        channel.leading.extend(ranking)
+        watcher.rankings[place] = ranking
+
+
+def _leading(watcher: Watcher, look: Look) -> list[str]:
+    """The keys that lead in the watcher's order, those with nothing left out."""
+    if not watcher.top:
+        return []
+    rank = _BY_ORDER[watcher.order]
+    ranked = sorted(
+        ((rank(key), key.fairness_key) for key in look.keys.values() if rank(key) > 0),
+        key=lambda each: (-each[0], each[1]),
+    )
+    return [name for _, name in ranked[: watcher.top]]
+
+
+def _own_row(row: bytes) -> bytes:
+    """A row as its tenant is told it: nothing that others make up."""
+    key = pb.KeyState.FromString(row)
+    for name in ("blocking_bucket", "due_per_second", "due_total"):
+        key.ClearField(name)
+    return key.SerializeToString()

@@ -1,0 +1,172 @@
+"""The last hour, as it was recorded: differences between snapshots, gaps where there was none, and what fits."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from fila.v1 import watch_pb2 as pb
+from fila_server.operations.hour import POINTS, STEP_S, Hour
+from fila_server.telemetry.snapshot import Channel, Key, Queue, QueueCounts, Snapshot, Totals
+
+PLACE = ("q", "default")
+WALL_MS = 1_700_000_000_000
+
+
+def snapshot(
+    enqueued: int = 0,
+    delivered: int = 0,
+    ready: int = 0,
+    keys: dict[str, tuple[int, float]] | None = None,
+    queues: int = 1,
+    left_out: int = 0,
+) -> Snapshot:
+    """`keys`: what arrived and what was served of each."""
+    counts = QueueCounts(*([enqueued] + [0] * 13))
+    waited = (10.0 * delivered, 0.0, 0.0, 0.0, 0.0)
+    channel = Channel(b"default", ready, 0, 0, 0, 0, 0, 0, 0, delivered, 0, 0, 0.0, waited, 0)
+    rows = [
+        Key(
+            b"q",
+            b"default",
+            name.encode(),
+            0,
+            0.0,
+            0.0,
+            1,
+            0,
+            1,
+            0,
+            (0.0,) * 5 + (served * 1000, 0.0),
+            arrived,
+        )
+        for name, (arrived, served) in (keys or {}).items()
+    ]
+    listed = [
+        Queue(b"q" if i == 0 else b"q%d" % i, 0, 0, 0, 0, 5, counts, [], 0, [channel]) for i in range(queues)
+    ]
+    totals = Totals(*[0] * len(Totals.__struct_fields__))
+    return Snapshot(1, totals, [], [], 0, [], 0, queues + left_out, listed, rows, [], 1000)
+
+
+class Clock:
+    def __init__(self, hour: Hour) -> None:
+        self.hour = hour
+        self.now_s = 1000.0
+
+    def take(self, told: Snapshot, rows: list[pb.KeyState] | None = None) -> None:
+        self.hour.take(told, {PLACE: rows or []}, self.now_s, WALL_MS + int(self.now_s * 1000))
+        self.now_s += STEP_S
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(Hour())
+
+
+async def points(clock: Clock, *keys: str, whole: bool = True) -> pb.GetHistoryResponse:
+    return await clock.hour.tell(PLACE, keys, whole=whole)
+
+
+async def test_a_point_is_what_happened_within_its_ten_seconds(clock: Clock) -> None:
+    clock.take(snapshot(enqueued=100, delivered=50))
+    clock.take(snapshot(enqueued=130, delivered=60, ready=70))
+
+    told = await points(clock)
+
+    assert len(told.points) == POINTS
+    assert [point.recorded for point in told.points[-3:]] == [False, False, True]
+    last = told.points[-1]
+    assert (last.arrived, last.delivered, last.depth, last.oldest_age_ms) == (30, 10, 70, 5)
+    assert last.waits.no_consumer_ms == 100
+    assert told.first_at.ToMilliseconds() == WALL_MS + 1_010_000 - 359 * 10_000
+
+
+async def test_a_start_and_a_missed_step_are_gaps_and_never_a_spike(clock: Clock) -> None:
+    clock.take(snapshot(enqueued=1_000_000))
+    clock.take(snapshot(enqueued=1_000_010))
+    clock.now_s += STEP_S
+    clock.take(snapshot(enqueued=1_000_900))
+    clock.take(snapshot(enqueued=1_000_905))
+
+    told = await points(clock)
+
+    recorded = [point.arrived if point.recorded else None for point in told.points[-5:]]
+    assert recorded == [None, 10, None, None, 5]
+
+
+async def test_a_queue_that_is_new_counts_from_zero_and_one_made_again_does_not_count_below_it(
+    clock: Clock,
+) -> None:
+    clock.take(snapshot(enqueued=5, queues=1))
+    clock.take(snapshot(enqueued=7, queues=2))
+    told = await clock.hour.tell(("q1", "default"), ())
+    assert told.points[-1].arrived == 7
+    clock.take(snapshot(enqueued=3, queues=2))
+    assert (await points(clock)).points[-1].arrived == 3
+
+
+async def test_where_a_snapshot_leaves_queues_out_one_that_comes_in_begins_with_a_gap(clock: Clock) -> None:
+    clock.take(snapshot(enqueued=5, left_out=9))
+    clock.take(snapshot(enqueued=7_000, queues=2, left_out=8))
+    told = await clock.hour.tell(("q1", "default"), ())
+    assert not told.points[-1].recorded
+
+
+async def test_keys_are_told_by_what_they_were_served_most_first(clock: Clock) -> None:
+    clock.take(snapshot(keys={"a": (10, 1.0), "b": (10, 1.0)}))
+    clock.take(snapshot(keys={"a": (14, 3.0), "b": (10, 9.0)}))
+
+    told = await points(clock, "a", "nobody")
+
+    assert list(told.recorded_keys) == ["b", "a"]
+    (key,) = told.keys
+    assert (key.points[-1].arrived, key.points[-1].served, key.points[-1].pending) == (4, 2, 1)
+    assert not key.points[-2].recorded
+
+
+async def test_a_key_that_was_asked_for_is_looked_at_for_an_hour(clock: Clock) -> None:
+    clock.hour.ask_for(PLACE, ["quiet"], clock.now_s)
+    clock.take(snapshot())
+    assert clock.hour.to_look_at(clock.now_s) == {PLACE: ["quiet"]}
+    clock.take(snapshot(), rows=[pb.KeyState(fairness_key="quiet", arrived_total=1)])
+    clock.take(snapshot(), rows=[pb.KeyState(fairness_key="quiet", arrived_total=4, ready=3)])
+
+    (key,) = (await points(clock, "quiet")).keys
+
+    assert (key.points[-1].arrived, key.points[-1].pending) == (3, 3)
+    assert clock.hour.to_look_at(clock.now_s + 3601) == {}
+
+
+async def test_a_tenant_is_told_its_own_key_and_nothing_else(clock: Clock) -> None:
+    clock.take(snapshot(enqueued=1, keys={"acme": (1, 1.0), "rival": (1, 1.0)}))
+    clock.take(snapshot(enqueued=9, keys={"acme": (2, 2.0), "rival": (1, 1.0)}))
+    told = await points(clock, "acme", whole=False)
+    assert (len(told.points), len(told.recorded_keys), told.keys[0].points[-1].served) == (0, 0, 1)
+    assert b"rival" not in told.SerializeToString()
+
+
+async def test_an_hour_goes_round_and_forgets_what_is_older(clock: Clock) -> None:
+    for count in range(POINTS + 20):
+        clock.take(snapshot(enqueued=count * 2, keys={"a": (count, float(count))}))
+    told = await points(clock, "a")
+    assert sum(point.arrived for point in told.points) == POINTS * 2
+    assert sum(point.arrived for point in told.keys[0].points) == POINTS
+
+
+async def test_all_that_is_kept_stays_within_its_bytes_the_oldest_go_first() -> None:
+    clock = Clock(Hour(bytes_max=200_000))
+    for count in range(40):
+        names = {f"key{count}-{i}": (1, 1.0) for i in range(30)}
+        for step in (0, 1):
+            clock.take(snapshot(enqueued=count, keys=dict.fromkeys(names, (1 + step, 1.0 + step))))
+        assert clock.hour.size <= 200_000
+    told = await points(clock)
+    assert told.points[-1].recorded
+    assert told.recorded_keys
+    assert all(name.startswith(("key39", "key38")) for name in told.recorded_keys)
+
+
+def test_the_snapshot_reads_what_an_older_core_wrote() -> None:
+    row = msgspec.msgpack.encode([b"q", b"c", b"k", 1, 0.0, 0.0, 1, 0, 1, 0, [0.0] * 7])
+    assert msgspec.msgpack.Decoder(Key).decode(row).arrived == 0

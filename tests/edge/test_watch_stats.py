@@ -1,0 +1,199 @@
+"""Who watches is told everything, then differences; one look a second serves all who watch, and none is taken else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from fila.v1 import watch_pb2 as pb
+from fila_server import commands, errors, seam_frames
+from fila_server.operations import watch_stats
+from fila_server.operations.watch_stats import StatsWatch, Watcher
+
+BACKLOG, LATE = pb.WatchStatsRequest.ORDER_BACKLOG, pb.WatchStatsRequest.ORDER_LATE
+ORDERS = ("orders", "default")
+
+
+class FakeBroker:
+    """A core whose keys are told by the test."""
+
+    def __init__(self) -> None:
+        self.keys: dict[str, int] = {}
+        self.pages: list[Any] = []
+        self.gone = False
+        self.drains: list[Callable[[], object]] = []
+
+    def at_drain(self, close: Callable[[], object]) -> Callable[[], None]:
+        self.drains.append(close)
+        return lambda: self.drains.remove(close)
+
+    async def call(self, kind: int, frame: bytes) -> bytes:
+        assert kind == commands.WATCH_ROWS
+        page = seam_frames.WatchPage.FromString(frame)
+        self.pages.append(page)
+        if self.gone:
+            raise errors.QueueNotFound(page.queue.decode())
+        named = {key.decode(): self.keys.get(key.decode(), 0) for key in page.keys}
+        told = {**(self.keys if page.orders else {}), **named}
+        rows = [
+            pb.KeyState(fairness_key=key, ready=count, waits=pb.WaitCauses()).SerializeToString()
+            for key, count in told.items()
+        ]
+        state = pb.QueueState(queue="orders", channel="default", ready=sum(self.keys.values()))
+        answer = seam_frames.WatchedRows(keys=rows, channel=state.SerializeToString(), capacity=64)
+        return bytes(answer.SerializeToString())
+
+
+@pytest.fixture
+def broker() -> FakeBroker:
+    return FakeBroker()
+
+
+@pytest.fixture
+def stats(broker: FakeBroker) -> StatsWatch:
+    return StatsWatch(broker, now_s=lambda: 0.0)  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_stats, "LOOK_EVERY_S", 0)
+
+
+def watcher(*, top: int = 2, order: int = BACKLOG, keys: tuple[str, ...] = (), tenant: str = "") -> Watcher:
+    return Watcher((ORDERS,), order, top, keys, tenant=tenant)
+
+
+def everything(_queue: str, _channel: str) -> bool:
+    return True
+
+
+async def next_of(stream: AsyncIterator[bytes]) -> pb.WatchStatsResponse:
+    return pb.WatchStatsResponse.FromString(await asyncio.wait_for(anext(stream), 5))
+
+
+async def test_the_first_tells_all_and_the_next_what_changed(broker: FakeBroker, stats: StatsWatch) -> None:
+    broker.keys = {"a": 1, "b": 2, "c": 3}
+    stream = stats.watch(watcher(), everything)
+    first = await next_of(stream)
+    broker.keys["b"] = 9
+
+    second = await next_of(stream)
+
+    assert (first.full, first.sequence, list(first.channels[0].leading)) == (True, 1, ["c", "b"])
+    assert {key.fairness_key for key in first.channels[0].keys} == {"b", "c"}
+    assert (second.full, second.sequence, list(second.channels[0].leading)) == (False, 2, ["b", "c"])
+    assert [(key.fairness_key, key.ready) for key in second.channels[0].keys] == [("b", 9)]
+    await stream.aclose()
+
+
+async def test_all_who_watch_a_queue_share_one_look_and_nobody_left_means_none(
+    broker: FakeBroker, stats: StatsWatch
+) -> None:
+    broker.keys = {"a": 1}
+    streams = [stats.watch(watcher(keys=(f"mine{i}",)), everything) for i in range(20)]
+    for stream in streams:
+        await next_of(stream)
+    looks = len(broker.pages)
+    broker.keys["a"] = 2
+    await asyncio.gather(*map(next_of, streams))
+
+    assert len(broker.pages) - looks < 20, "one for each turn of the clock, not one a watcher"
+    assert {key.decode() for key in broker.pages[-1].keys} == {f"mine{i}" for i in range(20)}
+    for stream in streams:
+        await stream.aclose()
+    looks = len(broker.pages)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert (len(broker.pages), stats.watchers, broker.drains) == (looks, 0, [])
+
+
+async def test_one_that_does_not_read_is_told_the_difference_to_the_newest(
+    broker: FakeBroker, stats: StatsWatch
+) -> None:
+    broker.keys = {"a": 1}
+    stream = stats.watch(watcher(), everything)
+    await next_of(stream)
+    for count in range(2, 50):
+        broker.keys["a"] = count
+        await asyncio.sleep(0)
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+    told = await next_of(stream)
+
+    assert (told.sequence, told.channels[0].keys[0].ready) == (2, 49)
+    await stream.aclose()
+
+
+async def test_named_keys_are_told_though_they_lead_nowhere(broker: FakeBroker, stats: StatsWatch) -> None:
+    broker.keys = {"a": 5, "b": 1}
+    stream = stats.watch(watcher(top=1, keys=("b", "nobody")), everything)
+    told = await next_of(stream)
+
+    assert list(told.channels[0].leading) == ["a"]
+    assert {key.fairness_key: key.ready for key in told.channels[0].keys} == {"a": 5, "b": 1, "nobody": 0}
+    await stream.aclose()
+
+
+async def test_a_tenant_is_told_its_own_key_and_no_number_of_the_queue(
+    broker: FakeBroker, stats: StatsWatch
+) -> None:
+    broker.keys = {"acme": 5, "rival": 700}
+    stream = stats.watch(watcher(top=0, keys=("acme",), tenant="acme"), everything)
+    told = await next_of(stream)
+
+    assert told.channels[0].state == pb.QueueState(queue="orders", channel="default")
+    assert [key.fairness_key for key in told.channels[0].keys] == ["acme"]
+    assert b"rival" not in told.SerializeToString()
+    await stream.aclose()
+
+
+async def test_a_queue_that_is_deleted_meanwhile_is_told_as_gone_and_one_that_never_was_is_refused(
+    broker: FakeBroker, stats: StatsWatch
+) -> None:
+    stream = stats.watch(watcher(), everything)
+    await next_of(stream)
+    broker.gone = True
+    told = await next_of(stream)
+    assert [(gone.queue, gone.channel) for gone in told.gone] == [ORDERS]
+    await stream.aclose()
+
+    with pytest.raises(errors.QueueNotFound):
+        await anext(stats.watch(watcher(), everything))
+    assert stats.watchers == 0
+
+
+async def test_a_right_that_is_lost_hides_the_queue(broker: FakeBroker, stats: StatsWatch) -> None:
+    seen = True
+    stream = stats.watch(watcher(), lambda _queue, _channel: seen)
+    await next_of(stream)
+    seen = False
+    told = await next_of(stream)
+    assert [gone.queue for gone in told.gone] == ["orders"]
+    await stream.aclose()
+
+
+async def test_a_stop_of_the_broker_ends_the_stream(broker: FakeBroker, stats: StatsWatch) -> None:
+    stream = stats.watch(watcher(), everything)
+    await next_of(stream)
+    for close in list(broker.drains):
+        close()
+    assert [told async for told in stream] == []
+    assert stats.watchers == 0
+
+
+async def test_watchers_and_the_keys_they_name_are_bounded(
+    broker: FakeBroker, stats: StatsWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_stats, "WATCHERS_MAX", 1)
+    monkeypatch.setattr(watch_stats, "NAMED_MAX", 3)
+    with pytest.raises(errors.LimitExceeded, match="must be at most 3, got 4"):
+        await anext(stats.watch(watcher(keys=("a", "b", "c", "d")), everything))
+    stream = stats.watch(watcher(), everything)
+    await next_of(stream)
+    with pytest.raises(errors.LimitExceeded, match="must be at most 1 at a time"):
+        await anext(stats.watch(watcher(), everything))
+    await stream.aclose()
