@@ -16,6 +16,19 @@ from google.protobuf.descriptor_pb2 import (
     ServiceDescriptorProto,
 )
 
+from proto_comments import (
+    ENUM_VALUES,
+    FILE_ENUMS,
+    FILE_MESSAGES,
+    FILE_SERVICES,
+    MESSAGE_ENUMS,
+    MESSAGE_FIELDS,
+    MESSAGE_NESTED,
+    SERVICE_METHODS,
+    Path,
+    prose,
+)
+
 PAGE = "api-reference.md"
 INTRODUCTION = """\
 <!-- Generated from proto/ by `make gen`; do not edit. -->
@@ -51,13 +64,9 @@ the mailbox, the queue's `max_depth` or `max_bytes`, or the disk is full; try ag
 | INTERNAL | `INTERNAL` | our mistake; the server's log says more |
 """
 
-# The numbers by which a descriptor's source locations name its parts.
-FILE_MESSAGES, FILE_ENUMS, FILE_SERVICES = 4, 5, 6
-MESSAGE_FIELDS, MESSAGE_NESTED, MESSAGE_ENUMS, MESSAGE_ONEOFS = 2, 3, 4, 8
-SERVICE_METHODS = ENUM_VALUES = 2
 SYNTAX = 12
+"""Where the source locations have the file's first comment."""
 
-Path = tuple[int, ...]
 Field = FieldDescriptorProto
 
 
@@ -145,10 +154,7 @@ class Page:
 
 
 def _prose(comment: str) -> str:
-    """A comment as one paragraph a blank line; remarks to the linter are not for readers."""
-    kept = [line.strip() for line in comment.splitlines() if not line.strip().startswith("buf:lint")]
-    paragraphs = "\n".join(kept).strip().split("\n\n")
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs).replace("|", "\\|")
+    return prose(comment).replace("|", "\\|")
 
 
 def _link(type_name: str) -> str:

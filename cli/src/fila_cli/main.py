@@ -45,6 +45,7 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "history": ("history", "Tools", "What a broker recorded: status, files, newest decisions, export."),
     "status": ("status", "Tools", "Which broker this is, and how it is."),
     "events": ("events", "Tools", "What happened and happens: changes, consumers, dead letters."),
+    "http": ("http", "Tools", "Serve the broker's calls as JSON over HTTP."),
     "auth": ("auth", "Tools", "Keys, rights, quotas, and what admins did."),
     "bench": ("bench", "Tools", "A quick load test against a running broker."),
     "context": ("context", "Tools", "Named brokers: add one, and say which is in use."),

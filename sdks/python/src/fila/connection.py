@@ -13,6 +13,7 @@ To know that nothing was sent, a call starts only on a connection that stands.
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 import os
 from collections.abc import Awaitable, Callable
@@ -103,6 +104,12 @@ class Connection:
             self._channel = grpc.aio.secure_channel(self.target, credentials, options=_CHANNEL_OPTIONS)
         self._unary_by_path: dict[str, Any] = {}
         self._metadata = (("authorization", f"Bearer {options.api_key}"),) if options.api_key else None
+
+    def with_key(self, api_key: str) -> Connection:
+        """The same connection for calls in the name of another key, "" for none; it ends with this one."""
+        other = copy.copy(self)
+        other._metadata = (("authorization", f"Bearer {api_key}"),) if api_key else None
+        return other
 
     async def close(self) -> None:
         """Close the channel; calls still open end as lost."""
@@ -206,6 +213,11 @@ class Connection:
                 )
             attempt += 1
             await clock.sleep(wait_s)
+
+    async def broken(self) -> None:
+        """Return when the connection does not stand any more."""
+        while self._channel.get_state() is grpc.ChannelConnectivity.READY:
+            await self._channel.wait_for_state_change(grpc.ChannelConnectivity.READY)
 
     async def _connects_within(self, seconds: float) -> bool:
         """Whether the attempt to connect that is under way, or a new one, succeeds."""

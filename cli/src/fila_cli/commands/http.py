@@ -1,0 +1,80 @@
+"""`fila http`: the broker over HTTP. What serves is the package fila_http, with libraries that come by an extra."""
+
+from __future__ import annotations
+
+import click
+
+from fila_cli.credentials import channel_credentials
+from fila_cli.session import Command, Session, target_of
+
+NOT_INSTALLED = (
+    "what serves HTTP is not installed: `pip install 'fila-server[http]'` (where the command line is alone, "
+    "'fila-cli[http]'), or in a checkout `make setup`"
+)
+
+
+@click.command(
+    "http",
+    cls=Command,
+    examples="""
+    fila http
+    fila http --host 0.0.0.0 --allow-host api.example.com --cert-file cert.pem --key-file key.pem
+    """,
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on")
+@click.option(
+    "--port", default=8081, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one"
+)
+@click.option("--cert-file", default="", metavar="FILE", help="Serve by TLS with this certificate")
+@click.option("--key-file", default="", metavar="FILE", help="And its private key")
+@click.option("--allow-plaintext", is_flag=True, help="Other machines may come without TLS: a proxy ends it")
+@click.option(
+    "--allow-host", "hosts", multiple=True, metavar="NAME", help="A further name callers use [repeat]"
+)
+@click.option(
+    "--allow-origin", "origins", multiple=True, metavar="ORIGIN", help="Web pages that may call it [repeat]"
+)
+@click.option(
+    "--body-bytes-max", type=click.IntRange(1024), default=8 << 20, show_default=True, help="A request"
+)
+@click.option("--connections-max", type=click.IntRange(1), default=1_000, show_default=True, help="At a time")
+@click.pass_obj
+def http(
+    session: Session,
+    host: str,
+    port: int,
+    cert_file: str,
+    key_file: str,
+    allow_plaintext: bool,
+    hosts: tuple[str, ...],
+    origins: tuple[str, ...],
+    body_bytes_max: int,
+    connections_max: int,
+) -> None:
+    """Serve the broker's calls as JSON over HTTP. Each caller sends its own key; the door has none."""
+    try:
+        from fila_http import server
+    except ModuleNotFoundError as missing:
+        raise click.ClickException(NOT_INSTALLED) from missing
+    from fila_http.options import Bounds, Door
+
+    target, by_tls = target_of(session.address)
+    bounds = Bounds(
+        body_bytes_max=body_bytes_max,
+        connections_max=connections_max,
+        held_bytes_max=max(Bounds().held_bytes_max, 2 * body_bytes_max),
+    )
+    door = Door(
+        host=host,
+        port=port,
+        cert_file=cert_file,
+        key_file=key_file,
+        allow_plaintext=allow_plaintext,
+        hosts=frozenset(name.lower() for name in hosts),
+        origins=origins,
+        bounds=bounds,
+    )
+    try:
+        server.serve(door, target, channel_credentials(session.ca_file) if by_tls else None)
+    except server.CannotServe as error:
+        raise click.ClickException(str(error)) from None

@@ -1,0 +1,196 @@
+"""A request of HTTP becomes a request of the broker: path, query, headers and body, each field from one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+from starlette.datastructures import Headers, QueryParams
+
+from fila.v1.service_pb2 import EnqueueBatchRequest, EnqueueRequest
+from fila_http import proto_json
+from fila_http.problems import Problem, invalid
+from fila_http.route import Route
+
+JSON = "application/json"
+HEADER_PREFIX = b"fila-header-"
+IDEMPOTENCY_KEY = "idempotency-key"
+DEDUP_KEY_BYTES_MAX = 128
+SCALAR_MESSAGES = frozenset({"google.protobuf.Timestamp", "google.protobuf.FieldMask"})
+MASK = "update_mask"
+
+
+def bind(route: Route, path: Mapping[str, str], query: QueryParams, headers: Headers, body: bytes) -> Message:
+    """The request's message. Raises Problem."""
+    if IDEMPOTENCY_KEY in headers and route.request not in (EnqueueRequest, EnqueueBatchRequest):
+        raise invalid(
+            "Idempotency-Key is taken with messages alone: POST /v1/queues/{queue}/messages, and .../messages/batch"
+        )
+    request = route.request()
+    if is_raw := route.request is EnqueueRequest and not _is_json(headers):
+        _take_raw(request, query, headers, body)
+    else:
+        _take_query(request, route, query)
+        _take_body(request, route, headers, body)
+    for name in route.in_path:
+        setattr(request, name, path[name])
+    if IDEMPOTENCY_KEY in headers:
+        _take_idempotency_key(request, headers[IDEMPOTENCY_KEY], is_raw=is_raw)
+    if route.events is not None and route.events.resume and "last-event-id" in headers:
+        proto_json.into(request, {route.events.resume: headers["last-event-id"]}, "Last-Event-ID")
+    return request
+
+
+def _is_json(headers: Headers) -> bool:
+    return headers.get("content-type", "").partition(";")[0].strip().lower() == JSON
+
+
+# The query.
+
+
+def _take_query(request: Message, route: Route, query: QueryParams) -> None:
+    fields: Iterable[Any] = request.DESCRIPTOR.fields
+    if route.has_body and not route.body:
+        fields = ()
+    elsewhere = {*route.in_path, route.body}
+    _take_parameters(request, [field for field in fields if field.name not in elsewhere], query)
+
+
+def _take_parameters(message: Message, fields: Iterable[Any], query: QueryParams) -> None:
+    known = {name: field for field in fields for name in (field.json_name, field.name)}
+    value: dict[str, Any] = {}
+    for name in query:
+        field = known.get(name)
+        if field is None:
+            names = ", ".join(dict.fromkeys(each.json_name for each in known.values())) or "no parameters"
+            raise invalid(f"the query has no parameter {name!r} here; there are {names}")
+        texts = query.getlist(name)
+        if field.is_repeated:
+            value[field.name] = [_parameter(field, text) for text in texts]
+        elif len(texts) > 1 or field.name in value:
+            raise invalid(f"the query gives {name} more than once")
+        elif not _is_blank(field, texts[0]):
+            value[field.name] = _parameter(field, texts[0])
+    proto_json.into(message, value, "the query")
+
+
+def _is_blank(field: FieldDescriptor, text: str) -> bool:
+    """`?limit=` gives no limit."""
+    return not text and field.type != FieldDescriptor.TYPE_STRING
+
+
+def _parameter(field: FieldDescriptor, text: str) -> Any:
+    if field.type == FieldDescriptor.TYPE_BOOL:
+        if text not in ("true", "false"):
+            raise invalid(f"the query's {field.json_name} must be true or false, got {text[:40]!r}")
+        return text == "true"
+    if field.name == MASK:
+        return _camel_mask(text)
+    return text
+
+
+# The body.
+
+
+def _take_body(request: Message, route: Route, headers: Headers, body: bytes) -> None:
+    if not route.has_body:
+        if body:
+            raise invalid(f"{route.verb} takes no body; the fields go into the query")
+        return
+    if body and not _is_json(headers):
+        raise Problem(
+            415,
+            "UNSUPPORTED_MEDIA_TYPE",
+            f"the body must be JSON: send it with content-type: {JSON}, got {headers.get('content-type', 'none')!r}",
+            invalid("").code,
+        )
+    value = proto_json.loads(body)
+    if route.body:
+        part = getattr(request, route.body)
+        if MASK in request.DESCRIPTOR.fields_by_name and not request.HasField(MASK):
+            mask = getattr(request, MASK)
+            mask.paths.extend(paths_of(value, part.DESCRIPTOR))
+        part.SetInParent()
+        proto_json.into(part, value)
+        return
+    for name in route.in_path:
+        if {name, request.DESCRIPTOR.fields_by_name[name].json_name} & value.keys():
+            raise invalid(f"{name} stands in the path; leave it out of the body")
+    if isinstance(value.get("updateMask"), str):
+        value["updateMask"] = _camel_mask(value["updateMask"])
+    proto_json.into(request, value)
+
+
+def paths_of(value: dict[str, Any], descriptor: Any) -> list[str]:
+    """The paths of all that a JSON object gives: a PATCH without a mask changes what it names."""
+    fields = {name: field for field in descriptor.fields for name in (field.json_name, field.name)}
+    found: list[str] = []
+    for name, given in value.items():
+        field = fields.get(name)
+        if field is None:
+            raise invalid(f"the body: there is no field {name!r}")
+        is_nested = (
+            field.message_type is not None
+            and not field.is_repeated
+            and field.message_type.full_name not in SCALAR_MESSAGES
+        )
+        if is_nested and isinstance(given, dict) and given:
+            found += [f"{field.name}.{rest}" for rest in paths_of(given, field.message_type)]
+        else:
+            found.append(field.name)
+    return found
+
+
+def _camel_mask(text: str) -> str:
+    """protobuf's JSON has masks in camelCase alone; the protos' own names are understood as well."""
+    first, *rest = text.split("_")
+    return first + "".join(part[:1].upper() + part[1:] for part in rest)
+
+
+# A message as it is.
+
+
+def _take_raw(request: Message, query: QueryParams, headers: Headers, body: bytes) -> None:
+    assert isinstance(request, EnqueueRequest)
+    request.payload = body
+    for name, value in headers.raw:
+        if name.startswith(HEADER_PREFIX) and len(name) > len(HEADER_PREFIX):
+            key = name[len(HEADER_PREFIX) :].decode("ascii", "replace")
+            try:
+                request.headers[key] = value.decode("utf-8")
+            except UnicodeDecodeError:
+                raise invalid(f"Fila-Header-{key} must be UTF-8") from None
+    if query:
+        _take_parameters(request.options, request.options.DESCRIPTOR.fields, query)
+
+
+def _take_idempotency_key(request: Message, key: str, *, is_raw: bool) -> None:
+    # Headers come as Latin-1; whoever wrote UTF-8 means that.
+    key = key.encode("latin-1").decode("utf-8", "replace")
+    if not key:
+        raise invalid("Idempotency-Key must not be empty; leave it out")
+    if isinstance(request, EnqueueRequest):
+        if request.options.dedup_key not in ("", key):
+            where = "the query's" if is_raw else "the body's"
+            raise invalid(f"Idempotency-Key and {where} dedupKey differ; give one of them")
+        _check_key(key)
+        request.options.dedup_key = key
+    elif isinstance(request, EnqueueBatchRequest):
+        _check_key(f"{key}/{len(request.messages)}")
+        for index, message in enumerate(request.messages):
+            if message.options.dedup_key:
+                raise invalid(
+                    f"Idempotency-Key and the dedupKey of messages[{index}] differ; give one of them"
+                )
+            message.options.dedup_key = f"{key}/{index}"
+
+
+def _check_key(key: str) -> None:
+    if (size := len(key.encode())) > DEDUP_KEY_BYTES_MAX:
+        raise invalid(
+            f"Idempotency-Key may have {DEDUP_KEY_BYTES_MAX} bytes (in a batch with the index that is added), "
+            f"and has {size}",
+            reason="LIMIT_EXCEEDED",
+        )

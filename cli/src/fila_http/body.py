@@ -1,0 +1,114 @@
+"""A request's body, read within its bounds; and the one budget for all bytes that the door holds.
+
+a body        at most `body_bytes_max`, whole within `body_s_max`
+all together  bodies that are read, and answers that their callers have not taken yet: `held_bytes_max`
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+from starlette.datastructures import Headers
+from starlette.types import Receive
+
+from fila_http.options import Bounds
+from fila_http.problems import busy, invalid, too_large
+
+
+class Gone(Exception):
+    """The caller went away; nobody is there to be answered."""
+
+
+class Budget:
+    """How many bytes the door may hold."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.held = 0
+        self._freed = asyncio.Event()
+
+    def take(self, count: int) -> bool:
+        """Whether there was room for so many more."""
+        if self.held + count > self.bytes_max and self.held:
+            return False
+        self.held += count
+        return True
+
+    async def take_in_turn(self, count: int) -> None:
+        """Wait until there is room for so many more."""
+        while not self.take(count):
+            self._freed.clear()
+            await self._freed.wait()
+
+    def give_back(self, count: int) -> None:
+        """So many are not held any more."""
+        self.held -= count
+        self._freed.set()
+
+
+class Hold:
+    """What one request holds of the budget: given back when the block ends."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self.count = 0
+
+    def take(self, count: int) -> None:
+        """Raises Problem where the door holds too much."""
+        if not self._budget.take(count):
+            raise busy(
+                f"the door holds {self._budget.held:,} bytes of requests and answers, of {self._budget.bytes_max:,} "
+                "at most: try again in a second, with smaller batches or fewer at a time"
+            )
+        self.count += count
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._budget.give_back(self.count)
+
+
+async def read_body(headers: Headers, receive: Receive, bounds: Bounds, hold: Hold) -> bytes:
+    """The whole body. Raises Problem; Gone when the caller left."""
+    told = headers.get("content-length", "0")
+    if not told.isdecimal() or len(told) > 18:
+        raise invalid(f"Content-Length must be a number, got {told[:40]!r}")
+    _check_size(int(told), bounds)
+    try:
+        async with asyncio.timeout(bounds.body_s_max):
+            return await _read(receive, bounds, hold)
+    except TimeoutError:
+        raise invalid(
+            f"the body did not arrive within {bounds.body_s_max:g} s; send it faster, or in smaller batches",
+            status=408,
+            reason="BODY_TOO_SLOW",
+        ) from None
+
+
+async def _read(receive: Receive, bounds: Bounds, hold: Hold) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        event = await receive()
+        if event["type"] == "http.disconnect":
+            raise Gone
+        if piece := event.get("body", b""):
+            size += len(piece)
+            _check_size(size, bounds)
+            hold.take(len(piece))
+            pieces.append(piece)
+        if not event.get("more_body"):
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _check_size(size: int, bounds: Bounds) -> None:
+    if size > bounds.body_bytes_max:
+        raise too_large(
+            f"the body may have {bounds.body_bytes_max:,} bytes, and has {size:,} or more; send smaller batches, or "
+            "start the door with a larger --body-bytes-max"
+        )

@@ -1,0 +1,224 @@
+"""A request from its first byte to its answer: one endpoint a path, and what its calls have of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import orjson
+from google.protobuf.message import Message
+from starlette.datastructures import Headers, QueryParams
+from starlette.types import Receive, Scope, Send
+
+from fila.errors import FilaError
+from fila.v1.service_pb2 import EnqueueRequest, LeaseRequest, LeaseResponse, NackBatchRequest
+from fila_http import proto_json
+from fila_http.binding import bind
+from fila_http.body import Budget, Gone, Hold, read_body
+from fila_http.options import Bounds
+from fila_http.problems import Problem, from_error, invalid
+from fila_http.route import Route
+from fila_http.sending import send_problem, send_whole
+from fila_http.upstream import Gate, Upstream
+
+LARGE_BYTES = 256 << 10
+"""JSON from here on is read and written beside the loop, so that it holds up nobody else."""
+
+WAIT_GRACE_S = 10.0
+"""How much longer than its wait a pull may go unanswered."""
+
+_KEY = re.compile(r"[\x21-\x7e]{1,512}")
+_log = logging.getLogger("fila.http")
+
+T = TypeVar("T")
+
+
+@dataclass
+class Service:
+    """What all requests share."""
+
+    upstream: Upstream
+    bounds: Bounds
+    budget: Budget
+    gate: Gate | None = None
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    streams: int = 0
+    """Event streams that are open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request that was understood."""
+
+    service: Service
+    route: Route
+    key: str
+    request: Message
+    scope: Scope
+    receive: Receive
+    send: Send
+    hold: Hold
+
+
+Answer = Callable[[Call], Coroutine[Any, Any, None]]
+
+
+class Endpoint:
+    """One path with its methods."""
+
+    def __init__(self, service: Service, answers: Mapping[str, tuple[Route, Answer]]) -> None:
+        self._service = service
+        self._answers = answers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        bounds = self._service.bounds
+        headers = Headers(scope=scope)
+        # Of what is refused before it was read, the rest must not be taken for the next request.
+        unread = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+        with Hold(self._service.budget) as hold:
+            try:
+                route, answer = self._find(scope["method"])
+                if self._service.gate is not None:
+                    self._service.gate.check()
+                key = key_of(headers)
+                body = await read_body(headers, receive, bounds, hold)
+                unread = False
+                arguments = (route, scope["path_params"], QueryParams(scope["query_string"]), headers, body)
+                request = await _beside(len(body), bind, *arguments)
+                await answer(Call(self._service, route, key, request, scope, receive, send, hold))
+            except Gone:
+                return
+            except Problem as problem:
+                await _refuse(scope, send, bounds, problem, close=unread)
+            except FilaError as error:
+                await _refuse(scope, send, bounds, from_error(error), close=unread)
+
+    def _find(self, verb: str) -> tuple[Route, Answer]:
+        found = self._answers.get(verb)
+        if found is None:
+            allowed = ", ".join(sorted(self._answers))
+            raise Problem(
+                405,
+                "METHOD_NOT_ALLOWED",
+                f"{verb} is not for this path; {allowed} is",
+                invalid("").code,
+                {"Allow": allowed},
+            )
+        return found
+
+
+async def _refuse(scope: Scope, send: Send, bounds: Bounds, problem: Problem, *, close: bool) -> None:
+    try:
+        await send_problem(scope, send, bounds, problem, close=close)
+    except Gone:
+        return
+
+
+def key_of(headers: Headers) -> str:
+    """The caller's key, "" for none. Raises Problem."""
+    given = headers.getlist("authorization")
+    if not given:
+        return ""
+    scheme, _, key = given[0].partition(" ")
+    if len(given) > 1 or scheme.lower() != "bearer" or not _KEY.fullmatch(key.strip()):
+        raise from_error(_unauthenticated())
+    return key.strip()
+
+
+def _unauthenticated() -> FilaError:
+    import grpc
+
+    error = FilaError("send the key as `Authorization: Bearer fila_...`, once, and no other scheme")
+    error.code = grpc.StatusCode.UNAUTHENTICATED
+    error.reason = "UNAUTHENTICATED"
+    return error
+
+
+async def _beside(size: int, work: Callable[..., T], *arguments: Any) -> T:
+    if size < LARGE_BYTES:
+        return work(*arguments)
+    return await asyncio.to_thread(work, *arguments)
+
+
+# The answers.
+
+
+async def answer_call(call: Call) -> None:
+    """Ask the broker once, and answer what it says."""
+    await _send(call, await call.service.upstream.call(call.key, call.route, call.request))
+
+
+async def answer_enqueue(call: Call) -> None:
+    """Store one message, together with others that come at the same time."""
+    assert isinstance(call.request, EnqueueRequest)
+    stored = await call.service.upstream.enqueue(call.key, call.request)
+    body = orjson.dumps({"messageId": str(stored), "offset": str(stored.offset)})
+    await send_whole(call.scope, call.send, call.service.bounds, 200, body, {})
+
+
+async def answer_lease(call: Call) -> None:
+    """Wait for messages as long as the caller does. What can't be answered goes back uncounted."""
+    request = call.request
+    assert isinstance(request, LeaseRequest)
+    if request.wait_ms > call.service.bounds.wait_ms_max:
+        raise invalid(
+            f"waitMs may be {call.service.bounds.wait_ms_max:,} over HTTP, and is {request.wait_ms:,}; ask again when "
+            "the answer is empty",
+            reason="LIMIT_EXCEEDED",
+        )
+    timeout_s = request.wait_ms / 1000 + WAIT_GRACE_S
+    pulling = call.service.upstream.call(call.key, call.route, request, timeout_s)
+    answer = await unless_gone(call.receive, pulling, call.service.stopping)
+    assert isinstance(answer, LeaseResponse)
+    try:
+        await _send(call, answer)
+    except Problem:
+        await _give_back(call, request, answer)
+        raise
+
+
+async def _give_back(call: Call, request: LeaseRequest, answer: LeaseResponse) -> None:
+    settle = NackBatchRequest(queue=request.queue, channel=request.channel)
+    for message in answer.messages:
+        settle.items.add(message_id=message.id, lease_id=message.metadata.lease_id, release=True)
+    nack = Route("NackBatch", "POST", "", "/fila.v1.FilaService/NackBatch", NackBatchRequest, LeaseResponse)
+    try:
+        await call.service.upstream.call(call.key, nack, settle)
+    except FilaError as error:
+        _log.warning("%d messages stay leased until their leases end: %s", len(answer.messages), error)
+
+
+async def _send(call: Call, answer: Message) -> None:
+    body = await _beside(answer.ByteSize(), proto_json.dumps, answer)
+    call.hold.take(len(body))
+    await send_whole(call.scope, call.send, call.service.bounds, 200, body, {})
+
+
+async def unless_gone(receive: Receive, work: Coroutine[Any, Any, T], stopping: asyncio.Event) -> T:
+    """Await `work`, unless the caller leaves or the door closes before. Raises Gone; unavailable when it closes."""
+    from fila_http.problems import unavailable
+
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(until_gone(receive))
+    closing = asyncio.ensure_future(stopping.wait())
+    try:
+        await asyncio.wait({working, leaving, closing}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        if leaving.done():
+            raise Gone
+        raise unavailable("the door is closing; ask again")
+    finally:
+        for each in (working, leaving, closing):
+            each.cancel()
+
+
+async def until_gone(receive: Receive) -> None:
+    """Return when the caller has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,207 @@
+"""All of it together: the application, and the process around it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from importlib import resources
+from typing import Any
+
+import grpc
+import uvicorn
+from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route as Path
+from starlette.routing import Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from fila.errors import FilaError
+from fila_http.body import Budget, Gone
+from fila_http.calls import Answer, Endpoint, Service, answer_call, answer_enqueue, answer_lease
+from fila_http.guards import Guards
+from fila_http.options import Door
+from fila_http.problems import Code, Problem, unavailable
+from fila_http.protocol import BoundedProtocol
+from fila_http.route import Route
+from fila_http.sending import send_problem, send_whole
+from fila_http.streams import answer_stream
+from fila_http.upstream import Gate, Upstream
+from fila_http.v1.routes import ROUTES
+
+ASK_BROKER_S_MAX = 10.0
+KEEP_ALIVE_S = 75
+STOP_S_MAX = 5
+
+OF_THEIR_OWN: dict[str, Answer] = {"Enqueue": answer_enqueue, "Lease": answer_lease}
+
+
+class CannotServe(Exception):
+    """Why the door does not open, in a sentence."""
+
+
+def openapi() -> bytes:
+    """The document that describes the routes."""
+    return resources.files("fila_http.v1").joinpath("openapi.yaml").read_bytes()
+
+
+def application(service: Service, door: Door) -> ASGIApp:
+    """The door, without a socket."""
+    by_path: dict[str, dict[str, tuple[Route, Answer]]] = {}
+    for route in ROUTES:
+        answer = OF_THEIR_OWN.get(route.name, answer_stream if route.events else answer_call)
+        by_path.setdefault(route.path, {})[route.verb] = (route, answer)
+    paths = [Path(path, Endpoint(service, answers)) for path, answers in by_path.items()]
+    document = openapi()
+
+    async def describe(scope: Scope, receive: Receive, send: Send) -> None:
+        await send_whole(scope, send, door.bounds, 200, document, {"content-type": "application/yaml"})
+
+    async def be_well(scope: Scope, receive: Receive, send: Send) -> None:
+        await send_whole(scope, send, door.bounds, 200, b'{"status":"ok"}', {})
+
+    async def be_ready(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await service.upstream.asks_for_keys()
+        except FilaError as error:
+            await send_problem(scope, send, door.bounds, unavailable(f"the broker does not answer: {error}"))
+        else:
+            await be_well(scope, receive, send)
+
+    async def find_nothing(scope: Scope, receive: Receive, send: Send) -> None:
+        said = f"there is no path {scope['path'][:200]!r}; /openapi.yaml lists them"
+        problem = Problem(404, "PATH_NOT_FOUND", said, Code.NOT_FOUND)
+        await send_problem(scope, send, door.bounds, problem, close=True)
+
+    for path, plain in (("/openapi.yaml", describe), ("/healthz", be_well), ("/readyz", be_ready)):
+        paths.append(Path(path, _Plain(plain)))
+    router = Router(routes=paths, default=_quietly(find_nothing), redirect_slashes=False)
+    return Guards(_with_cors(router, door), door)
+
+
+class _Plain:
+    """An endpoint that reads nothing; Starlette takes a function for one of its own kind."""
+
+    def __init__(self, answer: Callable[[Scope, Receive, Send], Any]) -> None:
+        self._answer = _quietly(answer)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._answer(scope, receive, send)
+
+
+def _quietly(answer: Callable[[Scope, Receive, Send], Any]) -> ASGIApp:
+    async def answer_unless_gone(scope: Scope, receive: Receive, send: Send) -> None:
+        with contextlib.suppress(Gone):
+            await answer(scope, receive, send)
+
+    return answer_unless_gone
+
+
+def _with_cors(app: ASGIApp, door: Door) -> ASGIApp:
+    if not door.origins:
+        return app
+    return CORSMiddleware(
+        app,
+        allow_origins=door.origins,
+        allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
+        allow_headers=("authorization", "content-type", "idempotency-key", "last-event-id"),
+        expose_headers=("retry-after",),
+        # Keys are sent by the page's own program, never by the browser itself.
+        allow_credentials=False,
+    )
+
+
+class _Uvicorn(uvicorn.Server):
+    """Tells what waits that the door closes, before it waits for them."""
+
+    def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
+        super().__init__(config)
+        self._stopping = stopping
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stopping.set()
+        await super().shutdown(sockets)
+
+
+def serve(door: Door, target: str, credentials: grpc.ChannelCredentials | None = None) -> None:
+    """Open the door and stand in it until SIGTERM or SIGINT. Raises CannotServe."""
+    try:
+        door.check()
+    except ValueError as error:
+        raise CannotServe(str(error)) from None
+    import uvloop
+
+    uvloop.run(_serve(door, target, credentials))
+
+
+async def _serve(door: Door, target: str, credentials: grpc.ChannelCredentials | None) -> None:
+    listening = _listen(door)
+    upstream = Upstream(target, credentials)
+    gate = None if door.is_local else Gate(upstream)
+    try:
+        if gate is not None:
+            await _check_broker(door, upstream)
+        service = Service(upstream, door.bounds, Budget(door.bounds.held_bytes_max), gate)
+        config = uvicorn.Config(
+            application(service, door),
+            http=partial(BoundedProtocol, bounds=door.bounds),  # type: ignore[arg-type] # called as the class is
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=STOP_S_MAX,
+            ssl_certfile=door.cert_file or None,
+            ssl_keyfile=door.key_file or None,
+        )
+        server = _Uvicorn(config, service.stopping)
+        async with _beside(upstream.keep_tidy(), *([gate.watch()] if gate else [])):
+            scheme = "https" if door.cert_file else "http"
+            host, port = listening.getsockname()[:2]
+            host = f"[{host}]" if ":" in host else host
+            print(f"fila http serves {scheme}://{host}:{port} for the broker at {target}", file=sys.stderr)
+            await server.serve([listening])
+    finally:
+        listening.close()
+        await upstream.close()
+
+
+def _listen(door: Door) -> socket.socket:
+    try:
+        family, *_, address = socket.getaddrinfo(door.host, door.port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family, backlog=1024)
+    except OSError as error:
+        raise CannotServe(f"{door.host}:{door.port} can't be listened on: {error.strerror}") from None
+
+
+async def _check_broker(door: Door, upstream: Upstream) -> None:
+    try:
+        async with asyncio.timeout(ASK_BROKER_S_MAX):
+            await upstream.until_reached()
+            asks = await upstream.asks_for_keys()
+    except (FilaError, TimeoutError):
+        raise CannotServe(
+            f"no broker answers at {upstream.target}, and before {door.host} is served it must be known to ask for "
+            "keys: start it first"
+        ) from None
+    if not asks:
+        raise CannotServe(
+            f"the broker at {upstream.target} asks for no keys, so whoever reaches {door.host} could do everything: "
+            "switch auth.enabled on, or serve 127.0.0.1 alone"
+        )
+
+
+@contextlib.asynccontextmanager
+async def _beside(*works: Any) -> AsyncIterator[None]:
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

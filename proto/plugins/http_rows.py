@@ -1,0 +1,169 @@
+"""proto/http.yaml, read and held against the protos: every RPC has a row, and every row an RPC."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+
+FILE = Path(__file__).parents[1] / "http.yaml"
+WITHOUT_BODY = ("GET", "DELETE")
+IN_PATH = frozenset({"queue", "dlq_queue", "channel"})
+"""Fields that may stand in a path: their values hold no slash."""
+SCALAR_MESSAGES = frozenset({"google.protobuf.Timestamp", "google.protobuf.FieldMask"})
+"""Messages that JSON writes as a text, so that they fit in a query."""
+
+_ROUTE = re.compile(r"(GET|POST|PUT|PATCH|DELETE) (/v1(?:/[a-z-]+|/\{[a-z_]+\})+)")
+_PARTS = {"route", "body", "events", "none"}
+
+
+class BadRow(Exception):
+    """What is wrong with http.yaml, and what to write there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One RPC over HTTP."""
+
+    method: MethodDescriptor
+    verb: str
+    path: str
+    body: str = ""
+    """The field that is the body; empty: the body is all that stands nowhere else."""
+    events: dict[str, Any] = field(default_factory=dict)
+    """Of a stream: how it becomes events."""
+
+    @property
+    def name(self) -> str:
+        return str(self.method.name)
+
+    @property
+    def request(self) -> Descriptor:
+        return self.method.input_type
+
+    @property
+    def response(self) -> Descriptor:
+        return self.method.output_type
+
+    @property
+    def in_path(self) -> list[str]:
+        return re.findall(r"\{([a-z_]+)\}", self.path)
+
+    @property
+    def in_query(self) -> list[FieldDescriptor]:
+        """Fields that come by the query."""
+        elsewhere = {*self.in_path, self.body}
+        if self.verb in WITHOUT_BODY or self.body:
+            return [each for each in self.request.fields if each.name not in elsewhere]
+        return []
+
+    @property
+    def in_body(self) -> list[FieldDescriptor]:
+        """Fields of the body, where no single field is the body."""
+        if self.verb in WITHOUT_BODY or self.body:
+            return []
+        return [each for each in self.request.fields if each.name not in self.in_path]
+
+    @property
+    def url(self) -> str:
+        """The path with the fields' JSON names."""
+        return re.sub(r"\{([a-z_]+)\}", lambda it: f"{{{_json_name(self.request, it[1])}}}", self.path)
+
+
+def _json_name(message: Descriptor, name: str) -> str:
+    return str(message.fields_by_name[name].json_name)
+
+
+def pool_of(files: list[FileDescriptorProto]) -> DescriptorPool:
+    """The files' descriptors, by themselves: the libraries' own know the protos as they were when they were made."""
+    pool = DescriptorPool()
+    for each in files:
+        pool.Add(each)
+    return pool
+
+
+def read_rows(pool: DescriptorPool, files: list[FileDescriptorProto]) -> list[Row]:
+    """Every RPC that HTTP has, in the order of http.yaml. Raises BadRow."""
+    written: dict[str, dict[str, Any]] = yaml.safe_load(FILE.read_text())
+    methods = {
+        (service.name, method.name): pool.FindMethodByName(f"{each.package}.{service.name}.{method.name}")
+        for each in files
+        for service in each.service
+        for method in service.method
+    }
+    named = {(service, name) for service, rows in written.items() for name in rows}
+    for service, name in sorted(methods.keys() - named):
+        raise BadRow(
+            f"{service}/{name} has no row. Add one below {service}: `{name}: POST /v1/...` with the method and path "
+            f"it has over HTTP, or `{name}: {{none: why it has none}}`; the file's head says more"
+        )
+    for service, name in sorted(named - methods.keys()):
+        raise BadRow(f"{service}/{name} is no RPC of the protos; take the row out")
+    rows = [
+        _row(methods[service, name], said if isinstance(said, dict) else {"route": said})
+        for service, of_service in written.items()
+        for name, said in of_service.items()
+    ]
+    found = [row for row in rows if row is not None]
+    _check_distinct(found)
+    return found
+
+
+def _row(method: MethodDescriptor, said: dict[str, Any]) -> Row | None:
+    name = f"{method.containing_service.name}/{method.name}"
+    if unknown := said.keys() - _PARTS:
+        raise BadRow(
+            f"{name}: {', '.join(sorted(unknown))} is no part of a row; {', '.join(sorted(_PARTS))} are"
+        )
+    if "none" in said:
+        if not str(said["none"] or "").strip() or len(said) > 1:
+            raise BadRow(f"{name}: `none` says why the call is not over HTTP, and stands alone")
+        return None
+    route = _ROUTE.fullmatch(str(said.get("route", "")))
+    if route is None:
+        raise BadRow(
+            f"{name}: write its route like POST /v1/queues/{{queue}}/messages, got {said.get('route')!r}"
+        )
+    if method.client_streaming:
+        raise BadRow(f"{name} takes a stream, which HTTP has not: write `none` with the reason")
+    if "events" in said and not method.server_streaming:
+        raise BadRow(f"{name} answers once; `events` is for calls that answer with a stream")
+    row = Row(method, route[1], route[2], str(said.get("body", "")), said.get("events") or {})
+    _check_fields(name, row)
+    return row
+
+
+def _check_fields(name: str, row: Row) -> None:
+    fields = row.request.fields_by_name
+    for place in row.in_path:
+        if place not in fields or place not in IN_PATH:
+            raise BadRow(
+                f"{name}: {{{place}}} can't stand in the path; {', '.join(sorted(IN_PATH))} can, where the request has "
+                "them: other values may hold a slash, and go into the query or the body"
+            )
+    if row.body and row.body not in fields:
+        raise BadRow(f"{name}: the request has no field {row.body} to be the body")
+    for each in row.in_query:
+        is_map_or_message = (
+            each.message_type is not None and each.message_type.full_name not in SCALAR_MESSAGES
+        )
+        if is_map_or_message:
+            raise BadRow(f"{name}: {each.name} is a message, which a query can't hold; use POST or `body`")
+    resume = row.events.get("resume")
+    if resume and resume not in fields:
+        raise BadRow(f"{name}: the request has no field {resume} to resume by")
+
+
+def _check_distinct(rows: list[Row]) -> None:
+    seen: dict[tuple[str, str], str] = {}
+    for row in rows:
+        place = (row.verb, re.sub(r"\{[a-z_]+\}", "{}", row.path))
+        if place in seen:
+            raise BadRow(f"{row.name} and {seen[place]} have one method and path, {row.verb} {row.path}")
+        seen[place] = row.name

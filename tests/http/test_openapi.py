@@ -1,0 +1,194 @@
+"""The OpenAPI document is one, describes what is served, and keeps what it ever promised."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from pathlib import Path
+
+import pytest
+import requests
+import schemathesis
+import yaml
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
+
+from fila.v1 import admin_pb2, auth_pb2, events_pb2, messages_pb2, service_pb2, sink_pb2
+from fila_http.v1.routes import ROUTES
+
+ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "proto/plugins"))
+
+import http_promises  # noqa: E402 - a plugin of the generator, found by the line above
+import http_rows  # noqa: E402
+from http_rows import BadRow, pool_of, read_rows  # noqa: E402
+
+DOCUMENT = yaml.safe_load((ROOT / "docs/openapi.yaml").read_text())
+OURS = (messages_pb2, events_pb2, service_pb2, admin_pb2, sink_pb2, auth_pb2)
+
+
+def file_of(module) -> FileDescriptorProto:
+    made = FileDescriptorProto()
+    module.DESCRIPTOR.CopyToProto(made)
+    return made
+
+
+@pytest.fixture
+def rows(tmp_path, monkeypatch):
+    """Reads the rows of http.yaml after `change` had them."""
+    from google.protobuf import field_mask_pb2, timestamp_pb2
+
+    libraries = [file_of(timestamp_pb2), file_of(field_mask_pb2)]
+    files = [file_of(module) for module in OURS]
+
+    def read(change=None):
+        said = yaml.safe_load((ROOT / "proto/http.yaml").read_text())
+        if change is not None:
+            change(said)
+        (tmp_path / "http.yaml").write_text(yaml.safe_dump(said, sort_keys=False))
+        monkeypatch.setattr(http_rows, "FILE", tmp_path / "http.yaml")
+        return read_rows(pool_of([*libraries, *files]), files)
+
+    return read
+
+
+def test_the_document_is_openapi():
+    from openapi_spec_validator import validate
+
+    validate(DOCUMENT)
+
+
+def test_every_route_is_described_and_every_rpc_has_one_or_a_reason(rows):
+    described = {
+        (operation["operationId"], verb.upper())
+        for path in DOCUMENT["paths"].values()
+        for verb, operation in path.items()
+    }
+    assert (
+        described
+        == {(route.name, route.verb) for route in ROUTES}
+        == {(row.name, row.verb) for row in rows()}
+    )
+
+
+def test_every_field_says_what_it_means():
+    silent = [
+        f"{name}.{field}"
+        for name, schema in DOCUMENT["components"]["schemas"].items()
+        for field, about in schema.get("properties", {}).items()
+        if not about.get("description")
+    ]
+    assert not silent
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda said: said["FilaAdmin"].pop("GetStats"), "GetStats has no row. Add one below FilaAdmin"),
+        (lambda said: said["FilaAdmin"].update(Gone="GET /v1/gone"), "Gone is no RPC"),
+        (lambda said: said["FilaAdmin"].update(GetStats="GET v1/stats"), "write its route like"),
+        (lambda said: said["FilaAdmin"].update(GetStats={"none": ""}), "says why"),
+        (
+            lambda said: said["FilaAdmin"].update(GetStats={"rute": "GET /v1/stats"}),
+            "rute is no part of a row",
+        ),
+        (
+            lambda said: said["FilaAdmin"].update(ExplainKey="GET /v1/queues/{queue}/keys/{fairness_key}"),
+            "can't stand in the path",
+        ),
+        (lambda said: said["FilaAdmin"].update(CreateQueue="GET /v1/queues/new"), "which a query can't hold"),
+        (
+            lambda said: said["FilaAdmin"].update(GetStats="GET /v1/queues/{queue}"),
+            "have one method and path",
+        ),
+        (lambda said: said["FilaService"].update(EnqueueStream="POST /v1/stream"), "takes a stream"),
+    ],
+)
+def test_a_row_that_is_missing_or_wrong_is_told_with_what_to_write(rows, change, says):
+    with pytest.raises(BadRow) as told:
+        rows(change)
+    assert says in str(told.value)
+
+
+def test_what_was_promised_is_kept_and_what_is_new_is_added(rows, tmp_path):
+    promised = tmp_path / "promises.txt"
+    text = (ROOT / "cli/src/fila_http/v1/promises.txt").read_text()
+    promised.write_text(text)
+    assert http_promises.grown(promised, rows()) == text
+
+    fewer = [line for line in text.splitlines() if "GetStats" not in line]
+    promised.write_text("\n".join(fewer))
+    assert http_promises.grown(promised, rows()) == text, "new lines are added"
+
+    promised.write_text(text)
+    with pytest.raises(BadRow, match=r"only grows.*GET /v1/queues/\{queue\}/stats GetStats"):
+        http_promises.grown(
+            promised, rows(lambda said: said["FilaAdmin"].update(GetStats={"none": "no more"}))
+        )
+    promised.write_text(text + "fila.v1.Message.gone string\n")
+    with pytest.raises(BadRow, match=r"only grows.*Message\.gone"):
+        http_promises.grown(promised, rows())
+
+
+EXAMPLES = 6
+"""Requests of each kind and operation. More of them find nothing new in the time they take."""
+
+
+@pytest.mark.e2e
+@pytest.mark.needs("module:fila_server.core.drive.engine", "module:schemathesis")
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("kind", ["right", "wrong"])
+def test_nothing_that_the_document_allows_or_forbids_makes_the_door_stumble(bounded_door, queue, kind):
+    """Requests made from the document: no 5xx, no status that is not described, and answers as they are described."""
+    door = bounded_door(wait_ms_max=20)
+    with requests.Session() as session:
+        tried = sum(try_operation(operation, door, session, queue, kind) for operation in operations())
+    assert tried > 150
+    assert door.get("/readyz").status == 200
+
+
+def operations():
+    described = copy.deepcopy(DOCUMENT)
+    # Streams have no end; they have tests of their own.
+    streams = {route.name for route in ROUTES if route.events}
+    for path, verbs in [*described["paths"].items()]:
+        kept = {verb: each for verb, each in verbs.items() if each["operationId"] not in streams}
+        described["paths"][path] = kept
+    found = schemathesis.openapi.from_dict(described).get_all_operations()
+    return [each.ok() for each in found if isinstance(each, Ok)]
+
+
+def try_operation(operation, door, session, queue, kind):
+    mode = GenerationMode.POSITIVE if kind == "right" else GenerationMode.NEGATIVE
+    tried = 0
+
+    # Derandomized: what is found here is found again, and what is not is left to longer runs.
+    @settings(
+        max_examples=EXAMPLES,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(operation.as_strategy(generation_mode=mode), st.booleans())
+    def send(case, on_a_queue_there_is):
+        nonlocal tried
+        if on_a_queue_there_is and operation.method.upper() != "DELETE":
+            case.path_parameters |= {name: queue for name in case.path_parameters if name == "queue"}
+        answer = case.call(base_url=door.base, session=session, timeout=20)
+        case.validate_response(
+            answer, checks=[not_a_server_error, content_type_conformance, response_schema_conformance]
+        )
+        tried += 1
+
+    try:
+        send()
+    except Unsatisfiable:
+        assert kind == "wrong", operation.label  # of an operation without parameters nothing is wrong
+    return tried

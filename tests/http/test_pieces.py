@@ -1,0 +1,123 @@
+"""The door's pieces without a socket: who left is not worked for, and what is held is counted."""
+
+from __future__ import annotations
+
+import asyncio
+
+import grpc
+import pytest
+
+from fila.errors import AnswerLost, FilaError, Overloaded
+from fila.v1 import events_pb2, messages_pb2, service_pb2
+from fila_http.body import Budget, Gone, Hold
+from fila_http.calls import unless_gone
+from fila_http.options import Door
+from fila_http.problems import STATUS_BY_CODE, Problem, from_error
+from fila_http.proto_json import bytes_in
+from fila_http.route import Events
+from fila_http.streams import events_of
+
+
+async def test_what_nobody_waits_for_any_more_is_cancelled():
+    cancelled = asyncio.Event()
+
+    async def pull():
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    async def receive():
+        return {"type": "http.disconnect"}
+
+    with pytest.raises(Gone):
+        await unless_gone(receive, pull(), asyncio.Event())
+    await cancelled.wait()
+
+
+async def test_what_is_held_is_bounded_and_given_back():
+    budget = Budget(100)
+    with Hold(budget) as first:
+        first.take(90)
+        with Hold(budget) as second, pytest.raises(Problem) as told:
+            second.take(20)
+        assert (told.value.status, told.value.reason) == (503, "OVERLOADED")
+        assert budget.held == 90
+    assert budget.held == 0
+    assert budget.take(1000), "one that is larger than all must pass alone"
+
+
+async def test_a_stream_waits_for_room_instead():
+    budget = Budget(10)
+    budget.take(10)
+    waiting = asyncio.ensure_future(budget.take_in_turn(5))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    budget.give_back(10)
+    await waiting
+    assert budget.held == 5
+
+
+@pytest.mark.parametrize("code", list(grpc.StatusCode))
+def test_every_status_of_grpc_has_one_of_http(code):
+    error = FilaError("text")
+    error.code = code
+    problem = from_error(error)
+
+    assert problem.status == STATUS_BY_CODE.get(code, 500)
+    assert problem.members()["code"] == code.name
+    assert ("Retry-After" in problem.headers) == (problem.status in (429, 503))
+
+
+def test_what_the_broker_asked_for_is_rounded_up_to_whole_seconds():
+    error = Overloaded("text", known={"retry_after_s": 2.2})
+    assert from_error(error).headers["Retry-After"] == "3"
+
+
+def test_a_lost_answer_says_that_it_may_have_been_carried_out():
+    error = AnswerLost("the request may have arrived")
+    error.code = grpc.StatusCode.UNKNOWN
+    assert (from_error(error).status, from_error(error).reason) == (503, "ANSWER_LOST")
+    error.code = grpc.StatusCode.DEADLINE_EXCEEDED
+    assert from_error(error).status == 504
+
+
+def test_where_bytes_may_stand_is_read_from_the_contract():
+    assert bytes_in(service_pb2.EnqueueRequest.DESCRIPTOR) == ((("payload", "payload"),),)
+    assert bytes_in(service_pb2.EnqueueBatchRequest.DESCRIPTOR) == (
+        (("messages", "messages"), ("payload", "payload")),
+    )
+    assert bytes_in(service_pb2.LeaseRequest.DESCRIPTOR) == ()
+
+
+def test_an_event_has_its_place_and_a_response_marks_where_it_ends():
+    events = Events(name="event", of=("events",), id="position", mark="next_position")
+    response = events_pb2.WatchEventsResponse(events=[events_pb2.Event(position=7)], next_position=9)
+    told = b"".join(events_of(events, response)).decode()
+
+    assert told.startswith('event: event\nid: 7\ndata: {"position":"7"')
+    assert told.endswith("}\n\nid: 9\n\n")
+
+
+def test_a_line_break_in_a_message_is_none_in_the_stream():
+    message = messages_pb2.Message(id="1", headers={"x": "a\r\ndata: b\n\nevent: c"})
+    (told,) = events_of(
+        Events(name="message", of=("message", "messages")), service_pb2.ConsumeResponse(message=message)
+    )
+    assert told.count(b"\n") == 3
+    assert b"\r" not in told
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "api.example.com"])
+def test_no_address_but_loopback_is_served_in_plain_text_unasked(host):
+    with pytest.raises(ValueError, match="--allow-plaintext"):
+        Door(host=host).check()
+    Door(host=host, allow_plaintext=True, hosts=frozenset({"x"})).check()
+    Door(host=host, cert_file="c", key_file="k", hosts=frozenset({"x"})).check()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
+def test_loopback_is(host):
+    Door(host=host).check()
+    assert Door(host=host).is_local

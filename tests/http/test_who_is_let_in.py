@@ -1,0 +1,192 @@
+"""Where the door may stand, whose keys it takes, and what it says when the broker is not there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.access.guarded_server import Guarded
+from tests.e2e.conftest import launch, wait_until_started
+from tests.http.running_door import COMMAND, Door, launch_door, start_by_command, wait_for_door
+
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine", "module:uvicorn")]
+
+TEXT = {"content-type": "text/plain"}
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    folder = tmp_path_factory.mktemp("guarded")
+    running = wait_until_started(launch(folder / "data", folder / "server.log", FILA_AUTH__ENABLED="true"))
+    yield Guarded(running)
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def open_to_all(guarded: Guarded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    """A door on every address of the machine, before a broker that asks for keys."""
+    options = ("--host", "0.0.0.0", "--allow-host", "127.0.0.1", "--allow-plaintext")
+    origin = ("--allow-origin", "https://shop.example")
+    folder = tmp_path_factory.mktemp("door")
+    running = wait_for_door(start_by_command(folder, guarded.running.addresses["grpc"], *options, *origin))
+    yield running
+    running.stop()
+
+
+def test_every_caller_has_the_rights_of_its_own_key(open_to_all, guarded):
+    door = open_to_all
+    admin = guarded.admin_key
+    door.post("/v1/queues", {"name": "orders"}, key=admin)
+    shop = guarded.make_key("shop", "produce orders").key
+    path = "/v1/queues/orders/messages"
+
+    assert door.post(path, body=b"x", headers=TEXT, key=shop).status == 200
+    assert door.post("/v1/queues/orders/lease", key=shop).refusal == (403, "PERMISSION_DENIED")
+    assert door.get("/v1/queues/others/stats", key=shop).refusal == (404, "QUEUE_NOT_FOUND")
+    assert door.get("/v1/auth/principals", key=shop).refusal[0] == 403
+    assert door.get("/v1/auth/principal", key=shop).json["principal"]["name"] == "shop"
+
+
+@pytest.mark.parametrize(
+    "given", ["", "Basic YTpi", "Bearer", "Bearer fila_a_b", "Bearer a b", "Bearer " + "x" * 600]
+)
+def test_no_key_or_a_wrong_one_is_401_and_never_the_doors_own(open_to_all, given):
+    headers = {"authorization": given} if given else {}
+    for answer in (
+        open_to_all.get("/v1/status", headers=headers),
+        open_to_all.post("/v1/queues/orders/messages", body=b"x", headers=TEXT | headers),
+    ):
+        assert answer.refusal == (401, "UNAUTHENTICATED")
+        assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_a_key_that_is_revoked_ends_with_it(open_to_all, guarded):
+    door = open_to_all
+    client = guarded.make_key("leaving", "produce orders")
+    path = "/v1/queues/orders/messages"
+    assert door.post(path, body=b"x", headers=TEXT, key=client.key).status == 200
+    door.post("/v1/auth/keys/revoke", {"keyId": client.key.split("_")[1]}, key=guarded.admin_key)
+
+    deadline = time.monotonic() + 5
+    while (answer := door.post(path, body=b"x", headers=TEXT, key=client.key)).status == 200:
+        assert time.monotonic() < deadline
+    assert answer.refusal[0] in (401, 403)
+
+
+def test_pages_of_a_listed_origin_may_call_and_no_cookie_counts(open_to_all):
+    asked = {"Origin": "https://shop.example", "Access-Control-Request-Method": "POST"}
+    preflight = open_to_all.call("OPTIONS", "/v1/queues", headers=asked)
+    answer = open_to_all.get("/healthz", headers={"Origin": "https://shop.example", "Cookie": "key=fila_a_b"})
+
+    assert preflight.status == 200
+    assert answer.headers["access-control-allow-origin"] == "https://shop.example"
+    assert "access-control-allow-credentials" not in preflight.headers | answer.headers
+
+
+def refused_start(*options: str) -> str:
+    ran = subprocess.run(
+        [sys.executable, "-c", COMMAND, "http", "--port", "0", *options],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert ran.returncode == 1, ran.stderr
+    (line,) = ran.stderr.splitlines()
+    return line
+
+
+def test_other_machines_are_not_served_in_plain_text_or_by_every_name():
+    assert "--allow-plaintext" in refused_start("--host", "0.0.0.0")
+    assert "--allow-host" in refused_start("--host", "0.0.0.0", "--allow-plaintext")
+    assert "--key-file" in refused_start("--cert-file", "cert.pem")
+
+
+def test_a_broker_without_keys_is_served_to_its_own_machine_alone(start_server):
+    address = start_server().addresses["grpc"]
+    told = refused_start("--addr", address, "--host", "0.0.0.0", "--allow-host", "x", "--allow-plaintext")
+    assert "auth.enabled" in told
+
+
+def test_a_door_that_others_reach_shuts_when_its_broker_asks_for_keys_no_more(start_server, tmp_path):
+    first = start_server(FILA_AUTH__ENABLED="true")
+    address = first.addresses["grpc"]
+    options = ("--host", "0.0.0.0", "--allow-host", "127.0.0.1", "--allow-plaintext")
+    door = wait_for_door(start_by_command(tmp_path / "door", address, *options))
+    try:
+        assert until(door, lambda answer: answer.status == 401)
+        first.stop()
+        assert until(door, lambda answer: answer.status == 503)
+        start_server(FILA_SERVER__LISTEN_ADDR=address, FILA_AUTH__ENABLED="false")
+        shut = until(door, lambda answer: b"asks for no keys" in answer.body)
+        assert shut.refusal == (503, "UNAVAILABLE")
+        with_a_key = door.get("/v1/queues", key="fila_any_thing")
+        assert with_a_key.refusal == (503, "UNAVAILABLE"), "any key would do for a broker that asks for none"
+    finally:
+        door.process.kill()
+        door.process.wait()
+
+
+def until(door, holds):
+    deadline = time.monotonic() + 15
+    while not holds(answer := door.get("/v1/queues")):
+        assert time.monotonic() < deadline, answer
+        time.sleep(0.05)
+    return answer
+
+
+def test_a_broker_that_vanishes_is_an_answer_in_words_and_one_that_comes_back_is_found(
+    start_server, tmp_path
+):
+    server = start_server()
+    address = server.addresses["grpc"]
+    door = wait_for_door(start_by_command(tmp_path / "door", address))
+    try:
+        door.post("/v1/queues", {"name": "orders"})
+        path = "/v1/queues/orders/messages"
+        assert door.post(path, body=b"x", headers=TEXT).status == 200
+        server.process.kill()
+        server.process.wait()
+
+        for answer in (
+            door.get("/v1/status"),
+            door.post(path, body=b"x", headers=TEXT),
+            door.post("/v1/queues/orders/lease", {"waitMs": 1000}),
+            door.get("/v1/queues/orders/consume"),
+            door.get("/readyz"),
+        ):
+            assert answer.status == 503
+            assert answer.refusal[1] in ("UNAVAILABLE", "ANSWER_LOST")
+            assert answer.headers["retry-after"] == "1"
+        assert door.get("/healthz").status == 200
+
+        start_server(data_dir=server.data_dir, FILA_SERVER__LISTEN_ADDR=address)
+        deadline = time.monotonic() + 20
+        while (back := door.post(path, body=b"y", headers=TEXT)).status != 200:
+            assert time.monotonic() < deadline, back
+        assert int(back.json["offset"]) >= 2
+    finally:
+        door.process.kill()
+        door.process.wait()
+
+
+def test_without_the_libraries_the_command_says_how_to_install_them(tmp_path: Path):
+    hidden = "import sys; sys.modules['uvicorn'] = None; from fila_cli.main import main; main()"
+    door = launch_door(tmp_path, [hidden, "http"])
+    assert door.process.wait(20) == 1
+    (line,) = door.log.splitlines()
+    assert "pip install 'fila-server[http]'" in line
+
+
+def test_a_port_that_is_taken_is_one_sentence(server_port: int):
+    assert "can't be listened on" in refused_start("--port", str(server_port))
+
+
+@pytest.fixture
+def server_port(guarded: Guarded) -> int:
+    return int(guarded.running.addresses["grpc"].rsplit(":", 1)[1])
