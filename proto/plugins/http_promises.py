@@ -14,8 +14,8 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from http_rows import BadRow, Row
 
 HEADER = (
-    "# Generated from proto/ by `make gen`; do not edit. What the HTTP API has ever promised: lines are added, and none\n"
-    "# is taken away while the paths begin with /v1.\n"
+    "# Generated from proto/ by `make gen`; do not edit. What the HTTP API has ever promised: lines are added,\n"
+    "# and none is taken away while the paths begin with /v1.\n"
 )
 
 

@@ -73,9 +73,10 @@ def test_a_key_that_is_revoked_ends_with_it(open_to_all, guarded):
     door.post("/v1/auth/keys/revoke", {"keyId": client.key.split("_")[1]}, key=guarded.admin_key)
 
     deadline = time.monotonic() + 5
-    while (answer := door.post(path, body=b"x", headers=TEXT, key=client.key)).status == 200:
+    # What was under way while the key ended may have lost its answer; whatever comes then is refused.
+    while (answer := door.post(path, body=b"x", headers=TEXT, key=client.key)).status in (200, 503):
         assert time.monotonic() < deadline
-    assert answer.refusal[0] in (401, 403)
+    assert answer.refusal == (401, "UNAUTHENTICATED")
 
 
 def test_pages_of_a_listed_origin_may_call_and_no_cookie_counts(open_to_all):

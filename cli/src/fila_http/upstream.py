@@ -18,7 +18,7 @@ from google.protobuf.message import Message
 from grpc.aio import UnaryStreamCall
 
 from fila.connection import Connection
-from fila.errors import FilaError
+from fila.errors import AnswerLost, FilaError
 from fila.messages import MessageId
 from fila.methods import ENQUEUE, Method
 from fila.options import ClientOptions
@@ -74,27 +74,43 @@ class Upstream:
         return self._connection.with_key(key).read_stream(route.method, request)
 
     async def enqueue(self, key: str, request: EnqueueRequest) -> MessageId:
-        """Store one message, together with others of that key. Raises FilaError."""
-        producer = None if travels_alone(request.payload) else self._producer_of(key)
+        """Store one message, together with others of that key. Raises FilaError.
+
+        A key's first message is a call of its own: a stream that is refused while it is written to loses the reason
+        (grpc.aio), so none is opened for a key that was not taken yet, and one that failed is not used again.
+        """
+        producer = None if travels_alone(request.payload) else self._producers.get(key)
         if producer is None:
             answer = await self._connection.with_key(key).call(
                 ENQUEUE, request, {}, repeatable=bool(request.options.dedup_key)
             )
+            self._make_producer(key)
             return MessageId(answer.message_id, answer.offset)
+        self._producers.move_to_end(key)
+        self._used_at_s[key] = self._now_s()
         message = EnqueueMessage(headers=request.headers, payload=request.payload)
         if request.HasField("options"):
             message.options.CopyFrom(request.options)
-        return await producer.enqueue(request.queue, message)
+        try:
+            return await producer.enqueue(request.queue, message)
+        except FilaError as error:
+            ended = isinstance(error, AnswerLost) or error.code is grpc.StatusCode.UNAUTHENTICATED
+            if ended and self._producers.get(key) is producer:
+                self._close_producer(key)
+            raise
 
-    def _producer_of(self, key: str) -> Producer | None:
-        producer = self._producers.get(key)
-        if producer is None:
-            if len(self._producers) >= PRODUCERS_MAX and not self._let_go(1, idle_s=0):
-                return None
-            producer = self._producers[key] = Producer(self._connection.with_key(key))
-        self._producers.move_to_end(key)
-        self._used_at_s[key] = self._now_s()
-        return producer
+    def _make_producer(self, key: str) -> None:
+        if key in self._producers:
+            return
+        if len(self._producers) < PRODUCERS_MAX or self._let_go(1, idle_s=0):
+            self._producers[key] = Producer(self._connection.with_key(key))
+            self._used_at_s[key] = self._now_s()
+
+    def _close_producer(self, key: str) -> None:
+        del self._used_at_s[key]
+        closing = asyncio.ensure_future(self._producers.pop(key).close())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
 
     def _let_go(self, most: int, *, idle_s: float) -> int:
         """Close producers that wait for nothing and were not used for so long, the longest unused first."""
@@ -104,10 +120,7 @@ class Upstream:
             if gone == most or self._used_at_s[key] > until_s:
                 break
             if producer.unanswered_count == 0:
-                del self._producers[key], self._used_at_s[key]
-                closing = asyncio.ensure_future(producer.close())
-                self._closing.add(closing)
-                closing.add_done_callback(self._closing.discard)
+                self._close_producer(key)
                 gone += 1
         return gone
 
