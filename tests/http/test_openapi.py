@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import importlib
+import pkgutil
 import sys
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
 
-from fila.v1 import admin_pb2, auth_pb2, events_pb2, messages_pb2, service_pb2, sink_pb2
+import fila.v1
 from fila_http.v1.routes import ROUTES
 
 ROOT = Path(__file__).parents[2]
@@ -30,13 +32,25 @@ import http_rows  # noqa: E402
 from http_rows import BadRow, pool_of, read_rows  # noqa: E402
 
 DOCUMENT = yaml.safe_load((ROOT / "docs/openapi.yaml").read_text())
-OURS = (messages_pb2, events_pb2, service_pb2, admin_pb2, sink_pb2, auth_pb2)
+OURS = [
+    importlib.import_module(f"fila.v1.{module.name}")
+    for module in pkgutil.iter_modules(fila.v1.__path__)
+    if module.name.endswith("_pb2")
+]
 
 
 def file_of(module) -> FileDescriptorProto:
     made = FileDescriptorProto()
     module.DESCRIPTOR.CopyToProto(made)
     return made
+
+
+def in_order(files):
+    """As a compiler hands them over: a file after those that it imports."""
+    ready: dict[str, FileDescriptorProto] = {}
+    while len(ready) < len(files):
+        ready |= {each.name: each for each in files if ready.keys() >= set(each.dependency)}
+    return list(ready.values())
 
 
 @pytest.fixture
@@ -53,7 +67,7 @@ def rows(tmp_path, monkeypatch):
             change(said)
         (tmp_path / "http.yaml").write_text(yaml.safe_dump(said, sort_keys=False))
         monkeypatch.setattr(http_rows, "FILE", tmp_path / "http.yaml")
-        return read_rows(pool_of([*libraries, *files]), files)
+        return read_rows(pool_of(in_order([*libraries, *files])), files)
 
     return read
 

@@ -1,7 +1,7 @@
 # Generated from proto/ by `make gen`; do not edit.
 """Every route of `fila http`, as proto/http.yaml says."""
 
-from fila.v1 import admin_pb2, auth_pb2, events_pb2, service_pb2, sink_pb2
+from fila.v1 import admin_pb2, auth_pb2, events_pb2, service_pb2, sink_pb2, watch_pb2
 from fila_http.route import Events, Route
 
 ROUTES = (
@@ -265,6 +265,15 @@ ROUTES = (
         in_path=('queue',),
     ),
     Route(
+        name='FindKeys',
+        verb='GET',
+        path='/v1/queues/{queue}/keys',
+        call='/fila.v1.FilaAdmin/FindKeys',
+        request=watch_pb2.FindKeysRequest,
+        response=watch_pb2.FindKeysResponse,
+        in_path=('queue',),
+    ),
+    Route(
         name='ExplainKey',
         verb='GET',
         path='/v1/queues/{queue}/explain',
@@ -371,6 +380,14 @@ ROUTES = (
         call='/fila.v1.FilaAuth/RevokeKey',
         request=auth_pb2.RevokeKeyRequest,
         response=auth_pb2.RevokeKeyResponse,
+    ),
+    Route(
+        name='WhoAmI',
+        verb='GET',
+        path='/v1/auth/whoami',
+        call='/fila.v1.FilaAuth/WhoAmI',
+        request=auth_pb2.WhoAmIRequest,
+        response=auth_pb2.WhoAmIResponse,
     ),
     Route(
         name='ListPrincipals',
