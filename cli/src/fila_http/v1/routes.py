@@ -159,6 +159,15 @@ ROUTES = (
         in_path=('queue',),
     ),
     Route(
+        name='GetHistory',
+        verb='GET',
+        path='/v1/queues/{queue}/history',
+        call='/fila.v1.FilaAdmin/GetHistory',
+        request=watch_pb2.GetHistoryRequest,
+        response=watch_pb2.GetHistoryResponse,
+        in_path=('queue',),
+    ),
+    Route(
         name='SetConfig',
         verb='PUT',
         path='/v1/config/value',
@@ -315,6 +324,15 @@ ROUTES = (
         call='/fila.v1.FilaAdmin/ListLate',
         request=events_pb2.ListLateRequest,
         response=events_pb2.ListLateResponse,
+    ),
+    Route(
+        name='WatchStats',
+        verb='GET',
+        path='/v1/stats',
+        call='/fila.v1.FilaAdmin/WatchStats',
+        request=watch_pb2.WatchStatsRequest,
+        response=watch_pb2.WatchStatsResponse,
+        events=Events(name='stats', of=()),
     ),
     Route(
         name='WatchEvents',
