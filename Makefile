@@ -27,7 +27,7 @@ SETUP :=
 TEST :=
 CHECK :=
 GENERATED := sdks/python/src/fila/v1 docs/api-reference.md cli/src/fila_http/v1
-include $(wildcard sdks/*/rules.mk pipeline/rules.mk bench/*/rules.mk)
+include $(wildcard sdks/*/rules.mk pipeline/rules.mk bench/*/rules.mk tools/*/rules.mk)
 
 .PHONY: help setup build run test test-python check check-python bench bench-check soak planted-faults gen gen-check fmt lock clean
 
@@ -93,6 +93,8 @@ fmt: $(VENV)/.dev $(BUF) ## Format Python and proto files
 lock: $(VENV)/.dev ## Resolve pyproject.toml and requirements/*.in again
 	$(COMPILE) pyproject.toml requirements/build.in -o requirements/build.txt
 	$(COMPILE) pyproject.toml requirements/dev.in -o requirements/dev.txt
+	$(COMPILE) pyproject.toml -c requirements/build.txt -o requirements/server.txt
+	$(COMPILE) requirements/wheel.in -o requirements/wheel.txt
 	$(COMPILE) requirements/stubs.in -o requirements/stubs.txt
 	$(COMPILE) requirements/oldest.in -o requirements/oldest.txt
 

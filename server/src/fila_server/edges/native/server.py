@@ -21,6 +21,7 @@ from fila_server.broker.calls import Broker
 from fila_server.config.schema import Address, Config
 from fila_server.edges.grpc.identity import Identity
 from fila_server.edges.grpc.services import Services, received_bytes_max
+from fila_server.edges.native.library import check_library
 from fila_server.edges.native.python_calls import PythonCalls
 from fila_server.errors import PortTaken, StartError
 
@@ -73,6 +74,8 @@ class NativeServer:
         self._broker.unwritten.share(lambda: self._edge.unread_bytes, self._edge.set_elsewhere_bytes)
         asyncio.get_running_loop().add_reader(self._edge.event_fd, self._calls.take_events)
         await self._services.say_serving()
+        # Beside everything else: it asks the system's packages, and nobody has to wait for what it says.
+        asyncio.get_running_loop().run_in_executor(None, check_library)
         self._edge.start([listener.detach() for listener in self._listeners])
         self._listeners.clear()
 

@@ -1,0 +1,145 @@
+"""What is written for containers, Prometheus, Grafana and systemd agrees with the server, and with itself."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import yaml
+from click.testing import CliRunner
+
+from fila_server.config.load import settings_by_section
+from fila_server.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "docs/deploy"
+CONTAINERFILE = (ROOT / "Containerfile").read_text()
+METRICS = set(re.findall(r"`(fila_\w+)`", (ROOT / "docs/telemetry.md").read_text()))
+OF_HISTOGRAMS = re.compile(r"_(bucket|sum|count)$")
+
+
+def read(name: str) -> Any:
+    return yaml.safe_load((DEPLOY / name).read_text())
+
+
+def environment_of_the_image() -> dict[str, str]:
+    [block] = re.findall(r"^ENV ((?:.*\\\n)*.*)$", CONTAINERFILE, re.MULTILINE)
+    return dict(pair.split("=", 1) for pair in block.replace("\\\n", " ").split())
+
+
+def unknown(names: set[str]) -> set[str]:
+    """Those of the environment's names that are no setting."""
+    known = {
+        f"FILA_{section.upper()}__{key.upper()}"
+        for section, keys in settings_by_section().items()
+        for key in keys
+    }
+    return {name for name in names if name.startswith("FILA_")} - known - {"FILA_DATA_DIR"}
+
+
+def test_every_setting_of_image_compose_file_and_unit_exists():
+    unit = re.findall(r"^Environment=(\w+)=", (DEPLOY / "fila.service").read_text(), re.MULTILINE)
+    compose = read("compose.yaml")["services"]["fila"]["environment"]
+
+    assert not unknown({*environment_of_the_image(), *compose, *unit})
+
+
+def test_the_image_exposes_the_ports_it_listens_on():
+    listening = {
+        value.rpartition(":")[2] for name, value in environment_of_the_image().items() if "ADDR" in name
+    }
+
+    [exposed] = re.findall(r"^EXPOSE (.*)$", CONTAINERFILE, re.MULTILINE)
+    assert set(exposed.split()) == listening
+
+
+def test_the_compose_file_publishes_on_loopback_only_what_the_containers_listen_on():
+    services = read("compose.yaml")["services"]
+    [exposed] = re.findall(r"^EXPOSE (.*)$", CONTAINERFILE, re.MULTILINE)
+
+    ports = [port for service in services.values() for port in service["ports"]]
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+    assert {port.rpartition(":")[2] for port in services["fila"]["ports"]} < set(exposed.split())
+
+
+def test_every_file_that_the_compose_file_mounts_is_there():
+    services = read("compose.yaml")["services"]
+    mounts = [mount.split(":")[0] for service in services.values() for mount in service["volumes"]]
+
+    assert [mount for mount in mounts if mount.startswith(".") and not (DEPLOY / mount).exists()] == []
+    build = services["fila"]["build"]
+    assert (DEPLOY / build["context"] / build["dockerfile"]).exists()
+
+
+def test_prometheus_scrapes_the_port_of_the_metrics_page():
+    [job] = read("prometheus.yml")["scrape_configs"]
+    [target] = job["static_configs"][0]["targets"]
+
+    host, _, port = target.partition(":")
+    assert host in read("compose.yaml")["services"]
+    assert environment_of_the_image()["FILA_METRICS__LISTEN_ADDR"].endswith(f":{port}")
+    assert job.get("metrics_path", "/metrics") == "/metrics"
+
+
+def test_grafana_finds_its_source_and_the_dashboard():
+    compose = read("compose.yaml")["services"]["grafana"]
+    mounted = {mount.split(":")[1]: mount.split(":")[0] for mount in compose["volumes"]}
+    [provider] = read("grafana/dashboards.yaml")["providers"]
+    [source] = read("grafana/datasources.yaml")["datasources"]
+    dashboard = json.loads((DEPLOY / mounted[provider["options"]["path"]] / "fila.json").read_text())
+
+    variable = next(each for each in dashboard["templating"]["list"] if each["type"] == "datasource")
+    assert variable["query"] == source["type"]
+    assert source["isDefault"]
+    # A dashboard that asks for its source at an import would stay empty where it is provisioned.
+    assert "__inputs" not in dashboard
+
+
+def test_every_metric_of_an_alert_is_told_by_the_server():
+    [group] = read("alerts.yml")["groups"]
+    used = {name for rule in group["rules"] for name in re.findall(r"\bfila_\w+", rule["expr"])}
+
+    assert used
+    assert {OF_HISTOGRAMS.sub("", name) for name in used} <= METRICS
+    assert all({"summary", "do"} <= rule["annotations"].keys() for rule in group["rules"])
+
+
+def test_whoever_stops_the_server_waits_for_its_drain():
+    seconds = re.search(r"^TimeoutStopSec=(\d+)", (DEPLOY / "fila.service").read_text(), re.MULTILINE)
+
+    assert int(seconds[1]) > 10
+    assert int(read("compose.yaml")["services"]["fila"]["stop_grace_period"].rstrip("s")) > 10
+    assert "SIGTERM" in CONTAINERFILE
+
+
+def test_the_image_installs_what_pyproject_asks_for():
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    pinned = {
+        line.split("==")[0].replace("_", "-")
+        for line in (ROOT / "requirements/server.txt").read_text().splitlines()
+        if "==" in line
+    }
+
+    assert {re.split(r"[<>=]", each)[0].replace("_", "-") for each in wanted} <= pinned
+    # One version of a library in development, tests and images.
+    developed = (ROOT / "requirements/build.txt").read_text()
+    for line in (ROOT / "requirements/server.txt").read_text().splitlines():
+        assert "==" not in line or line.split(" ")[0] in developed
+
+
+def test_the_distributions_have_one_version():
+    files = ("pyproject.toml", "sdks/python/pyproject.toml", "cli/pyproject.toml")
+    versions = {tomllib.loads((ROOT / name).read_text())["project"]["version"] for name in files}
+
+    assert len(versions) == 1
+    cli = tomllib.loads((ROOT / "cli/pyproject.toml").read_text())["project"]["dependencies"]
+    assert f"fila=={versions.pop()}" in cli
+
+
+def test_the_server_names_version_and_commit():
+    said = CliRunner().invoke(main, ["--version"]).output
+
+    assert re.fullmatch(r"fila-server \d+\.\d+\.\d+ \(commit ([0-9a-f]{12}|unknown)\)\n", said)

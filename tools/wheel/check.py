@@ -1,0 +1,122 @@
+"""Are the distributions in dist/ what they promise? Installs them in a bare Debian 12, and runs them there.
+
+    make wheel-check        as root, with debootstrap and a network; a few minutes
+
+The server starts without a system package of RocksDB or nghttp2, serves, backs itself up, and stops; SDK and command
+line work in an environment of their own, without it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tools.wheel.image import ROOT, TREE, Image, passed_on
+
+START_S_MAX = 60
+LISTENS = {
+    "FILA_SERVER__LISTEN_ADDR": "127.0.0.1:0",
+    "FILA_REDIS__BIND_ADDRESS": "127.0.0.1:0",
+    "FILA_METRICS__LISTEN_ADDR": "127.0.0.1:0",
+}
+"""Ports that the system chooses: the root has the machine's network."""
+
+
+def main() -> None:
+    """Check all of it, or say what is wrong and fail."""
+    if "FILA_OWN_MOUNTS" not in os.environ:
+        again = ["unshare", "--mount", "--propagation", "private", sys.executable, "-m", "tools.wheel.check"]
+        os.execvpe(again[0], again, os.environ | {"FILA_OWN_MOUNTS": "1"})
+    image = Image()
+    image.build()
+    _check_version(image)
+    server, address = _start(image)
+    try:
+        _check_libraries(server)
+        _check_client(image, "/opt/fila/bin/fila", address)
+        _check_without_the_server(image, address)
+        image.run("fila-server", "backup", "/tmp/backup")
+        image.run("fila-server", "restore", "/tmp/backup", "--data-dir", "/tmp/restored")
+    finally:
+        server.send_signal(signal.SIGTERM)
+        code = server.wait(20)
+    assert code == 0, f"the server ended with {code}"
+    print("dist/ is good: installed, started, used, backed up, restored and stopped in a bare Debian 12")
+
+
+def _check_version(image: Image) -> None:
+    said = image.run("fila-server", "--version").strip()
+    head = subprocess.run(
+        ["git", "rev-parse", "--short=12", "HEAD"], cwd=TREE, capture_output=True, text=True, check=False
+    ).stdout.strip()
+    assert said.endswith(f"(commit {head})"), (
+        f"{said!r} does not name the commit {head}: run make wheel again"
+    )
+    print(said)
+
+
+def _start(image: Image) -> tuple[subprocess.Popen[str], str]:
+    inside, around = image.command(*image.entrypoint, **LISTENS)
+    server = subprocess.Popen(inside, env=around, text=True, stderr=subprocess.PIPE)
+    assert server.stderr is not None
+    deadline = time.monotonic() + START_S_MAX
+    for line in server.stderr:
+        event: dict[str, Any] = json.loads(line) if line.startswith("{") else {"event": line}
+        if event["event"] == "server.started":
+            print(f"started: {event}")
+            return server, str(event["grpc"])
+        assert time.monotonic() < deadline, line
+    raise SystemExit(f"the server ended at its start with {server.wait()}")
+
+
+def _check_libraries(server: subprocess.Popen[str]) -> None:
+    """Every library that a distribution would have to bring comes out of the wheel."""
+    mapped = {line.split()[-1] for line in Path(f"/proc/{server.pid}/maps").read_text().splitlines()}
+    for library in ("librocksdb", "libnghttp2"):
+        loaded = [path for path in mapped if library in path]
+        assert loaded, f"{library} is not loaded"
+        assert all("fila_server.libs" in path for path in loaded), loaded
+        print(f"loaded: {loaded}")
+    packages = (ROOT / "var/lib/dpkg/status").read_text()
+    assert "Package: librocksdb" not in packages
+    assert "Package: libnghttp2" not in packages
+
+
+def _check_client(image: Image, fila: str, address: str) -> None:
+    def ask(*words: str) -> str:
+        return image.run(fila, "--addr", address, *words, PATH=image.environ["PATH"])
+
+    ask("queue", "create", "proof", "--fairness-header", "tenant", "--if-not-exists")
+    ask("enqueue", "proof", "hello", "--header", "tenant=acme")
+    assert "hello" in ask("consume", "proof", "--count", "1")
+
+
+def _check_without_the_server(image: Image, address: str) -> None:
+    """SDK and command line in an environment of their own."""
+    (ROOT / "tmp/alone").mkdir()
+    for pattern in ("fila-*.whl", "fila_cli-*.whl"):
+        [wheel] = (TREE / "dist").glob(pattern)
+        (ROOT / "tmp/alone" / wheel.name).write_bytes(wheel.read_bytes())
+    install = (
+        "python3 -m venv /opt/alone && /opt/alone/bin/pip install --quiet --find-links /tmp/alone"
+        " -c /tmp/alone/server.txt /tmp/alone/*.whl"
+    )
+    pins = (TREE / "requirements/server.txt").read_text().splitlines()
+    without_sums = [line.split(" ")[0] for line in pins if "==" in line]
+    (ROOT / "tmp/alone/server.txt").write_text("\n".join(without_sums))
+    image.run("/bin/sh", "-c", install, user="root", **passed_on())
+    _check_client(image, "/opt/alone/bin/fila", address)
+    print(image.run("/opt/alone/bin/fila", "--version").strip())
+    said = image.run("/opt/alone/bin/pip", "list")
+    assert "fila-server" not in said
+    image.run("/opt/alone/bin/python", "-c", "import fila, fila.sync, fila_cli")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Runs the steps of the Containerfile in a bare Debian, where no container runtime is at hand."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+TREE = Path(__file__).resolve().parents[2]
+ROOT = TREE / "build/wheel/root"
+BASE = TREE / "build/wheel-debian"
+SUITE = "bookworm"
+# What a step may need of the machine it runs on: how to reach packages.
+PASSED_ON = re.compile(r"PIP_(INDEX_URL|EXTRA_INDEX_URL|DEFAULT_TIMEOUT)|\w+_(proxy|PROXY)")
+CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+INSIDE = "/etc/ssl/certs-of-the-machine.crt"
+
+
+class Image:
+    """A directory that grows as the Containerfile says."""
+
+    def __init__(self) -> None:
+        self.environ = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+        self.user = "root"
+        self.entrypoint: list[str] = []
+
+    def build(self) -> None:
+        """Begin with a fresh Debian, and take each step."""
+        _bare_debian()
+        for word, rest in _steps((TREE / "Containerfile").read_text()):
+            print(f"--- {word} {rest[:100]}", flush=True)
+            self._step(word, rest)
+
+    def command(self, *words: str, user: str = "", **environ: str) -> tuple[list[str], dict[str, str]]:
+        """Return what runs `words` inside, as the image's user, and its environment."""
+        inside = [shutil.which("chroot") or "chroot", f"--userspec={user or self.user}", str(ROOT), *words]
+        return inside, self.environ | environ
+
+    def run(self, *words: str, user: str = "", **environ: str) -> str:
+        """Run it, and return what it printed."""
+        inside, around = self.command(*words, user=user, **environ)
+        ran = subprocess.run(inside, env=around, check=False, text=True, stdout=subprocess.PIPE)
+        if ran.returncode:
+            raise SystemExit(f"failed ({ran.returncode}): {shlex.join(words)}\n{ran.stdout}")
+        return ran.stdout
+
+    def _step(self, word: str, rest: str) -> None:
+        match word:
+            case "FROM":
+                assert rest == f"debian:{SUITE}-slim", rest
+            case "RUN":
+                self.run("/bin/sh", "-c", rest, **passed_on())
+            case "COPY":
+                *sources, target = rest.split()
+                copied = [found for source in sources for found in TREE.glob(source)]
+                assert len(copied) == len(sources), f"{sources} are {copied}; run make wheel"
+                (ROOT / target.lstrip("/")).mkdir(parents=True, exist_ok=True)
+                for found in copied:
+                    shutil.copy(found, ROOT / target.lstrip("/"))
+            case "ENV":
+                self.environ |= dict(pair.split("=", 1) for pair in shlex.split(rest))
+            case "USER":
+                self.user = rest
+            case "ENTRYPOINT":
+                self.entrypoint = [part.strip('"') for part in rest.strip("[]").split(", ")]
+            case "VOLUME" | "EXPOSE" | "STOPSIGNAL" | "HEALTHCHECK":
+                pass
+            case _:
+                raise SystemExit(f"the Containerfile has {word}, which this does not know")
+
+
+def passed_on() -> dict[str, str]:
+    """Return the environment by which a step reaches packages as this machine does."""
+    found = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
+    return found | {"PIP_CERT": INSIDE, "DEBIAN_FRONTEND": "noninteractive"}
+
+
+def _steps(text: str) -> list[tuple[str, str]]:
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    joined = re.sub(r"\s*\\\n\s*", " ", "\n".join(lines))
+    return [(word, rest) for word, _, rest in (line.partition(" ") for line in joined.splitlines())]
+
+
+def _bare_debian() -> None:
+    """What `debian:bookworm-slim` is: made once, and copied for each run."""
+    if not (BASE / "etc/debian_version").exists():
+        shutil.rmtree(BASE, ignore_errors=True)
+        subprocess.run(["debootstrap", "--variant=minbase", SUITE, str(BASE)], check=True)
+    shutil.rmtree(ROOT, ignore_errors=True)
+    subprocess.run(["cp", "-a", str(BASE), str(ROOT)], check=True)
+    subprocess.run(["mount", "-t", "proc", "proc", str(ROOT / "proc")], check=True)
+    # Names and certificates as this machine has them, for the steps that fetch packages.
+    shutil.copy("/etc/resolv.conf", ROOT / "etc/resolv.conf")
+    (ROOT / "etc/ssl").mkdir(exist_ok=True)
+    shutil.copy(CERTIFICATES, ROOT / INSIDE.lstrip("/"))
+    for name in ("sources.list", "apt.conf"):
+        if Path("/etc/apt", name).exists():
+            shutil.copy(Path("/etc/apt", name), ROOT / "etc/apt" / name)

@@ -1,0 +1,14 @@
+# What distributions of Fila add to the words of the Makefile.
+
+.PHONY: wheel wheel-check
+
+wheel: $(VENV)/.wheel ## Build dist/: sources, the server's wheel with its libraries inside, SDK and CLI (PYTHON=)
+	tools/wheel/build
+
+wheel-check: ## Install dist/ in a bare Debian by the Containerfile's steps, and run it there (as root, with a network)
+	$(BIN)/python -m tools.wheel.deployment
+	$(BIN)/python -m tools.wheel.check
+
+$(VENV)/.wheel: $(VENV)/.build requirements/wheel.txt
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/wheel.txt
+	@touch $@
