@@ -16,7 +16,15 @@ from setuptools.command.sdist import sdist
 HERE = Path(__file__).resolve().parent
 GENERATED = HERE.parent / "sdks/python/src/fila/v1"
 UNPACKED = HERE / "src/pyspark_fila/wire_v1"
-FILES = ("admin_pb2.py", "events_pb2.py", "messages_pb2.py", "service_pb2.py", "sink_pb2.py", "watch_pb2.py")
+FILES = (
+    "admin_pb2.py",
+    "events_pb2.py",
+    "messages_pb2.py",
+    "service_pb2.py",
+    "sink_pb2.py",
+    "version_pb2.py",
+    "watch_pb2.py",
+)
 
 
 def copy_wire(folder: Path) -> None:

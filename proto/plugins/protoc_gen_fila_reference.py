@@ -56,6 +56,7 @@ it is not there; or the message is not leased and no lease_id was given |
 | ALREADY_EXISTS | `QUEUE_EXISTS`, `CHANNEL_EXISTS` | it is there already |
 | FAILED_PRECONDITION | `LEASE_LOST`, `SOURCE_QUEUE_GONE` | \
 the lease_id given is not the message's current one; the queue to redrive to is gone |
+| ABORTED | `VERSION_STALE` | somebody else changed the settings since they were read; look, and change them anew |
 | RESOURCE_EXHAUSTED | `OVERLOADED`, `QUEUE_FULL`, `HOOKS_FULL`, `DISK_FLOOR` | \
 the mailbox, the queue's `max_depth` or `max_bytes`, or the disk is full; try again later |
 | UNAVAILABLE | `SHUTTING_DOWN` | the server is going; connect again |

@@ -23,6 +23,7 @@ ROWS = [
     (errors.Conflict("late"), "FAILED_PRECONDITION", "CONFLICT"),
     (errors.LeaseLost("m", 7), "FAILED_PRECONDITION", "LEASE_LOST"),
     (errors.SourceQueueGone("q.dlq", "q"), "FAILED_PRECONDITION", "SOURCE_QUEUE_GONE"),
+    (errors.VersionStale("q", 2, 3), "ABORTED", "VERSION_STALE"),
     (errors.Overloaded("full"), "RESOURCE_EXHAUSTED", "OVERLOADED"),
     (errors.QueueFull("full"), "RESOURCE_EXHAUSTED", "QUEUE_FULL"),
     (errors.HooksFull("full"), "RESOURCE_EXHAUSTED", "HOOKS_FULL"),

@@ -80,6 +80,7 @@ class ModelEngine:
             commands.DELETE_CHANNEL: self._delete_channel,
             commands.SEEK_CHANNEL: self._seek,
             commands.PURGE_CHANNEL: self._purge_channel,
+            commands.KEPT_READ: lambda _frame: admin_pb2.DeleteQueueResponse(),  # nothing is kept
         }
 
     # --- the seam -------------------------------------------------------------------------

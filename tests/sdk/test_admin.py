@@ -14,7 +14,7 @@ from fila import ConfigKeyNotFound, FilaClient, NotSupported, QueueExists, Queue
 from fila.answers import RetryPolicy
 from fila.messages import encode_options, to_timestamp
 from fila.settings import QueueSettings, encode_settings, mask_of, resolve
-from fila.v1 import admin_pb2, auth_pb2, watch_pb2
+from fila.v1 import admin_pb2, auth_pb2, version_pb2, watch_pb2
 from tests.sdk.fake_broker import FakeBroker, Refusal
 
 
@@ -207,6 +207,8 @@ async def test_answers_show_every_field_also_zeros(client: FilaClient) -> None:
         (answers.RetryPolicy, admin_pb2.RetryPolicy),
         (answers.Retention, admin_pb2.Retention),
         (answers.QueueDetails, admin_pb2.GetQueueResponse),
+        (answers.QueueVersion, version_pb2.QueueVersion),
+        (answers.QueueVersionDetails, admin_pb2.GetQueueVersionResponse),
         (answers.QueueInfo, admin_pb2.QueueInfo),
         (answers.ChannelInfo, admin_pb2.ChannelInfo),
         (answers.FairnessKeyStats, admin_pb2.PerFairnessKeyStats),

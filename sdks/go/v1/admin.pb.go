@@ -321,7 +321,7 @@ func (x ExplainKeyResponse_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ExplainKeyResponse_State.Descriptor instead.
 func (ExplainKeyResponse_State) EnumDescriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{48, 0}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{49, 0}
 }
 
 // Make a queue.
@@ -863,7 +863,9 @@ type GetQueueResponse struct {
 	// The settings, defaults filled in.
 	Config *QueueConfig `protobuf:"bytes,2,opt,name=config,proto3" json:"config,omitempty"`
 	// When it was made.
-	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	// The version of its settings.
+	Version       uint64 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -919,6 +921,68 @@ func (x *GetQueueResponse) GetCreatedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *GetQueueResponse) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+// One version of a queue's settings.
+type GetQueueVersionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Which one, and how it came about.
+	Version *QueueVersion `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	// The settings, defaults filled in.
+	Config        *QueueConfig `protobuf:"bytes,2,opt,name=config,proto3" json:"config,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetQueueVersionResponse) Reset() {
+	*x = GetQueueVersionResponse{}
+	mi := &file_fila_v1_admin_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetQueueVersionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetQueueVersionResponse) ProtoMessage() {}
+
+func (x *GetQueueVersionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetQueueVersionResponse.ProtoReflect.Descriptor instead.
+func (*GetQueueVersionResponse) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *GetQueueVersionResponse) GetVersion() *QueueVersion {
+	if x != nil {
+		return x.Version
+	}
+	return nil
+}
+
+func (x *GetQueueVersionResponse) GetConfig() *QueueConfig {
+	if x != nil {
+		return x.Config
+	}
+	return nil
+}
+
 // What to change.
 type UpdateQueueRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -927,14 +991,18 @@ type UpdateQueueRequest struct {
 	// The new values of the fields that the mask names; the rest is ignored.
 	Config *QueueConfig `protobuf:"bytes,2,opt,name=config,proto3" json:"config,omitempty"`
 	// Paths within QueueConfig, such as `max_attempts` or `retry.base_ms`. `channels` cannot be changed here.
-	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// Change it only if this is the version of its settings, else refuse with ABORTED; 0 changes it anyway.
+	ExpectedVersion uint64 `protobuf:"varint,4,opt,name=expected_version,json=expectedVersion,proto3" json:"expected_version,omitempty"`
+	// Why; kept with the version, at most 1,024 bytes.
+	Comment       string `protobuf:"bytes,5,opt,name=comment,proto3" json:"comment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UpdateQueueRequest) Reset() {
 	*x = UpdateQueueRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[7]
+	mi := &file_fila_v1_admin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -946,7 +1014,7 @@ func (x *UpdateQueueRequest) String() string {
 func (*UpdateQueueRequest) ProtoMessage() {}
 
 func (x *UpdateQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[7]
+	mi := &file_fila_v1_admin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -959,7 +1027,7 @@ func (x *UpdateQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateQueueRequest.ProtoReflect.Descriptor instead.
 func (*UpdateQueueRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{7}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *UpdateQueueRequest) GetQueue() string {
@@ -983,18 +1051,34 @@ func (x *UpdateQueueRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
 	return nil
 }
 
+func (x *UpdateQueueRequest) GetExpectedVersion() uint64 {
+	if x != nil {
+		return x.ExpectedVersion
+	}
+	return 0
+}
+
+func (x *UpdateQueueRequest) GetComment() string {
+	if x != nil {
+		return x.Comment
+	}
+	return ""
+}
+
 // The queue's settings after the change.
 type UpdateQueueResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The settings, defaults filled in.
-	Config        *QueueConfig `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"`
+	Config *QueueConfig `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"`
+	// The version that was written.
+	Version       uint64 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UpdateQueueResponse) Reset() {
 	*x = UpdateQueueResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[8]
+	mi := &file_fila_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1006,7 +1090,7 @@ func (x *UpdateQueueResponse) String() string {
 func (*UpdateQueueResponse) ProtoMessage() {}
 
 func (x *UpdateQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[8]
+	mi := &file_fila_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1019,7 +1103,7 @@ func (x *UpdateQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateQueueResponse.ProtoReflect.Descriptor instead.
 func (*UpdateQueueResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{8}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *UpdateQueueResponse) GetConfig() *QueueConfig {
@@ -1027,6 +1111,13 @@ func (x *UpdateQueueResponse) GetConfig() *QueueConfig {
 		return x.Config
 	}
 	return nil
+}
+
+func (x *UpdateQueueResponse) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
 }
 
 // Which queue to delete.
@@ -1043,7 +1134,7 @@ type DeleteQueueRequest struct {
 
 func (x *DeleteQueueRequest) Reset() {
 	*x = DeleteQueueRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[9]
+	mi := &file_fila_v1_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1055,7 +1146,7 @@ func (x *DeleteQueueRequest) String() string {
 func (*DeleteQueueRequest) ProtoMessage() {}
 
 func (x *DeleteQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[9]
+	mi := &file_fila_v1_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1068,7 +1159,7 @@ func (x *DeleteQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueRequest.ProtoReflect.Descriptor instead.
 func (*DeleteQueueRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DeleteQueueRequest) GetQueue() string {
@@ -1094,7 +1185,7 @@ type DeleteQueueResponse struct {
 
 func (x *DeleteQueueResponse) Reset() {
 	*x = DeleteQueueResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[10]
+	mi := &file_fila_v1_admin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1106,7 +1197,7 @@ func (x *DeleteQueueResponse) String() string {
 func (*DeleteQueueResponse) ProtoMessage() {}
 
 func (x *DeleteQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[10]
+	mi := &file_fila_v1_admin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1119,7 +1210,7 @@ func (x *DeleteQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueResponse.ProtoReflect.Descriptor instead.
 func (*DeleteQueueResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{11}
 }
 
 // What to drop.
@@ -1137,7 +1228,7 @@ type PurgeQueueRequest struct {
 
 func (x *PurgeQueueRequest) Reset() {
 	*x = PurgeQueueRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[11]
+	mi := &file_fila_v1_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1149,7 +1240,7 @@ func (x *PurgeQueueRequest) String() string {
 func (*PurgeQueueRequest) ProtoMessage() {}
 
 func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[11]
+	mi := &file_fila_v1_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1162,7 +1253,7 @@ func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueRequest.ProtoReflect.Descriptor instead.
 func (*PurgeQueueRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PurgeQueueRequest) GetQueue() string {
@@ -1197,7 +1288,7 @@ type PurgeQueueResponse struct {
 
 func (x *PurgeQueueResponse) Reset() {
 	*x = PurgeQueueResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[12]
+	mi := &file_fila_v1_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1209,7 +1300,7 @@ func (x *PurgeQueueResponse) String() string {
 func (*PurgeQueueResponse) ProtoMessage() {}
 
 func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[12]
+	mi := &file_fila_v1_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1222,7 +1313,7 @@ func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueResponse.ProtoReflect.Descriptor instead.
 func (*PurgeQueueResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PurgeQueueResponse) GetPurged() uint64 {
@@ -1251,7 +1342,7 @@ type PeekMessagesRequest struct {
 
 func (x *PeekMessagesRequest) Reset() {
 	*x = PeekMessagesRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[13]
+	mi := &file_fila_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1263,7 +1354,7 @@ func (x *PeekMessagesRequest) String() string {
 func (*PeekMessagesRequest) ProtoMessage() {}
 
 func (x *PeekMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[13]
+	mi := &file_fila_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1276,7 +1367,7 @@ func (x *PeekMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekMessagesRequest.ProtoReflect.Descriptor instead.
 func (*PeekMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PeekMessagesRequest) GetQueue() string {
@@ -1325,7 +1416,7 @@ type PeekMessagesResponse struct {
 
 func (x *PeekMessagesResponse) Reset() {
 	*x = PeekMessagesResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[14]
+	mi := &file_fila_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1337,7 +1428,7 @@ func (x *PeekMessagesResponse) String() string {
 func (*PeekMessagesResponse) ProtoMessage() {}
 
 func (x *PeekMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[14]
+	mi := &file_fila_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1350,7 +1441,7 @@ func (x *PeekMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekMessagesResponse.ProtoReflect.Descriptor instead.
 func (*PeekMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PeekMessagesResponse) GetMessages() []*Message {
@@ -1374,7 +1465,7 @@ type SetConfigRequest struct {
 
 func (x *SetConfigRequest) Reset() {
 	*x = SetConfigRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[15]
+	mi := &file_fila_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1386,7 +1477,7 @@ func (x *SetConfigRequest) String() string {
 func (*SetConfigRequest) ProtoMessage() {}
 
 func (x *SetConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[15]
+	mi := &file_fila_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1399,7 +1490,7 @@ func (x *SetConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetConfigRequest.ProtoReflect.Descriptor instead.
 func (*SetConfigRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SetConfigRequest) GetKey() string {
@@ -1425,7 +1516,7 @@ type SetConfigResponse struct {
 
 func (x *SetConfigResponse) Reset() {
 	*x = SetConfigResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[16]
+	mi := &file_fila_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1437,7 +1528,7 @@ func (x *SetConfigResponse) String() string {
 func (*SetConfigResponse) ProtoMessage() {}
 
 func (x *SetConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[16]
+	mi := &file_fila_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1450,7 +1541,7 @@ func (x *SetConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetConfigResponse.ProtoReflect.Descriptor instead.
 func (*SetConfigResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 // Which value to read.
@@ -1464,7 +1555,7 @@ type GetConfigRequest struct {
 
 func (x *GetConfigRequest) Reset() {
 	*x = GetConfigRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[17]
+	mi := &file_fila_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1476,7 +1567,7 @@ func (x *GetConfigRequest) String() string {
 func (*GetConfigRequest) ProtoMessage() {}
 
 func (x *GetConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[17]
+	mi := &file_fila_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,7 +1580,7 @@ func (x *GetConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConfigRequest.ProtoReflect.Descriptor instead.
 func (*GetConfigRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetConfigRequest) GetKey() string {
@@ -1510,7 +1601,7 @@ type GetConfigResponse struct {
 
 func (x *GetConfigResponse) Reset() {
 	*x = GetConfigResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[18]
+	mi := &file_fila_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1522,7 +1613,7 @@ func (x *GetConfigResponse) String() string {
 func (*GetConfigResponse) ProtoMessage() {}
 
 func (x *GetConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[18]
+	mi := &file_fila_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1535,7 +1626,7 @@ func (x *GetConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConfigResponse.ProtoReflect.Descriptor instead.
 func (*GetConfigResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetConfigResponse) GetValue() string {
@@ -1556,7 +1647,7 @@ type ListConfigRequest struct {
 
 func (x *ListConfigRequest) Reset() {
 	*x = ListConfigRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[19]
+	mi := &file_fila_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1568,7 +1659,7 @@ func (x *ListConfigRequest) String() string {
 func (*ListConfigRequest) ProtoMessage() {}
 
 func (x *ListConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[19]
+	mi := &file_fila_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1581,7 +1672,7 @@ func (x *ListConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConfigRequest.ProtoReflect.Descriptor instead.
 func (*ListConfigRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListConfigRequest) GetPrefix() string {
@@ -1604,7 +1695,7 @@ type ListConfigResponse struct {
 
 func (x *ListConfigResponse) Reset() {
 	*x = ListConfigResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[20]
+	mi := &file_fila_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1616,7 +1707,7 @@ func (x *ListConfigResponse) String() string {
 func (*ListConfigResponse) ProtoMessage() {}
 
 func (x *ListConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[20]
+	mi := &file_fila_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1629,7 +1720,7 @@ func (x *ListConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConfigResponse.ProtoReflect.Descriptor instead.
 func (*ListConfigResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListConfigResponse) GetEntries() []*ConfigEntry {
@@ -1659,7 +1750,7 @@ type ConfigEntry struct {
 
 func (x *ConfigEntry) Reset() {
 	*x = ConfigEntry{}
-	mi := &file_fila_v1_admin_proto_msgTypes[21]
+	mi := &file_fila_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1671,7 +1762,7 @@ func (x *ConfigEntry) String() string {
 func (*ConfigEntry) ProtoMessage() {}
 
 func (x *ConfigEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[21]
+	mi := &file_fila_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1684,7 +1775,7 @@ func (x *ConfigEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigEntry.ProtoReflect.Descriptor instead.
 func (*ConfigEntry) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ConfigEntry) GetKey() string {
@@ -1717,7 +1808,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[22]
+	mi := &file_fila_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1729,7 +1820,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[22]
+	mi := &file_fila_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1742,7 +1833,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetStatsRequest) GetQueue() string {
@@ -1837,7 +1928,7 @@ type GetStatsResponse struct {
 
 func (x *GetStatsResponse) Reset() {
 	*x = GetStatsResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[23]
+	mi := &file_fila_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1849,7 +1940,7 @@ func (x *GetStatsResponse) String() string {
 func (*GetStatsResponse) ProtoMessage() {}
 
 func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[23]
+	mi := &file_fila_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1862,7 +1953,7 @@ func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetStatsResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetStatsResponse) GetDepth() uint64 {
@@ -2109,7 +2200,7 @@ type HookStats struct {
 
 func (x *HookStats) Reset() {
 	*x = HookStats{}
-	mi := &file_fila_v1_admin_proto_msgTypes[24]
+	mi := &file_fila_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2121,7 +2212,7 @@ func (x *HookStats) String() string {
 func (*HookStats) ProtoMessage() {}
 
 func (x *HookStats) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[24]
+	mi := &file_fila_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2134,7 +2225,7 @@ func (x *HookStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookStats.ProtoReflect.Descriptor instead.
 func (*HookStats) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *HookStats) GetHook() string {
@@ -2233,7 +2324,7 @@ type PerFairnessKeyStats struct {
 
 func (x *PerFairnessKeyStats) Reset() {
 	*x = PerFairnessKeyStats{}
-	mi := &file_fila_v1_admin_proto_msgTypes[25]
+	mi := &file_fila_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2245,7 +2336,7 @@ func (x *PerFairnessKeyStats) String() string {
 func (*PerFairnessKeyStats) ProtoMessage() {}
 
 func (x *PerFairnessKeyStats) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[25]
+	mi := &file_fila_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2258,7 +2349,7 @@ func (x *PerFairnessKeyStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PerFairnessKeyStats.ProtoReflect.Descriptor instead.
 func (*PerFairnessKeyStats) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PerFairnessKeyStats) GetKey() string {
@@ -2364,7 +2455,7 @@ type PerThrottleKeyStats struct {
 
 func (x *PerThrottleKeyStats) Reset() {
 	*x = PerThrottleKeyStats{}
-	mi := &file_fila_v1_admin_proto_msgTypes[26]
+	mi := &file_fila_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2376,7 +2467,7 @@ func (x *PerThrottleKeyStats) String() string {
 func (*PerThrottleKeyStats) ProtoMessage() {}
 
 func (x *PerThrottleKeyStats) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[26]
+	mi := &file_fila_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2389,7 +2480,7 @@ func (x *PerThrottleKeyStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PerThrottleKeyStats.ProtoReflect.Descriptor instead.
 func (*PerThrottleKeyStats) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PerThrottleKeyStats) GetKey() string {
@@ -2449,7 +2540,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[27]
+	mi := &file_fila_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2461,7 +2552,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[27]
+	mi := &file_fila_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2474,7 +2565,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RedriveRequest) GetDlqQueue() string {
@@ -2535,7 +2626,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[28]
+	mi := &file_fila_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2547,7 +2638,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[28]
+	mi := &file_fila_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2560,7 +2651,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RedriveResponse) GetRedriven() uint64 {
@@ -2593,7 +2684,7 @@ type ListQueuesRequest struct {
 
 func (x *ListQueuesRequest) Reset() {
 	*x = ListQueuesRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[29]
+	mi := &file_fila_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2605,7 +2696,7 @@ func (x *ListQueuesRequest) String() string {
 func (*ListQueuesRequest) ProtoMessage() {}
 
 func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[29]
+	mi := &file_fila_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2618,7 +2709,7 @@ func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 // Every queue, sorted by name.
@@ -2634,7 +2725,7 @@ type ListQueuesResponse struct {
 
 func (x *ListQueuesResponse) Reset() {
 	*x = ListQueuesResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[30]
+	mi := &file_fila_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2646,7 +2737,7 @@ func (x *ListQueuesResponse) String() string {
 func (*ListQueuesResponse) ProtoMessage() {}
 
 func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[30]
+	mi := &file_fila_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2659,7 +2750,7 @@ func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueuesResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListQueuesResponse) GetQueues() []*QueueInfo {
@@ -2695,7 +2786,7 @@ type QueueInfo struct {
 
 func (x *QueueInfo) Reset() {
 	*x = QueueInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[31]
+	mi := &file_fila_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2707,7 +2798,7 @@ func (x *QueueInfo) String() string {
 func (*QueueInfo) ProtoMessage() {}
 
 func (x *QueueInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[31]
+	mi := &file_fila_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2720,7 +2811,7 @@ func (x *QueueInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueInfo.ProtoReflect.Descriptor instead.
 func (*QueueInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *QueueInfo) GetName() string {
@@ -2782,7 +2873,7 @@ type CreateChannelRequest struct {
 
 func (x *CreateChannelRequest) Reset() {
 	*x = CreateChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[32]
+	mi := &file_fila_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2794,7 +2885,7 @@ func (x *CreateChannelRequest) String() string {
 func (*CreateChannelRequest) ProtoMessage() {}
 
 func (x *CreateChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[32]
+	mi := &file_fila_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2807,7 +2898,7 @@ func (x *CreateChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateChannelRequest.ProtoReflect.Descriptor instead.
 func (*CreateChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CreateChannelRequest) GetQueue() string {
@@ -2917,7 +3008,7 @@ type CreateChannelResponse struct {
 
 func (x *CreateChannelResponse) Reset() {
 	*x = CreateChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[33]
+	mi := &file_fila_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2929,7 +3020,7 @@ func (x *CreateChannelResponse) String() string {
 func (*CreateChannelResponse) ProtoMessage() {}
 
 func (x *CreateChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[33]
+	mi := &file_fila_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2942,7 +3033,7 @@ func (x *CreateChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateChannelResponse.ProtoReflect.Descriptor instead.
 func (*CreateChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CreateChannelResponse) GetStartOffset() uint64 {
@@ -2965,7 +3056,7 @@ type DeleteChannelRequest struct {
 
 func (x *DeleteChannelRequest) Reset() {
 	*x = DeleteChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[34]
+	mi := &file_fila_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2977,7 +3068,7 @@ func (x *DeleteChannelRequest) String() string {
 func (*DeleteChannelRequest) ProtoMessage() {}
 
 func (x *DeleteChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[34]
+	mi := &file_fila_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2990,7 +3081,7 @@ func (x *DeleteChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteChannelRequest.ProtoReflect.Descriptor instead.
 func (*DeleteChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DeleteChannelRequest) GetQueue() string {
@@ -3016,7 +3107,7 @@ type DeleteChannelResponse struct {
 
 func (x *DeleteChannelResponse) Reset() {
 	*x = DeleteChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[35]
+	mi := &file_fila_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3028,7 +3119,7 @@ func (x *DeleteChannelResponse) String() string {
 func (*DeleteChannelResponse) ProtoMessage() {}
 
 func (x *DeleteChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[35]
+	mi := &file_fila_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3041,7 +3132,7 @@ func (x *DeleteChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteChannelResponse.ProtoReflect.Descriptor instead.
 func (*DeleteChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 // Which queue's channels to list.
@@ -3055,7 +3146,7 @@ type ListChannelsRequest struct {
 
 func (x *ListChannelsRequest) Reset() {
 	*x = ListChannelsRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[36]
+	mi := &file_fila_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3067,7 +3158,7 @@ func (x *ListChannelsRequest) String() string {
 func (*ListChannelsRequest) ProtoMessage() {}
 
 func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[36]
+	mi := &file_fila_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3080,7 +3171,7 @@ func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChannelsRequest.ProtoReflect.Descriptor instead.
 func (*ListChannelsRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListChannelsRequest) GetQueue() string {
@@ -3101,7 +3192,7 @@ type ListChannelsResponse struct {
 
 func (x *ListChannelsResponse) Reset() {
 	*x = ListChannelsResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[37]
+	mi := &file_fila_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3113,7 +3204,7 @@ func (x *ListChannelsResponse) String() string {
 func (*ListChannelsResponse) ProtoMessage() {}
 
 func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[37]
+	mi := &file_fila_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3126,7 +3217,7 @@ func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChannelsResponse.ProtoReflect.Descriptor instead.
 func (*ListChannelsResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListChannelsResponse) GetChannels() []*ChannelInfo {
@@ -3159,7 +3250,7 @@ type ChannelInfo struct {
 
 func (x *ChannelInfo) Reset() {
 	*x = ChannelInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[38]
+	mi := &file_fila_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3171,7 +3262,7 @@ func (x *ChannelInfo) String() string {
 func (*ChannelInfo) ProtoMessage() {}
 
 func (x *ChannelInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[38]
+	mi := &file_fila_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3184,7 +3275,7 @@ func (x *ChannelInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelInfo.ProtoReflect.Descriptor instead.
 func (*ChannelInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ChannelInfo) GetName() string {
@@ -3258,7 +3349,7 @@ type SeekChannelRequest struct {
 
 func (x *SeekChannelRequest) Reset() {
 	*x = SeekChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[39]
+	mi := &file_fila_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3270,7 +3361,7 @@ func (x *SeekChannelRequest) String() string {
 func (*SeekChannelRequest) ProtoMessage() {}
 
 func (x *SeekChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[39]
+	mi := &file_fila_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3283,7 +3374,7 @@ func (x *SeekChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeekChannelRequest.ProtoReflect.Descriptor instead.
 func (*SeekChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SeekChannelRequest) GetQueue() string {
@@ -3367,7 +3458,7 @@ type SeekChannelResponse struct {
 
 func (x *SeekChannelResponse) Reset() {
 	*x = SeekChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[40]
+	mi := &file_fila_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3379,7 +3470,7 @@ func (x *SeekChannelResponse) String() string {
 func (*SeekChannelResponse) ProtoMessage() {}
 
 func (x *SeekChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[40]
+	mi := &file_fila_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3392,7 +3483,7 @@ func (x *SeekChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeekChannelResponse.ProtoReflect.Descriptor instead.
 func (*SeekChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SeekChannelResponse) GetOffset() uint64 {
@@ -3438,7 +3529,7 @@ type PurgeChannelRequest struct {
 
 func (x *PurgeChannelRequest) Reset() {
 	*x = PurgeChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[41]
+	mi := &file_fila_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3450,7 +3541,7 @@ func (x *PurgeChannelRequest) String() string {
 func (*PurgeChannelRequest) ProtoMessage() {}
 
 func (x *PurgeChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[41]
+	mi := &file_fila_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3463,7 +3554,7 @@ func (x *PurgeChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeChannelRequest.ProtoReflect.Descriptor instead.
 func (*PurgeChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PurgeChannelRequest) GetQueue() string {
@@ -3498,7 +3589,7 @@ type PurgeChannelResponse struct {
 
 func (x *PurgeChannelResponse) Reset() {
 	*x = PurgeChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[42]
+	mi := &file_fila_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3510,7 +3601,7 @@ func (x *PurgeChannelResponse) String() string {
 func (*PurgeChannelResponse) ProtoMessage() {}
 
 func (x *PurgeChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[42]
+	mi := &file_fila_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3523,7 +3614,7 @@ func (x *PurgeChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeChannelResponse.ProtoReflect.Descriptor instead.
 func (*PurgeChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PurgeChannelResponse) GetPurged() uint64 {
@@ -3556,7 +3647,7 @@ type ReadLogRequest struct {
 
 func (x *ReadLogRequest) Reset() {
 	*x = ReadLogRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[43]
+	mi := &file_fila_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3568,7 +3659,7 @@ func (x *ReadLogRequest) String() string {
 func (*ReadLogRequest) ProtoMessage() {}
 
 func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[43]
+	mi := &file_fila_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3581,7 +3672,7 @@ func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogRequest.ProtoReflect.Descriptor instead.
 func (*ReadLogRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ReadLogRequest) GetQueue() string {
@@ -3646,7 +3737,7 @@ type ReadLogResponse struct {
 
 func (x *ReadLogResponse) Reset() {
 	*x = ReadLogResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[44]
+	mi := &file_fila_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3658,7 +3749,7 @@ func (x *ReadLogResponse) String() string {
 func (*ReadLogResponse) ProtoMessage() {}
 
 func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[44]
+	mi := &file_fila_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3671,7 +3762,7 @@ func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogResponse.ProtoReflect.Descriptor instead.
 func (*ReadLogResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ReadLogResponse) GetMessages() []*Message {
@@ -3712,7 +3803,7 @@ type SetKeyPolicyRequest struct {
 
 func (x *SetKeyPolicyRequest) Reset() {
 	*x = SetKeyPolicyRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[45]
+	mi := &file_fila_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3724,7 +3815,7 @@ func (x *SetKeyPolicyRequest) String() string {
 func (*SetKeyPolicyRequest) ProtoMessage() {}
 
 func (x *SetKeyPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[45]
+	mi := &file_fila_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3737,7 +3828,7 @@ func (x *SetKeyPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetKeyPolicyRequest.ProtoReflect.Descriptor instead.
 func (*SetKeyPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SetKeyPolicyRequest) GetQueue() string {
@@ -3808,7 +3899,7 @@ type SetKeyPolicyResponse struct {
 
 func (x *SetKeyPolicyResponse) Reset() {
 	*x = SetKeyPolicyResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[46]
+	mi := &file_fila_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3820,7 +3911,7 @@ func (x *SetKeyPolicyResponse) String() string {
 func (*SetKeyPolicyResponse) ProtoMessage() {}
 
 func (x *SetKeyPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[46]
+	mi := &file_fila_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3833,7 +3924,7 @@ func (x *SetKeyPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetKeyPolicyResponse.ProtoReflect.Descriptor instead.
 func (*SetKeyPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SetKeyPolicyResponse) GetWeight() uint32 {
@@ -3886,7 +3977,7 @@ type ExplainKeyRequest struct {
 
 func (x *ExplainKeyRequest) Reset() {
 	*x = ExplainKeyRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[47]
+	mi := &file_fila_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3898,7 +3989,7 @@ func (x *ExplainKeyRequest) String() string {
 func (*ExplainKeyRequest) ProtoMessage() {}
 
 func (x *ExplainKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[47]
+	mi := &file_fila_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3911,7 +4002,7 @@ func (x *ExplainKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainKeyRequest.ProtoReflect.Descriptor instead.
 func (*ExplainKeyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ExplainKeyRequest) GetQueue() string {
@@ -3969,7 +4060,7 @@ type ExplainKeyResponse struct {
 
 func (x *ExplainKeyResponse) Reset() {
 	*x = ExplainKeyResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[48]
+	mi := &file_fila_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3981,7 +4072,7 @@ func (x *ExplainKeyResponse) String() string {
 func (*ExplainKeyResponse) ProtoMessage() {}
 
 func (x *ExplainKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[48]
+	mi := &file_fila_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3994,7 +4085,7 @@ func (x *ExplainKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainKeyResponse.ProtoReflect.Descriptor instead.
 func (*ExplainKeyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ExplainKeyResponse) GetState() ExplainKeyResponse_State {
@@ -4094,7 +4185,7 @@ type ListConsumersRequest struct {
 
 func (x *ListConsumersRequest) Reset() {
 	*x = ListConsumersRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[49]
+	mi := &file_fila_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4106,7 +4197,7 @@ func (x *ListConsumersRequest) String() string {
 func (*ListConsumersRequest) ProtoMessage() {}
 
 func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[49]
+	mi := &file_fila_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4119,7 +4210,7 @@ func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersRequest.ProtoReflect.Descriptor instead.
 func (*ListConsumersRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListConsumersRequest) GetQueue() string {
@@ -4147,7 +4238,7 @@ type ListConsumersResponse struct {
 
 func (x *ListConsumersResponse) Reset() {
 	*x = ListConsumersResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[50]
+	mi := &file_fila_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4159,7 +4250,7 @@ func (x *ListConsumersResponse) String() string {
 func (*ListConsumersResponse) ProtoMessage() {}
 
 func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[50]
+	mi := &file_fila_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4172,7 +4263,7 @@ func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersResponse.ProtoReflect.Descriptor instead.
 func (*ListConsumersResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListConsumersResponse) GetConsumers() []*ConsumerInfo {
@@ -4215,7 +4306,7 @@ type ConsumerInfo struct {
 
 func (x *ConsumerInfo) Reset() {
 	*x = ConsumerInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[51]
+	mi := &file_fila_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4227,7 +4318,7 @@ func (x *ConsumerInfo) String() string {
 func (*ConsumerInfo) ProtoMessage() {}
 
 func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[51]
+	mi := &file_fila_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4240,7 +4331,7 @@ func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerInfo.ProtoReflect.Descriptor instead.
 func (*ConsumerInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ConsumerInfo) GetConsumerId() uint64 {
@@ -4331,7 +4422,7 @@ var File_fila_v1_admin_proto protoreflect.FileDescriptor
 
 const file_fila_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x13fila/v1/admin.proto\x12\afila.v1\x1a\x14fila/v1/events.proto\x1a\x16fila/v1/messages.proto\x1a\x13fila/v1/watch.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"V\n" +
+	"\x13fila/v1/admin.proto\x12\afila.v1\x1a\x14fila/v1/events.proto\x1a\x16fila/v1/messages.proto\x1a\x15fila/v1/version.proto\x1a\x13fila/v1/watch.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"V\n" +
 	"\x12CreateQueueRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
 	"\x06config\x18\x02 \x01(\v2\x14.fila.v1.QueueConfigR\x06config\"Q\n" +
@@ -4389,19 +4480,26 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"hard_bytes\x18\x04 \x01(\x04R\thardBytes\"'\n" +
 	"\x0fGetQueueRequest\x12\x14\n" +
-	"\x05queue\x18\x01 \x01(\tR\x05queue\"\x91\x01\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\"\xab\x01\n" +
 	"\x10GetQueueResponse\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12,\n" +
 	"\x06config\x18\x02 \x01(\v2\x14.fila.v1.QueueConfigR\x06config\x129\n" +
 	"\n" +
-	"created_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\"\x95\x01\n" +
+	"created_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12\x18\n" +
+	"\aversion\x18\x04 \x01(\x04R\aversion\"x\n" +
+	"\x17GetQueueVersionResponse\x12/\n" +
+	"\aversion\x18\x01 \x01(\v2\x15.fila.v1.QueueVersionR\aversion\x12,\n" +
+	"\x06config\x18\x02 \x01(\v2\x14.fila.v1.QueueConfigR\x06config\"\xda\x01\n" +
 	"\x12UpdateQueueRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12,\n" +
 	"\x06config\x18\x02 \x01(\v2\x14.fila.v1.QueueConfigR\x06config\x12;\n" +
 	"\vupdate_mask\x18\x03 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
-	"updateMask\"C\n" +
+	"updateMask\x12)\n" +
+	"\x10expected_version\x18\x04 \x01(\x04R\x0fexpectedVersion\x12\x18\n" +
+	"\acomment\x18\x05 \x01(\tR\acomment\"]\n" +
 	"\x13UpdateQueueResponse\x12,\n" +
-	"\x06config\x18\x01 \x01(\v2\x14.fila.v1.QueueConfigR\x06config\"@\n" +
+	"\x06config\x18\x01 \x01(\v2\x14.fila.v1.QueueConfigR\x06config\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\"@\n" +
 	"\x12DeleteQueueRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\"\x15\n" +
@@ -4682,7 +4780,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x19BREAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14BREAKER_STATE_CLOSED\x10\x01\x12\x16\n" +
 	"\x12BREAKER_STATE_OPEN\x10\x02\x12\x1b\n" +
-	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xc9\x10\n" +
+	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xfb\x11\n" +
 	"\tFilaAdmin\x12H\n" +
 	"\vCreateQueue\x12\x1b.fila.v1.CreateQueueRequest\x1a\x1c.fila.v1.CreateQueueResponse\x12?\n" +
 	"\bGetQueue\x12\x18.fila.v1.GetQueueRequest\x1a\x19.fila.v1.GetQueueResponse\x12H\n" +
@@ -4718,7 +4816,9 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"WatchStats\x12\x1a.fila.v1.WatchStatsRequest\x1a\x1b.fila.v1.WatchStatsResponse0\x01\x12E\n" +
 	"\n" +
-	"GetHistory\x12\x1a.fila.v1.GetHistoryRequest\x1a\x1b.fila.v1.GetHistoryResponseB\x1b\n" +
+	"GetHistory\x12\x1a.fila.v1.GetHistoryRequest\x1a\x1b.fila.v1.GetHistoryResponse\x12Z\n" +
+	"\x11ListQueueVersions\x12!.fila.v1.ListQueueVersionsRequest\x1a\".fila.v1.ListQueueVersionsResponse\x12T\n" +
+	"\x0fGetQueueVersion\x12\x1f.fila.v1.GetQueueVersionRequest\x1a .fila.v1.GetQueueVersionResponseB\x1b\n" +
 	"\vdev.fila.v1B\n" +
 	"AdminProtoP\x01b\x06proto3"
 
@@ -4735,187 +4835,198 @@ func file_fila_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_fila_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
+var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_fila_v1_admin_proto_goTypes = []any{
-	(Durability)(0),                 // 0: fila.v1.Durability
-	(HookFallback)(0),               // 1: fila.v1.HookFallback
-	(BreakerState)(0),               // 2: fila.v1.BreakerState
-	(RetryPolicy_Kind)(0),           // 3: fila.v1.RetryPolicy.Kind
-	(ExplainKeyResponse_State)(0),   // 4: fila.v1.ExplainKeyResponse.State
-	(*CreateQueueRequest)(nil),      // 5: fila.v1.CreateQueueRequest
-	(*CreateQueueResponse)(nil),     // 6: fila.v1.CreateQueueResponse
-	(*QueueConfig)(nil),             // 7: fila.v1.QueueConfig
-	(*RetryPolicy)(nil),             // 8: fila.v1.RetryPolicy
-	(*Retention)(nil),               // 9: fila.v1.Retention
-	(*GetQueueRequest)(nil),         // 10: fila.v1.GetQueueRequest
-	(*GetQueueResponse)(nil),        // 11: fila.v1.GetQueueResponse
-	(*UpdateQueueRequest)(nil),      // 12: fila.v1.UpdateQueueRequest
-	(*UpdateQueueResponse)(nil),     // 13: fila.v1.UpdateQueueResponse
-	(*DeleteQueueRequest)(nil),      // 14: fila.v1.DeleteQueueRequest
-	(*DeleteQueueResponse)(nil),     // 15: fila.v1.DeleteQueueResponse
-	(*PurgeQueueRequest)(nil),       // 16: fila.v1.PurgeQueueRequest
-	(*PurgeQueueResponse)(nil),      // 17: fila.v1.PurgeQueueResponse
-	(*PeekMessagesRequest)(nil),     // 18: fila.v1.PeekMessagesRequest
-	(*PeekMessagesResponse)(nil),    // 19: fila.v1.PeekMessagesResponse
-	(*SetConfigRequest)(nil),        // 20: fila.v1.SetConfigRequest
-	(*SetConfigResponse)(nil),       // 21: fila.v1.SetConfigResponse
-	(*GetConfigRequest)(nil),        // 22: fila.v1.GetConfigRequest
-	(*GetConfigResponse)(nil),       // 23: fila.v1.GetConfigResponse
-	(*ListConfigRequest)(nil),       // 24: fila.v1.ListConfigRequest
-	(*ListConfigResponse)(nil),      // 25: fila.v1.ListConfigResponse
-	(*ConfigEntry)(nil),             // 26: fila.v1.ConfigEntry
-	(*GetStatsRequest)(nil),         // 27: fila.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),        // 28: fila.v1.GetStatsResponse
-	(*HookStats)(nil),               // 29: fila.v1.HookStats
-	(*PerFairnessKeyStats)(nil),     // 30: fila.v1.PerFairnessKeyStats
-	(*PerThrottleKeyStats)(nil),     // 31: fila.v1.PerThrottleKeyStats
-	(*RedriveRequest)(nil),          // 32: fila.v1.RedriveRequest
-	(*RedriveResponse)(nil),         // 33: fila.v1.RedriveResponse
-	(*ListQueuesRequest)(nil),       // 34: fila.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),      // 35: fila.v1.ListQueuesResponse
-	(*QueueInfo)(nil),               // 36: fila.v1.QueueInfo
-	(*CreateChannelRequest)(nil),    // 37: fila.v1.CreateChannelRequest
-	(*CreateChannelResponse)(nil),   // 38: fila.v1.CreateChannelResponse
-	(*DeleteChannelRequest)(nil),    // 39: fila.v1.DeleteChannelRequest
-	(*DeleteChannelResponse)(nil),   // 40: fila.v1.DeleteChannelResponse
-	(*ListChannelsRequest)(nil),     // 41: fila.v1.ListChannelsRequest
-	(*ListChannelsResponse)(nil),    // 42: fila.v1.ListChannelsResponse
-	(*ChannelInfo)(nil),             // 43: fila.v1.ChannelInfo
-	(*SeekChannelRequest)(nil),      // 44: fila.v1.SeekChannelRequest
-	(*SeekChannelResponse)(nil),     // 45: fila.v1.SeekChannelResponse
-	(*PurgeChannelRequest)(nil),     // 46: fila.v1.PurgeChannelRequest
-	(*PurgeChannelResponse)(nil),    // 47: fila.v1.PurgeChannelResponse
-	(*ReadLogRequest)(nil),          // 48: fila.v1.ReadLogRequest
-	(*ReadLogResponse)(nil),         // 49: fila.v1.ReadLogResponse
-	(*SetKeyPolicyRequest)(nil),     // 50: fila.v1.SetKeyPolicyRequest
-	(*SetKeyPolicyResponse)(nil),    // 51: fila.v1.SetKeyPolicyResponse
-	(*ExplainKeyRequest)(nil),       // 52: fila.v1.ExplainKeyRequest
-	(*ExplainKeyResponse)(nil),      // 53: fila.v1.ExplainKeyResponse
-	(*ListConsumersRequest)(nil),    // 54: fila.v1.ListConsumersRequest
-	(*ListConsumersResponse)(nil),   // 55: fila.v1.ListConsumersResponse
-	(*ConsumerInfo)(nil),            // 56: fila.v1.ConsumerInfo
-	nil,                             // 57: fila.v1.QueueConfig.WeightsEntry
-	nil,                             // 58: fila.v1.HookStats.LastErrorHeadersEntry
-	(*timestamppb.Timestamp)(nil),   // 59: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),   // 60: google.protobuf.FieldMask
-	(*Message)(nil),                 // 61: fila.v1.Message
-	(*WaitCauses)(nil),              // 62: fila.v1.WaitCauses
-	(*GetStatusRequest)(nil),        // 63: fila.v1.GetStatusRequest
-	(*WatchEventsRequest)(nil),      // 64: fila.v1.WatchEventsRequest
-	(*ListLateRequest)(nil),         // 65: fila.v1.ListLateRequest
-	(*ListKeyPoliciesRequest)(nil),  // 66: fila.v1.ListKeyPoliciesRequest
-	(*DropDeadLettersRequest)(nil),  // 67: fila.v1.DropDeadLettersRequest
-	(*FindKeysRequest)(nil),         // 68: fila.v1.FindKeysRequest
-	(*WatchStatsRequest)(nil),       // 69: fila.v1.WatchStatsRequest
-	(*GetHistoryRequest)(nil),       // 70: fila.v1.GetHistoryRequest
-	(*GetStatusResponse)(nil),       // 71: fila.v1.GetStatusResponse
-	(*WatchEventsResponse)(nil),     // 72: fila.v1.WatchEventsResponse
-	(*ListLateResponse)(nil),        // 73: fila.v1.ListLateResponse
-	(*ListKeyPoliciesResponse)(nil), // 74: fila.v1.ListKeyPoliciesResponse
-	(*DropDeadLettersResponse)(nil), // 75: fila.v1.DropDeadLettersResponse
-	(*FindKeysResponse)(nil),        // 76: fila.v1.FindKeysResponse
-	(*WatchStatsResponse)(nil),      // 77: fila.v1.WatchStatsResponse
-	(*GetHistoryResponse)(nil),      // 78: fila.v1.GetHistoryResponse
+	(Durability)(0),                   // 0: fila.v1.Durability
+	(HookFallback)(0),                 // 1: fila.v1.HookFallback
+	(BreakerState)(0),                 // 2: fila.v1.BreakerState
+	(RetryPolicy_Kind)(0),             // 3: fila.v1.RetryPolicy.Kind
+	(ExplainKeyResponse_State)(0),     // 4: fila.v1.ExplainKeyResponse.State
+	(*CreateQueueRequest)(nil),        // 5: fila.v1.CreateQueueRequest
+	(*CreateQueueResponse)(nil),       // 6: fila.v1.CreateQueueResponse
+	(*QueueConfig)(nil),               // 7: fila.v1.QueueConfig
+	(*RetryPolicy)(nil),               // 8: fila.v1.RetryPolicy
+	(*Retention)(nil),                 // 9: fila.v1.Retention
+	(*GetQueueRequest)(nil),           // 10: fila.v1.GetQueueRequest
+	(*GetQueueResponse)(nil),          // 11: fila.v1.GetQueueResponse
+	(*GetQueueVersionResponse)(nil),   // 12: fila.v1.GetQueueVersionResponse
+	(*UpdateQueueRequest)(nil),        // 13: fila.v1.UpdateQueueRequest
+	(*UpdateQueueResponse)(nil),       // 14: fila.v1.UpdateQueueResponse
+	(*DeleteQueueRequest)(nil),        // 15: fila.v1.DeleteQueueRequest
+	(*DeleteQueueResponse)(nil),       // 16: fila.v1.DeleteQueueResponse
+	(*PurgeQueueRequest)(nil),         // 17: fila.v1.PurgeQueueRequest
+	(*PurgeQueueResponse)(nil),        // 18: fila.v1.PurgeQueueResponse
+	(*PeekMessagesRequest)(nil),       // 19: fila.v1.PeekMessagesRequest
+	(*PeekMessagesResponse)(nil),      // 20: fila.v1.PeekMessagesResponse
+	(*SetConfigRequest)(nil),          // 21: fila.v1.SetConfigRequest
+	(*SetConfigResponse)(nil),         // 22: fila.v1.SetConfigResponse
+	(*GetConfigRequest)(nil),          // 23: fila.v1.GetConfigRequest
+	(*GetConfigResponse)(nil),         // 24: fila.v1.GetConfigResponse
+	(*ListConfigRequest)(nil),         // 25: fila.v1.ListConfigRequest
+	(*ListConfigResponse)(nil),        // 26: fila.v1.ListConfigResponse
+	(*ConfigEntry)(nil),               // 27: fila.v1.ConfigEntry
+	(*GetStatsRequest)(nil),           // 28: fila.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),          // 29: fila.v1.GetStatsResponse
+	(*HookStats)(nil),                 // 30: fila.v1.HookStats
+	(*PerFairnessKeyStats)(nil),       // 31: fila.v1.PerFairnessKeyStats
+	(*PerThrottleKeyStats)(nil),       // 32: fila.v1.PerThrottleKeyStats
+	(*RedriveRequest)(nil),            // 33: fila.v1.RedriveRequest
+	(*RedriveResponse)(nil),           // 34: fila.v1.RedriveResponse
+	(*ListQueuesRequest)(nil),         // 35: fila.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),        // 36: fila.v1.ListQueuesResponse
+	(*QueueInfo)(nil),                 // 37: fila.v1.QueueInfo
+	(*CreateChannelRequest)(nil),      // 38: fila.v1.CreateChannelRequest
+	(*CreateChannelResponse)(nil),     // 39: fila.v1.CreateChannelResponse
+	(*DeleteChannelRequest)(nil),      // 40: fila.v1.DeleteChannelRequest
+	(*DeleteChannelResponse)(nil),     // 41: fila.v1.DeleteChannelResponse
+	(*ListChannelsRequest)(nil),       // 42: fila.v1.ListChannelsRequest
+	(*ListChannelsResponse)(nil),      // 43: fila.v1.ListChannelsResponse
+	(*ChannelInfo)(nil),               // 44: fila.v1.ChannelInfo
+	(*SeekChannelRequest)(nil),        // 45: fila.v1.SeekChannelRequest
+	(*SeekChannelResponse)(nil),       // 46: fila.v1.SeekChannelResponse
+	(*PurgeChannelRequest)(nil),       // 47: fila.v1.PurgeChannelRequest
+	(*PurgeChannelResponse)(nil),      // 48: fila.v1.PurgeChannelResponse
+	(*ReadLogRequest)(nil),            // 49: fila.v1.ReadLogRequest
+	(*ReadLogResponse)(nil),           // 50: fila.v1.ReadLogResponse
+	(*SetKeyPolicyRequest)(nil),       // 51: fila.v1.SetKeyPolicyRequest
+	(*SetKeyPolicyResponse)(nil),      // 52: fila.v1.SetKeyPolicyResponse
+	(*ExplainKeyRequest)(nil),         // 53: fila.v1.ExplainKeyRequest
+	(*ExplainKeyResponse)(nil),        // 54: fila.v1.ExplainKeyResponse
+	(*ListConsumersRequest)(nil),      // 55: fila.v1.ListConsumersRequest
+	(*ListConsumersResponse)(nil),     // 56: fila.v1.ListConsumersResponse
+	(*ConsumerInfo)(nil),              // 57: fila.v1.ConsumerInfo
+	nil,                               // 58: fila.v1.QueueConfig.WeightsEntry
+	nil,                               // 59: fila.v1.HookStats.LastErrorHeadersEntry
+	(*timestamppb.Timestamp)(nil),     // 60: google.protobuf.Timestamp
+	(*QueueVersion)(nil),              // 61: fila.v1.QueueVersion
+	(*fieldmaskpb.FieldMask)(nil),     // 62: google.protobuf.FieldMask
+	(*Message)(nil),                   // 63: fila.v1.Message
+	(*WaitCauses)(nil),                // 64: fila.v1.WaitCauses
+	(*GetStatusRequest)(nil),          // 65: fila.v1.GetStatusRequest
+	(*WatchEventsRequest)(nil),        // 66: fila.v1.WatchEventsRequest
+	(*ListLateRequest)(nil),           // 67: fila.v1.ListLateRequest
+	(*ListKeyPoliciesRequest)(nil),    // 68: fila.v1.ListKeyPoliciesRequest
+	(*DropDeadLettersRequest)(nil),    // 69: fila.v1.DropDeadLettersRequest
+	(*FindKeysRequest)(nil),           // 70: fila.v1.FindKeysRequest
+	(*WatchStatsRequest)(nil),         // 71: fila.v1.WatchStatsRequest
+	(*GetHistoryRequest)(nil),         // 72: fila.v1.GetHistoryRequest
+	(*ListQueueVersionsRequest)(nil),  // 73: fila.v1.ListQueueVersionsRequest
+	(*GetQueueVersionRequest)(nil),    // 74: fila.v1.GetQueueVersionRequest
+	(*GetStatusResponse)(nil),         // 75: fila.v1.GetStatusResponse
+	(*WatchEventsResponse)(nil),       // 76: fila.v1.WatchEventsResponse
+	(*ListLateResponse)(nil),          // 77: fila.v1.ListLateResponse
+	(*ListKeyPoliciesResponse)(nil),   // 78: fila.v1.ListKeyPoliciesResponse
+	(*DropDeadLettersResponse)(nil),   // 79: fila.v1.DropDeadLettersResponse
+	(*FindKeysResponse)(nil),          // 80: fila.v1.FindKeysResponse
+	(*WatchStatsResponse)(nil),        // 81: fila.v1.WatchStatsResponse
+	(*GetHistoryResponse)(nil),        // 82: fila.v1.GetHistoryResponse
+	(*ListQueueVersionsResponse)(nil), // 83: fila.v1.ListQueueVersionsResponse
 }
 var file_fila_v1_admin_proto_depIdxs = []int32{
 	7,  // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
 	0,  // 1: fila.v1.QueueConfig.durability:type_name -> fila.v1.Durability
-	57, // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
+	58, // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
 	8,  // 3: fila.v1.QueueConfig.retry:type_name -> fila.v1.RetryPolicy
 	1,  // 4: fila.v1.QueueConfig.hook_fallback:type_name -> fila.v1.HookFallback
 	9,  // 5: fila.v1.QueueConfig.retention:type_name -> fila.v1.Retention
 	3,  // 6: fila.v1.RetryPolicy.kind:type_name -> fila.v1.RetryPolicy.Kind
 	7,  // 7: fila.v1.GetQueueResponse.config:type_name -> fila.v1.QueueConfig
-	59, // 8: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
-	7,  // 9: fila.v1.UpdateQueueRequest.config:type_name -> fila.v1.QueueConfig
-	60, // 10: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
-	7,  // 11: fila.v1.UpdateQueueResponse.config:type_name -> fila.v1.QueueConfig
-	61, // 12: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
-	26, // 13: fila.v1.ListConfigResponse.entries:type_name -> fila.v1.ConfigEntry
-	30, // 14: fila.v1.GetStatsResponse.per_key_stats:type_name -> fila.v1.PerFairnessKeyStats
-	31, // 15: fila.v1.GetStatsResponse.per_throttle_stats:type_name -> fila.v1.PerThrottleKeyStats
-	43, // 16: fila.v1.GetStatsResponse.channels:type_name -> fila.v1.ChannelInfo
-	2,  // 17: fila.v1.GetStatsResponse.breaker_state:type_name -> fila.v1.BreakerState
-	29, // 18: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
-	2,  // 19: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
-	59, // 20: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
-	58, // 21: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
-	36, // 22: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
-	59, // 23: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
-	43, // 24: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
-	59, // 25: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
-	59, // 26: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
-	59, // 27: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
-	59, // 28: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
-	61, // 29: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
-	4,  // 30: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
-	59, // 31: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
-	62, // 32: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
-	56, // 33: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
-	59, // 34: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
-	5,  // 35: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
-	10, // 36: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
-	12, // 37: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
-	14, // 38: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
-	34, // 39: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
-	16, // 40: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
-	18, // 41: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
-	27, // 42: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
-	20, // 43: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
-	22, // 44: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
-	24, // 45: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
-	32, // 46: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
-	37, // 47: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
-	39, // 48: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
-	41, // 49: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
-	44, // 50: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
-	46, // 51: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
-	48, // 52: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
-	50, // 53: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
-	52, // 54: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
-	54, // 55: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
-	63, // 56: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
-	64, // 57: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
-	65, // 58: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
-	66, // 59: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
-	67, // 60: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
-	68, // 61: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
-	69, // 62: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
-	70, // 63: fila.v1.FilaAdmin.GetHistory:input_type -> fila.v1.GetHistoryRequest
-	6,  // 64: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	11, // 65: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	13, // 66: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	15, // 67: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	35, // 68: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	17, // 69: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	19, // 70: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	28, // 71: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	21, // 72: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	23, // 73: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	25, // 74: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	33, // 75: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	38, // 76: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	40, // 77: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	42, // 78: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	45, // 79: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	47, // 80: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	49, // 81: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	51, // 82: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	53, // 83: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	55, // 84: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	71, // 85: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	72, // 86: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	73, // 87: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	74, // 88: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	75, // 89: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	76, // 90: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
-	77, // 91: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
-	78, // 92: fila.v1.FilaAdmin.GetHistory:output_type -> fila.v1.GetHistoryResponse
-	64, // [64:93] is the sub-list for method output_type
-	35, // [35:64] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	60, // 8: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
+	61, // 9: fila.v1.GetQueueVersionResponse.version:type_name -> fila.v1.QueueVersion
+	7,  // 10: fila.v1.GetQueueVersionResponse.config:type_name -> fila.v1.QueueConfig
+	7,  // 11: fila.v1.UpdateQueueRequest.config:type_name -> fila.v1.QueueConfig
+	62, // 12: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
+	7,  // 13: fila.v1.UpdateQueueResponse.config:type_name -> fila.v1.QueueConfig
+	63, // 14: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
+	27, // 15: fila.v1.ListConfigResponse.entries:type_name -> fila.v1.ConfigEntry
+	31, // 16: fila.v1.GetStatsResponse.per_key_stats:type_name -> fila.v1.PerFairnessKeyStats
+	32, // 17: fila.v1.GetStatsResponse.per_throttle_stats:type_name -> fila.v1.PerThrottleKeyStats
+	44, // 18: fila.v1.GetStatsResponse.channels:type_name -> fila.v1.ChannelInfo
+	2,  // 19: fila.v1.GetStatsResponse.breaker_state:type_name -> fila.v1.BreakerState
+	30, // 20: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
+	2,  // 21: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
+	60, // 22: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
+	59, // 23: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
+	37, // 24: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
+	60, // 25: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
+	44, // 26: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
+	60, // 27: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
+	60, // 28: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
+	60, // 29: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
+	60, // 30: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
+	63, // 31: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
+	4,  // 32: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
+	60, // 33: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
+	64, // 34: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
+	57, // 35: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
+	60, // 36: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
+	5,  // 37: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
+	10, // 38: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
+	13, // 39: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
+	15, // 40: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
+	35, // 41: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
+	17, // 42: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
+	19, // 43: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
+	28, // 44: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
+	21, // 45: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
+	23, // 46: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
+	25, // 47: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
+	33, // 48: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
+	38, // 49: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
+	40, // 50: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
+	42, // 51: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
+	45, // 52: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
+	47, // 53: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
+	49, // 54: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
+	51, // 55: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
+	53, // 56: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
+	55, // 57: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
+	65, // 58: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
+	66, // 59: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
+	67, // 60: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
+	68, // 61: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
+	69, // 62: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
+	70, // 63: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
+	71, // 64: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
+	72, // 65: fila.v1.FilaAdmin.GetHistory:input_type -> fila.v1.GetHistoryRequest
+	73, // 66: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
+	74, // 67: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
+	6,  // 68: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	11, // 69: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	14, // 70: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	16, // 71: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	36, // 72: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	18, // 73: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	20, // 74: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	29, // 75: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	22, // 76: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	24, // 77: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	26, // 78: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	34, // 79: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	39, // 80: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	41, // 81: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	43, // 82: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	46, // 83: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	48, // 84: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	50, // 85: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	52, // 86: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	54, // 87: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	56, // 88: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	75, // 89: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	76, // 90: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	77, // 91: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	78, // 92: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	79, // 93: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	80, // 94: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	81, // 95: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
+	82, // 96: fila.v1.FilaAdmin.GetHistory:output_type -> fila.v1.GetHistoryResponse
+	83, // 97: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
+	12, // 98: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
+	68, // [68:99] is the sub-list for method output_type
+	37, // [37:68] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_admin_proto_init() }
@@ -4925,28 +5036,29 @@ func file_fila_v1_admin_proto_init() {
 	}
 	file_fila_v1_events_proto_init()
 	file_fila_v1_messages_proto_init()
+	file_fila_v1_version_proto_init()
 	file_fila_v1_watch_proto_init()
 	file_fila_v1_admin_proto_msgTypes[2].OneofWrappers = []any{}
-	file_fila_v1_admin_proto_msgTypes[11].OneofWrappers = []any{}
-	file_fila_v1_admin_proto_msgTypes[32].OneofWrappers = []any{
+	file_fila_v1_admin_proto_msgTypes[12].OneofWrappers = []any{}
+	file_fila_v1_admin_proto_msgTypes[33].OneofWrappers = []any{
 		(*CreateChannelRequest_Head)(nil),
 		(*CreateChannelRequest_Oldest)(nil),
 		(*CreateChannelRequest_Offset)(nil),
 		(*CreateChannelRequest_Time)(nil),
 	}
-	file_fila_v1_admin_proto_msgTypes[39].OneofWrappers = []any{
+	file_fila_v1_admin_proto_msgTypes[40].OneofWrappers = []any{
 		(*SeekChannelRequest_Offset)(nil),
 		(*SeekChannelRequest_Time)(nil),
 	}
-	file_fila_v1_admin_proto_msgTypes[41].OneofWrappers = []any{}
-	file_fila_v1_admin_proto_msgTypes[45].OneofWrappers = []any{}
+	file_fila_v1_admin_proto_msgTypes[42].OneofWrappers = []any{}
+	file_fila_v1_admin_proto_msgTypes[46].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_admin_proto_rawDesc), len(file_fila_v1_admin_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   54,
+			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -23,35 +23,37 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	FilaAdmin_CreateQueue_FullMethodName     = "/fila.v1.FilaAdmin/CreateQueue"
-	FilaAdmin_GetQueue_FullMethodName        = "/fila.v1.FilaAdmin/GetQueue"
-	FilaAdmin_UpdateQueue_FullMethodName     = "/fila.v1.FilaAdmin/UpdateQueue"
-	FilaAdmin_DeleteQueue_FullMethodName     = "/fila.v1.FilaAdmin/DeleteQueue"
-	FilaAdmin_ListQueues_FullMethodName      = "/fila.v1.FilaAdmin/ListQueues"
-	FilaAdmin_PurgeQueue_FullMethodName      = "/fila.v1.FilaAdmin/PurgeQueue"
-	FilaAdmin_PeekMessages_FullMethodName    = "/fila.v1.FilaAdmin/PeekMessages"
-	FilaAdmin_GetStats_FullMethodName        = "/fila.v1.FilaAdmin/GetStats"
-	FilaAdmin_SetConfig_FullMethodName       = "/fila.v1.FilaAdmin/SetConfig"
-	FilaAdmin_GetConfig_FullMethodName       = "/fila.v1.FilaAdmin/GetConfig"
-	FilaAdmin_ListConfig_FullMethodName      = "/fila.v1.FilaAdmin/ListConfig"
-	FilaAdmin_Redrive_FullMethodName         = "/fila.v1.FilaAdmin/Redrive"
-	FilaAdmin_CreateChannel_FullMethodName   = "/fila.v1.FilaAdmin/CreateChannel"
-	FilaAdmin_DeleteChannel_FullMethodName   = "/fila.v1.FilaAdmin/DeleteChannel"
-	FilaAdmin_ListChannels_FullMethodName    = "/fila.v1.FilaAdmin/ListChannels"
-	FilaAdmin_SeekChannel_FullMethodName     = "/fila.v1.FilaAdmin/SeekChannel"
-	FilaAdmin_PurgeChannel_FullMethodName    = "/fila.v1.FilaAdmin/PurgeChannel"
-	FilaAdmin_ReadLog_FullMethodName         = "/fila.v1.FilaAdmin/ReadLog"
-	FilaAdmin_SetKeyPolicy_FullMethodName    = "/fila.v1.FilaAdmin/SetKeyPolicy"
-	FilaAdmin_ExplainKey_FullMethodName      = "/fila.v1.FilaAdmin/ExplainKey"
-	FilaAdmin_ListConsumers_FullMethodName   = "/fila.v1.FilaAdmin/ListConsumers"
-	FilaAdmin_GetStatus_FullMethodName       = "/fila.v1.FilaAdmin/GetStatus"
-	FilaAdmin_WatchEvents_FullMethodName     = "/fila.v1.FilaAdmin/WatchEvents"
-	FilaAdmin_ListLate_FullMethodName        = "/fila.v1.FilaAdmin/ListLate"
-	FilaAdmin_ListKeyPolicies_FullMethodName = "/fila.v1.FilaAdmin/ListKeyPolicies"
-	FilaAdmin_DropDeadLetters_FullMethodName = "/fila.v1.FilaAdmin/DropDeadLetters"
-	FilaAdmin_FindKeys_FullMethodName        = "/fila.v1.FilaAdmin/FindKeys"
-	FilaAdmin_WatchStats_FullMethodName      = "/fila.v1.FilaAdmin/WatchStats"
-	FilaAdmin_GetHistory_FullMethodName      = "/fila.v1.FilaAdmin/GetHistory"
+	FilaAdmin_CreateQueue_FullMethodName       = "/fila.v1.FilaAdmin/CreateQueue"
+	FilaAdmin_GetQueue_FullMethodName          = "/fila.v1.FilaAdmin/GetQueue"
+	FilaAdmin_UpdateQueue_FullMethodName       = "/fila.v1.FilaAdmin/UpdateQueue"
+	FilaAdmin_DeleteQueue_FullMethodName       = "/fila.v1.FilaAdmin/DeleteQueue"
+	FilaAdmin_ListQueues_FullMethodName        = "/fila.v1.FilaAdmin/ListQueues"
+	FilaAdmin_PurgeQueue_FullMethodName        = "/fila.v1.FilaAdmin/PurgeQueue"
+	FilaAdmin_PeekMessages_FullMethodName      = "/fila.v1.FilaAdmin/PeekMessages"
+	FilaAdmin_GetStats_FullMethodName          = "/fila.v1.FilaAdmin/GetStats"
+	FilaAdmin_SetConfig_FullMethodName         = "/fila.v1.FilaAdmin/SetConfig"
+	FilaAdmin_GetConfig_FullMethodName         = "/fila.v1.FilaAdmin/GetConfig"
+	FilaAdmin_ListConfig_FullMethodName        = "/fila.v1.FilaAdmin/ListConfig"
+	FilaAdmin_Redrive_FullMethodName           = "/fila.v1.FilaAdmin/Redrive"
+	FilaAdmin_CreateChannel_FullMethodName     = "/fila.v1.FilaAdmin/CreateChannel"
+	FilaAdmin_DeleteChannel_FullMethodName     = "/fila.v1.FilaAdmin/DeleteChannel"
+	FilaAdmin_ListChannels_FullMethodName      = "/fila.v1.FilaAdmin/ListChannels"
+	FilaAdmin_SeekChannel_FullMethodName       = "/fila.v1.FilaAdmin/SeekChannel"
+	FilaAdmin_PurgeChannel_FullMethodName      = "/fila.v1.FilaAdmin/PurgeChannel"
+	FilaAdmin_ReadLog_FullMethodName           = "/fila.v1.FilaAdmin/ReadLog"
+	FilaAdmin_SetKeyPolicy_FullMethodName      = "/fila.v1.FilaAdmin/SetKeyPolicy"
+	FilaAdmin_ExplainKey_FullMethodName        = "/fila.v1.FilaAdmin/ExplainKey"
+	FilaAdmin_ListConsumers_FullMethodName     = "/fila.v1.FilaAdmin/ListConsumers"
+	FilaAdmin_GetStatus_FullMethodName         = "/fila.v1.FilaAdmin/GetStatus"
+	FilaAdmin_WatchEvents_FullMethodName       = "/fila.v1.FilaAdmin/WatchEvents"
+	FilaAdmin_ListLate_FullMethodName          = "/fila.v1.FilaAdmin/ListLate"
+	FilaAdmin_ListKeyPolicies_FullMethodName   = "/fila.v1.FilaAdmin/ListKeyPolicies"
+	FilaAdmin_DropDeadLetters_FullMethodName   = "/fila.v1.FilaAdmin/DropDeadLetters"
+	FilaAdmin_FindKeys_FullMethodName          = "/fila.v1.FilaAdmin/FindKeys"
+	FilaAdmin_WatchStats_FullMethodName        = "/fila.v1.FilaAdmin/WatchStats"
+	FilaAdmin_GetHistory_FullMethodName        = "/fila.v1.FilaAdmin/GetHistory"
+	FilaAdmin_ListQueueVersions_FullMethodName = "/fila.v1.FilaAdmin/ListQueueVersions"
+	FilaAdmin_GetQueueVersion_FullMethodName   = "/fila.v1.FilaAdmin/GetQueueVersion"
 )
 
 // FilaAdminClient is the client API for FilaAdmin service.
@@ -119,6 +121,10 @@ type FilaAdminClient interface {
 	WatchStats(ctx context.Context, in *WatchStatsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchStatsResponse], error)
 	// Look back at the last hour of a channel and of some of its keys, in points of ten seconds.
 	GetHistory(ctx context.Context, in *GetHistoryRequest, opts ...grpc.CallOption) (*GetHistoryResponse, error)
+	// List the versions of a queue's settings: who changed what, when, and why.
+	ListQueueVersions(ctx context.Context, in *ListQueueVersionsRequest, opts ...grpc.CallOption) (*ListQueueVersionsResponse, error)
+	// Read the settings of one version.
+	GetQueueVersion(ctx context.Context, in *GetQueueVersionRequest, opts ...grpc.CallOption) (*GetQueueVersionResponse, error)
 }
 
 type filaAdminClient struct {
@@ -446,6 +452,26 @@ func (c *filaAdminClient) GetHistory(ctx context.Context, in *GetHistoryRequest,
 	return out, nil
 }
 
+func (c *filaAdminClient) ListQueueVersions(ctx context.Context, in *ListQueueVersionsRequest, opts ...grpc.CallOption) (*ListQueueVersionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListQueueVersionsResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_ListQueueVersions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *filaAdminClient) GetQueueVersion(ctx context.Context, in *GetQueueVersionRequest, opts ...grpc.CallOption) (*GetQueueVersionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetQueueVersionResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_GetQueueVersion_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FilaAdminServer is the server API for FilaAdmin service.
 // All implementations must embed UnimplementedFilaAdminServer
 // for forward compatibility.
@@ -511,6 +537,10 @@ type FilaAdminServer interface {
 	WatchStats(*WatchStatsRequest, grpc.ServerStreamingServer[WatchStatsResponse]) error
 	// Look back at the last hour of a channel and of some of its keys, in points of ten seconds.
 	GetHistory(context.Context, *GetHistoryRequest) (*GetHistoryResponse, error)
+	// List the versions of a queue's settings: who changed what, when, and why.
+	ListQueueVersions(context.Context, *ListQueueVersionsRequest) (*ListQueueVersionsResponse, error)
+	// Read the settings of one version.
+	GetQueueVersion(context.Context, *GetQueueVersionRequest) (*GetQueueVersionResponse, error)
 	mustEmbedUnimplementedFilaAdminServer()
 }
 
@@ -607,6 +637,12 @@ func (UnimplementedFilaAdminServer) WatchStats(*WatchStatsRequest, grpc.ServerSt
 }
 func (UnimplementedFilaAdminServer) GetHistory(context.Context, *GetHistoryRequest) (*GetHistoryResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetHistory not implemented")
+}
+func (UnimplementedFilaAdminServer) ListQueueVersions(context.Context, *ListQueueVersionsRequest) (*ListQueueVersionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListQueueVersions not implemented")
+}
+func (UnimplementedFilaAdminServer) GetQueueVersion(context.Context, *GetQueueVersionRequest) (*GetQueueVersionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetQueueVersion not implemented")
 }
 func (UnimplementedFilaAdminServer) mustEmbedUnimplementedFilaAdminServer() {}
 func (UnimplementedFilaAdminServer) testEmbeddedByValue()                   {}
@@ -1130,6 +1166,42 @@ func _FilaAdmin_GetHistory_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FilaAdmin_ListQueueVersions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListQueueVersionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).ListQueueVersions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_ListQueueVersions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).ListQueueVersions(ctx, req.(*ListQueueVersionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FilaAdmin_GetQueueVersion_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetQueueVersionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).GetQueueVersion(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_GetQueueVersion_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).GetQueueVersion(ctx, req.(*GetQueueVersionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // FilaAdmin_ServiceDesc is the grpc.ServiceDesc for FilaAdmin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1240,6 +1312,14 @@ var FilaAdmin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetHistory",
 			Handler:    _FilaAdmin_GetHistory_Handler,
+		},
+		{
+			MethodName: "ListQueueVersions",
+			Handler:    _FilaAdmin_ListQueueVersions_Handler,
+		},
+		{
+			MethodName: "GetQueueVersion",
+			Handler:    _FilaAdmin_GetQueueVersion_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -44,6 +44,8 @@ const REPEATABLE: ReadonlySet<DescMethod> = new Set<DescMethod>([
   admin.findKeys,
   admin.watchStats,
   admin.getHistory,
+  admin.listQueueVersions,
+  admin.getQueueVersion,
 ]);
 
 /** Whether a second run after a lost answer leaves the same state and gives as good an answer. */

@@ -14,6 +14,7 @@
     ├── Conflict                    FAILED_PRECONDITION        CONFLICT
     │   ├── LeaseLost                                          LEASE_LOST
     │   └── SourceQueueGone                                    SOURCE_QUEUE_GONE
+    ├── VersionStale                ABORTED                    VERSION_STALE
     ├── Overloaded                  RESOURCE_EXHAUSTED         OVERLOADED     (retry_after_ms)
     │   ├── QueueFull                                          QUEUE_FULL
     │   ├── HooksFull                                          HOOKS_FULL
@@ -56,6 +57,7 @@ ALREADY_EXISTS = 6
 PERMISSION_DENIED = 7
 RESOURCE_EXHAUSTED = 8
 FAILED_PRECONDITION = 9
+ABORTED = 10
 UNIMPLEMENTED = 12
 INTERNAL = 13
 UNAVAILABLE = 14
@@ -230,6 +232,19 @@ class PermissionDenied(FilaServerError):
         """The sentence that the core writes for frames, for what is judged in Python."""
         return cls(
             f'{right}: this key has no such right on queue "{queue}"; an admin gives it with fila auth grant'
+        )
+
+
+class VersionStale(FilaServerError):
+    """Somebody else changed the settings since the caller read them."""
+
+    status = ABORTED
+    reason = "VERSION_STALE"
+
+    def __init__(self, queue: str, expected: int, version: int) -> None:
+        super().__init__(
+            f'expected_version: queue "{queue}" has version {version} of its settings by now, not {expected}; look '
+            "at what changed, and change it anew"
         )
 
 

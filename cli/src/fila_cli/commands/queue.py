@@ -8,6 +8,7 @@ import click
 
 from fila_cli.arguments import channel_option, complete_channel, key_option, queue_argument, yes_option
 from fila_cli.colors import Meaning, Meant
+from fila_cli.declared import differing
 from fila_cli.failures import reason_of
 from fila_cli.inspection import inspection
 from fila_cli.messages import peeked
@@ -94,8 +95,23 @@ def create(
     metavar="SETTING",
     help="Put a setting back to its default; repeat for more",
 )
+@click.option("--comment", default="", help="Why; kept with the version")
+@click.option(
+    "--expect-version",
+    type=Count(1, 2**64 - 1),
+    default=0,
+    help="Only if this is the version of the settings",
+)
 @click.pass_obj
-def update(session: Session, /, queue: str, reset: tuple[str, ...], **flags: Any) -> None:
+def update(
+    session: Session,
+    /,
+    queue: str,
+    reset: tuple[str, ...],
+    comment: str,
+    expect_version: int,
+    **flags: Any,
+) -> None:
     """Change settings; those not named stay. --weight and --throttle-header replace their whole list."""
     from fila.v1 import admin_pb2
 
@@ -107,10 +123,77 @@ def update(session: Session, /, queue: str, reset: tuple[str, ...], **flags: Any
     paths += paths_to_reset(reset)
     if not paths:
         raise click.UsageError("nothing to change: name a setting, such as --max-attempts 5")
-    request = admin_pb2.UpdateQueueRequest(queue=queue, config=config)
+    request = admin_pb2.UpdateQueueRequest(
+        queue=queue, config=config, comment=comment, expected_version=expect_version
+    )
     request.update_mask.paths.extend(paths)
     answer = session.admin.UpdateQueue(request, timeout=session.timeout_s)
     session.show(answer, facts(describe(answer.config)))
+
+
+@queue.command(
+    examples="""
+    fila queue versions orders
+    fila queue versions orders 3
+    """
+)
+@queue_argument
+@click.argument("number", type=Count(1, 2**64 - 1), default=None, required=False)
+@click.pass_obj
+def versions(session: Session, queue: str, number: int | None) -> None:
+    """List the versions of a queue's settings: who changed what, when, and why. With NUMBER, show its settings."""
+    from fila.v1 import version_pb2
+
+    if number is not None:
+        one = version_pb2.GetQueueVersionRequest(queue=queue, number=number)
+        told = session.admin.GetQueueVersion(one, timeout=session.timeout_s)
+        session.show(told, facts(describe(told.config)))
+        return
+    request = version_pb2.ListQueueVersionsRequest(queue=queue)
+    answer = session.admin.ListQueueVersions(request, timeout=session.timeout_s)
+    rows = [
+        (
+            each.number,
+            each.at.ToJsonString() if each.HasField("at") else "-",
+            each.principal or each.peer or "-",
+            ", ".join(each.changed) or "made",
+            each.comment,
+        )
+        for each in answer.versions
+    ]
+    session.show(answer, table(("VERSION", "AT", "BY", "CHANGED", "COMMENT"), rows) if rows else "")
+
+
+@queue.command(
+    examples="""
+    fila queue rollback orders 3
+    fila queue rollback orders 3 --yes
+    """
+)
+@queue_argument
+@click.argument("number", type=Count(1, 2**64 - 1))
+@yes_option
+@click.pass_obj
+def rollback(session: Session, queue: str, number: int, *, yes: bool) -> None:
+    """Put a queue's settings back to those of version NUMBER, as a new version. Channels stay as they are."""
+    from fila.v1 import admin_pb2, version_pb2
+
+    one = version_pb2.GetQueueVersionRequest(queue=queue, number=number)
+    old = session.admin.GetQueueVersion(one, timeout=session.timeout_s)
+    now = session.admin.GetQueue(admin_pb2.GetQueueRequest(queue=queue), timeout=session.timeout_s)
+    paths = differing(old.config, now.config)
+    if not paths:
+        raise click.ClickException(f"version {number} has the settings that {queue} has now")
+    confirm(f"Put back {', '.join(paths)} of {queue} as in version {number}?", yes=yes)
+    request = admin_pb2.UpdateQueueRequest(
+        queue=queue,
+        config=old.config,
+        expected_version=now.version,
+        comment=f"back to version {number}",
+    )
+    request.update_mask.paths.extend(paths)
+    answer = session.admin.UpdateQueue(request, timeout=session.timeout_s)
+    session.show(answer, facts([("version", answer.version), *describe(answer.config)]))
 
 
 @queue.command(

@@ -20,6 +20,8 @@ from fila.answers import (
     QueueConfig,
     QueueDetails,
     QueueInfo,
+    QueueVersion,
+    QueueVersionDetails,
     SeekPreview,
     Stats,
     answer,
@@ -31,6 +33,7 @@ from fila.messages import StoredMessage, to_timestamp
 from fila.methods import Method, Request, Response
 from fila.settings import Duration, QueueSettings, encode_settings, mask_of, resolve
 from fila.v1 import admin_pb2 as wire
+from fila.v1 import version_pb2 as wire_version
 from fila.values import duration_ms
 
 ValueT = TypeVar("ValueT")
@@ -74,10 +77,18 @@ class AdminCalls:
         told = await self._admin(methods.GET_QUEUE, request, queue=queue)
         return answer(QueueDetails, told)
 
-    async def update_queue(self, queue: str, **settings: Unpack[QueueSettings]) -> QueueConfig:
+    async def update_queue(
+        self,
+        queue: str,
+        *,
+        expected_version: int = 0,
+        comment: str = "",
+        **settings: Unpack[QueueSettings],
+    ) -> QueueConfig:
         """Change the settings given, and no other; they apply at once to what waits. Return them all.
 
-        `retry={"base_ms": 500}` changes the base and keeps the kind. Raises QueueNotFound, Invalid.
+        `retry={"base_ms": 500}` changes the base and keeps the kind. With `expected_version` it is refused where
+        somebody else changed them since (Conflict); `comment` is kept with the version. Raises QueueNotFound, Invalid.
         """
         resolved = resolve(settings)
         request = make(
@@ -85,8 +96,22 @@ class AdminCalls:
             queue=queue,
             config=encode_settings(resolved),
             update_mask=mask_of(resolved),
+            expected_version=expected_version,
+            comment=comment,
         )
         return answer(QueueConfig, (await self._admin(methods.UPDATE_QUEUE, request, queue=queue)).config)
+
+    async def list_queue_versions(self, queue: str, *, before: int = 0, limit: int = 0) -> list[QueueVersion]:
+        """Return the versions of a queue's settings, newest first; the last 100 are kept. Raises QueueNotFound."""
+        request = make(wire_version.ListQueueVersionsRequest, queue=queue, before=before, limit=limit)
+        told = await self._admin(methods.LIST_QUEUE_VERSIONS, request, queue=queue)
+        return [answer(QueueVersion, version) for version in told.versions]
+
+    async def get_queue_version(self, queue: str, number: int = 0) -> QueueVersionDetails:
+        """Return one version of a queue's settings, the newest for 0. Raises QueueNotFound, NotFound."""
+        request = make(wire_version.GetQueueVersionRequest, queue=queue, number=number)
+        told = await self._admin(methods.GET_QUEUE_VERSION, request, queue=queue)
+        return answer(QueueVersionDetails, told)
 
     async def delete_queue(self, queue: str) -> None:
         """Delete a queue, its own dead-letter queue, and everything in them. Raises QueueNotFound."""

@@ -79,6 +79,30 @@ class QueueDetails:
     queue: str
     config: QueueConfig
     created_at: datetime | None = None
+    version: int = 0
+    """Of its settings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueVersion:
+    """One version of a queue's settings."""
+
+    number: int
+    at: datetime | None = None
+    """When it was written; None: before versions were kept."""
+    principal: str = ""
+    peer: str = ""
+    comment: str = ""
+    changed: list[str] = field(default_factory=list)
+    """Paths such as `retry.base_ms`; empty for the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueVersionDetails:
+    """One version, with its settings."""
+
+    version: QueueVersion
+    config: QueueConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

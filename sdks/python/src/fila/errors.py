@@ -227,6 +227,7 @@ class SomeFailed(FilaError):
 
 
 ERROR_BY_REASON: dict[str, type[FilaError]] = {
+    "VERSION_STALE": Conflict,
     "QUEUE_NOT_FOUND": QueueNotFound,
     "CHANNEL_NOT_FOUND": ChannelNotFound,
     "MESSAGE_NOT_FOUND": MessageNotFound,

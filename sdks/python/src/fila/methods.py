@@ -17,6 +17,7 @@ from google.protobuf.message import Message
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import auth_pb2 as auth
 from fila.v1 import service_pb2 as service
+from fila.v1 import version_pb2 as version
 from fila.v1 import watch_pb2 as watch
 
 Request = TypeVar("Request", bound=Message)
@@ -108,6 +109,15 @@ SET_KEY_POLICY = _admin(
 )
 WATCH_STATS = _admin("WatchStats", watch.WatchStatsRequest, watch.WatchStatsResponse, repeatable=True)
 GET_HISTORY = _admin("GetHistory", watch.GetHistoryRequest, watch.GetHistoryResponse, repeatable=True)
+LIST_QUEUE_VERSIONS = _admin(
+    "ListQueueVersions",
+    version.ListQueueVersionsRequest,
+    version.ListQueueVersionsResponse,
+    repeatable=True,
+)
+GET_QUEUE_VERSION = _admin(
+    "GetQueueVersion", version.GetQueueVersionRequest, admin.GetQueueVersionResponse, repeatable=True
+)
 FIND_KEYS = _admin("FindKeys", watch.FindKeysRequest, watch.FindKeysResponse, repeatable=True)
 EXPLAIN_KEY = _admin("ExplainKey", admin.ExplainKeyRequest, admin.ExplainKeyResponse, repeatable=True)
 LIST_CONSUMERS = _admin(

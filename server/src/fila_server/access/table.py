@@ -101,6 +101,8 @@ RPCS: dict[str, Need] = {
     "FilaAdmin/ListKeyPolicies": Need(ANY, "queue", for_tenant=True),
     "FilaAdmin/DropDeadLetters": Need(MANAGE, "dlq_queue"),
     "FilaAdmin/FindKeys": Need(CONSUME | MANAGE, "queue"),
+    "FilaAdmin/ListQueueVersions": _MANAGE,
+    "FilaAdmin/GetQueueVersion": _MANAGE,
     "FilaAdmin/WatchStats": Need(ANY, "queues", for_tenant=True, filtered=True),
     "FilaAdmin/GetHistory": Need(ANY, "queue", for_tenant=True),
     "FilaSink/OpenSink": _SINK,

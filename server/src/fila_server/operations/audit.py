@@ -75,14 +75,23 @@ def emit(event: str, **fields: Any) -> None:
 
 
 async def carry_out(
-    call: Call, act: str, kind: int, request: Any, caller: Caller | None, frame: bytes | None = None
+    call: Call,
+    act: str,
+    kind: int,
+    request: Any,
+    caller: Caller | None,
+    frame: bytes | None = None,
+    *,
+    kept: bytes = b"",
 ) -> bytes:
     """Send a command with the record of its act behind it. One that only reads goes as it is. The log is told by
     changes.py.
 
-    `frame` is the request's bytes where they are there already; `caller` None is the broker itself.
+    `frame` is the request's bytes where they are there already; `caller` None is the broker itself. `kept` is a
+    seam_frames.KeptChange to be written with the change, behind a request that was made here.
     """
     frame = request.SerializeToString() if frame is None else frame
+    frame += kept
     if act in _READS or caller is None:
         return await call(kind, frame)
     told = record(act, request, caller)

@@ -64,10 +64,10 @@ def tell(method: str, request: Any, peer: str, principal: str = "") -> None:
 
 
 async def carry_out_and_tell(
-    call: Call, method: str, kind: int, request: Any, caller: Caller | None
+    call: Call, method: str, kind: int, request: Any, caller: Caller | None, *, kept: bytes = b""
 ) -> bytes:
     """Send a command with the record of its act, and emit its event. `caller` None is the broker itself: no event."""
-    reply = await carry_out(call, method, kind, request, caller)
+    reply = await carry_out(call, method, kind, request, caller, kept=kept)
     if caller is not None:
         tell(method, request, caller.peer, caller.name if caller.number is not None else "")
     return reply

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fila.v1 import admin_pb2 as pb
-from fila.v1 import events_pb2, watch_pb2
+from fila.v1 import events_pb2, version_pb2, watch_pb2
 from fila_server import commands, errors
 from fila_server.access.door import Caller, Door
 from fila_server.access.table import RPCS
@@ -21,7 +21,7 @@ from fila_server.broker.unwritten import PAGE_BYTES_MAX
 from fila_server.config.schema import Limits
 from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.packed import KeyLimits
-from fila_server.operations import rules
+from fila_server.operations import rules, versions
 from fila_server.operations.audit import carry_out
 from fila_server.operations.keys import find_keys
 from fila_server.operations.redrive import Redrive, drop
@@ -49,7 +49,14 @@ class Queues:
         self._broker.hooks.check_scripts(config.on_enqueue_script, config.on_failure_script)
         complete = pb.CreateQueueRequest(name=request.name, config=config)
         had_dlq = request.name + DLQ_SUFFIX in self._broker.queue_configs and not config.expires_after_idle_ms
-        reply = await carry_out(self._broker.call, "CreateQueue", commands.CREATE_QUEUE, complete, caller)
+        reply = await carry_out(
+            self._broker.call,
+            "CreateQueue",
+            commands.CREATE_QUEUE,
+            complete,
+            caller,
+            kept=versions.created(request.name, config, caller),
+        )
         if not (had_dlq and self._door.sees(caller, request.name + DLQ_SUFFIX)):
             return reply
         return pb.CreateQueueResponse(queue_id=request.name, adopted_dlq=True).SerializeToString()
@@ -59,7 +66,32 @@ class Queues:
         reply = await self._broker.call(commands.GET_QUEUE, request.SerializeToString())
         got = pb.GetQueueResponse.FromString(reply)
         rules.tell_defaults(got.config, self._durability)
+        got.version = await versions.newest(self._broker.call, request.queue) or 1
         return got.SerializeToString()
+
+    async def delete(self, request: pb.DeleteQueueRequest, caller: Caller) -> bytes:
+        self._check.changed_queue(request)
+        # Made anew: what a client put behind its fields is not for the core.
+        asked = pb.DeleteQueueRequest(queue=request.queue, force=request.force)
+        kept = versions.deleted(request.queue)
+        return await carry_out(
+            self._broker.call, "DeleteQueue", commands.DELETE_QUEUE, asked, caller, kept=kept
+        )
+
+    async def list_versions(self, request: version_pb2.ListQueueVersionsRequest, _caller: Caller) -> bytes:
+        self._check.versions(request)
+        if request.queue not in self._broker.queue_configs:
+            raise errors.QueueNotFound(request.queue)
+        return (await versions.listed(self._broker.call, request)).SerializeToString()
+
+    async def get_version(self, request: version_pb2.GetQueueVersionRequest, _caller: Caller) -> bytes:
+        self._check.queue(request)
+        current = self._broker.queue_configs.get(request.queue)
+        if current is None:
+            raise errors.QueueNotFound(request.queue)
+        told = await versions.one(self._broker.call, request.queue, request.number, current)
+        rules.tell_defaults(told.config, self._durability)
+        return told.SerializeToString()
 
     async def update(self, request: pb.UpdateQueueRequest, caller: Caller) -> bytes:
         self._check.update(request)
@@ -70,11 +102,15 @@ class Queues:
                 raise errors.QueueNotFound(request.queue)
             config = rules.complete(rules.merge(current, request), self._limits, default_channel=False)
             self._broker.hooks.check_scripts(config.on_enqueue_script, config.on_failure_script)
+            kept, version = await versions.updated(self._broker.call, request, current, config, caller)
             complete = pb.UpdateQueueRequest(
-                queue=request.queue, config=config, update_mask=request.update_mask
+                queue=request.queue, config=config, update_mask=request.update_mask, comment=request.comment
             )
-            reply = await carry_out(self._broker.call, "UpdateQueue", commands.UPDATE_QUEUE, complete, caller)
+            reply = await carry_out(
+                self._broker.call, "UpdateQueue", commands.UPDATE_QUEUE, complete, caller, kept=kept
+            )
             updated = pb.UpdateQueueResponse.FromString(reply)
+            updated.version = version
             rules.tell_defaults(updated.config, self._durability)
             return updated.SerializeToString()
 

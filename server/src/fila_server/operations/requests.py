@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from fila.v1 import admin_pb2 as pb
-from fila.v1 import sink_pb2, watch_pb2
+from fila.v1 import sink_pb2, version_pb2, watch_pb2
 from fila_server.config.schema import Limits, Sinks
 from fila_server.errors import Invalid, LimitExceeded
 from fila_server.operations import rules
@@ -22,6 +22,8 @@ REDRIVE_OFFSETS_MAX = 1_000
 RUN_ID_BYTES_MAX = 128
 SINK_KEEP_MS_MAX = 30 * 24 * 3600 * 1000
 FOUND_KEYS_MAX = 256
+VERSIONS_MAX = 100
+COMMENT_BYTES_MAX = 1024
 WATCHED_QUEUES_MAX = 20
 WATCHED_KEYS_MAX = 50
 RATE_MIN, RATE_MAX = 1e-6, 1e9
@@ -59,6 +61,7 @@ class AdminRules:
     def update(self, request: pb.UpdateQueueRequest) -> None:
         """A queue that is about to be changed, and which of its settings."""
         self.changed_queue(request)
+        self._bytes("comment", request.comment, COMMENT_BYTES_MAX)
         paths = len(request.update_mask.paths)
         if paths > MASK_PATHS_MAX:
             raise LimitExceeded("update_mask", f"must name at most {MASK_PATHS_MAX} fields, got {paths}")
@@ -209,6 +212,10 @@ class AdminRules:
             if not key:
                 raise Invalid(f"keys[{i}]", "must not be empty")
             self._bytes(f"keys[{i}]", key, self._limits.fairness_key_bytes_max)
+
+    def versions(self, request: version_pb2.ListQueueVersionsRequest) -> None:
+        self.queue(request)
+        self._at_most("limit", request.limit, VERSIONS_MAX)
 
     def find_keys(self, request: watch_pb2.FindKeysRequest) -> None:
         """A queue, a channel, and how the keys begin."""

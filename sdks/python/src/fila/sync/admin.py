@@ -15,6 +15,8 @@ from fila.answers import (
     QueueConfig,
     QueueDetails,
     QueueInfo,
+    QueueVersion,
+    QueueVersionDetails,
     SeekPreview,
     Stats,
 )
@@ -73,12 +75,30 @@ class AdminCalls:
         """Return a queue's settings, defaults filled in. Raises QueueNotFound."""
         return self._run(self._client.get_queue(queue))
 
-    def update_queue(self, queue: str, **settings: Unpack[QueueSettings]) -> QueueConfig:
+    def update_queue(
+        self,
+        queue: str,
+        *,
+        expected_version: int = 0,
+        comment: str = "",
+        **settings: Unpack[QueueSettings],
+    ) -> QueueConfig:
         """Change the settings given, and no other; they apply at once to what waits. Return them all.
 
-        `retry={"base_ms": 500}` changes the base and keeps the kind. Raises QueueNotFound, Invalid.
+        `retry={"base_ms": 500}` changes the base and keeps the kind. With `expected_version` it is refused where
+        somebody else changed them since (Conflict); `comment` is kept with the version. Raises QueueNotFound, Invalid.
         """
-        return self._run(self._client.update_queue(queue, **settings))
+        return self._run(
+            self._client.update_queue(queue, expected_version=expected_version, comment=comment, **settings)
+        )
+
+    def list_queue_versions(self, queue: str, *, before: int = 0, limit: int = 0) -> list[QueueVersion]:
+        """Return the versions of a queue's settings, newest first; the last 100 are kept. Raises QueueNotFound."""
+        return self._run(self._client.list_queue_versions(queue, before=before, limit=limit))
+
+    def get_queue_version(self, queue: str, number: int = 0) -> QueueVersionDetails:
+        """Return one version of a queue's settings, the newest for 0. Raises QueueNotFound, NotFound."""
+        return self._run(self._client.get_queue_version(queue, number))
 
     def delete_queue(self, queue: str) -> None:
         """Delete a queue, its own dead-letter queue, and everything in them. Raises QueueNotFound."""

@@ -1,6 +1,7 @@
 # Generated from proto/ by `make gen`; do not edit.
 from fila.v1 import events_pb2 as _events_pb2
 from fila.v1 import messages_pb2 as _messages_pb2
+from fila.v1 import version_pb2 as _version_pb2
 from fila.v1 import watch_pb2 as _watch_pb2
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
@@ -209,14 +210,24 @@ class GetQueueRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ...) -> None: ...
 
 class GetQueueResponse(_message.Message):
-    __slots__ = ["config", "created_at", "queue"]
+    __slots__ = ["config", "created_at", "queue", "version"]
     CONFIG_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
     config: QueueConfig
     created_at: _timestamp_pb2.Timestamp
     queue: str
-    def __init__(self, queue: _Optional[str] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    version: int
+    def __init__(self, queue: _Optional[str] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[int] = ...) -> None: ...
+
+class GetQueueVersionResponse(_message.Message):
+    __slots__ = ["config", "version"]
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    config: QueueConfig
+    version: _version_pb2.QueueVersion
+    def __init__(self, version: _Optional[_Union[_version_pb2.QueueVersion, _Mapping]] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ...) -> None: ...
 
 class GetStatsRequest(_message.Message):
     __slots__ = ["channel", "max_keys", "queue"]
@@ -688,20 +699,26 @@ class SetKeyPolicyResponse(_message.Message):
     def __init__(self, weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ...) -> None: ...
 
 class UpdateQueueRequest(_message.Message):
-    __slots__ = ["config", "queue", "update_mask"]
+    __slots__ = ["comment", "config", "expected_version", "queue", "update_mask"]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
     CONFIG_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_VERSION_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     UPDATE_MASK_FIELD_NUMBER: _ClassVar[int]
+    comment: str
     config: QueueConfig
+    expected_version: int
     queue: str
     update_mask: _field_mask_pb2.FieldMask
-    def __init__(self, queue: _Optional[str] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ...) -> None: ...
+    def __init__(self, queue: _Optional[str] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., expected_version: _Optional[int] = ..., comment: _Optional[str] = ...) -> None: ...
 
 class UpdateQueueResponse(_message.Message):
-    __slots__ = ["config"]
+    __slots__ = ["config", "version"]
     CONFIG_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
     config: QueueConfig
-    def __init__(self, config: _Optional[_Union[QueueConfig, _Mapping]] = ...) -> None: ...
+    version: int
+    def __init__(self, config: _Optional[_Union[QueueConfig, _Mapping]] = ..., version: _Optional[int] = ...) -> None: ...
 
 class Durability(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

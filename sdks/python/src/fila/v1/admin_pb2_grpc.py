@@ -5,6 +5,7 @@ import grpc
 
 from fila.v1 import admin_pb2 as fila_dot_v1_dot_admin__pb2
 from fila.v1 import events_pb2 as fila_dot_v1_dot_events__pb2
+from fila.v1 import version_pb2 as fila_dot_v1_dot_version__pb2
 from fila.v1 import watch_pb2 as fila_dot_v1_dot_watch__pb2
 
 
@@ -163,6 +164,16 @@ class FilaAdminStub(object):
                 '/fila.v1.FilaAdmin/GetHistory',
                 request_serializer=fila_dot_v1_dot_watch__pb2.GetHistoryRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_watch__pb2.GetHistoryResponse.FromString,
+                )
+        self.ListQueueVersions = channel.unary_unary(
+                '/fila.v1.FilaAdmin/ListQueueVersions',
+                request_serializer=fila_dot_v1_dot_version__pb2.ListQueueVersionsRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_version__pb2.ListQueueVersionsResponse.FromString,
+                )
+        self.GetQueueVersion = channel.unary_unary(
+                '/fila.v1.FilaAdmin/GetQueueVersion',
+                request_serializer=fila_dot_v1_dot_version__pb2.GetQueueVersionRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_admin__pb2.GetQueueVersionResponse.FromString,
                 )
 
 
@@ -374,6 +385,20 @@ class FilaAdminServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListQueueVersions(self, request, context):
+        """List the versions of a queue's settings: who changed what, when, and why.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetQueueVersion(self, request, context):
+        """Read the settings of one version.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FilaAdminServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -521,6 +546,16 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.GetHistory,
                     request_deserializer=fila_dot_v1_dot_watch__pb2.GetHistoryRequest.FromString,
                     response_serializer=fila_dot_v1_dot_watch__pb2.GetHistoryResponse.SerializeToString,
+            ),
+            'ListQueueVersions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListQueueVersions,
+                    request_deserializer=fila_dot_v1_dot_version__pb2.ListQueueVersionsRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_version__pb2.ListQueueVersionsResponse.SerializeToString,
+            ),
+            'GetQueueVersion': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetQueueVersion,
+                    request_deserializer=fila_dot_v1_dot_version__pb2.GetQueueVersionRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_admin__pb2.GetQueueVersionResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1024,5 +1059,39 @@ class FilaAdmin(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/GetHistory',
             fila_dot_v1_dot_watch__pb2.GetHistoryRequest.SerializeToString,
             fila_dot_v1_dot_watch__pb2.GetHistoryResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ListQueueVersions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/ListQueueVersions',
+            fila_dot_v1_dot_version__pb2.ListQueueVersionsRequest.SerializeToString,
+            fila_dot_v1_dot_version__pb2.ListQueueVersionsResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def GetQueueVersion(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/GetQueueVersion',
+            fila_dot_v1_dot_version__pb2.GetQueueVersionRequest.SerializeToString,
+            fila_dot_v1_dot_admin__pb2.GetQueueVersionResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

@@ -10,6 +10,7 @@ A channel that is left empty means `default`, except where a field says otherwis
 from collections import abc as _abc
 from fila.v1 import admin_pb2 as _admin_pb2
 from fila.v1 import events_pb2 as _events_pb2
+from fila.v1 import version_pb2 as _version_pb2
 from fila.v1 import watch_pb2 as _watch_pb2
 from grpc import aio as _aio
 import abc as _abc_1
@@ -99,6 +100,10 @@ class FilaAdminStub:
     """Watch queues and their keys in numbers: everything at first, then once a second what changed."""
     GetHistory: _grpc.UnaryUnaryMultiCallable[_watch_pb2.GetHistoryRequest, _watch_pb2.GetHistoryResponse]
     """Look back at the last hour of a channel and of some of its keys, in points of ten seconds."""
+    ListQueueVersions: _grpc.UnaryUnaryMultiCallable[_version_pb2.ListQueueVersionsRequest, _version_pb2.ListQueueVersionsResponse]
+    """List the versions of a queue's settings: who changed what, when, and why."""
+    GetQueueVersion: _grpc.UnaryUnaryMultiCallable[_version_pb2.GetQueueVersionRequest, _admin_pb2.GetQueueVersionResponse]
+    """Read the settings of one version."""
 
 @_typing.type_check_only
 class FilaAdminAsyncStub(FilaAdminStub):
@@ -165,6 +170,10 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """Watch queues and their keys in numbers: everything at first, then once a second what changed."""
     GetHistory: _aio.UnaryUnaryMultiCallable[_watch_pb2.GetHistoryRequest, _watch_pb2.GetHistoryResponse]  # type: ignore[assignment]
     """Look back at the last hour of a channel and of some of its keys, in points of ten seconds."""
+    ListQueueVersions: _aio.UnaryUnaryMultiCallable[_version_pb2.ListQueueVersionsRequest, _version_pb2.ListQueueVersionsResponse]  # type: ignore[assignment]
+    """List the versions of a queue's settings: who changed what, when, and why."""
+    GetQueueVersion: _aio.UnaryUnaryMultiCallable[_version_pb2.GetQueueVersionRequest, _admin_pb2.GetQueueVersionResponse]  # type: ignore[assignment]
+    """Read the settings of one version."""
 
 class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
     """Make, watch, change and clean up.
@@ -402,5 +411,21 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_watch_pb2.GetHistoryResponse, _abc.Awaitable[_watch_pb2.GetHistoryResponse]]:
         """Look back at the last hour of a channel and of some of its keys, in points of ten seconds."""
+
+    @_abc_1.abstractmethod
+    def ListQueueVersions(
+        self,
+        request: _version_pb2.ListQueueVersionsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_version_pb2.ListQueueVersionsResponse, _abc.Awaitable[_version_pb2.ListQueueVersionsResponse]]:
+        """List the versions of a queue's settings: who changed what, when, and why."""
+
+    @_abc_1.abstractmethod
+    def GetQueueVersion(
+        self,
+        request: _version_pb2.GetQueueVersionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.GetQueueVersionResponse, _abc.Awaitable[_admin_pb2.GetQueueVersionResponse]]:
+        """Read the settings of one version."""
 
 def add_FilaAdminServicer_to_server(servicer: FilaAdminServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -15,7 +15,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from fila.v1 import admin_pb2 as pb
-from fila.v1 import events_pb2, watch_pb2
+from fila.v1 import events_pb2, version_pb2, watch_pb2
 from fila_server import commands
 from fila_server.access.door import Caller, Door
 from fila_server.access.rights import CONSUME
@@ -64,7 +64,6 @@ def handlers(
         )
 
     plain: dict[str, tuple[int, type[Message], Check]] = {
-        "DeleteQueue": (commands.DELETE_QUEUE, pb.DeleteQueueRequest, check.changed_queue),
         "PurgeQueue": (commands.PURGE_QUEUE, pb.PurgeQueueRequest, check.view),
         "SetConfig": (commands.SET_CONFIG, pb.SetConfigRequest, check.set_config),
         "GetConfig": (commands.GET_CONFIG, pb.GetConfigRequest, check.config_key),
@@ -83,6 +82,17 @@ def handlers(
     }
     methods["CreateQueue"] = answering(
         "CreateQueue", _parsed("CreateQueue", door, pb.CreateQueueRequest, queues.create)
+    )
+    methods["DeleteQueue"] = answering(
+        "DeleteQueue", _parsed("DeleteQueue", door, pb.DeleteQueueRequest, queues.delete)
+    )
+    methods["ListQueueVersions"] = answering(
+        "ListQueueVersions",
+        _parsed("ListQueueVersions", door, version_pb2.ListQueueVersionsRequest, queues.list_versions),
+    )
+    methods["GetQueueVersion"] = answering(
+        "GetQueueVersion",
+        _parsed("GetQueueVersion", door, version_pb2.GetQueueVersionRequest, queues.get_version),
     )
     methods["UpdateQueue"] = answering(
         "UpdateQueue", _parsed("UpdateQueue", door, pb.UpdateQueueRequest, queues.update)

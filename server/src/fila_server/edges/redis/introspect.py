@@ -19,6 +19,7 @@ from fila_server.edges.redis.client import COMPATIBLE_VERSION, Client
 from fila_server.edges.redis.overrides import QUEUE_DEFAULTS, duration_text, read_setting, size_text
 from fila_server.edges.redis.replies import OK, encode, error_reply
 from fila_server.operations import rules as queue_rules
+from fila_server.operations import versions
 from fila_server.operations.changes import carry_out_and_tell
 
 STATS_AT_ONCE = 32
@@ -194,12 +195,15 @@ async def _set_queue(client: Client, queue: str, name: str, text: str) -> bytes:
             return OK
         if name == "message_timeout":
             _check_timeout(client, value)
+        before = current
         request = admin_pb2.UpdateQueueRequest(queue=queue, config=current)
         request.update_mask.paths.append(_PATHS[name])
         *outer, last = _PATHS[name].split(".")
         setattr(getattr(request.config, outer[0]) if outer else request.config, last, value)
+        caller = client.entry.caller
+        kept, _ = await versions.updated(broker.call, request, before, request.config, caller)
         await carry_out_and_tell(
-            broker.call, "UpdateQueue", commands.UPDATE_QUEUE, request, client.entry.caller
+            broker.call, "UpdateQueue", commands.UPDATE_QUEUE, request, caller, kept=kept
         )
     return OK
 

@@ -20,6 +20,7 @@ from fila_server.config.schema import Redis
 from fila_server.edges.redis.client import Client
 from fila_server.edges.redis.replies import OK, error_reply, integer
 from fila_server.operations import rules as queue_rules
+from fila_server.operations import versions
 from fila_server.operations.changes import carry_out_and_tell
 
 U64_MAX = 2**64 - 1
@@ -62,7 +63,8 @@ async def _create_queue(client: Client, queue: str, channel: str) -> bytes:
                                   default_channel=False)  # fmt: skip
     config.channels.append(channel)
     request = admin_pb2.CreateQueueRequest(name=queue, config=config)
-    await _carry_out(client, "CreateQueue", commands.CREATE_QUEUE, request)
+    kept = versions.created(queue, config, client.entry.caller)
+    await _carry_out(client, "CreateQueue", commands.CREATE_QUEUE, request, kept)
     return OK
 
 
@@ -114,7 +116,8 @@ def del_(client: Client, args: list[bytes]) -> Awaitable[bytes]:
 
 async def _delete_queue(client: Client, queue: str) -> bytes:
     request = admin_pb2.DeleteQueueRequest(queue=queue)
-    return await _whether_found(_carry_out(client, "DeleteQueue", commands.DELETE_QUEUE, request))
+    kept = versions.deleted(queue)
+    return await _whether_found(_carry_out(client, "DeleteQueue", commands.DELETE_QUEUE, request, kept))
 
 
 def srem(client: Client, args: list[bytes]) -> Awaitable[bytes]:
@@ -145,8 +148,8 @@ async def _seek(client: Client, request: admin_pb2.SeekChannelRequest) -> bytes:
     return integer(2)
 
 
-async def _carry_out(client: Client, act: str, kind: int, request: Any) -> bytes:
-    return await carry_out_and_tell(client.broker.call, act, kind, request, client.entry.caller)
+async def _carry_out(client: Client, act: str, kind: int, request: Any, kept: bytes = b"") -> bytes:
+    return await carry_out_and_tell(client.broker.call, act, kind, request, client.entry.caller, kept=kept)
 
 
 def _offset(text: bytes) -> int:

@@ -12,6 +12,8 @@ import type { DropDeadLettersRequestSchema, DropDeadLettersResponseSchema, GetSt
 import { file_fila_v1_events } from "./events_pb.js";
 import type { Message as Message$1 } from "./messages_pb.js";
 import { file_fila_v1_messages } from "./messages_pb.js";
+import type { GetQueueVersionRequestSchema, ListQueueVersionsRequestSchema, ListQueueVersionsResponseSchema, QueueVersion } from "./version_pb.js";
+import { file_fila_v1_version } from "./version_pb.js";
 import type { FindKeysRequestSchema, FindKeysResponseSchema, GetHistoryRequestSchema, GetHistoryResponseSchema, WaitCauses, WatchStatsRequestSchema, WatchStatsResponseSchema } from "./watch_pb.js";
 import { file_fila_v1_watch } from "./watch_pb.js";
 import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
@@ -22,7 +24,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fila/v1/admin.proto.
  */
 export const file_fila_v1_admin: GenFile = /*@__PURE__*/
-  fileDesc("ChNmaWxhL3YxL2FkbWluLnByb3RvEgdmaWxhLnYxIkgKEkNyZWF0ZVF1ZXVlUmVxdWVzdBIMCgRuYW1lGAEgASgJEiQKBmNvbmZpZxgCIAEoCzIULmZpbGEudjEuUXVldWVDb25maWciPAoTQ3JlYXRlUXVldWVSZXNwb25zZRIQCghxdWV1ZV9pZBgBIAEoCRITCgthZG9wdGVkX2RscRgCIAEoCCLKBQoLUXVldWVDb25maWcSGQoRb25fZW5xdWV1ZV9zY3JpcHQYASABKAkSGQoRb25fZmFpbHVyZV9zY3JpcHQYAiABKAkSHQoVdmlzaWJpbGl0eV90aW1lb3V0X21zGAMgASgEEhkKDG1heF9hdHRlbXB0cxgEIAEoDUgAiAEBEicKCmR1cmFiaWxpdHkYBSABKA4yEy5maWxhLnYxLkR1cmFiaWxpdHkSEQoJbWF4X2RlcHRoGAYgASgEEhEKCW1heF9ieXRlcxgHIAEoBBIbChNmYWlybmVzc19rZXlfaGVhZGVyGAggASgJEhUKDXdlaWdodF9oZWFkZXIYCSABKAkSMgoHd2VpZ2h0cxgKIAMoCzIhLmZpbGEudjEuUXVldWVDb25maWcuV2VpZ2h0c0VudHJ5EhMKC2Nvc3RfaGVhZGVyGAsgASgJEhwKFHRocm90dGxlX2tleV9oZWFkZXJzGAwgAygJEiMKBXJldHJ5GA0gASgLMhQuZmlsYS52MS5SZXRyeVBvbGljeRIsCg1ob29rX2ZhbGxiYWNrGA4gASgOMhUuZmlsYS52MS5Ib29rRmFsbGJhY2sSJQoJcmV0ZW50aW9uGA8gASgLMhIuZmlsYS52MS5SZXRlbnRpb24SEAoIY2hhbm5lbHMYECADKAkSFwoPZGVkdXBfd2luZG93X21zGBEgASgEEhIKCnR0bF90b19kbHEYEiABKAgSIAoTZGlzY29ubmVjdF9ncmFjZV9tcxgTIAEoBEgBiAEBEh0KFWV4cGlyZXNfYWZ0ZXJfaWRsZV9tcxgUIAEoBBIOCgZwYXVzZWQYFSABKAgaLgoMV2VpZ2h0c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAFCDwoNX21heF9hdHRlbXB0c0IWChRfZGlzY29ubmVjdF9ncmFjZV9tcyKrAQoLUmV0cnlQb2xpY3kSJwoEa2luZBgBIAEoDjIZLmZpbGEudjEuUmV0cnlQb2xpY3kuS2luZBIPCgdiYXNlX21zGAIgASgEEg4KBmNhcF9tcxgDIAEoBBIOCgZqaXR0ZXIYBCABKAEiQgoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASFAoQS0lORF9FWFBPTkVOVElBTBABEg4KCktJTkRfRklYRUQQAiJjCglSZXRlbnRpb24SFgoOc29mdF9wZXJpb2RfbXMYASABKAQSEgoKc29mdF9ieXRlcxgCIAEoBBIWCg5oYXJkX3BlcmlvZF9tcxgDIAEoBBISCgpoYXJkX2J5dGVzGAQgASgEIiAKD0dldFF1ZXVlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCSJ3ChBHZXRRdWV1ZVJlc3BvbnNlEg0KBXF1ZXVlGAEgASgJEiQKBmNvbmZpZxgCIAEoCzIULmZpbGEudjEuUXVldWVDb25maWcSLgoKY3JlYXRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiegoSVXBkYXRlUXVldWVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEiQKBmNvbmZpZxgCIAEoCzIULmZpbGEudjEuUXVldWVDb25maWcSLwoLdXBkYXRlX21hc2sYAyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrIjsKE1VwZGF0ZVF1ZXVlUmVzcG9uc2USJAoGY29uZmlnGAEgASgLMhQuZmlsYS52MS5RdWV1ZUNvbmZpZyIyChJEZWxldGVRdWV1ZVJlcXVlc3QSDQoFcXVldWUYASABKAkSDQoFZm9yY2UYAiABKAgiFQoTRGVsZXRlUXVldWVSZXNwb25zZSJwChFQdXJnZVF1ZXVlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIZCgxmYWlybmVzc19rZXkYAiABKAlIAIgBARIUCgdjaGFubmVsGAMgASgJSAGIAQFCDwoNX2ZhaXJuZXNzX2tleUIKCghfY2hhbm5lbCIkChJQdXJnZVF1ZXVlUmVzcG9uc2USDgoGcHVyZ2VkGAEgASgEIncKE1BlZWtNZXNzYWdlc1JlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIUCgxtYXhfbWVzc2FnZXMYAyABKA0SFAoMYWZ0ZXJfb2Zmc2V0GAQgASgEEhQKDGZhaXJuZXNzX2tleRgFIAEoCSI6ChRQZWVrTWVzc2FnZXNSZXNwb25zZRIiCghtZXNzYWdlcxgBIAMoCzIQLmZpbGEudjEuTWVzc2FnZSIuChBTZXRDb25maWdSZXF1ZXN0EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCSITChFTZXRDb25maWdSZXNwb25zZSIfChBHZXRDb25maWdSZXF1ZXN0EgsKA2tleRgBIAEoCSIiChFHZXRDb25maWdSZXNwb25zZRINCgV2YWx1ZRgBIAEoCSIjChFMaXN0Q29uZmlnUmVxdWVzdBIOCgZwcmVmaXgYASABKAkiUAoSTGlzdENvbmZpZ1Jlc3BvbnNlEiUKB2VudHJpZXMYASADKAsyFC5maWxhLnYxLkNvbmZpZ0VudHJ5EhMKC3RvdGFsX2NvdW50GAIgASgNIikKC0NvbmZpZ0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCSJDCg9HZXRTdGF0c1JlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIQCghtYXhfa2V5cxgDIAEoDSLjBgoQR2V0U3RhdHNSZXNwb25zZRINCgVkZXB0aBgBIAEoBBIRCglpbl9mbGlnaHQYAiABKAQSHAoUYWN0aXZlX2ZhaXJuZXNzX2tleXMYAyABKAQSGAoQYWN0aXZlX2NvbnN1bWVycxgEIAEoDRIPCgdxdWFudHVtGAUgASgNEjMKDXBlcl9rZXlfc3RhdHMYBiADKAsyHC5maWxhLnYxLlBlckZhaXJuZXNzS2V5U3RhdHMSOAoScGVyX3Rocm90dGxlX3N0YXRzGAcgAygLMhwuZmlsYS52MS5QZXJUaHJvdHRsZUtleVN0YXRzEhYKDmxlYWRlcl9ub2RlX2lkGAggASgEEhkKEXJlcGxpY2F0aW9uX2NvdW50GAkgASgNEhUKDW9sZGVzdF9hZ2VfbXMYCiABKAQSFgoOaG9va19mYWxsYmFja3MYCyABKAQSFAoMaGFyZF9kcm9wcGVkGAwgASgEEhsKE2RlYWRfbGV0dGVyZWRfdG90YWwYDSABKAQSFgoOZW5xdWV1ZWRfdG90YWwYDiABKAQSFwoPZGVsaXZlcmVkX3RvdGFsGA8gASgEEhMKC2Fja2VkX3RvdGFsGBAgASgEEhQKDG5hY2tlZF90b3RhbBgRIAEoBBIVCg1leHBpcmVkX3RvdGFsGBIgASgEEhkKEXR0bF9kcm9wcGVkX3RvdGFsGBMgASgEEhMKC2hlYWRfb2Zmc2V0GBQgASgEEhMKC3RhaWxfb2Zmc2V0GBUgASgEEhQKDHN0b3JlZF9ieXRlcxgWIAEoBBIYChBzdGFsZV9hY2tzX3RvdGFsGBcgASgEEiYKCGNoYW5uZWxzGBggAygLMhQuZmlsYS52MS5DaGFubmVsSW5mbxITCgtob29rX2Vycm9ycxgZIAEoBBIsCg1icmVha2VyX3N0YXRlGBogASgOMhUuZmlsYS52MS5CcmVha2VyU3RhdGUSHQoVd2VpZ2h0c19jbGFtcGVkX3RvdGFsGBsgASgEEg8KB3VuYmVndW4YHCABKAQSFgoOcmV0dXJuZWRfdG90YWwYHSABKAQSIgoaZGVhZF9sZXR0ZXJzX2Ryb3BwZWRfdG90YWwYHiABKAQSIQoFaG9va3MYHyADKAsyEi5maWxhLnYxLkhvb2tTdGF0cyLMAgoJSG9va1N0YXRzEgwKBGhvb2sYASABKAkSDAoEcnVucxgCIAEoBBIOCgZlcnJvcnMYAyABKAQSEQoJZmFsbGJhY2tzGAQgASgEEgwKBGhlbGQYBSABKAQSLAoNYnJlYWtlcl9zdGF0ZRgGIAEoDjIVLmZpbGEudjEuQnJlYWtlclN0YXRlEhIKCmxhc3RfZXJyb3IYByABKAkSMQoNbGFzdF9lcnJvcl9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASRAoSbGFzdF9lcnJvcl9oZWFkZXJzGAkgAygLMiguZmlsYS52MS5Ib29rU3RhdHMuTGFzdEVycm9ySGVhZGVyc0VudHJ5GjcKFUxhc3RFcnJvckhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIo8CChNQZXJGYWlybmVzc0tleVN0YXRzEgsKA2tleRgBIAEoCRIVCg1wZW5kaW5nX2NvdW50GAIgASgEEhcKD2N1cnJlbnRfZGVmaWNpdBgDIAEoAxIOCgZ3ZWlnaHQYBCABKA0SEQoJaW5fZmxpZ2h0GAUgASgEEhUKDW9sZGVzdF9hZ2VfbXMYBiABKAQSFwoPZGVsaXZlcmVkX3RvdGFsGAcgASgEEhkKEXNlcnZlZF9jb3N0X3RvdGFsGAggASgBEg4KBnBhdXNlZBgJIAEoCBIVCg1tYXhfaW5fZmxpZ2h0GAogASgNEhcKD3JhdGVfcGVyX3NlY29uZBgMIAEoARINCgVidXJzdBgNIAEoASJrChNQZXJUaHJvdHRsZUtleVN0YXRzEgsKA2tleRgBIAEoCRIOCgZ0b2tlbnMYAiABKAESFwoPcmF0ZV9wZXJfc2Vjb25kGAMgASgBEg0KBWJ1cnN0GAQgASgBEg8KB3dhaXRpbmcYBSABKAQiiAEKDlJlZHJpdmVSZXF1ZXN0EhEKCWRscV9xdWV1ZRgBIAEoCRINCgVjb3VudBgCIAEoBBIXCg9yYXRlX3Blcl9zZWNvbmQYAyABKAESFAoMYWZ0ZXJfb2Zmc2V0GAQgASgEEhQKDHVwX3RvX29mZnNldBgFIAEoBBIPCgdvZmZzZXRzGAYgAygEIkcKD1JlZHJpdmVSZXNwb25zZRIQCghyZWRyaXZlbhgBIAEoBBITCgtsYXN0X29mZnNldBgCIAEoBBINCgVzdHVjaxgDIAEoBCITChFMaXN0UXVldWVzUmVxdWVzdCJUChJMaXN0UXVldWVzUmVzcG9uc2USIgoGcXVldWVzGAEgAygLMhIuZmlsYS52MS5RdWV1ZUluZm8SGgoSY2x1c3Rlcl9ub2RlX2NvdW50GAIgASgNIm0KCVF1ZXVlSW5mbxIMCgRuYW1lGAEgASgJEg0KBWRlcHRoGAIgASgEEhEKCWluX2ZsaWdodBgDIAEoBBIYChBhY3RpdmVfY29uc3VtZXJzGAQgASgNEhYKDmxlYWRlcl9ub2RlX2lkGAUgASgEIr4BChRDcmVhdGVDaGFubmVsUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEg4KBGhlYWQYAyABKAhIABIQCgZvbGRlc3QYBCABKAhIABIQCgZvZmZzZXQYBSABKARIABIqCgR0aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAEh0KFWV4cGlyZXNfYWZ0ZXJfaWRsZV9tcxgHIAEoBEIHCgVzdGFydCItChVDcmVhdGVDaGFubmVsUmVzcG9uc2USFAoMc3RhcnRfb2Zmc2V0GAEgASgEIjYKFERlbGV0ZUNoYW5uZWxSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEg8KB2NoYW5uZWwYAiABKAkiFwoVRGVsZXRlQ2hhbm5lbFJlc3BvbnNlIiQKE0xpc3RDaGFubmVsc1JlcXVlc3QSDQoFcXVldWUYASABKAkiPgoUTGlzdENoYW5uZWxzUmVzcG9uc2USJgoIY2hhbm5lbHMYASADKAsyFC5maWxhLnYxLkNoYW5uZWxJbmZvIqoBCgtDaGFubmVsSW5mbxIMCgRuYW1lGAEgASgJEg0KBWRlcHRoGAIgASgEEhEKCWluX2ZsaWdodBgDIAEoBBITCgt0YWlsX29mZnNldBgEIAEoBBITCgtoZWFkX29mZnNldBgFIAEoBBIRCgljb25zdW1lcnMYBiABKA0SLgoKY3JlYXRlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAikwEKElNlZWtDaGFubmVsUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEhAKBm9mZnNldBgDIAEoBEgAEioKBHRpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAASFQoNdmFsaWRhdGVfb25seRgFIAEoCEIICgZ0YXJnZXQiYAoTU2Vla0NoYW5uZWxSZXNwb25zZRIOCgZvZmZzZXQYASABKAQSEAoIcmVwbGF5ZWQYAiABKAQSDwoHc2tpcHBlZBgDIAEoBBIWCg5sZWFzZXNfcmV2b2tlZBgEIAEoBCJhChNQdXJnZUNoYW5uZWxSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEg8KB2NoYW5uZWwYAiABKAkSGQoMZmFpcm5lc3Nfa2V5GAMgASgJSACIAQFCDwoNX2ZhaXJuZXNzX2tleSImChRQdXJnZUNoYW5uZWxSZXNwb25zZRIOCgZwdXJnZWQYASABKAQizAEKDlJlYWRMb2dSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhMKC2Zyb21fb2Zmc2V0GAIgASgEEhEKCXRvX29mZnNldBgDIAEoBBItCglmcm9tX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKB3RvX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDGZhaXJuZXNzX2tleRgGIAEoCRIRCgltYXhfYmF0Y2gYByABKA0iSgoPUmVhZExvZ1Jlc3BvbnNlEiIKCG1lc3NhZ2VzGAEgAygLMhAuZmlsYS52MS5NZXNzYWdlEhMKC25leHRfb2Zmc2V0GAIgASgEIvgBChNTZXRLZXlQb2xpY3lSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhQKDGZhaXJuZXNzX2tleRgCIAEoCRITCgZ3ZWlnaHQYAyABKA1IAIgBARITCgZwYXVzZWQYBCABKAhIAYgBARIaCg1tYXhfaW5fZmxpZ2h0GAUgASgNSAKIAQESHAoPcmF0ZV9wZXJfc2Vjb25kGAYgASgBSAOIAQESEgoFYnVyc3QYByABKAFIBIgBAUIJCgdfd2VpZ2h0QgkKB19wYXVzZWRCEAoOX21heF9pbl9mbGlnaHRCEgoQX3JhdGVfcGVyX3NlY29uZEIICgZfYnVyc3QidQoUU2V0S2V5UG9saWN5UmVzcG9uc2USDgoGd2VpZ2h0GAEgASgNEg4KBnBhdXNlZBgCIAEoCBIVCg1tYXhfaW5fZmxpZ2h0GAMgASgNEhcKD3JhdGVfcGVyX3NlY29uZBgEIAEoARINCgVidXJzdBgFIAEoASJJChFFeHBsYWluS2V5UmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEhQKDGZhaXJuZXNzX2tleRgDIAEoCSKlBAoSRXhwbGFpbktleVJlc3BvbnNlEjAKBXN0YXRlGAEgASgOMiEuZmlsYS52MS5FeHBsYWluS2V5UmVzcG9uc2UuU3RhdGUSFwoPYmxvY2tpbmdfYnVja2V0GAIgASgJEikKBXVudGlsGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVzaGFyZRgEIAEoARIRCglkdWVfc2hhcmUYBSABKAESIgoFd2FpdHMYBiABKAsyEy5maWxhLnYxLldhaXRDYXVzZXMSDwoHcGVuZGluZxgHIAEoBBIRCglpbl9mbGlnaHQYCCABKAQSFQoNb2xkZXN0X2FnZV9tcxgJIAEoBBIOCgZ3ZWlnaHQYCiABKA0SGAoQcmV0dXJuaW5nX29mZnNldBgLIAEoBBIXCg9yZXR1cm5pbmdfY291bnQYDCABKA0i1AEKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASFQoRU1RBVEVfTk9fQ09OU1VNRVIQARIWChJTVEFURV9OT1RfSVRTX1RVUk4QAhITCg9TVEFURV9USFJPVFRMRUQQAxIRCg1TVEFURV9ERUxBWUVEEAQSEAoMU1RBVEVfTEVBU0VEEAUSEAoMU1RBVEVfUEFVU0VEEAYSEAoMU1RBVEVfQ0FQUEVEEAcSDwoLU1RBVEVfRU1QVFkQCBIWChJTVEFURV9SQVRFX0xJTUlURUQQCSI2ChRMaXN0Q29uc3VtZXJzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJIkEKFUxpc3RDb25zdW1lcnNSZXNwb25zZRIoCgljb25zdW1lcnMYASADKAsyFS5maWxhLnYxLkNvbnN1bWVySW5mbyKFAgoMQ29uc3VtZXJJbmZvEhMKC2NvbnN1bWVyX2lkGAEgASgEEgwKBG5hbWUYAiABKAkSDAoEcGVlchgDIAEoCRIPCgdjaGFubmVsGAQgASgJEgwKBGhlbGQYBSABKAQSDQoFYmVndW4YBiABKAQSFgoOcmV0dXJuZWRfdG90YWwYByABKAQSGAoQaGFuZGxpbmdfdGltZV91cxgIIAEoBBIOCgZ3aW5kb3cYCSABKA0SFAoMdHJhY2tzX2JlZ3VuGAogASgIEjAKDGNvbm5lY3RlZF9hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEYXdheRgMIAEoCCpRCgpEdXJhYmlsaXR5EhoKFkRVUkFCSUxJVFlfVU5TUEVDSUZJRUQQABIUChBEVVJBQklMSVRZX0ZTWU5DEAESEQoNRFVSQUJJTElUWV9PUxACKl8KDEhvb2tGYWxsYmFjaxIdChlIT09LX0ZBTExCQUNLX1VOU1BFQ0lGSUVEEAASGAoUSE9PS19GQUxMQkFDS19QT0xJQ1kQARIWChJIT09LX0ZBTExCQUNLX0hPTEQQAip8CgxCcmVha2VyU3RhdGUSHQoZQlJFQUtFUl9TVEFURV9VTlNQRUNJRklFRBAAEhgKFEJSRUFLRVJfU1RBVEVfQ0xPU0VEEAESFgoSQlJFQUtFUl9TVEFURV9PUEVOEAISGwoXQlJFQUtFUl9TVEFURV9IQUxGX09QRU4QAzLJEAoJRmlsYUFkbWluEkgKC0NyZWF0ZVF1ZXVlEhsuZmlsYS52MS5DcmVhdGVRdWV1ZVJlcXVlc3QaHC5maWxhLnYxLkNyZWF0ZVF1ZXVlUmVzcG9uc2USPwoIR2V0UXVldWUSGC5maWxhLnYxLkdldFF1ZXVlUmVxdWVzdBoZLmZpbGEudjEuR2V0UXVldWVSZXNwb25zZRJICgtVcGRhdGVRdWV1ZRIbLmZpbGEudjEuVXBkYXRlUXVldWVSZXF1ZXN0GhwuZmlsYS52MS5VcGRhdGVRdWV1ZVJlc3BvbnNlEkgKC0RlbGV0ZVF1ZXVlEhsuZmlsYS52MS5EZWxldGVRdWV1ZVJlcXVlc3QaHC5maWxhLnYxLkRlbGV0ZVF1ZXVlUmVzcG9uc2USRQoKTGlzdFF1ZXVlcxIaLmZpbGEudjEuTGlzdFF1ZXVlc1JlcXVlc3QaGy5maWxhLnYxLkxpc3RRdWV1ZXNSZXNwb25zZRJFCgpQdXJnZVF1ZXVlEhouZmlsYS52MS5QdXJnZVF1ZXVlUmVxdWVzdBobLmZpbGEudjEuUHVyZ2VRdWV1ZVJlc3BvbnNlEksKDFBlZWtNZXNzYWdlcxIcLmZpbGEudjEuUGVla01lc3NhZ2VzUmVxdWVzdBodLmZpbGEudjEuUGVla01lc3NhZ2VzUmVzcG9uc2USPwoIR2V0U3RhdHMSGC5maWxhLnYxLkdldFN0YXRzUmVxdWVzdBoZLmZpbGEudjEuR2V0U3RhdHNSZXNwb25zZRJCCglTZXRDb25maWcSGS5maWxhLnYxLlNldENvbmZpZ1JlcXVlc3QaGi5maWxhLnYxLlNldENvbmZpZ1Jlc3BvbnNlEkIKCUdldENvbmZpZxIZLmZpbGEudjEuR2V0Q29uZmlnUmVxdWVzdBoaLmZpbGEudjEuR2V0Q29uZmlnUmVzcG9uc2USRQoKTGlzdENvbmZpZxIaLmZpbGEudjEuTGlzdENvbmZpZ1JlcXVlc3QaGy5maWxhLnYxLkxpc3RDb25maWdSZXNwb25zZRI8CgdSZWRyaXZlEhcuZmlsYS52MS5SZWRyaXZlUmVxdWVzdBoYLmZpbGEudjEuUmVkcml2ZVJlc3BvbnNlEk4KDUNyZWF0ZUNoYW5uZWwSHS5maWxhLnYxLkNyZWF0ZUNoYW5uZWxSZXF1ZXN0Gh4uZmlsYS52MS5DcmVhdGVDaGFubmVsUmVzcG9uc2USTgoNRGVsZXRlQ2hhbm5lbBIdLmZpbGEudjEuRGVsZXRlQ2hhbm5lbFJlcXVlc3QaHi5maWxhLnYxLkRlbGV0ZUNoYW5uZWxSZXNwb25zZRJLCgxMaXN0Q2hhbm5lbHMSHC5maWxhLnYxLkxpc3RDaGFubmVsc1JlcXVlc3QaHS5maWxhLnYxLkxpc3RDaGFubmVsc1Jlc3BvbnNlEkgKC1NlZWtDaGFubmVsEhsuZmlsYS52MS5TZWVrQ2hhbm5lbFJlcXVlc3QaHC5maWxhLnYxLlNlZWtDaGFubmVsUmVzcG9uc2USSwoMUHVyZ2VDaGFubmVsEhwuZmlsYS52MS5QdXJnZUNoYW5uZWxSZXF1ZXN0Gh0uZmlsYS52MS5QdXJnZUNoYW5uZWxSZXNwb25zZRI+CgdSZWFkTG9nEhcuZmlsYS52MS5SZWFkTG9nUmVxdWVzdBoYLmZpbGEudjEuUmVhZExvZ1Jlc3BvbnNlMAESSwoMU2V0S2V5UG9saWN5EhwuZmlsYS52MS5TZXRLZXlQb2xpY3lSZXF1ZXN0Gh0uZmlsYS52MS5TZXRLZXlQb2xpY3lSZXNwb25zZRJFCgpFeHBsYWluS2V5EhouZmlsYS52MS5FeHBsYWluS2V5UmVxdWVzdBobLmZpbGEudjEuRXhwbGFpbktleVJlc3BvbnNlEk4KDUxpc3RDb25zdW1lcnMSHS5maWxhLnYxLkxpc3RDb25zdW1lcnNSZXF1ZXN0Gh4uZmlsYS52MS5MaXN0Q29uc3VtZXJzUmVzcG9uc2USQgoJR2V0U3RhdHVzEhkuZmlsYS52MS5HZXRTdGF0dXNSZXF1ZXN0GhouZmlsYS52MS5HZXRTdGF0dXNSZXNwb25zZRJKCgtXYXRjaEV2ZW50cxIbLmZpbGEudjEuV2F0Y2hFdmVudHNSZXF1ZXN0GhwuZmlsYS52MS5XYXRjaEV2ZW50c1Jlc3BvbnNlMAESPwoITGlzdExhdGUSGC5maWxhLnYxLkxpc3RMYXRlUmVxdWVzdBoZLmZpbGEudjEuTGlzdExhdGVSZXNwb25zZRJUCg9MaXN0S2V5UG9saWNpZXMSHy5maWxhLnYxLkxpc3RLZXlQb2xpY2llc1JlcXVlc3QaIC5maWxhLnYxLkxpc3RLZXlQb2xpY2llc1Jlc3BvbnNlElQKD0Ryb3BEZWFkTGV0dGVycxIfLmZpbGEudjEuRHJvcERlYWRMZXR0ZXJzUmVxdWVzdBogLmZpbGEudjEuRHJvcERlYWRMZXR0ZXJzUmVzcG9uc2USPwoIRmluZEtleXMSGC5maWxhLnYxLkZpbmRLZXlzUmVxdWVzdBoZLmZpbGEudjEuRmluZEtleXNSZXNwb25zZRJHCgpXYXRjaFN0YXRzEhouZmlsYS52MS5XYXRjaFN0YXRzUmVxdWVzdBobLmZpbGEudjEuV2F0Y2hTdGF0c1Jlc3BvbnNlMAESRQoKR2V0SGlzdG9yeRIaLmZpbGEudjEuR2V0SGlzdG9yeVJlcXVlc3QaGy5maWxhLnYxLkdldEhpc3RvcnlSZXNwb25zZUIbCgtkZXYuZmlsYS52MUIKQWRtaW5Qcm90b1ABYgZwcm90bzM", [file_fila_v1_events, file_fila_v1_messages, file_fila_v1_watch, file_google_protobuf_field_mask, file_google_protobuf_timestamp]);
+  fileDesc("ChNmaWxhL3YxL2FkbWluLnByb3RvEgdmaWxhLnYxIkgKEkNyZWF0ZVF1ZXVlUmVxdWVzdBIMCgRuYW1lGAEgASgJEiQKBmNvbmZpZxgCIAEoCzIULmZpbGEudjEuUXVldWVDb25maWciPAoTQ3JlYXRlUXVldWVSZXNwb25zZRIQCghxdWV1ZV9pZBgBIAEoCRITCgthZG9wdGVkX2RscRgCIAEoCCLKBQoLUXVldWVDb25maWcSGQoRb25fZW5xdWV1ZV9zY3JpcHQYASABKAkSGQoRb25fZmFpbHVyZV9zY3JpcHQYAiABKAkSHQoVdmlzaWJpbGl0eV90aW1lb3V0X21zGAMgASgEEhkKDG1heF9hdHRlbXB0cxgEIAEoDUgAiAEBEicKCmR1cmFiaWxpdHkYBSABKA4yEy5maWxhLnYxLkR1cmFiaWxpdHkSEQoJbWF4X2RlcHRoGAYgASgEEhEKCW1heF9ieXRlcxgHIAEoBBIbChNmYWlybmVzc19rZXlfaGVhZGVyGAggASgJEhUKDXdlaWdodF9oZWFkZXIYCSABKAkSMgoHd2VpZ2h0cxgKIAMoCzIhLmZpbGEudjEuUXVldWVDb25maWcuV2VpZ2h0c0VudHJ5EhMKC2Nvc3RfaGVhZGVyGAsgASgJEhwKFHRocm90dGxlX2tleV9oZWFkZXJzGAwgAygJEiMKBXJldHJ5GA0gASgLMhQuZmlsYS52MS5SZXRyeVBvbGljeRIsCg1ob29rX2ZhbGxiYWNrGA4gASgOMhUuZmlsYS52MS5Ib29rRmFsbGJhY2sSJQoJcmV0ZW50aW9uGA8gASgLMhIuZmlsYS52MS5SZXRlbnRpb24SEAoIY2hhbm5lbHMYECADKAkSFwoPZGVkdXBfd2luZG93X21zGBEgASgEEhIKCnR0bF90b19kbHEYEiABKAgSIAoTZGlzY29ubmVjdF9ncmFjZV9tcxgTIAEoBEgBiAEBEh0KFWV4cGlyZXNfYWZ0ZXJfaWRsZV9tcxgUIAEoBBIOCgZwYXVzZWQYFSABKAgaLgoMV2VpZ2h0c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAFCDwoNX21heF9hdHRlbXB0c0IWChRfZGlzY29ubmVjdF9ncmFjZV9tcyKrAQoLUmV0cnlQb2xpY3kSJwoEa2luZBgBIAEoDjIZLmZpbGEudjEuUmV0cnlQb2xpY3kuS2luZBIPCgdiYXNlX21zGAIgASgEEg4KBmNhcF9tcxgDIAEoBBIOCgZqaXR0ZXIYBCABKAEiQgoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASFAoQS0lORF9FWFBPTkVOVElBTBABEg4KCktJTkRfRklYRUQQAiJjCglSZXRlbnRpb24SFgoOc29mdF9wZXJpb2RfbXMYASABKAQSEgoKc29mdF9ieXRlcxgCIAEoBBIWCg5oYXJkX3BlcmlvZF9tcxgDIAEoBBISCgpoYXJkX2J5dGVzGAQgASgEIiAKD0dldFF1ZXVlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCSKIAQoQR2V0UXVldWVSZXNwb25zZRINCgVxdWV1ZRgBIAEoCRIkCgZjb25maWcYAiABKAsyFC5maWxhLnYxLlF1ZXVlQ29uZmlnEi4KCmNyZWF0ZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAQiZwoXR2V0UXVldWVWZXJzaW9uUmVzcG9uc2USJgoHdmVyc2lvbhgBIAEoCzIVLmZpbGEudjEuUXVldWVWZXJzaW9uEiQKBmNvbmZpZxgCIAEoCzIULmZpbGEudjEuUXVldWVDb25maWcipQEKElVwZGF0ZVF1ZXVlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIkCgZjb25maWcYAiABKAsyFC5maWxhLnYxLlF1ZXVlQ29uZmlnEi8KC3VwZGF0ZV9tYXNrGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIYChBleHBlY3RlZF92ZXJzaW9uGAQgASgEEg8KB2NvbW1lbnQYBSABKAkiTAoTVXBkYXRlUXVldWVSZXNwb25zZRIkCgZjb25maWcYASABKAsyFC5maWxhLnYxLlF1ZXVlQ29uZmlnEg8KB3ZlcnNpb24YAiABKAQiMgoSRGVsZXRlUXVldWVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEg0KBWZvcmNlGAIgASgIIhUKE0RlbGV0ZVF1ZXVlUmVzcG9uc2UicAoRUHVyZ2VRdWV1ZVJlcXVlc3QSDQoFcXVldWUYASABKAkSGQoMZmFpcm5lc3Nfa2V5GAIgASgJSACIAQESFAoHY2hhbm5lbBgDIAEoCUgBiAEBQg8KDV9mYWlybmVzc19rZXlCCgoIX2NoYW5uZWwiJAoSUHVyZ2VRdWV1ZVJlc3BvbnNlEg4KBnB1cmdlZBgBIAEoBCJ3ChNQZWVrTWVzc2FnZXNSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEg8KB2NoYW5uZWwYAiABKAkSFAoMbWF4X21lc3NhZ2VzGAMgASgNEhQKDGFmdGVyX29mZnNldBgEIAEoBBIUCgxmYWlybmVzc19rZXkYBSABKAkiOgoUUGVla01lc3NhZ2VzUmVzcG9uc2USIgoIbWVzc2FnZXMYASADKAsyEC5maWxhLnYxLk1lc3NhZ2UiLgoQU2V0Q29uZmlnUmVxdWVzdBILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAkiEwoRU2V0Q29uZmlnUmVzcG9uc2UiHwoQR2V0Q29uZmlnUmVxdWVzdBILCgNrZXkYASABKAkiIgoRR2V0Q29uZmlnUmVzcG9uc2USDQoFdmFsdWUYASABKAkiIwoRTGlzdENvbmZpZ1JlcXVlc3QSDgoGcHJlZml4GAEgASgJIlAKEkxpc3RDb25maWdSZXNwb25zZRIlCgdlbnRyaWVzGAEgAygLMhQuZmlsYS52MS5Db25maWdFbnRyeRITCgt0b3RhbF9jb3VudBgCIAEoDSIpCgtDb25maWdFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAkiQwoPR2V0U3RhdHNSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEg8KB2NoYW5uZWwYAiABKAkSEAoIbWF4X2tleXMYAyABKA0i4wYKEEdldFN0YXRzUmVzcG9uc2USDQoFZGVwdGgYASABKAQSEQoJaW5fZmxpZ2h0GAIgASgEEhwKFGFjdGl2ZV9mYWlybmVzc19rZXlzGAMgASgEEhgKEGFjdGl2ZV9jb25zdW1lcnMYBCABKA0SDwoHcXVhbnR1bRgFIAEoDRIzCg1wZXJfa2V5X3N0YXRzGAYgAygLMhwuZmlsYS52MS5QZXJGYWlybmVzc0tleVN0YXRzEjgKEnBlcl90aHJvdHRsZV9zdGF0cxgHIAMoCzIcLmZpbGEudjEuUGVyVGhyb3R0bGVLZXlTdGF0cxIWCg5sZWFkZXJfbm9kZV9pZBgIIAEoBBIZChFyZXBsaWNhdGlvbl9jb3VudBgJIAEoDRIVCg1vbGRlc3RfYWdlX21zGAogASgEEhYKDmhvb2tfZmFsbGJhY2tzGAsgASgEEhQKDGhhcmRfZHJvcHBlZBgMIAEoBBIbChNkZWFkX2xldHRlcmVkX3RvdGFsGA0gASgEEhYKDmVucXVldWVkX3RvdGFsGA4gASgEEhcKD2RlbGl2ZXJlZF90b3RhbBgPIAEoBBITCgthY2tlZF90b3RhbBgQIAEoBBIUCgxuYWNrZWRfdG90YWwYESABKAQSFQoNZXhwaXJlZF90b3RhbBgSIAEoBBIZChF0dGxfZHJvcHBlZF90b3RhbBgTIAEoBBITCgtoZWFkX29mZnNldBgUIAEoBBITCgt0YWlsX29mZnNldBgVIAEoBBIUCgxzdG9yZWRfYnl0ZXMYFiABKAQSGAoQc3RhbGVfYWNrc190b3RhbBgXIAEoBBImCghjaGFubmVscxgYIAMoCzIULmZpbGEudjEuQ2hhbm5lbEluZm8SEwoLaG9va19lcnJvcnMYGSABKAQSLAoNYnJlYWtlcl9zdGF0ZRgaIAEoDjIVLmZpbGEudjEuQnJlYWtlclN0YXRlEh0KFXdlaWdodHNfY2xhbXBlZF90b3RhbBgbIAEoBBIPCgd1bmJlZ3VuGBwgASgEEhYKDnJldHVybmVkX3RvdGFsGB0gASgEEiIKGmRlYWRfbGV0dGVyc19kcm9wcGVkX3RvdGFsGB4gASgEEiEKBWhvb2tzGB8gAygLMhIuZmlsYS52MS5Ib29rU3RhdHMizAIKCUhvb2tTdGF0cxIMCgRob29rGAEgASgJEgwKBHJ1bnMYAiABKAQSDgoGZXJyb3JzGAMgASgEEhEKCWZhbGxiYWNrcxgEIAEoBBIMCgRoZWxkGAUgASgEEiwKDWJyZWFrZXJfc3RhdGUYBiABKA4yFS5maWxhLnYxLkJyZWFrZXJTdGF0ZRISCgpsYXN0X2Vycm9yGAcgASgJEjEKDWxhc3RfZXJyb3JfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEkQKEmxhc3RfZXJyb3JfaGVhZGVycxgJIAMoCzIoLmZpbGEudjEuSG9va1N0YXRzLkxhc3RFcnJvckhlYWRlcnNFbnRyeRo3ChVMYXN0RXJyb3JIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKPAgoTUGVyRmFpcm5lc3NLZXlTdGF0cxILCgNrZXkYASABKAkSFQoNcGVuZGluZ19jb3VudBgCIAEoBBIXCg9jdXJyZW50X2RlZmljaXQYAyABKAMSDgoGd2VpZ2h0GAQgASgNEhEKCWluX2ZsaWdodBgFIAEoBBIVCg1vbGRlc3RfYWdlX21zGAYgASgEEhcKD2RlbGl2ZXJlZF90b3RhbBgHIAEoBBIZChFzZXJ2ZWRfY29zdF90b3RhbBgIIAEoARIOCgZwYXVzZWQYCSABKAgSFQoNbWF4X2luX2ZsaWdodBgKIAEoDRIXCg9yYXRlX3Blcl9zZWNvbmQYDCABKAESDQoFYnVyc3QYDSABKAEiawoTUGVyVGhyb3R0bGVLZXlTdGF0cxILCgNrZXkYASABKAkSDgoGdG9rZW5zGAIgASgBEhcKD3JhdGVfcGVyX3NlY29uZBgDIAEoARINCgVidXJzdBgEIAEoARIPCgd3YWl0aW5nGAUgASgEIogBCg5SZWRyaXZlUmVxdWVzdBIRCglkbHFfcXVldWUYASABKAkSDQoFY291bnQYAiABKAQSFwoPcmF0ZV9wZXJfc2Vjb25kGAMgASgBEhQKDGFmdGVyX29mZnNldBgEIAEoBBIUCgx1cF90b19vZmZzZXQYBSABKAQSDwoHb2Zmc2V0cxgGIAMoBCJHCg9SZWRyaXZlUmVzcG9uc2USEAoIcmVkcml2ZW4YASABKAQSEwoLbGFzdF9vZmZzZXQYAiABKAQSDQoFc3R1Y2sYAyABKAQiEwoRTGlzdFF1ZXVlc1JlcXVlc3QiVAoSTGlzdFF1ZXVlc1Jlc3BvbnNlEiIKBnF1ZXVlcxgBIAMoCzISLmZpbGEudjEuUXVldWVJbmZvEhoKEmNsdXN0ZXJfbm9kZV9jb3VudBgCIAEoDSJtCglRdWV1ZUluZm8SDAoEbmFtZRgBIAEoCRINCgVkZXB0aBgCIAEoBBIRCglpbl9mbGlnaHQYAyABKAQSGAoQYWN0aXZlX2NvbnN1bWVycxgEIAEoDRIWCg5sZWFkZXJfbm9kZV9pZBgFIAEoBCK+AQoUQ3JlYXRlQ2hhbm5lbFJlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIOCgRoZWFkGAMgASgISAASEAoGb2xkZXN0GAQgASgISAASEAoGb2Zmc2V0GAUgASgESAASKgoEdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIABIdChVleHBpcmVzX2FmdGVyX2lkbGVfbXMYByABKARCBwoFc3RhcnQiLQoVQ3JlYXRlQ2hhbm5lbFJlc3BvbnNlEhQKDHN0YXJ0X29mZnNldBgBIAEoBCI2ChREZWxldGVDaGFubmVsUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJIhcKFURlbGV0ZUNoYW5uZWxSZXNwb25zZSIkChNMaXN0Q2hhbm5lbHNSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJIj4KFExpc3RDaGFubmVsc1Jlc3BvbnNlEiYKCGNoYW5uZWxzGAEgAygLMhQuZmlsYS52MS5DaGFubmVsSW5mbyKqAQoLQ2hhbm5lbEluZm8SDAoEbmFtZRgBIAEoCRINCgVkZXB0aBgCIAEoBBIRCglpbl9mbGlnaHQYAyABKAQSEwoLdGFpbF9vZmZzZXQYBCABKAQSEwoLaGVhZF9vZmZzZXQYBSABKAQSEQoJY29uc3VtZXJzGAYgASgNEi4KCmNyZWF0ZWRfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpMBChJTZWVrQ2hhbm5lbFJlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIQCgZvZmZzZXQYAyABKARIABIqCgR0aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAEhUKDXZhbGlkYXRlX29ubHkYBSABKAhCCAoGdGFyZ2V0ImAKE1NlZWtDaGFubmVsUmVzcG9uc2USDgoGb2Zmc2V0GAEgASgEEhAKCHJlcGxheWVkGAIgASgEEg8KB3NraXBwZWQYAyABKAQSFgoObGVhc2VzX3Jldm9rZWQYBCABKAQiYQoTUHVyZ2VDaGFubmVsUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIPCgdjaGFubmVsGAIgASgJEhkKDGZhaXJuZXNzX2tleRgDIAEoCUgAiAEBQg8KDV9mYWlybmVzc19rZXkiJgoUUHVyZ2VDaGFubmVsUmVzcG9uc2USDgoGcHVyZ2VkGAEgASgEIswBCg5SZWFkTG9nUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRITCgtmcm9tX29mZnNldBgCIAEoBBIRCgl0b19vZmZzZXQYAyABKAQSLQoJZnJvbV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgd0b190aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxmYWlybmVzc19rZXkYBiABKAkSEQoJbWF4X2JhdGNoGAcgASgNIkoKD1JlYWRMb2dSZXNwb25zZRIiCghtZXNzYWdlcxgBIAMoCzIQLmZpbGEudjEuTWVzc2FnZRITCgtuZXh0X29mZnNldBgCIAEoBCL4AQoTU2V0S2V5UG9saWN5UmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIUCgxmYWlybmVzc19rZXkYAiABKAkSEwoGd2VpZ2h0GAMgASgNSACIAQESEwoGcGF1c2VkGAQgASgISAGIAQESGgoNbWF4X2luX2ZsaWdodBgFIAEoDUgCiAEBEhwKD3JhdGVfcGVyX3NlY29uZBgGIAEoAUgDiAEBEhIKBWJ1cnN0GAcgASgBSASIAQFCCQoHX3dlaWdodEIJCgdfcGF1c2VkQhAKDl9tYXhfaW5fZmxpZ2h0QhIKEF9yYXRlX3Blcl9zZWNvbmRCCAoGX2J1cnN0InUKFFNldEtleVBvbGljeVJlc3BvbnNlEg4KBndlaWdodBgBIAEoDRIOCgZwYXVzZWQYAiABKAgSFQoNbWF4X2luX2ZsaWdodBgDIAEoDRIXCg9yYXRlX3Blcl9zZWNvbmQYBCABKAESDQoFYnVyc3QYBSABKAEiSQoRRXhwbGFpbktleVJlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIUCgxmYWlybmVzc19rZXkYAyABKAkipQQKEkV4cGxhaW5LZXlSZXNwb25zZRIwCgVzdGF0ZRgBIAEoDjIhLmZpbGEudjEuRXhwbGFpbktleVJlc3BvbnNlLlN0YXRlEhcKD2Jsb2NraW5nX2J1Y2tldBgCIAEoCRIpCgV1bnRpbBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFc2hhcmUYBCABKAESEQoJZHVlX3NoYXJlGAUgASgBEiIKBXdhaXRzGAYgASgLMhMuZmlsYS52MS5XYWl0Q2F1c2VzEg8KB3BlbmRpbmcYByABKAQSEQoJaW5fZmxpZ2h0GAggASgEEhUKDW9sZGVzdF9hZ2VfbXMYCSABKAQSDgoGd2VpZ2h0GAogASgNEhgKEHJldHVybmluZ19vZmZzZXQYCyABKAQSFwoPcmV0dXJuaW5nX2NvdW50GAwgASgNItQBCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhUKEVNUQVRFX05PX0NPTlNVTUVSEAESFgoSU1RBVEVfTk9UX0lUU19UVVJOEAISEwoPU1RBVEVfVEhST1RUTEVEEAMSEQoNU1RBVEVfREVMQVlFRBAEEhAKDFNUQVRFX0xFQVNFRBAFEhAKDFNUQVRFX1BBVVNFRBAGEhAKDFNUQVRFX0NBUFBFRBAHEg8KC1NUQVRFX0VNUFRZEAgSFgoSU1RBVEVfUkFURV9MSU1JVEVEEAkiNgoUTGlzdENvbnN1bWVyc1JlcXVlc3QSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCSJBChVMaXN0Q29uc3VtZXJzUmVzcG9uc2USKAoJY29uc3VtZXJzGAEgAygLMhUuZmlsYS52MS5Db25zdW1lckluZm8ihQIKDENvbnN1bWVySW5mbxITCgtjb25zdW1lcl9pZBgBIAEoBBIMCgRuYW1lGAIgASgJEgwKBHBlZXIYAyABKAkSDwoHY2hhbm5lbBgEIAEoCRIMCgRoZWxkGAUgASgEEg0KBWJlZ3VuGAYgASgEEhYKDnJldHVybmVkX3RvdGFsGAcgASgEEhgKEGhhbmRsaW5nX3RpbWVfdXMYCCABKAQSDgoGd2luZG93GAkgASgNEhQKDHRyYWNrc19iZWd1bhgKIAEoCBIwCgxjb25uZWN0ZWRfYXQYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGF3YXkYDCABKAgqUQoKRHVyYWJpbGl0eRIaChZEVVJBQklMSVRZX1VOU1BFQ0lGSUVEEAASFAoQRFVSQUJJTElUWV9GU1lOQxABEhEKDURVUkFCSUxJVFlfT1MQAipfCgxIb29rRmFsbGJhY2sSHQoZSE9PS19GQUxMQkFDS19VTlNQRUNJRklFRBAAEhgKFEhPT0tfRkFMTEJBQ0tfUE9MSUNZEAESFgoSSE9PS19GQUxMQkFDS19IT0xEEAIqfAoMQnJlYWtlclN0YXRlEh0KGUJSRUFLRVJfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRCUkVBS0VSX1NUQVRFX0NMT1NFRBABEhYKEkJSRUFLRVJfU1RBVEVfT1BFThACEhsKF0JSRUFLRVJfU1RBVEVfSEFMRl9PUEVOEAMy+xEKCUZpbGFBZG1pbhJICgtDcmVhdGVRdWV1ZRIbLmZpbGEudjEuQ3JlYXRlUXVldWVSZXF1ZXN0GhwuZmlsYS52MS5DcmVhdGVRdWV1ZVJlc3BvbnNlEj8KCEdldFF1ZXVlEhguZmlsYS52MS5HZXRRdWV1ZVJlcXVlc3QaGS5maWxhLnYxLkdldFF1ZXVlUmVzcG9uc2USSAoLVXBkYXRlUXVldWUSGy5maWxhLnYxLlVwZGF0ZVF1ZXVlUmVxdWVzdBocLmZpbGEudjEuVXBkYXRlUXVldWVSZXNwb25zZRJICgtEZWxldGVRdWV1ZRIbLmZpbGEudjEuRGVsZXRlUXVldWVSZXF1ZXN0GhwuZmlsYS52MS5EZWxldGVRdWV1ZVJlc3BvbnNlEkUKCkxpc3RRdWV1ZXMSGi5maWxhLnYxLkxpc3RRdWV1ZXNSZXF1ZXN0GhsuZmlsYS52MS5MaXN0UXVldWVzUmVzcG9uc2USRQoKUHVyZ2VRdWV1ZRIaLmZpbGEudjEuUHVyZ2VRdWV1ZVJlcXVlc3QaGy5maWxhLnYxLlB1cmdlUXVldWVSZXNwb25zZRJLCgxQZWVrTWVzc2FnZXMSHC5maWxhLnYxLlBlZWtNZXNzYWdlc1JlcXVlc3QaHS5maWxhLnYxLlBlZWtNZXNzYWdlc1Jlc3BvbnNlEj8KCEdldFN0YXRzEhguZmlsYS52MS5HZXRTdGF0c1JlcXVlc3QaGS5maWxhLnYxLkdldFN0YXRzUmVzcG9uc2USQgoJU2V0Q29uZmlnEhkuZmlsYS52MS5TZXRDb25maWdSZXF1ZXN0GhouZmlsYS52MS5TZXRDb25maWdSZXNwb25zZRJCCglHZXRDb25maWcSGS5maWxhLnYxLkdldENvbmZpZ1JlcXVlc3QaGi5maWxhLnYxLkdldENvbmZpZ1Jlc3BvbnNlEkUKCkxpc3RDb25maWcSGi5maWxhLnYxLkxpc3RDb25maWdSZXF1ZXN0GhsuZmlsYS52MS5MaXN0Q29uZmlnUmVzcG9uc2USPAoHUmVkcml2ZRIXLmZpbGEudjEuUmVkcml2ZVJlcXVlc3QaGC5maWxhLnYxLlJlZHJpdmVSZXNwb25zZRJOCg1DcmVhdGVDaGFubmVsEh0uZmlsYS52MS5DcmVhdGVDaGFubmVsUmVxdWVzdBoeLmZpbGEudjEuQ3JlYXRlQ2hhbm5lbFJlc3BvbnNlEk4KDURlbGV0ZUNoYW5uZWwSHS5maWxhLnYxLkRlbGV0ZUNoYW5uZWxSZXF1ZXN0Gh4uZmlsYS52MS5EZWxldGVDaGFubmVsUmVzcG9uc2USSwoMTGlzdENoYW5uZWxzEhwuZmlsYS52MS5MaXN0Q2hhbm5lbHNSZXF1ZXN0Gh0uZmlsYS52MS5MaXN0Q2hhbm5lbHNSZXNwb25zZRJICgtTZWVrQ2hhbm5lbBIbLmZpbGEudjEuU2Vla0NoYW5uZWxSZXF1ZXN0GhwuZmlsYS52MS5TZWVrQ2hhbm5lbFJlc3BvbnNlEksKDFB1cmdlQ2hhbm5lbBIcLmZpbGEudjEuUHVyZ2VDaGFubmVsUmVxdWVzdBodLmZpbGEudjEuUHVyZ2VDaGFubmVsUmVzcG9uc2USPgoHUmVhZExvZxIXLmZpbGEudjEuUmVhZExvZ1JlcXVlc3QaGC5maWxhLnYxLlJlYWRMb2dSZXNwb25zZTABEksKDFNldEtleVBvbGljeRIcLmZpbGEudjEuU2V0S2V5UG9saWN5UmVxdWVzdBodLmZpbGEudjEuU2V0S2V5UG9saWN5UmVzcG9uc2USRQoKRXhwbGFpbktleRIaLmZpbGEudjEuRXhwbGFpbktleVJlcXVlc3QaGy5maWxhLnYxLkV4cGxhaW5LZXlSZXNwb25zZRJOCg1MaXN0Q29uc3VtZXJzEh0uZmlsYS52MS5MaXN0Q29uc3VtZXJzUmVxdWVzdBoeLmZpbGEudjEuTGlzdENvbnN1bWVyc1Jlc3BvbnNlEkIKCUdldFN0YXR1cxIZLmZpbGEudjEuR2V0U3RhdHVzUmVxdWVzdBoaLmZpbGEudjEuR2V0U3RhdHVzUmVzcG9uc2USSgoLV2F0Y2hFdmVudHMSGy5maWxhLnYxLldhdGNoRXZlbnRzUmVxdWVzdBocLmZpbGEudjEuV2F0Y2hFdmVudHNSZXNwb25zZTABEj8KCExpc3RMYXRlEhguZmlsYS52MS5MaXN0TGF0ZVJlcXVlc3QaGS5maWxhLnYxLkxpc3RMYXRlUmVzcG9uc2USVAoPTGlzdEtleVBvbGljaWVzEh8uZmlsYS52MS5MaXN0S2V5UG9saWNpZXNSZXF1ZXN0GiAuZmlsYS52MS5MaXN0S2V5UG9saWNpZXNSZXNwb25zZRJUCg9Ecm9wRGVhZExldHRlcnMSHy5maWxhLnYxLkRyb3BEZWFkTGV0dGVyc1JlcXVlc3QaIC5maWxhLnYxLkRyb3BEZWFkTGV0dGVyc1Jlc3BvbnNlEj8KCEZpbmRLZXlzEhguZmlsYS52MS5GaW5kS2V5c1JlcXVlc3QaGS5maWxhLnYxLkZpbmRLZXlzUmVzcG9uc2USRwoKV2F0Y2hTdGF0cxIaLmZpbGEudjEuV2F0Y2hTdGF0c1JlcXVlc3QaGy5maWxhLnYxLldhdGNoU3RhdHNSZXNwb25zZTABEkUKCkdldEhpc3RvcnkSGi5maWxhLnYxLkdldEhpc3RvcnlSZXF1ZXN0GhsuZmlsYS52MS5HZXRIaXN0b3J5UmVzcG9uc2USWgoRTGlzdFF1ZXVlVmVyc2lvbnMSIS5maWxhLnYxLkxpc3RRdWV1ZVZlcnNpb25zUmVxdWVzdBoiLmZpbGEudjEuTGlzdFF1ZXVlVmVyc2lvbnNSZXNwb25zZRJUCg9HZXRRdWV1ZVZlcnNpb24SHy5maWxhLnYxLkdldFF1ZXVlVmVyc2lvblJlcXVlc3QaIC5maWxhLnYxLkdldFF1ZXVlVmVyc2lvblJlc3BvbnNlQhsKC2Rldi5maWxhLnYxQgpBZG1pblByb3RvUAFiBnByb3RvMw", [file_fila_v1_events, file_fila_v1_messages, file_fila_v1_version, file_fila_v1_watch, file_google_protobuf_field_mask, file_google_protobuf_timestamp]);
 
 /**
  * Make a queue.
@@ -409,6 +411,13 @@ export type GetQueueResponse = Message<"fila.v1.GetQueueResponse"> & {
    * @generated from field: google.protobuf.Timestamp created_at = 3;
    */
   createdAt?: Timestamp | undefined;
+
+  /**
+   * The version of its settings.
+   *
+   * @generated from field: uint64 version = 4;
+   */
+  version: bigint;
 };
 
 /**
@@ -417,6 +426,34 @@ export type GetQueueResponse = Message<"fila.v1.GetQueueResponse"> & {
  */
 export const GetQueueResponseSchema: GenMessage<GetQueueResponse> = /*@__PURE__*/
   messageDesc(file_fila_v1_admin, 6);
+
+/**
+ * One version of a queue's settings.
+ *
+ * @generated from message fila.v1.GetQueueVersionResponse
+ */
+export type GetQueueVersionResponse = Message<"fila.v1.GetQueueVersionResponse"> & {
+  /**
+   * Which one, and how it came about.
+   *
+   * @generated from field: fila.v1.QueueVersion version = 1;
+   */
+  version?: QueueVersion | undefined;
+
+  /**
+   * The settings, defaults filled in.
+   *
+   * @generated from field: fila.v1.QueueConfig config = 2;
+   */
+  config?: QueueConfig | undefined;
+};
+
+/**
+ * Describes the message fila.v1.GetQueueVersionResponse.
+ * Use `create(GetQueueVersionResponseSchema)` to create a new message.
+ */
+export const GetQueueVersionResponseSchema: GenMessage<GetQueueVersionResponse> = /*@__PURE__*/
+  messageDesc(file_fila_v1_admin, 7);
 
 /**
  * What to change.
@@ -444,6 +481,20 @@ export type UpdateQueueRequest = Message<"fila.v1.UpdateQueueRequest"> & {
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */
   updateMask?: FieldMask | undefined;
+
+  /**
+   * Change it only if this is the version of its settings, else refuse with ABORTED; 0 changes it anyway.
+   *
+   * @generated from field: uint64 expected_version = 4;
+   */
+  expectedVersion: bigint;
+
+  /**
+   * Why; kept with the version, at most 1,024 bytes.
+   *
+   * @generated from field: string comment = 5;
+   */
+  comment: string;
 };
 
 /**
@@ -451,7 +502,7 @@ export type UpdateQueueRequest = Message<"fila.v1.UpdateQueueRequest"> & {
  * Use `create(UpdateQueueRequestSchema)` to create a new message.
  */
 export const UpdateQueueRequestSchema: GenMessage<UpdateQueueRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 7);
+  messageDesc(file_fila_v1_admin, 8);
 
 /**
  * The queue's settings after the change.
@@ -465,6 +516,13 @@ export type UpdateQueueResponse = Message<"fila.v1.UpdateQueueResponse"> & {
    * @generated from field: fila.v1.QueueConfig config = 1;
    */
   config?: QueueConfig | undefined;
+
+  /**
+   * The version that was written.
+   *
+   * @generated from field: uint64 version = 2;
+   */
+  version: bigint;
 };
 
 /**
@@ -472,7 +530,7 @@ export type UpdateQueueResponse = Message<"fila.v1.UpdateQueueResponse"> & {
  * Use `create(UpdateQueueResponseSchema)` to create a new message.
  */
 export const UpdateQueueResponseSchema: GenMessage<UpdateQueueResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 8);
+  messageDesc(file_fila_v1_admin, 9);
 
 /**
  * Which queue to delete.
@@ -501,7 +559,7 @@ export type DeleteQueueRequest = Message<"fila.v1.DeleteQueueRequest"> & {
  * Use `create(DeleteQueueRequestSchema)` to create a new message.
  */
 export const DeleteQueueRequestSchema: GenMessage<DeleteQueueRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 9);
+  messageDesc(file_fila_v1_admin, 10);
 
 /**
  * The queue is gone, also after a restart.
@@ -516,7 +574,7 @@ export type DeleteQueueResponse = Message<"fila.v1.DeleteQueueResponse"> & {
  * Use `create(DeleteQueueResponseSchema)` to create a new message.
  */
 export const DeleteQueueResponseSchema: GenMessage<DeleteQueueResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 10);
+  messageDesc(file_fila_v1_admin, 11);
 
 /**
  * What to drop.
@@ -551,7 +609,7 @@ export type PurgeQueueRequest = Message<"fila.v1.PurgeQueueRequest"> & {
  * Use `create(PurgeQueueRequestSchema)` to create a new message.
  */
 export const PurgeQueueRequestSchema: GenMessage<PurgeQueueRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 11);
+  messageDesc(file_fila_v1_admin, 12);
 
 /**
  * The messages are gone.
@@ -572,7 +630,7 @@ export type PurgeQueueResponse = Message<"fila.v1.PurgeQueueResponse"> & {
  * Use `create(PurgeQueueResponseSchema)` to create a new message.
  */
 export const PurgeQueueResponseSchema: GenMessage<PurgeQueueResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 12);
+  messageDesc(file_fila_v1_admin, 13);
 
 /**
  * What to look at.
@@ -621,7 +679,7 @@ export type PeekMessagesRequest = Message<"fila.v1.PeekMessagesRequest"> & {
  * Use `create(PeekMessagesRequestSchema)` to create a new message.
  */
 export const PeekMessagesRequestSchema: GenMessage<PeekMessagesRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 13);
+  messageDesc(file_fila_v1_admin, 14);
 
 /**
  * Pending messages in offset order, without leases.
@@ -642,7 +700,7 @@ export type PeekMessagesResponse = Message<"fila.v1.PeekMessagesResponse"> & {
  * Use `create(PeekMessagesResponseSchema)` to create a new message.
  */
 export const PeekMessagesResponseSchema: GenMessage<PeekMessagesResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 14);
+  messageDesc(file_fila_v1_admin, 15);
 
 /**
  * A runtime config value.
@@ -671,7 +729,7 @@ export type SetConfigRequest = Message<"fila.v1.SetConfigRequest"> & {
  * Use `create(SetConfigRequestSchema)` to create a new message.
  */
 export const SetConfigRequestSchema: GenMessage<SetConfigRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 15);
+  messageDesc(file_fila_v1_admin, 16);
 
 /**
  * The value is durable and visible.
@@ -686,7 +744,7 @@ export type SetConfigResponse = Message<"fila.v1.SetConfigResponse"> & {
  * Use `create(SetConfigResponseSchema)` to create a new message.
  */
 export const SetConfigResponseSchema: GenMessage<SetConfigResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 16);
+  messageDesc(file_fila_v1_admin, 17);
 
 /**
  * Which value to read.
@@ -707,7 +765,7 @@ export type GetConfigRequest = Message<"fila.v1.GetConfigRequest"> & {
  * Use `create(GetConfigRequestSchema)` to create a new message.
  */
 export const GetConfigRequestSchema: GenMessage<GetConfigRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 17);
+  messageDesc(file_fila_v1_admin, 18);
 
 /**
  * The value.
@@ -728,7 +786,7 @@ export type GetConfigResponse = Message<"fila.v1.GetConfigResponse"> & {
  * Use `create(GetConfigResponseSchema)` to create a new message.
  */
 export const GetConfigResponseSchema: GenMessage<GetConfigResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 18);
+  messageDesc(file_fila_v1_admin, 19);
 
 /**
  * Which values to list.
@@ -749,7 +807,7 @@ export type ListConfigRequest = Message<"fila.v1.ListConfigRequest"> & {
  * Use `create(ListConfigRequestSchema)` to create a new message.
  */
 export const ListConfigRequestSchema: GenMessage<ListConfigRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 19);
+  messageDesc(file_fila_v1_admin, 20);
 
 /**
  * The values, sorted by key.
@@ -777,7 +835,7 @@ export type ListConfigResponse = Message<"fila.v1.ListConfigResponse"> & {
  * Use `create(ListConfigResponseSchema)` to create a new message.
  */
 export const ListConfigResponseSchema: GenMessage<ListConfigResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 20);
+  messageDesc(file_fila_v1_admin, 21);
 
 /**
  * One runtime config value.
@@ -805,7 +863,7 @@ export type ConfigEntry = Message<"fila.v1.ConfigEntry"> & {
  * Use `create(ConfigEntrySchema)` to create a new message.
  */
 export const ConfigEntrySchema: GenMessage<ConfigEntry> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 21);
+  messageDesc(file_fila_v1_admin, 22);
 
 /**
  * Which queue, and how much about it.
@@ -841,7 +899,7 @@ export type GetStatsRequest = Message<"fila.v1.GetStatsRequest"> & {
  * Use `create(GetStatsRequestSchema)` to create a new message.
  */
 export const GetStatsRequestSchema: GenMessage<GetStatsRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 22);
+  messageDesc(file_fila_v1_admin, 23);
 
 /**
  * A queue in numbers. Names that end in `_total` count since the broker started.
@@ -1072,7 +1130,7 @@ export type GetStatsResponse = Message<"fila.v1.GetStatsResponse"> & {
  * Use `create(GetStatsResponseSchema)` to create a new message.
  */
 export const GetStatsResponseSchema: GenMessage<GetStatsResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 23);
+  messageDesc(file_fila_v1_admin, 24);
 
 /**
  * One hook of a queue, since the queue first had a script for it; a new script goes on counting.
@@ -1149,7 +1207,7 @@ export type HookStats = Message<"fila.v1.HookStats"> & {
  * Use `create(HookStatsSchema)` to create a new message.
  */
 export const HookStatsSchema: GenMessage<HookStats> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 24);
+  messageDesc(file_fila_v1_admin, 25);
 
 /**
  * One fairness key in numbers.
@@ -1247,7 +1305,7 @@ export type PerFairnessKeyStats = Message<"fila.v1.PerFairnessKeyStats"> & {
  * Use `create(PerFairnessKeyStatsSchema)` to create a new message.
  */
 export const PerFairnessKeyStatsSchema: GenMessage<PerFairnessKeyStats> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 25);
+  messageDesc(file_fila_v1_admin, 26);
 
 /**
  * One token bucket in numbers.
@@ -1296,7 +1354,7 @@ export type PerThrottleKeyStats = Message<"fila.v1.PerThrottleKeyStats"> & {
  * Use `create(PerThrottleKeyStatsSchema)` to create a new message.
  */
 export const PerThrottleKeyStatsSchema: GenMessage<PerThrottleKeyStats> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 26);
+  messageDesc(file_fila_v1_admin, 27);
 
 /**
  * Which dead letters to move back, and how fast. A caller that wants to tell how far it has come asks page by page:
@@ -1353,7 +1411,7 @@ export type RedriveRequest = Message<"fila.v1.RedriveRequest"> & {
  * Use `create(RedriveRequestSchema)` to create a new message.
  */
 export const RedriveRequestSchema: GenMessage<RedriveRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 27);
+  messageDesc(file_fila_v1_admin, 28);
 
 /**
  * The dead letters are back.
@@ -1389,7 +1447,7 @@ export type RedriveResponse = Message<"fila.v1.RedriveResponse"> & {
  * Use `create(RedriveResponseSchema)` to create a new message.
  */
 export const RedriveResponseSchema: GenMessage<RedriveResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 28);
+  messageDesc(file_fila_v1_admin, 29);
 
 /**
  * Lists every queue.
@@ -1404,7 +1462,7 @@ export type ListQueuesRequest = Message<"fila.v1.ListQueuesRequest"> & {
  * Use `create(ListQueuesRequestSchema)` to create a new message.
  */
 export const ListQueuesRequestSchema: GenMessage<ListQueuesRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 29);
+  messageDesc(file_fila_v1_admin, 30);
 
 /**
  * Every queue, sorted by name.
@@ -1432,7 +1490,7 @@ export type ListQueuesResponse = Message<"fila.v1.ListQueuesResponse"> & {
  * Use `create(ListQueuesResponseSchema)` to create a new message.
  */
 export const ListQueuesResponseSchema: GenMessage<ListQueuesResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 30);
+  messageDesc(file_fila_v1_admin, 31);
 
 /**
  * One queue in a listing.
@@ -1481,7 +1539,7 @@ export type QueueInfo = Message<"fila.v1.QueueInfo"> & {
  * Use `create(QueueInfoSchema)` to create a new message.
  */
 export const QueueInfoSchema: GenMessage<QueueInfo> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 31);
+  messageDesc(file_fila_v1_admin, 32);
 
 /**
  * A channel to add.
@@ -1555,7 +1613,7 @@ export type CreateChannelRequest = Message<"fila.v1.CreateChannelRequest"> & {
  * Use `create(CreateChannelRequestSchema)` to create a new message.
  */
 export const CreateChannelRequestSchema: GenMessage<CreateChannelRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 32);
+  messageDesc(file_fila_v1_admin, 33);
 
 /**
  * The channel exists.
@@ -1576,7 +1634,7 @@ export type CreateChannelResponse = Message<"fila.v1.CreateChannelResponse"> & {
  * Use `create(CreateChannelResponseSchema)` to create a new message.
  */
 export const CreateChannelResponseSchema: GenMessage<CreateChannelResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 33);
+  messageDesc(file_fila_v1_admin, 34);
 
 /**
  * Which channel to delete; `default` too can be deleted.
@@ -1604,7 +1662,7 @@ export type DeleteChannelRequest = Message<"fila.v1.DeleteChannelRequest"> & {
  * Use `create(DeleteChannelRequestSchema)` to create a new message.
  */
 export const DeleteChannelRequestSchema: GenMessage<DeleteChannelRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 34);
+  messageDesc(file_fila_v1_admin, 35);
 
 /**
  * The channel is gone.
@@ -1619,7 +1677,7 @@ export type DeleteChannelResponse = Message<"fila.v1.DeleteChannelResponse"> & {
  * Use `create(DeleteChannelResponseSchema)` to create a new message.
  */
 export const DeleteChannelResponseSchema: GenMessage<DeleteChannelResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 35);
+  messageDesc(file_fila_v1_admin, 36);
 
 /**
  * Which queue's channels to list.
@@ -1640,7 +1698,7 @@ export type ListChannelsRequest = Message<"fila.v1.ListChannelsRequest"> & {
  * Use `create(ListChannelsRequestSchema)` to create a new message.
  */
 export const ListChannelsRequestSchema: GenMessage<ListChannelsRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 36);
+  messageDesc(file_fila_v1_admin, 37);
 
 /**
  * The channels, sorted by name.
@@ -1661,7 +1719,7 @@ export type ListChannelsResponse = Message<"fila.v1.ListChannelsResponse"> & {
  * Use `create(ListChannelsResponseSchema)` to create a new message.
  */
 export const ListChannelsResponseSchema: GenMessage<ListChannelsResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 37);
+  messageDesc(file_fila_v1_admin, 38);
 
 /**
  * One channel in numbers.
@@ -1724,7 +1782,7 @@ export type ChannelInfo = Message<"fila.v1.ChannelInfo"> & {
  * Use `create(ChannelInfoSchema)` to create a new message.
  */
 export const ChannelInfoSchema: GenMessage<ChannelInfo> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 38);
+  messageDesc(file_fila_v1_admin, 39);
 
 /**
  * Where to move a channel.
@@ -1782,7 +1840,7 @@ export type SeekChannelRequest = Message<"fila.v1.SeekChannelRequest"> & {
  * Use `create(SeekChannelRequestSchema)` to create a new message.
  */
 export const SeekChannelRequestSchema: GenMessage<SeekChannelRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 39);
+  messageDesc(file_fila_v1_admin, 40);
 
 /**
  * The channel has moved.
@@ -1824,7 +1882,7 @@ export type SeekChannelResponse = Message<"fila.v1.SeekChannelResponse"> & {
  * Use `create(SeekChannelResponseSchema)` to create a new message.
  */
 export const SeekChannelResponseSchema: GenMessage<SeekChannelResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 40);
+  messageDesc(file_fila_v1_admin, 41);
 
 /**
  * What to drop in a channel.
@@ -1859,7 +1917,7 @@ export type PurgeChannelRequest = Message<"fila.v1.PurgeChannelRequest"> & {
  * Use `create(PurgeChannelRequestSchema)` to create a new message.
  */
 export const PurgeChannelRequestSchema: GenMessage<PurgeChannelRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 41);
+  messageDesc(file_fila_v1_admin, 42);
 
 /**
  * The messages are done in that channel.
@@ -1880,7 +1938,7 @@ export type PurgeChannelResponse = Message<"fila.v1.PurgeChannelResponse"> & {
  * Use `create(PurgeChannelResponseSchema)` to create a new message.
  */
 export const PurgeChannelResponseSchema: GenMessage<PurgeChannelResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 42);
+  messageDesc(file_fila_v1_admin, 43);
 
 /**
  * What to read from a queue's log. The ranges that are given must all hold.
@@ -1943,7 +2001,7 @@ export type ReadLogRequest = Message<"fila.v1.ReadLogRequest"> & {
  * Use `create(ReadLogRequestSchema)` to create a new message.
  */
 export const ReadLogRequestSchema: GenMessage<ReadLogRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 43);
+  messageDesc(file_fila_v1_admin, 44);
 
 /**
  * A piece of the log, in offset order.
@@ -1971,7 +2029,7 @@ export type ReadLogResponse = Message<"fila.v1.ReadLogResponse"> & {
  * Use `create(ReadLogResponseSchema)` to create a new message.
  */
 export const ReadLogResponseSchema: GenMessage<ReadLogResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 44);
+  messageDesc(file_fila_v1_admin, 45);
 
 /**
  * What to change about a fairness key; what is left out stays.
@@ -2035,7 +2093,7 @@ export type SetKeyPolicyRequest = Message<"fila.v1.SetKeyPolicyRequest"> & {
  * Use `create(SetKeyPolicyRequestSchema)` to create a new message.
  */
 export const SetKeyPolicyRequestSchema: GenMessage<SetKeyPolicyRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 45);
+  messageDesc(file_fila_v1_admin, 46);
 
 /**
  * The key's policy after the change.
@@ -2084,7 +2142,7 @@ export type SetKeyPolicyResponse = Message<"fila.v1.SetKeyPolicyResponse"> & {
  * Use `create(SetKeyPolicyResponseSchema)` to create a new message.
  */
 export const SetKeyPolicyResponseSchema: GenMessage<SetKeyPolicyResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 46);
+  messageDesc(file_fila_v1_admin, 47);
 
 /**
  * Which key to explain.
@@ -2119,7 +2177,7 @@ export type ExplainKeyRequest = Message<"fila.v1.ExplainKeyRequest"> & {
  * Use `create(ExplainKeyRequestSchema)` to create a new message.
  */
 export const ExplainKeyRequestSchema: GenMessage<ExplainKeyRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 47);
+  messageDesc(file_fila_v1_admin, 48);
 
 /**
  * What a fairness key is waiting for, and whether it gets its due.
@@ -2218,7 +2276,7 @@ export type ExplainKeyResponse = Message<"fila.v1.ExplainKeyResponse"> & {
  * Use `create(ExplainKeyResponseSchema)` to create a new message.
  */
 export const ExplainKeyResponseSchema: GenMessage<ExplainKeyResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 48);
+  messageDesc(file_fila_v1_admin, 49);
 
 /**
  * What the key's next message is waiting for.
@@ -2301,7 +2359,7 @@ export enum ExplainKeyResponse_State {
  * Describes the enum fila.v1.ExplainKeyResponse.State.
  */
 export const ExplainKeyResponse_StateSchema: GenEnum<ExplainKeyResponse_State> = /*@__PURE__*/
-  enumDesc(file_fila_v1_admin, 48, 0);
+  enumDesc(file_fila_v1_admin, 49, 0);
 
 /**
  * Whose consumers to list.
@@ -2329,7 +2387,7 @@ export type ListConsumersRequest = Message<"fila.v1.ListConsumersRequest"> & {
  * Use `create(ListConsumersRequestSchema)` to create a new message.
  */
 export const ListConsumersRequestSchema: GenMessage<ListConsumersRequest> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 49);
+  messageDesc(file_fila_v1_admin, 50);
 
 /**
  * The consumers, oldest first.
@@ -2350,7 +2408,7 @@ export type ListConsumersResponse = Message<"fila.v1.ListConsumersResponse"> & {
  * Use `create(ListConsumersResponseSchema)` to create a new message.
  */
 export const ListConsumersResponseSchema: GenMessage<ListConsumersResponse> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 50);
+  messageDesc(file_fila_v1_admin, 51);
 
 /**
  * One consumer in numbers.
@@ -2448,7 +2506,7 @@ export type ConsumerInfo = Message<"fila.v1.ConsumerInfo"> & {
  * Use `create(ConsumerInfoSchema)` to create a new message.
  */
 export const ConsumerInfoSchema: GenMessage<ConsumerInfo> = /*@__PURE__*/
-  messageDesc(file_fila_v1_admin, 51);
+  messageDesc(file_fila_v1_admin, 52);
 
 /**
  * When an enqueue, ack or nack is answered.
@@ -2855,6 +2913,26 @@ export const FilaAdmin: GenService<{
     methodKind: "unary";
     input: typeof GetHistoryRequestSchema;
     output: typeof GetHistoryResponseSchema;
+  },
+  /**
+   * List the versions of a queue's settings: who changed what, when, and why.
+   *
+   * @generated from rpc fila.v1.FilaAdmin.ListQueueVersions
+   */
+  listQueueVersions: {
+    methodKind: "unary";
+    input: typeof ListQueueVersionsRequestSchema;
+    output: typeof ListQueueVersionsResponseSchema;
+  },
+  /**
+   * Read the settings of one version.
+   *
+   * @generated from rpc fila.v1.FilaAdmin.GetQueueVersion
+   */
+  getQueueVersion: {
+    methodKind: "unary";
+    input: typeof GetQueueVersionRequestSchema;
+    output: typeof GetQueueVersionResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_fila_v1_admin, 0);

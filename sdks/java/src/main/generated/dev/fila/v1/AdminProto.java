@@ -67,6 +67,11 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fila_v1_GetQueueResponse_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_GetQueueVersionResponse_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_GetQueueVersionResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_fila_v1_UpdateQueueRequest_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -306,311 +311,323 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
   static {
     java.lang.String[] descriptorData = {
       "\n\023fila/v1/admin.proto\022\007fila.v1\032\024fila/v1/" +
-      "events.proto\032\026fila/v1/messages.proto\032\023fi" +
-      "la/v1/watch.proto\032 google/protobuf/field" +
-      "_mask.proto\032\037google/protobuf/timestamp.p" +
-      "roto\"V\n\022CreateQueueRequest\022\022\n\004name\030\001 \001(\t" +
-      "R\004name\022,\n\006config\030\002 \001(\0132\024.fila.v1.QueueCo" +
-      "nfigR\006config\"Q\n\023CreateQueueResponse\022\031\n\010q" +
-      "ueue_id\030\001 \001(\tR\007queueId\022\037\n\013adopted_dlq\030\002 " +
-      "\001(\010R\nadoptedDlq\"\366\007\n\013QueueConfig\022*\n\021on_en" +
-      "queue_script\030\001 \001(\tR\017onEnqueueScript\022*\n\021o" +
-      "n_failure_script\030\002 \001(\tR\017onFailureScript\022" +
-      "2\n\025visibility_timeout_ms\030\003 \001(\004R\023visibili" +
-      "tyTimeoutMs\022&\n\014max_attempts\030\004 \001(\rH\000R\013max" +
-      "Attempts\210\001\001\0223\n\ndurability\030\005 \001(\0162\023.fila.v" +
-      "1.DurabilityR\ndurability\022\033\n\tmax_depth\030\006 " +
-      "\001(\004R\010maxDepth\022\033\n\tmax_bytes\030\007 \001(\004R\010maxByt" +
-      "es\022.\n\023fairness_key_header\030\010 \001(\tR\021fairnes" +
-      "sKeyHeader\022#\n\rweight_header\030\t \001(\tR\014weigh" +
-      "tHeader\022;\n\007weights\030\n \003(\0132!.fila.v1.Queue" +
-      "Config.WeightsEntryR\007weights\022\037\n\013cost_hea" +
-      "der\030\013 \001(\tR\ncostHeader\0220\n\024throttle_key_he" +
-      "aders\030\014 \003(\tR\022throttleKeyHeaders\022*\n\005retry" +
-      "\030\r \001(\0132\024.fila.v1.RetryPolicyR\005retry\022:\n\rh" +
-      "ook_fallback\030\016 \001(\0162\025.fila.v1.HookFallbac" +
-      "kR\014hookFallback\0220\n\tretention\030\017 \001(\0132\022.fil" +
-      "a.v1.RetentionR\tretention\022\032\n\010channels\030\020 " +
-      "\003(\tR\010channels\022&\n\017dedup_window_ms\030\021 \001(\004R\r" +
-      "dedupWindowMs\022\034\n\nttl_to_dlq\030\022 \001(\010R\010ttlTo" +
-      "Dlq\0223\n\023disconnect_grace_ms\030\023 \001(\004H\001R\021disc" +
-      "onnectGraceMs\210\001\001\0221\n\025expires_after_idle_m" +
-      "s\030\024 \001(\004R\022expiresAfterIdleMs\022\026\n\006paused\030\025 " +
-      "\001(\010R\006paused\032:\n\014WeightsEntry\022\020\n\003key\030\001 \001(\t" +
-      "R\003key\022\024\n\005value\030\002 \001(\rR\005value:\0028\001B\017\n\r_max_" +
-      "attemptsB\026\n\024_disconnect_grace_ms\"\310\001\n\013Ret" +
-      "ryPolicy\022-\n\004kind\030\001 \001(\0162\031.fila.v1.RetryPo" +
-      "licy.KindR\004kind\022\027\n\007base_ms\030\002 \001(\004R\006baseMs" +
-      "\022\025\n\006cap_ms\030\003 \001(\004R\005capMs\022\026\n\006jitter\030\004 \001(\001R" +
-      "\006jitter\"B\n\004Kind\022\024\n\020KIND_UNSPECIFIED\020\000\022\024\n" +
-      "\020KIND_EXPONENTIAL\020\001\022\016\n\nKIND_FIXED\020\002\"\225\001\n\t" +
-      "Retention\022$\n\016soft_period_ms\030\001 \001(\004R\014softP" +
-      "eriodMs\022\035\n\nsoft_bytes\030\002 \001(\004R\tsoftBytes\022$" +
-      "\n\016hard_period_ms\030\003 \001(\004R\014hardPeriodMs\022\035\n\n" +
-      "hard_bytes\030\004 \001(\004R\thardBytes\"\'\n\017GetQueueR" +
-      "equest\022\024\n\005queue\030\001 \001(\tR\005queue\"\221\001\n\020GetQueu" +
-      "eResponse\022\024\n\005queue\030\001 \001(\tR\005queue\022,\n\006confi" +
-      "g\030\002 \001(\0132\024.fila.v1.QueueConfigR\006config\0229\n" +
-      "\ncreated_at\030\003 \001(\0132\032.google.protobuf.Time" +
-      "stampR\tcreatedAt\"\225\001\n\022UpdateQueueRequest\022" +
-      "\024\n\005queue\030\001 \001(\tR\005queue\022,\n\006config\030\002 \001(\0132\024." +
-      "fila.v1.QueueConfigR\006config\022;\n\013update_ma" +
-      "sk\030\003 \001(\0132\032.google.protobuf.FieldMaskR\nup" +
-      "dateMask\"C\n\023UpdateQueueResponse\022,\n\006confi" +
-      "g\030\001 \001(\0132\024.fila.v1.QueueConfigR\006config\"@\n" +
-      "\022DeleteQueueRequest\022\024\n\005queue\030\001 \001(\tR\005queu" +
-      "e\022\024\n\005force\030\002 \001(\010R\005force\"\025\n\023DeleteQueueRe" +
-      "sponse\"\215\001\n\021PurgeQueueRequest\022\024\n\005queue\030\001 " +
-      "\001(\tR\005queue\022&\n\014fairness_key\030\002 \001(\tH\000R\013fair" +
-      "nessKey\210\001\001\022\035\n\007channel\030\003 \001(\tH\001R\007channel\210\001" +
-      "\001B\017\n\r_fairness_keyB\n\n\010_channel\",\n\022PurgeQ" +
-      "ueueResponse\022\026\n\006purged\030\001 \001(\004R\006purged\"\256\001\n" +
-      "\023PeekMessagesRequest\022\024\n\005queue\030\001 \001(\tR\005que" +
-      "ue\022\030\n\007channel\030\002 \001(\tR\007channel\022!\n\014max_mess" +
-      "ages\030\003 \001(\rR\013maxMessages\022!\n\014after_offset\030" +
-      "\004 \001(\004R\013afterOffset\022!\n\014fairness_key\030\005 \001(\t" +
-      "R\013fairnessKey\"D\n\024PeekMessagesResponse\022,\n" +
-      "\010messages\030\001 \003(\0132\020.fila.v1.MessageR\010messa" +
-      "ges\":\n\020SetConfigRequest\022\020\n\003key\030\001 \001(\tR\003ke" +
-      "y\022\024\n\005value\030\002 \001(\tR\005value\"\023\n\021SetConfigResp" +
-      "onse\"$\n\020GetConfigRequest\022\020\n\003key\030\001 \001(\tR\003k" +
-      "ey\")\n\021GetConfigResponse\022\024\n\005value\030\001 \001(\tR\005" +
-      "value\"+\n\021ListConfigRequest\022\026\n\006prefix\030\001 \001" +
-      "(\tR\006prefix\"e\n\022ListConfigResponse\022.\n\007entr" +
-      "ies\030\001 \003(\0132\024.fila.v1.ConfigEntryR\007entries" +
-      "\022\037\n\013total_count\030\002 \001(\rR\ntotalCount\"5\n\013Con" +
-      "figEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(" +
-      "\tR\005value\"\\\n\017GetStatsRequest\022\024\n\005queue\030\001 \001" +
-      "(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022\031\n\010m" +
-      "ax_keys\030\003 \001(\rR\007maxKeys\"\232\n\n\020GetStatsRespo" +
-      "nse\022\024\n\005depth\030\001 \001(\004R\005depth\022\033\n\tin_flight\030\002" +
-      " \001(\004R\010inFlight\0220\n\024active_fairness_keys\030\003" +
-      " \001(\004R\022activeFairnessKeys\022)\n\020active_consu" +
-      "mers\030\004 \001(\rR\017activeConsumers\022\030\n\007quantum\030\005" +
-      " \001(\rR\007quantum\022@\n\rper_key_stats\030\006 \003(\0132\034.f" +
-      "ila.v1.PerFairnessKeyStatsR\013perKeyStats\022" +
-      "J\n\022per_throttle_stats\030\007 \003(\0132\034.fila.v1.Pe" +
-      "rThrottleKeyStatsR\020perThrottleStats\022$\n\016l" +
-      "eader_node_id\030\010 \001(\004R\014leaderNodeId\022+\n\021rep" +
-      "lication_count\030\t \001(\rR\020replicationCount\022\"" +
-      "\n\roldest_age_ms\030\n \001(\004R\013oldestAgeMs\022%\n\016ho" +
-      "ok_fallbacks\030\013 \001(\004R\rhookFallbacks\022!\n\014har" +
-      "d_dropped\030\014 \001(\004R\013hardDropped\022.\n\023dead_let" +
-      "tered_total\030\r \001(\004R\021deadLetteredTotal\022%\n\016" +
-      "enqueued_total\030\016 \001(\004R\renqueuedTotal\022\'\n\017d" +
-      "elivered_total\030\017 \001(\004R\016deliveredTotal\022\037\n\013" +
-      "acked_total\030\020 \001(\004R\nackedTotal\022!\n\014nacked_" +
-      "total\030\021 \001(\004R\013nackedTotal\022#\n\rexpired_tota" +
-      "l\030\022 \001(\004R\014expiredTotal\022*\n\021ttl_dropped_tot" +
-      "al\030\023 \001(\004R\017ttlDroppedTotal\022\037\n\013head_offset" +
-      "\030\024 \001(\004R\nheadOffset\022\037\n\013tail_offset\030\025 \001(\004R" +
-      "\ntailOffset\022!\n\014stored_bytes\030\026 \001(\004R\013store" +
-      "dBytes\022(\n\020stale_acks_total\030\027 \001(\004R\016staleA" +
-      "cksTotal\0220\n\010channels\030\030 \003(\0132\024.fila.v1.Cha" +
-      "nnelInfoR\010channels\022\037\n\013hook_errors\030\031 \001(\004R" +
-      "\nhookErrors\022:\n\rbreaker_state\030\032 \001(\0162\025.fil" +
-      "a.v1.BreakerStateR\014breakerState\0222\n\025weigh" +
-      "ts_clamped_total\030\033 \001(\004R\023weightsClampedTo" +
-      "tal\022\030\n\007unbegun\030\034 \001(\004R\007unbegun\022%\n\016returne" +
-      "d_total\030\035 \001(\004R\rreturnedTotal\022;\n\032dead_let" +
-      "ters_dropped_total\030\036 \001(\004R\027deadLettersDro" +
-      "ppedTotal\022(\n\005hooks\030\037 \003(\0132\022.fila.v1.HookS" +
-      "tatsR\005hooks\"\265\003\n\tHookStats\022\022\n\004hook\030\001 \001(\tR" +
-      "\004hook\022\022\n\004runs\030\002 \001(\004R\004runs\022\026\n\006errors\030\003 \001(" +
-      "\004R\006errors\022\034\n\tfallbacks\030\004 \001(\004R\tfallbacks\022" +
-      "\022\n\004held\030\005 \001(\004R\004held\022:\n\rbreaker_state\030\006 \001" +
-      "(\0162\025.fila.v1.BreakerStateR\014breakerState\022" +
-      "\035\n\nlast_error\030\007 \001(\tR\tlastError\022>\n\rlast_e" +
-      "rror_at\030\010 \001(\0132\032.google.protobuf.Timestam" +
-      "pR\013lastErrorAt\022V\n\022last_error_headers\030\t \003" +
-      "(\0132(.fila.v1.HookStats.LastErrorHeadersE" +
-      "ntryR\020lastErrorHeaders\032C\n\025LastErrorHeade" +
-      "rsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\t" +
-      "R\005value:\0028\001\"\235\003\n\023PerFairnessKeyStats\022\020\n\003k" +
-      "ey\030\001 \001(\tR\003key\022#\n\rpending_count\030\002 \001(\004R\014pe" +
-      "ndingCount\022\'\n\017current_deficit\030\003 \001(\003R\016cur" +
-      "rentDeficit\022\026\n\006weight\030\004 \001(\rR\006weight\022\033\n\ti" +
-      "n_flight\030\005 \001(\004R\010inFlight\022\"\n\roldest_age_m" +
-      "s\030\006 \001(\004R\013oldestAgeMs\022\'\n\017delivered_total\030" +
-      "\007 \001(\004R\016deliveredTotal\022*\n\021served_cost_tot" +
-      "al\030\010 \001(\001R\017servedCostTotal\022\026\n\006paused\030\t \001(" +
-      "\010R\006paused\022\"\n\rmax_in_flight\030\n \001(\rR\013maxInF" +
-      "light\022&\n\017rate_per_second\030\014 \001(\001R\rratePerS" +
-      "econd\022\024\n\005burst\030\r \001(\001R\005burst\"\227\001\n\023PerThrot" +
-      "tleKeyStats\022\020\n\003key\030\001 \001(\tR\003key\022\026\n\006tokens\030" +
-      "\002 \001(\001R\006tokens\022&\n\017rate_per_second\030\003 \001(\001R\r" +
-      "ratePerSecond\022\024\n\005burst\030\004 \001(\001R\005burst\022\030\n\007w" +
-      "aiting\030\005 \001(\004R\007waiting\"\312\001\n\016RedriveRequest" +
-      "\022\033\n\tdlq_queue\030\001 \001(\tR\010dlqQueue\022\024\n\005count\030\002" +
-      " \001(\004R\005count\022&\n\017rate_per_second\030\003 \001(\001R\rra" +
-      "tePerSecond\022!\n\014after_offset\030\004 \001(\004R\013after" +
-      "Offset\022 \n\014up_to_offset\030\005 \001(\004R\nupToOffset" +
-      "\022\030\n\007offsets\030\006 \003(\004R\007offsets\"d\n\017RedriveRes" +
-      "ponse\022\032\n\010redriven\030\001 \001(\004R\010redriven\022\037\n\013las" +
-      "t_offset\030\002 \001(\004R\nlastOffset\022\024\n\005stuck\030\003 \001(" +
-      "\004R\005stuck\"\023\n\021ListQueuesRequest\"n\n\022ListQue" +
-      "uesResponse\022*\n\006queues\030\001 \003(\0132\022.fila.v1.Qu" +
-      "eueInfoR\006queues\022,\n\022cluster_node_count\030\002 " +
-      "\001(\rR\020clusterNodeCount\"\243\001\n\tQueueInfo\022\022\n\004n" +
-      "ame\030\001 \001(\tR\004name\022\024\n\005depth\030\002 \001(\004R\005depth\022\033\n" +
-      "\tin_flight\030\003 \001(\004R\010inFlight\022)\n\020active_con" +
-      "sumers\030\004 \001(\rR\017activeConsumers\022$\n\016leader_" +
-      "node_id\030\005 \001(\004R\014leaderNodeId\"\376\001\n\024CreateCh" +
-      "annelRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007ch" +
-      "annel\030\002 \001(\tR\007channel\022\024\n\004head\030\003 \001(\010H\000R\004he" +
-      "ad\022\030\n\006oldest\030\004 \001(\010H\000R\006oldest\022\030\n\006offset\030\005" +
-      " \001(\004H\000R\006offset\0220\n\004time\030\006 \001(\0132\032.google.pr" +
-      "otobuf.TimestampH\000R\004time\0221\n\025expires_afte" +
-      "r_idle_ms\030\007 \001(\004R\022expiresAfterIdleMsB\007\n\005s" +
-      "tart\":\n\025CreateChannelResponse\022!\n\014start_o" +
-      "ffset\030\001 \001(\004R\013startOffset\"F\n\024DeleteChanne" +
-      "lRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channe" +
-      "l\030\002 \001(\tR\007channel\"\027\n\025DeleteChannelRespons" +
-      "e\"+\n\023ListChannelsRequest\022\024\n\005queue\030\001 \001(\tR" +
-      "\005queue\"H\n\024ListChannelsResponse\0220\n\010channe" +
-      "ls\030\001 \003(\0132\024.fila.v1.ChannelInfoR\010channels" +
-      "\"\357\001\n\013ChannelInfo\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005" +
-      "depth\030\002 \001(\004R\005depth\022\033\n\tin_flight\030\003 \001(\004R\010i" +
-      "nFlight\022\037\n\013tail_offset\030\004 \001(\004R\ntailOffset" +
-      "\022\037\n\013head_offset\030\005 \001(\004R\nheadOffset\022\034\n\tcon" +
-      "sumers\030\006 \001(\rR\tconsumers\0229\n\ncreated_at\030\007 " +
-      "\001(\0132\032.google.protobuf.TimestampR\tcreated" +
-      "At\"\277\001\n\022SeekChannelRequest\022\024\n\005queue\030\001 \001(\t" +
-      "R\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022\030\n\006off" +
-      "set\030\003 \001(\004H\000R\006offset\0220\n\004time\030\004 \001(\0132\032.goog" +
-      "le.protobuf.TimestampH\000R\004time\022#\n\rvalidat" +
-      "e_only\030\005 \001(\010R\014validateOnlyB\010\n\006target\"\212\001\n" +
-      "\023SeekChannelResponse\022\026\n\006offset\030\001 \001(\004R\006of" +
-      "fset\022\032\n\010replayed\030\002 \001(\004R\010replayed\022\030\n\007skip" +
-      "ped\030\003 \001(\004R\007skipped\022%\n\016leases_revoked\030\004 \001" +
-      "(\004R\rleasesRevoked\"~\n\023PurgeChannelRequest" +
-      "\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR" +
-      "\007channel\022&\n\014fairness_key\030\003 \001(\tH\000R\013fairne" +
-      "ssKey\210\001\001B\017\n\r_fairness_key\".\n\024PurgeChanne" +
-      "lResponse\022\026\n\006purged\030\001 \001(\004R\006purged\"\222\002\n\016Re" +
-      "adLogRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\037\n\013fr" +
-      "om_offset\030\002 \001(\004R\nfromOffset\022\033\n\tto_offset" +
-      "\030\003 \001(\004R\010toOffset\0227\n\tfrom_time\030\004 \001(\0132\032.go" +
-      "ogle.protobuf.TimestampR\010fromTime\0223\n\007to_" +
-      "time\030\005 \001(\0132\032.google.protobuf.TimestampR\006" +
-      "toTime\022!\n\014fairness_key\030\006 \001(\tR\013fairnessKe" +
-      "y\022\033\n\tmax_batch\030\007 \001(\rR\010maxBatch\"`\n\017ReadLo" +
-      "gResponse\022,\n\010messages\030\001 \003(\0132\020.fila.v1.Me" +
-      "ssageR\010messages\022\037\n\013next_offset\030\002 \001(\004R\nne" +
-      "xtOffset\"\277\002\n\023SetKeyPolicyRequest\022\024\n\005queu" +
-      "e\030\001 \001(\tR\005queue\022!\n\014fairness_key\030\002 \001(\tR\013fa" +
-      "irnessKey\022\033\n\006weight\030\003 \001(\rH\000R\006weight\210\001\001\022\033" +
-      "\n\006paused\030\004 \001(\010H\001R\006paused\210\001\001\022\'\n\rmax_in_fl" +
-      "ight\030\005 \001(\rH\002R\013maxInFlight\210\001\001\022+\n\017rate_per" +
-      "_second\030\006 \001(\001H\003R\rratePerSecond\210\001\001\022\031\n\005bur" +
-      "st\030\007 \001(\001H\004R\005burst\210\001\001B\t\n\007_weightB\t\n\007_paus" +
-      "edB\020\n\016_max_in_flightB\022\n\020_rate_per_second" +
-      "B\010\n\006_burst\"\250\001\n\024SetKeyPolicyResponse\022\026\n\006w" +
-      "eight\030\001 \001(\rR\006weight\022\026\n\006paused\030\002 \001(\010R\006pau" +
-      "sed\022\"\n\rmax_in_flight\030\003 \001(\rR\013maxInFlight\022" +
-      "&\n\017rate_per_second\030\004 \001(\001R\rratePerSecond\022" +
-      "\024\n\005burst\030\005 \001(\001R\005burst\"f\n\021ExplainKeyReque" +
-      "st\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(" +
-      "\tR\007channel\022!\n\014fairness_key\030\003 \001(\tR\013fairne" +
-      "ssKey\"\244\005\n\022ExplainKeyResponse\0227\n\005state\030\001 " +
-      "\001(\0162!.fila.v1.ExplainKeyResponse.StateR\005" +
-      "state\022\'\n\017blocking_bucket\030\002 \001(\tR\016blocking" +
-      "Bucket\0220\n\005until\030\003 \001(\0132\032.google.protobuf." +
-      "TimestampR\005until\022\024\n\005share\030\004 \001(\001R\005share\022\033" +
-      "\n\tdue_share\030\005 \001(\001R\010dueShare\022)\n\005waits\030\006 \001" +
-      "(\0132\023.fila.v1.WaitCausesR\005waits\022\030\n\007pendin" +
-      "g\030\007 \001(\004R\007pending\022\033\n\tin_flight\030\010 \001(\004R\010inF" +
-      "light\022\"\n\roldest_age_ms\030\t \001(\004R\013oldestAgeM" +
-      "s\022\026\n\006weight\030\n \001(\rR\006weight\022)\n\020returning_o" +
-      "ffset\030\013 \001(\004R\017returningOffset\022\'\n\017returnin" +
-      "g_count\030\014 \001(\rR\016returningCount\"\324\001\n\005State\022" +
-      "\025\n\021STATE_UNSPECIFIED\020\000\022\025\n\021STATE_NO_CONSU" +
-      "MER\020\001\022\026\n\022STATE_NOT_ITS_TURN\020\002\022\023\n\017STATE_T" +
-      "HROTTLED\020\003\022\021\n\rSTATE_DELAYED\020\004\022\020\n\014STATE_L" +
-      "EASED\020\005\022\020\n\014STATE_PAUSED\020\006\022\020\n\014STATE_CAPPE" +
-      "D\020\007\022\017\n\013STATE_EMPTY\020\010\022\026\n\022STATE_RATE_LIMIT" +
-      "ED\020\t\"F\n\024ListConsumersRequest\022\024\n\005queue\030\001 " +
-      "\001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\"L\n\025" +
-      "ListConsumersResponse\0223\n\tconsumers\030\001 \003(\013" +
-      "2\025.fila.v1.ConsumerInfoR\tconsumers\"\372\002\n\014C" +
-      "onsumerInfo\022\037\n\013consumer_id\030\001 \001(\004R\nconsum" +
-      "erId\022\022\n\004name\030\002 \001(\tR\004name\022\022\n\004peer\030\003 \001(\tR\004" +
-      "peer\022\030\n\007channel\030\004 \001(\tR\007channel\022\022\n\004held\030\005" +
-      " \001(\004R\004held\022\024\n\005begun\030\006 \001(\004R\005begun\022%\n\016retu" +
-      "rned_total\030\007 \001(\004R\rreturnedTotal\022(\n\020handl" +
-      "ing_time_us\030\010 \001(\004R\016handlingTimeUs\022\026\n\006win" +
-      "dow\030\t \001(\rR\006window\022!\n\014tracks_begun\030\n \001(\010R" +
-      "\013tracksBegun\022=\n\014connected_at\030\013 \001(\0132\032.goo" +
-      "gle.protobuf.TimestampR\013connectedAt\022\022\n\004a" +
-      "way\030\014 \001(\010R\004away*Q\n\nDurability\022\032\n\026DURABIL" +
-      "ITY_UNSPECIFIED\020\000\022\024\n\020DURABILITY_FSYNC\020\001\022" +
-      "\021\n\rDURABILITY_OS\020\002*_\n\014HookFallback\022\035\n\031HO" +
-      "OK_FALLBACK_UNSPECIFIED\020\000\022\030\n\024HOOK_FALLBA" +
-      "CK_POLICY\020\001\022\026\n\022HOOK_FALLBACK_HOLD\020\002*|\n\014B" +
-      "reakerState\022\035\n\031BREAKER_STATE_UNSPECIFIED" +
-      "\020\000\022\030\n\024BREAKER_STATE_CLOSED\020\001\022\026\n\022BREAKER_" +
-      "STATE_OPEN\020\002\022\033\n\027BREAKER_STATE_HALF_OPEN\020" +
-      "\0032\311\020\n\tFilaAdmin\022H\n\013CreateQueue\022\033.fila.v1" +
-      ".CreateQueueRequest\032\034.fila.v1.CreateQueu" +
-      "eResponse\022?\n\010GetQueue\022\030.fila.v1.GetQueue" +
-      "Request\032\031.fila.v1.GetQueueResponse\022H\n\013Up" +
-      "dateQueue\022\033.fila.v1.UpdateQueueRequest\032\034" +
-      ".fila.v1.UpdateQueueResponse\022H\n\013DeleteQu" +
-      "eue\022\033.fila.v1.DeleteQueueRequest\032\034.fila." +
-      "v1.DeleteQueueResponse\022E\n\nListQueues\022\032.f" +
-      "ila.v1.ListQueuesRequest\032\033.fila.v1.ListQ" +
-      "ueuesResponse\022E\n\nPurgeQueue\022\032.fila.v1.Pu" +
-      "rgeQueueRequest\032\033.fila.v1.PurgeQueueResp" +
-      "onse\022K\n\014PeekMessages\022\034.fila.v1.PeekMessa" +
-      "gesRequest\032\035.fila.v1.PeekMessagesRespons" +
-      "e\022?\n\010GetStats\022\030.fila.v1.GetStatsRequest\032" +
-      "\031.fila.v1.GetStatsResponse\022B\n\tSetConfig\022" +
-      "\031.fila.v1.SetConfigRequest\032\032.fila.v1.Set" +
-      "ConfigResponse\022B\n\tGetConfig\022\031.fila.v1.Ge" +
-      "tConfigRequest\032\032.fila.v1.GetConfigRespon" +
-      "se\022E\n\nListConfig\022\032.fila.v1.ListConfigReq" +
-      "uest\032\033.fila.v1.ListConfigResponse\022<\n\007Red" +
-      "rive\022\027.fila.v1.RedriveRequest\032\030.fila.v1." +
-      "RedriveResponse\022N\n\rCreateChannel\022\035.fila." +
-      "v1.CreateChannelRequest\032\036.fila.v1.Create" +
-      "ChannelResponse\022N\n\rDeleteChannel\022\035.fila." +
-      "v1.DeleteChannelRequest\032\036.fila.v1.Delete" +
-      "ChannelResponse\022K\n\014ListChannels\022\034.fila.v" +
-      "1.ListChannelsRequest\032\035.fila.v1.ListChan" +
-      "nelsResponse\022H\n\013SeekChannel\022\033.fila.v1.Se" +
-      "ekChannelRequest\032\034.fila.v1.SeekChannelRe" +
-      "sponse\022K\n\014PurgeChannel\022\034.fila.v1.PurgeCh" +
-      "annelRequest\032\035.fila.v1.PurgeChannelRespo" +
-      "nse\022>\n\007ReadLog\022\027.fila.v1.ReadLogRequest\032" +
-      "\030.fila.v1.ReadLogResponse0\001\022K\n\014SetKeyPol" +
-      "icy\022\034.fila.v1.SetKeyPolicyRequest\032\035.fila" +
-      ".v1.SetKeyPolicyResponse\022E\n\nExplainKey\022\032" +
-      ".fila.v1.ExplainKeyRequest\032\033.fila.v1.Exp" +
-      "lainKeyResponse\022N\n\rListConsumers\022\035.fila." +
-      "v1.ListConsumersRequest\032\036.fila.v1.ListCo" +
-      "nsumersResponse\022B\n\tGetStatus\022\031.fila.v1.G" +
-      "etStatusRequest\032\032.fila.v1.GetStatusRespo" +
-      "nse\022J\n\013WatchEvents\022\033.fila.v1.WatchEvents" +
-      "Request\032\034.fila.v1.WatchEventsResponse0\001\022" +
-      "?\n\010ListLate\022\030.fila.v1.ListLateRequest\032\031." +
-      "fila.v1.ListLateResponse\022T\n\017ListKeyPolic" +
-      "ies\022\037.fila.v1.ListKeyPoliciesRequest\032 .f" +
-      "ila.v1.ListKeyPoliciesResponse\022T\n\017DropDe" +
-      "adLetters\022\037.fila.v1.DropDeadLettersReque" +
-      "st\032 .fila.v1.DropDeadLettersResponse\022?\n\010" +
-      "FindKeys\022\030.fila.v1.FindKeysRequest\032\031.fil" +
-      "a.v1.FindKeysResponse\022G\n\nWatchStats\022\032.fi" +
-      "la.v1.WatchStatsRequest\032\033.fila.v1.WatchS" +
-      "tatsResponse0\001\022E\n\nGetHistory\022\032.fila.v1.G" +
-      "etHistoryRequest\032\033.fila.v1.GetHistoryRes" +
-      "ponseB\033\n\013dev.fila.v1B\nAdminProtoP\001b\006prot" +
-      "o3"
+      "events.proto\032\026fila/v1/messages.proto\032\025fi" +
+      "la/v1/version.proto\032\023fila/v1/watch.proto" +
+      "\032 google/protobuf/field_mask.proto\032\037goog" +
+      "le/protobuf/timestamp.proto\"V\n\022CreateQue" +
+      "ueRequest\022\022\n\004name\030\001 \001(\tR\004name\022,\n\006config\030" +
+      "\002 \001(\0132\024.fila.v1.QueueConfigR\006config\"Q\n\023C" +
+      "reateQueueResponse\022\031\n\010queue_id\030\001 \001(\tR\007qu" +
+      "eueId\022\037\n\013adopted_dlq\030\002 \001(\010R\nadoptedDlq\"\366" +
+      "\007\n\013QueueConfig\022*\n\021on_enqueue_script\030\001 \001(" +
+      "\tR\017onEnqueueScript\022*\n\021on_failure_script\030" +
+      "\002 \001(\tR\017onFailureScript\0222\n\025visibility_tim" +
+      "eout_ms\030\003 \001(\004R\023visibilityTimeoutMs\022&\n\014ma" +
+      "x_attempts\030\004 \001(\rH\000R\013maxAttempts\210\001\001\0223\n\ndu" +
+      "rability\030\005 \001(\0162\023.fila.v1.DurabilityR\ndur" +
+      "ability\022\033\n\tmax_depth\030\006 \001(\004R\010maxDepth\022\033\n\t" +
+      "max_bytes\030\007 \001(\004R\010maxBytes\022.\n\023fairness_ke" +
+      "y_header\030\010 \001(\tR\021fairnessKeyHeader\022#\n\rwei" +
+      "ght_header\030\t \001(\tR\014weightHeader\022;\n\007weight" +
+      "s\030\n \003(\0132!.fila.v1.QueueConfig.WeightsEnt" +
+      "ryR\007weights\022\037\n\013cost_header\030\013 \001(\tR\ncostHe" +
+      "ader\0220\n\024throttle_key_headers\030\014 \003(\tR\022thro" +
+      "ttleKeyHeaders\022*\n\005retry\030\r \001(\0132\024.fila.v1." +
+      "RetryPolicyR\005retry\022:\n\rhook_fallback\030\016 \001(" +
+      "\0162\025.fila.v1.HookFallbackR\014hookFallback\0220" +
+      "\n\tretention\030\017 \001(\0132\022.fila.v1.RetentionR\tr" +
+      "etention\022\032\n\010channels\030\020 \003(\tR\010channels\022&\n\017" +
+      "dedup_window_ms\030\021 \001(\004R\rdedupWindowMs\022\034\n\n" +
+      "ttl_to_dlq\030\022 \001(\010R\010ttlToDlq\0223\n\023disconnect" +
+      "_grace_ms\030\023 \001(\004H\001R\021disconnectGraceMs\210\001\001\022" +
+      "1\n\025expires_after_idle_ms\030\024 \001(\004R\022expiresA" +
+      "fterIdleMs\022\026\n\006paused\030\025 \001(\010R\006paused\032:\n\014We" +
+      "ightsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 " +
+      "\001(\rR\005value:\0028\001B\017\n\r_max_attemptsB\026\n\024_disc" +
+      "onnect_grace_ms\"\310\001\n\013RetryPolicy\022-\n\004kind\030" +
+      "\001 \001(\0162\031.fila.v1.RetryPolicy.KindR\004kind\022\027" +
+      "\n\007base_ms\030\002 \001(\004R\006baseMs\022\025\n\006cap_ms\030\003 \001(\004R" +
+      "\005capMs\022\026\n\006jitter\030\004 \001(\001R\006jitter\"B\n\004Kind\022\024" +
+      "\n\020KIND_UNSPECIFIED\020\000\022\024\n\020KIND_EXPONENTIAL" +
+      "\020\001\022\016\n\nKIND_FIXED\020\002\"\225\001\n\tRetention\022$\n\016soft" +
+      "_period_ms\030\001 \001(\004R\014softPeriodMs\022\035\n\nsoft_b" +
+      "ytes\030\002 \001(\004R\tsoftBytes\022$\n\016hard_period_ms\030" +
+      "\003 \001(\004R\014hardPeriodMs\022\035\n\nhard_bytes\030\004 \001(\004R" +
+      "\thardBytes\"\'\n\017GetQueueRequest\022\024\n\005queue\030\001" +
+      " \001(\tR\005queue\"\253\001\n\020GetQueueResponse\022\024\n\005queu" +
+      "e\030\001 \001(\tR\005queue\022,\n\006config\030\002 \001(\0132\024.fila.v1" +
+      ".QueueConfigR\006config\0229\n\ncreated_at\030\003 \001(\013" +
+      "2\032.google.protobuf.TimestampR\tcreatedAt\022" +
+      "\030\n\007version\030\004 \001(\004R\007version\"x\n\027GetQueueVer" +
+      "sionResponse\022/\n\007version\030\001 \001(\0132\025.fila.v1." +
+      "QueueVersionR\007version\022,\n\006config\030\002 \001(\0132\024." +
+      "fila.v1.QueueConfigR\006config\"\332\001\n\022UpdateQu" +
+      "eueRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022,\n\006conf" +
+      "ig\030\002 \001(\0132\024.fila.v1.QueueConfigR\006config\022;" +
+      "\n\013update_mask\030\003 \001(\0132\032.google.protobuf.Fi" +
+      "eldMaskR\nupdateMask\022)\n\020expected_version\030" +
+      "\004 \001(\004R\017expectedVersion\022\030\n\007comment\030\005 \001(\tR" +
+      "\007comment\"]\n\023UpdateQueueResponse\022,\n\006confi" +
+      "g\030\001 \001(\0132\024.fila.v1.QueueConfigR\006config\022\030\n" +
+      "\007version\030\002 \001(\004R\007version\"@\n\022DeleteQueueRe" +
+      "quest\022\024\n\005queue\030\001 \001(\tR\005queue\022\024\n\005force\030\002 \001" +
+      "(\010R\005force\"\025\n\023DeleteQueueResponse\"\215\001\n\021Pur" +
+      "geQueueRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022&\n\014" +
+      "fairness_key\030\002 \001(\tH\000R\013fairnessKey\210\001\001\022\035\n\007" +
+      "channel\030\003 \001(\tH\001R\007channel\210\001\001B\017\n\r_fairness" +
+      "_keyB\n\n\010_channel\",\n\022PurgeQueueResponse\022\026" +
+      "\n\006purged\030\001 \001(\004R\006purged\"\256\001\n\023PeekMessagesR" +
+      "equest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030" +
+      "\002 \001(\tR\007channel\022!\n\014max_messages\030\003 \001(\rR\013ma" +
+      "xMessages\022!\n\014after_offset\030\004 \001(\004R\013afterOf" +
+      "fset\022!\n\014fairness_key\030\005 \001(\tR\013fairnessKey\"" +
+      "D\n\024PeekMessagesResponse\022,\n\010messages\030\001 \003(" +
+      "\0132\020.fila.v1.MessageR\010messages\":\n\020SetConf" +
+      "igRequest\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001" +
+      "(\tR\005value\"\023\n\021SetConfigResponse\"$\n\020GetCon" +
+      "figRequest\022\020\n\003key\030\001 \001(\tR\003key\")\n\021GetConfi" +
+      "gResponse\022\024\n\005value\030\001 \001(\tR\005value\"+\n\021ListC" +
+      "onfigRequest\022\026\n\006prefix\030\001 \001(\tR\006prefix\"e\n\022" +
+      "ListConfigResponse\022.\n\007entries\030\001 \003(\0132\024.fi" +
+      "la.v1.ConfigEntryR\007entries\022\037\n\013total_coun" +
+      "t\030\002 \001(\rR\ntotalCount\"5\n\013ConfigEntry\022\020\n\003ke" +
+      "y\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value\"\\\n\017Ge" +
+      "tStatsRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007c" +
+      "hannel\030\002 \001(\tR\007channel\022\031\n\010max_keys\030\003 \001(\rR" +
+      "\007maxKeys\"\232\n\n\020GetStatsResponse\022\024\n\005depth\030\001" +
+      " \001(\004R\005depth\022\033\n\tin_flight\030\002 \001(\004R\010inFlight" +
+      "\0220\n\024active_fairness_keys\030\003 \001(\004R\022activeFa" +
+      "irnessKeys\022)\n\020active_consumers\030\004 \001(\rR\017ac" +
+      "tiveConsumers\022\030\n\007quantum\030\005 \001(\rR\007quantum\022" +
+      "@\n\rper_key_stats\030\006 \003(\0132\034.fila.v1.PerFair" +
+      "nessKeyStatsR\013perKeyStats\022J\n\022per_throttl" +
+      "e_stats\030\007 \003(\0132\034.fila.v1.PerThrottleKeySt" +
+      "atsR\020perThrottleStats\022$\n\016leader_node_id\030" +
+      "\010 \001(\004R\014leaderNodeId\022+\n\021replication_count" +
+      "\030\t \001(\rR\020replicationCount\022\"\n\roldest_age_m" +
+      "s\030\n \001(\004R\013oldestAgeMs\022%\n\016hook_fallbacks\030\013" +
+      " \001(\004R\rhookFallbacks\022!\n\014hard_dropped\030\014 \001(" +
+      "\004R\013hardDropped\022.\n\023dead_lettered_total\030\r " +
+      "\001(\004R\021deadLetteredTotal\022%\n\016enqueued_total" +
+      "\030\016 \001(\004R\renqueuedTotal\022\'\n\017delivered_total" +
+      "\030\017 \001(\004R\016deliveredTotal\022\037\n\013acked_total\030\020 " +
+      "\001(\004R\nackedTotal\022!\n\014nacked_total\030\021 \001(\004R\013n" +
+      "ackedTotal\022#\n\rexpired_total\030\022 \001(\004R\014expir" +
+      "edTotal\022*\n\021ttl_dropped_total\030\023 \001(\004R\017ttlD" +
+      "roppedTotal\022\037\n\013head_offset\030\024 \001(\004R\nheadOf" +
+      "fset\022\037\n\013tail_offset\030\025 \001(\004R\ntailOffset\022!\n" +
+      "\014stored_bytes\030\026 \001(\004R\013storedBytes\022(\n\020stal" +
+      "e_acks_total\030\027 \001(\004R\016staleAcksTotal\0220\n\010ch" +
+      "annels\030\030 \003(\0132\024.fila.v1.ChannelInfoR\010chan" +
+      "nels\022\037\n\013hook_errors\030\031 \001(\004R\nhookErrors\022:\n" +
+      "\rbreaker_state\030\032 \001(\0162\025.fila.v1.BreakerSt" +
+      "ateR\014breakerState\0222\n\025weights_clamped_tot" +
+      "al\030\033 \001(\004R\023weightsClampedTotal\022\030\n\007unbegun" +
+      "\030\034 \001(\004R\007unbegun\022%\n\016returned_total\030\035 \001(\004R" +
+      "\rreturnedTotal\022;\n\032dead_letters_dropped_t" +
+      "otal\030\036 \001(\004R\027deadLettersDroppedTotal\022(\n\005h" +
+      "ooks\030\037 \003(\0132\022.fila.v1.HookStatsR\005hooks\"\265\003" +
+      "\n\tHookStats\022\022\n\004hook\030\001 \001(\tR\004hook\022\022\n\004runs\030" +
+      "\002 \001(\004R\004runs\022\026\n\006errors\030\003 \001(\004R\006errors\022\034\n\tf" +
+      "allbacks\030\004 \001(\004R\tfallbacks\022\022\n\004held\030\005 \001(\004R" +
+      "\004held\022:\n\rbreaker_state\030\006 \001(\0162\025.fila.v1.B" +
+      "reakerStateR\014breakerState\022\035\n\nlast_error\030" +
+      "\007 \001(\tR\tlastError\022>\n\rlast_error_at\030\010 \001(\0132" +
+      "\032.google.protobuf.TimestampR\013lastErrorAt" +
+      "\022V\n\022last_error_headers\030\t \003(\0132(.fila.v1.H" +
+      "ookStats.LastErrorHeadersEntryR\020lastErro" +
+      "rHeaders\032C\n\025LastErrorHeadersEntry\022\020\n\003key" +
+      "\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\"\235\003" +
+      "\n\023PerFairnessKeyStats\022\020\n\003key\030\001 \001(\tR\003key\022" +
+      "#\n\rpending_count\030\002 \001(\004R\014pendingCount\022\'\n\017" +
+      "current_deficit\030\003 \001(\003R\016currentDeficit\022\026\n" +
+      "\006weight\030\004 \001(\rR\006weight\022\033\n\tin_flight\030\005 \001(\004" +
+      "R\010inFlight\022\"\n\roldest_age_ms\030\006 \001(\004R\013oldes" +
+      "tAgeMs\022\'\n\017delivered_total\030\007 \001(\004R\016deliver" +
+      "edTotal\022*\n\021served_cost_total\030\010 \001(\001R\017serv" +
+      "edCostTotal\022\026\n\006paused\030\t \001(\010R\006paused\022\"\n\rm" +
+      "ax_in_flight\030\n \001(\rR\013maxInFlight\022&\n\017rate_" +
+      "per_second\030\014 \001(\001R\rratePerSecond\022\024\n\005burst" +
+      "\030\r \001(\001R\005burst\"\227\001\n\023PerThrottleKeyStats\022\020\n" +
+      "\003key\030\001 \001(\tR\003key\022\026\n\006tokens\030\002 \001(\001R\006tokens\022" +
+      "&\n\017rate_per_second\030\003 \001(\001R\rratePerSecond\022" +
+      "\024\n\005burst\030\004 \001(\001R\005burst\022\030\n\007waiting\030\005 \001(\004R\007" +
+      "waiting\"\312\001\n\016RedriveRequest\022\033\n\tdlq_queue\030" +
+      "\001 \001(\tR\010dlqQueue\022\024\n\005count\030\002 \001(\004R\005count\022&\n" +
+      "\017rate_per_second\030\003 \001(\001R\rratePerSecond\022!\n" +
+      "\014after_offset\030\004 \001(\004R\013afterOffset\022 \n\014up_t" +
+      "o_offset\030\005 \001(\004R\nupToOffset\022\030\n\007offsets\030\006 " +
+      "\003(\004R\007offsets\"d\n\017RedriveResponse\022\032\n\010redri" +
+      "ven\030\001 \001(\004R\010redriven\022\037\n\013last_offset\030\002 \001(\004" +
+      "R\nlastOffset\022\024\n\005stuck\030\003 \001(\004R\005stuck\"\023\n\021Li" +
+      "stQueuesRequest\"n\n\022ListQueuesResponse\022*\n" +
+      "\006queues\030\001 \003(\0132\022.fila.v1.QueueInfoR\006queue" +
+      "s\022,\n\022cluster_node_count\030\002 \001(\rR\020clusterNo" +
+      "deCount\"\243\001\n\tQueueInfo\022\022\n\004name\030\001 \001(\tR\004nam" +
+      "e\022\024\n\005depth\030\002 \001(\004R\005depth\022\033\n\tin_flight\030\003 \001" +
+      "(\004R\010inFlight\022)\n\020active_consumers\030\004 \001(\rR\017" +
+      "activeConsumers\022$\n\016leader_node_id\030\005 \001(\004R" +
+      "\014leaderNodeId\"\376\001\n\024CreateChannelRequest\022\024" +
+      "\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007c" +
+      "hannel\022\024\n\004head\030\003 \001(\010H\000R\004head\022\030\n\006oldest\030\004" +
+      " \001(\010H\000R\006oldest\022\030\n\006offset\030\005 \001(\004H\000R\006offset" +
+      "\0220\n\004time\030\006 \001(\0132\032.google.protobuf.Timesta" +
+      "mpH\000R\004time\0221\n\025expires_after_idle_ms\030\007 \001(" +
+      "\004R\022expiresAfterIdleMsB\007\n\005start\":\n\025Create" +
+      "ChannelResponse\022!\n\014start_offset\030\001 \001(\004R\013s" +
+      "tartOffset\"F\n\024DeleteChannelRequest\022\024\n\005qu" +
+      "eue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007chann" +
+      "el\"\027\n\025DeleteChannelResponse\"+\n\023ListChann" +
+      "elsRequest\022\024\n\005queue\030\001 \001(\tR\005queue\"H\n\024List" +
+      "ChannelsResponse\0220\n\010channels\030\001 \003(\0132\024.fil" +
+      "a.v1.ChannelInfoR\010channels\"\357\001\n\013ChannelIn" +
+      "fo\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005depth\030\002 \001(\004R\005d" +
+      "epth\022\033\n\tin_flight\030\003 \001(\004R\010inFlight\022\037\n\013tai" +
+      "l_offset\030\004 \001(\004R\ntailOffset\022\037\n\013head_offse" +
+      "t\030\005 \001(\004R\nheadOffset\022\034\n\tconsumers\030\006 \001(\rR\t" +
+      "consumers\0229\n\ncreated_at\030\007 \001(\0132\032.google.p" +
+      "rotobuf.TimestampR\tcreatedAt\"\277\001\n\022SeekCha" +
+      "nnelRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007cha" +
+      "nnel\030\002 \001(\tR\007channel\022\030\n\006offset\030\003 \001(\004H\000R\006o" +
+      "ffset\0220\n\004time\030\004 \001(\0132\032.google.protobuf.Ti" +
+      "mestampH\000R\004time\022#\n\rvalidate_only\030\005 \001(\010R\014" +
+      "validateOnlyB\010\n\006target\"\212\001\n\023SeekChannelRe" +
+      "sponse\022\026\n\006offset\030\001 \001(\004R\006offset\022\032\n\010replay" +
+      "ed\030\002 \001(\004R\010replayed\022\030\n\007skipped\030\003 \001(\004R\007ski" +
+      "pped\022%\n\016leases_revoked\030\004 \001(\004R\rleasesRevo" +
+      "ked\"~\n\023PurgeChannelRequest\022\024\n\005queue\030\001 \001(" +
+      "\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022&\n\014fa" +
+      "irness_key\030\003 \001(\tH\000R\013fairnessKey\210\001\001B\017\n\r_f" +
+      "airness_key\".\n\024PurgeChannelResponse\022\026\n\006p" +
+      "urged\030\001 \001(\004R\006purged\"\222\002\n\016ReadLogRequest\022\024" +
+      "\n\005queue\030\001 \001(\tR\005queue\022\037\n\013from_offset\030\002 \001(" +
+      "\004R\nfromOffset\022\033\n\tto_offset\030\003 \001(\004R\010toOffs" +
+      "et\0227\n\tfrom_time\030\004 \001(\0132\032.google.protobuf." +
+      "TimestampR\010fromTime\0223\n\007to_time\030\005 \001(\0132\032.g" +
+      "oogle.protobuf.TimestampR\006toTime\022!\n\014fair" +
+      "ness_key\030\006 \001(\tR\013fairnessKey\022\033\n\tmax_batch" +
+      "\030\007 \001(\rR\010maxBatch\"`\n\017ReadLogResponse\022,\n\010m" +
+      "essages\030\001 \003(\0132\020.fila.v1.MessageR\010message" +
+      "s\022\037\n\013next_offset\030\002 \001(\004R\nnextOffset\"\277\002\n\023S" +
+      "etKeyPolicyRequest\022\024\n\005queue\030\001 \001(\tR\005queue" +
+      "\022!\n\014fairness_key\030\002 \001(\tR\013fairnessKey\022\033\n\006w" +
+      "eight\030\003 \001(\rH\000R\006weight\210\001\001\022\033\n\006paused\030\004 \001(\010" +
+      "H\001R\006paused\210\001\001\022\'\n\rmax_in_flight\030\005 \001(\rH\002R\013" +
+      "maxInFlight\210\001\001\022+\n\017rate_per_second\030\006 \001(\001H" +
+      "\003R\rratePerSecond\210\001\001\022\031\n\005burst\030\007 \001(\001H\004R\005bu" +
+      "rst\210\001\001B\t\n\007_weightB\t\n\007_pausedB\020\n\016_max_in_" +
+      "flightB\022\n\020_rate_per_secondB\010\n\006_burst\"\250\001\n" +
+      "\024SetKeyPolicyResponse\022\026\n\006weight\030\001 \001(\rR\006w" +
+      "eight\022\026\n\006paused\030\002 \001(\010R\006paused\022\"\n\rmax_in_" +
+      "flight\030\003 \001(\rR\013maxInFlight\022&\n\017rate_per_se" +
+      "cond\030\004 \001(\001R\rratePerSecond\022\024\n\005burst\030\005 \001(\001" +
+      "R\005burst\"f\n\021ExplainKeyRequest\022\024\n\005queue\030\001 " +
+      "\001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022!\n\014" +
+      "fairness_key\030\003 \001(\tR\013fairnessKey\"\244\005\n\022Expl" +
+      "ainKeyResponse\0227\n\005state\030\001 \001(\0162!.fila.v1." +
+      "ExplainKeyResponse.StateR\005state\022\'\n\017block" +
+      "ing_bucket\030\002 \001(\tR\016blockingBucket\0220\n\005unti" +
+      "l\030\003 \001(\0132\032.google.protobuf.TimestampR\005unt" +
+      "il\022\024\n\005share\030\004 \001(\001R\005share\022\033\n\tdue_share\030\005 " +
+      "\001(\001R\010dueShare\022)\n\005waits\030\006 \001(\0132\023.fila.v1.W" +
+      "aitCausesR\005waits\022\030\n\007pending\030\007 \001(\004R\007pendi" +
+      "ng\022\033\n\tin_flight\030\010 \001(\004R\010inFlight\022\"\n\roldes" +
+      "t_age_ms\030\t \001(\004R\013oldestAgeMs\022\026\n\006weight\030\n " +
+      "\001(\rR\006weight\022)\n\020returning_offset\030\013 \001(\004R\017r" +
+      "eturningOffset\022\'\n\017returning_count\030\014 \001(\rR" +
+      "\016returningCount\"\324\001\n\005State\022\025\n\021STATE_UNSPE" +
+      "CIFIED\020\000\022\025\n\021STATE_NO_CONSUMER\020\001\022\026\n\022STATE" +
+      "_NOT_ITS_TURN\020\002\022\023\n\017STATE_THROTTLED\020\003\022\021\n\r" +
+      "STATE_DELAYED\020\004\022\020\n\014STATE_LEASED\020\005\022\020\n\014STA" +
+      "TE_PAUSED\020\006\022\020\n\014STATE_CAPPED\020\007\022\017\n\013STATE_E" +
+      "MPTY\020\010\022\026\n\022STATE_RATE_LIMITED\020\t\"F\n\024ListCo" +
+      "nsumersRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007" +
+      "channel\030\002 \001(\tR\007channel\"L\n\025ListConsumersR" +
+      "esponse\0223\n\tconsumers\030\001 \003(\0132\025.fila.v1.Con" +
+      "sumerInfoR\tconsumers\"\372\002\n\014ConsumerInfo\022\037\n" +
+      "\013consumer_id\030\001 \001(\004R\nconsumerId\022\022\n\004name\030\002" +
+      " \001(\tR\004name\022\022\n\004peer\030\003 \001(\tR\004peer\022\030\n\007channe" +
+      "l\030\004 \001(\tR\007channel\022\022\n\004held\030\005 \001(\004R\004held\022\024\n\005" +
+      "begun\030\006 \001(\004R\005begun\022%\n\016returned_total\030\007 \001" +
+      "(\004R\rreturnedTotal\022(\n\020handling_time_us\030\010 " +
+      "\001(\004R\016handlingTimeUs\022\026\n\006window\030\t \001(\rR\006win" +
+      "dow\022!\n\014tracks_begun\030\n \001(\010R\013tracksBegun\022=" +
+      "\n\014connected_at\030\013 \001(\0132\032.google.protobuf.T" +
+      "imestampR\013connectedAt\022\022\n\004away\030\014 \001(\010R\004awa" +
+      "y*Q\n\nDurability\022\032\n\026DURABILITY_UNSPECIFIE" +
+      "D\020\000\022\024\n\020DURABILITY_FSYNC\020\001\022\021\n\rDURABILITY_" +
+      "OS\020\002*_\n\014HookFallback\022\035\n\031HOOK_FALLBACK_UN" +
+      "SPECIFIED\020\000\022\030\n\024HOOK_FALLBACK_POLICY\020\001\022\026\n" +
+      "\022HOOK_FALLBACK_HOLD\020\002*|\n\014BreakerState\022\035\n" +
+      "\031BREAKER_STATE_UNSPECIFIED\020\000\022\030\n\024BREAKER_" +
+      "STATE_CLOSED\020\001\022\026\n\022BREAKER_STATE_OPEN\020\002\022\033" +
+      "\n\027BREAKER_STATE_HALF_OPEN\020\0032\373\021\n\tFilaAdmi" +
+      "n\022H\n\013CreateQueue\022\033.fila.v1.CreateQueueRe" +
+      "quest\032\034.fila.v1.CreateQueueResponse\022?\n\010G" +
+      "etQueue\022\030.fila.v1.GetQueueRequest\032\031.fila" +
+      ".v1.GetQueueResponse\022H\n\013UpdateQueue\022\033.fi" +
+      "la.v1.UpdateQueueRequest\032\034.fila.v1.Updat" +
+      "eQueueResponse\022H\n\013DeleteQueue\022\033.fila.v1." +
+      "DeleteQueueRequest\032\034.fila.v1.DeleteQueue" +
+      "Response\022E\n\nListQueues\022\032.fila.v1.ListQue" +
+      "uesRequest\032\033.fila.v1.ListQueuesResponse\022" +
+      "E\n\nPurgeQueue\022\032.fila.v1.PurgeQueueReques" +
+      "t\032\033.fila.v1.PurgeQueueResponse\022K\n\014PeekMe" +
+      "ssages\022\034.fila.v1.PeekMessagesRequest\032\035.f" +
+      "ila.v1.PeekMessagesResponse\022?\n\010GetStats\022" +
+      "\030.fila.v1.GetStatsRequest\032\031.fila.v1.GetS" +
+      "tatsResponse\022B\n\tSetConfig\022\031.fila.v1.SetC" +
+      "onfigRequest\032\032.fila.v1.SetConfigResponse" +
+      "\022B\n\tGetConfig\022\031.fila.v1.GetConfigRequest" +
+      "\032\032.fila.v1.GetConfigResponse\022E\n\nListConf" +
+      "ig\022\032.fila.v1.ListConfigRequest\032\033.fila.v1" +
+      ".ListConfigResponse\022<\n\007Redrive\022\027.fila.v1" +
+      ".RedriveRequest\032\030.fila.v1.RedriveRespons" +
+      "e\022N\n\rCreateChannel\022\035.fila.v1.CreateChann" +
+      "elRequest\032\036.fila.v1.CreateChannelRespons" +
+      "e\022N\n\rDeleteChannel\022\035.fila.v1.DeleteChann" +
+      "elRequest\032\036.fila.v1.DeleteChannelRespons" +
+      "e\022K\n\014ListChannels\022\034.fila.v1.ListChannels" +
+      "Request\032\035.fila.v1.ListChannelsResponse\022H" +
+      "\n\013SeekChannel\022\033.fila.v1.SeekChannelReque" +
+      "st\032\034.fila.v1.SeekChannelResponse\022K\n\014Purg" +
+      "eChannel\022\034.fila.v1.PurgeChannelRequest\032\035" +
+      ".fila.v1.PurgeChannelResponse\022>\n\007ReadLog" +
+      "\022\027.fila.v1.ReadLogRequest\032\030.fila.v1.Read" +
+      "LogResponse0\001\022K\n\014SetKeyPolicy\022\034.fila.v1." +
+      "SetKeyPolicyRequest\032\035.fila.v1.SetKeyPoli" +
+      "cyResponse\022E\n\nExplainKey\022\032.fila.v1.Expla" +
+      "inKeyRequest\032\033.fila.v1.ExplainKeyRespons" +
+      "e\022N\n\rListConsumers\022\035.fila.v1.ListConsume" +
+      "rsRequest\032\036.fila.v1.ListConsumersRespons" +
+      "e\022B\n\tGetStatus\022\031.fila.v1.GetStatusReques" +
+      "t\032\032.fila.v1.GetStatusResponse\022J\n\013WatchEv" +
+      "ents\022\033.fila.v1.WatchEventsRequest\032\034.fila" +
+      ".v1.WatchEventsResponse0\001\022?\n\010ListLate\022\030." +
+      "fila.v1.ListLateRequest\032\031.fila.v1.ListLa" +
+      "teResponse\022T\n\017ListKeyPolicies\022\037.fila.v1." +
+      "ListKeyPoliciesRequest\032 .fila.v1.ListKey" +
+      "PoliciesResponse\022T\n\017DropDeadLetters\022\037.fi" +
+      "la.v1.DropDeadLettersRequest\032 .fila.v1.D" +
+      "ropDeadLettersResponse\022?\n\010FindKeys\022\030.fil" +
+      "a.v1.FindKeysRequest\032\031.fila.v1.FindKeysR" +
+      "esponse\022G\n\nWatchStats\022\032.fila.v1.WatchSta" +
+      "tsRequest\032\033.fila.v1.WatchStatsResponse0\001" +
+      "\022E\n\nGetHistory\022\032.fila.v1.GetHistoryReque" +
+      "st\032\033.fila.v1.GetHistoryResponse\022Z\n\021ListQ" +
+      "ueueVersions\022!.fila.v1.ListQueueVersions" +
+      "Request\032\".fila.v1.ListQueueVersionsRespo" +
+      "nse\022T\n\017GetQueueVersion\022\037.fila.v1.GetQueu" +
+      "eVersionRequest\032 .fila.v1.GetQueueVersio" +
+      "nResponseB\033\n\013dev.fila.v1B\nAdminProtoP\001b\006" +
+      "proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
         new com.google.protobuf.Descriptors.FileDescriptor[] {
           dev.fila.v1.EventsProto.getDescriptor(),
           dev.fila.v1.MessagesProto.getDescriptor(),
+          dev.fila.v1.VersionProto.getDescriptor(),
           dev.fila.v1.WatchProto.getDescriptor(),
           com.google.protobuf.FieldMaskProto.getDescriptor(),
           com.google.protobuf.TimestampProto.getDescriptor(),
@@ -662,111 +679,117 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_GetQueueResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_GetQueueResponse_descriptor,
-        new java.lang.String[] { "Queue", "Config", "CreatedAt", });
-    internal_static_fila_v1_UpdateQueueRequest_descriptor =
+        new java.lang.String[] { "Queue", "Config", "CreatedAt", "Version", });
+    internal_static_fila_v1_GetQueueVersionResponse_descriptor =
       getDescriptor().getMessageType(7);
+    internal_static_fila_v1_GetQueueVersionResponse_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_GetQueueVersionResponse_descriptor,
+        new java.lang.String[] { "Version", "Config", });
+    internal_static_fila_v1_UpdateQueueRequest_descriptor =
+      getDescriptor().getMessageType(8);
     internal_static_fila_v1_UpdateQueueRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_UpdateQueueRequest_descriptor,
-        new java.lang.String[] { "Queue", "Config", "UpdateMask", });
+        new java.lang.String[] { "Queue", "Config", "UpdateMask", "ExpectedVersion", "Comment", });
     internal_static_fila_v1_UpdateQueueResponse_descriptor =
-      getDescriptor().getMessageType(8);
+      getDescriptor().getMessageType(9);
     internal_static_fila_v1_UpdateQueueResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_UpdateQueueResponse_descriptor,
-        new java.lang.String[] { "Config", });
+        new java.lang.String[] { "Config", "Version", });
     internal_static_fila_v1_DeleteQueueRequest_descriptor =
-      getDescriptor().getMessageType(9);
+      getDescriptor().getMessageType(10);
     internal_static_fila_v1_DeleteQueueRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_DeleteQueueRequest_descriptor,
         new java.lang.String[] { "Queue", "Force", });
     internal_static_fila_v1_DeleteQueueResponse_descriptor =
-      getDescriptor().getMessageType(10);
+      getDescriptor().getMessageType(11);
     internal_static_fila_v1_DeleteQueueResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_DeleteQueueResponse_descriptor,
         new java.lang.String[] { });
     internal_static_fila_v1_PurgeQueueRequest_descriptor =
-      getDescriptor().getMessageType(11);
+      getDescriptor().getMessageType(12);
     internal_static_fila_v1_PurgeQueueRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PurgeQueueRequest_descriptor,
         new java.lang.String[] { "Queue", "FairnessKey", "Channel", });
     internal_static_fila_v1_PurgeQueueResponse_descriptor =
-      getDescriptor().getMessageType(12);
+      getDescriptor().getMessageType(13);
     internal_static_fila_v1_PurgeQueueResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PurgeQueueResponse_descriptor,
         new java.lang.String[] { "Purged", });
     internal_static_fila_v1_PeekMessagesRequest_descriptor =
-      getDescriptor().getMessageType(13);
+      getDescriptor().getMessageType(14);
     internal_static_fila_v1_PeekMessagesRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PeekMessagesRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", "MaxMessages", "AfterOffset", "FairnessKey", });
     internal_static_fila_v1_PeekMessagesResponse_descriptor =
-      getDescriptor().getMessageType(14);
+      getDescriptor().getMessageType(15);
     internal_static_fila_v1_PeekMessagesResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PeekMessagesResponse_descriptor,
         new java.lang.String[] { "Messages", });
     internal_static_fila_v1_SetConfigRequest_descriptor =
-      getDescriptor().getMessageType(15);
+      getDescriptor().getMessageType(16);
     internal_static_fila_v1_SetConfigRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SetConfigRequest_descriptor,
         new java.lang.String[] { "Key", "Value", });
     internal_static_fila_v1_SetConfigResponse_descriptor =
-      getDescriptor().getMessageType(16);
+      getDescriptor().getMessageType(17);
     internal_static_fila_v1_SetConfigResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SetConfigResponse_descriptor,
         new java.lang.String[] { });
     internal_static_fila_v1_GetConfigRequest_descriptor =
-      getDescriptor().getMessageType(17);
+      getDescriptor().getMessageType(18);
     internal_static_fila_v1_GetConfigRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_GetConfigRequest_descriptor,
         new java.lang.String[] { "Key", });
     internal_static_fila_v1_GetConfigResponse_descriptor =
-      getDescriptor().getMessageType(18);
+      getDescriptor().getMessageType(19);
     internal_static_fila_v1_GetConfigResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_GetConfigResponse_descriptor,
         new java.lang.String[] { "Value", });
     internal_static_fila_v1_ListConfigRequest_descriptor =
-      getDescriptor().getMessageType(19);
+      getDescriptor().getMessageType(20);
     internal_static_fila_v1_ListConfigRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListConfigRequest_descriptor,
         new java.lang.String[] { "Prefix", });
     internal_static_fila_v1_ListConfigResponse_descriptor =
-      getDescriptor().getMessageType(20);
+      getDescriptor().getMessageType(21);
     internal_static_fila_v1_ListConfigResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListConfigResponse_descriptor,
         new java.lang.String[] { "Entries", "TotalCount", });
     internal_static_fila_v1_ConfigEntry_descriptor =
-      getDescriptor().getMessageType(21);
+      getDescriptor().getMessageType(22);
     internal_static_fila_v1_ConfigEntry_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ConfigEntry_descriptor,
         new java.lang.String[] { "Key", "Value", });
     internal_static_fila_v1_GetStatsRequest_descriptor =
-      getDescriptor().getMessageType(22);
+      getDescriptor().getMessageType(23);
     internal_static_fila_v1_GetStatsRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_GetStatsRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", "MaxKeys", });
     internal_static_fila_v1_GetStatsResponse_descriptor =
-      getDescriptor().getMessageType(23);
+      getDescriptor().getMessageType(24);
     internal_static_fila_v1_GetStatsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_GetStatsResponse_descriptor,
         new java.lang.String[] { "Depth", "InFlight", "ActiveFairnessKeys", "ActiveConsumers", "Quantum", "PerKeyStats", "PerThrottleStats", "LeaderNodeId", "ReplicationCount", "OldestAgeMs", "HookFallbacks", "HardDropped", "DeadLetteredTotal", "EnqueuedTotal", "DeliveredTotal", "AckedTotal", "NackedTotal", "ExpiredTotal", "TtlDroppedTotal", "HeadOffset", "TailOffset", "StoredBytes", "StaleAcksTotal", "Channels", "HookErrors", "BreakerState", "WeightsClampedTotal", "Unbegun", "ReturnedTotal", "DeadLettersDroppedTotal", "Hooks", });
     internal_static_fila_v1_HookStats_descriptor =
-      getDescriptor().getMessageType(24);
+      getDescriptor().getMessageType(25);
     internal_static_fila_v1_HookStats_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_HookStats_descriptor,
@@ -778,163 +801,163 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
         internal_static_fila_v1_HookStats_LastErrorHeadersEntry_descriptor,
         new java.lang.String[] { "Key", "Value", });
     internal_static_fila_v1_PerFairnessKeyStats_descriptor =
-      getDescriptor().getMessageType(25);
+      getDescriptor().getMessageType(26);
     internal_static_fila_v1_PerFairnessKeyStats_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PerFairnessKeyStats_descriptor,
         new java.lang.String[] { "Key", "PendingCount", "CurrentDeficit", "Weight", "InFlight", "OldestAgeMs", "DeliveredTotal", "ServedCostTotal", "Paused", "MaxInFlight", "RatePerSecond", "Burst", });
     internal_static_fila_v1_PerThrottleKeyStats_descriptor =
-      getDescriptor().getMessageType(26);
+      getDescriptor().getMessageType(27);
     internal_static_fila_v1_PerThrottleKeyStats_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PerThrottleKeyStats_descriptor,
         new java.lang.String[] { "Key", "Tokens", "RatePerSecond", "Burst", "Waiting", });
     internal_static_fila_v1_RedriveRequest_descriptor =
-      getDescriptor().getMessageType(27);
+      getDescriptor().getMessageType(28);
     internal_static_fila_v1_RedriveRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_RedriveRequest_descriptor,
         new java.lang.String[] { "DlqQueue", "Count", "RatePerSecond", "AfterOffset", "UpToOffset", "Offsets", });
     internal_static_fila_v1_RedriveResponse_descriptor =
-      getDescriptor().getMessageType(28);
+      getDescriptor().getMessageType(29);
     internal_static_fila_v1_RedriveResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_RedriveResponse_descriptor,
         new java.lang.String[] { "Redriven", "LastOffset", "Stuck", });
     internal_static_fila_v1_ListQueuesRequest_descriptor =
-      getDescriptor().getMessageType(29);
+      getDescriptor().getMessageType(30);
     internal_static_fila_v1_ListQueuesRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListQueuesRequest_descriptor,
         new java.lang.String[] { });
     internal_static_fila_v1_ListQueuesResponse_descriptor =
-      getDescriptor().getMessageType(30);
+      getDescriptor().getMessageType(31);
     internal_static_fila_v1_ListQueuesResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListQueuesResponse_descriptor,
         new java.lang.String[] { "Queues", "ClusterNodeCount", });
     internal_static_fila_v1_QueueInfo_descriptor =
-      getDescriptor().getMessageType(31);
+      getDescriptor().getMessageType(32);
     internal_static_fila_v1_QueueInfo_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_QueueInfo_descriptor,
         new java.lang.String[] { "Name", "Depth", "InFlight", "ActiveConsumers", "LeaderNodeId", });
     internal_static_fila_v1_CreateChannelRequest_descriptor =
-      getDescriptor().getMessageType(32);
+      getDescriptor().getMessageType(33);
     internal_static_fila_v1_CreateChannelRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_CreateChannelRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", "Head", "Oldest", "Offset", "Time", "ExpiresAfterIdleMs", "Start", });
     internal_static_fila_v1_CreateChannelResponse_descriptor =
-      getDescriptor().getMessageType(33);
+      getDescriptor().getMessageType(34);
     internal_static_fila_v1_CreateChannelResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_CreateChannelResponse_descriptor,
         new java.lang.String[] { "StartOffset", });
     internal_static_fila_v1_DeleteChannelRequest_descriptor =
-      getDescriptor().getMessageType(34);
+      getDescriptor().getMessageType(35);
     internal_static_fila_v1_DeleteChannelRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_DeleteChannelRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", });
     internal_static_fila_v1_DeleteChannelResponse_descriptor =
-      getDescriptor().getMessageType(35);
+      getDescriptor().getMessageType(36);
     internal_static_fila_v1_DeleteChannelResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_DeleteChannelResponse_descriptor,
         new java.lang.String[] { });
     internal_static_fila_v1_ListChannelsRequest_descriptor =
-      getDescriptor().getMessageType(36);
+      getDescriptor().getMessageType(37);
     internal_static_fila_v1_ListChannelsRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListChannelsRequest_descriptor,
         new java.lang.String[] { "Queue", });
     internal_static_fila_v1_ListChannelsResponse_descriptor =
-      getDescriptor().getMessageType(37);
+      getDescriptor().getMessageType(38);
     internal_static_fila_v1_ListChannelsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListChannelsResponse_descriptor,
         new java.lang.String[] { "Channels", });
     internal_static_fila_v1_ChannelInfo_descriptor =
-      getDescriptor().getMessageType(38);
+      getDescriptor().getMessageType(39);
     internal_static_fila_v1_ChannelInfo_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ChannelInfo_descriptor,
         new java.lang.String[] { "Name", "Depth", "InFlight", "TailOffset", "HeadOffset", "Consumers", "CreatedAt", });
     internal_static_fila_v1_SeekChannelRequest_descriptor =
-      getDescriptor().getMessageType(39);
+      getDescriptor().getMessageType(40);
     internal_static_fila_v1_SeekChannelRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SeekChannelRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", "Offset", "Time", "ValidateOnly", "Target", });
     internal_static_fila_v1_SeekChannelResponse_descriptor =
-      getDescriptor().getMessageType(40);
+      getDescriptor().getMessageType(41);
     internal_static_fila_v1_SeekChannelResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SeekChannelResponse_descriptor,
         new java.lang.String[] { "Offset", "Replayed", "Skipped", "LeasesRevoked", });
     internal_static_fila_v1_PurgeChannelRequest_descriptor =
-      getDescriptor().getMessageType(41);
+      getDescriptor().getMessageType(42);
     internal_static_fila_v1_PurgeChannelRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PurgeChannelRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", "FairnessKey", });
     internal_static_fila_v1_PurgeChannelResponse_descriptor =
-      getDescriptor().getMessageType(42);
+      getDescriptor().getMessageType(43);
     internal_static_fila_v1_PurgeChannelResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PurgeChannelResponse_descriptor,
         new java.lang.String[] { "Purged", });
     internal_static_fila_v1_ReadLogRequest_descriptor =
-      getDescriptor().getMessageType(43);
+      getDescriptor().getMessageType(44);
     internal_static_fila_v1_ReadLogRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ReadLogRequest_descriptor,
         new java.lang.String[] { "Queue", "FromOffset", "ToOffset", "FromTime", "ToTime", "FairnessKey", "MaxBatch", });
     internal_static_fila_v1_ReadLogResponse_descriptor =
-      getDescriptor().getMessageType(44);
+      getDescriptor().getMessageType(45);
     internal_static_fila_v1_ReadLogResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ReadLogResponse_descriptor,
         new java.lang.String[] { "Messages", "NextOffset", });
     internal_static_fila_v1_SetKeyPolicyRequest_descriptor =
-      getDescriptor().getMessageType(45);
+      getDescriptor().getMessageType(46);
     internal_static_fila_v1_SetKeyPolicyRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SetKeyPolicyRequest_descriptor,
         new java.lang.String[] { "Queue", "FairnessKey", "Weight", "Paused", "MaxInFlight", "RatePerSecond", "Burst", });
     internal_static_fila_v1_SetKeyPolicyResponse_descriptor =
-      getDescriptor().getMessageType(46);
+      getDescriptor().getMessageType(47);
     internal_static_fila_v1_SetKeyPolicyResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SetKeyPolicyResponse_descriptor,
         new java.lang.String[] { "Weight", "Paused", "MaxInFlight", "RatePerSecond", "Burst", });
     internal_static_fila_v1_ExplainKeyRequest_descriptor =
-      getDescriptor().getMessageType(47);
+      getDescriptor().getMessageType(48);
     internal_static_fila_v1_ExplainKeyRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ExplainKeyRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", "FairnessKey", });
     internal_static_fila_v1_ExplainKeyResponse_descriptor =
-      getDescriptor().getMessageType(48);
+      getDescriptor().getMessageType(49);
     internal_static_fila_v1_ExplainKeyResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ExplainKeyResponse_descriptor,
         new java.lang.String[] { "State", "BlockingBucket", "Until", "Share", "DueShare", "Waits", "Pending", "InFlight", "OldestAgeMs", "Weight", "ReturningOffset", "ReturningCount", });
     internal_static_fila_v1_ListConsumersRequest_descriptor =
-      getDescriptor().getMessageType(49);
+      getDescriptor().getMessageType(50);
     internal_static_fila_v1_ListConsumersRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListConsumersRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", });
     internal_static_fila_v1_ListConsumersResponse_descriptor =
-      getDescriptor().getMessageType(50);
+      getDescriptor().getMessageType(51);
     internal_static_fila_v1_ListConsumersResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListConsumersResponse_descriptor,
         new java.lang.String[] { "Consumers", });
     internal_static_fila_v1_ConsumerInfo_descriptor =
-      getDescriptor().getMessageType(51);
+      getDescriptor().getMessageType(52);
     internal_static_fila_v1_ConsumerInfo_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ConsumerInfo_descriptor,
@@ -942,6 +965,7 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     descriptor.resolveAllFeaturesImmutable();
     dev.fila.v1.EventsProto.getDescriptor();
     dev.fila.v1.MessagesProto.getDescriptor();
+    dev.fila.v1.VersionProto.getDescriptor();
     dev.fila.v1.WatchProto.getDescriptor();
     com.google.protobuf.FieldMaskProto.getDescriptor();
     com.google.protobuf.TimestampProto.getDescriptor();

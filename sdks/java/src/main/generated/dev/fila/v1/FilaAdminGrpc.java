@@ -915,6 +915,68 @@ public final class FilaAdminGrpc {
     return getGetHistoryMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.ListQueueVersionsRequest,
+      dev.fila.v1.ListQueueVersionsResponse> getListQueueVersionsMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ListQueueVersions",
+      requestType = dev.fila.v1.ListQueueVersionsRequest.class,
+      responseType = dev.fila.v1.ListQueueVersionsResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.ListQueueVersionsRequest,
+      dev.fila.v1.ListQueueVersionsResponse> getListQueueVersionsMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.ListQueueVersionsRequest, dev.fila.v1.ListQueueVersionsResponse> getListQueueVersionsMethod;
+    if ((getListQueueVersionsMethod = FilaAdminGrpc.getListQueueVersionsMethod) == null) {
+      synchronized (FilaAdminGrpc.class) {
+        if ((getListQueueVersionsMethod = FilaAdminGrpc.getListQueueVersionsMethod) == null) {
+          FilaAdminGrpc.getListQueueVersionsMethod = getListQueueVersionsMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.ListQueueVersionsRequest, dev.fila.v1.ListQueueVersionsResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ListQueueVersions"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.ListQueueVersionsRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.ListQueueVersionsResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAdminMethodDescriptorSupplier("ListQueueVersions"))
+              .build();
+        }
+      }
+    }
+    return getListQueueVersionsMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.GetQueueVersionRequest,
+      dev.fila.v1.GetQueueVersionResponse> getGetQueueVersionMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "GetQueueVersion",
+      requestType = dev.fila.v1.GetQueueVersionRequest.class,
+      responseType = dev.fila.v1.GetQueueVersionResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.GetQueueVersionRequest,
+      dev.fila.v1.GetQueueVersionResponse> getGetQueueVersionMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.GetQueueVersionRequest, dev.fila.v1.GetQueueVersionResponse> getGetQueueVersionMethod;
+    if ((getGetQueueVersionMethod = FilaAdminGrpc.getGetQueueVersionMethod) == null) {
+      synchronized (FilaAdminGrpc.class) {
+        if ((getGetQueueVersionMethod = FilaAdminGrpc.getGetQueueVersionMethod) == null) {
+          FilaAdminGrpc.getGetQueueVersionMethod = getGetQueueVersionMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.GetQueueVersionRequest, dev.fila.v1.GetQueueVersionResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "GetQueueVersion"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.GetQueueVersionRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.GetQueueVersionResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAdminMethodDescriptorSupplier("GetQueueVersion"))
+              .build();
+        }
+      }
+    }
+    return getGetQueueVersionMethod;
+  }
+
   /**
    * Creates a new async stub that supports all call types for the service
    */
@@ -1271,6 +1333,26 @@ public final class FilaAdminGrpc {
         io.grpc.stub.StreamObserver<dev.fila.v1.GetHistoryResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getGetHistoryMethod(), responseObserver);
     }
+
+    /**
+     * <pre>
+     * List the versions of a queue's settings: who changed what, when, and why.
+     * </pre>
+     */
+    default void listQueueVersions(dev.fila.v1.ListQueueVersionsRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.ListQueueVersionsResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListQueueVersionsMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Read the settings of one version.
+     * </pre>
+     */
+    default void getQueueVersion(dev.fila.v1.GetQueueVersionRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.GetQueueVersionResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getGetQueueVersionMethod(), responseObserver);
+    }
   }
 
   /**
@@ -1626,6 +1708,28 @@ public final class FilaAdminGrpc {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getGetHistoryMethod(), getCallOptions()), request, responseObserver);
     }
+
+    /**
+     * <pre>
+     * List the versions of a queue's settings: who changed what, when, and why.
+     * </pre>
+     */
+    public void listQueueVersions(dev.fila.v1.ListQueueVersionsRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.ListQueueVersionsResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getListQueueVersionsMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Read the settings of one version.
+     * </pre>
+     */
+    public void getQueueVersion(dev.fila.v1.GetQueueVersionRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.GetQueueVersionResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getGetQueueVersionMethod(), getCallOptions()), request, responseObserver);
+    }
   }
 
   /**
@@ -1943,6 +2047,26 @@ public final class FilaAdminGrpc {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
           getChannel(), getGetHistoryMethod(), getCallOptions(), request);
     }
+
+    /**
+     * <pre>
+     * List the versions of a queue's settings: who changed what, when, and why.
+     * </pre>
+     */
+    public dev.fila.v1.ListQueueVersionsResponse listQueueVersions(dev.fila.v1.ListQueueVersionsRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getListQueueVersionsMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Read the settings of one version.
+     * </pre>
+     */
+    public dev.fila.v1.GetQueueVersionResponse getQueueVersion(dev.fila.v1.GetQueueVersionRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getGetQueueVersionMethod(), getCallOptions(), request);
+    }
   }
 
   /**
@@ -2257,6 +2381,26 @@ public final class FilaAdminGrpc {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getGetHistoryMethod(), getCallOptions(), request);
     }
+
+    /**
+     * <pre>
+     * List the versions of a queue's settings: who changed what, when, and why.
+     * </pre>
+     */
+    public dev.fila.v1.ListQueueVersionsResponse listQueueVersions(dev.fila.v1.ListQueueVersionsRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getListQueueVersionsMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Read the settings of one version.
+     * </pre>
+     */
+    public dev.fila.v1.GetQueueVersionResponse getQueueVersion(dev.fila.v1.GetQueueVersionRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getGetQueueVersionMethod(), getCallOptions(), request);
+    }
   }
 
   /**
@@ -2564,6 +2708,28 @@ public final class FilaAdminGrpc {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getGetHistoryMethod(), getCallOptions()), request);
     }
+
+    /**
+     * <pre>
+     * List the versions of a queue's settings: who changed what, when, and why.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.ListQueueVersionsResponse> listQueueVersions(
+        dev.fila.v1.ListQueueVersionsRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getListQueueVersionsMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * Read the settings of one version.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.GetQueueVersionResponse> getQueueVersion(
+        dev.fila.v1.GetQueueVersionRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getGetQueueVersionMethod(), getCallOptions()), request);
+    }
   }
 
   private static final int METHODID_CREATE_QUEUE = 0;
@@ -2595,6 +2761,8 @@ public final class FilaAdminGrpc {
   private static final int METHODID_FIND_KEYS = 26;
   private static final int METHODID_WATCH_STATS = 27;
   private static final int METHODID_GET_HISTORY = 28;
+  private static final int METHODID_LIST_QUEUE_VERSIONS = 29;
+  private static final int METHODID_GET_QUEUE_VERSION = 30;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -2728,6 +2896,14 @@ public final class FilaAdminGrpc {
         case METHODID_GET_HISTORY:
           serviceImpl.getHistory((dev.fila.v1.GetHistoryRequest) request,
               (io.grpc.stub.StreamObserver<dev.fila.v1.GetHistoryResponse>) responseObserver);
+          break;
+        case METHODID_LIST_QUEUE_VERSIONS:
+          serviceImpl.listQueueVersions((dev.fila.v1.ListQueueVersionsRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.ListQueueVersionsResponse>) responseObserver);
+          break;
+        case METHODID_GET_QUEUE_VERSION:
+          serviceImpl.getQueueVersion((dev.fila.v1.GetQueueVersionRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.GetQueueVersionResponse>) responseObserver);
           break;
         default:
           throw new AssertionError();
@@ -2950,6 +3126,20 @@ public final class FilaAdminGrpc {
               dev.fila.v1.GetHistoryRequest,
               dev.fila.v1.GetHistoryResponse>(
                 service, METHODID_GET_HISTORY)))
+        .addMethod(
+          getListQueueVersionsMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fila.v1.ListQueueVersionsRequest,
+              dev.fila.v1.ListQueueVersionsResponse>(
+                service, METHODID_LIST_QUEUE_VERSIONS)))
+        .addMethod(
+          getGetQueueVersionMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fila.v1.GetQueueVersionRequest,
+              dev.fila.v1.GetQueueVersionResponse>(
+                service, METHODID_GET_QUEUE_VERSION)))
         .build();
   }
 
@@ -3027,6 +3217,8 @@ public final class FilaAdminGrpc {
               .addMethod(getFindKeysMethod())
               .addMethod(getWatchStatsMethod())
               .addMethod(getGetHistoryMethod())
+              .addMethod(getListQueueVersionsMethod())
+              .addMethod(getGetQueueVersionMethod())
               .build();
         }
       }

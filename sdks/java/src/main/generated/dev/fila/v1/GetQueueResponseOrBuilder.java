@@ -83,4 +83,14 @@ public interface GetQueueResponseOrBuilder extends
    * <code>.google.protobuf.Timestamp created_at = 3 [json_name = "createdAt"];</code>
    */
   com.google.protobuf.TimestampOrBuilder getCreatedAtOrBuilder();
+
+  /**
+   * <pre>
+   * The version of its settings.
+   * </pre>
+   *
+   * <code>uint64 version = 4 [json_name = "version"];</code>
+   * @return The version.
+   */
+  long getVersion();
 }

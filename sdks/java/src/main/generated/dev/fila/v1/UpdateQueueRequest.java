@@ -33,6 +33,7 @@ private static final long serialVersionUID = 0L;
   }
   private UpdateQueueRequest() {
     queue_ = "";
+    comment_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -177,6 +178,68 @@ private static final long serialVersionUID = 0L;
     return updateMask_ == null ? com.google.protobuf.FieldMask.getDefaultInstance() : updateMask_;
   }
 
+  public static final int EXPECTED_VERSION_FIELD_NUMBER = 4;
+  private long expectedVersion_ = 0L;
+  /**
+   * <pre>
+   * Change it only if this is the version of its settings, else refuse with ABORTED; 0 changes it anyway.
+   * </pre>
+   *
+   * <code>uint64 expected_version = 4 [json_name = "expectedVersion"];</code>
+   * @return The expectedVersion.
+   */
+  @java.lang.Override
+  public long getExpectedVersion() {
+    return expectedVersion_;
+  }
+
+  public static final int COMMENT_FIELD_NUMBER = 5;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object comment_ = "";
+  /**
+   * <pre>
+   * Why; kept with the version, at most 1,024 bytes.
+   * </pre>
+   *
+   * <code>string comment = 5 [json_name = "comment"];</code>
+   * @return The comment.
+   */
+  @java.lang.Override
+  public java.lang.String getComment() {
+    java.lang.Object ref = comment_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      comment_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Why; kept with the version, at most 1,024 bytes.
+   * </pre>
+   *
+   * <code>string comment = 5 [json_name = "comment"];</code>
+   * @return The bytes for comment.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getCommentBytes() {
+    java.lang.Object ref = comment_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      comment_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -200,6 +263,12 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000002) != 0)) {
       output.writeMessage(3, getUpdateMask());
     }
+    if (expectedVersion_ != 0L) {
+      output.writeUInt64(4, expectedVersion_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(comment_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 5, comment_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -214,6 +283,13 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000002) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(3, getUpdateMask());
+    }
+    if (expectedVersion_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(4, expectedVersion_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(comment_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(5, comment_);
     }
     return size;
   }
@@ -251,6 +327,10 @@ private static final long serialVersionUID = 0L;
       if (!getUpdateMask()
           .equals(other.getUpdateMask())) return false;
     }
+    if (getExpectedVersion()
+        != other.getExpectedVersion()) return false;
+    if (!getComment()
+        .equals(other.getComment())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -272,6 +352,11 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + UPDATE_MASK_FIELD_NUMBER;
       hash = (53 * hash) + getUpdateMask().hashCode();
     }
+    hash = (37 * hash) + EXPECTED_VERSION_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getExpectedVersion());
+    hash = (37 * hash) + COMMENT_FIELD_NUMBER;
+    hash = (53 * hash) + getComment().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -425,6 +510,8 @@ private static final long serialVersionUID = 0L;
         updateMaskBuilder_.dispose();
         updateMaskBuilder_ = null;
       }
+      expectedVersion_ = 0L;
+      comment_ = "";
       return this;
     }
 
@@ -474,6 +561,12 @@ private static final long serialVersionUID = 0L;
             : updateMaskBuilder_.build();
         to_bitField0_ |= 0x00000002;
       }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.expectedVersion_ = expectedVersion_;
+      }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.comment_ = comment_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -499,6 +592,14 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasUpdateMask()) {
         mergeUpdateMask(other.getUpdateMask());
+      }
+      if (other.getExpectedVersion() != 0L) {
+        setExpectedVersion(other.getExpectedVersion());
+      }
+      if (!other.getComment().isEmpty()) {
+        comment_ = other.comment_;
+        bitField0_ |= 0x00000010;
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -543,6 +644,16 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000004;
               break;
             } // case 26
+            case 32: {
+              expectedVersion_ = input.readUInt64();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 32
+            case 42: {
+              comment_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 42
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -960,6 +1071,142 @@ private static final long serialVersionUID = 0L;
         updateMask_ = null;
       }
       return updateMaskBuilder_;
+    }
+
+    private long expectedVersion_ ;
+    /**
+     * <pre>
+     * Change it only if this is the version of its settings, else refuse with ABORTED; 0 changes it anyway.
+     * </pre>
+     *
+     * <code>uint64 expected_version = 4 [json_name = "expectedVersion"];</code>
+     * @return The expectedVersion.
+     */
+    @java.lang.Override
+    public long getExpectedVersion() {
+      return expectedVersion_;
+    }
+    /**
+     * <pre>
+     * Change it only if this is the version of its settings, else refuse with ABORTED; 0 changes it anyway.
+     * </pre>
+     *
+     * <code>uint64 expected_version = 4 [json_name = "expectedVersion"];</code>
+     * @param value The expectedVersion to set.
+     * @return This builder for chaining.
+     */
+    public Builder setExpectedVersion(long value) {
+
+      expectedVersion_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Change it only if this is the version of its settings, else refuse with ABORTED; 0 changes it anyway.
+     * </pre>
+     *
+     * <code>uint64 expected_version = 4 [json_name = "expectedVersion"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearExpectedVersion() {
+      bitField0_ = (bitField0_ & ~0x00000008);
+      expectedVersion_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object comment_ = "";
+    /**
+     * <pre>
+     * Why; kept with the version, at most 1,024 bytes.
+     * </pre>
+     *
+     * <code>string comment = 5 [json_name = "comment"];</code>
+     * @return The comment.
+     */
+    public java.lang.String getComment() {
+      java.lang.Object ref = comment_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        comment_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Why; kept with the version, at most 1,024 bytes.
+     * </pre>
+     *
+     * <code>string comment = 5 [json_name = "comment"];</code>
+     * @return The bytes for comment.
+     */
+    public com.google.protobuf.ByteString
+        getCommentBytes() {
+      java.lang.Object ref = comment_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        comment_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Why; kept with the version, at most 1,024 bytes.
+     * </pre>
+     *
+     * <code>string comment = 5 [json_name = "comment"];</code>
+     * @param value The comment to set.
+     * @return This builder for chaining.
+     */
+    public Builder setComment(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      comment_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Why; kept with the version, at most 1,024 bytes.
+     * </pre>
+     *
+     * <code>string comment = 5 [json_name = "comment"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearComment() {
+      comment_ = getDefaultInstance().getComment();
+      bitField0_ = (bitField0_ & ~0x00000010);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Why; kept with the version, at most 1,024 bytes.
+     * </pre>
+     *
+     * <code>string comment = 5 [json_name = "comment"];</code>
+     * @param value The bytes for comment to set.
+     * @return This builder for chaining.
+     */
+    public Builder setCommentBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      comment_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:fila.v1.UpdateQueueRequest)

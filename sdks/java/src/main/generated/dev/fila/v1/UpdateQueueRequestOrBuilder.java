@@ -83,4 +83,34 @@ public interface UpdateQueueRequestOrBuilder extends
    * <code>.google.protobuf.FieldMask update_mask = 3 [json_name = "updateMask"];</code>
    */
   com.google.protobuf.FieldMaskOrBuilder getUpdateMaskOrBuilder();
+
+  /**
+   * <pre>
+   * Change it only if this is the version of its settings, else refuse with ABORTED; 0 changes it anyway.
+   * </pre>
+   *
+   * <code>uint64 expected_version = 4 [json_name = "expectedVersion"];</code>
+   * @return The expectedVersion.
+   */
+  long getExpectedVersion();
+
+  /**
+   * <pre>
+   * Why; kept with the version, at most 1,024 bytes.
+   * </pre>
+   *
+   * <code>string comment = 5 [json_name = "comment"];</code>
+   * @return The comment.
+   */
+  java.lang.String getComment();
+  /**
+   * <pre>
+   * Why; kept with the version, at most 1,024 bytes.
+   * </pre>
+   *
+   * <code>string comment = 5 [json_name = "comment"];</code>
+   * @return The bytes for comment.
+   */
+  com.google.protobuf.ByteString
+      getCommentBytes();
 }

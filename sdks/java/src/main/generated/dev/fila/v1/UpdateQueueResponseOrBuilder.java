@@ -36,4 +36,14 @@ public interface UpdateQueueResponseOrBuilder extends
    * <code>.fila.v1.QueueConfig config = 1 [json_name = "config"];</code>
    */
   dev.fila.v1.QueueConfigOrBuilder getConfigOrBuilder();
+
+  /**
+   * <pre>
+   * The version that was written.
+   * </pre>
+   *
+   * <code>uint64 version = 2 [json_name = "version"];</code>
+   * @return The version.
+   */
+  long getVersion();
 }
