@@ -98,7 +98,7 @@ def create(
 @click.option("--comment", default="", help="Why; kept with the version")
 @click.option(
     "--expect-version",
-    type=Count(1, 2**64 - 1),
+    type=Count(0, 2**64 - 1),
     default=0,
     help="Only if this is the version of the settings",
 )
