@@ -6,7 +6,7 @@ LOCUST_TESTS := produce consume mixed noisy-neighbour throttled-provider redis-c
 .PHONY: locust $(LOCUST_TESTS:%=locust-%)
 
 locust: build $(VENV)/.dev ## List the load tests; `make locust-flood LOCUST_ARGS="-t 5m --fail-p99-ms 100"` runs one
-	@python bench/locust/run.py
+	@python bench/locust/load_test.py
 
 $(LOCUST_TESTS:%=locust-%): locust-%: build $(VENV)/.dev
-	python bench/locust/run.py $* $(LOCUST_ARGS)
+	python bench/locust/load_test.py $* $(LOCUST_ARGS)

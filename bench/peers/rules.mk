@@ -5,7 +5,7 @@
 CHECK += check-peers
 
 bench-peers: build $(VENV)/.dev ## Measure Fila beside other brokers (QUICK=1 PEERS=a,b WORKLOADS="full life" ANEW=1)
-	python bench/peers/run.py
+	python bench/peers/compare.py
 
 check-peers:
 	@test -z "$$(gofmt -l bench/peers/driver)" || { gofmt -d bench/peers/driver; exit 1; }

@@ -96,7 +96,7 @@ NOISY = [
 
 
 def run(*arguments):
-    command = [sys.executable, str(ROOT / "bench/locust/run.py"), *arguments]
+    command = [sys.executable, str(ROOT / "bench/locust/load_test.py"), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
 
 

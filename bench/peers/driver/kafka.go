@@ -83,9 +83,15 @@ type kafkaReceiver struct {
 }
 
 func (b *kafkaBroker) receiver(context.Context) (receiver, error) {
-	client, err := kgo.NewClient(
+	options := []kgo.Opt{
 		kgo.SeedBrokers(b.plan.Addr), kgo.ConsumerGroup(kafkaGroup), kgo.ConsumeTopics(kafkaTopic),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.FetchMaxWait(pollWait))
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.FetchMaxWait(pollWait),
+	}
+	if b.plan.QueuePerTenant {
+		// A fetch takes little of each partition: what it holds of one tenant goes before all others.
+		options = append(options, kgo.FetchMaxPartitionBytes(int32(noisyTakeMost*b.plan.Payload)))
+	}
+	client, err := kgo.NewClient(options...)
 	if err != nil {
 		return nil, err
 	}

@@ -74,9 +74,9 @@ def nats() -> Path:
 
 @functools.cache
 def kafka() -> Path:
-    """A folder of Kafka's jars with all they depend on; the version is in kafka/pom.xml."""
+    """A folder of Kafka's jars with all they depend on; the version is in kafka-jars/pom.xml."""
     jars = BUILD / "kafka"
-    pom = _HERE / "kafka" / "pom.xml"
+    pom = _HERE / "kafka-jars" / "pom.xml"
     stamp = jars / ".complete"
     if not stamp.exists() or stamp.stat().st_mtime < pom.stat().st_mtime:
         shutil.rmtree(jars, ignore_errors=True)

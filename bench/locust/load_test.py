@@ -1,12 +1,12 @@
 """One load test: a broker of its own unless told of another, locust's reports in build/locust, an exit code.
 
-    bench/locust/run.py                               the names
-    bench/locust/run.py noisy-neighbour               a minute, without a web page; exit 1 when requests failed
-    bench/locust/run.py noisy-neighbour -t 5m --processes 2 --fail-p99-ms 100 --fail-share-error 0.1
-    bench/locust/run.py flood --web                   locust's web page, on port 8089
-    bench/locust/run.py mixed -H broker:5555          against a running broker
+    bench/locust/load_test.py                               the names
+    bench/locust/load_test.py noisy-neighbour               a minute, without a web page; exit 1 when requests failed
+    bench/locust/load_test.py noisy-neighbour -t 5m --processes 2 --fail-p99-ms 100 --fail-share-error 0.1
+    bench/locust/load_test.py flood --web                   locust's web page, on port 8089
+    bench/locust/load_test.py mixed -H broker:5555          against a running broker
 
-All other options go to locust; `run.py NAME --help` shows them.
+All other options go to locust; `load_test.py NAME --help` shows them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """`make bench-peers`: Fila and other brokers under the same loads, one after another on one machine.
 
-    bench/peers/run.py                            all cells, some two and a half hours; resumed when called again
-    bench/peers/run.py --quick                    shorter and smaller: some 20 minutes
-    bench/peers/run.py --peers fila-grpc,redis-stream --workloads "full life"
-    bench/peers/run.py --tiny --foreign-max 2     does every peer work here? Seconds a cell, numbers mean nothing
-    bench/peers/run.py --list
+    bench/peers/compare.py                            all cells, some two and a half hours; resumed when called again
+    bench/peers/compare.py --quick                    shorter and smaller: some 20 minutes
+    bench/peers/compare.py --peers fila-grpc,redis-stream --workloads "full life"
+    bench/peers/compare.py --tiny --foreign-max 2     does every peer work here? Seconds a cell, numbers mean nothing
+    bench/peers/compare.py --list
 
 A cell is void when anything else on the machine used more than a tenth of a core meanwhile; it is tried three times,
 and again when the run is resumed. Exit code 1 when a cell failed, 2 when the run could not begin.
