@@ -39,7 +39,7 @@ DIRECTIVES = {
 # No -march: a build must run on any machine of its architecture.
 COMPILE_ARGS = ["-O3", "-fvisibility=hidden", "-Wno-unused-function", "-Wno-unreachable-code"]
 # --as-needed, before the libraries: a module depends on those libraries alone that it calls.
-LINK_ARGS = ["-Wl,--as-needed", "-lrocksdb", "-lnghttp2", "-lz", "-lpthread"]
+LINK_ARGS = ["-Wl,--as-needed", "-lrocksdb", "-lnghttp2", "-lssl", "-lcrypto", "-lz", "-lpthread"]
 
 
 FAILED: list[str] = []

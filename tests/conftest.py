@@ -32,10 +32,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     missing = [need for need in needs if _is_missing(need)]
     if not missing:
         return
-    _do_without(f"{', '.join(missing)} not found: make setup installs it, or says what to install")
+    do_without(f"{', '.join(missing)} not found: make setup installs it, or says what to install")
 
 
-def _do_without(reason: str) -> NoReturn:
+def do_without(reason: str) -> NoReturn:
     if os.environ.get("CI"):
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
@@ -51,6 +51,6 @@ def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]
         ["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(folder)], capture_output=True, check=False
     )
     if mounted.returncode != 0:
-        _do_without("a small disk cannot be mounted here: root may")
+        do_without("a small disk cannot be mounted here: root may")
     yield folder
     subprocess.run(["umount", "-l", str(folder)], check=True)

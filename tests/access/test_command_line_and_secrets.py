@@ -19,6 +19,12 @@ from tests.access.guarded_server import Guarded, make_queue, refusal
 pytestmark = pytest.mark.e2e
 
 
+@pytest.fixture(scope="module")
+def edge() -> str:
+    """One is enough: commands and secrets are the same on both."""
+    return "native"
+
+
 def fila(guarded: Guarded, *arguments: str, key: str, folder: Path, **environ: str) -> Any:
     """Run one command; the key is in its environment, as people have it."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("FILA_")}
@@ -62,6 +68,9 @@ def test_a_key_is_made_granted_used_shown_rotated_and_revoked(guarded: Guarded, 
     refused = run("enqueue", "cli.orders", "no", key=file.read_text().strip())
     assert (refused.returncode, "not valid" in refused.stderr) == (1, True)
 
+    told = run("auth", "audit", "--limit", "100").stdout
+    assert "permissions=produce cli.*" in told
+    assert "RIGHT_" not in told
     listed = json.loads(run("auth", "audit", "--limit", "2", "-o", "json").stdout)
     assert [record["act"] for record in listed["records"]] == ["RevokeKey", "RotateKey"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,13 @@ from fila_server.access.failures import (
 )
 from fila_server.access.records import GrantRecord, KeyRecord, PrincipalRecord
 from fila_server.access.rights import ADMIN, PRODUCE
-from fila_server.config.schema import Address, Config, Server
+from fila_server.access.table import REDIS
+from fila_server.config.schema import AddressOrOff, Config, Metrics
 from fila_server.config.sections import Auth
 from fila_server.core.doors.rights_table import Rights
 from fila_server.edges.grpc.identity import address_of
-from fila_server.edges.native.server import _check_open, _reached
-from fila_server.operations import audit
+from fila_server.events import PER_KIND_A_SECOND, RING
+from fila_server.main import _scraper
 from fila_server.operations.denials import Denials
 
 
@@ -91,15 +93,31 @@ async def test_a_certificate_is_whoever_its_names_say_and_a_key_wins(tmp_path: P
         with_keys.enter(None, "10.0.0.1", encrypted=True, names=("nobody.example",))
 
 
-def test_the_native_edge_never_stands_in_for_keys():
-    with pytest.raises(errors.StartError, match="python"):
-        _check_open(Config(auth=Auth(enabled=True)))
-    everywhere = Server(listen_addr=Address("0.0.0.0:5555"))
-    assert _reached(Config(server=everywhere)) == "127.0.0.1:5555"
-    with pytest.raises(errors.StartError, match="allow_anonymous"):
-        _reached(Config(server=Server(listen_addr=Address("10.0.0.1:5555"))))
-    open_to_all = Server(listen_addr=Address("10.0.0.1:5555"), allow_anonymous=True)
-    assert _reached(Config(server=open_to_all)) == "10.0.0.1:5555"
+async def test_an_admin_is_one_as_long_as_the_right_is_there(tmp_path: Path):
+    with_keys = door(tmp_path, is_on=True)
+    text, key = keys.make(os.urandom)
+    admin = PrincipalRecord("anna", 1, grants=(GrantRecord(rights=ADMIN, queue="*"),))
+    await with_keys.directory.change([admin, KeyRecord(key.id, "anna", key.digest, 1)], [])
+    caller = with_keys.enter(text.encode(), "127.0.0.1", encrypted=False)
+    with_keys.check(caller, REDIS["CONFIG"])
+    assert with_keys.may_watch(caller, "")
+    await with_keys.directory.change([PrincipalRecord("anna", 1)], [])
+    with pytest.raises(errors.PermissionDenied):
+        with_keys.check(caller, REDIS["CONFIG"])
+    assert not with_keys.may_watch(caller, "")
+    assert not with_keys.may_watch(caller, "orders")
+
+
+def scraper(data_dir: Path, page: str) -> Callable[[str, bytes | None], None]:
+    config = Config(auth=Auth(enabled=True), metrics=Metrics(listen_addr=AddressOrOff(page)))
+    return _scraper(door(data_dir, is_on=True), config)
+
+
+def test_metrics_ask_for_a_key_where_others_reach_the_port(tmp_path: Path):
+    scraper(tmp_path, "127.0.0.1:9464")("127.0.0.1", None)
+    for page, address in (("0.0.0.0:9464", "127.0.0.1"), ("0.0.0.0:9464", "10.0.0.1")):
+        with pytest.raises(errors.Unauthenticated):
+            scraper(tmp_path, page)(address, None)
 
 
 def test_a_wrong_key_waits_longer_each_time_and_its_neighbours_do_not():
@@ -132,14 +150,15 @@ def test_a_peers_address_is_read_as_grpc_writes_it():
 
 def test_refusals_are_told_in_sums():
     later: list[Any] = []
-    heard: list[Any] = []
-    forget = audit.listen(lambda event, fields: heard.append((event, fields["why"], fields["count"])))
+    before = RING.head
     denials = Denials(lambda _seconds, tell: later.append(tell), lambda: 0.0)
     for n in range(1000):
         denials.add("wrong_key", f"key-{n}" if n >= 500 else "same", "10.0.0.1")
     [tell] = later
     tell()
-    forget()
-    assert heard[0] == ("access.denied", "wrong_key", 500)
-    assert len(heard) == 201
-    assert heard[-1] == ("access.denied", "others", 301)
+    told, _ = RING.after(before - 1, 1000)
+    heard = [(event.kind, event.details["why"], event.principal, event.count) for event in told]
+    assert heard[0] == ("access.denied", "wrong_key", "same", 500)
+    assert len(heard) == PER_KIND_A_SECOND
+    assert heard[-1] == ("access.denied", "others", "", 500 - (PER_KIND_A_SECOND - 2))
+    assert sum(count for *_, count in heard) == 1000

@@ -182,6 +182,18 @@ def test_a_tenants_message_is_its_tenants_whatever_its_headers_say(engine: Drive
     assert free.metadata.throttle_keys == ["theirs"]
 
 
+@pytest.mark.parametrize("name", ["fila-tenant", "Fila-Tenant", "FILA-TENANT"])
+def test_nothing_that_passes_for_the_tenants_header_is_stored_beside_it(engine: DrivenEngine, name: str):
+    headers = {name: "globex", "kept": "yes", "Fila-Tenant2": "kept"}
+    request = service_pb2.EnqueueRequest(queue="orders", headers=headers, payload=b"x")
+    token = engine.tokens = engine.tokens + 1
+    engine.core.submit(commands.ENQUEUE, token, request.SerializeToString(), PINNED, engine.mono_ns)
+    engine.others += engine.settle_down()
+    [stored] = engine.lease("orders")
+    assert dict(stored.headers) == {"fila-tenant": "acme", "kept": "yes", "Fila-Tenant2": "kept"}
+    assert stored.payload == b"x"
+
+
 def test_a_redrive_routes_a_tenants_message_as_the_enqueue_did(engine: DrivenEngine):
     enqueue(engine, PINNED)
     [leased] = engine.lease("orders")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import stat
 import threading
 import time
@@ -9,7 +10,7 @@ import time
 import grpc
 import pytest
 
-from fila.v1 import admin_pb2, auth_pb2, service_pb2
+from fila.v1 import admin_pb2, auth_pb2, events_pb2, service_pb2
 from tests.access.guarded_server import Guarded, details_of, key_id, make_queue, permission, refusal
 
 pytestmark = pytest.mark.e2e
@@ -137,6 +138,88 @@ def test_a_revoked_keys_stream_ends_and_its_leases_return(guarded: Guarded):
     assert refusal(lambda: enqueue(client, queue))[0] == "UNAUTHENTICATED"
 
 
+def test_a_stream_whose_right_is_withdrawn_ends_and_its_leases_return(guarded: Guarded):
+    queue = make_queue(guarded, "taken.back", channels=["default", "mail"])
+    client = guarded.make_key("reader", "consume taken.back")
+    for _ in range(2):
+        enqueue(guarded.admin, queue)
+    consume = client.service.Consume(service_pb2.ConsumeRequest(queue=queue, max_in_flight=1))
+    opening = service_pb2.ConsumeSessionRequest.Open(queue=queue, max_in_flight=1)
+    never = threading.Event()
+    session = client.service.ConsumeSession(
+        itertools.chain(
+            [service_pb2.ConsumeSessionRequest(open=opening)], iter(lambda: never.wait(30) and None, object())
+        )
+    )
+    mail = client.service.Consume(service_pb2.ConsumeRequest(queue=queue, channel="mail", max_in_flight=2))
+    assert next(consume).message.id
+    assert next(session)
+    assert next(session).delivery.messages
+    assert next(mail)
+    guarded.admin.auth.Grant(auth_pb2.GrantRequest(name="reader", permissions=[permission("consume *:mail")]))
+    guarded.admin.auth.RevokeGrant(
+        auth_pb2.RevokeGrantRequest(name="reader", permissions=[permission("consume taken.back")])
+    )
+    for stream in (consume, session):
+        code, sentence, details = refusal(lambda stream=stream: list(stream))
+        assert (code, b"PERMISSION_DENIED" in details) == ("PERMISSION_DENIED", True)
+        assert 'the right on queue "taken.back" was taken back' in sentence
+    again = guarded.admin.service.Lease(service_pb2.LeaseRequest(queue=queue, max_messages=2, wait_ms=3000))
+    assert again.messages
+    assert next(mail), "what is still allowed goes on"
+    mail.cancel()
+    never.set()
+
+
+def test_events_are_told_no_longer_than_the_right_to_them_lasts(guarded: Guarded):
+    queue = make_queue(guarded, "watched")
+    watch = events_pb2.WatchEventsRequest(follow=True)
+    of_queue = events_pb2.WatchEventsRequest(queue=queue, follow=True)
+    manager = guarded.make_key("watcher", f"manage {queue}")
+    admin = guarded.make_key("short-admin", "admin")
+    streams = [manager.admin.WatchEvents(of_queue, timeout=30), admin.admin.WatchEvents(watch, timeout=30)]
+    for stream in streams:
+        next(stream)
+    for name, right in (("watcher", f"manage {queue}"), ("short-admin", "admin")):
+        taken = auth_pb2.RevokeGrantRequest(name=name, permissions=[permission(right)])
+        guarded.admin.auth.RevokeGrant(taken)
+    for stream in streams:
+        assert refusal(lambda stream=stream: list(stream))[0] == "PERMISSION_DENIED"
+
+
+def test_what_admins_do_with_keys_is_told_to_whoever_watches(guarded: Guarded):
+    guarded.make_key("told-of", "produce told.*")
+    answers = guarded.admin.admin.WatchEvents(events_pb2.WatchEventsRequest(kinds=["access"]), timeout=20)
+    events = [event for answer in answers for event in answer.events if event.details["name"] == "told-of"]
+    assert [(event.kind, event.principal) for event in events] == [
+        ("access.key_created", "admin"), ("access.granted", "admin")
+    ]  # fmt: skip
+    assert events[1].details["permissions"] == "produce told.*"
+
+
+def test_channels_that_one_may_not_consume_are_told_nowhere(guarded: Guarded):
+    queue = make_queue(guarded, "hush", channels=["billing", "secret-plans"])
+    client = guarded.make_key("hushed", f"consume {queue}:bill*", f"produce {queue}")
+    stats = client.admin.GetStats(admin_pb2.GetStatsRequest(queue=queue))
+    assert [channel.name for channel in stats.channels] == ["billing"]
+
+    def asked(channel: str) -> list[tuple[str, str, bytes]]:
+        explain = admin_pb2.ExplainKeyRequest(queue=queue, channel=channel, fairness_key="a")
+        return [
+            refusal(lambda: client.admin.GetStats(admin_pb2.GetStatsRequest(queue=queue, channel=channel))),
+            refusal(lambda: client.admin.ExplainKey(explain)),
+        ]
+
+    for there, not_there in zip(asked("secret-plans"), asked("secret-plant"), strict=True):
+        assert there[0] == not_there[0] == "NOT_FOUND"
+        assert there[1].replace("plans", "plant") == not_there[1]
+        assert there[2].replace(b"plans", b"plant") == not_there[2]
+        assert "billing" not in there[1]
+    lease = service_pb2.LeaseRequest(queue=queue, channel="billings")
+    code, sentence, _ = refusal(lambda: client.service.Lease(lease))
+    assert (code, "secret" in sentence) == ("NOT_FOUND", False)
+
+
 def test_a_waiting_pull_and_an_idle_producer_end_with_their_right(guarded: Guarded):
     queue = make_queue(guarded, "withdrawn")
     client = guarded.make_key("waiter", "consume withdrawn", "produce withdrawn")
@@ -206,6 +289,45 @@ def test_a_quota_refuses_with_the_time_to_come_back(guarded: Guarded):
     shown = client.auth.GetPrincipal(auth_pb2.GetPrincipalRequest()).principal
     assert (shown.name, shown.quotas.messages_per_second) == ("metered", 2)
     assert shown.quota_refusals >= 1
+
+
+def test_a_producers_stream_is_slowed_down_to_its_quota(guarded: Guarded):
+    queue = make_queue(guarded, "slowed")
+    client = guarded.make_key("slow", "produce slowed")
+    guarded.admin.auth.SetQuotas(
+        auth_pb2.SetQuotasRequest(name="slow", quotas=auth_pb2.Quotas(messages_per_second=20))
+    )
+    batch = service_pb2.EnqueueBatchRequest(queue=queue, messages=[service_pb2.EnqueueMessage()] * 5)
+    frames = [service_pb2.EnqueueStreamRequest(sequence=n, batch=batch) for n in range(1, 9)]
+    began = time.monotonic()
+    answers = list(client.service.EnqueueStream(iter(frames), timeout=30))
+    assert [answer.sequence for answer in answers] == list(range(1, 9))
+    assert all(result.message_id for answer in answers for result in answer.results)
+    # Of 40 messages 20 are a second's worth that was there, and a frame may overdraw once.
+    assert time.monotonic() - began > 0.6
+
+
+def test_streams_are_counted_over_all_keys_of_a_name(guarded: Guarded):
+    queue = make_queue(guarded, "counted")
+    client = guarded.make_key("counting", "consume counted", "produce counted")
+    guarded.admin.auth.SetQuotas(
+        auth_pb2.SetQuotasRequest(name="counting", quotas=auth_pb2.Quotas(streams=1))
+    )
+    enqueue(guarded.admin, queue)
+    first = client.service.Consume(service_pb2.ConsumeRequest(queue=queue, max_in_flight=1))
+    assert next(first).message.id
+    pull = service_pb2.LeaseRequest(queue=queue)
+    code, sentence, details = refusal(lambda: client.service.Lease(pull))
+    assert (code, b"QUOTA_EXCEEDED" in details) == ("RESOURCE_EXHAUSTED", True)
+    assert "at most 1 streams at a time" in sentence
+    shown = client.auth.GetPrincipal(auth_pb2.GetPrincipalRequest()).principal
+    assert (shown.streams, shown.quota_refusals) == (1, 1)
+    first.cancel()
+    ends = time.monotonic() + 10
+    while client.auth.GetPrincipal(auth_pb2.GetPrincipalRequest()).principal.streams:
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+    client.service.Lease(pull)
 
 
 def test_what_admins_did_is_read_back_without_secrets(guarded: Guarded):

@@ -18,7 +18,7 @@ from fila.v1 import admin_pb2, auth_pb2, events_pb2, service_pb2, sink_pb2
 from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE
 from fila_server.access.table import ANY, NOTHING, REDIS, RPCS, Need, page_rows
 from fila_server.edges.redis.verbs import _VERBS
-from tests.access.guarded_server import Client, Guarded, details_of, key_id, make_queue
+from tests.access.guarded_server import Client, Guarded, details_of, key_id, make_queue, permission
 
 pytestmark = pytest.mark.e2e
 
@@ -339,6 +339,43 @@ def test_a_failed_auth_leaves_the_earlier_identity(callers: Callers):
     assert connection.ask("AUTH fila_none_nothing").startswith(b"-WRONGPASS")
     assert connection.ask(f"RPUSH {QUEUE} still").startswith((b":", b"*", b"$", b"+"))
     assert connection.ask(f"HELLO 3 AUTH only-produce {callers.keys['produce'].key}").startswith(b"%")
+    connection.close()
+
+
+def test_reset_drops_the_identity(callers: Callers):
+    connection = Redis(callers.guarded.running.addresses["redis"], callers.keys["produce"].key)
+    assert connection.ask("RESET") == b"+RESET\r\n"
+    assert connection.ask("PING").startswith(b"-NOAUTH")
+    assert connection.ask(f"RPUSH {QUEUE} nobody").startswith(b"-NOAUTH")
+    connection.close()
+
+
+def test_a_connection_of_an_admin_that_is_none_any_more_changes_nothing(callers: Callers):
+    guarded = callers.guarded
+    client = guarded.make_key("demoted", "admin", f"manage {QUEUE}")
+    connection = Redis(guarded.running.addresses["redis"], client.key)
+    assert connection.ask("CONFIG GET server").startswith(b"*")
+    guarded.admin.auth.RevokeGrant(
+        auth_pb2.RevokeGrantRequest(name="demoted", permissions=[permission("admin")])
+    )
+    assert connection.ask("CONFIG GET server").startswith(b"-NOPERM")
+    connection.close()
+
+
+def test_client_list_names_whoever_it_is(callers: Callers):
+    connection = Redis(callers.guarded.running.addresses["redis"], callers.keys["produce"].key)
+    assert b" user=only-produce " in connection.ask("CLIENT LIST")
+    connection.close()
+
+
+def test_info_shows_the_channels_that_one_may_consume(callers: Callers):
+    guarded = callers.guarded
+    queue = make_queue(guarded, "info.one", channels=["billing", "secret-plans"])
+    client = guarded.make_key("informed", f"consume {queue}:billing")
+    connection = Redis(guarded.running.addresses["redis"], client.key)
+    told = connection.ask(f"INFO queues.{queue}")
+    assert b"billing" in told
+    assert b"secret-plans" not in told
     connection.close()
 
 

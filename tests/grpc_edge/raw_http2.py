@@ -64,6 +64,7 @@ class RawClient:
         host, _, port = address.rpartition(":")
         self._sock = socket.create_connection((host, int(port)))
         self._unread = b""
+        self._input_ended = False
         self.is_closed = False
         """The server has closed the connection."""
         packed = b"".join(struct.pack(">HI", key, value) for key, value in (settings or {}).items())
@@ -125,7 +126,22 @@ class RawClient:
             self._receive()
         raise AssertionError(f"it never came; there were {[(f.kind, f.flags, f.stream) for f in seen]}")
 
+    def end_input(self) -> None:
+        """Close our side; the server's stays open."""
+        self._sock.shutdown(socket.SHUT_WR)
+        self._input_ended = True
+
+    def until_closed(self, wait_s: float = WAIT_S) -> None:
+        """Read until the server closes the connection."""
+        ends = time.monotonic() + wait_s
+        self._sock.settimeout(wait_s)
+        while not self.is_closed:
+            assert time.monotonic() < ends, "it stays open"
+            self._take()
+
     def _be_polite(self, found: Frame) -> None:
+        if self._input_ended:
+            return
         if found.kind == PING and not found.flags & ACK:
             self.send(frame(PING, ACK, 0, found.payload))
         elif found.kind == SETTINGS and not found.flags & ACK:

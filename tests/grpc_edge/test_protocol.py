@@ -132,15 +132,6 @@ def test_what_is_not_grpc_is_told_so_in_http(server: RunningServer, kind: str, s
     assert found.stdout == status
 
 
-def test_a_call_without_te_is_served(server: RunningServer, queue: str) -> None:
-    with RawClient(server.addresses["grpc"]) as client:
-        client.begin(1, ENQUEUE, without=b"te")
-        request = service_pb2.EnqueueRequest(queue=queue, payload=b"x").SerializeToString()
-        client.send(frame(DATA, END_STREAM, 1, message(request)))
-        answer = client.until(lambda f: f.kind == DATA and f.stream == 1)
-        assert len(service_pb2.EnqueueResponse.FromString(answer.payload[5:]).message_id) == 36
-
-
 # --- windows -----------------------------------------------------------------------------------
 
 

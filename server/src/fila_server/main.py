@@ -29,7 +29,7 @@ import structlog
 import uvloop
 
 from fila_server import commands, errors, logs
-from fila_server.access.door import Door
+from fila_server.access.door import NOT_LOCAL, Door
 from fila_server.access.failures import is_loopback
 from fila_server.access.table import RPCS
 from fila_server.access.tls import Tls
@@ -298,7 +298,7 @@ async def serve(
     redis: redis_server.Server | None = None
     try:
         rpc.bind()
-        metrics_port = await telemetry.start_page(settings.metrics.listen_addr, _scraper(door))
+        metrics_port = await telemetry.start_page(settings.metrics.listen_addr, _scraper(door, settings))
         if settings.redis.enabled:
             # The last port to be bound, and it answers at once: by then every port is held.
             redis = await redis_server.start(
@@ -356,8 +356,8 @@ class GrpcServer(Protocol):
 
 
 def _rpc_server(engine: Engine, broker: Broker, settings: Config, door: Door, tls: Tls) -> GrpcServer:
-    if settings.server.edge == "python" or settings.auth.enabled or tls.is_on:
-        # The native edge has neither keys nor TLS.
+    if settings.server.edge == "python" or tls.is_on:
+        # The native edge has no TLS.
         return RpcServer(broker, settings, door, tls)
     return NativeServer(cast("CompiledEngine", engine), broker, settings, door)
 
@@ -369,11 +369,14 @@ def _control(engine: Engine, settings: Config) -> Control:
     return Control(Path(settings.server.data_dir), make, settings.storage.min_free_bytes)
 
 
-def _scraper(door: Door) -> Callable[[str, bytes | None], None]:
-    """Who may read the metrics, which name every queue: a program of this machine, or an admin's key."""
+def _scraper(door: Door, settings: Config) -> Callable[[str, bytes | None], None]:
+    """Who may read the metrics, which name every queue: an admin's key, or, on a port that this machine alone reaches,
+    whoever asks. Where others reach it a proxy may make each of them look like a program of this machine."""
+    page = settings.metrics.listen_addr
+    is_own = bool(page) and _is_local(Address(page))
 
     def check(address: str, key: bytes | None) -> None:
-        if not (door.is_on and is_loopback(address) and key is None):
+        if not (door.is_on and is_own and key is None):
             door.check(door.enter(key, address, encrypted=False), RPCS["FilaAdmin/GetConfig"])
 
     return check
@@ -403,12 +406,14 @@ def _report_start(
     settings: Config, rpc: GrpcServer, redis: redis_server.Server | None, metrics_port: int
 ) -> None:
     addresses: dict[str, Any] = {"grpc": f"{settings.server.listen_addr.rpartition(':')[0]}:{rpc.port}"}
-    if settings.server.allow_anonymous and not settings.auth.enabled:
-        _warn_if_open("server.listen_addr", settings.server.listen_addr)
+    places = {"server.listen_addr": settings.server.listen_addr}
     if redis is not None:
         addresses["redis"] = f"{redis.address[0]}:{redis.address[1]}"
-        if settings.server.allow_anonymous and not settings.auth.enabled:
-            _warn_if_open("redis.bind_address", settings.redis.bind_address)
+        places["redis.bind_address"] = settings.redis.bind_address
+    if not settings.auth.enabled:
+        warn = _warn_if_open if settings.server.allow_anonymous else _say_if_local
+        for setting, address in places.items():
+            warn(setting, address)
     if metrics_port:
         addresses["metrics"] = f"{settings.metrics.listen_addr.rpartition(':')[0]}:{metrics_port}"
     emit("server.started", pid=os.getpid(), version=version(), commit=commit(), **addresses)
@@ -453,6 +458,15 @@ def _listen_for_signals(stopping: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
+
+
+def _is_local(address: Address) -> bool:
+    return is_loopback(address.host) or address.host == "localhost"
+
+
+def _say_if_local(setting: str, address: Address) -> None:
+    if not _is_local(address):
+        log.info("server.serves_itself", setting=setting, address=address, detail=NOT_LOCAL)
 
 
 def _warn_if_open(setting: str, address: Address) -> None:

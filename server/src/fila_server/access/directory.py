@@ -181,6 +181,8 @@ class Directory:
             record.quotas.messages_per_s,
             record.quotas.bytes_per_s,
             self._mono_ns(),
+            record.quotas.connections,
+            record.quotas.streams,
         )
         now_ms = self._wall_ms()
         for key in self.keys.values():
@@ -221,6 +223,11 @@ class Directory:
         """Frames of a principal that were beyond its quotas, since the start."""
         number = self._number_by_principal.get(name)
         return self._table.refused(number) if number is not None else 0
+
+    def in_use(self, name: str) -> tuple[int, int]:
+        """(connections, streams) of a principal now, over both protocols."""
+        number = self._number_by_principal.get(name)
+        return self._table.in_use(number) if number is not None else (0, 0)
 
     def admins(self, now_ms: int, *, without_keys: frozenset[str] = frozenset(), without: str = "") -> int:
         """How many keys of admins are valid now, some left out."""

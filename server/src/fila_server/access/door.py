@@ -108,8 +108,6 @@ class Door:
         self._holds: set[Hold] = set()
         self._generation = -1
         self._looking: asyncio.Task[None] | None = None
-        self._streams: dict[str, int] = {}
-        self._connections: dict[str, int] = {}
 
     # --- coming in --------------------------------------------------------------------------
 
@@ -170,7 +168,7 @@ class Door:
         if not self.table.holds(caller.number):
             raise errors.Unauthenticated("the key was revoked or has expired; ask an admin for another")
         if not need.queue:
-            if not caller.is_admin:
+            if not self.is_admin(caller):
                 self._refuse(
                     caller,
                     f"{need.words}: this key has no such right; an admin gives it with fila auth grant",
@@ -196,6 +194,10 @@ class Door:
         self._denied("no_right", caller.name, caller.peer)
         raise errors.PermissionDenied(why)
 
+    def is_admin(self, caller: Caller) -> bool:
+        """Whether the caller is an admin now; what it was when it came in may be long ago."""
+        return caller.number is None or bool(self.table.on(caller.number, b"")[0] & ADMIN)
+
     def sees(self, caller: Caller, queue: str) -> bool:
         """Whether the caller has any right on the queue: others do not exist for it."""
         return caller.number is None or bool(self.table.on(caller.number, queue.encode())[1])
@@ -204,16 +206,24 @@ class Door:
         """Whether the caller may name the channel: one that consumes others does not."""
         if caller.number is None:
             return True
-        everywhere, _ = self.table.on(caller.number, queue.encode(), channel.encode())
-        return bool(everywhere)
+        everywhere, somewhere = self.table.on(caller.number, queue.encode(), channel.encode())
+        # Who produces only has no channels of its own, and names any.
+        return bool(everywhere & (somewhere & (CONSUME | MANAGE) or PRODUCE))
+
+    def sees_all_channels(self, caller: Caller, queue: str) -> bool:
+        """Whether the caller may name every channel of the queue, those to come too."""
+        return self.sees_channel(caller, queue, "")
 
     def may_watch(self, caller: Caller, queue: str, channel: str = "") -> bool:
         """Whether the caller may be told what happens there; of the broker itself (no queue) admins are told."""
-        if caller.number is None or caller.is_admin:
+        if caller.number is None:
+            return True
+        # Asked again for each event of a stream that may have begun with other rights.
+        everywhere, somewhere = self.table.on(caller.number, queue.encode(), channel.encode())
+        if everywhere & ADMIN:
             return True
         if not queue or caller.tenant:
             return False
-        everywhere, somewhere = self.table.on(caller.number, queue.encode(), channel.encode())
         return bool((everywhere if channel else somewhere) & (CONSUME | MANAGE))
 
     # --- what stays open --------------------------------------------------------------------
@@ -264,51 +274,42 @@ class Door:
         assert number is not None
         if not self.table.holds(number):
             return errors.Unauthenticated("the key was revoked or has expired; ask an admin for another")
-        if (
-            hold.right
-            and not self.table.on(number, hold.queue.encode(), hold.channel.encode())[0] & hold.right
-        ):
-            return errors.PermissionDenied(
-                f'the right on queue "{hold.queue}" was taken back while it was in use; an admin gives it with '
-                "fila auth grant"
-            )
-        return None
+        if not hold.right:
+            return None
+        everywhere, somewhere = self.table.on(number, hold.queue.encode(), hold.channel.encode())
+        # As in check(): consume may be given by channel.
+        if (everywhere if hold.right == CONSUME else somewhere) & hold.right:
+            return None
+        what = f'the right on queue "{hold.queue}"' if hold.queue else "the right"
+        return errors.PermissionDenied(
+            f"{what} was taken back while it was in use; an admin gives it with fila auth grant"
+        )
 
     # --- counted quotas ---------------------------------------------------------------------
 
     def take_stream(self, caller: Caller) -> Callable[[], None]:
         """Count a stream or waiting pull; raises QuotaExceeded. The returned function gives it back."""
-        return self._take(caller, self._streams, "streams")
+        if caller.number is None:
+            return _nothing
+        return _once(self.table.give_stream, self.table.take_stream(caller.number))
 
     def take_connection(self, caller: Caller) -> Callable[[], None]:
-        """Count a connection of the Redis protocol; raises QuotaExceeded."""
-        return self._take(caller, self._connections, "connections")
-
-    def _take(self, caller: Caller, counts: dict[str, int], what: str) -> Callable[[], None]:
-        principal = self.directory.principals.get(caller.name) if caller.number is not None else None
-        if principal is None:
+        """Count a connection of the Redis protocol; raises QuotaExceeded. The returned function gives it back."""
+        if caller.number is None:
             return _nothing
-        name, most = principal.name, getattr(principal.quotas, what)
-        if most and counts.get(name, 0) >= most:
-            raise errors.QuotaExceeded(
-                f"quota: at most {most} {what} at a time for this key's name; close one, or ask an admin for more"
-            )
-        counts[name] = counts.get(name, 0) + 1
-        given_back = False
+        return _once(self.table.give_connection, self.table.take_connection(caller.number))
 
-        def give_back() -> None:
-            nonlocal given_back
-            if not given_back:
-                given_back = True
-                counts[name] -= 1
-                if not counts[name]:
-                    del counts[name]
 
-        return give_back
+def _once(give: Callable[[int], None], principal: int) -> Callable[[], None]:
+    given_back = False
 
-    def in_use(self, name: str) -> tuple[int, int]:
-        """(connections, streams) of a principal now."""
-        return self._connections.get(name, 0), self._streams.get(name, 0)
+    def give_back() -> None:
+        nonlocal given_back
+        if not given_back:
+            given_back = True
+            give(principal)
+
+    return give_back
 
 
 def _nothing() -> None:

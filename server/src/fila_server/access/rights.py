@@ -61,6 +61,11 @@ def grant(right: str, pattern: str) -> GrantRecord:
     return GrantRecord(rights=bit, queue=queue, channel="" if channel == "*" else channel)
 
 
+def pattern_of(queue: str, channel: str) -> str:
+    """Queues and channels as `grant` reads them."""
+    return f"{queue}:{channel}" if channel else queue
+
+
 def _check_pattern(pattern: str) -> None:
     if len(pattern) > PATTERN_BYTES_MAX:
         raise LimitExceeded("pattern", f"must be at most {PATTERN_BYTES_MAX} bytes, got {len(pattern)}")

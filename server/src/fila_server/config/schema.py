@@ -136,8 +136,8 @@ class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Literal["native", "python"],
         Meta(
             description='What speaks gRPC: "native" threads of compiled code over nghttp2, or grpc\'s own server '
-            'on the "python" event loop, which costs several times the CPU a call. "native" has neither keys nor '
-            "TLS, and serves this machine only unless `server.allow_anonymous` is set."
+            'on the "python" event loop, which costs several times the CPU a call. "native" has no TLS yet: '
+            "with `tls.cert_file` gRPC is served by the other."
         ),
     ] = "native"
     io_threads: Annotated[
@@ -385,7 +385,8 @@ class Metrics(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The page that Prometheus reads."""
 
     listen_addr: Annotated[
-        AddressOrOff, Meta(description="Address of the metrics page. Empty turns it off.")
+        AddressOrOff,
+        Meta(description="Address of the metrics page; empty: none. Wants an admin's key, but on loopback."),
     ] = AddressOrOff("127.0.0.1:9464")
 
 

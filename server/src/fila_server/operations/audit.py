@@ -2,26 +2,20 @@
 
 A record travels with the command as its field 14, and the core writes it in the batch of the change when the command
 succeeds (core/life/answers.pyx); so there is no change without its record, and no record without its change. Values
-and scripts appear as digests: they may be secrets. `emit` is the one way out for everything that happens here, for
-the log and for whoever listens.
+and scripts appear as digests: they may be secrets.
 """
 
 from __future__ import annotations
 
 import hashlib
-import time
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
-import structlog
 
 from fila_server.access.door import Caller
+from fila_server.access.rights import pattern_of
 
-log = structlog.get_logger("fila_server.operations")
-
-RECENT_MAX = 1_000
 TEXT_CHARS_MAX = 200
 _TAG = b"\x72"  # field 14, behind what the client sent, so that what it may have put there does not count
 
@@ -40,12 +34,6 @@ _READS = frozenset(
 _HIDDEN_FIELDS = frozenset(("value", "on_enqueue_script", "on_failure_script"))
 
 Call = Callable[[int, bytes], Awaitable[bytes]]
-Listener = Callable[[str, dict[str, Any]], None]
-
-recent: deque[tuple[str, dict[str, Any]]] = deque(maxlen=RECENT_MAX)
-"""What was emitted last: (event, its fields)."""
-
-_listeners: list[Listener] = []
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -57,21 +45,6 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     key_id: str = ""
     queue: str = ""
     details: dict[str, str] = {}
-
-
-def listen(listener: Listener) -> Callable[[], None]:
-    """Call `listener` with each event; the returned function takes that back."""
-    _listeners.append(listener)
-    return lambda: _listeners.remove(listener)
-
-
-def emit(event: str, **fields: Any) -> None:
-    """Tell the log, the bounded record of late, and everybody who listens. Fields hold no secrets."""
-    log.info(event, **fields)
-    entry = {"at_ms": time.time_ns() // 1_000_000, **fields}
-    recent.append((event, entry))
-    for listener in _listeners:
-        listener(event, entry)
 
 
 async def carry_out(
@@ -117,21 +90,35 @@ def record(act: str, request: Any, caller: Caller) -> Record:
         if descriptor.name in ("queue", "name", "dlq_queue") and isinstance(value, str) and not queue:
             queue = value
         else:
-            details[descriptor.name] = _shown(descriptor.name, value)
+            details[descriptor.name] = _shown(descriptor, value)
     return Record(
         act=act, principal=caller.name, peer=caller.peer, key_id=caller.key_id, queue=queue, details=details
     )
 
 
-def _shown(name: str, value: Any) -> str:
-    if name in _HIDDEN_FIELDS:
+def _shown(field: Any, value: Any) -> str:
+    """A field's value as people read it; nothing of what may be secret."""
+    if field.name in _HIDDEN_FIELDS:
         return digest(str(value))
-    if hasattr(value, "ListFields"):
-        parts = (f"{inner.name}={_shown(inner.name, each)}" for inner, each in value.ListFields())
-        return _shortened(", ".join(parts))
     if hasattr(value, "items"):
         return _shortened(f"{len(value)} entries {digest(repr(sorted(value.items())))}")
-    return _shortened(str(value))
+    if field.is_repeated:
+        return _shortened(", ".join(_one(field, each) for each in value))
+    return _shortened(_one(field, value))
+
+
+def _one(field: Any, value: Any) -> str:
+    if field.enum_type is not None:
+        found = field.enum_type.values_by_number.get(value)
+        return str(value) if found is None else found.name
+    if field.message_type is None:
+        return str(value)
+    if field.message_type.name == "Permission":
+        right = _one(field.message_type.fields_by_name["right"], value.right)
+        return f"{right.removeprefix('RIGHT_').lower()} {pattern_of(value.queue, value.channel)}".rstrip()
+    if hasattr(value, "ToJsonString"):
+        return str(value.ToJsonString())
+    return ", ".join(f"{inner.name}={_shown(inner, each)}" for inner, each in value.ListFields())
 
 
 def digest(text: str) -> str:

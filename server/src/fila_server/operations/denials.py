@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from fila_server.access.failures import network_of
-from fila_server.operations.audit import emit
+from fila_server.events import PER_KIND_A_SECOND, emit
 
 TELL_AFTER_S = 1.0
-ROWS_MAX = 200
+ROWS_MAX = PER_KIND_A_SECOND - 1
 """Different ones a second; the rest is one sum."""
 
 
@@ -40,6 +40,6 @@ class Denials:
         counts, self._counts = self._counts, {}
         others, self._others = self._others, 0
         for (why, who, address), count in counts.items():
-            emit("access.denied", why=why, principal=who, peer=address, count=count)
+            emit("access.denied", principal=who, peer=address, count=count, why=why)
         if others:
-            emit("access.denied", why="others", principal="", peer="", count=others)
+            emit("access.denied", count=others, why="others")

@@ -21,7 +21,8 @@ from fila_server.access.door import Caller, Door
 from fila_server.access.records import GrantRecord, KeyRecord, PrincipalRecord, QuotaRecord
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits
-from fila_server.operations.audit import Record, emit, encode, record
+from fila_server.events import emit
+from fila_server.operations.audit import Record, encode, record
 
 EXPIRES_MS_MAX = 10 * 365 * 24 * 3600 * 1000
 OVERLAP_MS_MAX = 90 * 24 * 3600 * 1000
@@ -34,6 +35,14 @@ _BIT_BY_RIGHT = {
     pb.RIGHT_CONSUME: "consume",
     pb.RIGHT_MANAGE: "manage",
     pb.RIGHT_ADMIN: "admin",
+}
+_EVENT_BY_ACT = {
+    "CreateKey": "access.key_created",
+    "RotateKey": "access.key_rotated",
+    "RevokeKey": "access.key_revoked",
+    "Grant": "access.granted",
+    "RevokeGrant": "access.grant_revoked",
+    "SetQuotas": "access.quotas_set",
 }
 _RIGHT_BY_NAME = {name: right for right, name in _BIT_BY_RIGHT.items()}
 
@@ -245,14 +254,9 @@ class Keyring:
             told = msgspec.structs.replace(told, details={**told.details, "key_id": key_id})
         await self._directory.change(put, drop, encode(told))
         self._door.look()
-        emit(
-            "admin.done",
-            act=told.act,
-            principal=told.principal,
-            peer=told.peer,
-            name=told.queue,
-            key_id=key_id,
-        )
+        about: dict[str, Any] = {name: text for name, text in told.details.items() if text}
+        about["name"] = about.get("name") or told.queue
+        emit(_EVENT_BY_ACT[told.act], principal=told.principal, peer=told.peer, **about)
 
     def _check_room(self, principals: int) -> None:
         directory = self._directory
@@ -300,7 +304,7 @@ class Keyring:
     def _shown(self, name: str) -> pb.Principal:
         record = self._directory.principals[name]
         told = pb.Principal(name=name, tenant=record.tenant, quota_refusals=self._directory.refused(name))
-        told.connections, told.streams = self._door.in_use(name)
+        told.connections, told.streams = self._directory.in_use(name)
         told.permissions.extend(_permissions_of(record))
         quotas = record.quotas
         told.quotas.messages_per_second, told.quotas.bytes_per_second = (

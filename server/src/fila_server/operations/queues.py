@@ -7,7 +7,8 @@ is a walk of its own (redrive.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
+from typing import Any
 
 from fila.v1 import admin_pb2 as pb
 from fila.v1 import events_pb2, version_pb2, watch_pb2
@@ -27,6 +28,8 @@ from fila_server.operations.keys import find_keys
 from fila_server.operations.redrive import Redrive, drop
 from fila_server.operations.requests import AdminRules
 from fila_server.operations.seeking import preview_seek
+
+DEFAULT_CHANNEL = "default"
 
 
 class Queues:
@@ -149,9 +152,20 @@ class Queues:
         if caller.tenant:
             return await self._own_stats(request, caller.tenant)
         async with self._looks:
-            reply = await self._broker.call(commands.GET_STATS, request.SerializeToString())
+            call = self._broker.call(commands.GET_STATS, request.SerializeToString())
+            reply = await (on_channel(self._door, caller, request, call) if request.channel else call)
+        if not self._door.sees_all_channels(caller, request.queue):
+            reply = self._without_channels(reply, request.queue, caller)
         scripts = self._broker.hooks.status(request.queue)
         return with_hooks(reply, scripts) if scripts else reply
+
+    def _without_channels(self, reply: bytes, queue: str, caller: Caller) -> bytes:
+        """The statistics, and of its channels those that the caller may name."""
+        stats = pb.GetStatsResponse.FromString(reply)
+        seen = [channel for channel in stats.channels if self._door.sees_channel(caller, queue, channel.name)]
+        del stats.channels[:]
+        stats.channels.extend(seen)
+        return stats.SerializeToString()
 
     async def _own_stats(self, request: pb.GetStatsRequest, tenant: str) -> bytes:
         """What a tenant may know: its own fairness key, and nothing that others make up."""
@@ -227,6 +241,21 @@ class Queues:
             throttle_keys=self._limits.throttle_keys_max,
         )
         return (await Redrive(self._broker, request, limits).run()).SerializeToString()
+
+
+async def on_channel(door: Door, caller: Caller, request: Any, call: Awaitable[bytes]) -> bytes:
+    """A call about one channel. To whoever may not name them all, one that it may not name and one that is not there
+    are the same, and the refusal names no others."""
+    channel = request.channel or DEFAULT_CHANNEL
+    if door.sees_all_channels(caller, request.queue):
+        return await call
+    try:
+        reply = await call
+    except errors.ChannelNotFound:
+        raise errors.ChannelNotFound(request.queue, channel) from None
+    if not door.sees_channel(caller, request.queue, channel):
+        raise errors.ChannelNotFound(request.queue, channel)
+    return reply
 
 
 def check_own_key(caller: Caller, fairness_key: str) -> None:

@@ -9,10 +9,11 @@ False) everything is allowed to everybody.
     rights_admit    a frame's bytes against the quotas                     before it is parsed
     rights_judge    a parsed frame                                         before it is posted or hooked
     rights_on       one queue                                              for what is no frame
+    rights_take     a stream, a connection, against the quotas             given back when it ends
 
-An I/O thread of another edge does the same, in this order; it finds the table in `CoreEngine.rights`. What it
-keeps open is judged again when `generation` moved. The lock is held for a table look-up; decisions are kept
-by (principal, queue) and thrown away with the grants they came from, so none is older than the change.
+The I/O threads of edges/native do the same, in this order; they find the table in `CoreEngine.rights`. What
+they keep open is judged again when `generation` moved. The lock is held for a table look-up; decisions are
+kept by (principal, queue) and thrown away with the grants they came from, so none is older than the change.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
@@ -49,7 +50,17 @@ cdef struct Allowance:              # a quota: a bucket that a frame may overdra
     double   level
     int64_t  refilled_ns
 
+cdef enum:                          # what is counted of a principal at a time
+    STREAMS = 0                     # and waiting pulls
+    CONNECTIONS
+    COUNTED
+
+cdef struct AtATime:
+    uint32_t most                   # 0 = no bound
+    uint32_t count
+
 cdef struct Principal:
+    uint64_t number
     Grant*   grants
     uint32_t grant_count
     uint32_t rights                 # of all grants together
@@ -57,6 +68,7 @@ cdef struct Principal:
     TextMap  allowed
     Allowance messages
     Allowance bytes
+    AtATime  at_a_time[COUNTED]
     uint64_t refused                # frames beyond a quota
 
 cdef struct Caller:
@@ -89,6 +101,16 @@ cdef bint rights_judge(
 cdef void rights_on(
     RightsTable* table, uint64_t caller, Slice queue, Slice channel,
     uint32_t* everywhere, uint32_t* somewhere) noexcept nogil
+# Whether the key is there and belongs to somebody.
+cdef bint rights_holds(RightsTable* table, uint64_t caller) noexcept nogil
+# One more of these for the caller's principal, whose number it returns for rights_give; 0: there are too
+# many, or the key is gone, and `problem` says which.
+cdef uint64_t rights_take(
+    RightsTable* table, uint64_t caller, int what, Problem* problem) noexcept nogil
+cdef void rights_give(RightsTable* table, uint64_t principal, int what) noexcept nogil
+# Queue and channel of a settle, a pull or a stream's opening that was parsed; the channel is "default" where
+# none is named.
+cdef void rights_names(const Command* command, Slice* queue, Slice* channel) noexcept nogil
 # Under the lock, as rights_table changes what they speak of.
 cdef Principal* principal_of(RightsTable* table, uint64_t caller) noexcept nogil
 cdef void allowed_forget(Principal* p) noexcept nogil

@@ -1,5 +1,6 @@
 """See rights.pxd. Patterns, decisions, quotas, and the binding of a tenant's messages to its fairness key."""
 
+from libc.stdint cimport uint8_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
@@ -8,7 +9,8 @@ from fila_server.core.doors.locks cimport pthread_mutex_lock, pthread_mutex_unlo
 from fila_server.core.doors.mailbox cimport DENIED, HIDDEN
 from fila_server.core.doors.submit cimport spare_adopt
 from fila_server.core.structures.buffer cimport (
-    Buffer, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, put_u8, put_varint, varint_size,
+    Buffer, Cursor, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, put_u8, put_varint,
+    varint_size,
 )
 from fila_server.core.structures.maps cimport (
     map64_get, textmap_free, textmap_get, textmap_init, textmap_next, textmap_put,
@@ -17,12 +19,16 @@ from fila_server.core.wire.commands cimport (
     ACK, CONSUME_OPEN, ENQUEUE, ENQUEUE_ATOMIC, EXTEND_LEASE, LEASE, NACK, RESOURCE_EXHAUSTED, SESSION_OPEN,
     UNAUTHENTICATED,
 )
-from fila_server.core.wire.protobuf cimport Fields, Item, fields_parse
+from fila_server.core.wire.protobuf cimport Fields, Item, fields_parse, next_field
 from fila_server.core.wire.refusals cimport REFUSED_NO_RIGHT, REFUSED_QUEUE_UNKNOWN
 
 cdef enum:
+    HEADERS_FIELD = 2               # of a message
+    LEN = 2                         # protobuf's wire type
+    TENANT_HEADER_LENGTH = 11
     ALLOWED_MAX = 4096              # decisions kept a principal; then they are made anew
     RETRY_MS_MAX = 60000
+    AT_A_TIME_RETRY_MS = 1000       # streams and connections end when their holders like
 
 # The header that binds a stored message to its tenant (see life/routing.pyx). A repeated header's last value
 # counts, and this one is put behind all that the client sent.
@@ -148,6 +154,14 @@ cdef int64_t rights_find(
     return found
 
 
+cdef bint rights_holds(RightsTable* table, uint64_t caller) noexcept nogil:
+    cdef bint held
+    pthread_mutex_lock(&table.lock)
+    held = principal_of(table, caller) != NULL
+    pthread_mutex_unlock(&table.lock)
+    return held
+
+
 cdef void rights_on(
         RightsTable* table, uint64_t caller, Slice queue, Slice channel,
         uint32_t* everywhere, uint32_t* somewhere) noexcept nogil:
@@ -218,6 +232,54 @@ cdef bint rights_admit(
     return False
 
 
+cdef void _say_gone(Problem* problem) noexcept nogil:
+    problem.code = UNAUTHENTICATED
+    problem.retry_ms = 0
+    snprintf(problem.reason, sizeof(problem.reason), b"UNAUTHENTICATED")
+    snprintf(
+        problem.text, sizeof(problem.text),
+        b"the key was revoked or has expired; ask an admin for another")
+
+
+cdef uint64_t rights_take(
+        RightsTable* table, uint64_t caller, int what, Problem* problem) noexcept nogil:
+    cdef Principal* p
+    cdef uint64_t number = 0
+    cdef uint32_t most = 0
+    pthread_mutex_lock(&table.lock)
+    p = principal_of(table, caller)
+    if p != NULL:
+        most = p.at_a_time[what].most
+        if most == 0 or p.at_a_time[what].count < most:
+            p.at_a_time[what].count += 1
+            number = p.number
+        else:
+            p.refused += 1
+    pthread_mutex_unlock(&table.lock)
+    if number:
+        return number
+    if most == 0:
+        _say_gone(problem)
+        return 0
+    problem.code = RESOURCE_EXHAUSTED
+    problem.retry_ms = AT_A_TIME_RETRY_MS
+    snprintf(problem.reason, sizeof(problem.reason), b"QUOTA_EXCEEDED")
+    snprintf(
+        problem.text, sizeof(problem.text),
+        b"quota: at most %u %s at a time for this key's name; close one, or ask an admin for more", most,
+        <const char*> (b"streams" if what == STREAMS else b"connections"))
+    return 0
+
+
+cdef void rights_give(RightsTable* table, uint64_t principal, int what) noexcept nogil:
+    cdef Principal* p
+    pthread_mutex_lock(&table.lock)
+    p = <Principal*> map64_get(&table.principals, principal)
+    if p != NULL and p.at_a_time[what].count:
+        p.at_a_time[what].count -= 1
+    pthread_mutex_unlock(&table.lock)
+
+
 # --- frames ----------------------------------------------------------------------------------
 
 cdef void _judge_items(Principal* p, Command* command) noexcept nogil:
@@ -240,6 +302,37 @@ cdef void _judge_items(Principal* p, Command* command) noexcept nogil:
             item.refused = REFUSED_NO_RIGHT if somewhere else REFUSED_QUEUE_UNKNOWN
 
 
+cdef bint _says_tenant(Slice entry) noexcept nogil:
+    """Whether a header is named as the tenant's is, in whatever case: many programs compare names so."""
+    cdef Fields fields
+    cdef uint32_t i
+    cdef uint8_t letter
+    if not fields_parse(&fields, entry.at, entry.length) or fields.text[1].length != TENANT_HEADER_LENGTH:
+        return False
+    for i in range(TENANT_HEADER_LENGTH):
+        letter = <uint8_t> fields.text[1].at[i]
+        if (letter | 0x20 if 0x41 <= letter <= 0x5A else letter) != <uint8_t> TENANT_HEADER[i]:
+            return False
+    return True
+
+
+cdef void _put_body(Buffer* to, const char* body, Item* item) noexcept nogil:
+    """The message's headers and payload as they are, but for headers that would pass for its tenant's."""
+    cdef Cursor c
+    cdef uint32_t field, kind
+    cdef uint64_t number
+    cdef Slice text
+    cdef const char* began
+    c.at, c.end, c.bad = body + item.at, body + item.at + item.length, False
+    began = c.at
+    while next_field(&c, &field, &kind, &text, &number):
+        if field == HEADERS_FIELD and kind == LEN and _says_tenant(text):
+            item.header_count -= 1
+        else:
+            put_bytes(to, began, c.at - began)
+        began = c.at
+
+
 cdef void _bind(Command* command, Slice tenant) noexcept nogil:
     """Put the tenant's header behind each message's own, and its dedup keys into the tenant's own space.
 
@@ -248,9 +341,9 @@ cdef void _bind(Command* command, Slice tenant) noexcept nogil:
     cdef Buffer spare
     cdef Item* item
     cdef uint32_t i
-    cdef uint32_t name_length = 11
     cdef uint32_t entry = <uint32_t> (
-        2 + name_length + 1 + varint_size(tenant.length) + tenant.length)
+        2 + TENANT_HEADER_LENGTH + 1 + varint_size(tenant.length) + tenant.length)
+    cdef size_t began
     cdef uint32_t base = command.length
     cdef uint32_t* dedup_at = <uint32_t*> must_malloc(command.count * sizeof(uint32_t))
     buffer_init(&spare)
@@ -266,13 +359,14 @@ cdef void _bind(Command* command, Slice tenant) noexcept nogil:
             put_u8(&spare, 0xFF)
             put_slice(&spare, item.options.dedup_key)
         # Its body may lie in the frame, or behind it already: both are below `base`.
-        put_bytes(&spare, command.bytes + item.at, item.length)
-        item.at = base + <uint32_t> spare.length - item.length
+        began = spare.length
+        _put_body(&spare, command.bytes, item)
+        item.at = base + <uint32_t> began
         put_u8(&spare, 0x12)
         put_varint(&spare, entry)
         put_u8(&spare, 0x0A)
-        put_u8(&spare, <unsigned char> name_length)
-        put_bytes(&spare, TENANT_HEADER, name_length)
+        put_u8(&spare, TENANT_HEADER_LENGTH)
+        put_bytes(&spare, TENANT_HEADER, TENANT_HEADER_LENGTH)
         put_u8(&spare, 0x12)
         put_varint(&spare, tenant.length)
         put_slice(&spare, tenant)
@@ -289,8 +383,7 @@ cdef void _bind(Command* command, Slice tenant) noexcept nogil:
     buffer_free(&spare)
 
 
-
-cdef void _names(Command* command, Slice* queue, Slice* channel) noexcept nogil:
+cdef void rights_names(const Command* command, Slice* queue, Slice* channel) noexcept nogil:
     """Queue and channel of a settle, a pull or a stream's opening; the parse has checked both."""
     cdef Fields fields
     cdef Fields inner
@@ -313,7 +406,7 @@ cdef void _judge_named(Principal* p, Command* command) noexcept nogil:
     cdef Slice channel
     cdef Allowed* row
     cdef uint32_t rights
-    _names(command, &queue, &channel)
+    rights_names(command, &queue, &channel)
     row = _allowed(p, queue)
     rights = row.everywhere
     if row.somewhere != row.everywhere and not rights & CONSUME:
@@ -323,6 +416,8 @@ cdef void _judge_named(Principal* p, Command* command) noexcept nogil:
     elif not rights & CONSUME:
         command.verdict = DENIED
         command.missing = CONSUME
+    elif row.somewhere != row.everywhere:
+        command.missing = CONSUME       # on other channels, which a refusal is not to name
 
 
 cdef bint rights_judge(
@@ -354,12 +449,7 @@ cdef bint rights_judge(
         _judge_named(p, command)
     pthread_mutex_unlock(&table.lock)
     if p == NULL:
-        problem.code = UNAUTHENTICATED
-        problem.retry_ms = 0
-        snprintf(problem.reason, sizeof(problem.reason), b"UNAUTHENTICATED")
-        snprintf(
-            problem.text, sizeof(problem.text),
-            b"the key was revoked or has expired; ask an admin for another")
+        _say_gone(problem)
         return False
     if tenant.length:
         _bind(command, tenant)

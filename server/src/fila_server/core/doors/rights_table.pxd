@@ -7,3 +7,4 @@ from fila_server.core.doors.rights cimport Principal, RightsTable
 cdef class Rights:
     cdef RightsTable table
     cdef Principal* _principal(self, uint64_t number)
+    cdef uint64_t _take(self, uint64_t caller, int what) except 0

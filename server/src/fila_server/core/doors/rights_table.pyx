@@ -4,13 +4,15 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
+from fila_server import errors
 from fila_server.core.doors.locks cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
 from fila_server.core.doors.rights cimport (
-    CALLER_UNKNOWN, DIGEST_BYTES, Allowance, Caller, Grant, allowed_forget, principal_of, rights_find,
-    rights_on,
+    CALLER_UNKNOWN, CONNECTIONS, DIGEST_BYTES, STREAMS, Allowance, Caller, Grant, allowed_forget,
+    rights_find, rights_give, rights_holds, rights_on, rights_take,
 )
+from fila_server.core.doors.submit cimport Problem
 from fila_server.core.structures.buffer cimport Slice, must_malloc
 from fila_server.core.structures.maps cimport (
     map64_free, map64_get, map64_init, map64_next, map64_put, map64_remove, textmap_free, textmap_get,
@@ -95,8 +97,11 @@ cdef class Rights:
 
     def put_principal(
             self, uint64_t number, list grants, bytes tenant, double messages_per_s, double bytes_per_s,
-            int64_t now_ns):
-        """Make or replace a principal. grants: (rights, queue pattern, channel pattern) each."""
+            int64_t now_ns, uint32_t connections_max=0, uint32_t streams_max=0):
+        """Make or replace a principal. grants: (rights, queue pattern, channel pattern) each.
+
+        Of the bounds 0 is none.
+        """
         cdef Principal* p = <Principal*> must_malloc(sizeof(Principal))
         cdef Principal* before
         cdef uint32_t i = 0
@@ -111,11 +116,17 @@ cdef class Rights:
             p.rights |= p.grants[i].rights
             i += 1
         p.tenant = _copied(tenant)
+        p.number = number
+        p.at_a_time[CONNECTIONS].most = connections_max
+        p.at_a_time[STREAMS].most = streams_max
         pthread_mutex_lock(&self.table.lock)
         before = self._principal(number)
         _keep_level(&p.messages, &before.messages if before != NULL else NULL, messages_per_s, now_ns)
         _keep_level(&p.bytes, &before.bytes if before != NULL else NULL, bytes_per_s, now_ns)
-        p.refused = before.refused if before != NULL else 0
+        if before != NULL:
+            p.refused = before.refused
+            p.at_a_time[CONNECTIONS].count = before.at_a_time[CONNECTIONS].count
+            p.at_a_time[STREAMS].count = before.at_a_time[STREAMS].count
         map64_put(&self.table.principals, number, p)
         self.table.generation += 1
         pthread_mutex_unlock(&self.table.lock)
@@ -178,11 +189,42 @@ cdef class Rights:
 
     def holds(self, uint64_t caller):
         """Whether the key is there and belongs to somebody."""
+        return bool(rights_holds(&self.table, caller))
+
+    cdef uint64_t _take(self, uint64_t caller, int what) except 0:
+        cdef Problem problem
+        cdef uint64_t principal = rights_take(&self.table, caller, what, &problem)
+        if principal == 0:
+            raise errors.from_reply(
+                problem.code, problem.text.decode("utf-8", "replace"), problem.reason.decode())
+        return principal
+
+    def take_stream(self, uint64_t caller):
+        """Count a stream; the number returned is for give_stream. Raises QuotaExceeded, Unauthenticated."""
+        return self._take(caller, STREAMS)
+
+    def take_connection(self, uint64_t caller):
+        """Count a connection, as take_stream does a stream."""
+        return self._take(caller, CONNECTIONS)
+
+    def give_stream(self, uint64_t principal):
+        """A stream of the principal's is over."""
+        rights_give(&self.table, principal, STREAMS)
+
+    def give_connection(self, uint64_t principal):
+        """A connection of the principal's is over."""
+        rights_give(&self.table, principal, CONNECTIONS)
+
+    def in_use(self, uint64_t principal):
+        """(connections, streams) of the principal now."""
         cdef Principal* p
+        cdef tuple told = (0, 0)
         pthread_mutex_lock(&self.table.lock)
-        p = principal_of(&self.table, caller)
+        p = self._principal(principal)
+        if p != NULL:
+            told = (p.at_a_time[CONNECTIONS].count, p.at_a_time[STREAMS].count)
         pthread_mutex_unlock(&self.table.lock)
-        return p != NULL
+        return told
 
     def on(self, uint64_t caller, bytes queue, bytes channel=b""):
         """(rights on every channel of the queue and on `channel`, rights on some channel of it)."""

@@ -18,7 +18,7 @@ from fila.v1 import admin_pb2 as pb
 from fila.v1 import events_pb2, version_pb2, watch_pb2
 from fila_server import commands
 from fila_server.access.door import Caller, Door
-from fila_server.access.rights import CONSUME
+from fila_server.access.rights import ADMIN, CONSUME
 from fila_server.access.table import RPCS, Need
 from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate
@@ -36,7 +36,7 @@ from fila_server.operations.audit import carry_out
 from fila_server.operations.hour import Hour
 from fila_server.operations.late import list_late
 from fila_server.operations.looks import Looks, watcher_of
-from fila_server.operations.queues import Queues, check_own_key, own_explanation
+from fila_server.operations.queues import Queues, check_own_key, on_channel, own_explanation
 from fila_server.operations.requests import AdminRules
 from fila_server.operations.status import Status
 from fila_server.operations.watch_stats import StatsWatch
@@ -226,6 +226,8 @@ def _plain(
         if caller.tenant and method == "ExplainKey":
             check_own_key(caller, request.fairness_key)
             return own_explanation(await broker.call(kind, frame))
+        if method == "ExplainKey":
+            return await on_channel(door, caller, request, broker.call(kind, frame))
         return await carry_out(broker.call, method, kind, request, caller, frame)
 
     return call
@@ -270,7 +272,7 @@ def _streaming(
     begin: Callable[[Any, Caller, bytes], AsyncIterator[bytes]],
     right: int = 0,
 ) -> grpc.RpcMethodHandler[Any, Any]:
-    """A stream of answers; it ends when its caller loses the key, or `right` on the queue."""
+    """A stream of answers; it ends when its caller loses the key, or `right` on the queue, or what let it in."""
     need = RPCS[f"FilaAdmin/{method}"]
 
     async def handle(frame: bytes, context: Context) -> AsyncIterator[bytes]:
@@ -285,8 +287,11 @@ def _streaming(
         except Exception as error:
             await abort(context, error)
         ended: list[FilaServerError] = []
-        queue = request.queue if right else ""
-        release = door.hold(caller, right, queue, "", _ending_this_task(ended))
+        held, queue = right, request.queue if right else ""
+        if need.filtered and need.queue == "queue":
+            # Without a queue it goes on for whoever may see some; what it tells is judged event by event.
+            held, queue = (need.right, request.queue) if request.queue else (ADMIN * caller.is_admin, "")
+        release = door.hold(caller, held, queue, "", _ending_this_task(ended))
         try:
             async for piece in pieces:
                 yield piece

@@ -7,6 +7,7 @@ Bounded by calls: none has more than one event of each kind under way, but for i
 is sent only when Python asks for it.
 """
 
+from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from fila_server.core.doors.mailbox cimport Command
@@ -22,6 +23,7 @@ cdef enum EventKind:                # native/python_calls.py has the same number
     EVENT_GONE = 5
     EVENT_FRAME = 6                 # of a queue with a script: a command, parsed; number: 1 when it may wait
     EVENT_STOPPED = 7               # a thread has ended
+    EVENT_UNWELCOME = 8             # as CALL, of nobody whom the threads let in: Python says why
 
 cdef enum OrderKind:                # none of ReplyKind
     ORDER_SEND = 64
@@ -39,3 +41,6 @@ cdef void event_put(
     Buffer* payload) noexcept nogil
 cdef Event* events_take(Common* common) noexcept nogil         # a list, oldest first; the caller frees it
 cdef void event_free(Event* event) noexcept nogil
+# A header as Python gets it: u32 length, name, u32 length, value.
+cdef void header_put(
+    Buffer* to, const char* name, size_t name_length, const char* value, size_t length) noexcept nogil

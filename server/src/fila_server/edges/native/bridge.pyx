@@ -1,11 +1,14 @@
 """See bridge.pxd."""
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
 from fila_server.core.doors.locks cimport pthread_mutex_lock, pthread_mutex_unlock
 from fila_server.core.doors.mailbox cimport Command, command_free
-from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, must_malloc
+from fila_server.core.structures.buffer cimport (
+    Buffer, buffer_free, buffer_init, must_malloc, put_bytes, put_u32be,
+)
 from fila_server.edges.native.sockets cimport read
 
 cdef extern from "<unistd.h>" nogil:
@@ -38,6 +41,14 @@ cdef void event_put(
     pthread_mutex_unlock(&common.lock)
     if signal:
         write(common.event_fd, &one, 8)
+
+
+cdef void header_put(
+        Buffer* to, const char* name, size_t name_length, const char* value, size_t length) noexcept nogil:
+    put_u32be(to, <uint32_t> name_length)
+    put_bytes(to, name, name_length)
+    put_u32be(to, <uint32_t> length)
+    put_bytes(to, value, length)
 
 
 cdef Event* events_take(Common* common) noexcept nogil:

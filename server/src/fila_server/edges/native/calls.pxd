@@ -16,6 +16,7 @@ cdef bint call_discards(Call* call) noexcept nogil
 cdef void call_retry(Call* call) noexcept nogil                        # what the mailbox refused
 cdef void call_room(IoThread* io) noexcept nogil                       # those that wait for room for answers
 cdef void call_expires(Call* call) noexcept nogil                      # its deadline has passed
+cdef void call_input_ended(Call* call) noexcept nogil                  # its client will say nothing more
 cdef void call_drains(Call* call) noexcept nogil
 # Its stream is closed: nothing of it goes on. Freed at once, or by whoever has it in a line.
 cdef void call_gone(Call* call) noexcept nogil

@@ -13,33 +13,36 @@ from fila_server.core.structures.timers cimport timer_cancel, timer_set
 from fila_server.core.wire.commands cimport INTERNAL, OK, REPLY, RESOURCE_EXHAUSTED, UNIMPLEMENTED
 from fila_server.edges.native.bridge cimport (
     EVENT_CALL, EVENT_GONE, EVENT_HALF_CLOSED, EVENT_MESSAGE, ORDER_END, ORDER_MORE, ORDER_REFUSED,
-    ORDER_ROUTED,
-    ORDER_SEND, event_put,
+    ORDER_ROUTED, ORDER_SEND, event_put, header_put,
 )
+from fila_server.edges.native.callers cimport caller_enter, caller_leaves
 from fila_server.edges.native.consumers cimport (
-    consumer_answer, consumer_drains, consumer_gone, consumer_message, consumer_room, consumer_waits_for_room,
-    pull_answer_unread, pull_message, session_half_closed, session_retry,
+    consumer_answer, consumer_drains, consumer_gone, consumer_input_ended, consumer_message, consumer_room,
+    consumer_waits_for_room, pull_answer_unread, pull_message, session_half_closed, session_retry,
 )
 from fila_server.edges.native.iothread cimport (
     CONSUMER, FRAMES_OWED_MAX, HEADER_LIST_BYTES_MAX, INBOX_FRAMES_MAX, PARTIAL_BYTES_FREE, PRODUCER, PULL,
-    SESSION_CONSUMER, TO_PYTHON, UNARY, UNKNOWN_ENCODING, Common, Parcel, Slot,
+    SESSION_CONSUMER, TIMEOUT_MALFORMED, TO_PYTHON, UNARY, UNKNOWN_ENCODING, Common, Parcel, Slot,
 )
 from fila_server.edges.native.nghttp2 cimport (
     NGHTTP2_CANCEL, NGHTTP2_FLAG_NONE, nghttp2_session_consume_connection, nghttp2_submit_rst_stream,
 )
 from fila_server.edges.native.producers cimport (
-    parcel_answer, producer_drains, producer_frame, producer_half_closed, producer_retry, unary_message,
+    parcel_answer, producer_drains, producer_ends, producer_frame, producer_half_closed, producer_is_slowed,
+    producer_retry, producer_room, unary_message,
 )
-from fila_server.edges.native.request_headers cimport header_put
 from fila_server.edges.native.response cimport (
     call_end, call_http_status, call_queue, call_refuse, connection_mark, parcel_add, parcel_fill,
     parcels_free,
     respond,
 )
+from fila_server.edges.native.single_request cimport single_free, single_put, single_take
 from fila_server.edges.native.slots cimport slot_find, slot_free, slot_new, slot_token, token_is_pull
-from fila_server.edges.native.status cimport DEADLINE_EXCEEDED
+from fila_server.edges.native.status cimport CANCELLED, DEADLINE_EXCEEDED
 from fila_server.edges.native.submission cimport outstanding_is_full, refuse_draining
 from fila_server.edges.native.unread cimport unread_is_refused
+
+cdef const char* INPUT_ENDED = b"the client closed its side of the connection before its request ended"
 
 
 cdef Call* call_new(Connection* connection, int32_t stream_id) noexcept nogil:
@@ -68,12 +71,21 @@ cdef void call_begin(Call* call) noexcept nogil:
     elif call.encoding == UNKNOWN_ENCODING:
         call_refuse(
             call, UNIMPLEMENTED, b"grpc-encoding is none of identity, gzip and deflate", b"UNIMPLEMENTED")
+    elif not call.has_te:
+        call_refuse(
+            call, INTERNAL,
+            b"te: must be \"trailers\"; a proxy on the way that drops it would drop the status too",
+            b"INVALID_FIELD")
+    elif call.timeout_ns == TIMEOUT_MALFORMED:
+        call_refuse(
+            call, INTERNAL, b"grpc-timeout: must be one to eight digits and one of H, M, S, m, u, n",
+            b"INVALID_FIELD")
     elif io.is_draining and call.shape != TO_PYTHON:
         refuse_draining(call)
     else:
         if call.timeout_ns:
             timer_set(&io.timers, &call.timer, io.now_ns + call.timeout_ns)
-        if call.shape == TO_PYTHON:
+        if caller_enter(call) and call.shape == TO_PYTHON:
             call.slot = slot_new(io, call, NULL)
             header_put(&call.metadata, b":peer", 5, call.connection.peer, strlen(call.connection.peer))
             event_put(
@@ -106,12 +118,20 @@ cdef void call_message(Call* call, Received* message) noexcept nogil:
         consumer_message(call, message)
     elif call.messages > 1:
         call_refuse(call, UNIMPLEMENTED, b"this method takes one message a call", b"UNIMPLEMENTED")
-    elif call.shape == UNARY:
-        unary_message(call, message)
-    elif call.shape == PULL:
-        pull_message(call, message)
     else:
-        consumer_message(call, message)
+        single_put(call, message)
+
+
+cdef void _run_single(Call* call) noexcept nogil:
+    cdef Received message
+    single_take(call, &message)
+    if call.shape == UNARY:
+        unary_message(call, &message)
+    elif call.shape == PULL:
+        pull_message(call, &message)
+    else:
+        consumer_message(call, &message)
+    free(message.owned)
 
 
 cdef void call_half_closed(Call* call) noexcept nogil:
@@ -132,6 +152,8 @@ cdef void call_half_closed(Call* call) noexcept nogil:
         call_refuse(
             call, UNIMPLEMENTED, b"this method takes one message a call, and there was none",
             b"UNIMPLEMENTED")
+    else:
+        _run_single(call)
 
 
 cdef bint call_is_blocked(Call* call) noexcept nogil:
@@ -139,6 +161,8 @@ cdef bint call_is_blocked(Call* call) noexcept nogil:
     if call.refused_command != NULL:
         return True
     if call.shape == PRODUCER:
+        if call.caller and call.prefix_got == 0 and producer_is_slowed(call):
+            return True
         if outstanding_is_full(common) or unread_is_refused(common):
             call_queue(call)            # others make room, and nobody tells this call
             return True
@@ -149,7 +173,7 @@ cdef bint call_is_blocked(Call* call) noexcept nogil:
 
 
 cdef bint call_discards(Call* call) noexcept nogil:
-    return call.is_ended or call.last_is_known
+    return call.is_ended or call.last_is_known or call.is_unwelcome
 
 
 cdef void call_retry(Call* call) noexcept nogil:
@@ -169,8 +193,11 @@ cdef void call_room(IoThread* io) noexcept nogil:
         if call.is_gone:
             call_free(call)
         else:
-            consumer_room(call)
-            if consumer_waits_for_room(call) and not call.is_withheld_queued:
+            if call.shape == PRODUCER:
+                producer_room(call)
+            else:
+                consumer_room(call)
+            if (call.slowed_until_ns or consumer_waits_for_room(call)) and not call.is_withheld_queued:
                 call.is_withheld_queued = True
                 call.next_withheld = io.withheld
                 io.withheld = call
@@ -193,6 +220,18 @@ cdef void call_drains(Call* call) noexcept nogil:
         producer_drains(call)
     elif call.shape in (PULL, CONSUMER, SESSION_CONSUMER):
         consumer_drains(call)
+
+
+cdef void call_input_ended(Call* call) noexcept nogil:
+    if call.is_ended:
+        return
+    if call.shape == PRODUCER:
+        if not call.is_half_closed:
+            producer_ends(call, CANCELLED, INPUT_ENDED, b"CANCELLED")
+    elif call.shape in (PULL, CONSUMER, SESSION_CONSUMER):
+        consumer_input_ended(call)
+    elif not call.is_half_closed:
+        call_refuse(call, CANCELLED, INPUT_ENDED, b"CANCELLED")
 
 
 # --- the end ---------------------------------------------------------------------------------
@@ -225,6 +264,8 @@ cdef void call_gone(Call* call) noexcept nogil:
             call.slot = 0
     elif call.shape in (PULL, CONSUMER, SESSION_CONSUMER):
         consumer_gone(call)
+    caller_leaves(call)
+    single_free(call)
     parcels_free(call, False)
     if call.refused_command != NULL:
         command_free(call.refused_command)
@@ -247,6 +288,7 @@ cdef void call_free(Call* call) noexcept nogil:
     buffer_free(&call.tracestate)
     buffer_free(&call.metadata)
     buffer_free(&call.request)
+    buffer_free(&call.holds)
     buffer_free(&call.message)
     buffer_free(&call.details)
     free(call)

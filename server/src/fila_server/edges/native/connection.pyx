@@ -5,12 +5,13 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from fila_server.core.structures.buffer cimport must_malloc
 from fila_server.core.wire.commands cimport WRITTEN
 from fila_server.edges.native.bridge cimport EVENT_SENT, event_put
-from fila_server.edges.native.calls cimport call_gone
+from fila_server.edges.native.callers cimport caller_disconnects
+from fila_server.edges.native.calls cimport call_gone, call_input_ended
 from fila_server.edges.native.iothread cimport (
     CONNECTIONS_MAX, OUT_BYTES_HIGH, OUTBOUND_FRAMES_MAX, READ_BYTES, READS_A_TURN, TO_PYTHON, Call, Mark,
     Slot,
@@ -23,6 +24,7 @@ from fila_server.edges.native.nghttp2 cimport (
 from fila_server.edges.native.posting cimport post_surely
 from fila_server.edges.native.response cimport call_refuse, connection_mark, out_room
 from fila_server.edges.native.session cimport session_calm, session_leave, session_open
+from fila_server.edges.native.single_request cimport single_keep
 from fila_server.edges.native.slots cimport slot_find
 from fila_server.edges.native.sockets cimport (
     EAGAIN, EINTR, EPOLL_CTL_ADD, EPOLL_CTL_MOD, EPOLLIN, EPOLLOUT, atomic_add, close, epoll_ctl,
@@ -39,6 +41,7 @@ cdef int64_t KEEPALIVE_NS = 30000000000
 cdef int64_t KEEPALIVE_TIMEOUT_NS = 20000000000
 cdef int64_t SETTLED_WITHIN_NS = 10000000000       # the preface and the first SETTINGS
 cdef int64_t HEADERS_WITHIN_NS = 10000000000       # a header block, once begun
+cdef int64_t ANSWERED_WITHIN_NS = 10000000000      # to a client that has closed its side
 cdef int64_t MESSAGE_PAUSE_NS_MAX = 60000000000    # within a message, once begun
 
 
@@ -54,6 +57,9 @@ cdef void connection_new(IoThread* io, int fd, const char* peer) noexcept nogil:
     connection.fd = fd
     snprintf(connection.peer, sizeof(connection.peer), b"%s", peer)
     connection.opened_ns = connection.heard_ns = io.now_ns
+    connection.is_local = (
+        memcmp(peer, b"ipv4:127.", 9) == 0 or memcmp(peer, b"ipv6:[::1]:", 11) == 0)
+    connection.may_send_keys = connection.is_local or io.common.takes_plain_keys
     event.events = EPOLLIN
     event.data.ptr = connection
     if not session_open(connection) or epoll_ctl(io.epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0:
@@ -76,11 +82,14 @@ cdef void connection_close(Connection* connection) noexcept nogil:
     if connection.is_dead:
         return
     connection.is_dead = True
+    if io.judged == connection:
+        io.judged = connection.next
     while connection.calls != NULL:
         call_gone(connection.calls)
     for i in range(connection.marks_count):
         unread_give(io.common, connection.marks[
             (connection.marks_first + i) % connection.marks_capacity].counted)
+    caller_disconnects(connection)
     nghttp2_session_del(connection.session)
     connection.session = NULL
     close(connection.fd)
@@ -101,7 +110,27 @@ cdef void connection_free(Connection* connection) noexcept nogil:
     free(connection)
 
 
+cdef void _ask(Connection* connection) noexcept nogil:
+    """What epoll is to tell; that nobody is at the other end any more it tells unasked."""
+    cdef epoll_event event
+    event.events = (0 if connection.input_ended_ns else EPOLLIN) | (EPOLLOUT if connection.wants_out else 0)
+    event.data.ptr = connection
+    epoll_ctl(connection.thread.epoll_fd, EPOLL_CTL_MOD, connection.fd, &event)
+
+
 # --- in --------------------------------------------------------------------------------------
+
+cdef void _input_ended(Connection* connection) noexcept nogil:
+    """The client has closed its side, or is gone: what it asked for in full is answered."""
+    cdef Call* call = connection.calls
+    if connection.input_ended_ns:
+        return
+    connection.input_ended_ns = connection.thread.now_ns
+    _ask(connection)
+    while call != NULL:
+        call_input_ended(call)
+        call = call.next
+
 
 cdef void connection_read(Connection* connection) noexcept nogil:
     cdef IoThread* io = connection.thread
@@ -112,14 +141,18 @@ cdef void connection_read(Connection* connection) noexcept nogil:
         length = read(connection.fd, io.read_buffer, READ_BYTES)
         if length < 0 and (errno == EAGAIN or errno == EINTR):
             break
-        if length <= 0:
+        if length < 0:
             connection_close(connection)
             return
+        if length == 0:
+            _input_ended(connection)
+            break
         connection.heard_ns = io.now_ns
         connection.pinged_ns = 0
         if connection.is_faulty:
             return                  # read and forgotten, so that it can read why it is sent away
         taken = nghttp2_session_mem_recv(connection.session, <const uint8_t*> io.read_buffer, length)
+        single_keep(io)
         if taken < 0:
             # Not HTTP/2 at all, or a flood that nghttp2 counts: a GOAWAY as far as it can be sent, and the
             # end.
@@ -137,13 +170,9 @@ cdef void connection_read(Connection* connection) noexcept nogil:
 # --- out -------------------------------------------------------------------------------------
 
 cdef void _want_out(Connection* connection, bint wanted) noexcept nogil:
-    cdef epoll_event event
-    if connection.wants_out == wanted:
-        return
-    connection.wants_out = wanted
-    event.events = EPOLLIN | (EPOLLOUT if wanted else 0)
-    event.data.ptr = connection
-    epoll_ctl(connection.thread.epoll_fd, EPOLL_CTL_MOD, connection.fd, &event)
+    if connection.wants_out != wanted:
+        connection.wants_out = wanted
+        _ask(connection)
 
 
 cdef void _reached(Connection* connection) noexcept nogil:
@@ -200,6 +229,9 @@ cdef void connection_flush(Connection* connection) noexcept nogil:
             connection.out_done = connection.out_length = 0
         _reached(connection)
     _want_out(connection, False)
+    if connection.input_ended_ns and connection.calls == NULL:
+        connection_close(connection)
+        return
     if connection.is_faulty:
         return                      # closed by the next look: now, what it still sends would undo our GOAWAY
     if nghttp2_session_want_read(connection.session) or nghttp2_session_want_write(connection.session):
@@ -214,6 +246,9 @@ cdef void connection_look(Connection* connection) noexcept nogil:
     cdef Call* call
     if connection.is_faulty:
         connection_close(connection)    # it had up to a second to read why
+        return
+    if connection.input_ended_ns and now_ns - connection.input_ended_ns > ANSWERED_WITHIN_NS:
+        connection_close(connection)
         return
     if connection.thread.is_draining:
         session_leave(connection)
@@ -230,11 +265,11 @@ cdef void connection_look(Connection* connection) noexcept nogil:
     call = connection.calls
     while call != NULL:
         if (
-            call.prefix_got and call.pending.length == 0 and not call.is_ended
+            (call.prefix_got or call.whole != NULL) and call.pending.length == 0 and not call.is_ended
             and now_ns - call.partial_ns > MESSAGE_PAUSE_NS_MAX
         ):
             call_refuse(
-                call, DEADLINE_EXCEEDED, b"a message was begun and did not go on for 60 s", b"INTERNAL")
+                call, DEADLINE_EXCEEDED, b"a request was begun and did not go on for 60 s", b"INTERNAL")
         call = call.next
     if now_ns - connection.heard_ns <= KEEPALIVE_NS:
         return

@@ -15,16 +15,18 @@ from fila_server.core.wire.commands cimport (
     CANCEL, CONSUMER_CLOSE, DELIVERY, END, INVALID_ARGUMENT, LEASE, OK, REPLY, SESSION, WRITTEN,
 )
 from fila_server.core.wire.protobuf cimport Fields, fields_parse, put_tag
+from fila_server.edges.native.callers cimport caller_holds
 from fila_server.edges.native.iothread cimport OPENING_BYTES_MAX, PULL, SESSION_CONSUMER, Parcel
 from fila_server.edges.native.leases_within cimport leases_settle
+from fila_server.edges.native.nghttp2 cimport NGHTTP2_CANCEL, NGHTTP2_FLAG_NONE, nghttp2_submit_rst_stream
 from fila_server.edges.native.posting cimport post_surely
 from fila_server.edges.native.response cimport (
-    call_end, call_finish, call_queue, call_refuse, call_sent, call_wait_for_room, parcel_add, parcel_fill,
-    respond,
+    call_end, call_finish, call_queue, call_refuse, call_sent, call_wait_for_room, connection_mark,
+    parcel_add, parcel_fill, parcels_free, respond,
 )
 from fila_server.edges.native.slots cimport slot_free, slot_new, slot_token
 from fila_server.edges.native.sockets cimport atomic_add
-from fila_server.edges.native.status cimport status_of_reply
+from fila_server.edges.native.status cimport CANCELLED, status_of_reply
 from fila_server.edges.native.submission cimport (
     SUBMITTED, HandedOver, frame_hand_over, frame_parse, outstanding_take, refuse_draining,
     refuse_problem, refuse_unposted, refuse_unread,
@@ -39,6 +41,8 @@ cdef enum:
 
 cdef const char* HALF_CLOSED = b"half-closed"
 cdef const char* DRAIN = b"drain"
+cdef const char* RELEASE = b"release"
+cdef const char* INPUT_ENDED = b"the client closed its side of the connection while it waited for messages"
 
 
 # --- opening ---------------------------------------------------------------------------------
@@ -62,6 +66,7 @@ cdef void _open(Call* call, int32_t kind, Received* message) noexcept nogil:
     if command == NULL:
         refuse_problem(call, &problem)
         return
+    caller_holds(call, command)
     if not outstanding_take(call):
         command_free(command)
         return
@@ -299,6 +304,40 @@ cdef void consumer_drains(Call* call) noexcept nogil:
         consumer_gone(call)
     call.waits_for_room = False
     refuse_draining(call)
+
+
+cdef void consumer_revoked(
+        Call* call, int32_t code, const char* why, const char* reason) noexcept nogil:
+    cdef IoThread* io = call.connection.thread
+    cdef bint is_cut = call.first != NULL and call.first.done > 0
+    if call.shape == PULL:
+        consumer_gone(call)
+    elif call.slot:
+        _opened(call)
+        # All it holds is pending again at once, whether it reads or not.
+        post_surely(io, CONSUMER_CLOSE, slot_token(io, call.slot, False), RELEASE, strlen(RELEASE))
+        _forget(call)
+    call.waits_for_room = False
+    call.withheld = 0
+    parcels_free(call, False)
+    if is_cut:
+        # The rest of a message whose beginning it has is not its any more, and nothing else may follow that.
+        call.is_ended = True
+        nghttp2_submit_rst_stream(call.connection.session, NGHTTP2_FLAG_NONE, call.stream_id, NGHTTP2_CANCEL)
+        connection_mark(call.connection)
+    else:
+        call_refuse(call, code, why, reason)
+
+
+cdef void consumer_input_ended(Call* call) noexcept nogil:
+    # Asked for at once it is answered; a session that has said its last is ended by the core.
+    if call.is_half_closed and call.shape == SESSION_CONSUMER:
+        return
+    if call.is_half_closed and call.shape == PULL and _wait_ns(call) == 0:
+        return
+    consumer_gone(call)
+    call.waits_for_room = False
+    call_refuse(call, CANCELLED, INPUT_ENDED, b"CANCELLED")
 
 
 cdef void consumer_gone(Call* call) noexcept nogil:

@@ -16,6 +16,8 @@ class NativeEdge:
         message_bytes_max: int,
         unread_bytes_max: int,
         calls_outstanding_max: int,
+        serves_strangers: bool = False,
+        takes_plain_keys: bool = False,
         keeps_closed_streams: bool = False,
     ) -> None: ...
     def start(self, listeners: Iterable[int]) -> None: ...

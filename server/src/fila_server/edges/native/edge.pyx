@@ -20,6 +20,7 @@ from fila_server.core.doors.locks cimport (
 )
 from fila_server.core.doors.outbox cimport TOKEN_OUTBOX_SHIFT, outbox_order
 from fila_server.core.doors.parsed_frame cimport ParsedFrame
+from fila_server.core.doors.rights_table cimport Rights
 from fila_server.core.drive.engine cimport CoreEngine
 from fila_server.core.structures.buffer cimport Buffer, buffer_init, must_malloc, put_bytes, put_u32be
 from fila_server.core.structures.maps cimport (
@@ -66,21 +67,28 @@ cdef class NativeEdge:
         self.common.event_fd = -1
         pthread_mutex_init(&self.common.lock, NULL)
         pthread_mutex_init(&self.common.scripted_lock, NULL)
+        pthread_mutex_init(&self.common.tls_lock, NULL)
         textmap_init(&self.common.scripted)
         self.runners = []
 
     def __init__(
             self, CoreEngine engine, *, int threads, uint32_t message_bytes_max, int64_t unread_bytes_max,
-            int64_t calls_outstanding_max, bint keeps_closed_streams=False):
-        """Make the threads' places; before the engine starts. Raises OSError,
-        or RuntimeError where nghttp2 is
-        too old."""
+            int64_t calls_outstanding_max, bint serves_strangers=False, bint takes_plain_keys=False,
+            bint keeps_closed_streams=False):
+        """Make the threads' places; before the engine starts. Raises OSError, or RuntimeError where nghttp2
+        is too old.
+
+        `serves_strangers`: without keys, other machines too; `takes_plain_keys`: from other machines too.
+        """
         cdef int i, number
         cdef IoThread* io
         if nghttp2_version(VERSION_LEAST) == NULL:
             raise RuntimeError(f"libnghttp2 is {library_version()}, and 1.52.0 is the oldest that will do")
         self.engine = engine
         self.common.core = engine.core
+        self.common.rights = &(<Rights> engine.rights).table
+        self.common.serves_strangers = serves_strangers
+        self.common.takes_plain_keys = takes_plain_keys
         self.common.message_bytes_max = message_bytes_max
         self.common.unread_bytes_max = unread_bytes_max
         self.common.calls_outstanding_max = calls_outstanding_max
@@ -120,6 +128,7 @@ cdef class NativeEdge:
         textmap_free(&self.common.scripted)
         pthread_mutex_destroy(&self.common.lock)
         pthread_mutex_destroy(&self.common.scripted_lock)
+        pthread_mutex_destroy(&self.common.tls_lock)
 
     # --- life -----------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from fila_server.edges.native.nghttp2 cimport (
     nghttp2_session_consume_connection, nghttp2_session_consume_stream,
 )
 from fila_server.edges.native.response cimport call_queue, call_refuse, connection_mark
+from fila_server.edges.native.single_request cimport single_keep
 from fila_server.edges.native.submission cimport Received
 
 cdef enum:
@@ -204,6 +205,7 @@ cdef void intake_again(Call* call) noexcept nogil:
         input_free(call)
     elif call.pending.length:
         done = _eat(call, call.pending.data + call.pending_done, call.pending.length - call.pending_done)
+        single_keep(connection.thread)
         call.pending_done += done
         connection.pending_bytes -= done
         if call.pending_done == call.pending.length or call_discards(call):

@@ -14,6 +14,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from fila_server.core.doors.locks cimport pthread_mutex_t
 from fila_server.core.doors.mailbox cimport Command
 from fila_server.core.doors.outbox cimport Outbox
+from fila_server.core.doors.rights cimport RightsTable
 from fila_server.core.state.state cimport Core
 from fila_server.core.structures.buffer cimport Buffer
 from fila_server.core.structures.maps cimport Text, TextMap
@@ -51,6 +52,9 @@ cdef enum Shape:
     CONSUMER                        # Consume
     SESSION_CONSUMER                # ConsumeSession
     TO_PYTHON                       # everything else
+
+cdef enum:
+    TIMEOUT_MALFORMED = -1
 
 cdef enum Encoding:                 # of a call's messages (grpc-encoding)
     IDENTITY = 0
@@ -93,13 +97,23 @@ cdef struct Call:
     # --- what its headers said
     uint32_t header_bytes
     bint     has_content_type
+    bint     has_te                 # "te: trailers"
     bint     is_post
+    bint     is_open_to_all         # health: whoever asks is answered
     uint8_t  encoding
-    int64_t  timeout_ns             # 0 = none
+    int64_t  timeout_ns             # 0 = none, TIMEOUT_MALFORMED = one that cannot be read
     Timer    timer                  # its deadline, or how long a pull waits for room
     Buffer   traceparent
     Buffer   tracestate
     Buffer   metadata               # path and headers, packed; of calls that go to Python
+    # --- who asks
+    bint     has_key                # a header named authorization came
+    bint     is_unwelcome           # Python says why, and nothing it sends is looked at
+    uint64_t caller                 # of the table of rights; 0 = nobody known
+    uint64_t stream_of              # the principal in whose streams it is counted; 0 = nobody's
+    Buffer   holds                  # queue and channel that it may hold open while it has the right to them
+    uint32_t holds_queue_length
+    int64_t  slowed_until_ns        # a producer beyond its quota; 0 = none
     # --- the message being read
     uint8_t  prefix[5]
     uint8_t  prefix_got
@@ -108,6 +122,10 @@ cdef struct Call:
     uint32_t partial_got
     uint32_t partial_capacity
     int64_t  partial_ns             # when it last grew
+    # of a call that has one: its message, until the client has no more to say
+    const char* whole
+    uint32_t whole_length
+    char*    whole_owned            # NULL while it lies in the bytes being read
     Buffer   pending                # read while the call could not take it
     size_t   pending_done
     uint32_t held                   # bytes not given back to the stream's window
@@ -143,6 +161,7 @@ cdef struct Call:
     bint     is_over                # trailers are submitted
     bint     last_is_known          # the status to end with once nothing is owed
     int32_t  status
+    int32_t  retry_ms               # of RESOURCE_EXHAUSTED; 0 = as its reason has it
     Buffer   message                # of the status
     Buffer   details                # google.rpc.Status, serialized
 
@@ -167,11 +186,23 @@ cdef struct Connection:
     bint     wants_out              # epoll tells when the socket takes more
     bint     is_dirty
     Connection* next_dirty
+    # --- encryption (tls.pyx); NULL = none
+    void*    tls
+    bint     is_shaken              # the handshake is over
+    void*    seal                   # where OpenSSL puts what it encrypted, until the socket has it
+    size_t   sealed_done            # of that, taken by the socket
+    size_t   sealed_of              # bytes of `out` that it stands for
+    Buffer   names                  # of the client's certificate, packed as headers are; empty = none
+    int64_t  certificate_ends_ns    # 0 = never
     # --- in
     size_t   pending_bytes          # of all its calls
     size_t   window_held            # of the connection's window
     # --- who it is, and whether it behaves
+    bint     is_local               # a program of this machine
+    uint64_t counted_of             # the principal in whose connections it is counted; 0 = nobody's
+    bint     may_send_keys          # nobody on the way can read them, or they are allowed all the same
     bint     is_dead
+    int64_t  input_ended_ns         # the client has closed its side; 0 = not
     bint     is_settled             # its first SETTINGS came
     int64_t  opened_ns
     int64_t  heard_ns
@@ -205,12 +236,16 @@ cdef struct Event:                  # to Python
 
 cdef struct Common:                 # of all threads of the edge
     Core*    core
+    RightsTable* rights
     # --- the way to Python
     pthread_mutex_t lock
     Event*   first_event
     Event*   last_event
     int      event_fd
     bint     is_signalled
+    # --- encryption: what new connections are set up with; NULL = they are plain
+    pthread_mutex_t tls_lock
+    void*    tls
     # --- names of queues with an on_enqueue script; the lock is taken only while there are any
     pthread_mutex_t scripted_lock
     TextMap  scripted
@@ -226,6 +261,8 @@ cdef struct Common:                 # of all threads of the edge
     int64_t  calls_outstanding_max
     uint32_t message_bytes_max
     bint     keeps_closed_streams
+    bint     serves_strangers       # without keys, other machines too
+    bint     takes_plain_keys       # from other machines too
 
 cdef struct IoThread:
     Common*  common
@@ -251,6 +288,12 @@ cdef struct IoThread:
     Call*    queued                 # calls to look at again in this turn
     Call*    queued_last
     Call*    withheld
+    Call*    unkept                 # whose message lies in the bytes being read
+    Connection* judged              # the next whose open calls are judged again
+    uint64_t generation             # of the rights by which they were judged last
+    int64_t  judged_ns
+    void*    digest                 # where secrets are hashed
+    uint32_t handshakes             # that went on in this turn
     Slot*    slots
     uint32_t slots_count
     uint32_t slot_free

@@ -16,16 +16,18 @@ from fila_server.edges.native.bridge cimport (
     EVENT_STOPPED, ORDER_CONNECTION, ORDER_DRAIN, ORDER_LISTEN, event_put,
 )
 from fila_server.edges.native.calls cimport answer_take, call_drains, call_expires, call_free, call_room
+from fila_server.edges.native.callers cimport callers_prepare, callers_unprepare
 from fila_server.edges.native.connection cimport (
     connection_close, connection_flush, connection_free, connection_look, connection_new, connection_read,
 )
 from fila_server.edges.native.intake cimport intake_again
 from fila_server.edges.native.iothread cimport READ_BYTES, Call, Connection
+from fila_server.edges.native.judging cimport judging_turn
 from fila_server.edges.native.posting cimport post_again, post_listened
 from fila_server.edges.native.session cimport session_leave, session_prepare, session_unprepare
 from fila_server.edges.native.sockets cimport (
-    EMFILE, ENFILE, EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLLIN, EPOLLOUT, accept_from, atomic_store,
-    close, epoll_create1, epoll_ctl, epoll_event, epoll_wait, monotonic_ns,
+    EMFILE, ENFILE, EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT,
+    accept_from, atomic_store, close, epoll_create1, epoll_ctl, epoll_event, epoll_wait, monotonic_ns,
 )
 
 
@@ -190,6 +192,8 @@ cdef void _flush(IoThread* io) noexcept nogil:
 
 cdef int _wait_ms(IoThread* io) noexcept nogil:
     cdef int64_t left_ns
+    if io.judged != NULL:
+        return 0
     if io.queued != NULL or io.unposted != NULL:
         return AGAIN_MS
     left_ns = timers_next(&io.timers)
@@ -209,7 +213,8 @@ cdef IoThread* loop_new(Common* common, int number) noexcept nogil:
     io.number = number
     io.outbox = common.core.outboxes.boxes[number]
     io.epoll_fd = epoll_create1(EPOLL_CLOEXEC)
-    if io.epoll_fd < 0 or not session_prepare(io):
+    if io.epoll_fd < 0 or not callers_prepare(io) or not session_prepare(io):
+        callers_unprepare(io)
         if io.epoll_fd >= 0:
             close(io.epoll_fd)
         free(io)
@@ -238,12 +243,15 @@ cdef void loop_run(IoThread* io) noexcept nogil:
                     _accept(io, (<int*> events[i].data.ptr)[0])
             else:
                 connection = <Connection*> events[i].data.ptr
-                if not connection.is_dead and events[i].events & ~(<uint32_t> EPOLLOUT):
+                if connection.input_ended_ns and events[i].events & (EPOLLHUP | EPOLLERR):
+                    connection_close(connection)
+                elif not connection.is_dead and events[i].events & ~(<uint32_t> EPOLLOUT):
                     connection_read(connection)
                 elif not connection.is_dead:
                     connection_flush(connection)
         _again(io)
         _due(io)
+        judging_turn(io)
         _flush(io)
         if count < EVENTS_A_TURN:
             post_listened(io)       # all that was there to be read has been
@@ -274,6 +282,7 @@ cdef void loop_free(IoThread* io) noexcept nogil:
         command_free(command)
     close(io.epoll_fd)
     session_unprepare(io)
+    callers_unprepare(io)
     timers_free(&io.timers)
     free(io.slots)
     free(io.read_buffer)

@@ -4,6 +4,8 @@ A unary call is refused where there is no room; a producer's stream is slowed do
 its window is not given back, and it goes on when the scheduler has room.
 """
 
+from libc.stdint cimport int32_t
+
 from fila_server.core.doors.outbox cimport Out
 from fila_server.edges.native.iothread cimport Call, Parcel
 from fila_server.edges.native.submission cimport Received
@@ -13,4 +15,9 @@ cdef void producer_frame(Call* call, Received* message) noexcept nogil
 cdef void producer_half_closed(Call* call) noexcept nogil
 cdef void producer_retry(Call* call) noexcept nogil                    # its refused command
 cdef void producer_drains(Call* call) noexcept nogil                   # what is owed is answered first
+# The same with another status.
+cdef void producer_ends(Call* call, int32_t code, const char* why, const char* reason) noexcept nogil
+# Whether it is beyond its sender's quota; then its window is withheld until `producer_room` finds it is not.
+cdef bint producer_is_slowed(Call* call) noexcept nogil
+cdef void producer_room(Call* call) noexcept nogil
 cdef void parcel_answer(Call* call, Parcel* parcel, Out* answer) noexcept nogil    # takes the payload

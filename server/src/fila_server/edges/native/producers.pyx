@@ -1,16 +1,17 @@
 """See producers.pxd."""
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport strlen
 
 from fila_server.core.doors.mailbox cimport Command, command_free
+from fila_server.core.doors.rights cimport rights_admit
 from fila_server.core.doors.submit cimport Problem
 from fila_server.core.structures.buffer cimport Buffer, buffer_init
-from fila_server.core.wire.commands cimport ENQUEUE, OK
+from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_STREAM, OK
 from fila_server.edges.native.iothread cimport PRODUCER, IoThread
 from fila_server.edges.native.response cimport (
-    call_end, call_finish, call_queue, parcel_add, parcel_fill, respond,
+    call_end, call_finish, call_queue, call_wait_for_room, parcel_add, parcel_fill, respond,
 )
 from fila_server.edges.native.slots cimport slot_free, slot_new, slot_token
 from fila_server.edges.native.sockets cimport atomic_add
@@ -76,6 +77,7 @@ cdef void producer_frame(Call* call, Received* message) noexcept nogil:
     cdef Command* command = frame_parse(call, call.method.kind, message, &problem)
     if command == NULL:
         # Its answer comes in its place: behind those of the frames before it.
+        call.retry_ms = problem.retry_ms
         status_refuse(call, problem.code, problem.text, strlen(problem.text), problem.reason)
         _last_is_known(call)
         return
@@ -123,6 +125,30 @@ cdef void producer_drains(Call* call) noexcept nogil:
     if not call.last_is_known and not call.is_ended:
         say_draining(call)
         _last_is_known(call)
+
+
+cdef void producer_ends(Call* call, int32_t code, const char* why, const char* reason) noexcept nogil:
+    if not call.last_is_known and not call.is_ended:
+        status_refuse(call, code, why, strlen(why), reason)
+        _last_is_known(call)
+
+
+cdef bint producer_is_slowed(Call* call) noexcept nogil:
+    cdef IoThread* io = call.connection.thread
+    cdef Problem problem
+    if call.slowed_until_ns:
+        return True
+    if rights_admit(io.common.rights, call.caller, ENQUEUE_STREAM, io.now_ns, &problem):
+        return False
+    call.slowed_until_ns = io.now_ns + problem.retry_ms * <int64_t> 1000000
+    call_wait_for_room(call)
+    return True
+
+
+cdef void producer_room(Call* call) noexcept nogil:
+    if call.slowed_until_ns and call.connection.thread.now_ns >= call.slowed_until_ns:
+        call.slowed_until_ns = 0
+        call_queue(call)
 
 
 cdef void parcel_answer(Call* call, Parcel* parcel, Out* answer) noexcept nogil:

@@ -1,6 +1,7 @@
 """Calls that the threads leave to Python: admin, health, reflection, unknown methods, and frames for scripts.
 
     CALL, MESSAGE, HALF_CLOSED ──► a task that runs the method's handler ──► send(), end()
+    UNWELCOME ──► a task that says why ──► end()
     FRAME ──► a task that routes it ──► the scheduler, under the threads' own token
 
 A task ends with its call: whoever hangs up takes it along (GONE).
@@ -11,10 +12,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import contextlib
 import struct
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 import grpc
 import structlog
@@ -22,7 +24,7 @@ from google.protobuf.message import DecodeError
 
 from fila_server import errors
 from fila_server.broker.calls import Broker
-from fila_server.edges.grpc.status import hidden, status_of
+from fila_server.edges.grpc.status import abort, hidden, status_of
 from fila_server.edges.native.context import Aborted, CallContext, Metadatum, Orders
 from fila_server.hooks.stage import ParsedFrame
 
@@ -35,6 +37,7 @@ SENT: Final = 4
 GONE: Final = 5
 FRAME: Final = 6
 STOPPED: Final = 7
+UNWELCOME: Final = 8
 
 FULL_MAILBOX_RETRY_S = 0.002
 _LENGTH = struct.Struct(">I")
@@ -60,12 +63,18 @@ class PythonCalls:
     """Runs them. Belongs to the loop's thread."""
 
     def __init__(
-        self, edge: Edge, broker: Broker, handlers: Sequence[grpc.GenericRpcHandler], calls_max: int
+        self,
+        edge: Edge,
+        broker: Broker,
+        handlers: Sequence[grpc.GenericRpcHandler],
+        calls_max: int,
+        enter: Callable[[Any], object],
     ) -> None:
         self._edge = edge
         self._broker = broker
         self._handlers = handlers
         self._calls_max = calls_max
+        self._enter = enter
         self._contexts: dict[int, CallContext] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
@@ -75,6 +84,8 @@ class PythonCalls:
             context = self._contexts.get(token)
             if what == CALL:
                 self._begin(token, payload)
+            elif what == UNWELCOME:
+                self._turn_away(token, payload)
             elif what == FRAME:
                 assert parsed is not None
                 self._run(token, self._route(token, parsed, may_wait=bool(number)))
@@ -119,6 +130,26 @@ class PythonCalls:
         else:
             self._run(token, self._serve(context, handler))
 
+    def _turn_away(self, token: int, packed: bytes) -> None:
+        _, peer, metadata = _unpacked(packed)
+        context = self._contexts[token] = CallContext(self._edge, token, metadata, peer, None)
+        if len(self._contexts) > self._calls_max:
+            self._refuse(
+                context, errors.Overloaded(f"{self._calls_max} calls are already waiting for an answer")
+            )
+        else:
+            self._run(token, self._say_why(context))
+
+    async def _say_why(self, context: CallContext) -> None:
+        """End a call that the threads did not let in, as slowly as its failure asks for."""
+        refusal: Exception = errors.Unavailable("the key came into force this moment; send the call again")
+        try:
+            self._enter(context)
+        except Exception as error:  # noqa: BLE001 - hidden() logs what is not ours
+            refusal = error
+        with contextlib.suppress(Aborted):
+            await abort(cast("Any", context), refusal)
+
     def _handler_of(self, details: _Details) -> Any:
         for handler in self._handlers:
             found = handler.service(details)
@@ -149,14 +180,15 @@ class PythonCalls:
             message = await context.next_request()
             if message is None:
                 raise errors.Unimplemented("this method takes one message a call, and there was none")
+            if await context.next_request() is not None:
+                raise errors.Unimplemented("this method takes one message a call")
             request = handler.request_deserializer(message) if handler.request_deserializer else message
         method = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
         answer = method(request, context)
         if not handler.response_streaming:
             context.send(await answer)
         elif hasattr(answer, "__aiter__"):
-            async for message in answer:
-                await context.write(message)
+            await _write_all(context, answer)
         else:
             await answer
 
@@ -182,6 +214,16 @@ class PythonCalls:
     def _refuse_frame(self, token: int, error: errors.FilaServerError) -> None:
         status = status_of(error)
         self._edge.refuse(token, error.status, status.message.encode(), status.SerializeToString())
+
+
+async def _write_all(context: CallContext, answer: Any) -> None:
+    async for message in answer:
+        try:
+            await context.write(message)
+        except asyncio.CancelledError as cancelled:
+            # Whoever took back the right to it ends the call from inside, also while its client does not read.
+            await answer.athrow(cancelled)
+            raise
 
 
 async def _requests(context: CallContext, deserialize: Any) -> AsyncIterator[Any]:

@@ -2,11 +2,7 @@
 
 from libc.stddef cimport size_t
 
-from fila_server.core.structures.buffer cimport Buffer
 from fila_server.edges.native.iothread cimport Call
 
 cdef void header_take(
     Call* call, const char* name, size_t name_length, const char* value, size_t length) noexcept nogil
-# As Python gets it: u32 length, name, u32 length, value.
-cdef void header_put(
-    Buffer* to, const char* name, size_t name_length, const char* value, size_t length) noexcept nogil

@@ -4,9 +4,13 @@ from libc.stddef cimport size_t
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t
 from libc.string cimport memcmp, strlen
 
-from fila_server.core.structures.buffer cimport Buffer, put_bytes, put_u32be
+from fila_server.core.structures.buffer cimport Buffer, put_bytes
 from fila_server.core.wire.commands cimport ENQUEUE
-from fila_server.edges.native.iothread cimport DEFLATE, GZIP, IDENTITY, TO_PYTHON, UNKNOWN_ENCODING
+from fila_server.edges.native.bridge cimport header_put
+from fila_server.edges.native.callers cimport caller_of
+from fila_server.edges.native.iothread cimport (
+    DEFLATE, GZIP, IDENTITY, TIMEOUT_MALFORMED, TO_PYTHON, UNKNOWN_ENCODING,
+)
 from fila_server.edges.native.methods cimport method_find
 
 cdef enum:
@@ -14,6 +18,9 @@ cdef enum:
     TRACE_BYTES_MAX = 1024
 
 cdef const char* GRPC_TYPE = b"application/grpc"
+cdef const char* HEALTH = b"/grpc.health.v1.Health/"
+cdef enum:
+    HEALTH_LENGTH = 23
 
 
 cdef inline bint _is(const char* at, size_t length, const char* word) noexcept nogil:
@@ -21,7 +28,7 @@ cdef inline bint _is(const char* at, size_t length, const char* word) noexcept n
 
 
 cdef int64_t _timeout_ns(const char* at, size_t length) noexcept nogil:
-    """`grpc-timeout`: up to eight digits and a unit. 0 for what is none: the call then has no deadline."""
+    """`grpc-timeout`: up to eight digits and a unit; 0 for so long that it is no deadline."""
     cdef int64_t number = 0
     cdef int64_t unit_ns
     cdef size_t i = 0
@@ -29,7 +36,7 @@ cdef int64_t _timeout_ns(const char* at, size_t length) noexcept nogil:
         number = number * 10 + (at[i] - 0x30)
         i += 1
     if i == 0 or i + 1 != length:
-        return 0
+        return TIMEOUT_MALFORMED
     if at[i] == b"H":
         unit_ns = 3600 * <int64_t> 1000000000
     elif at[i] == b"M":
@@ -43,7 +50,7 @@ cdef int64_t _timeout_ns(const char* at, size_t length) noexcept nogil:
     elif at[i] == b"n":
         unit_ns = 1
     else:
-        return 0
+        return TIMEOUT_MALFORMED
     if number > INT64_MAX // 4 // unit_ns:
         return 0                    # thousands of years
     return number * unit_ns if number else 1
@@ -55,14 +62,6 @@ cdef void _keep(Buffer* to, const char* at, size_t length) noexcept nogil:
         put_bytes(to, at, length)
 
 
-cdef void header_put(
-        Buffer* to, const char* name, size_t name_length, const char* value, size_t length) noexcept nogil:
-    put_u32be(to, <uint32_t> name_length)
-    put_bytes(to, name, name_length)
-    put_u32be(to, <uint32_t> length)
-    put_bytes(to, value, length)
-
-
 cdef void header_take(
         Call* call, const char* name, size_t name_length, const char* value, size_t length) noexcept nogil:
     if name_length == 0:
@@ -70,6 +69,7 @@ cdef void header_take(
     if _is(name, name_length, b":path"):
         call.method = method_find(value, length)
         call.shape = call.method.shape if call.method != NULL else TO_PYTHON
+        call.is_open_to_all = length > HEALTH_LENGTH and memcmp(value, HEALTH, HEALTH_LENGTH) == 0
     elif _is(name, name_length, b":method"):
         call.is_post = _is(value, length, b"POST")
     elif _is(name, name_length, b"content-type"):
@@ -77,6 +77,14 @@ cdef void header_take(
         call.has_content_type = (
             length >= 16 and memcmp(value, GRPC_TYPE, 16) == 0
             and (length == 16 or value[16] == b"+" or value[16] == b";"))
+    elif _is(name, name_length, b"te"):
+        call.has_te = _is(value, length, b"trailers")
+    elif _is(name, name_length, b"authorization") and not call.has_key:
+        call.has_key = True
+        call.caller = caller_of(call.connection, value, length)
+        if call.caller == 0 and call.shape != TO_PYTHON:
+            # Python says what is wrong with it.
+            header_put(&call.metadata, name, name_length, value, length)
     elif _is(name, name_length, b"grpc-timeout"):
         call.timeout_ns = _timeout_ns(value, length)
     elif _is(name, name_length, b"grpc-encoding"):

@@ -3,8 +3,9 @@
     socket ──► io-1 .. io-n (loop.pyx) ──hot calls──► the scheduler, and back: no GIL, no Python
                      └──admin, health, reflection, frames for scripts──► python_calls.py, on the loop
 
-What nghttp2 and the core don't do is in the modules beside, from the map in iothread.pxd upwards: headers, messages,
-calls, status. Both edges serve the same services (edges/grpc/services.py).
+The threads let in who has a key and judge what they ask for (callers.pyx, submission.pyx, judging.pyx); whom they don't
+let in is told why from here. What nghttp2 and the core don't do is in the modules beside, from the map in iothread.pxd
+upwards: headers, messages, calls, status. Both edges serve the same services (edges/grpc/services.py).
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from fila.v1 import admin_pb2
 from fila_server.access.door import Door
-from fila_server.access.failures import is_loopback
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Address, Config
 from fila_server.edges.grpc.identity import Identity
@@ -36,7 +36,7 @@ class NativeServer:
     """As edges/grpc/server.py's RpcServer. Make it before the engine starts."""
 
     def __init__(self, engine: CoreEngine, broker: Broker, config: Config, door: Door) -> None:
-        _check_open(config)
+        _check_plain(config)
         try:
             from fila_server.edges.native.edge import NativeEdge
 
@@ -46,14 +46,21 @@ class NativeServer:
                 message_bytes_max=received_bytes_max(config),
                 unread_bytes_max=config.limits.unwritten_bytes_max,
                 calls_outstanding_max=config.scheduler.outstanding_calls_max,
+                serves_strangers=config.server.allow_anonymous,
+                takes_plain_keys=config.server.allow_plaintext,
             )
         except (ImportError, OSError, RuntimeError) as error:
             raise StartError(f'server.edge: {error}; or set server.edge = "python"') from error
         self._config = config
         self._broker = broker
-        self._services = Services(broker, config, Identity(door))
+        identity = Identity(door)
+        self._services = Services(broker, config, identity)
         self._calls = PythonCalls(
-            self._edge, broker, self._services.handlers, config.scheduler.outstanding_calls_max
+            self._edge,
+            broker,
+            self._services.handlers,
+            config.scheduler.outstanding_calls_max,
+            identity.enter,
         )
         self._listeners: list[socket.socket] = []
         self._scripted: set[bytes] = set()
@@ -61,7 +68,7 @@ class NativeServer:
 
     def bind(self) -> None:
         """Hold the port, or say who should change what."""
-        address = _reached(self._config)
+        address = self._config.server.listen_addr
         try:
             self._listeners = _bound(address)
         except OSError as error:
@@ -102,26 +109,12 @@ class NativeServer:
             self._edge.set_scripted(self._scripted)
 
 
-def _check_open(config: Config) -> None:
-    """The threads ask nobody for a key and encrypt nothing: where either is wanted they don't start."""
-    if config.auth.enabled or config.tls.cert_file:
+def _check_plain(config: Config) -> None:
+    """The threads encrypt nothing: where that is wanted they don't start."""
+    if config.tls.cert_file:
         raise StartError(
-            'server.edge: the "native" edge has neither keys nor TLS; set server.edge = "python" with auth.enabled or '
-            "tls.cert_file"
+            'server.edge: the "native" edge has no TLS; set server.edge = "python" with tls.cert_file'
         )
-
-
-def _reached(config: Config) -> Address:
-    """Where to listen: without keys only this machine is served, unless everybody is."""
-    address = config.server.listen_addr
-    if config.server.allow_anonymous or is_loopback(address.host) or address.host == "localhost":
-        return address
-    if address.host in (_ANY_IPV4, "::"):
-        return Address(f"127.0.0.1:{address.port}")
-    raise StartError(
-        f"server.listen_addr: {address} is reached by other machines, and this server asks for no keys. Listen on "
-        'localhost, switch auth.enabled on with server.edge = "python", or allow everybody with server.allow_anonymous'
-    )
 
 
 def _bound(address: Address) -> list[socket.socket]:

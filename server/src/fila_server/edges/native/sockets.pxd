@@ -44,6 +44,11 @@ cdef extern from *:
         clock_gettime(CLOCK_MONOTONIC, &t);
         return t.tv_sec * 1000000000LL + t.tv_nsec;
     }
+    static long long fila_wall_ms(void) {
+        struct timespec t;
+        clock_gettime(CLOCK_REALTIME, &t);
+        return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
+    }
     /* The next connection, or -1; `peer` is as gRPC writes one: ipv4:127.0.0.1:4711, ipv6:[::1]:4711. */
     static int fila_accept(int listener, char *peer, size_t size) {
         struct sockaddr_storage from;
@@ -79,6 +84,7 @@ cdef extern from *:
     int EMFILE
     int ENFILE
     int64_t monotonic_ns "fila_monotonic_ns" ()  nogil
+    int64_t wall_ms "fila_wall_ms" () nogil
     int accept_from "fila_accept" (int listener, char* peer, size_t size) nogil
     ssize_t send_some "fila_send" (int fd, const void* at, size_t length) nogil
     int64_t atomic_load "fila_atomic_load" (int64_t* p) nogil

@@ -74,7 +74,7 @@ cdef void _put_details(Call* call, int32_t code, const char* reason) noexcept no
     put_text_field(&info, 2, _text(DOMAIN))
     _put_any(&call.details, ERROR_INFO, &info)
     if code == RESOURCE_EXHAUSTED:
-        after_ms = _retry_ms(reason)
+        after_ms = <uint32_t> call.retry_ms if call.retry_ms > 0 else _retry_ms(reason)
         buffer_init(&delay)
         if after_ms >= 1000:
             put_number_field(&delay, 1, after_ms // 1000)

@@ -18,7 +18,7 @@ cdef enum HandedOver:
     NO_ROOM                         # the command is still the caller's
     NO_DISK
 
-# NULL with `problem` filled.
+# Against the quotas of whoever sends it, parsed, judged by its sender's rights. NULL with `problem` filled.
 cdef Command* frame_parse(Call* call, int32_t kind, Received* message, Problem* problem) noexcept nogil
 # `may_wait`: what Python does with a script that takes no more, or a full mailbox.
 cdef HandedOver frame_hand_over(Call* call, Command* command, uint64_t token, bint may_wait) noexcept nogil

@@ -6,6 +6,8 @@ from libc.stdio cimport snprintf
 from libc.string cimport memcmp, strlen
 
 from fila_server.core.doors.locks cimport pthread_mutex_lock, pthread_mutex_unlock
+from fila_server.core.doors.mailbox cimport command_free
+from fila_server.core.doors.rights cimport RightsTable, rights_admit, rights_judge
 from fila_server.core.drive.handover cimport (
     DISK_FULL, POSTED, Posted, request_parse, request_parse_adopted, request_post,
 )
@@ -13,6 +15,7 @@ from fila_server.core.structures.buffer cimport Slice
 from fila_server.core.structures.maps cimport textmap_get
 from fila_server.core.wire.commands cimport ENQUEUE, ENQUEUE_ATOMIC, RESOURCE_EXHAUSTED, UNAVAILABLE
 from fila_server.edges.native.bridge cimport EVENT_FRAME, event_put
+from fila_server.edges.native.iothread cimport PRODUCER
 from fila_server.edges.native.response cimport call_refuse
 from fila_server.edges.native.sockets cimport atomic_add, atomic_load
 from fila_server.edges.native.status cimport status_refuse
@@ -22,11 +25,27 @@ cdef const char* DRAINING = b"the server is shutting down; connect again in a mo
 
 
 cdef Command* frame_parse(Call* call, int32_t kind, Received* message, Problem* problem) noexcept nogil:
+    cdef IoThread* io = call.connection.thread
+    cdef RightsTable* table = io.common.rights
     cdef char* owned = message.owned
+    cdef Command* command
+    problem.retry_ms = 0
+    # A producer's stream was held up before its frame was read.
+    if call.caller and call.shape != PRODUCER:
+        if not rights_admit(table, call.caller, kind, io.now_ns, problem):
+            return NULL
     if owned == NULL:
-        return request_parse(call.connection.thread.common.core, kind, 0, message.at, message.length, problem)
-    message.owned = NULL
-    return request_parse_adopted(call.connection.thread.common.core, kind, 0, owned, message.length, problem)
+        command = request_parse(io.common.core, kind, 0, message.at, message.length, problem)
+    else:
+        message.owned = NULL
+        command = request_parse_adopted(io.common.core, kind, 0, owned, message.length, problem)
+    if command == NULL or call.caller == 0:
+        return command
+    # Once a frame: offered to a full mailbox again it is not judged, charged or bound again.
+    if rights_judge(table, call.caller, command, io.now_ns, problem):
+        return command
+    command_free(command)
+    return NULL
 
 
 cdef bint _is_scripted(Common* common, const Command* command) noexcept nogil:
@@ -55,7 +74,6 @@ cdef HandedOver frame_hand_over(Call* call, Command* command, uint64_t token, bi
     cdef Common* common = call.connection.thread.common
     cdef Posted posted
     command.token = token
-    # Here, once a frame and before anything of it is stored, is the place to judge who asks for what.
     if ENQUEUE <= command.kind <= ENQUEUE_ATOMIC and _is_scripted(common, command):
         event_put(common, EVENT_FRAME, token, may_wait, command, NULL)
         return AT_HOOKS
@@ -66,6 +84,7 @@ cdef HandedOver frame_hand_over(Call* call, Command* command, uint64_t token, bi
 
 
 cdef void refuse_problem(Call* call, const Problem* problem) noexcept nogil:
+    call.retry_ms = problem.retry_ms
     call_refuse(call, problem.code, problem.text, problem.reason)
 
 

@@ -37,11 +37,11 @@ class Session:
         self.library = ""
         self.library_version = ""
 
-    def describe(self, now_s: float) -> str:
+    def describe(self, now_s: float, user: str) -> str:
         """One line of CLIENT LIST."""
         age = int(now_s - self.connected_at_s)
         return (
-            f"id={self.id} addr={self.address} name={self.name} age={age} flags=N db=0 user=default "
+            f"id={self.id} addr={self.address} name={self.name} age={age} flags=N db=0 user={user} "
             f"lib-name={self.library} lib-ver={self.library_version} resp={self.protocol}"
         )
 
@@ -57,6 +57,10 @@ class Client(Protocol):
 
     @property
     def server(self) -> Host: ...
+
+    def await_key(self) -> None:
+        """Close after a while unless a key comes, where one is needed."""
+        ...
 
     def quit(self) -> None:
         """Start nothing more; the connection closes when the replies that are owed have left."""

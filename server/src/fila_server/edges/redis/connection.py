@@ -135,7 +135,12 @@ class Connection(asyncio.Protocol):
             self._answer(replies.error_reply("ERR", "max number of clients reached"))
             self.quit()
             self._flush()
-        elif self.entry.caller is None:
+        else:
+            self.await_key()
+
+    def await_key(self) -> None:
+        """Close after a while unless a key comes, where one is needed."""
+        if self.entry.caller is None:
             self.server.loop.call_later(WITHOUT_KEY_S_MAX, self._close_without_key)
 
     def _close_without_key(self) -> None:

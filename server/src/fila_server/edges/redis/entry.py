@@ -32,14 +32,22 @@ class Entry:
         self._end = end
         self._left: list[Callable[[], None]] = []
         self._unread_bytes = 0
+        self._names = names_of(tls)
         self.caller: Caller | None = None
-        names = names_of(tls)
-        if not door.is_on:
-            self._become(door.enter(None, self._address, encrypted=self._encrypted))
-        elif names:
+        self.begin()
+
+    def begin(self) -> None:
+        """Be whoever the connection is before any AUTH. Raises Unauthenticated where no key could help."""
+        self.leave()
+        self._unread_bytes = 0
+        if not self._door.is_on:
+            self._become(self._door.enter(None, self._address, encrypted=self._encrypted))
+        elif self._names:
             # A certificate of nobody's may still be followed by AUTH.
             with contextlib.suppress(errors.Unauthenticated):
-                self._become(door.enter(None, self._address, encrypted=self._encrypted, names=names))
+                self._become(
+                    self._door.enter(None, self._address, encrypted=self._encrypted, names=self._names)
+                )
 
     @property
     def number(self) -> int | None:
@@ -91,11 +99,22 @@ class Entry:
         """Whether INFO may show the queue."""
         return self.caller is not None and not self.caller.tenant and self._door.sees(self.caller, queue)
 
+    def sees_channel(self, queue: str, channel: str) -> bool:
+        """Whether INFO may show the channel of a queue that it shows."""
+        return self.caller is not None and self._door.sees_channel(self.caller, queue, channel)
+
+    @property
+    def user(self) -> str:
+        """The name in CLIENT LIST."""
+        return self.caller.name if self.caller is not None and self.caller.number is not None else "default"
+
     def sees_client(self, other: Entry) -> bool:
         """Whether CLIENT LIST may show another connection: its own name's, or all of an admin's."""
         if self.caller is None:
             return False
-        return self.caller.is_admin or (other.caller is not None and other.caller.name == self.caller.name)
+        return self._door.is_admin(self.caller) or (
+            other.caller is not None and other.caller.name == self.caller.name
+        )
 
     def hold_read(
         self, queue: str, channel: str, end: Callable[[errors.FilaServerError], None]

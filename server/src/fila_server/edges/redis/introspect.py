@@ -106,7 +106,11 @@ async def _queue_info(client: Client, queue: str) -> dict[str, Any] | None:
     return {
         "head": stats.head_offset,
         "tail": stats.tail_offset,
-        "channels": {channel.name: _channel_info(channel) for channel in stats.channels},
+        "channels": {
+            channel.name: _channel_info(channel)
+            for channel in stats.channels
+            if client.entry.sees_channel(queue, channel.name)
+        },
         "segments_count": -(-stats.stored_bytes // segment_size),
         "disk_usage": stats.stored_bytes,
     }

@@ -8,6 +8,7 @@ Client libraries send these on connect without being asked, so the answers are R
 from __future__ import annotations
 
 from fila_server import errors
+from fila_server.access.door import NOT_PLAIN
 from fila_server.edges.redis.client import COMPATIBLE_VERSION, Client, Session
 from fila_server.edges.redis.replies import OK, RESP2, Value, encode, error_reply, integer, refusal
 
@@ -67,7 +68,7 @@ async def _authenticate(client: Client, key: bytes, name: bytes) -> bytes | None
     except errors.Unauthenticated as error:
         if error.before_told is not None:
             await error.before_told()
-        return _wrong_password()
+        return refusal(error) if error.message == NOT_PLAIN else _wrong_password()
     except errors.QuotaExceeded as error:
         return refusal(error)
     return None
@@ -83,7 +84,9 @@ def select(_client: Client, args: list[bytes]) -> bytes:
 
 
 def reset(client: Client, _args: list[bytes]) -> bytes:
-    """RESET: as if newly connected."""
+    """RESET: as if newly connected; whoever it was by AUTH it is no more."""
+    client.entry.begin()
+    client.await_key()
     client.session.protocol = RESP2
     client.session.name = ""
     return b"+RESET\r\n"
@@ -121,10 +124,10 @@ def client(client: Client, args: list[bytes]) -> bytes:
         case [b"SETINFO", attribute, value]:
             return _set_info(session, attribute, value)
         case [b"INFO"]:
-            return encode(session.describe(now) + "\n", RESP2)
+            return encode(session.describe(now, client.entry.user) + "\n", RESP2)
         case [b"LIST"]:
             lines = (
-                f"{other.session.describe(now)}\n"
+                f"{other.session.describe(now, other.entry.user)}\n"
                 for other in client.server.connections
                 if client.entry.sees_client(other.entry)
             )
