@@ -103,6 +103,14 @@ def test_events_go_on_where_the_reader_left_them(door, server, queue):
     assert int(changed.id) > int(created.id)
 
 
+def test_numbers_are_watched_a_full_state_first(door, server, queue):
+    enqueue(server, queue, b"x")
+    with door.follow(f"/v1/stats?queues={queue}&top=5") as stream:
+        (first,) = stream.take(1)
+    assert (first.name, first.data["full"], first.data["sequence"]) == ("stats", True, "1")
+    assert first.data["channels"][0]["state"]["ready"] == "1"
+
+
 def test_one_stream_more_than_the_bound_is_refused_in_words(bounded_door, queue):
     door = bounded_door(streams_max=1)
     path = f"/v1/queues/{queue}/consume"

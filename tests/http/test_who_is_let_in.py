@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import ssl
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.access.guarded_server import Guarded
+from tests.access.test_tls import authority, certificate
 from tests.e2e.conftest import launch, wait_until_started
 from tests.http.running_door import COMMAND, Door, launch_door, start_by_command, wait_for_door
 
@@ -174,6 +178,32 @@ def test_a_broker_that_vanishes_is_an_answer_in_words_and_one_that_comes_back_is
     finally:
         door.process.kill()
         door.process.wait()
+
+
+@pytest.mark.needs("openssl")
+def test_keys_travel_by_tls_where_the_door_has_a_certificate(guarded: Guarded, tmp_path: Path):
+    authority(tmp_path, "ca")
+    certificate(tmp_path, "door", "DNS:localhost,IP:127.0.0.1")
+    files = ("--cert-file", str(tmp_path / "door.pem"), "--key-file", str(tmp_path / "door.key"))
+    broker = guarded.running.addresses["grpc"]
+    door = wait_for_door(start_by_command(tmp_path / "door-folder", broker, *files))
+    try:
+        trusting = ssl.create_default_context(cafile=tmp_path / "ca.pem")
+        url = f"https://127.0.0.1:{door.port}/v1/auth/whoami"
+        asked = urllib.request.Request(url, headers={"Authorization": f"Bearer {guarded.admin_key}"})
+        with urllib.request.urlopen(asked, context=trusting, timeout=10) as answer:
+            assert json.load(answer)["principal"] == "admin"
+        with pytest.raises(OSError):
+            door.get("/healthz")  # not encrypted
+    finally:
+        door.process.kill()
+        door.process.wait()
+
+
+def test_a_certificate_that_can_not_be_read_is_one_sentence(guarded: Guarded, tmp_path: Path):
+    (tmp_path / "no.pem").write_text("no certificate")
+    files = ("--cert-file", str(tmp_path / "no.pem"), "--key-file", str(tmp_path / "no.pem"))
+    assert "no.pem can't be used" in refused_start("--addr", guarded.running.addresses["grpc"], *files)
 
 
 def test_without_the_libraries_the_command_says_how_to_install_them(tmp_path: Path):

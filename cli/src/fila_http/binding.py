@@ -11,7 +11,7 @@ from starlette.datastructures import Headers, QueryParams
 
 from fila.v1.service_pb2 import EnqueueBatchRequest, EnqueueRequest
 from fila_http import proto_json
-from fila_http.problems import Problem, invalid
+from fila_http.problems import Code, Problem, invalid
 from fila_http.route import Route
 
 JSON = "application/json"
@@ -104,7 +104,7 @@ def _take_body(request: Message, route: Route, headers: Headers, body: bytes) ->
             415,
             "UNSUPPORTED_MEDIA_TYPE",
             f"the body must be JSON: send it with content-type: {JSON}, got {headers.get('content-type', 'none')!r}",
-            invalid("").code,
+            Code.INVALID_ARGUMENT,
         )
     value = proto_json.loads(body)
     if route.body:

@@ -20,7 +20,7 @@ from fila_http import proto_json
 from fila_http.binding import bind
 from fila_http.body import Budget, Gone, Hold, read_body
 from fila_http.options import Bounds
-from fila_http.problems import Problem, from_error, invalid
+from fila_http.problems import Code, Problem, from_error, invalid, unavailable
 from fila_http.route import Route
 from fila_http.sending import send_problem, send_whole
 from fila_http.upstream import Gate, Upstream
@@ -97,6 +97,11 @@ class Endpoint:
                 await _refuse(scope, send, bounds, problem, close=unread)
             except FilaError as error:
                 await _refuse(scope, send, bounds, from_error(error), close=unread)
+            except Exception:  # noqa: BLE001 - a mistake of ours is told, too, and the next request is served
+                _log.exception("%s %s failed", scope["method"], scope["path"])
+                mistake = "the door failed by a mistake of its own; its log says more"
+                told = Problem(500, "INTERNAL", mistake, Code.INTERNAL)
+                await _refuse(scope, send, bounds, told, close=True)
 
     def _find(self, verb: str) -> tuple[Route, Answer]:
         found = self._answers.get(verb)
@@ -106,7 +111,7 @@ class Endpoint:
                 405,
                 "METHOD_NOT_ALLOWED",
                 f"{verb} is not for this path; {allowed} is",
-                invalid("").code,
+                Code.INVALID_ARGUMENT,
                 {"Allow": allowed},
             )
         return found
@@ -131,10 +136,8 @@ def key_of(headers: Headers) -> str:
 
 
 def _unauthenticated() -> FilaError:
-    import grpc
-
     error = FilaError("send the key as `Authorization: Bearer fila_...`, once, and no other scheme")
-    error.code = grpc.StatusCode.UNAUTHENTICATED
+    error.code = Code.UNAUTHENTICATED
     error.reason = "UNAUTHENTICATED"
     return error
 
@@ -201,8 +204,6 @@ async def _send(call: Call, answer: Message) -> None:
 
 async def unless_gone(receive: Receive, work: Coroutine[Any, Any, T], stopping: asyncio.Event) -> T:
     """Await `work`, unless the caller leaves or the door closes before. Raises Gone; unavailable when it closes."""
-    from fila_http.problems import unavailable
-
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(until_gone(receive))
     closing = asyncio.ensure_future(stopping.wait())

@@ -91,7 +91,7 @@ class Door:
                 f"{self.host} is reached from other machines, and their keys would travel unencrypted: give "
                 "--cert-file and --key-file, or --allow-plaintext where a proxy in front ends TLS"
             )
-        if self.host in ("0.0.0.0", "::") and not self.hosts:  # noqa: S104 - only compared
+        if self.host in ("", "0.0.0.0", "::") and not self.hosts:  # noqa: S104 - only compared
             raise ValueError(
                 f"{self.host} is every address of this machine: name what callers call it by with --allow-host"
             )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from importlib import resources
 from typing import Any
@@ -64,9 +66,9 @@ def application(service: Service, door: Door) -> ASGIApp:
 
     async def be_ready(scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await service.upstream.asks_for_keys()
+            await service.upstream.check_reached()
         except FilaError as error:
-            await send_problem(scope, send, door.bounds, unavailable(f"the broker does not answer: {error}"))
+            await send_problem(scope, send, door.bounds, unavailable(str(error)))
         else:
             await be_well(scope, receive, send)
 
@@ -114,11 +116,19 @@ def _with_cors(app: ASGIApp, door: Door) -> ASGIApp:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Tells what waits that the door closes, before it waits for them."""
+    """Tells what waits that the door closes, before it waits for them; and ends by itself, not by the signal."""
 
     def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
         super().__init__(config)
         self._stopping = stopping
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        # uvicorn would send itself the signal again at the end, and what is closed after it would stay open.
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stopping.set()
@@ -137,6 +147,8 @@ def serve(door: Door, target: str, credentials: grpc.ChannelCredentials | None =
 
 
 async def _serve(door: Door, target: str, credentials: grpc.ChannelCredentials | None) -> None:
+    # uvicorn warns of every request that is no HTTP: whoever sends many of those must not fill the log.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     listening = _listen(door)
     upstream = Upstream(target, credentials)
     gate = None if door.is_local else Gate(upstream)
@@ -159,6 +171,10 @@ async def _serve(door: Door, target: str, credentials: grpc.ChannelCredentials |
             ssl_certfile=door.cert_file or None,
             ssl_keyfile=door.key_file or None,
         )
+        try:
+            config.load()
+        except OSError as error:  # ssl's errors are of this kind
+            raise CannotServe(f"{door.cert_file} and {door.key_file} can't be used: {error}") from None
         server = _Uvicorn(config, service.stopping)
         async with _beside(upstream.keep_tidy(), *([gate.watch()] if gate else [])):
             scheme = "https" if door.cert_file else "http"

@@ -70,7 +70,7 @@ class Upstream:
 
     async def open_stream(self, key: str, route: Route, request: Message) -> UnaryStreamCall[Any, Any]:
         """Start a call that answers with a stream. Raises FilaError where there is no broker."""
-        await self._connection.ready(self._now_s() + RETRY_FOR_S)
+        await self.check_reached()
         return self._connection.with_key(key).read_stream(route.method, request)
 
     async def enqueue(self, key: str, request: EnqueueRequest) -> MessageId:
@@ -146,6 +146,10 @@ class Upstream:
                 return True
             raise
         return False
+
+    async def check_reached(self) -> None:
+        """Raises FilaError where the broker is not reached. Nothing is asked of it."""
+        await self._connection.ready(self._now_s() + RETRY_FOR_S)
 
     async def until_reached(self) -> None:
         """Return when the connection stands."""
