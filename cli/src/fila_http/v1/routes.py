@@ -1,7 +1,7 @@
 # Generated from proto/ by `make gen`; do not edit.
 """Every route of `fila http`, as proto/http.yaml says."""
 
-from fila.v1 import admin_pb2, auth_pb2, events_pb2, service_pb2, sink_pb2, watch_pb2
+from fila.v1 import admin_pb2, auth_pb2, events_pb2, service_pb2, sink_pb2, version_pb2, watch_pb2
 from fila_http.route import Events, Route
 
 ROUTES = (
@@ -165,6 +165,24 @@ ROUTES = (
         call='/fila.v1.FilaAdmin/GetHistory',
         request=watch_pb2.GetHistoryRequest,
         response=watch_pb2.GetHistoryResponse,
+        in_path=('queue',),
+    ),
+    Route(
+        name='ListQueueVersions',
+        verb='GET',
+        path='/v1/queues/{queue}/versions',
+        call='/fila.v1.FilaAdmin/ListQueueVersions',
+        request=version_pb2.ListQueueVersionsRequest,
+        response=version_pb2.ListQueueVersionsResponse,
+        in_path=('queue',),
+    ),
+    Route(
+        name='GetQueueVersion',
+        verb='GET',
+        path='/v1/queues/{queue}/version',
+        call='/fila.v1.FilaAdmin/GetQueueVersion',
+        request=version_pb2.GetQueueVersionRequest,
+        response=admin_pb2.GetQueueVersionResponse,
         in_path=('queue',),
     ),
     Route(
