@@ -5,7 +5,7 @@ PIPELINE_VENV := pipeline/.venv
 PIPELINE_BIN := $(PIPELINE_VENV)/bin
 PIPELINE_SOURCES := $(shell find pipeline/src -name '*.py') pipeline/pyproject.toml pipeline/setup.py
 
-.PHONY: pipeline-env pipeline test-pipeline check-pipeline soak-pipeline lock-pipeline
+.PHONY: pipeline-env pipeline-core pipeline test-pipeline check-pipeline soak-pipeline lock-pipeline
 
 TEST += test-pipeline
 CHECK += check-pipeline
@@ -37,14 +37,19 @@ $(PIPELINE_BIN)/fila-pipeline: $(PIPELINE_VENV)/.installed $(PIPELINE_SOURCES) $
 	$(PIPELINE_BIN)/python -m pip install --quiet --no-deps --no-build-isolation --force-reinstall ./pipeline
 	@touch $@
 
-# The broker's core beside the pipeline, as this checkout has built it: for `fila-pipeline backtest`.
+pipeline-core: build $(PIPELINE_VENV)/.core ## Put the broker's core beside it, for fila-pipeline backtest
+
+# As this checkout has built it.
 $(PIPELINE_VENV)/.core: $(PIPELINE_BIN)/fila-pipeline
 	@$(PIPELINE_BIN)/python -c "import pathlib, sysconfig; \
 		pathlib.Path(sysconfig.get_path('purelib'), 'fila_server.pth').write_text('$(CURDIR)/server/src\n$(CURDIR)/sdks/python/src\n')"
 	@touch $@
 
-# From nothing to the reports: a made-up history, and every job on it.
-pipeline: pipeline-env ## Make a synthetic history and every report of it, in build/pipeline
+# From nothing to the reports: a broker records two minutes of work, then every job, the backtest and another policy.
+# TRACE=FILE.csv: a real trace of requests in place of a made-up one.
+pipeline: build $(VENV)/.dev pipeline-env $(PIPELINE_VENV)/.core ## Record a broker at work, and make every report of it, in build/pipeline
 	rm -rf build/pipeline
-	$(PIPELINE_BIN)/fila-pipeline synthetic --out build/pipeline/history
-	$(PIPELINE_BIN)/fila-pipeline report --all --history build/pipeline/history --out build/pipeline/report
+	$(BIN)/python bench/record.py --history build/pipeline/history $(if $(TRACE),--trace $(TRACE))
+	$(PIPELINE_BIN)/fila-pipeline report --all --window 2 --history build/pipeline/history --out build/pipeline/report
+	$(PIPELINE_BIN)/fila-pipeline backtest --history build/pipeline/history --out build/pipeline/report/backtest \
+		--policy bench/record-policy.toml

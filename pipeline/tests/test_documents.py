@@ -67,10 +67,18 @@ def test_every_column_and_kind_of_the_history_is_documented():
 
 @pytest.mark.soak
 def test_the_tutorial_runs_as_it_is_written(tmp_path):
+    """Its recording is the broker's own."""
+    text = TUTORIAL.read_text()
+    (recording,) = re.findall(r"^python bench/record.py (.*)$", text, re.MULTILINE)
+    recorder = [str(ROOT / ".venv/bin/python"), str(ROOT / "bench/record.py"), *shlex.split(recording)]
+    subprocess.run(recorder, cwd=tmp_path, check=True, timeout=600)
+    (policy,) = re.findall(r"^```toml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    (tmp_path / "new.toml").write_text(policy)
     for arguments in commands(TUTORIAL):
         command = [sys.executable, "-m", "fila_pipeline.main", *arguments]
         subprocess.run(command, cwd=tmp_path, check=True, env=_environ(), timeout=600)
     assert (tmp_path / "report/index.html").stat().st_size < 100_000
+    assert (tmp_path / "verdict/policy/index.html").exists()
 
 
 def _environ() -> dict[str, str]:

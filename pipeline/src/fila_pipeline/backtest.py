@@ -84,9 +84,14 @@ def segments(entries: Sequence[Row], directory: str) -> list[Segment]:
     return found
 
 
+def core_is_here() -> bool:
+    """Return whether the broker's core is installed beside the pipeline."""
+    return importlib.util.find_spec("fila_server") is not None
+
+
 def backtest(spark: SparkSession, directory: str) -> list[Verdict]:
     """Verify every segment of a history. Raises BacktestMissing, and HistoryMissing."""
-    if importlib.util.find_spec("fila_server") is None:
+    if not core_is_here():
         raise BacktestMissing(MISSING)
     found = segments(live_entries(spark, directory, replaced=True), directory.rstrip("/"))
     if not found:

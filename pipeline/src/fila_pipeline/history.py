@@ -38,6 +38,8 @@ class History:
     changes: DataFrame
     files: Sequence[Row]
     """The list entries of the files that are read."""
+    has_inputs: bool = False
+    """Whether it says what the broker took in, too; only a broker's own does."""
     gaps: Sequence[Row] = ()
     """The list entries that say what is not known."""
     skipped: Sequence[Skipped] = field(default_factory=list)
@@ -78,6 +80,7 @@ def open_history(spark: SparkSession, directory: str) -> History:
         decisions=tables[schema.DECISIONS],
         changes=tables[schema.CHANGES],
         files=whole,
+        has_inputs=any(entry.table == schema.INPUTS for entry in entries),
         gaps=[entry for entry in entries if entry.gap is not None],
         skipped=skipped,
     )

@@ -22,6 +22,7 @@ from fila_pipeline.backtest import (
     PolicyNotTried,
     Verdict,
     backtest,
+    core_is_here,
     try_policy,
     verdict_page,
 )
@@ -110,45 +111,61 @@ def _run(spark: SparkSession, given: argparse.Namespace) -> int:
     if given.command == "backtest":
         return _backtest(spark, history, given)
     if given.command == "report":
-        _report(history, given.out, choices, facts)
-        return 0
+        return _report(history, given.out, choices, facts)
     _said(given.command, run_job(given.command, history, given.out, choices), given.out)
     return 0
 
 
-def _report(history: History, out: str, choices: Choices, facts: str) -> None:
+def _report(history: History, out: str, choices: Choices, facts: str) -> int:
+    """Every job; the backtest too, where the broker recorded this history and its core is at hand."""
     pages: dict[str, Page] = {}
     for name in JOBS:
         pages[name] = run_job(name, history, f"{out.rstrip('/')}/{name}", choices)
         _said(name, pages[name], f"{out.rstrip('/')}/{name}")
+    verdicts = backtest(history.spark, history.directory) if history.has_inputs and core_is_here() else []
+    if verdicts:
+        pages["backtest"] = _verdict(history, verdicts, f"{out.rstrip('/')}/backtest")
     html = overview(
         pages, f"{facts}, {len(pages)} questions.", notes(history), datetime.now(UTC), history.directory
     )
     Storage(history.spark, out).write("index.html", html)
     print(f"All of them: {out.rstrip('/')}/index.html")
+    return DIFFERS if any(verdict.outcome in (DIFFERENT, REFUSED) for verdict in verdicts) else 0
 
 
 def _backtest(spark: SparkSession, history: History, given: argparse.Namespace) -> int:
     out = given.out
-    policy = Path(given.policy).read_text() if given.policy is not None else None
+    policy = _read(given.policy) if given.policy is not None else None
     verdicts = backtest(spark, history.directory)
+    _verdict(history, verdicts, out)
+    if any(verdict.outcome in (DIFFERENT, REFUSED) for verdict in verdicts):
+        return DIFFERS
+    if policy is not None:
+        _policy(spark, history, verdicts, policy, given)
+    return 0
+
+
+def _verdict(history: History, verdicts: Sequence[Verdict], out: str) -> Page:
     for verdict in verdicts:
         print(
             f"{verdict.run}: {verdict.outcome}, {verdict.passes:,} passes, {verdict.decisions:,} decisions"
             + (f" ({verdict.said})" if verdict.said else "")
         )
     page = replace(verdict_page(verdicts), notes=notes(history))
-    storage = Storage(spark, out)
+    spark, storage = history.spark, Storage(history.spark, out)
     _written(
         spark, pd.DataFrame([asdict(verdict) for verdict in verdicts]), f"{out.rstrip('/')}/verdicts.parquet"
     )
     storage.write("index.html", render(page, datetime.now(UTC), history.directory))
     _said("backtest", page, out)
-    if any(verdict.outcome in (DIFFERENT, REFUSED) for verdict in verdicts):
-        return DIFFERS
-    if policy is not None:
-        _policy(spark, history, verdicts, policy, given)
-    return 0
+    return page
+
+
+def _read(policy: str) -> str:
+    try:
+        return Path(policy).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise PolicyNotTried(f"--policy {policy} cannot be read: {error}") from None
 
 
 def _policy(
@@ -208,9 +225,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Replay what the broker took in through its own core, and compare every decision; then, with "
         "--policy, model what other settings would have done.",
     )
-    again.add_argument(
-        "--policy", type=_file, metavar="FILE", help="TOML: settings of queues and limits to try"
-    )
+    again.add_argument("--policy", metavar="FILE", help="TOML: settings of queues and limits to try")
     again.add_argument(
         "--seeds", type=_seeds, default=SEEDS, help=f"courses of the model, 1 to 100 ({SEEDS})"
     )
@@ -265,12 +280,6 @@ def _window(text: str) -> float:
     if not text.isdigit() or not 1 <= int(text) <= 86_400:
         raise argparse.ArgumentTypeError(f"must be whole seconds from 1 to 86400, got {text!r}")
     return float(text)
-
-
-def _file(text: str) -> str:
-    if not Path(text).is_file():
-        raise argparse.ArgumentTypeError(f"there is no file {text!r}")
-    return text
 
 
 def _seeds(text: str) -> int:

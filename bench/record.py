@@ -1,0 +1,51 @@
+"""Records a broker at work: an hour of requests in two minutes, for the jobs of the pipeline.
+
+    bench/record.py --history history                       a made-up trace, the same for the same --seed
+    bench/record.py --history history --trace code.csv      a real one (TIMESTAMP,ContextTokens,GeneratedTokens)
+
+Starts a server of its own, with a history, and stops it when everything is served. docs/pipeline.md shows what the
+jobs say of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+from fila_bench.recording import prepare, requests, work
+from fila_bench.server import Server
+
+
+def main() -> int:
+    options = _options()
+    if options.trace is not None and not options.trace.is_file():
+        print(
+            f"record: there is no trace at {options.trace}; leave --trace out for one that is made up",
+            file=sys.stderr,
+        )
+        return 2
+    wanted = requests(options.trace, options.seconds, options.seed)
+    print(f"Recording {len(wanted):,} requests in {options.seconds:g} s to {options.history}", flush=True)
+    history = options.history.resolve()
+    with Server(history__enabled="true", history__dir=str(history), history__headers="all") as server:
+        prepare(server.address, wanted, options.seconds)
+        delivered = asyncio.run(work(server.address, wanted, options.seconds, options.seed))
+    print(f"{options.history}: {len(wanted):,} messages, {delivered:,} deliveries")
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--history", type=Path, required=True, help="the directory to record to")
+    parser.add_argument("--trace", type=Path, metavar="CSV", help="a real trace [one that is made up]")
+    parser.add_argument("--seconds", type=float, default=120, help="how long the trace takes here [120]")
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
