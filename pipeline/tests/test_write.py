@@ -115,11 +115,21 @@ from pyspark_fila import broker_sink
 
 publish = broker_sink.BrokerSink.publish
 
+def kill_the_driver():
+    # The JVM, whose helper this process is, and with it all of the query.
+    pid = os.getpid()
+    while open(f"/proc/{pid}/comm").read().strip() != "java":
+        pid = int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+    os.kill(pid, signal.SIGKILL)
+    os._exit(1)
+
 def dying(self, epoch, batch, attempts, *, accept_gap):
     before = os.environ["FILA_TEST_DIES"] == "before"
     if batch == 1 and before:
         raise RuntimeError("the driver dies before it commits")
     answer = publish(self, epoch, batch, attempts, accept_gap=accept_gap)
+    if batch == 1 and os.environ["FILA_TEST_DIES"] == "killed":
+        kill_the_driver()
     if batch == 1:
         raise RuntimeError("the driver dies after it committed, before Spark's checkpoint says so")
     return answer
@@ -129,7 +139,8 @@ broker_sink.BrokerSink.publish = dying
 
 
 def run_query(broker, queue, folder, how="", dies=""):
-    """Run the streaming query in a process of its own; `dies`: its commit of batch 1 fails, before or after it took."""
+    """Run the streaming query in a process of its own; `dies`: its commit of batch 1 fails, before or after it took, or
+    the driver is killed behind it."""
     script = folder / "query.py"
     script.write_text(QUERY)
     site = folder / "site"
@@ -163,7 +174,7 @@ def files(folder, count, lines):
     return list(range(count * lines))
 
 
-@pytest.mark.parametrize("dies", ["before", "after"])
+@pytest.mark.parametrize("dies", ["before", "after", pytest.param("killed", marks=pytest.mark.soak)])
 def test_a_query_that_dies_around_its_commit_goes_on_without_loss_or_repeat(broker, queue, tmp_path, dies):
     broker.create(queue)
     expected = files(tmp_path, 3, 25)
