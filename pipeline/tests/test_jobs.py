@@ -123,6 +123,10 @@ def test_what_a_bucket_holds_follows_the_fluid():
     sparse = held_ms(pd.Series([0, 19]), pd.Series([10, 0]), rate=1.0, burst=1.0)
     assert sparse == pytest.approx(45_000, rel=0.12)
     assert held_ms(seconds, asked, rate=20.0, burst=20.0) == 0
+    evenly = pd.Series([15] * 10)
+    assert held_ms(pd.Series(range(10)), evenly, rate=16.0, burst=1.0) == 0, (
+        "a burst below the rate holds no rate back"
+    )
 
 
 def test_every_message_ends_once_or_is_pending():

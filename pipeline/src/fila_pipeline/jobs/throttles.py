@@ -120,11 +120,12 @@ def held_ms(seconds: pd.Series, asked: pd.Series, rate: float, burst: float) -> 
             )
             waiting -= drained
             tokens = min(burst, tokens + rate * quiet - drained)
-        tokens = min(burst, tokens + rate)
+        # What comes in within the second is taken within it: only what is left over is held to the burst.
+        tokens += rate
         waiting += count_asked
         served = min(waiting, tokens)
         waiting -= served
-        tokens -= served
+        tokens = min(burst, tokens - served)
         held += waiting
         before = second
     if waiting:

@@ -8,7 +8,7 @@ from fila_pipeline import schema
 from fila_pipeline.pages.page import Figure, Page, Table, figure, length, moments
 
 CAUSE_WORDS = {
-    "no_consumer": "nobody consumed",
+    "no_consumer": "no consumer had room",
     "share": "others had their turn",
     "throttle": "a bucket was empty",
     "delay": "a delay or backoff ran",

@@ -16,6 +16,7 @@ SAMPLES_MAX = 1_000
 """Of each key and queue, to draw from."""
 ATTEMPTS_MAX = 0xFFF
 REJECTED_REASON = "rejected"
+GONE_REASON = "consumer gone"
 
 _HOW = {"acked": 0, "nacked": 1, "expired": 2}
 
@@ -48,7 +49,9 @@ class Handling:
 
     def take(self, decisions: pa.Table) -> None:
         """Take in recorded decisions, in their order."""
-        wanted = pc.is_in(decisions.column("kind"), pa.array([*_HOW, "delivered", "dead_lettered"]))
+        wanted = pc.is_in(
+            decisions.column("kind"), pa.array([*_HOW, "delivered", "returned", "dead_lettered"])
+        )
         names = ["kind", "queue", "channel", "fairness_key", "reason", "offsets", "attempts", "held_ms"]
         for row in decisions.select(names).filter(wanted).to_pylist():
             known = self._known.setdefault((row["queue"], row["channel"]), {})
@@ -59,6 +62,11 @@ class Handling:
             if row["kind"] == "delivered":  # until it is known how it ends: not by its consumer
                 for offset, attempt in zip(row["offsets"], row["attempts"], strict=True):
                     known[_place(offset, attempt)] = How.EXPIRED
+                continue
+            if row["kind"] == "returned" or row["reason"] == GONE_REASON:
+                # Its consumer left: that says nothing of how long the message is worked on.
+                for offset, attempt in zip(row["offsets"], row["attempts"], strict=True):
+                    known.pop(_place(offset, attempt), None)
                 continue
             how = _HOW[row["kind"]]
             samples = [

@@ -1,0 +1,196 @@
+"""Measures the pipeline on Spark: `fairness` over a large history, streams from and to a broker. In its environment:
+
+    make pipeline-env pipeline-core
+    pipeline/.venv/bin/python bench/pipeline.py fairness --events 10000000
+    pipeline/.venv/bin/python bench/pipeline.py read --messages 1000000
+    pipeline/.venv/bin/python bench/pipeline.py write --messages 1000000
+    pipeline/.venv/bin/python bench/pipeline.py backtest --history DIR
+
+One JSON object on the last line. A history of so many events is an hour of a made-up one, again and again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "bench"))
+os.environ.setdefault("FILA_BENCH_SERVER", str(ROOT / ".venv/bin/fila-server"))
+PAYLOAD_BYTES = 1_000
+
+
+def main() -> int:
+    given = _options()
+    with tempfile.TemporaryDirectory(prefix="fila-bench-pipeline-") as folder:
+        found = MEASURES[given.what](given, Path(folder))
+    print(json.dumps({"what": given.what, **found}))
+    return 0
+
+
+# --- jobs --------------------------------------------------------------------------------------
+
+
+def fairness(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """The whole command, Spark's start included."""
+    from fila_pipeline.main import main as command
+
+    events = grow(folder / "history", given.events)
+    arguments = ["fairness", "--history", str(folder / "history"), "--out", str(folder / "out")]
+    began = time.monotonic()
+    code = command([*arguments, "--conf", "spark.driver.memory=4g"])
+    took_s = time.monotonic() - began
+    assert code == 0, code
+    return {"events": events, "took_s": round(took_s, 1), "peak_bytes": _peak_bytes()}
+
+
+def grow(history: Path, events: int) -> int:
+    """Write a history of so many events; returns how many there are."""
+    from fila_pipeline import schema
+    from fila_pipeline.recording import HistoryWriter
+    from fila_pipeline.synthetic import decisions, noisy_neighbours
+
+    hour = pa.Table.from_pylist(decisions(noisy_neighbours(3_600)), schema=schema.DECISION_COLUMNS)
+    each = pc.sum(pc.list_value_length(hour.column("offsets"))).as_py()
+    writer = HistoryWriter(history, "grown")
+    count = -(-events // each)
+    for number in range(count):
+        moved = pc.add(hour.column("at"), pa.scalar(timedelta(hours=number), pa.duration("us")))
+        part = hour.set_column(0, "at", pc.cast(moved, hour.schema.field("at").type))
+        first, last = (pc.min_max(part.column("at"))[name].as_py() for name in ("min", "max"))
+        name = f"decisions/date={first:%Y-%m-%d}/hour={first:%H}/grown-{number:06d}.parquet"
+        path = history / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(part, path, compression="zstd", write_page_checksum=True)
+        entry = {"table": schema.DECISIONS, "file": name, "rows": len(part), "messages": each}
+        writer._files += 1
+        writer._list(entry, first, last)
+    return int(count * each)
+
+
+# --- streams -----------------------------------------------------------------------------------
+
+
+def read(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """A stream of the whole log to nowhere."""
+    from fila_bench.admin import Admin
+    from fila_bench.server import Server
+
+    with Server() as server:
+        with Admin(server.address) as admin:
+            admin.create("q", fairness_key_header="tenant", retention={"soft_period_ms": 3_600_000})
+            admin.enqueue_many("q", _messages(given.messages))
+        spark = _spark(folder)
+        rows = spark.readStream.format("fila").option("address", server.address)
+        stream = rows.option("maxMessagesPerTrigger", 250_000).load("q")
+        writer = stream.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
+        told = _streamed(writer)
+        spark.stop()
+    return told
+
+
+def write(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """A stream of Parquet files into a queue, published once a batch."""
+    from fila_bench.admin import Admin
+    from fila_bench.server import Server
+
+    with Server() as server:
+        with Admin(server.address) as admin:
+            admin.create("q", fairness_key_header="tenant")
+        spark = _spark(folder)
+        made = spark.range(given.messages).selectExpr(
+            f"cast(repeat('x', {PAYLOAD_BYTES}) as binary) as payload",
+            "map('tenant', concat('t', id % 10)) as headers",
+        )
+        made.repartition(8).write.parquet(str(folder / "in"))
+        rows = (
+            spark.readStream.schema(made.schema).option("maxFilesPerTrigger", 2).parquet(str(folder / "in"))
+        )
+        writer = rows.writeStream.format("fila").option("address", server.address).option("batchSize", 2_000)
+        told = _streamed(writer.option("checkpointLocation", str(folder / "checkpoint")), "q")
+        with Admin(server.address) as admin:
+            assert admin.stats("q").depth == given.messages, "the queue has not all of it"
+        spark.stop()
+    return told
+
+
+def _messages(count: int) -> Iterator[tuple[dict[str, str], bytes]]:
+    payload = b"x" * PAYLOAD_BYTES
+    for number in range(count):
+        yield {"tenant": f"t{number % 10}"}, payload
+
+
+def _streamed(writer: Any, *where: str) -> dict[str, Any]:
+    """Run it to the end of what there is; rates without the first batch, which starts the helpers."""
+    began = time.monotonic()
+    query = writer.trigger(availableNow=True).start(*where)
+    query.awaitTermination()
+    took_s = time.monotonic() - began
+    batches = [
+        (progress["numInputRows"], progress["durationMs"]["triggerExecution"])
+        for progress in (json.loads(each.json) for each in query.recentProgress)
+        if progress["numInputRows"]
+    ]
+    later = batches[1:] or batches
+    rate = sum(rows for rows, _ in later) / sum(ms for _, ms in later) * 1_000
+    return {
+        "rows": sum(rows for rows, _ in batches),
+        "took_s": round(took_s, 1),
+        "rows_a_second": round(rate),
+        "batches_ms": [ms for _, ms in batches],
+    }
+
+
+def _spark(folder: Path) -> Any:
+    from fila_pipeline.main import session
+
+    return session("local[*]", [f"spark.sql.warehouse.dir={folder}/warehouse"])
+
+
+# --- the backtest ------------------------------------------------------------------------------
+
+
+def backtest(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """The whole command on a recording, such as `fila-load` leaves behind."""
+    from fila_pipeline.main import main as command
+
+    began = time.monotonic()
+    code = command(["backtest", "--history", str(given.history), "--out", str(folder / "out")])
+    return {"code": code, "took_s": round(time.monotonic() - began, 1), "peak_bytes": _peak_bytes()}
+
+
+def _peak_bytes() -> int:
+    """The largest of this process and its children; Spark's is one of them."""
+    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return max(resource.getrusage(kind).ru_maxrss for kind in kinds) * 1024
+
+
+MEASURES = {"fairness": fairness, "read": read, "write": write, "backtest": backtest}
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=MEASURES)
+    parser.add_argument("--events", type=int, default=10_000_000)
+    parser.add_argument("--messages", type=int, default=1_000_000)
+    parser.add_argument("--history", type=Path, help="for backtest: a recording")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
