@@ -120,8 +120,8 @@ def held_ms(seconds: pd.Series, asked: pd.Series, rate: float, burst: float) -> 
             )
             waiting -= drained
             tokens = min(burst, tokens + rate * quiet - drained)
-        # What comes in within the second is taken within it: only what is left over is held to the burst.
-        tokens += rate
+        # However small its burst, a bucket lets its rate through in a second: tokens are taken as they come.
+        tokens = min(max(burst, rate), tokens + rate)
         waiting += count_asked
         served = min(waiting, tokens)
         waiting -= served
