@@ -73,7 +73,7 @@ def requests(trace: Path | None, seconds: float, seed: int) -> list[Request]:
     arrivals = read_trace(trace, minutes=24 * 60) if trace is not None else made_up(seed)
     dice = random.Random(seed)
     speed = arrivals[-1].at_s / seconds
-    names, parts = zip(*TENANTS, strict=True)
+    names, parts = [name for name, _ in TENANTS], [part for _, part in TENANTS]
     found = [Request(each.at_s / speed, dice.choices(names, parts)[0], each.cost) for each in arrivals]
     begins, ends = (part * seconds for part in FLOOD)
     count = int(len(arrivals) * FLOOD_TIMES * (FLOOD[1] - FLOOD[0]))

@@ -19,6 +19,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -78,7 +79,7 @@ class Batch:
             for task, told in last.items()
         ]
 
-    def publish(self, attempts: list[sink_pb2.StagedAttempt]) -> grpc.Future:
+    def publish(self, attempts: list[sink_pb2.StagedAttempt]) -> Any:
         request = sink_pb2.PublishRequest(
             sink_id=SINK, epoch=self._epoch, batch=self.number, attempts=attempts
         )

@@ -1,10 +1,10 @@
 """Measures the pipeline on Spark: `fairness` over a large history, streams from and to a broker. In its environment:
 
     make pipeline-env pipeline-core
-    pipeline/.venv/bin/python bench/pipeline.py fairness --events 10000000
-    pipeline/.venv/bin/python bench/pipeline.py read --messages 1000000
-    pipeline/.venv/bin/python bench/pipeline.py write --messages 1000000
-    pipeline/.venv/bin/python bench/pipeline.py backtest --history DIR
+    pipeline/.venv/bin/python pipeline/measure.py fairness --events 10000000
+    pipeline/.venv/bin/python pipeline/measure.py read --messages 1000000
+    pipeline/.venv/bin/python pipeline/measure.py write --messages 1000000
+    pipeline/.venv/bin/python pipeline/measure.py backtest --history DIR
 
 One JSON object on the last line. A history of so many events is an hour of a made-up one, again and again.
 """
