@@ -46,6 +46,19 @@ def test_a_patch_changes_the_paths_it_names_and_no_others(door, server, queue):
     assert config.max_attempts == 20, "the mask names what changes, not the body"
 
 
+def test_a_patch_of_settings_that_changed_meanwhile_is_refused(door, queue):
+    path = f"/v1/queues/{queue}"
+    first = door.call("PATCH", f"{path}?comment=more", {"maxAttempts": 7}).json["version"]
+    second = door.call("PATCH", f"{path}?expectedVersion={first}", {"maxAttempts": 8}).json["version"]
+    stale = door.call("PATCH", f"{path}?expectedVersion={first}", {"maxAttempts": 9})
+
+    assert stale.status == 409
+    assert stale.json["code"] == "ABORTED"
+    numbers = [each["number"] for each in door.get(f"{path}/versions").json["versions"]]
+    assert numbers[:2] == [second, first]
+    assert door.get(f"{path}/version?number={first}").json["config"]["maxAttempts"] == 7
+
+
 def test_a_payload_comes_back_byte_by_byte_with_its_headers(door, queue):
     payload = bytes(range(256))
     stored = door.post(
