@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
-import grpc
 import pytest
 
-from fila.v1 import admin_pb2, watch_pb2
-from fila_cli.commands.top import _looks, _Sample
-from fila_cli.session import Session
+from fila.v1 import admin_pb2, events_pb2, watch_pb2
 from tests.cli.fake_broker import FakeBroker, assert_golden
-
-
-class Refused(grpc.RpcError):
-    """What a stub raises while nobody listens."""
-
-    def code(self) -> grpc.StatusCode:
-        return grpc.StatusCode.UNAVAILABLE
 
 
 def test_config_list_is_sorted_as_the_broker_sorted_it(fila, broker: FakeBroker):
@@ -118,43 +106,53 @@ def test_explain_says_which_bucket_and_where_the_hour_went(fila, broker: FakeBro
     assert_golden("explain.txt", fila("explain", "orders", "acme").out)
 
 
+def test_explain_says_who_is_served_who_consumes_and_when_it_goes(fila, broker: FakeBroker):
+    answer = admin_pb2.ExplainKeyResponse(state="STATE_NO_CONSUMER", pending=40, weight=1)
+    answer.consumers.CopyFrom(events_pb2.ChannelConsumers(count=5, window=25, held=25, begun=4))
+    answer.served_meanwhile.others_share = 0.25
+    answer.served_meanwhile.since.FromSeconds(1)
+    answer.served_meanwhile.keys.add(fairness_key="noisy", share=0.75)
+    answer.head_forecast.CopyFrom(events_pb2.Forecast(latest_ms=400))
+    answer.tail_forecast.CopyFrom(events_pb2.Forecast(earliest_ms=14_000, likely_ms=22_000, latest_ms=27_000))
+    broker.answers["ExplainKey"] = answer
+
+    out = fila("explain", "orders", "acme").out
+
+    for line in (
+        "waits because         its consumers hold as many messages as they may",
+        "next one goes         within a second",
+        "last one goes         in 14s to 27s, most likely 22s",
+        "served meanwhile      noisy 75%, others 25%",
+        "consumers             5, all full: 25 of 25 held, 4 begun",
+    ):
+        assert line in out
+
+
+def test_explain_says_why_nobody_knows_when_it_goes(fila, broker: FakeBroker):
+    answer = admin_pb2.ExplainKeyResponse(state="STATE_PAUSED", pending=40)
+    answer.head_forecast.unknown = events_pb2.Forecast.UNKNOWN_PAUSED
+    answer.tail_forecast.unknown = events_pb2.Forecast.UNKNOWN_PAUSED
+    broker.answers["ExplainKey"] = answer
+
+    assert "next one goes         not before it is resumed\n" in fila("explain", "orders", "acme").out
+
+
 def test_top_once_turns_counters_into_rates(fila, broker: FakeBroker):
-    broker.answers["ListQueues"] = admin_pb2.ListQueuesResponse(
-        queues=[admin_pb2.QueueInfo(name="orders", depth=5)]
-    )
     looks = iter([0, 0])
-    broker.answers["GetStats"] = lambda _: admin_pb2.GetStatsResponse(
-        depth=5, active_consumers=1, active_fairness_keys=2, oldest_age_ms=1_500, enqueued_total=next(looks)
+    broker.answers["ListQueues"] = lambda _: admin_pb2.ListQueuesResponse(
+        queues=[
+            admin_pb2.QueueInfo(
+                name="orders",
+                depth=5,
+                active_consumers=1,
+                active_fairness_keys=2,
+                oldest_age_ms=1_500,
+                enqueued_total=next(looks),
+            )
+        ]
     )
 
     assert_golden("top.txt", fila("top", "--once", "--interval", "1ms").out)
-
-
-def test_top_once_as_json_is_json(fila, broker: FakeBroker):
-    broker.answers["ListQueues"] = admin_pb2.ListQueuesResponse(
-        queues=[admin_pb2.QueueInfo(name="orders", depth=5)]
-    )
-    broker.answers["GetStats"] = admin_pb2.GetStatsResponse(depth=5)
-
-    shown = json.loads(fila("top", "--once", "--interval", "1ms", "-o", "json").out)
-
-    assert (shown["queues"][0]["queue"], shown["queues"][0]["depth"]) == ("orders", 5)
-
-
-def test_top_outlives_a_restart_of_the_broker(broker: FakeBroker, monkeypatch):
-    looks: Iterator[_Sample | Refused] = iter([_Sample(0, {}), Refused(), _Sample(2, {})])
-
-    def look(*_: object) -> _Sample:
-        found = next(looks)
-        if isinstance(found, Refused):
-            raise found
-        return found
-
-    monkeypatch.setattr("fila_cli.commands.top._look", look)
-
-    before, now = next(_looks(Session(), None, 0.0))
-
-    assert (before.at_s, now.at_s) == (0, 2)
 
 
 def test_consumers_are_listed_with_what_lies_with_them(fila, broker: FakeBroker):

@@ -10,11 +10,20 @@ from typing import Any
 import pytest
 from google.rpc import code_pb2
 
-from fila import ConfigKeyNotFound, FilaClient, NotSupported, QueueExists, QueueNotFound, answers, watched
+from fila import (
+    ConfigKeyNotFound,
+    FilaClient,
+    NotSupported,
+    QueueExists,
+    QueueNotFound,
+    answers,
+    explanation,
+    watched,
+)
 from fila.answers import RetryPolicy
 from fila.messages import encode_options, to_timestamp
 from fila.settings import QueueSettings, encode_settings, mask_of, resolve
-from fila.v1 import admin_pb2, auth_pb2, version_pb2, watch_pb2
+from fila.v1 import admin_pb2, auth_pb2, events_pb2, version_pb2, watch_pb2
 from tests.sdk.fake_broker import FakeBroker, Refusal
 
 
@@ -216,8 +225,12 @@ async def test_answers_show_every_field_also_zeros(client: FilaClient) -> None:
         (answers.Stats, admin_pb2.GetStatsResponse),
         (answers.HookStats, admin_pb2.HookStats),
         (answers.KeyPolicy, admin_pb2.SetKeyPolicyResponse),
-        (answers.WaitCauses, watch_pb2.WaitCauses),
-        (answers.KeyExplanation, admin_pb2.ExplainKeyResponse),
+        (explanation.WaitCauses, watch_pb2.WaitCauses),
+        (explanation.KeyExplanation, admin_pb2.ExplainKeyResponse),
+        (explanation.ServedMeanwhile, events_pb2.ServedMeanwhile),
+        (explanation.ServedKey, events_pb2.ServedKey),
+        (explanation.ChannelConsumers, events_pb2.ChannelConsumers),
+        (explanation.Forecast, events_pb2.Forecast),
         (answers.ConsumerInfo, admin_pb2.ConsumerInfo),
         (answers.KeyState, watch_pb2.KeyState),
         (watched.QueueState, watch_pb2.QueueState),
@@ -243,7 +256,7 @@ def test_an_answer_reads_words_moments_and_what_is_missing() -> None:
     told = admin_pb2.ExplainKeyResponse(state=admin_pb2.ExplainKeyResponse.STATE_NOT_ITS_TURN, share=0.5)
     told.until.FromSeconds(1_000)
 
-    explained = answers.answer(answers.KeyExplanation, told)
+    explained = answers.answer(explanation.KeyExplanation, told)
 
     assert (explained.state, explained.share, explained.waits) == ("not_its_turn", 0.5, None)
     assert explained.until == datetime.fromtimestamp(1_000, UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fila_cli.colors import Meaning, Meant
-from fila_cli.output import Cell, facts, table, titled
+from fila_cli.output import Cell, counted, facts, table, titled
 from fila_cli.values import age_text, rough_size_text
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def _facts(queue: str, channel: str, stats: GetStatsResponse, *, wide: bool) -> 
         ("hook fallbacks", stats.hook_fallbacks),
         ("hook errors", stats.hook_errors),
         *((f"last error of {each.hook}", _last_error(each)) for each in stats.hooks),
+        *((f"{each.hook} returns in vain", _ignored(each)) for each in stats.hooks),
         ("dropped by hard retention", stats.hard_dropped),
         ("dropped by time to live", stats.ttl_dropped_total),
         ("dead-lettered", stats.dead_lettered_total),
@@ -106,6 +107,11 @@ def _last_error(hook: HookStats) -> str:
         return ""
     headers = " ".join(f"{name}={hook.last_error_headers[name]}" for name in sorted(hook.last_error_headers))
     return f"{hook.last_error}, at {hook.last_error_at.ToJsonString()}, headers {headers or 'none'}"
+
+
+def _ignored(hook: HookStats) -> str:
+    names = sorted(hook.ignored_fields, key=lambda name: (-hook.ignored_fields[name], name))
+    return ", ".join(f"{name} ({counted(hook.ignored_fields[name], 'time')})" for name in names)
 
 
 def _wide_row(key: PerFairnessKeyStats) -> tuple[Cell, ...]:

@@ -2194,8 +2194,14 @@ type HookStats struct {
 	LastErrorAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=last_error_at,json=lastErrorAt,proto3" json:"last_error_at,omitempty"`
 	// The headers of the message it failed on, the first 16, each cut after 200 characters.
 	LastErrorHeaders map[string]string `protobuf:"bytes,9,rep,name=last_error_headers,json=lastErrorHeaders,proto3" json:"last_error_headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Answers by the name of a field that they had and nobody reads: a typo, as a rule. At most 32 names and `(others)`.
+	IgnoredFields map[string]uint64 `protobuf:"bytes,10,rep,name=ignored_fields,json=ignoredFields,proto3" json:"ignored_fields,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Lines that fila.log wrote to the server's log.
+	LogLines uint64 `protobuf:"varint,11,opt,name=log_lines,json=logLines,proto3" json:"log_lines,omitempty"`
+	// Lines of fila.log beyond its rate, which were not written.
+	LogLinesDropped uint64 `protobuf:"varint,12,opt,name=log_lines_dropped,json=logLinesDropped,proto3" json:"log_lines_dropped,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *HookStats) Reset() {
@@ -2291,6 +2297,27 @@ func (x *HookStats) GetLastErrorHeaders() map[string]string {
 	return nil
 }
 
+func (x *HookStats) GetIgnoredFields() map[string]uint64 {
+	if x != nil {
+		return x.IgnoredFields
+	}
+	return nil
+}
+
+func (x *HookStats) GetLogLines() uint64 {
+	if x != nil {
+		return x.LogLines
+	}
+	return 0
+}
+
+func (x *HookStats) GetLogLinesDropped() uint64 {
+	if x != nil {
+		return x.LogLinesDropped
+	}
+	return 0
+}
+
 // One fairness key in numbers.
 type PerFairnessKeyStats struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2314,6 +2341,8 @@ type PerFairnessKeyStats struct {
 	Paused bool `protobuf:"varint,9,opt,name=paused,proto3" json:"paused,omitempty"`
 	// Most of its messages leased at once in a channel; 0 when there is no cap.
 	MaxInFlight uint32 `protobuf:"varint,10,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
+	// All that it has ready waits for tokens, in some channel.
+	Throttled bool `protobuf:"varint,11,opt,name=throttled,proto3" json:"throttled,omitempty"`
 	// An operator's rate: most of its messages delivered a second; 0 when there is none.
 	RatePerSecond float64 `protobuf:"fixed64,12,opt,name=rate_per_second,json=ratePerSecond,proto3" json:"rate_per_second,omitempty"`
 	// How many may be delivered at once after a pause; 0 when there is no rate.
@@ -2420,6 +2449,13 @@ func (x *PerFairnessKeyStats) GetMaxInFlight() uint32 {
 		return x.MaxInFlight
 	}
 	return 0
+}
+
+func (x *PerFairnessKeyStats) GetThrottled() bool {
+	if x != nil {
+		return x.Throttled
+	}
+	return false
 }
 
 func (x *PerFairnessKeyStats) GetRatePerSecond() float64 {
@@ -2779,7 +2815,23 @@ type QueueInfo struct {
 	// Open streams and sessions.
 	ActiveConsumers uint32 `protobuf:"varint,4,opt,name=active_consumers,json=activeConsumers,proto3" json:"active_consumers,omitempty"`
 	// The node that owns the queue; 0 on a single broker.
-	LeaderNodeId  uint64 `protobuf:"varint,5,opt,name=leader_node_id,json=leaderNodeId,proto3" json:"leader_node_id,omitempty"`
+	LeaderNodeId uint64 `protobuf:"varint,5,opt,name=leader_node_id,json=leaderNodeId,proto3" json:"leader_node_id,omitempty"`
+	// Messages stored since the broker started.
+	EnqueuedTotal uint64 `protobuf:"varint,6,opt,name=enqueued_total,json=enqueuedTotal,proto3" json:"enqueued_total,omitempty"`
+	// Deliveries since then, redeliveries included.
+	DeliveredTotal uint64 `protobuf:"varint,7,opt,name=delivered_total,json=deliveredTotal,proto3" json:"delivered_total,omitempty"`
+	// Messages done since then.
+	AckedTotal uint64 `protobuf:"varint,8,opt,name=acked_total,json=ackedTotal,proto3" json:"acked_total,omitempty"`
+	// Messages given up since then.
+	DeadLetteredTotal uint64 `protobuf:"varint,9,opt,name=dead_lettered_total,json=deadLetteredTotal,proto3" json:"dead_lettered_total,omitempty"`
+	// Age of the oldest frame with a pending message; 0 when nothing is pending or leased.
+	OldestAgeMs uint64 `protobuf:"varint,10,opt,name=oldest_age_ms,json=oldestAgeMs,proto3" json:"oldest_age_ms,omitempty"`
+	// Fairness keys with ready or delayed messages, of the channel with most.
+	ActiveFairnessKeys uint32 `protobuf:"varint,11,opt,name=active_fairness_keys,json=activeFairnessKeys,proto3" json:"active_fairness_keys,omitempty"`
+	// An operator paused it.
+	Paused bool `protobuf:"varint,12,opt,name=paused,proto3" json:"paused,omitempty"`
+	// Whether its hooks are being called; of two, the worse state.
+	BreakerState  BreakerState `protobuf:"varint,13,opt,name=breaker_state,json=breakerState,proto3,enum=fila.v1.BreakerState" json:"breaker_state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2847,6 +2899,62 @@ func (x *QueueInfo) GetLeaderNodeId() uint64 {
 		return x.LeaderNodeId
 	}
 	return 0
+}
+
+func (x *QueueInfo) GetEnqueuedTotal() uint64 {
+	if x != nil {
+		return x.EnqueuedTotal
+	}
+	return 0
+}
+
+func (x *QueueInfo) GetDeliveredTotal() uint64 {
+	if x != nil {
+		return x.DeliveredTotal
+	}
+	return 0
+}
+
+func (x *QueueInfo) GetAckedTotal() uint64 {
+	if x != nil {
+		return x.AckedTotal
+	}
+	return 0
+}
+
+func (x *QueueInfo) GetDeadLetteredTotal() uint64 {
+	if x != nil {
+		return x.DeadLetteredTotal
+	}
+	return 0
+}
+
+func (x *QueueInfo) GetOldestAgeMs() uint64 {
+	if x != nil {
+		return x.OldestAgeMs
+	}
+	return 0
+}
+
+func (x *QueueInfo) GetActiveFairnessKeys() uint32 {
+	if x != nil {
+		return x.ActiveFairnessKeys
+	}
+	return 0
+}
+
+func (x *QueueInfo) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *QueueInfo) GetBreakerState() BreakerState {
+	if x != nil {
+		return x.BreakerState
+	}
+	return BreakerState_BREAKER_STATE_UNSPECIFIED
 }
 
 // A channel to add.
@@ -4054,8 +4162,16 @@ type ExplainKeyResponse struct {
 	ReturningOffset uint64 `protobuf:"varint,11,opt,name=returning_offset,json=returningOffset,proto3" json:"returning_offset,omitempty"`
 	// How often that one came back; 127 means at least so often.
 	ReturningCount uint32 `protobuf:"varint,12,opt,name=returning_count,json=returningCount,proto3" json:"returning_count,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Who was served while its next message waited, as far as telemetry lists keys; set when it has pending messages.
+	ServedMeanwhile *ServedMeanwhile `protobuf:"bytes,13,opt,name=served_meanwhile,json=servedMeanwhile,proto3" json:"served_meanwhile,omitempty"`
+	// Who consumes the channel.
+	Consumers *ChannelConsumers `protobuf:"bytes,14,opt,name=consumers,proto3" json:"consumers,omitempty"`
+	// When its next message will go.
+	HeadForecast *Forecast `protobuf:"bytes,15,opt,name=head_forecast,json=headForecast,proto3" json:"head_forecast,omitempty"`
+	// When the last message it has now will go.
+	TailForecast  *Forecast `protobuf:"bytes,16,opt,name=tail_forecast,json=tailForecast,proto3" json:"tail_forecast,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExplainKeyResponse) Reset() {
@@ -4170,6 +4286,34 @@ func (x *ExplainKeyResponse) GetReturningCount() uint32 {
 		return x.ReturningCount
 	}
 	return 0
+}
+
+func (x *ExplainKeyResponse) GetServedMeanwhile() *ServedMeanwhile {
+	if x != nil {
+		return x.ServedMeanwhile
+	}
+	return nil
+}
+
+func (x *ExplainKeyResponse) GetConsumers() *ChannelConsumers {
+	if x != nil {
+		return x.Consumers
+	}
+	return nil
+}
+
+func (x *ExplainKeyResponse) GetHeadForecast() *Forecast {
+	if x != nil {
+		return x.HeadForecast
+	}
+	return nil
+}
+
+func (x *ExplainKeyResponse) GetTailForecast() *Forecast {
+	if x != nil {
+		return x.TailForecast
+	}
+	return nil
 }
 
 // Whose consumers to list.
@@ -4579,7 +4723,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\aunbegun\x18\x1c \x01(\x04R\aunbegun\x12%\n" +
 	"\x0ereturned_total\x18\x1d \x01(\x04R\rreturnedTotal\x12;\n" +
 	"\x1adead_letters_dropped_total\x18\x1e \x01(\x04R\x17deadLettersDroppedTotal\x12(\n" +
-	"\x05hooks\x18\x1f \x03(\v2\x12.fila.v1.HookStatsR\x05hooks\"\xb5\x03\n" +
+	"\x05hooks\x18\x1f \x03(\v2\x12.fila.v1.HookStatsR\x05hooks\"\x8e\x05\n" +
 	"\tHookStats\x12\x12\n" +
 	"\x04hook\x18\x01 \x01(\tR\x04hook\x12\x12\n" +
 	"\x04runs\x18\x02 \x01(\x04R\x04runs\x12\x16\n" +
@@ -4590,10 +4734,17 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"last_error\x18\a \x01(\tR\tlastError\x12>\n" +
 	"\rlast_error_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\vlastErrorAt\x12V\n" +
-	"\x12last_error_headers\x18\t \x03(\v2(.fila.v1.HookStats.LastErrorHeadersEntryR\x10lastErrorHeaders\x1aC\n" +
+	"\x12last_error_headers\x18\t \x03(\v2(.fila.v1.HookStats.LastErrorHeadersEntryR\x10lastErrorHeaders\x12L\n" +
+	"\x0eignored_fields\x18\n" +
+	" \x03(\v2%.fila.v1.HookStats.IgnoredFieldsEntryR\rignoredFields\x12\x1b\n" +
+	"\tlog_lines\x18\v \x01(\x04R\blogLines\x12*\n" +
+	"\x11log_lines_dropped\x18\f \x01(\x04R\x0flogLinesDropped\x1aC\n" +
 	"\x15LastErrorHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9d\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a@\n" +
+	"\x12IgnoredFieldsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xbb\x03\n" +
 	"\x13PerFairnessKeyStats\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12#\n" +
 	"\rpending_count\x18\x02 \x01(\x04R\fpendingCount\x12'\n" +
@@ -4605,7 +4756,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x11served_cost_total\x18\b \x01(\x01R\x0fservedCostTotal\x12\x16\n" +
 	"\x06paused\x18\t \x01(\bR\x06paused\x12\"\n" +
 	"\rmax_in_flight\x18\n" +
-	" \x01(\rR\vmaxInFlight\x12&\n" +
+	" \x01(\rR\vmaxInFlight\x12\x1c\n" +
+	"\tthrottled\x18\v \x01(\bR\tthrottled\x12&\n" +
 	"\x0frate_per_second\x18\f \x01(\x01R\rratePerSecond\x12\x14\n" +
 	"\x05burst\x18\r \x01(\x01R\x05burst\"\x97\x01\n" +
 	"\x13PerThrottleKeyStats\x12\x10\n" +
@@ -4630,13 +4782,23 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x11ListQueuesRequest\"n\n" +
 	"\x12ListQueuesResponse\x12*\n" +
 	"\x06queues\x18\x01 \x03(\v2\x12.fila.v1.QueueInfoR\x06queues\x12,\n" +
-	"\x12cluster_node_count\x18\x02 \x01(\rR\x10clusterNodeCount\"\xa3\x01\n" +
+	"\x12cluster_node_count\x18\x02 \x01(\rR\x10clusterNodeCount\"\xee\x03\n" +
 	"\tQueueInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05depth\x18\x02 \x01(\x04R\x05depth\x12\x1b\n" +
 	"\tin_flight\x18\x03 \x01(\x04R\binFlight\x12)\n" +
 	"\x10active_consumers\x18\x04 \x01(\rR\x0factiveConsumers\x12$\n" +
-	"\x0eleader_node_id\x18\x05 \x01(\x04R\fleaderNodeId\"\xfe\x01\n" +
+	"\x0eleader_node_id\x18\x05 \x01(\x04R\fleaderNodeId\x12%\n" +
+	"\x0eenqueued_total\x18\x06 \x01(\x04R\renqueuedTotal\x12'\n" +
+	"\x0fdelivered_total\x18\a \x01(\x04R\x0edeliveredTotal\x12\x1f\n" +
+	"\vacked_total\x18\b \x01(\x04R\n" +
+	"ackedTotal\x12.\n" +
+	"\x13dead_lettered_total\x18\t \x01(\x04R\x11deadLetteredTotal\x12\"\n" +
+	"\roldest_age_ms\x18\n" +
+	" \x01(\x04R\voldestAgeMs\x120\n" +
+	"\x14active_fairness_keys\x18\v \x01(\rR\x12activeFairnessKeys\x12\x16\n" +
+	"\x06paused\x18\f \x01(\bR\x06paused\x12:\n" +
+	"\rbreaker_state\x18\r \x01(\x0e2\x15.fila.v1.BreakerStateR\fbreakerState\"\xfe\x01\n" +
 	"\x14CreateChannelRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12\x14\n" +
@@ -4721,7 +4883,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x11ExplainKeyRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12!\n" +
-	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\"\xa4\x05\n" +
+	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\"\x92\a\n" +
 	"\x12ExplainKeyResponse\x127\n" +
 	"\x05state\x18\x01 \x01(\x0e2!.fila.v1.ExplainKeyResponse.StateR\x05state\x12'\n" +
 	"\x0fblocking_bucket\x18\x02 \x01(\tR\x0eblockingBucket\x120\n" +
@@ -4735,7 +4897,11 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x06weight\x18\n" +
 	" \x01(\rR\x06weight\x12)\n" +
 	"\x10returning_offset\x18\v \x01(\x04R\x0freturningOffset\x12'\n" +
-	"\x0freturning_count\x18\f \x01(\rR\x0ereturningCount\"\xd4\x01\n" +
+	"\x0freturning_count\x18\f \x01(\rR\x0ereturningCount\x12C\n" +
+	"\x10served_meanwhile\x18\r \x01(\v2\x18.fila.v1.ServedMeanwhileR\x0fservedMeanwhile\x127\n" +
+	"\tconsumers\x18\x0e \x01(\v2\x19.fila.v1.ChannelConsumersR\tconsumers\x126\n" +
+	"\rhead_forecast\x18\x0f \x01(\v2\x11.fila.v1.ForecastR\fheadForecast\x126\n" +
+	"\rtail_forecast\x18\x10 \x01(\v2\x11.fila.v1.ForecastR\ftailForecast\"\xd4\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11STATE_NO_CONSUMER\x10\x01\x12\x16\n" +
@@ -4835,7 +5001,7 @@ func file_fila_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_fila_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
+var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_fila_v1_admin_proto_goTypes = []any{
 	(Durability)(0),                   // 0: fila.v1.Durability
 	(HookFallback)(0),                 // 1: fila.v1.HookFallback
@@ -4897,30 +5063,34 @@ var file_fila_v1_admin_proto_goTypes = []any{
 	(*ConsumerInfo)(nil),              // 57: fila.v1.ConsumerInfo
 	nil,                               // 58: fila.v1.QueueConfig.WeightsEntry
 	nil,                               // 59: fila.v1.HookStats.LastErrorHeadersEntry
-	(*timestamppb.Timestamp)(nil),     // 60: google.protobuf.Timestamp
-	(*QueueVersion)(nil),              // 61: fila.v1.QueueVersion
-	(*fieldmaskpb.FieldMask)(nil),     // 62: google.protobuf.FieldMask
-	(*Message)(nil),                   // 63: fila.v1.Message
-	(*WaitCauses)(nil),                // 64: fila.v1.WaitCauses
-	(*GetStatusRequest)(nil),          // 65: fila.v1.GetStatusRequest
-	(*WatchEventsRequest)(nil),        // 66: fila.v1.WatchEventsRequest
-	(*ListLateRequest)(nil),           // 67: fila.v1.ListLateRequest
-	(*ListKeyPoliciesRequest)(nil),    // 68: fila.v1.ListKeyPoliciesRequest
-	(*DropDeadLettersRequest)(nil),    // 69: fila.v1.DropDeadLettersRequest
-	(*FindKeysRequest)(nil),           // 70: fila.v1.FindKeysRequest
-	(*WatchStatsRequest)(nil),         // 71: fila.v1.WatchStatsRequest
-	(*GetHistoryRequest)(nil),         // 72: fila.v1.GetHistoryRequest
-	(*ListQueueVersionsRequest)(nil),  // 73: fila.v1.ListQueueVersionsRequest
-	(*GetQueueVersionRequest)(nil),    // 74: fila.v1.GetQueueVersionRequest
-	(*GetStatusResponse)(nil),         // 75: fila.v1.GetStatusResponse
-	(*WatchEventsResponse)(nil),       // 76: fila.v1.WatchEventsResponse
-	(*ListLateResponse)(nil),          // 77: fila.v1.ListLateResponse
-	(*ListKeyPoliciesResponse)(nil),   // 78: fila.v1.ListKeyPoliciesResponse
-	(*DropDeadLettersResponse)(nil),   // 79: fila.v1.DropDeadLettersResponse
-	(*FindKeysResponse)(nil),          // 80: fila.v1.FindKeysResponse
-	(*WatchStatsResponse)(nil),        // 81: fila.v1.WatchStatsResponse
-	(*GetHistoryResponse)(nil),        // 82: fila.v1.GetHistoryResponse
-	(*ListQueueVersionsResponse)(nil), // 83: fila.v1.ListQueueVersionsResponse
+	nil,                               // 60: fila.v1.HookStats.IgnoredFieldsEntry
+	(*timestamppb.Timestamp)(nil),     // 61: google.protobuf.Timestamp
+	(*QueueVersion)(nil),              // 62: fila.v1.QueueVersion
+	(*fieldmaskpb.FieldMask)(nil),     // 63: google.protobuf.FieldMask
+	(*Message)(nil),                   // 64: fila.v1.Message
+	(*WaitCauses)(nil),                // 65: fila.v1.WaitCauses
+	(*ServedMeanwhile)(nil),           // 66: fila.v1.ServedMeanwhile
+	(*ChannelConsumers)(nil),          // 67: fila.v1.ChannelConsumers
+	(*Forecast)(nil),                  // 68: fila.v1.Forecast
+	(*GetStatusRequest)(nil),          // 69: fila.v1.GetStatusRequest
+	(*WatchEventsRequest)(nil),        // 70: fila.v1.WatchEventsRequest
+	(*ListLateRequest)(nil),           // 71: fila.v1.ListLateRequest
+	(*ListKeyPoliciesRequest)(nil),    // 72: fila.v1.ListKeyPoliciesRequest
+	(*DropDeadLettersRequest)(nil),    // 73: fila.v1.DropDeadLettersRequest
+	(*FindKeysRequest)(nil),           // 74: fila.v1.FindKeysRequest
+	(*WatchStatsRequest)(nil),         // 75: fila.v1.WatchStatsRequest
+	(*GetHistoryRequest)(nil),         // 76: fila.v1.GetHistoryRequest
+	(*ListQueueVersionsRequest)(nil),  // 77: fila.v1.ListQueueVersionsRequest
+	(*GetQueueVersionRequest)(nil),    // 78: fila.v1.GetQueueVersionRequest
+	(*GetStatusResponse)(nil),         // 79: fila.v1.GetStatusResponse
+	(*WatchEventsResponse)(nil),       // 80: fila.v1.WatchEventsResponse
+	(*ListLateResponse)(nil),          // 81: fila.v1.ListLateResponse
+	(*ListKeyPoliciesResponse)(nil),   // 82: fila.v1.ListKeyPoliciesResponse
+	(*DropDeadLettersResponse)(nil),   // 83: fila.v1.DropDeadLettersResponse
+	(*FindKeysResponse)(nil),          // 84: fila.v1.FindKeysResponse
+	(*WatchStatsResponse)(nil),        // 85: fila.v1.WatchStatsResponse
+	(*GetHistoryResponse)(nil),        // 86: fila.v1.GetHistoryResponse
+	(*ListQueueVersionsResponse)(nil), // 87: fila.v1.ListQueueVersionsResponse
 }
 var file_fila_v1_admin_proto_depIdxs = []int32{
 	7,  // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
@@ -4931,13 +5101,13 @@ var file_fila_v1_admin_proto_depIdxs = []int32{
 	9,  // 5: fila.v1.QueueConfig.retention:type_name -> fila.v1.Retention
 	3,  // 6: fila.v1.RetryPolicy.kind:type_name -> fila.v1.RetryPolicy.Kind
 	7,  // 7: fila.v1.GetQueueResponse.config:type_name -> fila.v1.QueueConfig
-	60, // 8: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
-	61, // 9: fila.v1.GetQueueVersionResponse.version:type_name -> fila.v1.QueueVersion
+	61, // 8: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
+	62, // 9: fila.v1.GetQueueVersionResponse.version:type_name -> fila.v1.QueueVersion
 	7,  // 10: fila.v1.GetQueueVersionResponse.config:type_name -> fila.v1.QueueConfig
 	7,  // 11: fila.v1.UpdateQueueRequest.config:type_name -> fila.v1.QueueConfig
-	62, // 12: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
+	63, // 12: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
 	7,  // 13: fila.v1.UpdateQueueResponse.config:type_name -> fila.v1.QueueConfig
-	63, // 14: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
+	64, // 14: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
 	27, // 15: fila.v1.ListConfigResponse.entries:type_name -> fila.v1.ConfigEntry
 	31, // 16: fila.v1.GetStatsResponse.per_key_stats:type_name -> fila.v1.PerFairnessKeyStats
 	32, // 17: fila.v1.GetStatsResponse.per_throttle_stats:type_name -> fila.v1.PerThrottleKeyStats
@@ -4945,88 +5115,94 @@ var file_fila_v1_admin_proto_depIdxs = []int32{
 	2,  // 19: fila.v1.GetStatsResponse.breaker_state:type_name -> fila.v1.BreakerState
 	30, // 20: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
 	2,  // 21: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
-	60, // 22: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
+	61, // 22: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
 	59, // 23: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
-	37, // 24: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
-	60, // 25: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
-	44, // 26: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
-	60, // 27: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
-	60, // 28: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
-	60, // 29: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
-	60, // 30: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
-	63, // 31: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
-	4,  // 32: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
-	60, // 33: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
-	64, // 34: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
-	57, // 35: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
-	60, // 36: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
-	5,  // 37: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
-	10, // 38: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
-	13, // 39: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
-	15, // 40: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
-	35, // 41: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
-	17, // 42: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
-	19, // 43: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
-	28, // 44: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
-	21, // 45: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
-	23, // 46: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
-	25, // 47: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
-	33, // 48: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
-	38, // 49: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
-	40, // 50: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
-	42, // 51: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
-	45, // 52: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
-	47, // 53: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
-	49, // 54: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
-	51, // 55: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
-	53, // 56: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
-	55, // 57: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
-	65, // 58: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
-	66, // 59: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
-	67, // 60: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
-	68, // 61: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
-	69, // 62: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
-	70, // 63: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
-	71, // 64: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
-	72, // 65: fila.v1.FilaAdmin.GetHistory:input_type -> fila.v1.GetHistoryRequest
-	73, // 66: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
-	74, // 67: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
-	6,  // 68: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	11, // 69: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	14, // 70: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	16, // 71: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	36, // 72: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	18, // 73: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	20, // 74: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	29, // 75: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	22, // 76: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	24, // 77: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	26, // 78: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	34, // 79: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	39, // 80: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	41, // 81: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	43, // 82: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	46, // 83: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	48, // 84: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	50, // 85: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	52, // 86: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	54, // 87: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	56, // 88: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	75, // 89: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	76, // 90: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	77, // 91: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	78, // 92: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	79, // 93: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	80, // 94: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
-	81, // 95: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
-	82, // 96: fila.v1.FilaAdmin.GetHistory:output_type -> fila.v1.GetHistoryResponse
-	83, // 97: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
-	12, // 98: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
-	68, // [68:99] is the sub-list for method output_type
-	37, // [37:68] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	60, // 24: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
+	37, // 25: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
+	2,  // 26: fila.v1.QueueInfo.breaker_state:type_name -> fila.v1.BreakerState
+	61, // 27: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
+	44, // 28: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
+	61, // 29: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
+	61, // 30: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
+	61, // 31: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
+	61, // 32: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
+	64, // 33: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
+	4,  // 34: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
+	61, // 35: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
+	65, // 36: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
+	66, // 37: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
+	67, // 38: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
+	68, // 39: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
+	68, // 40: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
+	57, // 41: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
+	61, // 42: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
+	5,  // 43: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
+	10, // 44: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
+	13, // 45: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
+	15, // 46: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
+	35, // 47: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
+	17, // 48: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
+	19, // 49: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
+	28, // 50: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
+	21, // 51: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
+	23, // 52: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
+	25, // 53: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
+	33, // 54: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
+	38, // 55: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
+	40, // 56: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
+	42, // 57: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
+	45, // 58: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
+	47, // 59: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
+	49, // 60: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
+	51, // 61: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
+	53, // 62: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
+	55, // 63: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
+	69, // 64: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
+	70, // 65: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
+	71, // 66: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
+	72, // 67: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
+	73, // 68: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
+	74, // 69: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
+	75, // 70: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
+	76, // 71: fila.v1.FilaAdmin.GetHistory:input_type -> fila.v1.GetHistoryRequest
+	77, // 72: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
+	78, // 73: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
+	6,  // 74: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	11, // 75: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	14, // 76: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	16, // 77: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	36, // 78: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	18, // 79: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	20, // 80: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	29, // 81: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	22, // 82: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	24, // 83: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	26, // 84: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	34, // 85: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	39, // 86: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	41, // 87: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	43, // 88: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	46, // 89: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	48, // 90: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	50, // 91: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	52, // 92: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	54, // 93: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	56, // 94: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	79, // 95: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	80, // 96: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	81, // 97: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	82, // 98: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	83, // 99: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	84, // 100: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	85, // 101: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
+	86, // 102: fila.v1.FilaAdmin.GetHistory:output_type -> fila.v1.GetHistoryResponse
+	87, // 103: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
+	12, // 104: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
+	74, // [74:105] is the sub-list for method output_type
+	43, // [43:74] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_admin_proto_init() }
@@ -5058,7 +5234,7 @@ func file_fila_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_admin_proto_rawDesc), len(file_fila_v1_admin_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   55,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

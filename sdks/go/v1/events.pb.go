@@ -151,6 +151,75 @@ func (LateKey_Cause) EnumDescriptor() ([]byte, []int) {
 	return file_fila_v1_events_proto_rawDescGZIP(), []int{7, 0}
 }
 
+// Why there is none.
+type Forecast_Unknown int32
+
+const (
+	// It is known.
+	Forecast_UNKNOWN_UNSPECIFIED Forecast_Unknown = 0
+	// The key has nothing pending.
+	Forecast_UNKNOWN_NOTHING_PENDING Forecast_Unknown = 1
+	// The key or its queue is paused.
+	Forecast_UNKNOWN_PAUSED Forecast_Unknown = 2
+	// All it has is delayed; `until` says until when.
+	Forecast_UNKNOWN_DELAYED Forecast_Unknown = 3
+	// Nobody consumes the channel, or nothing was served of late.
+	Forecast_UNKNOWN_NO_CONSUMER Forecast_Unknown = 4
+	// The token bucket it waits for never refills.
+	Forecast_UNKNOWN_NO_TOKENS Forecast_Unknown = 5
+	// The broker has not watched this channel for long enough: some seconds of service.
+	Forecast_UNKNOWN_NOT_WATCHED Forecast_Unknown = 6
+)
+
+// Enum value maps for Forecast_Unknown.
+var (
+	Forecast_Unknown_name = map[int32]string{
+		0: "UNKNOWN_UNSPECIFIED",
+		1: "UNKNOWN_NOTHING_PENDING",
+		2: "UNKNOWN_PAUSED",
+		3: "UNKNOWN_DELAYED",
+		4: "UNKNOWN_NO_CONSUMER",
+		5: "UNKNOWN_NO_TOKENS",
+		6: "UNKNOWN_NOT_WATCHED",
+	}
+	Forecast_Unknown_value = map[string]int32{
+		"UNKNOWN_UNSPECIFIED":     0,
+		"UNKNOWN_NOTHING_PENDING": 1,
+		"UNKNOWN_PAUSED":          2,
+		"UNKNOWN_DELAYED":         3,
+		"UNKNOWN_NO_CONSUMER":     4,
+		"UNKNOWN_NO_TOKENS":       5,
+		"UNKNOWN_NOT_WATCHED":     6,
+	}
+)
+
+func (x Forecast_Unknown) Enum() *Forecast_Unknown {
+	p := new(Forecast_Unknown)
+	*p = x
+	return p
+}
+
+func (x Forecast_Unknown) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Forecast_Unknown) Descriptor() protoreflect.EnumDescriptor {
+	return file_fila_v1_events_proto_enumTypes[2].Descriptor()
+}
+
+func (Forecast_Unknown) Type() protoreflect.EnumType {
+	return &file_fila_v1_events_proto_enumTypes[2]
+}
+
+func (x Forecast_Unknown) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Forecast_Unknown.Descriptor instead.
+func (Forecast_Unknown) EnumDescriptor() ([]byte, []int) {
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{16, 0}
+}
+
 // Asks how the broker is.
 type GetStatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -720,7 +789,8 @@ type ListLateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The keys.
 	Keys []*LateKey `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
-	// How many fairness keys have something that waits.
+	// How many fairness keys have something that waits, of those the caller may know of. A key that waits in several
+	// channels counts in each of them, as it is listed.
 	WaitingKeys   uint64 `protobuf:"varint,2,opt,name=waiting_keys,json=waitingKeys,proto3" json:"waiting_keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1226,6 +1296,299 @@ func (x *DropDeadLettersResponse) GetDropped() uint64 {
 	return 0
 }
 
+// Who was served while a key's next message waited.
+type ServedMeanwhile struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Since when this counts: since the message waits, or as long as the broker has looked.
+	Since *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=since,proto3" json:"since,omitempty"`
+	// The keys that got most, most first; at most 10.
+	Keys []*ServedKey `protobuf:"bytes,2,rep,name=keys,proto3" json:"keys,omitempty"`
+	// The part all other keys got together, 0 to 1.
+	OthersShare   float64 `protobuf:"fixed64,3,opt,name=others_share,json=othersShare,proto3" json:"others_share,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServedMeanwhile) Reset() {
+	*x = ServedMeanwhile{}
+	mi := &file_fila_v1_events_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServedMeanwhile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServedMeanwhile) ProtoMessage() {}
+
+func (x *ServedMeanwhile) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_events_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServedMeanwhile.ProtoReflect.Descriptor instead.
+func (*ServedMeanwhile) Descriptor() ([]byte, []int) {
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ServedMeanwhile) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *ServedMeanwhile) GetKeys() []*ServedKey {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *ServedMeanwhile) GetOthersShare() float64 {
+	if x != nil {
+		return x.OthersShare
+	}
+	return 0
+}
+
+// What one key was served.
+type ServedKey struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The key.
+	FairnessKey string `protobuf:"bytes,1,opt,name=fairness_key,json=fairnessKey,proto3" json:"fairness_key,omitempty"`
+	// Its part of the cost that the channel delivered, 0 to 1.
+	Share float64 `protobuf:"fixed64,2,opt,name=share,proto3" json:"share,omitempty"`
+	// That cost, in messages of cost 1.
+	Cost          float64 `protobuf:"fixed64,3,opt,name=cost,proto3" json:"cost,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServedKey) Reset() {
+	*x = ServedKey{}
+	mi := &file_fila_v1_events_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServedKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServedKey) ProtoMessage() {}
+
+func (x *ServedKey) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_events_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServedKey.ProtoReflect.Descriptor instead.
+func (*ServedKey) Descriptor() ([]byte, []int) {
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ServedKey) GetFairnessKey() string {
+	if x != nil {
+		return x.FairnessKey
+	}
+	return ""
+}
+
+func (x *ServedKey) GetShare() float64 {
+	if x != nil {
+		return x.Share
+	}
+	return 0
+}
+
+func (x *ServedKey) GetCost() float64 {
+	if x != nil {
+		return x.Cost
+	}
+	return 0
+}
+
+// Who consumes a channel, and how full they are.
+type ChannelConsumers struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Open streams and sessions.
+	Count uint64 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	// Of these, those that would take a message now.
+	WithRoom uint64 `protobuf:"varint,2,opt,name=with_room,json=withRoom,proto3" json:"with_room,omitempty"`
+	// Lease calls that wait for messages.
+	WaitingPulls uint64 `protobuf:"varint,3,opt,name=waiting_pulls,json=waitingPulls,proto3" json:"waiting_pulls,omitempty"`
+	// Messages they may hold at once, all together.
+	Window uint64 `protobuf:"varint,4,opt,name=window,proto3" json:"window,omitempty"`
+	// Messages leased to them.
+	Held uint64 `protobuf:"varint,5,opt,name=held,proto3" json:"held,omitempty"`
+	// Of these, messages they have begun to work on.
+	Begun         uint64 `protobuf:"varint,6,opt,name=begun,proto3" json:"begun,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChannelConsumers) Reset() {
+	*x = ChannelConsumers{}
+	mi := &file_fila_v1_events_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChannelConsumers) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChannelConsumers) ProtoMessage() {}
+
+func (x *ChannelConsumers) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_events_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChannelConsumers.ProtoReflect.Descriptor instead.
+func (*ChannelConsumers) Descriptor() ([]byte, []int) {
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ChannelConsumers) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *ChannelConsumers) GetWithRoom() uint64 {
+	if x != nil {
+		return x.WithRoom
+	}
+	return 0
+}
+
+func (x *ChannelConsumers) GetWaitingPulls() uint64 {
+	if x != nil {
+		return x.WaitingPulls
+	}
+	return 0
+}
+
+func (x *ChannelConsumers) GetWindow() uint64 {
+	if x != nil {
+		return x.Window
+	}
+	return 0
+}
+
+func (x *ChannelConsumers) GetHeld() uint64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *ChannelConsumers) GetBegun() uint64 {
+	if x != nil {
+		return x.Begun
+	}
+	return 0
+}
+
+// When a message will go: nine times in ten between the first and the last of these, if nobody pauses, weighs or
+// scales anything meanwhile. docs/fairness.md says what it is made of.
+type Forecast struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Milliseconds from now until it goes, at the earliest.
+	EarliestMs uint64 `protobuf:"varint,1,opt,name=earliest_ms,json=earliestMs,proto3" json:"earliest_ms,omitempty"`
+	// Most likely.
+	LikelyMs uint64 `protobuf:"varint,2,opt,name=likely_ms,json=likelyMs,proto3" json:"likely_ms,omitempty"`
+	// At the latest.
+	LatestMs uint64 `protobuf:"varint,3,opt,name=latest_ms,json=latestMs,proto3" json:"latest_ms,omitempty"`
+	// Set where nobody can say; the others are 0 then.
+	Unknown       Forecast_Unknown `protobuf:"varint,4,opt,name=unknown,proto3,enum=fila.v1.Forecast_Unknown" json:"unknown,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Forecast) Reset() {
+	*x = Forecast{}
+	mi := &file_fila_v1_events_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Forecast) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Forecast) ProtoMessage() {}
+
+func (x *Forecast) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_events_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Forecast.ProtoReflect.Descriptor instead.
+func (*Forecast) Descriptor() ([]byte, []int) {
+	return file_fila_v1_events_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Forecast) GetEarliestMs() uint64 {
+	if x != nil {
+		return x.EarliestMs
+	}
+	return 0
+}
+
+func (x *Forecast) GetLikelyMs() uint64 {
+	if x != nil {
+		return x.LikelyMs
+	}
+	return 0
+}
+
+func (x *Forecast) GetLatestMs() uint64 {
+	if x != nil {
+		return x.LatestMs
+	}
+	return 0
+}
+
+func (x *Forecast) GetUnknown() Forecast_Unknown {
+	if x != nil {
+		return x.Unknown
+	}
+	return Forecast_UNKNOWN_UNSPECIFIED
+}
+
 var File_fila_v1_events_proto protoreflect.FileDescriptor
 
 const file_fila_v1_events_proto_rawDesc = "" +
@@ -1327,7 +1690,36 @@ const file_fila_v1_events_proto_rawDesc = "" +
 	"\tdlq_queue\x18\x01 \x01(\tR\bdlqQueue\x12\x18\n" +
 	"\aoffsets\x18\x02 \x03(\x04R\aoffsets\"3\n" +
 	"\x17DropDeadLettersResponse\x12\x18\n" +
-	"\adropped\x18\x01 \x01(\x04R\adropped*e\n" +
+	"\adropped\x18\x01 \x01(\x04R\adropped\"\x8e\x01\n" +
+	"\x0fServedMeanwhile\x120\n" +
+	"\x05since\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12&\n" +
+	"\x04keys\x18\x02 \x03(\v2\x12.fila.v1.ServedKeyR\x04keys\x12!\n" +
+	"\fothers_share\x18\x03 \x01(\x01R\vothersShare\"X\n" +
+	"\tServedKey\x12!\n" +
+	"\ffairness_key\x18\x01 \x01(\tR\vfairnessKey\x12\x14\n" +
+	"\x05share\x18\x02 \x01(\x01R\x05share\x12\x12\n" +
+	"\x04cost\x18\x03 \x01(\x01R\x04cost\"\xac\x01\n" +
+	"\x10ChannelConsumers\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\x04R\x05count\x12\x1b\n" +
+	"\twith_room\x18\x02 \x01(\x04R\bwithRoom\x12#\n" +
+	"\rwaiting_pulls\x18\x03 \x01(\x04R\fwaitingPulls\x12\x16\n" +
+	"\x06window\x18\x04 \x01(\x04R\x06window\x12\x12\n" +
+	"\x04held\x18\x05 \x01(\x04R\x04held\x12\x14\n" +
+	"\x05begun\x18\x06 \x01(\x04R\x05begun\"\xce\x02\n" +
+	"\bForecast\x12\x1f\n" +
+	"\vearliest_ms\x18\x01 \x01(\x04R\n" +
+	"earliestMs\x12\x1b\n" +
+	"\tlikely_ms\x18\x02 \x01(\x04R\blikelyMs\x12\x1b\n" +
+	"\tlatest_ms\x18\x03 \x01(\x04R\blatestMs\x123\n" +
+	"\aunknown\x18\x04 \x01(\x0e2\x19.fila.v1.Forecast.UnknownR\aunknown\"\xb1\x01\n" +
+	"\aUnknown\x12\x17\n" +
+	"\x13UNKNOWN_UNSPECIFIED\x10\x00\x12\x1b\n" +
+	"\x17UNKNOWN_NOTHING_PENDING\x10\x01\x12\x12\n" +
+	"\x0eUNKNOWN_PAUSED\x10\x02\x12\x13\n" +
+	"\x0fUNKNOWN_DELAYED\x10\x03\x12\x17\n" +
+	"\x13UNKNOWN_NO_CONSUMER\x10\x04\x12\x15\n" +
+	"\x11UNKNOWN_NO_TOKENS\x10\x05\x12\x17\n" +
+	"\x13UNKNOWN_NOT_WATCHED\x10\x06*e\n" +
 	"\tDiskLevel\x12\x1a\n" +
 	"\x16DISK_LEVEL_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rDISK_LEVEL_OK\x10\x01\x12\x14\n" +
@@ -1347,43 +1739,51 @@ func file_fila_v1_events_proto_rawDescGZIP() []byte {
 	return file_fila_v1_events_proto_rawDescData
 }
 
-var file_fila_v1_events_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fila_v1_events_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_fila_v1_events_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_fila_v1_events_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_fila_v1_events_proto_goTypes = []any{
 	(DiskLevel)(0),                  // 0: fila.v1.DiskLevel
 	(LateKey_Cause)(0),              // 1: fila.v1.LateKey.Cause
-	(*GetStatusRequest)(nil),        // 2: fila.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),       // 3: fila.v1.GetStatusResponse
-	(*WatchEventsRequest)(nil),      // 4: fila.v1.WatchEventsRequest
-	(*WatchEventsResponse)(nil),     // 5: fila.v1.WatchEventsResponse
-	(*Event)(nil),                   // 6: fila.v1.Event
-	(*ListLateRequest)(nil),         // 7: fila.v1.ListLateRequest
-	(*ListLateResponse)(nil),        // 8: fila.v1.ListLateResponse
-	(*LateKey)(nil),                 // 9: fila.v1.LateKey
-	(*ListKeyPoliciesRequest)(nil),  // 10: fila.v1.ListKeyPoliciesRequest
-	(*ListKeyPoliciesResponse)(nil), // 11: fila.v1.ListKeyPoliciesResponse
-	(*KeyPolicy)(nil),               // 12: fila.v1.KeyPolicy
-	(*DropDeadLettersRequest)(nil),  // 13: fila.v1.DropDeadLettersRequest
-	(*DropDeadLettersResponse)(nil), // 14: fila.v1.DropDeadLettersResponse
-	nil,                             // 15: fila.v1.Event.DetailsEntry
-	(*timestamppb.Timestamp)(nil),   // 16: google.protobuf.Timestamp
+	(Forecast_Unknown)(0),           // 2: fila.v1.Forecast.Unknown
+	(*GetStatusRequest)(nil),        // 3: fila.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),       // 4: fila.v1.GetStatusResponse
+	(*WatchEventsRequest)(nil),      // 5: fila.v1.WatchEventsRequest
+	(*WatchEventsResponse)(nil),     // 6: fila.v1.WatchEventsResponse
+	(*Event)(nil),                   // 7: fila.v1.Event
+	(*ListLateRequest)(nil),         // 8: fila.v1.ListLateRequest
+	(*ListLateResponse)(nil),        // 9: fila.v1.ListLateResponse
+	(*LateKey)(nil),                 // 10: fila.v1.LateKey
+	(*ListKeyPoliciesRequest)(nil),  // 11: fila.v1.ListKeyPoliciesRequest
+	(*ListKeyPoliciesResponse)(nil), // 12: fila.v1.ListKeyPoliciesResponse
+	(*KeyPolicy)(nil),               // 13: fila.v1.KeyPolicy
+	(*DropDeadLettersRequest)(nil),  // 14: fila.v1.DropDeadLettersRequest
+	(*DropDeadLettersResponse)(nil), // 15: fila.v1.DropDeadLettersResponse
+	(*ServedMeanwhile)(nil),         // 16: fila.v1.ServedMeanwhile
+	(*ServedKey)(nil),               // 17: fila.v1.ServedKey
+	(*ChannelConsumers)(nil),        // 18: fila.v1.ChannelConsumers
+	(*Forecast)(nil),                // 19: fila.v1.Forecast
+	nil,                             // 20: fila.v1.Event.DetailsEntry
+	(*timestamppb.Timestamp)(nil),   // 21: google.protobuf.Timestamp
 }
 var file_fila_v1_events_proto_depIdxs = []int32{
-	16, // 0: fila.v1.GetStatusResponse.started_at:type_name -> google.protobuf.Timestamp
+	21, // 0: fila.v1.GetStatusResponse.started_at:type_name -> google.protobuf.Timestamp
 	0,  // 1: fila.v1.GetStatusResponse.disk_level:type_name -> fila.v1.DiskLevel
-	6,  // 2: fila.v1.WatchEventsResponse.events:type_name -> fila.v1.Event
-	16, // 3: fila.v1.Event.at:type_name -> google.protobuf.Timestamp
-	15, // 4: fila.v1.Event.details:type_name -> fila.v1.Event.DetailsEntry
-	9,  // 5: fila.v1.ListLateResponse.keys:type_name -> fila.v1.LateKey
+	7,  // 2: fila.v1.WatchEventsResponse.events:type_name -> fila.v1.Event
+	21, // 3: fila.v1.Event.at:type_name -> google.protobuf.Timestamp
+	20, // 4: fila.v1.Event.details:type_name -> fila.v1.Event.DetailsEntry
+	10, // 5: fila.v1.ListLateResponse.keys:type_name -> fila.v1.LateKey
 	1,  // 6: fila.v1.LateKey.cause:type_name -> fila.v1.LateKey.Cause
-	16, // 7: fila.v1.LateKey.until:type_name -> google.protobuf.Timestamp
-	16, // 8: fila.v1.LateKey.since:type_name -> google.protobuf.Timestamp
-	12, // 9: fila.v1.ListKeyPoliciesResponse.policies:type_name -> fila.v1.KeyPolicy
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	21, // 7: fila.v1.LateKey.until:type_name -> google.protobuf.Timestamp
+	21, // 8: fila.v1.LateKey.since:type_name -> google.protobuf.Timestamp
+	13, // 9: fila.v1.ListKeyPoliciesResponse.policies:type_name -> fila.v1.KeyPolicy
+	21, // 10: fila.v1.ServedMeanwhile.since:type_name -> google.protobuf.Timestamp
+	17, // 11: fila.v1.ServedMeanwhile.keys:type_name -> fila.v1.ServedKey
+	2,  // 12: fila.v1.Forecast.unknown:type_name -> fila.v1.Forecast.Unknown
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_events_proto_init() }
@@ -1396,8 +1796,8 @@ func file_fila_v1_events_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_events_proto_rawDesc), len(file_fila_v1_events_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   14,
+			NumEnums:      3,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -329,7 +329,9 @@ async def serve(
     _report_start(settings, rpc, redis, metrics_port)
     telemetry.say_ready(serves=True)
     observing = asyncio.create_task(
-        observe(_asking(broker), time.monotonic, counts_consumers=isinstance(rpc, NativeServer))
+        observe(
+            _asking(broker), time.monotonic, broker.speeds, counts_consumers=isinstance(rpc, NativeServer)
+        )
     )
     _calm_the_collector()
     await stopping.wait()

@@ -2,8 +2,8 @@
 
 They are protobuf like everything that crosses the seam, so the core reads and writes them with
 what it has, but they are no part of the wire contract: their fields may change with any
-version. So they are declared here and not in `proto/`; core/life/failure.pyx, core/life/redrive.pyx and
-core/life/notices.pyx name the same numbers.
+version. So they are declared here and not in `proto/`; core/life/failure.pyx, core/life/redrive.pyx,
+core/desk/outlook.pyx and core/life/notices.pyx name the same numbers.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
     "LateKeys": (
         (1, "keys" + _REPEATED, _BYTES),
         (2, "cursor", _UINT32),
-        (3, "waiting", _UINT64),
+        (3, "waiting" + _REPEATED, "LateChannel"),
         (4, "capacity", _UINT64),
     ),
     "FindPage": (
@@ -114,6 +114,51 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
     "KeptChange": ((12, "prefixes" + _REPEATED, _BYTES), (13, "records" + _REPEATED, "AccessRecord")),
     "KeptPage": ((1, "prefix", _BYTES), (2, "below", _BYTES), (3, "most", _UINT32)),
     "KeptRecords": ((1, "records" + _REPEATED, "AccessRecord"),),
+    "LateChannel": ((1, "channel", _BYTES), (2, "count", _UINT64)),
+    # What EXPLAIN_KEY adds when it is asked for (core/desk/outlook.pyx). Costs are in thousandths.
+    "Rivals": ((1, "weight", _DOUBLE), (2, "work", _DOUBLE)),
+    "Consumers": (
+        (1, "count", _UINT64),
+        (2, "with_room", _UINT64),
+        (3, "waiting_pulls", _UINT64),
+        (4, "window", _UINT64),
+        (5, "held", _UINT64),
+        (6, "begun", _UINT64),
+    ),
+    "Line": (
+        (1, "rate", _DOUBLE),
+        (2, "level", _DOUBLE),
+        (3, "lines", _UINT64),
+        (4, "ahead", _UINT64),
+        (5, "tokens", _UINT64),
+        (6, "own", _UINT64),
+        (7, "places", _UINT64),
+    ),
+    "Outlook": (
+        (1, "backlog", _UINT64),
+        (2, "weight", _UINT32),
+        (3, "cap", _UINT32),
+        (4, "head_cost", _UINT64),
+        (5, "mean_cost", _DOUBLE),
+        (6, "before_its_turn", _DOUBLE),
+        (7, "rounds_to_save", _UINT64),
+        (8, "rivals" + _REPEATED, "Rivals"),
+        (9, "consumers", "Consumers"),
+        (10, "line", "Line"),
+        (11, "quantum", _UINT64),
+        (12, "served", _UINT64),
+        (13, "usual_cost", _DOUBLE),
+        (14, "ready", _UINT64),
+        (15, "key_rate", _DOUBLE),
+        (16, "key_level", _DOUBLE),
+    ),
+    "ExplainKey": (
+        (1, "queue", _BYTES),
+        (2, "channel", _BYTES),
+        (3, "fairness_key", _BYTES),
+        (15, "with_outlook", _BOOL),
+    ),
+    "Explained": ((100, "outlook", "Outlook"),),
     "Notice": ((1, "what", _UINT32), (2, "queue", _BYTES), (3, "channel", _BYTES), (4, "number", _UINT64)),
     "AccessRecord": ((1, "key", _BYTES), (2, "value", _BYTES)),
     "AccessChange": (
@@ -160,6 +205,8 @@ FailureEvent: Final[Any] = _classes_by_name["FailureEvent"]
 Decision: Final[Any] = _classes_by_name["Decision"]
 Notice: Final[Any] = _classes_by_name["Notice"]
 RedrivePage: Final[Any] = _classes_by_name["RedrivePage"]
+ExplainKey: Final[Any] = _classes_by_name["ExplainKey"]
+Explained: Final[Any] = _classes_by_name["Explained"]
 LatePage: Final[Any] = _classes_by_name["LatePage"]
 LateKeys: Final[Any] = _classes_by_name["LateKeys"]
 AccessChange: Final[Any] = _classes_by_name["AccessChange"]

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from fila_cli.arguments import channel_option, key_argument, queue_argument
-from fila_cli.output import Cell, facts
+from fila_cli.output import Cell, counted, facts
 from fila_cli.session import Command, Session
 from fila_cli.values import age_text
 from fila_cli.watching import show_or_watch, watch_option
 
 if TYPE_CHECKING:
     from fila.v1.admin_pb2 import ExplainKeyResponse
+    from fila.v1.events_pb2 import ChannelConsumers, Forecast, ServedMeanwhile
     from fila.v1.watch_pb2 import WaitCauses
 
 _SENTENCE_BY_STATE = {
@@ -29,7 +30,17 @@ _SENTENCE_BY_STATE = {
     "STATE_EMPTY": "it has nothing pending and nothing leased",
 }
 
+_UNKNOWN = {
+    "UNKNOWN_NOTHING_PENDING": "nothing is pending",
+    "UNKNOWN_PAUSED": "not before it is resumed",
+    "UNKNOWN_DELAYED": "when its delay is over",
+    "UNKNOWN_NO_CONSUMER": "nobody can say: nothing was served of late",
+    "UNKNOWN_NO_TOKENS": "never, until its bucket gets a rate",
+    "UNKNOWN_NOT_WATCHED": "not known yet; the broker has not watched this channel for long enough",
+}
+
 _COUNTED_TO = 127
+_NOW_MS = 1_000
 
 
 @click.command(
@@ -46,21 +57,26 @@ _COUNTED_TO = 127
 @watch_option
 @click.pass_obj
 def explain(session: Session, queue: str, key: str, channel: str, watch_ms: int | None) -> None:
-    """Say what KEY's next message in QUEUE waits for, and whether the key gets its due share."""
+    """Say what KEY's next message in QUEUE waits for, who is served meanwhile, and when it will go.
+
+    The times hold nine times in ten, if nobody pauses, weighs or scales anything meanwhile.
+    """
     from fila.v1 import admin_pb2
 
     def look() -> tuple[ExplainKeyResponse, str]:
         request = admin_pb2.ExplainKeyRequest(queue=queue, channel=channel, fairness_key=key)
         answer = session.admin.ExplainKey(request, timeout=session.timeout_s)
-        return answer, facts(_explained(key, answer))
+        return answer, facts(explained(key, answer))
 
     show_or_watch(session, watch_ms, look)
 
 
-def _explained(key: str, answer: ExplainKeyResponse) -> list[tuple[str, Cell]]:
+def explained(key: str, answer: ExplainKeyResponse) -> list[tuple[str, Cell]]:
+    """What an answer says, as facts."""
     listed: list[tuple[str, Cell]] = [
         ("key", key),
         ("waits because", _sentence(answer)),
+        *_forecasts(answer),
         ("pending", answer.pending),
         ("in flight", answer.in_flight),
         ("weight", answer.weight),
@@ -73,7 +89,51 @@ def _explained(key: str, answer: ExplainKeyResponse) -> list[tuple[str, Cell]]:
     if answer.returning_offset:
         times = f"{answer.returning_count}{'+' if answer.returning_count == _COUNTED_TO else ''}"
         listed.append(("keeps returning", f"offset {answer.returning_offset}, {times} times, never begun"))
+    if answer.HasField("served_meanwhile"):
+        listed.append(("served meanwhile", _served(answer.served_meanwhile)))
+    if answer.HasField("consumers"):
+        listed.append(("consumers", _consumers(answer.consumers)))
     return listed + _waits(answer.waits)
+
+
+def _forecasts(answer: ExplainKeyResponse) -> list[tuple[str, Cell]]:
+    if not answer.pending or not answer.HasField("head_forecast"):
+        return []
+    listed: list[tuple[str, Cell]] = [("next one goes", when(answer.head_forecast))]
+    if answer.pending > 1 and not answer.tail_forecast.unknown:
+        listed.append(("last one goes", when(answer.tail_forecast)))
+    return listed
+
+
+def when(forecast: Forecast) -> str:
+    """`in 12s to 19s, most likely 15s`."""
+    from fila.v1 import events_pb2
+
+    if forecast.unknown:
+        name = events_pb2.Forecast.Unknown.Name(forecast.unknown)
+        return _UNKNOWN.get(name, name)
+    if forecast.latest_ms < _NOW_MS:
+        return "within a second"
+    latest = age_text(forecast.latest_ms)
+    between = f"{age_text(forecast.earliest_ms)} to {latest}" if forecast.earliest_ms else f"at most {latest}"
+    return f"in {between}, most likely {age_text(forecast.likely_ms)}"
+
+
+def _served(served: ServedMeanwhile) -> str:
+    shown = [f"{each.fairness_key} {each.share:.0%}" for each in served.keys[:5]]
+    rest = served.others_share + sum(each.share for each in served.keys[5:])
+    if rest >= 0.005:
+        shown.append(f"others {rest:.0%}")
+    since_s = (datetime.now(UTC) - served.since.ToDatetime(UTC)).total_seconds()
+    return f"{', '.join(shown)} (last {age_text(max(0, int(since_s * 1000)))})"
+
+
+def _consumers(consumers: ChannelConsumers) -> str:
+    if not consumers.count:
+        pulls = counted(consumers.waiting_pulls, "pull")
+        return f"{pulls} waiting" if consumers.waiting_pulls else "none"
+    full = f"{consumers.with_room} with room" if consumers.with_room else "all full"
+    return f"{consumers.count}, {full}: {consumers.held} of {consumers.window} held, {consumers.begun} begun"
 
 
 def _due(answer: ExplainKeyResponse) -> str:
@@ -85,6 +145,8 @@ def _sentence(answer: ExplainKeyResponse) -> str:
 
     state = admin_pb2.ExplainKeyResponse.State.Name(answer.state)
     sentence = _SENTENCE_BY_STATE.get(state, state)
+    if state == "STATE_NO_CONSUMER" and answer.consumers.count:
+        sentence = "its consumers hold as many messages as they may"
     if answer.blocking_bucket:
         sentence += f" by {answer.blocking_bucket}"
     if answer.HasField("until"):

@@ -16,7 +16,7 @@ from fila_cli.colors import Meaning, Meant
 from fila_cli.failures import BrokerError
 from fila_cli.output import Cell, facts, show
 from fila_cli.session import Group, Session, confirm
-from fila_cli.values import PAIR, SOURCE, Count
+from fila_cli.values import PAIR, SOURCE, Count, rough_size_text
 
 if TYPE_CHECKING:
     from fila.v1.admin_pb2 import HookStats
@@ -138,7 +138,13 @@ def _facts(outcome: dict[str, Any]) -> list[tuple[str, Cell]]:
     if outcome["runs"]:
         times = f"{outcome['median_us']:.1f} us median of {outcome['runs']}, slowest {outcome['slowest_us']:.1f} us"
         listed.append(("time", f"{times}; cut off after {outcome['time_limit_ms']} ms"))
-        listed.append(("memory", f"at most {outcome['memory_limit_bytes']} bytes a call"))
+    if outcome["instructions"]:
+        listed.append(("instructions", f"{outcome['instructions']:,} a run"))
+    if outcome["allocated_bytes"]:
+        made, kept = rough_size_text(outcome["allocated_bytes"]), rough_size_text(outcome["kept_bytes"])
+        most = rough_size_text(outcome["memory_limit_bytes"])
+        listed.append(("memory", f"{made} a run, {kept} kept between runs; at most {most}"))
+    listed += [("log", line) for line in outcome["log"]]
     return listed
 
 

@@ -59,7 +59,7 @@ def _ranked(answer: ListLateResponse) -> str:
     if not answer.keys:
         return ""
     shown = table(_HEADINGS, [_row(key) for key in answer.keys])
-    more = answer.waiting_keys - len({(key.queue, key.fairness_key) for key in answer.keys})
+    more = answer.waiting_keys - len(answer.keys)
     return f"{shown}\n\n{more} more keys wait" if more > 0 else shown
 
 

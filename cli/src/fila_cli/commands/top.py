@@ -1,12 +1,9 @@
-"""`fila top`: queues, or one queue's keys, refreshed in place; rates are differences of counters."""
+"""`fila top`: queues, their keys, and why a key waits; live, or once."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,13 +12,6 @@ from fila_cli.output import Cell, Format, show, table
 from fila_cli.session import Command, Session
 from fila_cli.values import DURATION, age_text
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from fila.v1.admin_pb2 import GetStatsResponse
-
-_QUEUES_MAX = 50
-_KEYS_MAX = 30
 _QUEUE_HEADINGS = (
     "QUEUE",
     "DEPTH",
@@ -33,16 +23,22 @@ _QUEUE_HEADINGS = (
     "OUT/S",
     "ACKED/S",
     "DEAD",
+    "PAUSED",
+    "CIRCUIT",
 )
-_KEY_HEADINGS = ("KEY", "PENDING", "IN FLIGHT", "WEIGHT", "OLDEST", "OUT/S", "SHARE", "PAUSED")
-
-
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """One look at the broker: when, and each queue's numbers."""
-
-    at_s: float
-    stats_by_queue: dict[str, GetStatsResponse]
+_KEY_HEADINGS = (
+    "KEY",
+    "PENDING",
+    "IN FLIGHT",
+    "WEIGHT",
+    "OLDEST",
+    "OUT/S",
+    "SHARE",
+    "DUE",
+    "PAUSED",
+    "THROTTLED",
+    "CAP",
+)
 
 
 @click.command(
@@ -51,7 +47,7 @@ class _Sample:
     fila top
     fila top orders
     fila top --interval 5s
-    fila top --once
+    fila top --once -o json
     """,
 )
 @click.argument("queue", required=False, shell_complete=complete_queue)
@@ -65,145 +61,86 @@ class _Sample:
 )
 @click.pass_obj
 def top(session: Session, queue: str | None, interval_ms: int, *, once: bool) -> None:
-    """Watch all queues, or the fairness keys of QUEUE. Ctrl-C ends it."""
+    """Watch all queues, or the fairness keys of QUEUE.
+
+    Enter opens a queue's keys and then why one of them waits; p pauses, w weighs, / filters, s sorts, ? lists all
+    keys, q leaves.
+    """
     if interval_ms < 1:
         raise click.BadParameter("must be at least 1ms", param_hint="'--interval'")
-    pairs = _looks(session, queue, interval_ms / 1000)
-    if once or session.format is not Format.TABLE or not sys.stdout.isatty():
-        before, now = next(pairs)
-        headings, rows = _rows(queue, before, now)
-        noun = "keys" if queue else "queues"
-        named = [heading.lower().replace(" ", "_").replace("/s", "_per_second") for heading in headings]
-        show(
-            session.format,
-            {noun: [dict(zip(named, row, strict=True)) for row in rows]},
-            table(headings, rows),
-        )
+    interval_s = interval_ms / 1000
+    is_seen = sys.stdout.isatty() and sys.stdin.isatty()
+    if once or session.format is not Format.TABLE or not is_seen:
+        _print_once(session, queue, interval_s)
         return
+    from fila_cli.cockpit.cockpit import Cockpit
+    from fila_cli.cockpit.driving import Driving
 
-    from rich.live import Live
-
-    try:
-        with Live(screen=True, auto_refresh=False) as live:
-            for before, now in pairs:
-                live.update(_screen(session, queue, before, now), refresh=True)
-    except KeyboardInterrupt:
-        return
+    Driving(session, Cockpit(queue=queue or ""), interval_s).run()
 
 
-def _looks(session: Session, queue: str | None, interval_s: float) -> Iterator[tuple[_Sample, _Sample]]:
-    """Pairs of neighbouring samples; the first pair is one interval apart too, so its rates mean something."""
-    import grpc
-
-    before = _look(session, queue)
-    while True:
-        time.sleep(interval_s)
-        try:
-            now = _look(session, queue)
-        except grpc.RpcError as error:
-            if error.code() is not grpc.StatusCode.UNAVAILABLE:
-                raise
-            continue  # a broker that restarts is what people watch for: the last look stays on the screen
-        yield before, now
-        before = now
-
-
-def _look(session: Session, queue: str | None) -> _Sample:
-    import grpc
-
-    from fila.v1 import admin_pb2
-
-    at_s = time.monotonic()
-    if queue is not None:
-        names = [queue]
-    else:
-        listed = session.admin.ListQueues(admin_pb2.ListQueuesRequest(), timeout=session.timeout_s).queues
-        busiest = sorted(listed, key=lambda each: (-(each.depth + each.in_flight), each.name))
-        names = [each.name for each in busiest[:_QUEUES_MAX]]
-    stats_by_queue = {}
-    for name in names:
-        request = admin_pb2.GetStatsRequest(queue=name, max_keys=_KEYS_MAX if queue else 1)
-        try:
-            stats_by_queue[name] = session.admin.GetStats(request, timeout=session.timeout_s)
-        except grpc.RpcError as error:
-            # A queue may be deleted between the listing and this look.
-            if queue is not None or error.code() is not grpc.StatusCode.NOT_FOUND:
-                raise
-    return _Sample(at_s, stats_by_queue)
-
-
-def _rows(queue: str | None, before: _Sample, now: _Sample) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
-    elapsed_s = max(now.at_s - before.at_s, 1e-3)
-    if queue is not None:
-        return _KEY_HEADINGS, _key_rows(before.stats_by_queue[queue], now.stats_by_queue[queue], elapsed_s)
-    return _QUEUE_HEADINGS, [
-        _queue_row(name, before.stats_by_queue.get(name, stats), stats, elapsed_s)
-        for name, stats in now.stats_by_queue.items()
-    ]
-
-
-def _queue_row(
-    name: str, before: GetStatsResponse, now: GetStatsResponse, elapsed_s: float
-) -> tuple[Cell, ...]:
-    return (
-        name,
-        now.depth,
-        now.in_flight,
-        now.active_consumers,
-        now.active_fairness_keys,
-        age_text(now.oldest_age_ms),
-        _rate(before.enqueued_total, now.enqueued_total, elapsed_s),
-        _rate(before.delivered_total, now.delivered_total, elapsed_s),
-        _rate(before.acked_total, now.acked_total, elapsed_s),
-        now.dead_lettered_total,
+def _print_once(session: Session, queue: str | None, interval_s: float) -> None:
+    """Two looks, so that rates mean something."""
+    rows = _key_rows(session, queue, interval_s) if queue else _queue_rows(session, interval_s)
+    headings = _KEY_HEADINGS if queue else _QUEUE_HEADINGS
+    named = [heading.lower().replace(" ", "_").replace("/s", "_per_second") for heading in headings]
+    show(
+        session.format,
+        {"keys" if queue else "queues": [dict(zip(named, row, strict=True)) for row in rows]},
+        table(headings, rows),
     )
 
 
-def _key_rows(before: GetStatsResponse, now: GetStatsResponse, elapsed_s: float) -> list[tuple[Cell, ...]]:
-    earlier = {key.key: key for key in before.per_key_stats}
-    served = {
-        key.key: max(0.0, key.served_cost_total - earlier[key.key].served_cost_total)
-        for key in now.per_key_stats
-        if key.key in earlier
-    }
-    total = sum(served.values())
-    rows: list[tuple[Cell, ...]] = []
-    for key in now.per_key_stats:
-        delivered_before = earlier[key.key].delivered_total if key.key in earlier else key.delivered_total
-        share = f"{served.get(key.key, 0) / total:.0%}" if total else "-"
-        rate = _rate(delivered_before, key.delivered_total, elapsed_s)
-        paused = "yes" if key.paused else "no"
-        rows.append(
-            (
-                key.key,
-                key.pending_count,
-                key.in_flight,
-                key.weight,
-                age_text(key.oldest_age_ms),
-                rate,
-                share,
-                paused,
-            )
+def _queue_rows(session: Session, interval_s: float) -> list[tuple[Cell, ...]]:
+    from fila_cli.cockpit.cockpit import Call
+    from fila_cli.cockpit.driving import ask
+    from fila_cli.cockpit.looks import QueueLooks
+
+    looks = QueueLooks()
+    for pause_s in (interval_s, 0.0):
+        looks.take(ask(session, Call("queues")), time.monotonic())
+        time.sleep(pause_s)
+    return [
+        (
+            row.name,
+            row.depth,
+            row.in_flight,
+            row.consumers,
+            row.keys,
+            age_text(row.oldest_ms) if row.depth else "-",
+            round(row.in_per_s),
+            round(row.out_per_s),
+            round(row.acked_per_s),
+            row.dead,
+            "yes" if row.paused else "no",
+            row.circuit or "-",
         )
-    return rows
+        for row in sorted(looks.rows, key=lambda row: (-(row.depth + row.in_flight), row.name))
+    ]
 
 
-def _rate(before: int, now: int, elapsed_s: float) -> int:
-    # Counters start again with the broker.
-    return round(max(0, now - before) / elapsed_s)
+def _key_rows(session: Session, queue: str, interval_s: float) -> list[tuple[Cell, ...]]:
+    from fila_cli.cockpit.cockpit import Call
+    from fila_cli.cockpit.driving import ask
+    from fila_cli.cockpit.looks import KeyLooks
 
-
-def _screen(session: Session, queue: str | None, before: _Sample, now: _Sample) -> RenderableType:
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    headings, rows = _rows(queue, before, now)
-    grid = Table(box=None, pad_edge=False, header_style="bold")
-    for i, heading in enumerate(headings):
-        numeric = bool(rows) and isinstance(rows[0][i], int | float)
-        grid.add_column(heading, justify="right" if numeric else "left", no_wrap=True)
-    for row in rows:
-        grid.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else str(cell)) for cell in row))
-    title = f"{queue or 'all queues'} at {session.address}, {time.strftime('%H:%M:%S')}   Ctrl-C ends"
-    return Group(Text(title, style="dim"), Text(""), grid)
+    looks = KeyLooks()
+    for pause_s in (interval_s, 0.0):
+        looks.take(ask(session, Call("keys", queue=queue)), time.monotonic())
+        time.sleep(pause_s)
+    return [
+        (
+            row.name,
+            row.pending,
+            row.in_flight,
+            row.weight,
+            age_text(row.oldest_ms) if row.pending else "-",
+            round(row.out_per_s),
+            f"{row.share:.0%}" if row.share is not None else "-",
+            f"{row.due:.0%}" if row.due is not None else "-",
+            "yes" if row.paused else "no",
+            "yes" if row.throttled else "no",
+            row.cap or "-",
+        )
+        for row in looks.rows
+    ]

@@ -15,7 +15,6 @@ from fila import methods
 from fila.answers import (
     ChannelInfo,
     ConsumerInfo,
-    KeyExplanation,
     KeyPolicy,
     QueueConfig,
     QueueDetails,
@@ -29,6 +28,7 @@ from fila.answers import (
 from fila.arguments import make, require_number, require_text
 from fila.connection import Connection, unavailable_unless_said
 from fila.errors import ChannelExists, QueueExists, Unavailable, from_rpc_error
+from fila.explanation import KeyExplanation
 from fila.messages import StoredMessage, to_timestamp
 from fila.methods import Method, Request, Response
 from fila.settings import Duration, QueueSettings, encode_settings, mask_of, resolve

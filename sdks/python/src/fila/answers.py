@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from fila.explanation import WaitCauses
 from fila.messages import to_datetime
 
 AnswerT = TypeVar("AnswerT")
@@ -116,6 +117,17 @@ class QueueInfo:
     """Leased ones."""
     active_consumers: int
     leader_node_id: int = 0
+    enqueued_total: int = 0
+    """This and the other totals count since the broker started."""
+    delivered_total: int = 0
+    acked_total: int = 0
+    dead_lettered_total: int = 0
+    oldest_age_ms: int = 0
+    active_fairness_keys: int = 0
+    """Keys with ready or delayed messages, of the channel with most."""
+    paused: bool = False
+    breaker_state: str = ""
+    """`closed`, `half_open` or `open`; empty without hooks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +165,8 @@ class FairnessKeyStats:
     """Most of its messages delivered a second; 0 when there is no rate."""
     burst: float = 0.0
     """How many may be delivered at once after a pause."""
+    throttled: bool = False
+    """All that it has ready waits for tokens, in some channel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +199,11 @@ class HookStats:
     last_error_at: datetime | None = None
     last_error_headers: dict[str, str] = field(default_factory=dict)
     """Of the message it failed on."""
+    ignored_fields: dict[str, int] = field(default_factory=dict)
+    """Answers by the name of a field that they had and nobody reads."""
+    log_lines: int = 0
+    """Lines that fila.log wrote to the server's log."""
+    log_lines_dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,18 +261,6 @@ class KeyPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaitCauses:
-    """Where the last hour of a key's waiting went, in milliseconds."""
-
-    no_consumer_ms: int = 0
-    share_ms: int = 0
-    throttle_ms: int = 0
-    delay_ms: int = 0
-    held_ms: int = 0
-    """The key was paused, had used up its rate, or as much of it was leased as its cap allows."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyState:
     """One fairness key in one channel, in numbers. Totals count since the broker started or last forgot the key."""
 
@@ -306,27 +313,6 @@ class SeekPreview:
     skipped: int
     """Messages it is not done with and would not deliver any more."""
     leases_revoked: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyExplanation:
-    """What holds a fairness key's next message."""
-
-    state: str
-    """`no_consumer`, `not_its_turn`, `throttled`, `delayed`, `leased`, `paused`, `capped`, `rate_limited` or
-    `empty`."""
-    blocking_bucket: str = ""
-    until: datetime | None = None
-    share: float = 0.0
-    due_share: float = 0.0
-    waits: WaitCauses | None = None
-    pending: int = 0
-    in_flight: int = 0
-    oldest_age_ms: int = 0
-    weight: int = 0
-    returning_offset: int = 0
-    """A message that came back often uncounted; 0 when there is none."""
-    returning_count: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from fila.answers import KeyState, WaitCauses
+from fila.answers import KeyState
+from fila.explanation import WaitCauses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

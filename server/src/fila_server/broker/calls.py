@@ -34,6 +34,7 @@ from fila_server import commands, errors
 from fila_server.broker.interfaces import Engine, EnqueueHooks, EventHandler, NoHooks
 from fila_server.broker.mirror import QueueMirror
 from fila_server.broker.notices import Notice
+from fila_server.broker.speed import Speeds
 from fila_server.broker.stream import Stream
 from fila_server.broker.unwritten import PAGE_BYTES_MAX, Unwritten
 from fila_server.hooks.stage import ParsedFrame
@@ -90,6 +91,7 @@ class Broker:
         self._looking: set[asyncio.Task[None]] = set()
         self._idle: asyncio.Event = asyncio.Event()
         self.unwritten = Unwritten(unwritten_bytes_max)
+        self.speeds = Speeds()
         self.mirror = QueueMirror(self._call)
         self.queue_configs = self.mirror.queue_configs
         self.runtime_config = self.mirror.runtime_config

@@ -31,6 +31,11 @@ class HookCounters:
     """When, in milliseconds since 1970; 0 when there was none."""
     last_error_headers: dict[str, str] = field(default_factory=dict)
     """Of the message it failed on."""
+    ignored_fields: dict[str, int] = field(default_factory=dict)
+    """Answers by the name of a field they had and nobody reads."""
+    log_lines: int = 0
+    """Lines of fila.log that were written."""
+    log_lines_dropped: int = 0
 
     def record_runs(self, count: int, elapsed_ns: int) -> None:
         self.runs += count

@@ -1,4 +1,4 @@
--- What Fila itself offers to a script: fila.get and fila.helpers.
+-- What Fila itself offers to a script: fila.get, fila.log and fila.helpers.
 --
 -- The runtime config lives in one Python dict for all scripts. A script keeps what it has asked for
 -- in a mirror of its own and empties it when the config changes, so a read costs a table look-up and
@@ -7,6 +7,7 @@ local trusted, config_get = ...
 
 local byte, find, sub, concat = string.byte, string.find, string.sub, table.concat
 local error, type, pairs, ipairs, random = error, type, pairs, ipairs, math.random
+local pack, select, tostring = string.pack, select, tostring
 local tointeger, floor, min, huge = math.tointeger, math.floor, math.min, math.huge
 local count = collectgarbage
 local charge, hand_over = trusted.charge, trusted.hand_over
@@ -51,6 +52,76 @@ local function get(config_key)
     return nil
   end
   return hand_over(value)
+end
+
+-- What is to be told after a crossing, packed: lines of fila.log, and names of returned fields that mean nothing.
+-- Bounded, whatever a script does: what is more is counted.
+local LINES_MAX = 8
+local LINE_BYTES_MAX = 512
+local WORDS_MAX = 16
+local FIELDS_MAX = 8
+local FIELD_BYTES_MAX = 64
+
+local lines, lines_count, lines_lost = {}, 0, 0
+local fields, fields_count, fields_lost = {}, 0, 0
+
+-- A script's own __tostring is not asked: it would run outside the limits of where this is called from.
+local function word(value)
+  local kind = type(value)
+  if kind == "string" then
+    return sub(value, 1, LINE_BYTES_MAX)
+  elseif kind == "number" or kind == "boolean" or kind == "nil" then
+    return tostring(value)
+  end
+  return "<" .. kind .. ">"
+end
+
+local function log(...)
+  local count_of_words = min(select("#", ...), WORDS_MAX)
+  charge(50 + 20 * count_of_words)
+  if lines_count == LINES_MAX then
+    lines_lost = lines_lost + 1
+    return
+  end
+  local words = { ... }
+  for i = 1, count_of_words do
+    words[i] = word(words[i])
+  end
+  lines_count = lines_count + 1
+  lines[lines_count] = sub(concat(words, " ", 1, count_of_words), 1, LINE_BYTES_MAX)
+end
+
+trusted.ignore_field = function(name)
+  local shown = sub(word(name), 1, FIELD_BYTES_MAX)
+  local seen = fields[shown]
+  if seen then
+    fields[shown] = seen + 1
+  elseif fields_count < FIELDS_MAX then
+    fields[shown], fields_count = 1, fields_count + 1
+  else
+    fields_lost = fields_lost + 1
+  end
+end
+
+-- false, or for each thing a byte that says what, a number, and a text.
+trusted.take_notes = function()
+  if lines_count + fields_count == 0 then
+    return false
+  end
+  local notes, at = {}, 0
+  for i = 1, lines_count do
+    at = at + 1
+    notes[at] = pack(">c1I4s2", "l", 1, lines[i])
+  end
+  for name, times in pairs(fields) do
+    at = at + 1
+    notes[at] = pack(">c1I4s2", "f", times, name)
+  end
+  notes[at + 1] = pack(">c1I4s2", "L", lines_lost, "")
+  notes[at + 2] = pack(">c1I4s2", "F", fields_lost, "")
+  lines, lines_count, lines_lost = {}, 0, 0
+  fields, fields_count, fields_lost = {}, 0, 0
+  return concat(notes)
 end
 
 local function number(value, name, helper)
@@ -162,7 +233,7 @@ function helpers.rate_limit_keys(msg, patterns)
   return keys
 end
 
-trusted.fila = trusted.read_only({ get = get, helpers = trusted.read_only(helpers) })
+trusted.fila = trusted.read_only({ get = get, log = log, helpers = trusted.read_only(helpers) })
 
 trusted.see_config = function(version, ceiling)
   ceiling_kib = ceiling

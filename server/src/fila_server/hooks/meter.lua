@@ -8,17 +8,17 @@
 -- charge what they may take before they start, because no hook runs inside C. Memory is capped by
 -- the allocator. Once something is spent, `spent` stays set until the next call begins, and every
 -- way a script has to catch an error (there is one, pcall) raises it again.
-local trusted, now_ns, instructions_max, time_max_ns, pause_after_ns = ...
+local trusted, now_ns, instructions_max, time_max_ns, pause_after_ns, look_every = ...
 
 local debug, error, pcall, type, collectgarbage = debug, error, pcall, type, collectgarbage
 local sethook, getlocal, min, max = debug.sethook, debug.getlocal, math.min, math.max
 local create, resume, yield = coroutine.create, coroutine.resume, coroutine.yield
 
-local STEP = 100             -- instructions between two looks: 0.25 us each, so about 5 % of a script
+local STEP = look_every      -- instructions between two looks: at 100, 0.25 us each, so about 5 % of a script
 local TICKS_UNTIMED = 5      -- of a call, before the clock is read at every look: most calls end by then
 -- Single instructions get slow only on long strings (comparing, hashing, joining: up to some ms).
 -- So once there may be such strings, looks are ten times closer, each with the clock.
-local HEAVY_STEP = 10
+local HEAVY_STEP = min(10, STEP)
 local HEAVY_STRING_BYTES = 16 * 1024
 local HEAVY_HEAP_KIB = 256   -- above the heap the environment itself takes; garbage stays below that
 local HEAVY_GROWTH_KIB = 32  -- within one call
@@ -240,6 +240,11 @@ local function explain(problem)
   return "error", "the script raised an error object of type " .. type(problem)
 end
 
+-- Of the last call, as far as it was looked at: exact to `look_every`.
+local function instructions_used()
+  return instructions_max - budget
+end
+
 local function set_kept_max(kib)
   full_kib = kib
 end
@@ -261,3 +266,4 @@ trusted.instructions_max = instructions_max
 trusted.begin_batch, trusted.begin_call = begin_batch, begin_call
 trusted.limited, trusted.check_room = limited, check_room
 trusted.explain, trusted.set_baseline, trusted.set_kept_max = explain, set_baseline, set_kept_max
+trusted.instructions_used = instructions_used

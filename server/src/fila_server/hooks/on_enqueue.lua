@@ -2,7 +2,7 @@
 -- back in one, in the layout that core/doors/parsed_frame.pyx describes: handing strings over one by one, or
 -- walking tables from Python, costs more than the script itself. Returns
 --
---     answered, clamped, kind, text, the routings of the first `answered` messages
+--     answered, clamped, kind, text, the routings of the first `answered` messages, notes (fila.lua)
 --
 -- It stops at the first failure (`kind`, `text`: why message answered + 1 failed), so that Python can
 -- ask the circuit breaker before the next message, and early when the batch has taken its time or space.
@@ -15,13 +15,16 @@ local pack_bytes, unpack_bytes, rep = string.pack, string.unpack, string.rep
 local getmetatable = debug.getmetatable
 local raw_pcall, make_room = trusted.raw_pcall, trusted.make_room
 local begin_call, limited, check_room = trusted.begin_call, trusted.limited, trusted.check_room
-local explain = trusted.explain
+local explain, ignore_field, take_notes = trusted.explain, trusted.ignore_field, trusted.take_notes
 
 local KEY_BYTES_MAX = 4096   -- the highest a setting allows; the frame knows what this broker does
 local THROTTLE_KEYS_MAX = 16
 local WEIGHT_MIN, WEIGHT_MAX = 1, 1000
 local COST_MIN, COST_MAX = 0.001, 1000000
 local ROUTINGS_BYTES_MAX = 16 * 1024   -- of keys, after which a crossing is over; see _CROSSING_ROOM_BYTES
+
+local KNOWN = { fairness_key = true, weight = true, cost = true, throttle_keys = true }
+local FIELDS_LOOKED_AT = 16   -- of a result: more are not walked, however many a script may give
 
 local GIVEN_FAIRNESS_KEY, GIVEN_WEIGHT, GIVEN_COST, GIVEN_THROTTLE_KEYS = 1, 2, 4, 8
 
@@ -128,6 +131,16 @@ local function take_result(result, throttle_keys)
       key = throttle_keys[count + 1]
     end
   end
+  local looked_at = 0
+  for name in next, result do
+    looked_at = looked_at + 1
+    if not KNOWN[name] then
+      ignore_field(name)
+    end
+    if looked_at == FIELDS_LOOKED_AT then
+      break
+    end
+  end
   pieces[at + 1] = head_of(given, count, weight or 0, cost)
   answered, pieces_count, routings_bytes = answered + 1, at + 3 + 2 * count, bytes
 end
@@ -224,5 +237,5 @@ return function(version, ceiling, queue, count, messages)
   if kind then
     make_room()   -- nobody has looked at what the failed call left
   end
-  return answered, clamped, kind, text, concat(pieces, "", 1, pieces_count)
+  return answered, clamped, kind, text, concat(pieces, "", 1, pieces_count), take_notes()
 end

@@ -28,6 +28,8 @@ class Answers(NamedTuple):
     routings: bytes
     failure: HookFailure | None
     clamped_weight_count: int
+    notes: bytes = b""
+    """What the script had to tell besides, see notes.py; empty when nothing."""
 
 
 class OnEnqueue:
@@ -50,6 +52,11 @@ class OnEnqueue:
         results = self._sandbox.call([queue, count, messages], len(queue) + 2 * len(messages))
         if isinstance(results, HookFailure):
             return Answers(0, b"", results, 0)
-        answered, clamped_weight_count, kind, text, routings = results
+        answered, clamped_weight_count, kind, text, routings, notes = results
         failure = self._sandbox.failure(kind, text) if kind else None
-        return Answers(answered, routings, failure, clamped_weight_count)
+        return Answers(answered, routings, failure, clamped_weight_count, notes or b"")
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """Where it runs."""
+        return self._sandbox

@@ -1,10 +1,13 @@
--- Asks the script what to do with a message that failed: kind, text, action, delay_ms | false.
+-- Asks the script what to do with a message that failed: kind, text, action, delay_ms | false, notes (fila.lua).
 local trusted = ...
 
-local error, type, format = error, type, string.format
+local error, next, type, format = error, next, type, string.format
 local floor, tointeger = math.floor, math.tointeger
 local raw_pcall, getmetatable = trusted.raw_pcall, debug.getmetatable
 local limited = trusted.limited
+
+local KNOWN = { action = true, delay_ms = true }
+local FIELDS_LOOKED_AT = 16
 
 local DELAY_MS_MAX = 366 * 24 * 3600 * 1000
 
@@ -18,6 +21,16 @@ local function take_result(decision)
   if wanted ~= "retry" and wanted ~= "dlq" then
     error(format("action must be \"retry\" or \"dlq\", got %s",
       type(wanted) == "string" and format("%q", wanted:sub(1, 40)) or type(wanted)), 0)
+  end
+  local looked_at = 0
+  for name in next, decision do
+    looked_at = looked_at + 1
+    if not KNOWN[name] then
+      trusted.ignore_field(name)
+    end
+    if looked_at == FIELDS_LOOKED_AT then
+      break
+    end
   end
   action, delay_ms = wanted, false
   if delay ~= nil and wanted == "retry" then
@@ -59,9 +72,9 @@ local function decide(version, ceiling, queue, channel, id, attempts, problem, f
   end
   if not ok then
     local kind, text = trusted.explain(outcome)
-    return kind, text, false, false
+    return kind, text, false, false, trusted.take_notes()
   end
-  return false, false, action, delay_ms
+  return false, false, action, delay_ms, trusted.take_notes()
 end
 
 return decide

@@ -49,6 +49,13 @@ class OnFailure:
         seed: int,
     ) -> None:
         self._sandbox = Sandbox(script, "on_failure", limits=limits, config=config, now_ns=now_ns, seed=seed)
+        self.notes = b""
+        """What the last decision had to tell besides, see notes.py; empty when nothing."""
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """Where it runs."""
+        return self._sandbox
 
     def decide(self, failed: FailedMessage) -> Retry | DeadLetter | HookFailure:
         texts = (failed.queue, failed.channel, failed.message_id, failed.error, failed.fairness_key)
@@ -59,9 +66,11 @@ class OnFailure:
             arguments.append(value)
             size += len(name) + len(value)
         results = self._sandbox.call(arguments, size)
+        self.notes = b""
         if isinstance(results, HookFailure):
             return results
-        kind, text, action, delay_ms = results
+        kind, text, action, delay_ms, notes = results
+        self.notes = notes or b""
         if kind:
             return self._sandbox.failure(kind, text)
         if action == b"dlq":

@@ -56,6 +56,8 @@ class HookLimits:
     script_bytes: int = 64 * 1024
     pause_after_ns: int = 2_000_000
     """A batch of calls ends after about this long, so that a crossing stays below the 5 ms of the I/O thread."""
+    look_every: int = 100
+    """Instructions between two looks at what a script has spent; 1 counts each, and makes it some times slower."""
 
 
 class HookFailure(NamedTuple):
@@ -122,6 +124,7 @@ class Sandbox:
         self._ceiling = 0
         self._runtime: Any = None
         self._call: Any = None
+        self._trusted: Any = None
         self.reset()
 
     def reset(self) -> None:
@@ -144,6 +147,7 @@ class Sandbox:
                 self._limits.timeout_ms * _INSTRUCTIONS_PER_MS,
                 self._limits.timeout_ms * 1_000_000,
                 self._limits.pause_after_ns,
+                self._limits.look_every,
             ),
             "libraries.lua": (self._seed,),
             # A dict's own method: called from Lua it runs no Python code, so nothing can be raised in it.
@@ -155,7 +159,7 @@ class Sandbox:
             load(_SOURCES[name], b"=fila", b"t")(trusted, *arguments.get(name, ()))
         call = load(_SOURCES[f"{self._function_name}.lua"], b"=fila", b"t")(trusted)
         self._define(runtime, trusted)
-        self._runtime, self._call = runtime, call
+        self._runtime, self._call, self._trusted = runtime, call, trusted
 
     def _define(self, runtime: Any, trusted: Any) -> None:
         compile_bytes = _COMPILE_BYTES_MAX + _COMPILE_BYTES_PER_SCRIPT_BYTE * len(self._script)
@@ -202,6 +206,26 @@ class Sandbox:
                     # A queue may not get another message for long, and there may be a thousand of them.
                     runtime.gccollect()
         return results
+
+    def instructions_used(self) -> int:
+        """Of the last call, exact to `look_every`."""
+        return int(self._trusted[b"instructions_used"]())
+
+    def heap_bytes(self) -> int:
+        """What is on the heap beyond what is ours, once the garbage is gone."""
+        self._runtime.gccollect()
+        return max(int(self._runtime.get_memory_used(total=True)) - self._base_bytes, 0)
+
+    def stop_collecting(self) -> int:
+        """From now on garbage stays; returns what is on the heap."""
+        self._runtime.execute(b"collectgarbage('collect') collectgarbage('stop')")
+        return int(self._runtime.get_memory_used(total=True))
+
+    def collect_again(self) -> int:
+        """Return what is on the heap, then collect as ever."""
+        used = int(self._runtime.get_memory_used(total=True))
+        self._runtime.execute(b"collectgarbage('restart')")
+        return used
 
     def failure(self, kind: bytes, text: bytes) -> HookFailure:
         """What the Lua side reported. A script whose own hoard leaves no memory starts afresh."""

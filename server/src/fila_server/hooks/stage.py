@@ -20,10 +20,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
+import structlog
+
 from fila_server import errors
 from fila_server.events import emit
 from fila_server.hooks.breaker import CircuitBreaker
 from fila_server.hooks.counters import HookCounters, HookStatus
+from fila_server.hooks.notes import Notebook, read_notes
 from fila_server.hooks.on_enqueue import CROSSING_BYTES_MAX, MESSAGES_A_CROSSING_MAX, Answers, OnEnqueue
 from fila_server.hooks.on_failure import DeadLetter, FailedMessage, OnFailure, Retry
 from fila_server.hooks.packed import first_headers, shown_headers
@@ -36,6 +39,8 @@ from fila_server.hooks.sandbox import (
     new_runtime_config,
 )
 from fila_server.hooks.slices import Slices
+
+log = structlog.get_logger("fila_server.hooks")
 
 TELL_EVERY_NS = 10_000_000_000
 """Of a hook's failures at most one so often goes to the log; all are counted."""
@@ -84,6 +89,7 @@ class _Guarded(Generic[Hook]):
     counters: HookCounters = field(default_factory=HookCounters)
     hook: Hook | None = None
     told_ns: int = -TELL_EVERY_NS
+    notebook: Notebook = field(default_factory=Notebook)
 
     def ready(self) -> Hook | HookFailure:
         if self.hook is None:
@@ -114,6 +120,27 @@ class _Guarded(Generic[Hook]):
         self.breaker.record_failure(now_ns)
         if self.breaker.is_open and not was_open:
             emit("hook.circuit_opened", queue=self.queue, level="warning", hook=self.name, error=failure.text)
+
+    def record_notes(self, packed: bytes, now_ns: int) -> None:
+        """Write what the script told with fila.log, and name fields that it returns in vain, once each."""
+        lines, missed, fields = self.notebook.take(read_notes(packed), self.counters, now_ns)
+        for line in lines:
+            log.info(
+                "hook.log",
+                queue=self.queue,
+                hook=self.name,
+                line=line,
+                **({"missed": missed} if missed else {}),
+            )
+            missed = 0
+        for name in fields:
+            log.warning(
+                "hook.field_ignored",
+                queue=self.queue,
+                hook=self.name,
+                field=name,
+                detail="the script returns a field that nobody reads; see docs/lua-patterns.md for those that are",
+            )
 
     def record_success(self) -> bool:
         """Return whether this closed the circuit."""
@@ -344,6 +371,8 @@ class HookStage:
             answers = hook.route(queue, count, messages)
         entry.counters.clamped_weights += answers.clamped_weight_count
         ended_ns = self._now_ns()
+        if answers.notes:
+            entry.record_notes(answers.notes, ended_ns)
         done = read = 0
         while True:
             taken, problem, read = parsed.route(
@@ -396,6 +425,8 @@ class HookStage:
         decision = hook if isinstance(hook, HookFailure) else hook.decide(failed)
         ended_ns = self._now_ns()
         entry.counters.record_runs(1, ended_ns - began_ns)
+        if not isinstance(hook, HookFailure) and hook.notes:
+            entry.record_notes(hook.notes, ended_ns)
         if isinstance(decision, HookFailure):
             entry.record_failure(decision, ended_ns, shown_headers(failed.headers))
             entry.counters.fallbacks += 1

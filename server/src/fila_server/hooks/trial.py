@@ -1,19 +1,20 @@
 """A script on trial: run in the very sandbox, on a message that somebody made up, without a broker.
 
-What it answers is read as the broker would read it. Fields the broker does not know are ignored there without a word,
-so a second run in the same sandbox, of the script with a check behind it, names them here.
+What it answers is read as the broker would read it. One more run counts each instruction and what it allocates, which
+would make the timed ones slower.
 """
 
 from __future__ import annotations
 
 import re
-import struct
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Protocol
 
 import msgspec
 
+from fila_server.hooks.notes import read_notes
 from fila_server.hooks.on_enqueue import OnEnqueue
 from fila_server.hooks.on_failure import DeadLetter, FailedMessage, OnFailure, Retry
 from fila_server.hooks.packed import KeyLimits, Routing, pack_messages, unpack_routings
@@ -21,16 +22,14 @@ from fila_server.hooks.sandbox import (
     HookFailure,
     HookLimits,
     RuntimeConfig,
+    Sandbox,
     ScriptRefused,
     new_runtime_config,
 )
 
 RUNS_MAX = 100_000
-_KNOWN = {
-    "on_enqueue": ("fairness_key", "weight", "cost", "throttle_keys"),
-    "on_failure": ("action", "delay_ms"),
-}
-_MARK = "fields nobody reads: "
+METERED_SLOWER = 50
+"""How much longer the run may take in which each instruction is counted."""
 
 
 class Trial(msgspec.Struct, kw_only=True):
@@ -61,6 +60,14 @@ class Outcome(msgspec.Struct, kw_only=True):
     slowest_us: float = 0.0
     time_limit_ms: int = 0
     memory_limit_bytes: int = 0
+    instructions: int = 0
+    """Of one run; 0 where it failed."""
+    allocated_bytes: int = 0
+    """By one run, garbage included."""
+    kept_bytes: int = 0
+    """Between runs, the script's own functions included."""
+    log: list[str] = []
+    """What the last run wrote with fila.log."""
 
 
 def try_script(trial: Trial, limits: HookLimits, now_ns: Callable[[], int] = time.monotonic_ns) -> Outcome:
@@ -70,12 +77,12 @@ def try_script(trial: Trial, limits: HookLimits, now_ns: Callable[[], int] = tim
     config = new_runtime_config()
     config.replace({key.encode(): value.encode() for key, value in trial.config.items()})
     try:
-        ask = _asking(hook, trial, trial.script, limits, config, now_ns)
+        subject = _subject(hook, trial, limits, config, now_ns)
         times_ns = []
         answer: Any = None
         for _ in range(max(1, min(trial.runs, RUNS_MAX))):
             began_ns = now_ns()
-            answer = ask()
+            answer = subject.ask()
             times_ns.append(now_ns() - began_ns)
             outcome.runs += 1
             if isinstance(answer, HookFailure):
@@ -86,41 +93,86 @@ def try_script(trial: Trial, limits: HookLimits, now_ns: Callable[[], int] = tim
     times_ns.sort()
     outcome.fastest_us, outcome.slowest_us = times_ns[0] / 1000, times_ns[-1] / 1000
     outcome.median_us = times_ns[len(times_ns) // 2] / 1000
+    notes = read_notes(subject.notes)
+    outcome.log, outcome.ignored = notes.lines, sorted(notes.ignored)
     if isinstance(answer, HookFailure):
         outcome.problem = answer.text
         return outcome
     outcome.result = _shown(answer)
-    outcome.ignored = _ignored(hook, trial, limits, config, now_ns)
+    outcome.kept_bytes = subject.sandbox.heap_bytes()
+    _meter(outcome, _subject(hook, trial, _metered(limits), config, now_ns))
     return outcome
 
 
-def _asking(
-    hook: str, trial: Trial, script: str, limits: HookLimits, config: RuntimeConfig, now_ns: Callable[[], int]
-) -> Callable[[], Routing | Retry | DeadLetter | HookFailure]:
-    headers = [(name.encode(), value.encode()) for name, value in trial.headers.items()]
-    if hook == "on_failure":
-        judge = OnFailure(script.encode(), limits=limits, config=config, now_ns=now_ns, seed=0)
-        failed = FailedMessage(
-            queue=trial.queue.encode(),
-            channel=b"default",
-            headers=headers,
-            message_id=b"00000000-0000-7000-8000-000000000000",
-            attempts=trial.attempts,
-            error=trial.error.encode(),
-            fairness_key=trial.fairness_key.encode(),
-        )
-        return lambda: judge.decide(failed)
-    router = OnEnqueue(script.encode(), limits=limits, config=config, now_ns=now_ns, seed=0)
-    packed = pack_messages([(headers, trial.payload_size)])
+def _metered(limits: HookLimits) -> HookLimits:
+    return replace(limits, look_every=1, timeout_ms=limits.timeout_ms * METERED_SLOWER)
 
-    def route() -> Routing | HookFailure:
-        answers = router.route(trial.queue.encode(), 1, packed)
+
+def _meter(outcome: Outcome, subject: _Subject) -> None:
+    subject.ask()  # what is made once is made now
+    before = subject.sandbox.stop_collecting()
+    answer = subject.ask()
+    outcome.allocated_bytes = max(subject.sandbox.collect_again() - before, 0)
+    if not isinstance(answer, HookFailure):
+        outcome.instructions = subject.sandbox.instructions_used()
+
+
+class _Subject(Protocol):
+    """A script with the message it is tried on."""
+
+    notes: bytes
+
+    @property
+    def sandbox(self) -> Sandbox: ...
+    def ask(self) -> Routing | Retry | DeadLetter | HookFailure: ...
+
+
+class _Router:
+    def __init__(self, router: OnEnqueue, trial: Trial) -> None:
+        self._router = router
+        self._queue = trial.queue.encode()
+        headers = [(name.encode(), value.encode()) for name, value in trial.headers.items()]
+        self._packed = pack_messages([(headers, trial.payload_size)])
+        self.notes = b""
+        self.sandbox = router.sandbox
+
+    def ask(self) -> Routing | HookFailure:
+        answers = self._router.route(self._queue, 1, self._packed)
+        self.notes = answers.notes
         if answers.failure is not None:
             return answers.failure
         routings, problem, _ = unpack_routings(answers.routings, 0, 1, KeyLimits())
         return HookFailure("error", problem) if problem is not None else routings[0]
 
-    return route
+
+class _Judge:
+    def __init__(self, judge: OnFailure, trial: Trial) -> None:
+        self._judge = judge
+        self._failed = FailedMessage(
+            queue=trial.queue.encode(),
+            channel=b"default",
+            headers=[(name.encode(), value.encode()) for name, value in trial.headers.items()],
+            message_id=b"00000000-0000-7000-8000-000000000000",
+            attempts=trial.attempts,
+            error=trial.error.encode(),
+            fairness_key=trial.fairness_key.encode(),
+        )
+        self.notes = b""
+        self.sandbox = judge.sandbox
+
+    def ask(self) -> Retry | DeadLetter | HookFailure:
+        answer = self._judge.decide(self._failed)
+        self.notes = self._judge.notes
+        return answer
+
+
+def _subject(
+    hook: str, trial: Trial, limits: HookLimits, config: RuntimeConfig, now_ns: Callable[[], int]
+) -> _Subject:
+    script = trial.script.encode()
+    if hook == "on_failure":
+        return _Judge(OnFailure(script, limits=limits, config=config, now_ns=now_ns, seed=0), trial)
+    return _Router(OnEnqueue(script, limits=limits, config=config, now_ns=now_ns, seed=0), trial)
 
 
 def _shown(answer: Routing | Retry | DeadLetter) -> dict[str, Any]:
@@ -136,24 +188,3 @@ def _text(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     return [_text(each) for each in value] if isinstance(value, tuple) else value
-
-
-def _ignored(
-    hook: str, trial: Trial, limits: HookLimits, config: RuntimeConfig, now_ns: Callable[[], int]
-) -> list[str]:
-    known = ", ".join(f"{name} = true" for name in _KNOWN[hook])
-    check = (
-        f"\ndo local ask, known = {hook}, {{ {known} }}\nfunction {hook}(message)\n"
-        "local answer, unknown = ask(message), {}\n"
-        "if type(answer) == 'table' then for name in pairs(answer) do\n"
-        "if not known[name] then unknown[#unknown + 1] = tostring(name) end end end\n"
-        f"if #unknown > 0 then error('{_MARK}' .. table.concat(unknown, ', '), 0) end\n"
-        "return answer end end\n"
-    )
-    try:
-        answer = _asking(hook, trial, trial.script + check, limits, config, now_ns)()
-    except (ScriptRefused, struct.error):
-        return []  # a script that ends with a return of its own can have nothing behind it
-    if not isinstance(answer, HookFailure) or _MARK not in answer.text:
-        return []
-    return sorted(answer.text.partition(_MARK)[2].split(", "))

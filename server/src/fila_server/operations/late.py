@@ -57,7 +57,7 @@ async def list_late(
 async def _walk(
     broker: Broker, queue: str, most: int, found: dict[tuple[str, str, str], pb.LateKey], sees: Sees
 ) -> int:
-    """Put a queue's longest waits into `found`; return how many of its keys wait."""
+    """Put a queue's longest waits into `found`; return how many of its keys wait, of those seen."""
     cursor = capacity = anew = 0
     waiting: int = 0
     while True:
@@ -67,7 +67,9 @@ async def _walk(
         if capacity and part.capacity != capacity:
             anew += 1
             waiting = 0
-        waiting += int(part.waiting)
+        for each in part.waiting:
+            if sees(queue, each.channel.decode()):
+                waiting += int(each.count)
         for row in part.keys:
             key = pb.LateKey.FromString(row)
             if sees(queue, key.channel):

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from fila_server import errors
+from fila_server.broker.speed import Speeds
 from fila_server.events import emit
 from fila_server.telemetry.snapshot import WAIT_CAUSES, Key, Snapshot, decode, text_of
 
@@ -137,11 +138,14 @@ class Observer:
 
 
 async def observe(
-    ask: Callable[[], Awaitable[bytes]], now_s: Callable[[], float], *, counts_consumers: bool
+    ask: Callable[[], Awaitable[bytes]], now_s: Callable[[], float], speeds: Speeds, *, counts_consumers: bool
 ) -> None:
-    """Look again and again, until it is cancelled. Consumers are counted here where the edge does not tell of each."""
+    """Look again and again, until it is cancelled, and let `speeds` see the same. Consumers are counted here where the
+    edge does not tell of each."""
     observer = Observer(counts_consumers=counts_consumers)
     while True:
         with contextlib.suppress(errors.FilaServerError):  # an overloaded core is asked again
-            observer.look(decode(await ask()), now_s())
+            snapshot = decode(await ask())
+            observer.look(snapshot, now_s())
+            speeds.look(snapshot, now_s())
         await asyncio.sleep(LOOK_EVERY_S)

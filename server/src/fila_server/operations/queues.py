@@ -26,7 +26,7 @@ from fila_server.operations import rules, versions
 from fila_server.operations.audit import carry_out
 from fila_server.operations.keys import find_keys
 from fila_server.operations.redrive import Redrive, drop
-from fila_server.operations.requests import AdminRules
+from fila_server.operations.requests import AdminRules, check_own_key
 from fila_server.operations.seeking import preview_seek
 
 DEFAULT_CHANNEL = "default"
@@ -127,6 +127,9 @@ class Queues:
                 seen = [pb.QueueInfo(name=queue.name) for queue in seen]
             del listed.queues[:]
             listed.queues.extend(seen)
+        if not caller.tenant:
+            for queue in listed.queues:
+                queue.breaker_state = worst_breaker(self._broker.hooks.status(queue.name))
         # The core has them in the order of its table.
         listed.queues.sort(key=lambda queue: queue.name)
         return listed.SerializeToString()
@@ -258,23 +261,6 @@ async def on_channel(door: Door, caller: Caller, request: Any, call: Awaitable[b
     return reply
 
 
-def check_own_key(caller: Caller, fairness_key: str) -> None:
-    """A key that is bound to a tenant asks about that tenant only. Raises PermissionDenied."""
-    if caller.tenant and fairness_key != caller.tenant:
-        raise errors.PermissionDenied(
-            f'fairness_key: this key is bound to tenant "{caller.tenant}" and is told about no other'
-        )
-
-
-def own_explanation(reply: bytes) -> bytes:
-    """An ExplainKey reply without what it says of others: shares, and what stands in front."""
-    told = pb.ExplainKeyResponse.FromString(reply)
-    told.ClearField("share")
-    told.ClearField("due_share")
-    told.ClearField("blocking_bucket")
-    return told.SerializeToString()
-
-
 _BREAKER_BY_STATE = {
     "closed": pb.BREAKER_STATE_CLOSED,
     "half_open": pb.BREAKER_STATE_HALF_OPEN,
@@ -294,6 +280,9 @@ def _told(script: HookStatus) -> pb.HookStats:
         breaker_state=_BREAKER_BY_STATE[script.breaker],
         last_error=counters.last_error,
         last_error_headers=counters.last_error_headers,
+        ignored_fields=counters.ignored_fields,
+        log_lines=counters.log_lines,
+        log_lines_dropped=counters.log_lines_dropped,
     )
     if counters.last_error_ms:
         told.last_error_at.FromMilliseconds(counters.last_error_ms)
@@ -308,6 +297,12 @@ def with_hooks(reply: bytes, scripts: Sequence[HookStatus]) -> bytes:
         stats.hook_errors += script.counters.errors
         stats.weights_clamped_total += script.counters.clamped_weights
         stats.hooks.append(_told(script))
-    worst = max((script.breaker for script in scripts), key=_GRAVITY.index)
-    stats.breaker_state = _BREAKER_BY_STATE[worst]
+    stats.breaker_state = worst_breaker(scripts)
     return stats.SerializeToString()
+
+
+def worst_breaker(scripts: Sequence[HookStatus]) -> pb.BreakerState:
+    """Of a queue's scripts, the state of the one that is worst off; unspecified without scripts."""
+    if not scripts:
+        return pb.BREAKER_STATE_UNSPECIFIED
+    return _BREAKER_BY_STATE[max((script.breaker for script in scripts), key=_GRAVITY.index)]

@@ -11,8 +11,9 @@ from typing import Any
 
 from fila.v1 import admin_pb2 as pb
 from fila.v1 import sink_pb2, version_pb2, watch_pb2
+from fila_server.access.door import Caller
 from fila_server.config.schema import Limits, Sinks
-from fila_server.errors import Invalid, LimitExceeded
+from fila_server.errors import Invalid, LimitExceeded, PermissionDenied
 from fila_server.operations import rules
 
 READ_LOG_BATCH_MAX = 10_000
@@ -246,3 +247,11 @@ class AdminRules:
     def _moment(self, field: str, moment: Any) -> None:
         if not (0 <= moment.seconds <= _SECONDS_MAX and 0 <= moment.nanos <= _NANOS_MAX):
             raise Invalid(field, "must be a moment from 1970 to 9999")
+
+
+def check_own_key(caller: Caller, fairness_key: str) -> None:
+    """A key that is bound to a tenant asks about that tenant only. Raises PermissionDenied."""
+    if caller.tenant and fairness_key != caller.tenant:
+        raise PermissionDenied(
+            f'fairness_key: this key is bound to tenant "{caller.tenant}" and is told about no other'
+        )

@@ -10,7 +10,6 @@ from fila import client as asynchronous
 from fila.answers import (
     ChannelInfo,
     ConsumerInfo,
-    KeyExplanation,
     KeyPolicy,
     QueueConfig,
     QueueDetails,
@@ -21,6 +20,7 @@ from fila.answers import (
     Stats,
 )
 from fila.errors import ClientClosed
+from fila.explanation import KeyExplanation
 from fila.messages import StoredMessage
 from fila.settings import Duration, QueueSettings
 from fila.sync.loop_thread import LoopThread

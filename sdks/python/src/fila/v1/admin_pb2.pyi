@@ -152,16 +152,19 @@ class ExplainKeyRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ...) -> None: ...
 
 class ExplainKeyResponse(_message.Message):
-    __slots__ = ["blocking_bucket", "due_share", "in_flight", "oldest_age_ms", "pending", "returning_count", "returning_offset", "share", "state", "until", "waits", "weight"]
+    __slots__ = ["blocking_bucket", "consumers", "due_share", "head_forecast", "in_flight", "oldest_age_ms", "pending", "returning_count", "returning_offset", "served_meanwhile", "share", "state", "tail_forecast", "until", "waits", "weight"]
     class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = []
     BLOCKING_BUCKET_FIELD_NUMBER: _ClassVar[int]
+    CONSUMERS_FIELD_NUMBER: _ClassVar[int]
     DUE_SHARE_FIELD_NUMBER: _ClassVar[int]
+    HEAD_FORECAST_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
     RETURNING_COUNT_FIELD_NUMBER: _ClassVar[int]
     RETURNING_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    SERVED_MEANWHILE_FIELD_NUMBER: _ClassVar[int]
     SHARE_FIELD_NUMBER: _ClassVar[int]
     STATE_CAPPED: ExplainKeyResponse.State
     STATE_DELAYED: ExplainKeyResponse.State
@@ -174,22 +177,27 @@ class ExplainKeyResponse(_message.Message):
     STATE_RATE_LIMITED: ExplainKeyResponse.State
     STATE_THROTTLED: ExplainKeyResponse.State
     STATE_UNSPECIFIED: ExplainKeyResponse.State
+    TAIL_FORECAST_FIELD_NUMBER: _ClassVar[int]
     UNTIL_FIELD_NUMBER: _ClassVar[int]
     WAITS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     blocking_bucket: str
+    consumers: _events_pb2.ChannelConsumers
     due_share: float
+    head_forecast: _events_pb2.Forecast
     in_flight: int
     oldest_age_ms: int
     pending: int
     returning_count: int
     returning_offset: int
+    served_meanwhile: _events_pb2.ServedMeanwhile
     share: float
     state: ExplainKeyResponse.State
+    tail_forecast: _events_pb2.Forecast
     until: _timestamp_pb2.Timestamp
     waits: _watch_pb2.WaitCauses
     weight: int
-    def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[_watch_pb2.WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ..., returning_offset: _Optional[int] = ..., returning_count: _Optional[int] = ...) -> None: ...
+    def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[_watch_pb2.WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ..., returning_offset: _Optional[int] = ..., returning_count: _Optional[int] = ..., served_meanwhile: _Optional[_Union[_events_pb2.ServedMeanwhile, _Mapping]] = ..., consumers: _Optional[_Union[_events_pb2.ChannelConsumers, _Mapping]] = ..., head_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., tail_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ...) -> None: ...
 
 class GetConfigRequest(_message.Message):
     __slots__ = ["key"]
@@ -306,7 +314,14 @@ class GetStatsResponse(_message.Message):
     def __init__(self, depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_fairness_keys: _Optional[int] = ..., active_consumers: _Optional[int] = ..., quantum: _Optional[int] = ..., per_key_stats: _Optional[_Iterable[_Union[PerFairnessKeyStats, _Mapping]]] = ..., per_throttle_stats: _Optional[_Iterable[_Union[PerThrottleKeyStats, _Mapping]]] = ..., leader_node_id: _Optional[int] = ..., replication_count: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., hook_fallbacks: _Optional[int] = ..., hard_dropped: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., nacked_total: _Optional[int] = ..., expired_total: _Optional[int] = ..., ttl_dropped_total: _Optional[int] = ..., head_offset: _Optional[int] = ..., tail_offset: _Optional[int] = ..., stored_bytes: _Optional[int] = ..., stale_acks_total: _Optional[int] = ..., channels: _Optional[_Iterable[_Union[ChannelInfo, _Mapping]]] = ..., hook_errors: _Optional[int] = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., weights_clamped_total: _Optional[int] = ..., unbegun: _Optional[int] = ..., returned_total: _Optional[int] = ..., dead_letters_dropped_total: _Optional[int] = ..., hooks: _Optional[_Iterable[_Union[HookStats, _Mapping]]] = ...) -> None: ...
 
 class HookStats(_message.Message):
-    __slots__ = ["breaker_state", "errors", "fallbacks", "held", "hook", "last_error", "last_error_at", "last_error_headers", "runs"]
+    __slots__ = ["breaker_state", "errors", "fallbacks", "held", "hook", "ignored_fields", "last_error", "last_error_at", "last_error_headers", "log_lines", "log_lines_dropped", "runs"]
+    class IgnoredFieldsEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     class LastErrorHeadersEntry(_message.Message):
         __slots__ = ["key", "value"]
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -319,20 +334,26 @@ class HookStats(_message.Message):
     FALLBACKS_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
     HOOK_FIELD_NUMBER: _ClassVar[int]
+    IGNORED_FIELDS_FIELD_NUMBER: _ClassVar[int]
     LAST_ERROR_AT_FIELD_NUMBER: _ClassVar[int]
     LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
     LAST_ERROR_HEADERS_FIELD_NUMBER: _ClassVar[int]
+    LOG_LINES_DROPPED_FIELD_NUMBER: _ClassVar[int]
+    LOG_LINES_FIELD_NUMBER: _ClassVar[int]
     RUNS_FIELD_NUMBER: _ClassVar[int]
     breaker_state: BreakerState
     errors: int
     fallbacks: int
     held: int
     hook: str
+    ignored_fields: _containers.ScalarMap[str, int]
     last_error: str
     last_error_at: _timestamp_pb2.Timestamp
     last_error_headers: _containers.ScalarMap[str, str]
+    log_lines: int
+    log_lines_dropped: int
     runs: int
-    def __init__(self, hook: _Optional[str] = ..., runs: _Optional[int] = ..., errors: _Optional[int] = ..., fallbacks: _Optional[int] = ..., held: _Optional[int] = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., last_error: _Optional[str] = ..., last_error_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., last_error_headers: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    def __init__(self, hook: _Optional[str] = ..., runs: _Optional[int] = ..., errors: _Optional[int] = ..., fallbacks: _Optional[int] = ..., held: _Optional[int] = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., last_error: _Optional[str] = ..., last_error_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., last_error_headers: _Optional[_Mapping[str, str]] = ..., ignored_fields: _Optional[_Mapping[str, int]] = ..., log_lines: _Optional[int] = ..., log_lines_dropped: _Optional[int] = ...) -> None: ...
 
 class ListChannelsRequest(_message.Message):
     __slots__ = ["queue"]
@@ -407,7 +428,7 @@ class PeekMessagesResponse(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[_messages_pb2.Message, _Mapping]]] = ...) -> None: ...
 
 class PerFairnessKeyStats(_message.Message):
-    __slots__ = ["burst", "current_deficit", "delivered_total", "in_flight", "key", "max_in_flight", "oldest_age_ms", "paused", "pending_count", "rate_per_second", "served_cost_total", "weight"]
+    __slots__ = ["burst", "current_deficit", "delivered_total", "in_flight", "key", "max_in_flight", "oldest_age_ms", "paused", "pending_count", "rate_per_second", "served_cost_total", "throttled", "weight"]
     BURST_FIELD_NUMBER: _ClassVar[int]
     CURRENT_DEFICIT_FIELD_NUMBER: _ClassVar[int]
     DELIVERED_TOTAL_FIELD_NUMBER: _ClassVar[int]
@@ -419,6 +440,7 @@ class PerFairnessKeyStats(_message.Message):
     PENDING_COUNT_FIELD_NUMBER: _ClassVar[int]
     RATE_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     SERVED_COST_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    THROTTLED_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     burst: float
     current_deficit: int
@@ -431,8 +453,9 @@ class PerFairnessKeyStats(_message.Message):
     pending_count: int
     rate_per_second: float
     served_cost_total: float
+    throttled: bool
     weight: int
-    def __init__(self, key: _Optional[str] = ..., pending_count: _Optional[int] = ..., current_deficit: _Optional[int] = ..., weight: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., delivered_total: _Optional[int] = ..., served_cost_total: _Optional[float] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ...) -> None: ...
+    def __init__(self, key: _Optional[str] = ..., pending_count: _Optional[int] = ..., current_deficit: _Optional[int] = ..., weight: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., delivered_total: _Optional[int] = ..., served_cost_total: _Optional[float] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., throttled: bool = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ...) -> None: ...
 
 class PerThrottleKeyStats(_message.Message):
     __slots__ = ["burst", "key", "rate_per_second", "tokens", "waiting"]
@@ -534,18 +557,34 @@ class QueueConfig(_message.Message):
     def __init__(self, on_enqueue_script: _Optional[str] = ..., on_failure_script: _Optional[str] = ..., visibility_timeout_ms: _Optional[int] = ..., max_attempts: _Optional[int] = ..., durability: _Optional[_Union[Durability, str]] = ..., max_depth: _Optional[int] = ..., max_bytes: _Optional[int] = ..., fairness_key_header: _Optional[str] = ..., weight_header: _Optional[str] = ..., weights: _Optional[_Mapping[str, int]] = ..., cost_header: _Optional[str] = ..., throttle_key_headers: _Optional[_Iterable[str]] = ..., retry: _Optional[_Union[RetryPolicy, _Mapping]] = ..., hook_fallback: _Optional[_Union[HookFallback, str]] = ..., retention: _Optional[_Union[Retention, _Mapping]] = ..., channels: _Optional[_Iterable[str]] = ..., dedup_window_ms: _Optional[int] = ..., ttl_to_dlq: bool = ..., disconnect_grace_ms: _Optional[int] = ..., expires_after_idle_ms: _Optional[int] = ..., paused: bool = ...) -> None: ...
 
 class QueueInfo(_message.Message):
-    __slots__ = ["active_consumers", "depth", "in_flight", "leader_node_id", "name"]
+    __slots__ = ["acked_total", "active_consumers", "active_fairness_keys", "breaker_state", "dead_lettered_total", "delivered_total", "depth", "enqueued_total", "in_flight", "leader_node_id", "name", "oldest_age_ms", "paused"]
+    ACKED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_CONSUMERS_FIELD_NUMBER: _ClassVar[int]
+    ACTIVE_FAIRNESS_KEYS_FIELD_NUMBER: _ClassVar[int]
+    BREAKER_STATE_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTERED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    DELIVERED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     DEPTH_FIELD_NUMBER: _ClassVar[int]
+    ENQUEUED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     LEADER_NODE_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    acked_total: int
     active_consumers: int
+    active_fairness_keys: int
+    breaker_state: BreakerState
+    dead_lettered_total: int
+    delivered_total: int
     depth: int
+    enqueued_total: int
     in_flight: int
     leader_node_id: int
     name: str
-    def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_consumers: _Optional[int] = ..., leader_node_id: _Optional[int] = ...) -> None: ...
+    oldest_age_ms: int
+    paused: bool
+    def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., active_consumers: _Optional[int] = ..., leader_node_id: _Optional[int] = ..., enqueued_total: _Optional[int] = ..., delivered_total: _Optional[int] = ..., acked_total: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., active_fairness_keys: _Optional[int] = ..., paused: bool = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ...) -> None: ...
 
 class ReadLogRequest(_message.Message):
     __slots__ = ["fairness_key", "from_offset", "from_time", "max_batch", "queue", "to_offset", "to_time"]

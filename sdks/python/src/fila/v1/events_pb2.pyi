@@ -12,6 +12,22 @@ DISK_LEVEL_FULL: DiskLevel
 DISK_LEVEL_OK: DiskLevel
 DISK_LEVEL_UNSPECIFIED: DiskLevel
 
+class ChannelConsumers(_message.Message):
+    __slots__ = ["begun", "count", "held", "waiting_pulls", "window", "with_room"]
+    BEGUN_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    WAITING_PULLS_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    WITH_ROOM_FIELD_NUMBER: _ClassVar[int]
+    begun: int
+    count: int
+    held: int
+    waiting_pulls: int
+    window: int
+    with_room: int
+    def __init__(self, count: _Optional[int] = ..., with_room: _Optional[int] = ..., waiting_pulls: _Optional[int] = ..., window: _Optional[int] = ..., held: _Optional[int] = ..., begun: _Optional[int] = ...) -> None: ...
+
 class DropDeadLettersRequest(_message.Message):
     __slots__ = ["dlq_queue", "offsets"]
     DLQ_QUEUE_FIELD_NUMBER: _ClassVar[int]
@@ -56,6 +72,27 @@ class Event(_message.Message):
     principal: str
     queue: str
     def __init__(self, position: _Optional[int] = ..., at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., kind: _Optional[str] = ..., queue: _Optional[str] = ..., channel: _Optional[str] = ..., fairness_key: _Optional[str] = ..., principal: _Optional[str] = ..., peer: _Optional[str] = ..., count: _Optional[int] = ..., details: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class Forecast(_message.Message):
+    __slots__ = ["earliest_ms", "latest_ms", "likely_ms", "unknown"]
+    class Unknown(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = []
+    EARLIEST_MS_FIELD_NUMBER: _ClassVar[int]
+    LATEST_MS_FIELD_NUMBER: _ClassVar[int]
+    LIKELY_MS_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_DELAYED: Forecast.Unknown
+    UNKNOWN_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_NOTHING_PENDING: Forecast.Unknown
+    UNKNOWN_NOT_WATCHED: Forecast.Unknown
+    UNKNOWN_NO_CONSUMER: Forecast.Unknown
+    UNKNOWN_NO_TOKENS: Forecast.Unknown
+    UNKNOWN_PAUSED: Forecast.Unknown
+    UNKNOWN_UNSPECIFIED: Forecast.Unknown
+    earliest_ms: int
+    latest_ms: int
+    likely_ms: int
+    unknown: Forecast.Unknown
+    def __init__(self, earliest_ms: _Optional[int] = ..., likely_ms: _Optional[int] = ..., latest_ms: _Optional[int] = ..., unknown: _Optional[_Union[Forecast.Unknown, str]] = ...) -> None: ...
 
 class GetStatusRequest(_message.Message):
     __slots__ = []
@@ -189,6 +226,26 @@ class ListLateResponse(_message.Message):
     keys: _containers.RepeatedCompositeFieldContainer[LateKey]
     waiting_keys: int
     def __init__(self, keys: _Optional[_Iterable[_Union[LateKey, _Mapping]]] = ..., waiting_keys: _Optional[int] = ...) -> None: ...
+
+class ServedKey(_message.Message):
+    __slots__ = ["cost", "fairness_key", "share"]
+    COST_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    cost: float
+    fairness_key: str
+    share: float
+    def __init__(self, fairness_key: _Optional[str] = ..., share: _Optional[float] = ..., cost: _Optional[float] = ...) -> None: ...
+
+class ServedMeanwhile(_message.Message):
+    __slots__ = ["keys", "others_share", "since"]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    OTHERS_SHARE_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    keys: _containers.RepeatedCompositeFieldContainer[ServedKey]
+    others_share: float
+    since: _timestamp_pb2.Timestamp
+    def __init__(self, since: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., keys: _Optional[_Iterable[_Union[ServedKey, _Mapping]]] = ..., others_share: _Optional[float] = ...) -> None: ...
 
 class WatchEventsRequest(_message.Message):
     __slots__ = ["after_position", "fairness_key", "follow", "kinds", "queue"]

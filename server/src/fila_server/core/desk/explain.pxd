@@ -7,12 +7,13 @@ consumers of a channel, and the timers among which the key's next delay is looke
 from libc.stdint cimport int64_t
 
 from fila_server.core.doors.mailbox cimport Command
-from fila_server.core.state.state cimport Core, Flow, Key, Queue, ThrottleKey
+from fila_server.core.state.state cimport Core, Flow, Key, Queue, Subqueue, ThrottleKey
 from fila_server.core.wire.protobuf cimport Fields
 
 cdef struct Holding:                    # what holds the key's next message
     int state                           # ExplainKeyResponse.State
     ThrottleKey* bucket
+    Subqueue* sub                       # of its messages, the first that waits in the bucket's line
     int64_t until_ms                    # on the wall clock, 0 = nobody knows
 
 cdef Holding flow_holding(Core* core, Key* key, Flow* flow, bint queue_is_paused) noexcept nogil

@@ -4,6 +4,7 @@ for, from its clock.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from fila_server.core.desk.outlook cimport put_outlook
 from fila_server.core.life.answers cimport answer, answer_no_channel
 from fila_server.core.life.deliver cimport consumer_room
 from fila_server.core.state.kinds cimport PARKED_PACED, PARKED_THROTTLED, TIMER_DELAY
@@ -45,6 +46,8 @@ cdef enum:
     TIMERS_MAX = 65536
     RETURNING_LOOKED_AT = 256
     RETURNS_NAMED = 10
+    OUTLOOK = 15                        # field of the request: the outlook is wanted too, see outlook.pxd
+    OUTLOOK_TOLD = 100                  # and of the answer
 
 
 cdef bint _somebody_has_room(Channel* channel) noexcept nogil:
@@ -125,6 +128,7 @@ cdef Holding flow_holding(Core* core, Key* key, Flow* flow, bint queue_is_paused
     cdef Subqueue* sub
     held.state = EMPTY
     held.bucket = NULL
+    held.sub = NULL
     held.until_ms = 0
     if flow == NULL:
         if queue_is_paused or (key != NULL and key.paused):
@@ -143,6 +147,7 @@ cdef Holding flow_holding(Core* core, Key* key, Flow* flow, bint queue_is_paused
             sub = _first_in_line(flow)
             if sub != NULL:
                 held.bucket = sub.line.bucket
+                held.sub = sub
                 held.until_ms = _token_due_ms(core, sub)
         elif _somebody_has_room(flow.channel):
             held.state = NOT_ITS_TURN
@@ -255,4 +260,6 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
     put_number_field(&b, 10, weight)
     if flow != NULL:
         _put_returning(&b, flow)
+    if fields.number[OUTLOOK]:
+        put_outlook(core, &b, OUTLOOK_TOLD, channel, key, flow, held.sub)
     answer(core, command.token, OK, &b, False)

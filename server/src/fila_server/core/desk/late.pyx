@@ -6,9 +6,11 @@ from libc.stdlib cimport free
 from fila_server.core.desk.explain cimport Holding, flow_holding
 from fila_server.core.life.answers cimport answer, answer_no_queue
 from fila_server.core.state.paths cimport key_has_policy, key_weight, queue_find
-from fila_server.core.state.state cimport Flow, Key, Queue
+from fila_server.core.state.state cimport Channel, Flow, Key, Queue
 from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_free, buffer_init, must_malloc
-from fila_server.core.structures.maps cimport Text, textmap_get, textmap_next
+from fila_server.core.structures.maps cimport (
+    Map64, Text, map64_free, map64_get, map64_init, map64_put, textmap_get, textmap_next,
+)
 from fila_server.core.structures.ranking cimport Ranked, keep_largest, largest_first
 from fila_server.core.turns.clocks cimport flow_age
 from fila_server.core.wire.commands cimport LATE_PAGE, OK
@@ -52,41 +54,58 @@ cdef void _row(Core* core, Buffer* b, Flow* flow, uint64_t waiting_ms) noexcept 
     buffer_free(&row)
 
 
+cdef void _put_waiting(Buffer* b, Queue* queue, Map64* waiting) noexcept nogil:
+    """How many keys wait in each channel: the edge adds up those that the caller may know of."""
+    cdef Channel* channel = queue.channels
+    cdef uint64_t count
+    cdef Buffer row
+    while channel != NULL:
+        count = <uint64_t> map64_get(waiting, <uint64_t> channel)
+        if count:
+            buffer_init(&row)
+            put_text_field(&row, 1, _text(&channel.text))
+            put_number_field(&row, 2, count)
+            put_nested(b, 3, &row)
+            buffer_free(&row)
+        channel = channel.next
+
+
 cdef void _late_page(Core* core, Command* command, Fields* fields, Queue* queue) noexcept nogil:
     """{1 queue, 2 cursor, 3 most rows, 4 the table's size when the cursor was given}; answers
-    {1 rows, 2 cursor (0: that was all), 3 keys that wait, 4 the table's size}."""
+    {1 rows, 2 cursor (0: that was all), 3 how many wait, by channel, 4 the table's size}."""
     cdef uint32_t cursor = <uint32_t> fields.number[2]
     cdef uint32_t most = <uint32_t> max(<uint64_t> 1, min(fields.number[3], <uint64_t> ROWS_MAX))
     cdef uint32_t count = 0
     cdef uint32_t i, end
-    cdef uint64_t waiting = 0
+    cdef uint64_t before
+    cdef Map64 waiting
     cdef Ranked* rows = <Ranked*> must_malloc(most * sizeof(Ranked))
     cdef Key* key
     cdef Flow* flow
     cdef Buffer b
-    cdef bint waits
     if fields.number[4] != queue.keys.capacity:
         cursor = 0
+    map64_init(&waiting)
     end = min(cursor + CELLS_PER_PAGE, queue.keys.capacity)
     while cursor < end:
         key = <Key*> textmap_next(&queue.keys, &cursor)
         if key == NULL:
             break
-        waits = False
         flow = key.flows
         while flow != NULL:
             if flow.backlog:
-                waits = True
+                before = <uint64_t> map64_get(&waiting, <uint64_t> flow.channel)
+                map64_put(&waiting, <uint64_t> flow.channel, <void*> (before + 1))
                 keep_largest(rows, &count, most, flow, flow_age(core, flow))
             flow = flow.next_of_key
-        waiting += waits
     largest_first(rows, count)
     buffer_init(&b)
     for i in range(count):
         _row(core, &b, <Flow*> rows[i].what, rows[i].rank)
     put_number_field(&b, 2, cursor if cursor < queue.keys.capacity else 0)
-    put_number_field(&b, 3, waiting)
+    _put_waiting(&b, queue, &waiting)
     put_number_field(&b, 4, queue.keys.capacity)
+    map64_free(&waiting)
     free(rows)
     answer(core, command.token, OK, &b, False)
 

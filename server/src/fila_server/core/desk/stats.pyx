@@ -7,7 +7,7 @@ from fila_server.core.desk.explain cimport explain_key
 from fila_server.core.desk.roster cimport roster_command
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.state.directory cimport directory_first, queue_oldest
-from fila_server.core.state.kinds cimport DONE
+from fila_server.core.state.kinds cimport DONE, PARKED_THROTTLED
 from fila_server.core.state.paths cimport (
     channel_find, frame_offset, key_has_policy, key_weight, queue_find, share_find,
 )
@@ -83,6 +83,7 @@ cdef void _key_stats(Core* core, Buffer* b, Key* key, Channel* channel, uint64_t
     cdef uint64_t delivered = 0
     cdef uint64_t served = 0
     cdef int64_t deficit = 0
+    cdef bint throttled = False
     flow = key.flows
     while flow != NULL:
         if channel == NULL or flow.channel == channel:
@@ -92,6 +93,7 @@ cdef void _key_stats(Core* core, Buffer* b, Key* key, Channel* channel, uint64_t
             deficit = flow.turn.deficit if flow.turn.deficit > deficit else deficit
             if flow.backlog:
                 age = max(age, flow_age(core, flow))
+                throttled = throttled or flow.parked == PARKED_THROTTLED
         flow = flow.next_of_key
     buffer_init(&inner)
     put_text_field(&inner, 1, _text(key.text.bytes, key.text.length))
@@ -104,6 +106,7 @@ cdef void _key_stats(Core* core, Buffer* b, Key* key, Channel* channel, uint64_t
     put_double_field(&inner, 8, <double> served / 1000.0)
     put_number_field(&inner, 9, key.paused)
     put_number_field(&inner, 10, key.cap)
+    put_number_field(&inner, 11, throttled)
     if key.pace != NULL:
         put_double_field(&inner, 12, key.pace.bucket.rate)
         put_double_field(&inner, 13, key.pace.bucket.burst)
@@ -273,11 +276,33 @@ cdef void _get_stats(Core* core, Command* command, Fields* fields, Queue* queue)
     answer(core, command.token, OK, &b, False)
 
 
+cdef void _queue_info(Core* core, Buffer* b, Queue* queue) noexcept nogil:
+    """A QueueInfo, of what is counted anyway: it costs the same however much the queue holds."""
+    cdef Channel* channel = queue.channels
+    cdef Frame* oldest = directory_first(&queue.directory)
+    cdef uint64_t consumers = 0
+    cdef uint32_t active = 0
+    while channel != NULL:
+        consumers += channel.consumers
+        active = max(active, channel.active_keys)
+        channel = channel.next
+    put_text_field(b, 1, _text(queue.text.bytes, queue.text.length))
+    put_number_field(b, 2, queue.depth)
+    put_number_field(b, 3, queue.in_flight)
+    put_number_field(b, 4, consumers)
+    put_number_field(b, 6, queue.counters.enqueued)
+    put_number_field(b, 7, queue.counters.delivered)
+    put_number_field(b, 8, queue.counters.acked)
+    put_number_field(b, 9, queue.counters.dead_lettered)
+    if oldest != NULL and queue.depth + queue.in_flight:
+        put_number_field(b, 10, <uint64_t> max(core.wall_ms - oldest.appended_ms, <int64_t> 0))
+    put_number_field(b, 11, active)
+    put_number_field(b, 12, queue.policy.paused)
+
+
 cdef void _list_queues(Core* core, Command* command) noexcept nogil:
     cdef uint32_t cursor = 0
     cdef Queue* queue
-    cdef Channel* channel
-    cdef uint64_t consumers
     cdef Buffer b
     cdef Buffer inner
     buffer_init(&b)
@@ -287,16 +312,8 @@ cdef void _list_queues(Core* core, Command* command) noexcept nogil:
         queue = <Queue*> textmap_next(&core.queues, &cursor)
         if queue == NULL:
             break
-        consumers = 0
-        channel = queue.channels
-        while channel != NULL:
-            consumers += channel.consumers
-            channel = channel.next
         inner.length = 0
-        put_text_field(&inner, 1, _text(queue.text.bytes, queue.text.length))
-        put_number_field(&inner, 2, queue.depth)
-        put_number_field(&inner, 3, queue.in_flight)
-        put_number_field(&inner, 4, consumers)
+        _queue_info(core, &inner, queue)
         put_nested(&b, 1, &inner)
     buffer_free(&inner)
     answer(core, command.token, OK, &b, False)

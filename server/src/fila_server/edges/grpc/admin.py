@@ -33,10 +33,11 @@ from fila_server.edges.grpc.wire_fault import explain
 from fila_server.errors import FilaServerError
 from fila_server.operations import changes
 from fila_server.operations.audit import carry_out
+from fila_server.operations.explain import Explaining
 from fila_server.operations.hour import Hour
 from fila_server.operations.late import list_late
 from fila_server.operations.looks import Looks, watcher_of
-from fila_server.operations.queues import Queues, check_own_key, on_channel, own_explanation
+from fila_server.operations.queues import Queues, on_channel
 from fila_server.operations.requests import AdminRules
 from fila_server.operations.status import Status
 from fila_server.operations.watch_stats import StatsWatch
@@ -73,7 +74,6 @@ def handlers(
         "PurgeChannel": (commands.PURGE_CHANNEL, pb.PurgeChannelRequest, check.view),
         "SetKeyPolicy": (commands.SET_KEY_POLICY, pb.SetKeyPolicyRequest, check.key_policy),
         "ListConsumers": (commands.LIST_CONSUMERS, pb.ListConsumersRequest, check.consumers),
-        "ExplainKey": (commands.EXPLAIN_KEY, pb.ExplainKeyRequest, check.explained_key),
     }
     queues = Queues(broker, limits, check, durability, door)
     methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
@@ -102,6 +102,10 @@ def handlers(
     )
     methods["ListChannels"] = answering(
         "ListChannels", _parsed("ListChannels", door, pb.ListChannelsRequest, queues.list_channels)
+    )
+    explaining = Explaining(broker, check)
+    methods["ExplainKey"] = answering(
+        "ExplainKey", _parsed("ExplainKey", door, pb.ExplainKeyRequest, _explained(door, explaining))
     )
     methods["GetStats"] = answering("GetStats", _parsed("GetStats", door, pb.GetStatsRequest, queues.stats))
     methods["PeekMessages"] = answering(
@@ -173,6 +177,14 @@ def _status(status: Status) -> Callable[[Any, Caller], Awaitable[bytes]]:
     return lambda _, caller: status.get(whole=caller.is_admin)
 
 
+def _explained(door: Door, explaining: Explaining) -> Callable[[Any, Caller], Awaitable[bytes]]:
+    async def explained(request: pb.ExplainKeyRequest, caller: Caller) -> bytes:
+        told = explaining.explain(request, caller)
+        return await (told if caller.tenant else on_channel(door, caller, request, told))
+
+    return explained
+
+
 def _late(broker: Broker, door: Door) -> Callable[[Any, Caller], Awaitable[bytes]]:
     walks = Gate("ListLate calls", at_once=1)
 
@@ -223,11 +235,6 @@ def _plain(
         request = parse(request_type, frame)
         check(request)
         authorize(door, caller, need, request)
-        if caller.tenant and method == "ExplainKey":
-            check_own_key(caller, request.fairness_key)
-            return own_explanation(await broker.call(kind, frame))
-        if method == "ExplainKey":
-            return await on_channel(door, caller, request, broker.call(kind, frame))
         return await carry_out(broker.call, method, kind, request, caller, frame)
 
     return call

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fila/v1/events.proto.
  */
 export const file_fila_v1_events: GenFile = /*@__PURE__*/
-  fileDesc("ChRmaWxhL3YxL2V2ZW50cy5wcm90bxIHZmlsYS52MSISChBHZXRTdGF0dXNSZXF1ZXN0IrADChFHZXRTdGF0dXNSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJEg4KBmNvbW1pdBgCIAEoCRIuCgpzdGFydGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghkYXRhX2RpchgEIAEoCRImCgpkaXNrX2xldmVsGAUgASgOMhIuZmlsYS52MS5EaXNrTGV2ZWwSFwoPZGlza19mcmVlX2J5dGVzGAYgASgEEg4KBmVwb2NocxgHIAEoBBINCgVzeW5jcxgIIAEoBBIRCgljb25zdW1lcnMYCSABKAQSDgoGcXVldWVzGAogASgEEg4KBmxlYXNlcxgLIAEoBBIZChFvdXRzdGFuZGluZ19jYWxscxgMIAEoBBITCgtsb3N0X3JhbmdlcxgNIAEoBBIVCg1sb3N0X21lc3NhZ2VzGA4gASgEEhAKCGRyYWluaW5nGA8gASgIEg4KBmNwdV9tcxgQIAEoBBIUCgxtZW1vcnlfYnl0ZXMYESABKAQSDAoEY3B1cxgSIAEoDRIYChBtZW1vcnlfYnl0ZXNfbWF4GBMgASgEInAKEldhdGNoRXZlbnRzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRINCgVraW5kcxgCIAMoCRIUCgxmYWlybmVzc19rZXkYAyABKAkSFgoOYWZ0ZXJfcG9zaXRpb24YBCABKAQSDgoGZm9sbG93GAUgASgIIkwKE1dhdGNoRXZlbnRzUmVzcG9uc2USHgoGZXZlbnRzGAEgAygLMg4uZmlsYS52MS5FdmVudBIVCg1uZXh0X3Bvc2l0aW9uGAIgASgEIpMCCgVFdmVudBIQCghwb3NpdGlvbhgBIAEoBBImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEa2luZBgDIAEoCRINCgVxdWV1ZRgEIAEoCRIPCgdjaGFubmVsGAUgASgJEhQKDGZhaXJuZXNzX2tleRgGIAEoCRIRCglwcmluY2lwYWwYByABKAkSDAoEcGVlchgIIAEoCRINCgVjb3VudBgJIAEoBBIsCgdkZXRhaWxzGAogAygLMhsuZmlsYS52MS5FdmVudC5EZXRhaWxzRW50cnkaLgoMRGV0YWlsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiMgoPTGlzdExhdGVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhAKCG1heF9rZXlzGAIgASgNIkgKEExpc3RMYXRlUmVzcG9uc2USHgoEa2V5cxgBIAMoCzIQLmZpbGEudjEuTGF0ZUtleRIUCgx3YWl0aW5nX2tleXMYAiABKAQivgMKB0xhdGVLZXkSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIUCgxmYWlybmVzc19rZXkYAyABKAkSJQoFY2F1c2UYBCABKA4yFi5maWxhLnYxLkxhdGVLZXkuQ2F1c2USFwoPYmxvY2tpbmdfYnVja2V0GAUgASgJEikKBXVudGlsGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgp3YWl0aW5nX21zGAcgASgEEikKBXNpbmNlGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdwZW5kaW5nGAkgASgEEhEKCWluX2ZsaWdodBgKIAEoBBIOCgZ3ZWlnaHQYCyABKA0ingEKBUNhdXNlEhUKEUNBVVNFX1VOU1BFQ0lGSUVEEAASFQoRQ0FVU0VfTk9fQ09OU1VNRVIQARIWChJDQVVTRV9OT1RfSVRTX1RVUk4QAhITCg9DQVVTRV9USFJPVFRMRUQQAxIQCgxDQVVTRV9QQVVTRUQQBhIQCgxDQVVTRV9DQVBQRUQQBxIWChJDQVVTRV9SQVRFX0xJTUlURUQQCSI9ChZMaXN0S2V5UG9saWNpZXNSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhQKDGZhaXJuZXNzX2tleRgCIAEoCSI/ChdMaXN0S2V5UG9saWNpZXNSZXNwb25zZRIkCghwb2xpY2llcxgBIAMoCzISLmZpbGEudjEuS2V5UG9saWN5Ir4BCglLZXlQb2xpY3kSFAoMZmFpcm5lc3Nfa2V5GAEgASgJEg4KBndlaWdodBgCIAEoDRIOCgZwYXVzZWQYAyABKAgSFQoNbWF4X2luX2ZsaWdodBgEIAEoDRIYChBlZmZlY3RpdmVfd2VpZ2h0GAUgASgNEg8KB3BlbmRpbmcYBiABKAQSEQoJaW5fZmxpZ2h0GAcgASgEEhcKD3JhdGVfcGVyX3NlY29uZBgIIAEoARINCgVidXJzdBgJIAEoASI8ChZEcm9wRGVhZExldHRlcnNSZXF1ZXN0EhEKCWRscV9xdWV1ZRgBIAEoCRIPCgdvZmZzZXRzGAIgAygEIioKF0Ryb3BEZWFkTGV0dGVyc1Jlc3BvbnNlEg8KB2Ryb3BwZWQYASABKAQqZQoJRGlza0xldmVsEhoKFkRJU0tfTEVWRUxfVU5TUEVDSUZJRUQQABIRCg1ESVNLX0xFVkVMX09LEAESFAoQRElTS19MRVZFTF9GTE9PUhACEhMKD0RJU0tfTEVWRUxfRlVMTBADQhwKC2Rldi5maWxhLnYxQgtFdmVudHNQcm90b1ABYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("ChRmaWxhL3YxL2V2ZW50cy5wcm90bxIHZmlsYS52MSISChBHZXRTdGF0dXNSZXF1ZXN0IrADChFHZXRTdGF0dXNSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJEg4KBmNvbW1pdBgCIAEoCRIuCgpzdGFydGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghkYXRhX2RpchgEIAEoCRImCgpkaXNrX2xldmVsGAUgASgOMhIuZmlsYS52MS5EaXNrTGV2ZWwSFwoPZGlza19mcmVlX2J5dGVzGAYgASgEEg4KBmVwb2NocxgHIAEoBBINCgVzeW5jcxgIIAEoBBIRCgljb25zdW1lcnMYCSABKAQSDgoGcXVldWVzGAogASgEEg4KBmxlYXNlcxgLIAEoBBIZChFvdXRzdGFuZGluZ19jYWxscxgMIAEoBBITCgtsb3N0X3JhbmdlcxgNIAEoBBIVCg1sb3N0X21lc3NhZ2VzGA4gASgEEhAKCGRyYWluaW5nGA8gASgIEg4KBmNwdV9tcxgQIAEoBBIUCgxtZW1vcnlfYnl0ZXMYESABKAQSDAoEY3B1cxgSIAEoDRIYChBtZW1vcnlfYnl0ZXNfbWF4GBMgASgEInAKEldhdGNoRXZlbnRzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRINCgVraW5kcxgCIAMoCRIUCgxmYWlybmVzc19rZXkYAyABKAkSFgoOYWZ0ZXJfcG9zaXRpb24YBCABKAQSDgoGZm9sbG93GAUgASgIIkwKE1dhdGNoRXZlbnRzUmVzcG9uc2USHgoGZXZlbnRzGAEgAygLMg4uZmlsYS52MS5FdmVudBIVCg1uZXh0X3Bvc2l0aW9uGAIgASgEIpMCCgVFdmVudBIQCghwb3NpdGlvbhgBIAEoBBImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEa2luZBgDIAEoCRINCgVxdWV1ZRgEIAEoCRIPCgdjaGFubmVsGAUgASgJEhQKDGZhaXJuZXNzX2tleRgGIAEoCRIRCglwcmluY2lwYWwYByABKAkSDAoEcGVlchgIIAEoCRINCgVjb3VudBgJIAEoBBIsCgdkZXRhaWxzGAogAygLMhsuZmlsYS52MS5FdmVudC5EZXRhaWxzRW50cnkaLgoMRGV0YWlsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiMgoPTGlzdExhdGVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhAKCG1heF9rZXlzGAIgASgNIkgKEExpc3RMYXRlUmVzcG9uc2USHgoEa2V5cxgBIAMoCzIQLmZpbGEudjEuTGF0ZUtleRIUCgx3YWl0aW5nX2tleXMYAiABKAQivgMKB0xhdGVLZXkSDQoFcXVldWUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIUCgxmYWlybmVzc19rZXkYAyABKAkSJQoFY2F1c2UYBCABKA4yFi5maWxhLnYxLkxhdGVLZXkuQ2F1c2USFwoPYmxvY2tpbmdfYnVja2V0GAUgASgJEikKBXVudGlsGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgp3YWl0aW5nX21zGAcgASgEEikKBXNpbmNlGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdwZW5kaW5nGAkgASgEEhEKCWluX2ZsaWdodBgKIAEoBBIOCgZ3ZWlnaHQYCyABKA0ingEKBUNhdXNlEhUKEUNBVVNFX1VOU1BFQ0lGSUVEEAASFQoRQ0FVU0VfTk9fQ09OU1VNRVIQARIWChJDQVVTRV9OT1RfSVRTX1RVUk4QAhITCg9DQVVTRV9USFJPVFRMRUQQAxIQCgxDQVVTRV9QQVVTRUQQBhIQCgxDQVVTRV9DQVBQRUQQBxIWChJDQVVTRV9SQVRFX0xJTUlURUQQCSI9ChZMaXN0S2V5UG9saWNpZXNSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhQKDGZhaXJuZXNzX2tleRgCIAEoCSI/ChdMaXN0S2V5UG9saWNpZXNSZXNwb25zZRIkCghwb2xpY2llcxgBIAMoCzISLmZpbGEudjEuS2V5UG9saWN5Ir4BCglLZXlQb2xpY3kSFAoMZmFpcm5lc3Nfa2V5GAEgASgJEg4KBndlaWdodBgCIAEoDRIOCgZwYXVzZWQYAyABKAgSFQoNbWF4X2luX2ZsaWdodBgEIAEoDRIYChBlZmZlY3RpdmVfd2VpZ2h0GAUgASgNEg8KB3BlbmRpbmcYBiABKAQSEQoJaW5fZmxpZ2h0GAcgASgEEhcKD3JhdGVfcGVyX3NlY29uZBgIIAEoARINCgVidXJzdBgJIAEoASI8ChZEcm9wRGVhZExldHRlcnNSZXF1ZXN0EhEKCWRscV9xdWV1ZRgBIAEoCRIPCgdvZmZzZXRzGAIgAygEIioKF0Ryb3BEZWFkTGV0dGVyc1Jlc3BvbnNlEg8KB2Ryb3BwZWQYASABKAQidAoPU2VydmVkTWVhbndoaWxlEikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIgCgRrZXlzGAIgAygLMhIuZmlsYS52MS5TZXJ2ZWRLZXkSFAoMb3RoZXJzX3NoYXJlGAMgASgBIj4KCVNlcnZlZEtleRIUCgxmYWlybmVzc19rZXkYASABKAkSDQoFc2hhcmUYAiABKAESDAoEY29zdBgDIAEoASJ4ChBDaGFubmVsQ29uc3VtZXJzEg0KBWNvdW50GAEgASgEEhEKCXdpdGhfcm9vbRgCIAEoBBIVCg13YWl0aW5nX3B1bGxzGAMgASgEEg4KBndpbmRvdxgEIAEoBBIMCgRoZWxkGAUgASgEEg0KBWJlZ3VuGAYgASgEIqUCCghGb3JlY2FzdBITCgtlYXJsaWVzdF9tcxgBIAEoBBIRCglsaWtlbHlfbXMYAiABKAQSEQoJbGF0ZXN0X21zGAMgASgEEioKB3Vua25vd24YBCABKA4yGS5maWxhLnYxLkZvcmVjYXN0LlVua25vd24isQEKB1Vua25vd24SFwoTVU5LTk9XTl9VTlNQRUNJRklFRBAAEhsKF1VOS05PV05fTk9USElOR19QRU5ESU5HEAESEgoOVU5LTk9XTl9QQVVTRUQQAhITCg9VTktOT1dOX0RFTEFZRUQQAxIXChNVTktOT1dOX05PX0NPTlNVTUVSEAQSFQoRVU5LTk9XTl9OT19UT0tFTlMQBRIXChNVTktOT1dOX05PVF9XQVRDSEVEEAYqZQoJRGlza0xldmVsEhoKFkRJU0tfTEVWRUxfVU5TUEVDSUZJRUQQABIRCg1ESVNLX0xFVkVMX09LEAESFAoQRElTS19MRVZFTF9GTE9PUhACEhMKD0RJU0tfTEVWRUxfRlVMTBADQhwKC2Rldi5maWxhLnYxQgtFdmVudHNQcm90b1ABYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * Asks how the broker is.
@@ -382,7 +382,8 @@ export type ListLateResponse = Message<"fila.v1.ListLateResponse"> & {
   keys: LateKey[];
 
   /**
-   * How many fairness keys have something that waits.
+   * How many fairness keys have something that waits, of those the caller may know of. A key that waits in several
+   * channels counts in each of them, as it is listed.
    *
    * @generated from field: uint64 waiting_keys = 2;
    */
@@ -723,6 +724,237 @@ export type DropDeadLettersResponse = Message<"fila.v1.DropDeadLettersResponse">
  */
 export const DropDeadLettersResponseSchema: GenMessage<DropDeadLettersResponse> = /*@__PURE__*/
   messageDesc(file_fila_v1_events, 12);
+
+/**
+ * Who was served while a key's next message waited.
+ *
+ * @generated from message fila.v1.ServedMeanwhile
+ */
+export type ServedMeanwhile = Message<"fila.v1.ServedMeanwhile"> & {
+  /**
+   * Since when this counts: since the message waits, or as long as the broker has looked.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 1;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * The keys that got most, most first; at most 10.
+   *
+   * @generated from field: repeated fila.v1.ServedKey keys = 2;
+   */
+  keys: ServedKey[];
+
+  /**
+   * The part all other keys got together, 0 to 1.
+   *
+   * @generated from field: double others_share = 3;
+   */
+  othersShare: number;
+};
+
+/**
+ * Describes the message fila.v1.ServedMeanwhile.
+ * Use `create(ServedMeanwhileSchema)` to create a new message.
+ */
+export const ServedMeanwhileSchema: GenMessage<ServedMeanwhile> = /*@__PURE__*/
+  messageDesc(file_fila_v1_events, 13);
+
+/**
+ * What one key was served.
+ *
+ * @generated from message fila.v1.ServedKey
+ */
+export type ServedKey = Message<"fila.v1.ServedKey"> & {
+  /**
+   * The key.
+   *
+   * @generated from field: string fairness_key = 1;
+   */
+  fairnessKey: string;
+
+  /**
+   * Its part of the cost that the channel delivered, 0 to 1.
+   *
+   * @generated from field: double share = 2;
+   */
+  share: number;
+
+  /**
+   * That cost, in messages of cost 1.
+   *
+   * @generated from field: double cost = 3;
+   */
+  cost: number;
+};
+
+/**
+ * Describes the message fila.v1.ServedKey.
+ * Use `create(ServedKeySchema)` to create a new message.
+ */
+export const ServedKeySchema: GenMessage<ServedKey> = /*@__PURE__*/
+  messageDesc(file_fila_v1_events, 14);
+
+/**
+ * Who consumes a channel, and how full they are.
+ *
+ * @generated from message fila.v1.ChannelConsumers
+ */
+export type ChannelConsumers = Message<"fila.v1.ChannelConsumers"> & {
+  /**
+   * Open streams and sessions.
+   *
+   * @generated from field: uint64 count = 1;
+   */
+  count: bigint;
+
+  /**
+   * Of these, those that would take a message now.
+   *
+   * @generated from field: uint64 with_room = 2;
+   */
+  withRoom: bigint;
+
+  /**
+   * Lease calls that wait for messages.
+   *
+   * @generated from field: uint64 waiting_pulls = 3;
+   */
+  waitingPulls: bigint;
+
+  /**
+   * Messages they may hold at once, all together.
+   *
+   * @generated from field: uint64 window = 4;
+   */
+  window: bigint;
+
+  /**
+   * Messages leased to them.
+   *
+   * @generated from field: uint64 held = 5;
+   */
+  held: bigint;
+
+  /**
+   * Of these, messages they have begun to work on.
+   *
+   * @generated from field: uint64 begun = 6;
+   */
+  begun: bigint;
+};
+
+/**
+ * Describes the message fila.v1.ChannelConsumers.
+ * Use `create(ChannelConsumersSchema)` to create a new message.
+ */
+export const ChannelConsumersSchema: GenMessage<ChannelConsumers> = /*@__PURE__*/
+  messageDesc(file_fila_v1_events, 15);
+
+/**
+ * When a message will go: nine times in ten between the first and the last of these, if nobody pauses, weighs or
+ * scales anything meanwhile. docs/fairness.md says what it is made of.
+ *
+ * @generated from message fila.v1.Forecast
+ */
+export type Forecast = Message<"fila.v1.Forecast"> & {
+  /**
+   * Milliseconds from now until it goes, at the earliest.
+   *
+   * @generated from field: uint64 earliest_ms = 1;
+   */
+  earliestMs: bigint;
+
+  /**
+   * Most likely.
+   *
+   * @generated from field: uint64 likely_ms = 2;
+   */
+  likelyMs: bigint;
+
+  /**
+   * At the latest.
+   *
+   * @generated from field: uint64 latest_ms = 3;
+   */
+  latestMs: bigint;
+
+  /**
+   * Set where nobody can say; the others are 0 then.
+   *
+   * @generated from field: fila.v1.Forecast.Unknown unknown = 4;
+   */
+  unknown: Forecast_Unknown;
+};
+
+/**
+ * Describes the message fila.v1.Forecast.
+ * Use `create(ForecastSchema)` to create a new message.
+ */
+export const ForecastSchema: GenMessage<Forecast> = /*@__PURE__*/
+  messageDesc(file_fila_v1_events, 16);
+
+/**
+ * Why there is none.
+ *
+ * @generated from enum fila.v1.Forecast.Unknown
+ */
+export enum Forecast_Unknown {
+  /**
+   * It is known.
+   *
+   * @generated from enum value: UNKNOWN_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The key has nothing pending.
+   *
+   * @generated from enum value: UNKNOWN_NOTHING_PENDING = 1;
+   */
+  NOTHING_PENDING = 1,
+
+  /**
+   * The key or its queue is paused.
+   *
+   * @generated from enum value: UNKNOWN_PAUSED = 2;
+   */
+  PAUSED = 2,
+
+  /**
+   * All it has is delayed; `until` says until when.
+   *
+   * @generated from enum value: UNKNOWN_DELAYED = 3;
+   */
+  DELAYED = 3,
+
+  /**
+   * Nobody consumes the channel, or nothing was served of late.
+   *
+   * @generated from enum value: UNKNOWN_NO_CONSUMER = 4;
+   */
+  NO_CONSUMER = 4,
+
+  /**
+   * The token bucket it waits for never refills.
+   *
+   * @generated from enum value: UNKNOWN_NO_TOKENS = 5;
+   */
+  NO_TOKENS = 5,
+
+  /**
+   * The broker has not watched this channel for long enough: some seconds of service.
+   *
+   * @generated from enum value: UNKNOWN_NOT_WATCHED = 6;
+   */
+  NOT_WATCHED = 6,
+}
+
+/**
+ * Describes the enum fila.v1.Forecast.Unknown.
+ */
+export const Forecast_UnknownSchema: GenEnum<Forecast_Unknown> = /*@__PURE__*/
+  enumDesc(file_fila_v1_events, 16, 0);
 
 /**
  * How full the disk is.

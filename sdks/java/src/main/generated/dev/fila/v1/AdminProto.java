@@ -167,6 +167,11 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fila_v1_HookStats_LastErrorHeadersEntry_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_HookStats_IgnoredFieldsEntry_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_HookStats_IgnoredFieldsEntry_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_fila_v1_PerFairnessKeyStats_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -426,7 +431,7 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
       "\030\034 \001(\004R\007unbegun\022%\n\016returned_total\030\035 \001(\004R" +
       "\rreturnedTotal\022;\n\032dead_letters_dropped_t" +
       "otal\030\036 \001(\004R\027deadLettersDroppedTotal\022(\n\005h" +
-      "ooks\030\037 \003(\0132\022.fila.v1.HookStatsR\005hooks\"\265\003" +
+      "ooks\030\037 \003(\0132\022.fila.v1.HookStatsR\005hooks\"\216\005" +
       "\n\tHookStats\022\022\n\004hook\030\001 \001(\tR\004hook\022\022\n\004runs\030" +
       "\002 \001(\004R\004runs\022\026\n\006errors\030\003 \001(\004R\006errors\022\034\n\tf" +
       "allbacks\030\004 \001(\004R\tfallbacks\022\022\n\004held\030\005 \001(\004R" +
@@ -436,191 +441,211 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
       "\032.google.protobuf.TimestampR\013lastErrorAt" +
       "\022V\n\022last_error_headers\030\t \003(\0132(.fila.v1.H" +
       "ookStats.LastErrorHeadersEntryR\020lastErro" +
-      "rHeaders\032C\n\025LastErrorHeadersEntry\022\020\n\003key" +
-      "\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\"\235\003" +
-      "\n\023PerFairnessKeyStats\022\020\n\003key\030\001 \001(\tR\003key\022" +
-      "#\n\rpending_count\030\002 \001(\004R\014pendingCount\022\'\n\017" +
-      "current_deficit\030\003 \001(\003R\016currentDeficit\022\026\n" +
-      "\006weight\030\004 \001(\rR\006weight\022\033\n\tin_flight\030\005 \001(\004" +
-      "R\010inFlight\022\"\n\roldest_age_ms\030\006 \001(\004R\013oldes" +
-      "tAgeMs\022\'\n\017delivered_total\030\007 \001(\004R\016deliver" +
-      "edTotal\022*\n\021served_cost_total\030\010 \001(\001R\017serv" +
-      "edCostTotal\022\026\n\006paused\030\t \001(\010R\006paused\022\"\n\rm" +
-      "ax_in_flight\030\n \001(\rR\013maxInFlight\022&\n\017rate_" +
-      "per_second\030\014 \001(\001R\rratePerSecond\022\024\n\005burst" +
-      "\030\r \001(\001R\005burst\"\227\001\n\023PerThrottleKeyStats\022\020\n" +
-      "\003key\030\001 \001(\tR\003key\022\026\n\006tokens\030\002 \001(\001R\006tokens\022" +
-      "&\n\017rate_per_second\030\003 \001(\001R\rratePerSecond\022" +
-      "\024\n\005burst\030\004 \001(\001R\005burst\022\030\n\007waiting\030\005 \001(\004R\007" +
-      "waiting\"\312\001\n\016RedriveRequest\022\033\n\tdlq_queue\030" +
-      "\001 \001(\tR\010dlqQueue\022\024\n\005count\030\002 \001(\004R\005count\022&\n" +
-      "\017rate_per_second\030\003 \001(\001R\rratePerSecond\022!\n" +
-      "\014after_offset\030\004 \001(\004R\013afterOffset\022 \n\014up_t" +
-      "o_offset\030\005 \001(\004R\nupToOffset\022\030\n\007offsets\030\006 " +
-      "\003(\004R\007offsets\"d\n\017RedriveResponse\022\032\n\010redri" +
-      "ven\030\001 \001(\004R\010redriven\022\037\n\013last_offset\030\002 \001(\004" +
-      "R\nlastOffset\022\024\n\005stuck\030\003 \001(\004R\005stuck\"\023\n\021Li" +
-      "stQueuesRequest\"n\n\022ListQueuesResponse\022*\n" +
-      "\006queues\030\001 \003(\0132\022.fila.v1.QueueInfoR\006queue" +
-      "s\022,\n\022cluster_node_count\030\002 \001(\rR\020clusterNo" +
-      "deCount\"\243\001\n\tQueueInfo\022\022\n\004name\030\001 \001(\tR\004nam" +
-      "e\022\024\n\005depth\030\002 \001(\004R\005depth\022\033\n\tin_flight\030\003 \001" +
-      "(\004R\010inFlight\022)\n\020active_consumers\030\004 \001(\rR\017" +
-      "activeConsumers\022$\n\016leader_node_id\030\005 \001(\004R" +
-      "\014leaderNodeId\"\376\001\n\024CreateChannelRequest\022\024" +
-      "\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007c" +
-      "hannel\022\024\n\004head\030\003 \001(\010H\000R\004head\022\030\n\006oldest\030\004" +
-      " \001(\010H\000R\006oldest\022\030\n\006offset\030\005 \001(\004H\000R\006offset" +
-      "\0220\n\004time\030\006 \001(\0132\032.google.protobuf.Timesta" +
-      "mpH\000R\004time\0221\n\025expires_after_idle_ms\030\007 \001(" +
-      "\004R\022expiresAfterIdleMsB\007\n\005start\":\n\025Create" +
-      "ChannelResponse\022!\n\014start_offset\030\001 \001(\004R\013s" +
-      "tartOffset\"F\n\024DeleteChannelRequest\022\024\n\005qu" +
-      "eue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007chann" +
-      "el\"\027\n\025DeleteChannelResponse\"+\n\023ListChann" +
-      "elsRequest\022\024\n\005queue\030\001 \001(\tR\005queue\"H\n\024List" +
-      "ChannelsResponse\0220\n\010channels\030\001 \003(\0132\024.fil" +
-      "a.v1.ChannelInfoR\010channels\"\357\001\n\013ChannelIn" +
-      "fo\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005depth\030\002 \001(\004R\005d" +
-      "epth\022\033\n\tin_flight\030\003 \001(\004R\010inFlight\022\037\n\013tai" +
-      "l_offset\030\004 \001(\004R\ntailOffset\022\037\n\013head_offse" +
-      "t\030\005 \001(\004R\nheadOffset\022\034\n\tconsumers\030\006 \001(\rR\t" +
-      "consumers\0229\n\ncreated_at\030\007 \001(\0132\032.google.p" +
-      "rotobuf.TimestampR\tcreatedAt\"\277\001\n\022SeekCha" +
-      "nnelRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007cha" +
-      "nnel\030\002 \001(\tR\007channel\022\030\n\006offset\030\003 \001(\004H\000R\006o" +
-      "ffset\0220\n\004time\030\004 \001(\0132\032.google.protobuf.Ti" +
-      "mestampH\000R\004time\022#\n\rvalidate_only\030\005 \001(\010R\014" +
-      "validateOnlyB\010\n\006target\"\212\001\n\023SeekChannelRe" +
-      "sponse\022\026\n\006offset\030\001 \001(\004R\006offset\022\032\n\010replay" +
-      "ed\030\002 \001(\004R\010replayed\022\030\n\007skipped\030\003 \001(\004R\007ski" +
-      "pped\022%\n\016leases_revoked\030\004 \001(\004R\rleasesRevo" +
-      "ked\"~\n\023PurgeChannelRequest\022\024\n\005queue\030\001 \001(" +
-      "\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022&\n\014fa" +
-      "irness_key\030\003 \001(\tH\000R\013fairnessKey\210\001\001B\017\n\r_f" +
-      "airness_key\".\n\024PurgeChannelResponse\022\026\n\006p" +
-      "urged\030\001 \001(\004R\006purged\"\222\002\n\016ReadLogRequest\022\024" +
-      "\n\005queue\030\001 \001(\tR\005queue\022\037\n\013from_offset\030\002 \001(" +
-      "\004R\nfromOffset\022\033\n\tto_offset\030\003 \001(\004R\010toOffs" +
-      "et\0227\n\tfrom_time\030\004 \001(\0132\032.google.protobuf." +
-      "TimestampR\010fromTime\0223\n\007to_time\030\005 \001(\0132\032.g" +
-      "oogle.protobuf.TimestampR\006toTime\022!\n\014fair" +
-      "ness_key\030\006 \001(\tR\013fairnessKey\022\033\n\tmax_batch" +
-      "\030\007 \001(\rR\010maxBatch\"`\n\017ReadLogResponse\022,\n\010m" +
-      "essages\030\001 \003(\0132\020.fila.v1.MessageR\010message" +
-      "s\022\037\n\013next_offset\030\002 \001(\004R\nnextOffset\"\277\002\n\023S" +
-      "etKeyPolicyRequest\022\024\n\005queue\030\001 \001(\tR\005queue" +
-      "\022!\n\014fairness_key\030\002 \001(\tR\013fairnessKey\022\033\n\006w" +
-      "eight\030\003 \001(\rH\000R\006weight\210\001\001\022\033\n\006paused\030\004 \001(\010" +
-      "H\001R\006paused\210\001\001\022\'\n\rmax_in_flight\030\005 \001(\rH\002R\013" +
-      "maxInFlight\210\001\001\022+\n\017rate_per_second\030\006 \001(\001H" +
-      "\003R\rratePerSecond\210\001\001\022\031\n\005burst\030\007 \001(\001H\004R\005bu" +
-      "rst\210\001\001B\t\n\007_weightB\t\n\007_pausedB\020\n\016_max_in_" +
-      "flightB\022\n\020_rate_per_secondB\010\n\006_burst\"\250\001\n" +
-      "\024SetKeyPolicyResponse\022\026\n\006weight\030\001 \001(\rR\006w" +
-      "eight\022\026\n\006paused\030\002 \001(\010R\006paused\022\"\n\rmax_in_" +
-      "flight\030\003 \001(\rR\013maxInFlight\022&\n\017rate_per_se" +
-      "cond\030\004 \001(\001R\rratePerSecond\022\024\n\005burst\030\005 \001(\001" +
-      "R\005burst\"f\n\021ExplainKeyRequest\022\024\n\005queue\030\001 " +
-      "\001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022!\n\014" +
-      "fairness_key\030\003 \001(\tR\013fairnessKey\"\244\005\n\022Expl" +
-      "ainKeyResponse\0227\n\005state\030\001 \001(\0162!.fila.v1." +
-      "ExplainKeyResponse.StateR\005state\022\'\n\017block" +
-      "ing_bucket\030\002 \001(\tR\016blockingBucket\0220\n\005unti" +
-      "l\030\003 \001(\0132\032.google.protobuf.TimestampR\005unt" +
-      "il\022\024\n\005share\030\004 \001(\001R\005share\022\033\n\tdue_share\030\005 " +
-      "\001(\001R\010dueShare\022)\n\005waits\030\006 \001(\0132\023.fila.v1.W" +
-      "aitCausesR\005waits\022\030\n\007pending\030\007 \001(\004R\007pendi" +
-      "ng\022\033\n\tin_flight\030\010 \001(\004R\010inFlight\022\"\n\roldes" +
-      "t_age_ms\030\t \001(\004R\013oldestAgeMs\022\026\n\006weight\030\n " +
-      "\001(\rR\006weight\022)\n\020returning_offset\030\013 \001(\004R\017r" +
-      "eturningOffset\022\'\n\017returning_count\030\014 \001(\rR" +
-      "\016returningCount\"\324\001\n\005State\022\025\n\021STATE_UNSPE" +
-      "CIFIED\020\000\022\025\n\021STATE_NO_CONSUMER\020\001\022\026\n\022STATE" +
-      "_NOT_ITS_TURN\020\002\022\023\n\017STATE_THROTTLED\020\003\022\021\n\r" +
-      "STATE_DELAYED\020\004\022\020\n\014STATE_LEASED\020\005\022\020\n\014STA" +
-      "TE_PAUSED\020\006\022\020\n\014STATE_CAPPED\020\007\022\017\n\013STATE_E" +
-      "MPTY\020\010\022\026\n\022STATE_RATE_LIMITED\020\t\"F\n\024ListCo" +
-      "nsumersRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007" +
-      "channel\030\002 \001(\tR\007channel\"L\n\025ListConsumersR" +
-      "esponse\0223\n\tconsumers\030\001 \003(\0132\025.fila.v1.Con" +
-      "sumerInfoR\tconsumers\"\372\002\n\014ConsumerInfo\022\037\n" +
-      "\013consumer_id\030\001 \001(\004R\nconsumerId\022\022\n\004name\030\002" +
-      " \001(\tR\004name\022\022\n\004peer\030\003 \001(\tR\004peer\022\030\n\007channe" +
-      "l\030\004 \001(\tR\007channel\022\022\n\004held\030\005 \001(\004R\004held\022\024\n\005" +
-      "begun\030\006 \001(\004R\005begun\022%\n\016returned_total\030\007 \001" +
-      "(\004R\rreturnedTotal\022(\n\020handling_time_us\030\010 " +
-      "\001(\004R\016handlingTimeUs\022\026\n\006window\030\t \001(\rR\006win" +
-      "dow\022!\n\014tracks_begun\030\n \001(\010R\013tracksBegun\022=" +
-      "\n\014connected_at\030\013 \001(\0132\032.google.protobuf.T" +
-      "imestampR\013connectedAt\022\022\n\004away\030\014 \001(\010R\004awa" +
-      "y*Q\n\nDurability\022\032\n\026DURABILITY_UNSPECIFIE" +
-      "D\020\000\022\024\n\020DURABILITY_FSYNC\020\001\022\021\n\rDURABILITY_" +
-      "OS\020\002*_\n\014HookFallback\022\035\n\031HOOK_FALLBACK_UN" +
-      "SPECIFIED\020\000\022\030\n\024HOOK_FALLBACK_POLICY\020\001\022\026\n" +
-      "\022HOOK_FALLBACK_HOLD\020\002*|\n\014BreakerState\022\035\n" +
-      "\031BREAKER_STATE_UNSPECIFIED\020\000\022\030\n\024BREAKER_" +
-      "STATE_CLOSED\020\001\022\026\n\022BREAKER_STATE_OPEN\020\002\022\033" +
-      "\n\027BREAKER_STATE_HALF_OPEN\020\0032\373\021\n\tFilaAdmi" +
-      "n\022H\n\013CreateQueue\022\033.fila.v1.CreateQueueRe" +
-      "quest\032\034.fila.v1.CreateQueueResponse\022?\n\010G" +
-      "etQueue\022\030.fila.v1.GetQueueRequest\032\031.fila" +
-      ".v1.GetQueueResponse\022H\n\013UpdateQueue\022\033.fi" +
-      "la.v1.UpdateQueueRequest\032\034.fila.v1.Updat" +
-      "eQueueResponse\022H\n\013DeleteQueue\022\033.fila.v1." +
-      "DeleteQueueRequest\032\034.fila.v1.DeleteQueue" +
-      "Response\022E\n\nListQueues\022\032.fila.v1.ListQue" +
-      "uesRequest\032\033.fila.v1.ListQueuesResponse\022" +
-      "E\n\nPurgeQueue\022\032.fila.v1.PurgeQueueReques" +
-      "t\032\033.fila.v1.PurgeQueueResponse\022K\n\014PeekMe" +
-      "ssages\022\034.fila.v1.PeekMessagesRequest\032\035.f" +
-      "ila.v1.PeekMessagesResponse\022?\n\010GetStats\022" +
-      "\030.fila.v1.GetStatsRequest\032\031.fila.v1.GetS" +
-      "tatsResponse\022B\n\tSetConfig\022\031.fila.v1.SetC" +
-      "onfigRequest\032\032.fila.v1.SetConfigResponse" +
-      "\022B\n\tGetConfig\022\031.fila.v1.GetConfigRequest" +
-      "\032\032.fila.v1.GetConfigResponse\022E\n\nListConf" +
-      "ig\022\032.fila.v1.ListConfigRequest\032\033.fila.v1" +
-      ".ListConfigResponse\022<\n\007Redrive\022\027.fila.v1" +
-      ".RedriveRequest\032\030.fila.v1.RedriveRespons" +
-      "e\022N\n\rCreateChannel\022\035.fila.v1.CreateChann" +
-      "elRequest\032\036.fila.v1.CreateChannelRespons" +
-      "e\022N\n\rDeleteChannel\022\035.fila.v1.DeleteChann" +
-      "elRequest\032\036.fila.v1.DeleteChannelRespons" +
-      "e\022K\n\014ListChannels\022\034.fila.v1.ListChannels" +
-      "Request\032\035.fila.v1.ListChannelsResponse\022H" +
-      "\n\013SeekChannel\022\033.fila.v1.SeekChannelReque" +
-      "st\032\034.fila.v1.SeekChannelResponse\022K\n\014Purg" +
-      "eChannel\022\034.fila.v1.PurgeChannelRequest\032\035" +
-      ".fila.v1.PurgeChannelResponse\022>\n\007ReadLog" +
-      "\022\027.fila.v1.ReadLogRequest\032\030.fila.v1.Read" +
-      "LogResponse0\001\022K\n\014SetKeyPolicy\022\034.fila.v1." +
-      "SetKeyPolicyRequest\032\035.fila.v1.SetKeyPoli" +
-      "cyResponse\022E\n\nExplainKey\022\032.fila.v1.Expla" +
-      "inKeyRequest\032\033.fila.v1.ExplainKeyRespons" +
-      "e\022N\n\rListConsumers\022\035.fila.v1.ListConsume" +
-      "rsRequest\032\036.fila.v1.ListConsumersRespons" +
-      "e\022B\n\tGetStatus\022\031.fila.v1.GetStatusReques" +
-      "t\032\032.fila.v1.GetStatusResponse\022J\n\013WatchEv" +
-      "ents\022\033.fila.v1.WatchEventsRequest\032\034.fila" +
-      ".v1.WatchEventsResponse0\001\022?\n\010ListLate\022\030." +
-      "fila.v1.ListLateRequest\032\031.fila.v1.ListLa" +
-      "teResponse\022T\n\017ListKeyPolicies\022\037.fila.v1." +
-      "ListKeyPoliciesRequest\032 .fila.v1.ListKey" +
-      "PoliciesResponse\022T\n\017DropDeadLetters\022\037.fi" +
-      "la.v1.DropDeadLettersRequest\032 .fila.v1.D" +
-      "ropDeadLettersResponse\022?\n\010FindKeys\022\030.fil" +
-      "a.v1.FindKeysRequest\032\031.fila.v1.FindKeysR" +
-      "esponse\022G\n\nWatchStats\022\032.fila.v1.WatchSta" +
-      "tsRequest\032\033.fila.v1.WatchStatsResponse0\001" +
-      "\022E\n\nGetHistory\022\032.fila.v1.GetHistoryReque" +
-      "st\032\033.fila.v1.GetHistoryResponse\022Z\n\021ListQ" +
-      "ueueVersions\022!.fila.v1.ListQueueVersions" +
-      "Request\032\".fila.v1.ListQueueVersionsRespo" +
-      "nse\022T\n\017GetQueueVersion\022\037.fila.v1.GetQueu" +
-      "eVersionRequest\032 .fila.v1.GetQueueVersio" +
-      "nResponseB\033\n\013dev.fila.v1B\nAdminProtoP\001b\006" +
-      "proto3"
+      "rHeaders\022L\n\016ignored_fields\030\n \003(\0132%.fila." +
+      "v1.HookStats.IgnoredFieldsEntryR\rignored" +
+      "Fields\022\033\n\tlog_lines\030\013 \001(\004R\010logLines\022*\n\021l" +
+      "og_lines_dropped\030\014 \001(\004R\017logLinesDropped\032" +
+      "C\n\025LastErrorHeadersEntry\022\020\n\003key\030\001 \001(\tR\003k" +
+      "ey\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\032@\n\022IgnoredF" +
+      "ieldsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 " +
+      "\001(\004R\005value:\0028\001\"\273\003\n\023PerFairnessKeyStats\022\020" +
+      "\n\003key\030\001 \001(\tR\003key\022#\n\rpending_count\030\002 \001(\004R" +
+      "\014pendingCount\022\'\n\017current_deficit\030\003 \001(\003R\016" +
+      "currentDeficit\022\026\n\006weight\030\004 \001(\rR\006weight\022\033" +
+      "\n\tin_flight\030\005 \001(\004R\010inFlight\022\"\n\roldest_ag" +
+      "e_ms\030\006 \001(\004R\013oldestAgeMs\022\'\n\017delivered_tot" +
+      "al\030\007 \001(\004R\016deliveredTotal\022*\n\021served_cost_" +
+      "total\030\010 \001(\001R\017servedCostTotal\022\026\n\006paused\030\t" +
+      " \001(\010R\006paused\022\"\n\rmax_in_flight\030\n \001(\rR\013max" +
+      "InFlight\022\034\n\tthrottled\030\013 \001(\010R\tthrottled\022&" +
+      "\n\017rate_per_second\030\014 \001(\001R\rratePerSecond\022\024" +
+      "\n\005burst\030\r \001(\001R\005burst\"\227\001\n\023PerThrottleKeyS" +
+      "tats\022\020\n\003key\030\001 \001(\tR\003key\022\026\n\006tokens\030\002 \001(\001R\006" +
+      "tokens\022&\n\017rate_per_second\030\003 \001(\001R\rratePer" +
+      "Second\022\024\n\005burst\030\004 \001(\001R\005burst\022\030\n\007waiting\030" +
+      "\005 \001(\004R\007waiting\"\312\001\n\016RedriveRequest\022\033\n\tdlq" +
+      "_queue\030\001 \001(\tR\010dlqQueue\022\024\n\005count\030\002 \001(\004R\005c" +
+      "ount\022&\n\017rate_per_second\030\003 \001(\001R\rratePerSe" +
+      "cond\022!\n\014after_offset\030\004 \001(\004R\013afterOffset\022" +
+      " \n\014up_to_offset\030\005 \001(\004R\nupToOffset\022\030\n\007off" +
+      "sets\030\006 \003(\004R\007offsets\"d\n\017RedriveResponse\022\032" +
+      "\n\010redriven\030\001 \001(\004R\010redriven\022\037\n\013last_offse" +
+      "t\030\002 \001(\004R\nlastOffset\022\024\n\005stuck\030\003 \001(\004R\005stuc" +
+      "k\"\023\n\021ListQueuesRequest\"n\n\022ListQueuesResp" +
+      "onse\022*\n\006queues\030\001 \003(\0132\022.fila.v1.QueueInfo" +
+      "R\006queues\022,\n\022cluster_node_count\030\002 \001(\rR\020cl" +
+      "usterNodeCount\"\356\003\n\tQueueInfo\022\022\n\004name\030\001 \001" +
+      "(\tR\004name\022\024\n\005depth\030\002 \001(\004R\005depth\022\033\n\tin_fli" +
+      "ght\030\003 \001(\004R\010inFlight\022)\n\020active_consumers\030" +
+      "\004 \001(\rR\017activeConsumers\022$\n\016leader_node_id" +
+      "\030\005 \001(\004R\014leaderNodeId\022%\n\016enqueued_total\030\006" +
+      " \001(\004R\renqueuedTotal\022\'\n\017delivered_total\030\007" +
+      " \001(\004R\016deliveredTotal\022\037\n\013acked_total\030\010 \001(" +
+      "\004R\nackedTotal\022.\n\023dead_lettered_total\030\t \001" +
+      "(\004R\021deadLetteredTotal\022\"\n\roldest_age_ms\030\n" +
+      " \001(\004R\013oldestAgeMs\0220\n\024active_fairness_key" +
+      "s\030\013 \001(\rR\022activeFairnessKeys\022\026\n\006paused\030\014 " +
+      "\001(\010R\006paused\022:\n\rbreaker_state\030\r \001(\0162\025.fil" +
+      "a.v1.BreakerStateR\014breakerState\"\376\001\n\024Crea" +
+      "teChannelRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030" +
+      "\n\007channel\030\002 \001(\tR\007channel\022\024\n\004head\030\003 \001(\010H\000" +
+      "R\004head\022\030\n\006oldest\030\004 \001(\010H\000R\006oldest\022\030\n\006offs" +
+      "et\030\005 \001(\004H\000R\006offset\0220\n\004time\030\006 \001(\0132\032.googl" +
+      "e.protobuf.TimestampH\000R\004time\0221\n\025expires_" +
+      "after_idle_ms\030\007 \001(\004R\022expiresAfterIdleMsB" +
+      "\007\n\005start\":\n\025CreateChannelResponse\022!\n\014sta" +
+      "rt_offset\030\001 \001(\004R\013startOffset\"F\n\024DeleteCh" +
+      "annelRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007ch" +
+      "annel\030\002 \001(\tR\007channel\"\027\n\025DeleteChannelRes" +
+      "ponse\"+\n\023ListChannelsRequest\022\024\n\005queue\030\001 " +
+      "\001(\tR\005queue\"H\n\024ListChannelsResponse\0220\n\010ch" +
+      "annels\030\001 \003(\0132\024.fila.v1.ChannelInfoR\010chan" +
+      "nels\"\357\001\n\013ChannelInfo\022\022\n\004name\030\001 \001(\tR\004name" +
+      "\022\024\n\005depth\030\002 \001(\004R\005depth\022\033\n\tin_flight\030\003 \001(" +
+      "\004R\010inFlight\022\037\n\013tail_offset\030\004 \001(\004R\ntailOf" +
+      "fset\022\037\n\013head_offset\030\005 \001(\004R\nheadOffset\022\034\n" +
+      "\tconsumers\030\006 \001(\rR\tconsumers\0229\n\ncreated_a" +
+      "t\030\007 \001(\0132\032.google.protobuf.TimestampR\tcre" +
+      "atedAt\"\277\001\n\022SeekChannelRequest\022\024\n\005queue\030\001" +
+      " \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022\030\n" +
+      "\006offset\030\003 \001(\004H\000R\006offset\0220\n\004time\030\004 \001(\0132\032." +
+      "google.protobuf.TimestampH\000R\004time\022#\n\rval" +
+      "idate_only\030\005 \001(\010R\014validateOnlyB\010\n\006target" +
+      "\"\212\001\n\023SeekChannelResponse\022\026\n\006offset\030\001 \001(\004" +
+      "R\006offset\022\032\n\010replayed\030\002 \001(\004R\010replayed\022\030\n\007" +
+      "skipped\030\003 \001(\004R\007skipped\022%\n\016leases_revoked" +
+      "\030\004 \001(\004R\rleasesRevoked\"~\n\023PurgeChannelReq" +
+      "uest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 " +
+      "\001(\tR\007channel\022&\n\014fairness_key\030\003 \001(\tH\000R\013fa" +
+      "irnessKey\210\001\001B\017\n\r_fairness_key\".\n\024PurgeCh" +
+      "annelResponse\022\026\n\006purged\030\001 \001(\004R\006purged\"\222\002" +
+      "\n\016ReadLogRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\037" +
+      "\n\013from_offset\030\002 \001(\004R\nfromOffset\022\033\n\tto_of" +
+      "fset\030\003 \001(\004R\010toOffset\0227\n\tfrom_time\030\004 \001(\0132" +
+      "\032.google.protobuf.TimestampR\010fromTime\0223\n" +
+      "\007to_time\030\005 \001(\0132\032.google.protobuf.Timesta" +
+      "mpR\006toTime\022!\n\014fairness_key\030\006 \001(\tR\013fairne" +
+      "ssKey\022\033\n\tmax_batch\030\007 \001(\rR\010maxBatch\"`\n\017Re" +
+      "adLogResponse\022,\n\010messages\030\001 \003(\0132\020.fila.v" +
+      "1.MessageR\010messages\022\037\n\013next_offset\030\002 \001(\004" +
+      "R\nnextOffset\"\277\002\n\023SetKeyPolicyRequest\022\024\n\005" +
+      "queue\030\001 \001(\tR\005queue\022!\n\014fairness_key\030\002 \001(\t" +
+      "R\013fairnessKey\022\033\n\006weight\030\003 \001(\rH\000R\006weight\210" +
+      "\001\001\022\033\n\006paused\030\004 \001(\010H\001R\006paused\210\001\001\022\'\n\rmax_i" +
+      "n_flight\030\005 \001(\rH\002R\013maxInFlight\210\001\001\022+\n\017rate" +
+      "_per_second\030\006 \001(\001H\003R\rratePerSecond\210\001\001\022\031\n" +
+      "\005burst\030\007 \001(\001H\004R\005burst\210\001\001B\t\n\007_weightB\t\n\007_" +
+      "pausedB\020\n\016_max_in_flightB\022\n\020_rate_per_se" +
+      "condB\010\n\006_burst\"\250\001\n\024SetKeyPolicyResponse\022" +
+      "\026\n\006weight\030\001 \001(\rR\006weight\022\026\n\006paused\030\002 \001(\010R" +
+      "\006paused\022\"\n\rmax_in_flight\030\003 \001(\rR\013maxInFli" +
+      "ght\022&\n\017rate_per_second\030\004 \001(\001R\rratePerSec" +
+      "ond\022\024\n\005burst\030\005 \001(\001R\005burst\"f\n\021ExplainKeyR" +
+      "equest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030" +
+      "\002 \001(\tR\007channel\022!\n\014fairness_key\030\003 \001(\tR\013fa" +
+      "irnessKey\"\222\007\n\022ExplainKeyResponse\0227\n\005stat" +
+      "e\030\001 \001(\0162!.fila.v1.ExplainKeyResponse.Sta" +
+      "teR\005state\022\'\n\017blocking_bucket\030\002 \001(\tR\016bloc" +
+      "kingBucket\0220\n\005until\030\003 \001(\0132\032.google.proto" +
+      "buf.TimestampR\005until\022\024\n\005share\030\004 \001(\001R\005sha" +
+      "re\022\033\n\tdue_share\030\005 \001(\001R\010dueShare\022)\n\005waits" +
+      "\030\006 \001(\0132\023.fila.v1.WaitCausesR\005waits\022\030\n\007pe" +
+      "nding\030\007 \001(\004R\007pending\022\033\n\tin_flight\030\010 \001(\004R" +
+      "\010inFlight\022\"\n\roldest_age_ms\030\t \001(\004R\013oldest" +
+      "AgeMs\022\026\n\006weight\030\n \001(\rR\006weight\022)\n\020returni" +
+      "ng_offset\030\013 \001(\004R\017returningOffset\022\'\n\017retu" +
+      "rning_count\030\014 \001(\rR\016returningCount\022C\n\020ser" +
+      "ved_meanwhile\030\r \001(\0132\030.fila.v1.ServedMean" +
+      "whileR\017servedMeanwhile\0227\n\tconsumers\030\016 \001(" +
+      "\0132\031.fila.v1.ChannelConsumersR\tconsumers\022" +
+      "6\n\rhead_forecast\030\017 \001(\0132\021.fila.v1.Forecas" +
+      "tR\014headForecast\0226\n\rtail_forecast\030\020 \001(\0132\021" +
+      ".fila.v1.ForecastR\014tailForecast\"\324\001\n\005Stat" +
+      "e\022\025\n\021STATE_UNSPECIFIED\020\000\022\025\n\021STATE_NO_CON" +
+      "SUMER\020\001\022\026\n\022STATE_NOT_ITS_TURN\020\002\022\023\n\017STATE" +
+      "_THROTTLED\020\003\022\021\n\rSTATE_DELAYED\020\004\022\020\n\014STATE" +
+      "_LEASED\020\005\022\020\n\014STATE_PAUSED\020\006\022\020\n\014STATE_CAP" +
+      "PED\020\007\022\017\n\013STATE_EMPTY\020\010\022\026\n\022STATE_RATE_LIM" +
+      "ITED\020\t\"F\n\024ListConsumersRequest\022\024\n\005queue\030" +
+      "\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\"L" +
+      "\n\025ListConsumersResponse\0223\n\tconsumers\030\001 \003" +
+      "(\0132\025.fila.v1.ConsumerInfoR\tconsumers\"\372\002\n" +
+      "\014ConsumerInfo\022\037\n\013consumer_id\030\001 \001(\004R\ncons" +
+      "umerId\022\022\n\004name\030\002 \001(\tR\004name\022\022\n\004peer\030\003 \001(\t" +
+      "R\004peer\022\030\n\007channel\030\004 \001(\tR\007channel\022\022\n\004held" +
+      "\030\005 \001(\004R\004held\022\024\n\005begun\030\006 \001(\004R\005begun\022%\n\016re" +
+      "turned_total\030\007 \001(\004R\rreturnedTotal\022(\n\020han" +
+      "dling_time_us\030\010 \001(\004R\016handlingTimeUs\022\026\n\006w" +
+      "indow\030\t \001(\rR\006window\022!\n\014tracks_begun\030\n \001(" +
+      "\010R\013tracksBegun\022=\n\014connected_at\030\013 \001(\0132\032.g" +
+      "oogle.protobuf.TimestampR\013connectedAt\022\022\n" +
+      "\004away\030\014 \001(\010R\004away*Q\n\nDurability\022\032\n\026DURAB" +
+      "ILITY_UNSPECIFIED\020\000\022\024\n\020DURABILITY_FSYNC\020" +
+      "\001\022\021\n\rDURABILITY_OS\020\002*_\n\014HookFallback\022\035\n\031" +
+      "HOOK_FALLBACK_UNSPECIFIED\020\000\022\030\n\024HOOK_FALL" +
+      "BACK_POLICY\020\001\022\026\n\022HOOK_FALLBACK_HOLD\020\002*|\n" +
+      "\014BreakerState\022\035\n\031BREAKER_STATE_UNSPECIFI" +
+      "ED\020\000\022\030\n\024BREAKER_STATE_CLOSED\020\001\022\026\n\022BREAKE" +
+      "R_STATE_OPEN\020\002\022\033\n\027BREAKER_STATE_HALF_OPE" +
+      "N\020\0032\373\021\n\tFilaAdmin\022H\n\013CreateQueue\022\033.fila." +
+      "v1.CreateQueueRequest\032\034.fila.v1.CreateQu" +
+      "eueResponse\022?\n\010GetQueue\022\030.fila.v1.GetQue" +
+      "ueRequest\032\031.fila.v1.GetQueueResponse\022H\n\013" +
+      "UpdateQueue\022\033.fila.v1.UpdateQueueRequest" +
+      "\032\034.fila.v1.UpdateQueueResponse\022H\n\013Delete" +
+      "Queue\022\033.fila.v1.DeleteQueueRequest\032\034.fil" +
+      "a.v1.DeleteQueueResponse\022E\n\nListQueues\022\032" +
+      ".fila.v1.ListQueuesRequest\032\033.fila.v1.Lis" +
+      "tQueuesResponse\022E\n\nPurgeQueue\022\032.fila.v1." +
+      "PurgeQueueRequest\032\033.fila.v1.PurgeQueueRe" +
+      "sponse\022K\n\014PeekMessages\022\034.fila.v1.PeekMes" +
+      "sagesRequest\032\035.fila.v1.PeekMessagesRespo" +
+      "nse\022?\n\010GetStats\022\030.fila.v1.GetStatsReques" +
+      "t\032\031.fila.v1.GetStatsResponse\022B\n\tSetConfi" +
+      "g\022\031.fila.v1.SetConfigRequest\032\032.fila.v1.S" +
+      "etConfigResponse\022B\n\tGetConfig\022\031.fila.v1." +
+      "GetConfigRequest\032\032.fila.v1.GetConfigResp" +
+      "onse\022E\n\nListConfig\022\032.fila.v1.ListConfigR" +
+      "equest\032\033.fila.v1.ListConfigResponse\022<\n\007R" +
+      "edrive\022\027.fila.v1.RedriveRequest\032\030.fila.v" +
+      "1.RedriveResponse\022N\n\rCreateChannel\022\035.fil" +
+      "a.v1.CreateChannelRequest\032\036.fila.v1.Crea" +
+      "teChannelResponse\022N\n\rDeleteChannel\022\035.fil" +
+      "a.v1.DeleteChannelRequest\032\036.fila.v1.Dele" +
+      "teChannelResponse\022K\n\014ListChannels\022\034.fila" +
+      ".v1.ListChannelsRequest\032\035.fila.v1.ListCh" +
+      "annelsResponse\022H\n\013SeekChannel\022\033.fila.v1." +
+      "SeekChannelRequest\032\034.fila.v1.SeekChannel" +
+      "Response\022K\n\014PurgeChannel\022\034.fila.v1.Purge" +
+      "ChannelRequest\032\035.fila.v1.PurgeChannelRes" +
+      "ponse\022>\n\007ReadLog\022\027.fila.v1.ReadLogReques" +
+      "t\032\030.fila.v1.ReadLogResponse0\001\022K\n\014SetKeyP" +
+      "olicy\022\034.fila.v1.SetKeyPolicyRequest\032\035.fi" +
+      "la.v1.SetKeyPolicyResponse\022E\n\nExplainKey" +
+      "\022\032.fila.v1.ExplainKeyRequest\032\033.fila.v1.E" +
+      "xplainKeyResponse\022N\n\rListConsumers\022\035.fil" +
+      "a.v1.ListConsumersRequest\032\036.fila.v1.List" +
+      "ConsumersResponse\022B\n\tGetStatus\022\031.fila.v1" +
+      ".GetStatusRequest\032\032.fila.v1.GetStatusRes" +
+      "ponse\022J\n\013WatchEvents\022\033.fila.v1.WatchEven" +
+      "tsRequest\032\034.fila.v1.WatchEventsResponse0" +
+      "\001\022?\n\010ListLate\022\030.fila.v1.ListLateRequest\032" +
+      "\031.fila.v1.ListLateResponse\022T\n\017ListKeyPol" +
+      "icies\022\037.fila.v1.ListKeyPoliciesRequest\032 " +
+      ".fila.v1.ListKeyPoliciesResponse\022T\n\017Drop" +
+      "DeadLetters\022\037.fila.v1.DropDeadLettersReq" +
+      "uest\032 .fila.v1.DropDeadLettersResponse\022?" +
+      "\n\010FindKeys\022\030.fila.v1.FindKeysRequest\032\031.f" +
+      "ila.v1.FindKeysResponse\022G\n\nWatchStats\022\032." +
+      "fila.v1.WatchStatsRequest\032\033.fila.v1.Watc" +
+      "hStatsResponse0\001\022E\n\nGetHistory\022\032.fila.v1" +
+      ".GetHistoryRequest\032\033.fila.v1.GetHistoryR" +
+      "esponse\022Z\n\021ListQueueVersions\022!.fila.v1.L" +
+      "istQueueVersionsRequest\032\".fila.v1.ListQu" +
+      "eueVersionsResponse\022T\n\017GetQueueVersion\022\037" +
+      ".fila.v1.GetQueueVersionRequest\032 .fila.v" +
+      "1.GetQueueVersionResponseB\033\n\013dev.fila.v1" +
+      "B\nAdminProtoP\001b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -793,19 +818,25 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_HookStats_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_HookStats_descriptor,
-        new java.lang.String[] { "Hook", "Runs", "Errors", "Fallbacks", "Held", "BreakerState", "LastError", "LastErrorAt", "LastErrorHeaders", });
+        new java.lang.String[] { "Hook", "Runs", "Errors", "Fallbacks", "Held", "BreakerState", "LastError", "LastErrorAt", "LastErrorHeaders", "IgnoredFields", "LogLines", "LogLinesDropped", });
     internal_static_fila_v1_HookStats_LastErrorHeadersEntry_descriptor =
       internal_static_fila_v1_HookStats_descriptor.getNestedType(0);
     internal_static_fila_v1_HookStats_LastErrorHeadersEntry_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_HookStats_LastErrorHeadersEntry_descriptor,
         new java.lang.String[] { "Key", "Value", });
+    internal_static_fila_v1_HookStats_IgnoredFieldsEntry_descriptor =
+      internal_static_fila_v1_HookStats_descriptor.getNestedType(1);
+    internal_static_fila_v1_HookStats_IgnoredFieldsEntry_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_HookStats_IgnoredFieldsEntry_descriptor,
+        new java.lang.String[] { "Key", "Value", });
     internal_static_fila_v1_PerFairnessKeyStats_descriptor =
       getDescriptor().getMessageType(26);
     internal_static_fila_v1_PerFairnessKeyStats_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PerFairnessKeyStats_descriptor,
-        new java.lang.String[] { "Key", "PendingCount", "CurrentDeficit", "Weight", "InFlight", "OldestAgeMs", "DeliveredTotal", "ServedCostTotal", "Paused", "MaxInFlight", "RatePerSecond", "Burst", });
+        new java.lang.String[] { "Key", "PendingCount", "CurrentDeficit", "Weight", "InFlight", "OldestAgeMs", "DeliveredTotal", "ServedCostTotal", "Paused", "MaxInFlight", "Throttled", "RatePerSecond", "Burst", });
     internal_static_fila_v1_PerThrottleKeyStats_descriptor =
       getDescriptor().getMessageType(27);
     internal_static_fila_v1_PerThrottleKeyStats_fieldAccessorTable = new
@@ -841,7 +872,7 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_QueueInfo_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_QueueInfo_descriptor,
-        new java.lang.String[] { "Name", "Depth", "InFlight", "ActiveConsumers", "LeaderNodeId", });
+        new java.lang.String[] { "Name", "Depth", "InFlight", "ActiveConsumers", "LeaderNodeId", "EnqueuedTotal", "DeliveredTotal", "AckedTotal", "DeadLetteredTotal", "OldestAgeMs", "ActiveFairnessKeys", "Paused", "BreakerState", });
     internal_static_fila_v1_CreateChannelRequest_descriptor =
       getDescriptor().getMessageType(33);
     internal_static_fila_v1_CreateChannelRequest_fieldAccessorTable = new
@@ -943,7 +974,7 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_ExplainKeyResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ExplainKeyResponse_descriptor,
-        new java.lang.String[] { "State", "BlockingBucket", "Until", "Share", "DueShare", "Waits", "Pending", "InFlight", "OldestAgeMs", "Weight", "ReturningOffset", "ReturningCount", });
+        new java.lang.String[] { "State", "BlockingBucket", "Until", "Share", "DueShare", "Waits", "Pending", "InFlight", "OldestAgeMs", "Weight", "ReturningOffset", "ReturningCount", "ServedMeanwhile", "Consumers", "HeadForecast", "TailForecast", });
     internal_static_fila_v1_ListConsumersRequest_descriptor =
       getDescriptor().getMessageType(50);
     internal_static_fila_v1_ListConsumersRequest_fieldAccessorTable = new

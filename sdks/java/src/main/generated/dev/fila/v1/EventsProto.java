@@ -96,6 +96,26 @@ public final class EventsProto extends com.google.protobuf.GeneratedFile {
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fila_v1_DropDeadLettersResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_ServedMeanwhile_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_ServedMeanwhile_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_ServedKey_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_ServedKey_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_ChannelConsumers_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_ChannelConsumers_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_Forecast_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_Forecast_fieldAccessorTable;
 
   public static com.google.protobuf.Descriptors.FileDescriptor
       getDescriptor() {
@@ -171,10 +191,29 @@ public final class EventsProto extends com.google.protobuf.GeneratedFile {
       "st\"O\n\026DropDeadLettersRequest\022\033\n\tdlq_queu" +
       "e\030\001 \001(\tR\010dlqQueue\022\030\n\007offsets\030\002 \003(\004R\007offs" +
       "ets\"3\n\027DropDeadLettersResponse\022\030\n\007droppe" +
-      "d\030\001 \001(\004R\007dropped*e\n\tDiskLevel\022\032\n\026DISK_LE" +
-      "VEL_UNSPECIFIED\020\000\022\021\n\rDISK_LEVEL_OK\020\001\022\024\n\020" +
-      "DISK_LEVEL_FLOOR\020\002\022\023\n\017DISK_LEVEL_FULL\020\003B" +
-      "\034\n\013dev.fila.v1B\013EventsProtoP\001b\006proto3"
+      "d\030\001 \001(\004R\007dropped\"\216\001\n\017ServedMeanwhile\0220\n\005" +
+      "since\030\001 \001(\0132\032.google.protobuf.TimestampR" +
+      "\005since\022&\n\004keys\030\002 \003(\0132\022.fila.v1.ServedKey" +
+      "R\004keys\022!\n\014others_share\030\003 \001(\001R\013othersShar" +
+      "e\"X\n\tServedKey\022!\n\014fairness_key\030\001 \001(\tR\013fa" +
+      "irnessKey\022\024\n\005share\030\002 \001(\001R\005share\022\022\n\004cost\030" +
+      "\003 \001(\001R\004cost\"\254\001\n\020ChannelConsumers\022\024\n\005coun" +
+      "t\030\001 \001(\004R\005count\022\033\n\twith_room\030\002 \001(\004R\010withR" +
+      "oom\022#\n\rwaiting_pulls\030\003 \001(\004R\014waitingPulls" +
+      "\022\026\n\006window\030\004 \001(\004R\006window\022\022\n\004held\030\005 \001(\004R\004" +
+      "held\022\024\n\005begun\030\006 \001(\004R\005begun\"\316\002\n\010Forecast\022" +
+      "\037\n\013earliest_ms\030\001 \001(\004R\nearliestMs\022\033\n\tlike" +
+      "ly_ms\030\002 \001(\004R\010likelyMs\022\033\n\tlatest_ms\030\003 \001(\004" +
+      "R\010latestMs\0223\n\007unknown\030\004 \001(\0162\031.fila.v1.Fo" +
+      "recast.UnknownR\007unknown\"\261\001\n\007Unknown\022\027\n\023U" +
+      "NKNOWN_UNSPECIFIED\020\000\022\033\n\027UNKNOWN_NOTHING_" +
+      "PENDING\020\001\022\022\n\016UNKNOWN_PAUSED\020\002\022\023\n\017UNKNOWN" +
+      "_DELAYED\020\003\022\027\n\023UNKNOWN_NO_CONSUMER\020\004\022\025\n\021U" +
+      "NKNOWN_NO_TOKENS\020\005\022\027\n\023UNKNOWN_NOT_WATCHE" +
+      "D\020\006*e\n\tDiskLevel\022\032\n\026DISK_LEVEL_UNSPECIFI" +
+      "ED\020\000\022\021\n\rDISK_LEVEL_OK\020\001\022\024\n\020DISK_LEVEL_FL" +
+      "OOR\020\002\022\023\n\017DISK_LEVEL_FULL\020\003B\034\n\013dev.fila.v" +
+      "1B\013EventsProtoP\001b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -265,6 +304,30 @@ public final class EventsProto extends com.google.protobuf.GeneratedFile {
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_DropDeadLettersResponse_descriptor,
         new java.lang.String[] { "Dropped", });
+    internal_static_fila_v1_ServedMeanwhile_descriptor =
+      getDescriptor().getMessageType(13);
+    internal_static_fila_v1_ServedMeanwhile_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_ServedMeanwhile_descriptor,
+        new java.lang.String[] { "Since", "Keys", "OthersShare", });
+    internal_static_fila_v1_ServedKey_descriptor =
+      getDescriptor().getMessageType(14);
+    internal_static_fila_v1_ServedKey_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_ServedKey_descriptor,
+        new java.lang.String[] { "FairnessKey", "Share", "Cost", });
+    internal_static_fila_v1_ChannelConsumers_descriptor =
+      getDescriptor().getMessageType(15);
+    internal_static_fila_v1_ChannelConsumers_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_ChannelConsumers_descriptor,
+        new java.lang.String[] { "Count", "WithRoom", "WaitingPulls", "Window", "Held", "Begun", });
+    internal_static_fila_v1_Forecast_descriptor =
+      getDescriptor().getMessageType(16);
+    internal_static_fila_v1_Forecast_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_Forecast_descriptor,
+        new java.lang.String[] { "EarliestMs", "LikelyMs", "LatestMs", "Unknown", });
     descriptor.resolveAllFeaturesImmutable();
     com.google.protobuf.TimestampProto.getDescriptor();
   }

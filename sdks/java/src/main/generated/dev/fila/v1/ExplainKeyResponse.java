@@ -598,6 +598,158 @@ private static final long serialVersionUID = 0L;
     return returningCount_;
   }
 
+  public static final int SERVED_MEANWHILE_FIELD_NUMBER = 13;
+  private dev.fila.v1.ServedMeanwhile servedMeanwhile_;
+  /**
+   * <pre>
+   * Who was served while its next message waited, as far as telemetry lists keys; set when it has pending messages.
+   * </pre>
+   *
+   * <code>.fila.v1.ServedMeanwhile served_meanwhile = 13 [json_name = "servedMeanwhile"];</code>
+   * @return Whether the servedMeanwhile field is set.
+   */
+  @java.lang.Override
+  public boolean hasServedMeanwhile() {
+    return ((bitField0_ & 0x00000004) != 0);
+  }
+  /**
+   * <pre>
+   * Who was served while its next message waited, as far as telemetry lists keys; set when it has pending messages.
+   * </pre>
+   *
+   * <code>.fila.v1.ServedMeanwhile served_meanwhile = 13 [json_name = "servedMeanwhile"];</code>
+   * @return The servedMeanwhile.
+   */
+  @java.lang.Override
+  public dev.fila.v1.ServedMeanwhile getServedMeanwhile() {
+    return servedMeanwhile_ == null ? dev.fila.v1.ServedMeanwhile.getDefaultInstance() : servedMeanwhile_;
+  }
+  /**
+   * <pre>
+   * Who was served while its next message waited, as far as telemetry lists keys; set when it has pending messages.
+   * </pre>
+   *
+   * <code>.fila.v1.ServedMeanwhile served_meanwhile = 13 [json_name = "servedMeanwhile"];</code>
+   */
+  @java.lang.Override
+  public dev.fila.v1.ServedMeanwhileOrBuilder getServedMeanwhileOrBuilder() {
+    return servedMeanwhile_ == null ? dev.fila.v1.ServedMeanwhile.getDefaultInstance() : servedMeanwhile_;
+  }
+
+  public static final int CONSUMERS_FIELD_NUMBER = 14;
+  private dev.fila.v1.ChannelConsumers consumers_;
+  /**
+   * <pre>
+   * Who consumes the channel.
+   * </pre>
+   *
+   * <code>.fila.v1.ChannelConsumers consumers = 14 [json_name = "consumers"];</code>
+   * @return Whether the consumers field is set.
+   */
+  @java.lang.Override
+  public boolean hasConsumers() {
+    return ((bitField0_ & 0x00000008) != 0);
+  }
+  /**
+   * <pre>
+   * Who consumes the channel.
+   * </pre>
+   *
+   * <code>.fila.v1.ChannelConsumers consumers = 14 [json_name = "consumers"];</code>
+   * @return The consumers.
+   */
+  @java.lang.Override
+  public dev.fila.v1.ChannelConsumers getConsumers() {
+    return consumers_ == null ? dev.fila.v1.ChannelConsumers.getDefaultInstance() : consumers_;
+  }
+  /**
+   * <pre>
+   * Who consumes the channel.
+   * </pre>
+   *
+   * <code>.fila.v1.ChannelConsumers consumers = 14 [json_name = "consumers"];</code>
+   */
+  @java.lang.Override
+  public dev.fila.v1.ChannelConsumersOrBuilder getConsumersOrBuilder() {
+    return consumers_ == null ? dev.fila.v1.ChannelConsumers.getDefaultInstance() : consumers_;
+  }
+
+  public static final int HEAD_FORECAST_FIELD_NUMBER = 15;
+  private dev.fila.v1.Forecast headForecast_;
+  /**
+   * <pre>
+   * When its next message will go.
+   * </pre>
+   *
+   * <code>.fila.v1.Forecast head_forecast = 15 [json_name = "headForecast"];</code>
+   * @return Whether the headForecast field is set.
+   */
+  @java.lang.Override
+  public boolean hasHeadForecast() {
+    return ((bitField0_ & 0x00000010) != 0);
+  }
+  /**
+   * <pre>
+   * When its next message will go.
+   * </pre>
+   *
+   * <code>.fila.v1.Forecast head_forecast = 15 [json_name = "headForecast"];</code>
+   * @return The headForecast.
+   */
+  @java.lang.Override
+  public dev.fila.v1.Forecast getHeadForecast() {
+    return headForecast_ == null ? dev.fila.v1.Forecast.getDefaultInstance() : headForecast_;
+  }
+  /**
+   * <pre>
+   * When its next message will go.
+   * </pre>
+   *
+   * <code>.fila.v1.Forecast head_forecast = 15 [json_name = "headForecast"];</code>
+   */
+  @java.lang.Override
+  public dev.fila.v1.ForecastOrBuilder getHeadForecastOrBuilder() {
+    return headForecast_ == null ? dev.fila.v1.Forecast.getDefaultInstance() : headForecast_;
+  }
+
+  public static final int TAIL_FORECAST_FIELD_NUMBER = 16;
+  private dev.fila.v1.Forecast tailForecast_;
+  /**
+   * <pre>
+   * When the last message it has now will go.
+   * </pre>
+   *
+   * <code>.fila.v1.Forecast tail_forecast = 16 [json_name = "tailForecast"];</code>
+   * @return Whether the tailForecast field is set.
+   */
+  @java.lang.Override
+  public boolean hasTailForecast() {
+    return ((bitField0_ & 0x00000020) != 0);
+  }
+  /**
+   * <pre>
+   * When the last message it has now will go.
+   * </pre>
+   *
+   * <code>.fila.v1.Forecast tail_forecast = 16 [json_name = "tailForecast"];</code>
+   * @return The tailForecast.
+   */
+  @java.lang.Override
+  public dev.fila.v1.Forecast getTailForecast() {
+    return tailForecast_ == null ? dev.fila.v1.Forecast.getDefaultInstance() : tailForecast_;
+  }
+  /**
+   * <pre>
+   * When the last message it has now will go.
+   * </pre>
+   *
+   * <code>.fila.v1.Forecast tail_forecast = 16 [json_name = "tailForecast"];</code>
+   */
+  @java.lang.Override
+  public dev.fila.v1.ForecastOrBuilder getTailForecastOrBuilder() {
+    return tailForecast_ == null ? dev.fila.v1.Forecast.getDefaultInstance() : tailForecast_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -647,6 +799,18 @@ private static final long serialVersionUID = 0L;
     }
     if (returningCount_ != 0) {
       output.writeUInt32(12, returningCount_);
+    }
+    if (((bitField0_ & 0x00000004) != 0)) {
+      output.writeMessage(13, getServedMeanwhile());
+    }
+    if (((bitField0_ & 0x00000008) != 0)) {
+      output.writeMessage(14, getConsumers());
+    }
+    if (((bitField0_ & 0x00000010) != 0)) {
+      output.writeMessage(15, getHeadForecast());
+    }
+    if (((bitField0_ & 0x00000020) != 0)) {
+      output.writeMessage(16, getTailForecast());
     }
     getUnknownFields().writeTo(output);
   }
@@ -698,6 +862,22 @@ private static final long serialVersionUID = 0L;
     if (returningCount_ != 0) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt32Size(12, returningCount_);
+    }
+    if (((bitField0_ & 0x00000004) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(13, getServedMeanwhile());
+    }
+    if (((bitField0_ & 0x00000008) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(14, getConsumers());
+    }
+    if (((bitField0_ & 0x00000010) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(15, getHeadForecast());
+    }
+    if (((bitField0_ & 0x00000020) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(16, getTailForecast());
     }
     return size;
   }
@@ -754,6 +934,26 @@ private static final long serialVersionUID = 0L;
         != other.getReturningOffset()) return false;
     if (getReturningCount()
         != other.getReturningCount()) return false;
+    if (hasServedMeanwhile() != other.hasServedMeanwhile()) return false;
+    if (hasServedMeanwhile()) {
+      if (!getServedMeanwhile()
+          .equals(other.getServedMeanwhile())) return false;
+    }
+    if (hasConsumers() != other.hasConsumers()) return false;
+    if (hasConsumers()) {
+      if (!getConsumers()
+          .equals(other.getConsumers())) return false;
+    }
+    if (hasHeadForecast() != other.hasHeadForecast()) return false;
+    if (hasHeadForecast()) {
+      if (!getHeadForecast()
+          .equals(other.getHeadForecast())) return false;
+    }
+    if (hasTailForecast() != other.hasTailForecast()) return false;
+    if (hasTailForecast()) {
+      if (!getTailForecast()
+          .equals(other.getTailForecast())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -799,6 +999,22 @@ private static final long serialVersionUID = 0L;
         getReturningOffset());
     hash = (37 * hash) + RETURNING_COUNT_FIELD_NUMBER;
     hash = (53 * hash) + getReturningCount();
+    if (hasServedMeanwhile()) {
+      hash = (37 * hash) + SERVED_MEANWHILE_FIELD_NUMBER;
+      hash = (53 * hash) + getServedMeanwhile().hashCode();
+    }
+    if (hasConsumers()) {
+      hash = (37 * hash) + CONSUMERS_FIELD_NUMBER;
+      hash = (53 * hash) + getConsumers().hashCode();
+    }
+    if (hasHeadForecast()) {
+      hash = (37 * hash) + HEAD_FORECAST_FIELD_NUMBER;
+      hash = (53 * hash) + getHeadForecast().hashCode();
+    }
+    if (hasTailForecast()) {
+      hash = (37 * hash) + TAIL_FORECAST_FIELD_NUMBER;
+      hash = (53 * hash) + getTailForecast().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -935,6 +1151,10 @@ private static final long serialVersionUID = 0L;
               .alwaysUseFieldBuilders) {
         internalGetUntilFieldBuilder();
         internalGetWaitsFieldBuilder();
+        internalGetServedMeanwhileFieldBuilder();
+        internalGetConsumersFieldBuilder();
+        internalGetHeadForecastFieldBuilder();
+        internalGetTailForecastFieldBuilder();
       }
     }
     @java.lang.Override
@@ -961,6 +1181,26 @@ private static final long serialVersionUID = 0L;
       weight_ = 0;
       returningOffset_ = 0L;
       returningCount_ = 0;
+      servedMeanwhile_ = null;
+      if (servedMeanwhileBuilder_ != null) {
+        servedMeanwhileBuilder_.dispose();
+        servedMeanwhileBuilder_ = null;
+      }
+      consumers_ = null;
+      if (consumersBuilder_ != null) {
+        consumersBuilder_.dispose();
+        consumersBuilder_ = null;
+      }
+      headForecast_ = null;
+      if (headForecastBuilder_ != null) {
+        headForecastBuilder_.dispose();
+        headForecastBuilder_ = null;
+      }
+      tailForecast_ = null;
+      if (tailForecastBuilder_ != null) {
+        tailForecastBuilder_.dispose();
+        tailForecastBuilder_ = null;
+      }
       return this;
     }
 
@@ -1037,6 +1277,30 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000800) != 0)) {
         result.returningCount_ = returningCount_;
       }
+      if (((from_bitField0_ & 0x00001000) != 0)) {
+        result.servedMeanwhile_ = servedMeanwhileBuilder_ == null
+            ? servedMeanwhile_
+            : servedMeanwhileBuilder_.build();
+        to_bitField0_ |= 0x00000004;
+      }
+      if (((from_bitField0_ & 0x00002000) != 0)) {
+        result.consumers_ = consumersBuilder_ == null
+            ? consumers_
+            : consumersBuilder_.build();
+        to_bitField0_ |= 0x00000008;
+      }
+      if (((from_bitField0_ & 0x00004000) != 0)) {
+        result.headForecast_ = headForecastBuilder_ == null
+            ? headForecast_
+            : headForecastBuilder_.build();
+        to_bitField0_ |= 0x00000010;
+      }
+      if (((from_bitField0_ & 0x00008000) != 0)) {
+        result.tailForecast_ = tailForecastBuilder_ == null
+            ? tailForecast_
+            : tailForecastBuilder_.build();
+        to_bitField0_ |= 0x00000020;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -1089,6 +1353,18 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getReturningCount() != 0) {
         setReturningCount(other.getReturningCount());
+      }
+      if (other.hasServedMeanwhile()) {
+        mergeServedMeanwhile(other.getServedMeanwhile());
+      }
+      if (other.hasConsumers()) {
+        mergeConsumers(other.getConsumers());
+      }
+      if (other.hasHeadForecast()) {
+        mergeHeadForecast(other.getHeadForecast());
+      }
+      if (other.hasTailForecast()) {
+        mergeTailForecast(other.getTailForecast());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1178,6 +1454,34 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000800;
               break;
             } // case 96
+            case 106: {
+              input.readMessage(
+                  internalGetServedMeanwhileFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00001000;
+              break;
+            } // case 106
+            case 114: {
+              input.readMessage(
+                  internalGetConsumersFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00002000;
+              break;
+            } // case 114
+            case 122: {
+              input.readMessage(
+                  internalGetHeadForecastFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00004000;
+              break;
+            } // case 122
+            case 130: {
+              input.readMessage(
+                  internalGetTailForecastFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00008000;
+              break;
+            } // case 130
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2022,6 +2326,626 @@ private static final long serialVersionUID = 0L;
       returningCount_ = 0;
       onChanged();
       return this;
+    }
+
+    private dev.fila.v1.ServedMeanwhile servedMeanwhile_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fila.v1.ServedMeanwhile, dev.fila.v1.ServedMeanwhile.Builder, dev.fila.v1.ServedMeanwhileOrBuilder> servedMeanwhileBuilder_;
+    /**
+     * <pre>
+     * Who was served while its next message waited, as far as telemetry lists keys; set when it has pending messages.
+     * </pre>
+     *
+     * <code>.fila.v1.ServedMeanwhile served_meanwhile = 13 [json_name = "servedMeanwhile"];</code>
+     * @return Whether the servedMeanwhile field is set.
+     */
+    public boolean hasServedMeanwhile() {
+      return ((bitField0_ & 0x00001000) != 0);
+    }
+    /**
+     * <pre>
+     * Who was served while its next message waited, as far as telemetry lists keys; set when it has pending messages.
+     * </pre>
+     *
+     * <code>.fila.v1.ServedMeanwhile served_meanwhile = 13 [json_name = "servedMeanwhile"];</code>
+     * @return The servedMeanwhile.
+     */
+    public dev.fila.v1.ServedMeanwhile getServedMeanwhile() {
+      if (servedMeanwhileBuilder_ == null) {
+        return servedMeanwhile_ == null ? dev.fila.v1.ServedMeanwhile.getDefaultInstance() : servedMeanwhile_;
+      } else {
+        return servedMeanwhileBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * Who was served while its next message waited, as far as telemetry lists keys; set when it has pending messages.
+     * </pre>
+     *
+     * <code>.fila.v1.ServedMeanwhile served_meanwhile = 13 [json_name = "servedMeanwhile"];</code>
+     */
+    public Builder setServedMeanwhile(dev.fila.v1.ServedMeanwhile value) {
+      if (servedMeanwhileBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        servedMeanwhile_ = value;
+      } else {
+        servedMeanwhileBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00001000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Who was served while its next message waited, as far as telemetry lists keys; set when it has pending messages.
+     * </pre>
+     *
+     * <code>.fila.v1.ServedMeanwhile served_meanwhile = 13 [json_name = "servedMeanwhile"];</code>
+     */
+    public Builder setServedMeanwhile(
+        dev.fila.v1.ServedMeanwhile.Builder builderForValue) {
+      if (servedMeanwhileBuilder_ == null) {
+        servedMeanwhile_ = builderForValue.build();
+      } else {
+        servedMeanwhileBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00001000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Who was served while its next message waited, as far as telemetry lists keys; set when it has pending messages.
+     * </pre>
+     *
+     * <code>.fila.v1.ServedMeanwhile served_meanwhile = 13 [json_name = "servedMeanwhile"];</code>
+     */
+    public Builder mergeServedMeanwhile(dev.fila.v1.ServedMeanwhile value) {
+      if (servedMeanwhileBuilder_ == null) {
+        if (((bitField0_ & 0x00001000) != 0) &&
+          servedMeanwhile_ != null &&
+          servedMeanwhile_ != dev.fila.v1.ServedMeanwhile.getDefaultInstance()) {
+          getServedMeanwhileBuilder().mergeFrom(value);
+        } else {
+          servedMeanwhile_ = value;
+        }
+      } else {
+        servedMeanwhileBuilder_.mergeFrom(value);
+      }
+      if (servedMeanwhile_ != null) {
+        bitField0_ |= 0x00001000;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Who was served while its next message waited, as far as telemetry lists keys; set when it has pending messages.
+     * </pre>
+     *
+     * <code>.fila.v1.ServedMeanwhile served_meanwhile = 13 [json_name = "servedMeanwhile"];</code>
+     */
+    public Builder clearServedMeanwhile() {
+      bitField0_ = (bitField0_ & ~0x00001000);
+      servedMeanwhile_ = null;
+      if (servedMeanwhileBuilder_ != null) {
+        servedMeanwhileBuilder_.dispose();
+        servedMeanwhileBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Who was served while its next message waited, as far as telemetry lists keys; set when it has pending messages.
+     * </pre>
+     *
+     * <code>.fila.v1.ServedMeanwhile served_meanwhile = 13 [json_name = "servedMeanwhile"];</code>
+     */
+    public dev.fila.v1.ServedMeanwhile.Builder getServedMeanwhileBuilder() {
+      bitField0_ |= 0x00001000;
+      onChanged();
+      return internalGetServedMeanwhileFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Who was served while its next message waited, as far as telemetry lists keys; set when it has pending messages.
+     * </pre>
+     *
+     * <code>.fila.v1.ServedMeanwhile served_meanwhile = 13 [json_name = "servedMeanwhile"];</code>
+     */
+    public dev.fila.v1.ServedMeanwhileOrBuilder getServedMeanwhileOrBuilder() {
+      if (servedMeanwhileBuilder_ != null) {
+        return servedMeanwhileBuilder_.getMessageOrBuilder();
+      } else {
+        return servedMeanwhile_ == null ?
+            dev.fila.v1.ServedMeanwhile.getDefaultInstance() : servedMeanwhile_;
+      }
+    }
+    /**
+     * <pre>
+     * Who was served while its next message waited, as far as telemetry lists keys; set when it has pending messages.
+     * </pre>
+     *
+     * <code>.fila.v1.ServedMeanwhile served_meanwhile = 13 [json_name = "servedMeanwhile"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fila.v1.ServedMeanwhile, dev.fila.v1.ServedMeanwhile.Builder, dev.fila.v1.ServedMeanwhileOrBuilder> 
+        internalGetServedMeanwhileFieldBuilder() {
+      if (servedMeanwhileBuilder_ == null) {
+        servedMeanwhileBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.fila.v1.ServedMeanwhile, dev.fila.v1.ServedMeanwhile.Builder, dev.fila.v1.ServedMeanwhileOrBuilder>(
+                getServedMeanwhile(),
+                getParentForChildren(),
+                isClean());
+        servedMeanwhile_ = null;
+      }
+      return servedMeanwhileBuilder_;
+    }
+
+    private dev.fila.v1.ChannelConsumers consumers_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fila.v1.ChannelConsumers, dev.fila.v1.ChannelConsumers.Builder, dev.fila.v1.ChannelConsumersOrBuilder> consumersBuilder_;
+    /**
+     * <pre>
+     * Who consumes the channel.
+     * </pre>
+     *
+     * <code>.fila.v1.ChannelConsumers consumers = 14 [json_name = "consumers"];</code>
+     * @return Whether the consumers field is set.
+     */
+    public boolean hasConsumers() {
+      return ((bitField0_ & 0x00002000) != 0);
+    }
+    /**
+     * <pre>
+     * Who consumes the channel.
+     * </pre>
+     *
+     * <code>.fila.v1.ChannelConsumers consumers = 14 [json_name = "consumers"];</code>
+     * @return The consumers.
+     */
+    public dev.fila.v1.ChannelConsumers getConsumers() {
+      if (consumersBuilder_ == null) {
+        return consumers_ == null ? dev.fila.v1.ChannelConsumers.getDefaultInstance() : consumers_;
+      } else {
+        return consumersBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * Who consumes the channel.
+     * </pre>
+     *
+     * <code>.fila.v1.ChannelConsumers consumers = 14 [json_name = "consumers"];</code>
+     */
+    public Builder setConsumers(dev.fila.v1.ChannelConsumers value) {
+      if (consumersBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        consumers_ = value;
+      } else {
+        consumersBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00002000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Who consumes the channel.
+     * </pre>
+     *
+     * <code>.fila.v1.ChannelConsumers consumers = 14 [json_name = "consumers"];</code>
+     */
+    public Builder setConsumers(
+        dev.fila.v1.ChannelConsumers.Builder builderForValue) {
+      if (consumersBuilder_ == null) {
+        consumers_ = builderForValue.build();
+      } else {
+        consumersBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00002000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Who consumes the channel.
+     * </pre>
+     *
+     * <code>.fila.v1.ChannelConsumers consumers = 14 [json_name = "consumers"];</code>
+     */
+    public Builder mergeConsumers(dev.fila.v1.ChannelConsumers value) {
+      if (consumersBuilder_ == null) {
+        if (((bitField0_ & 0x00002000) != 0) &&
+          consumers_ != null &&
+          consumers_ != dev.fila.v1.ChannelConsumers.getDefaultInstance()) {
+          getConsumersBuilder().mergeFrom(value);
+        } else {
+          consumers_ = value;
+        }
+      } else {
+        consumersBuilder_.mergeFrom(value);
+      }
+      if (consumers_ != null) {
+        bitField0_ |= 0x00002000;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Who consumes the channel.
+     * </pre>
+     *
+     * <code>.fila.v1.ChannelConsumers consumers = 14 [json_name = "consumers"];</code>
+     */
+    public Builder clearConsumers() {
+      bitField0_ = (bitField0_ & ~0x00002000);
+      consumers_ = null;
+      if (consumersBuilder_ != null) {
+        consumersBuilder_.dispose();
+        consumersBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Who consumes the channel.
+     * </pre>
+     *
+     * <code>.fila.v1.ChannelConsumers consumers = 14 [json_name = "consumers"];</code>
+     */
+    public dev.fila.v1.ChannelConsumers.Builder getConsumersBuilder() {
+      bitField0_ |= 0x00002000;
+      onChanged();
+      return internalGetConsumersFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Who consumes the channel.
+     * </pre>
+     *
+     * <code>.fila.v1.ChannelConsumers consumers = 14 [json_name = "consumers"];</code>
+     */
+    public dev.fila.v1.ChannelConsumersOrBuilder getConsumersOrBuilder() {
+      if (consumersBuilder_ != null) {
+        return consumersBuilder_.getMessageOrBuilder();
+      } else {
+        return consumers_ == null ?
+            dev.fila.v1.ChannelConsumers.getDefaultInstance() : consumers_;
+      }
+    }
+    /**
+     * <pre>
+     * Who consumes the channel.
+     * </pre>
+     *
+     * <code>.fila.v1.ChannelConsumers consumers = 14 [json_name = "consumers"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fila.v1.ChannelConsumers, dev.fila.v1.ChannelConsumers.Builder, dev.fila.v1.ChannelConsumersOrBuilder> 
+        internalGetConsumersFieldBuilder() {
+      if (consumersBuilder_ == null) {
+        consumersBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.fila.v1.ChannelConsumers, dev.fila.v1.ChannelConsumers.Builder, dev.fila.v1.ChannelConsumersOrBuilder>(
+                getConsumers(),
+                getParentForChildren(),
+                isClean());
+        consumers_ = null;
+      }
+      return consumersBuilder_;
+    }
+
+    private dev.fila.v1.Forecast headForecast_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fila.v1.Forecast, dev.fila.v1.Forecast.Builder, dev.fila.v1.ForecastOrBuilder> headForecastBuilder_;
+    /**
+     * <pre>
+     * When its next message will go.
+     * </pre>
+     *
+     * <code>.fila.v1.Forecast head_forecast = 15 [json_name = "headForecast"];</code>
+     * @return Whether the headForecast field is set.
+     */
+    public boolean hasHeadForecast() {
+      return ((bitField0_ & 0x00004000) != 0);
+    }
+    /**
+     * <pre>
+     * When its next message will go.
+     * </pre>
+     *
+     * <code>.fila.v1.Forecast head_forecast = 15 [json_name = "headForecast"];</code>
+     * @return The headForecast.
+     */
+    public dev.fila.v1.Forecast getHeadForecast() {
+      if (headForecastBuilder_ == null) {
+        return headForecast_ == null ? dev.fila.v1.Forecast.getDefaultInstance() : headForecast_;
+      } else {
+        return headForecastBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * When its next message will go.
+     * </pre>
+     *
+     * <code>.fila.v1.Forecast head_forecast = 15 [json_name = "headForecast"];</code>
+     */
+    public Builder setHeadForecast(dev.fila.v1.Forecast value) {
+      if (headForecastBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        headForecast_ = value;
+      } else {
+        headForecastBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00004000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * When its next message will go.
+     * </pre>
+     *
+     * <code>.fila.v1.Forecast head_forecast = 15 [json_name = "headForecast"];</code>
+     */
+    public Builder setHeadForecast(
+        dev.fila.v1.Forecast.Builder builderForValue) {
+      if (headForecastBuilder_ == null) {
+        headForecast_ = builderForValue.build();
+      } else {
+        headForecastBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00004000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * When its next message will go.
+     * </pre>
+     *
+     * <code>.fila.v1.Forecast head_forecast = 15 [json_name = "headForecast"];</code>
+     */
+    public Builder mergeHeadForecast(dev.fila.v1.Forecast value) {
+      if (headForecastBuilder_ == null) {
+        if (((bitField0_ & 0x00004000) != 0) &&
+          headForecast_ != null &&
+          headForecast_ != dev.fila.v1.Forecast.getDefaultInstance()) {
+          getHeadForecastBuilder().mergeFrom(value);
+        } else {
+          headForecast_ = value;
+        }
+      } else {
+        headForecastBuilder_.mergeFrom(value);
+      }
+      if (headForecast_ != null) {
+        bitField0_ |= 0x00004000;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * When its next message will go.
+     * </pre>
+     *
+     * <code>.fila.v1.Forecast head_forecast = 15 [json_name = "headForecast"];</code>
+     */
+    public Builder clearHeadForecast() {
+      bitField0_ = (bitField0_ & ~0x00004000);
+      headForecast_ = null;
+      if (headForecastBuilder_ != null) {
+        headForecastBuilder_.dispose();
+        headForecastBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * When its next message will go.
+     * </pre>
+     *
+     * <code>.fila.v1.Forecast head_forecast = 15 [json_name = "headForecast"];</code>
+     */
+    public dev.fila.v1.Forecast.Builder getHeadForecastBuilder() {
+      bitField0_ |= 0x00004000;
+      onChanged();
+      return internalGetHeadForecastFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * When its next message will go.
+     * </pre>
+     *
+     * <code>.fila.v1.Forecast head_forecast = 15 [json_name = "headForecast"];</code>
+     */
+    public dev.fila.v1.ForecastOrBuilder getHeadForecastOrBuilder() {
+      if (headForecastBuilder_ != null) {
+        return headForecastBuilder_.getMessageOrBuilder();
+      } else {
+        return headForecast_ == null ?
+            dev.fila.v1.Forecast.getDefaultInstance() : headForecast_;
+      }
+    }
+    /**
+     * <pre>
+     * When its next message will go.
+     * </pre>
+     *
+     * <code>.fila.v1.Forecast head_forecast = 15 [json_name = "headForecast"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fila.v1.Forecast, dev.fila.v1.Forecast.Builder, dev.fila.v1.ForecastOrBuilder> 
+        internalGetHeadForecastFieldBuilder() {
+      if (headForecastBuilder_ == null) {
+        headForecastBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.fila.v1.Forecast, dev.fila.v1.Forecast.Builder, dev.fila.v1.ForecastOrBuilder>(
+                getHeadForecast(),
+                getParentForChildren(),
+                isClean());
+        headForecast_ = null;
+      }
+      return headForecastBuilder_;
+    }
+
+    private dev.fila.v1.Forecast tailForecast_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fila.v1.Forecast, dev.fila.v1.Forecast.Builder, dev.fila.v1.ForecastOrBuilder> tailForecastBuilder_;
+    /**
+     * <pre>
+     * When the last message it has now will go.
+     * </pre>
+     *
+     * <code>.fila.v1.Forecast tail_forecast = 16 [json_name = "tailForecast"];</code>
+     * @return Whether the tailForecast field is set.
+     */
+    public boolean hasTailForecast() {
+      return ((bitField0_ & 0x00008000) != 0);
+    }
+    /**
+     * <pre>
+     * When the last message it has now will go.
+     * </pre>
+     *
+     * <code>.fila.v1.Forecast tail_forecast = 16 [json_name = "tailForecast"];</code>
+     * @return The tailForecast.
+     */
+    public dev.fila.v1.Forecast getTailForecast() {
+      if (tailForecastBuilder_ == null) {
+        return tailForecast_ == null ? dev.fila.v1.Forecast.getDefaultInstance() : tailForecast_;
+      } else {
+        return tailForecastBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * When the last message it has now will go.
+     * </pre>
+     *
+     * <code>.fila.v1.Forecast tail_forecast = 16 [json_name = "tailForecast"];</code>
+     */
+    public Builder setTailForecast(dev.fila.v1.Forecast value) {
+      if (tailForecastBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        tailForecast_ = value;
+      } else {
+        tailForecastBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00008000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * When the last message it has now will go.
+     * </pre>
+     *
+     * <code>.fila.v1.Forecast tail_forecast = 16 [json_name = "tailForecast"];</code>
+     */
+    public Builder setTailForecast(
+        dev.fila.v1.Forecast.Builder builderForValue) {
+      if (tailForecastBuilder_ == null) {
+        tailForecast_ = builderForValue.build();
+      } else {
+        tailForecastBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00008000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * When the last message it has now will go.
+     * </pre>
+     *
+     * <code>.fila.v1.Forecast tail_forecast = 16 [json_name = "tailForecast"];</code>
+     */
+    public Builder mergeTailForecast(dev.fila.v1.Forecast value) {
+      if (tailForecastBuilder_ == null) {
+        if (((bitField0_ & 0x00008000) != 0) &&
+          tailForecast_ != null &&
+          tailForecast_ != dev.fila.v1.Forecast.getDefaultInstance()) {
+          getTailForecastBuilder().mergeFrom(value);
+        } else {
+          tailForecast_ = value;
+        }
+      } else {
+        tailForecastBuilder_.mergeFrom(value);
+      }
+      if (tailForecast_ != null) {
+        bitField0_ |= 0x00008000;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * When the last message it has now will go.
+     * </pre>
+     *
+     * <code>.fila.v1.Forecast tail_forecast = 16 [json_name = "tailForecast"];</code>
+     */
+    public Builder clearTailForecast() {
+      bitField0_ = (bitField0_ & ~0x00008000);
+      tailForecast_ = null;
+      if (tailForecastBuilder_ != null) {
+        tailForecastBuilder_.dispose();
+        tailForecastBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * When the last message it has now will go.
+     * </pre>
+     *
+     * <code>.fila.v1.Forecast tail_forecast = 16 [json_name = "tailForecast"];</code>
+     */
+    public dev.fila.v1.Forecast.Builder getTailForecastBuilder() {
+      bitField0_ |= 0x00008000;
+      onChanged();
+      return internalGetTailForecastFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * When the last message it has now will go.
+     * </pre>
+     *
+     * <code>.fila.v1.Forecast tail_forecast = 16 [json_name = "tailForecast"];</code>
+     */
+    public dev.fila.v1.ForecastOrBuilder getTailForecastOrBuilder() {
+      if (tailForecastBuilder_ != null) {
+        return tailForecastBuilder_.getMessageOrBuilder();
+      } else {
+        return tailForecast_ == null ?
+            dev.fila.v1.Forecast.getDefaultInstance() : tailForecast_;
+      }
+    }
+    /**
+     * <pre>
+     * When the last message it has now will go.
+     * </pre>
+     *
+     * <code>.fila.v1.Forecast tail_forecast = 16 [json_name = "tailForecast"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fila.v1.Forecast, dev.fila.v1.Forecast.Builder, dev.fila.v1.ForecastOrBuilder> 
+        internalGetTailForecastFieldBuilder() {
+      if (tailForecastBuilder_ == null) {
+        tailForecastBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.fila.v1.Forecast, dev.fila.v1.Forecast.Builder, dev.fila.v1.ForecastOrBuilder>(
+                getTailForecast(),
+                getParentForChildren(),
+                isClean());
+        tailForecast_ = null;
+      }
+      return tailForecastBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:fila.v1.ExplainKeyResponse)

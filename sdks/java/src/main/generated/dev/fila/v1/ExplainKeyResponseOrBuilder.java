@@ -183,4 +183,112 @@ public interface ExplainKeyResponseOrBuilder extends
    * @return The returningCount.
    */
   int getReturningCount();
+
+  /**
+   * <pre>
+   * Who was served while its next message waited, as far as telemetry lists keys; set when it has pending messages.
+   * </pre>
+   *
+   * <code>.fila.v1.ServedMeanwhile served_meanwhile = 13 [json_name = "servedMeanwhile"];</code>
+   * @return Whether the servedMeanwhile field is set.
+   */
+  boolean hasServedMeanwhile();
+  /**
+   * <pre>
+   * Who was served while its next message waited, as far as telemetry lists keys; set when it has pending messages.
+   * </pre>
+   *
+   * <code>.fila.v1.ServedMeanwhile served_meanwhile = 13 [json_name = "servedMeanwhile"];</code>
+   * @return The servedMeanwhile.
+   */
+  dev.fila.v1.ServedMeanwhile getServedMeanwhile();
+  /**
+   * <pre>
+   * Who was served while its next message waited, as far as telemetry lists keys; set when it has pending messages.
+   * </pre>
+   *
+   * <code>.fila.v1.ServedMeanwhile served_meanwhile = 13 [json_name = "servedMeanwhile"];</code>
+   */
+  dev.fila.v1.ServedMeanwhileOrBuilder getServedMeanwhileOrBuilder();
+
+  /**
+   * <pre>
+   * Who consumes the channel.
+   * </pre>
+   *
+   * <code>.fila.v1.ChannelConsumers consumers = 14 [json_name = "consumers"];</code>
+   * @return Whether the consumers field is set.
+   */
+  boolean hasConsumers();
+  /**
+   * <pre>
+   * Who consumes the channel.
+   * </pre>
+   *
+   * <code>.fila.v1.ChannelConsumers consumers = 14 [json_name = "consumers"];</code>
+   * @return The consumers.
+   */
+  dev.fila.v1.ChannelConsumers getConsumers();
+  /**
+   * <pre>
+   * Who consumes the channel.
+   * </pre>
+   *
+   * <code>.fila.v1.ChannelConsumers consumers = 14 [json_name = "consumers"];</code>
+   */
+  dev.fila.v1.ChannelConsumersOrBuilder getConsumersOrBuilder();
+
+  /**
+   * <pre>
+   * When its next message will go.
+   * </pre>
+   *
+   * <code>.fila.v1.Forecast head_forecast = 15 [json_name = "headForecast"];</code>
+   * @return Whether the headForecast field is set.
+   */
+  boolean hasHeadForecast();
+  /**
+   * <pre>
+   * When its next message will go.
+   * </pre>
+   *
+   * <code>.fila.v1.Forecast head_forecast = 15 [json_name = "headForecast"];</code>
+   * @return The headForecast.
+   */
+  dev.fila.v1.Forecast getHeadForecast();
+  /**
+   * <pre>
+   * When its next message will go.
+   * </pre>
+   *
+   * <code>.fila.v1.Forecast head_forecast = 15 [json_name = "headForecast"];</code>
+   */
+  dev.fila.v1.ForecastOrBuilder getHeadForecastOrBuilder();
+
+  /**
+   * <pre>
+   * When the last message it has now will go.
+   * </pre>
+   *
+   * <code>.fila.v1.Forecast tail_forecast = 16 [json_name = "tailForecast"];</code>
+   * @return Whether the tailForecast field is set.
+   */
+  boolean hasTailForecast();
+  /**
+   * <pre>
+   * When the last message it has now will go.
+   * </pre>
+   *
+   * <code>.fila.v1.Forecast tail_forecast = 16 [json_name = "tailForecast"];</code>
+   * @return The tailForecast.
+   */
+  dev.fila.v1.Forecast getTailForecast();
+  /**
+   * <pre>
+   * When the last message it has now will go.
+   * </pre>
+   *
+   * <code>.fila.v1.Forecast tail_forecast = 16 [json_name = "tailForecast"];</code>
+   */
+  dev.fila.v1.ForecastOrBuilder getTailForecastOrBuilder();
 }

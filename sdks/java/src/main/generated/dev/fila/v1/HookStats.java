@@ -54,6 +54,8 @@ private static final long serialVersionUID = 0L;
     switch (number) {
       case 9:
         return internalGetLastErrorHeaders();
+      case 10:
+        return internalGetIgnoredFields();
       default:
         throw new RuntimeException(
             "Invalid map field number: " + number);
@@ -381,6 +383,129 @@ java.lang.String defaultValue) {
     return map.get(key);
   }
 
+  public static final int IGNORED_FIELDS_FIELD_NUMBER = 10;
+  private static final class IgnoredFieldsDefaultEntryHolder {
+    static final com.google.protobuf.MapEntry<
+        java.lang.String, java.lang.Long> defaultEntry =
+            com.google.protobuf.MapEntry
+            .<java.lang.String, java.lang.Long>newDefaultInstance(
+                dev.fila.v1.AdminProto.internal_static_fila_v1_HookStats_IgnoredFieldsEntry_descriptor, 
+                com.google.protobuf.WireFormat.FieldType.STRING,
+                "",
+                com.google.protobuf.WireFormat.FieldType.UINT64,
+                0L);
+  }
+  @SuppressWarnings("serial")
+  private com.google.protobuf.MapField<
+      java.lang.String, java.lang.Long> ignoredFields_;
+  private com.google.protobuf.MapField<java.lang.String, java.lang.Long>
+  internalGetIgnoredFields() {
+    if (ignoredFields_ == null) {
+      return com.google.protobuf.MapField.emptyMapField(
+          IgnoredFieldsDefaultEntryHolder.defaultEntry);
+    }
+    return ignoredFields_;
+  }
+  public int getIgnoredFieldsCount() {
+    return internalGetIgnoredFields().getMap().size();
+  }
+  /**
+   * <pre>
+   * Answers by the name of a field that they had and nobody reads: a typo, as a rule. At most 32 names and `(others)`.
+   * </pre>
+   *
+   * <code>map&lt;string, uint64&gt; ignored_fields = 10 [json_name = "ignoredFields"];</code>
+   */
+  @java.lang.Override
+  public boolean containsIgnoredFields(
+      java.lang.String key) {
+    java.util.Objects.requireNonNull(key, "map key");
+    return internalGetIgnoredFields().getMap().containsKey(key);
+  }
+  /**
+   * Use {@link #getIgnoredFieldsMap()} instead.
+   */
+  @java.lang.Override
+  @java.lang.Deprecated
+  public java.util.Map<java.lang.String, java.lang.Long> getIgnoredFields() {
+    return getIgnoredFieldsMap();
+  }
+  /**
+   * <pre>
+   * Answers by the name of a field that they had and nobody reads: a typo, as a rule. At most 32 names and `(others)`.
+   * </pre>
+   *
+   * <code>map&lt;string, uint64&gt; ignored_fields = 10 [json_name = "ignoredFields"];</code>
+   */
+  @java.lang.Override
+  public java.util.Map<java.lang.String, java.lang.Long> getIgnoredFieldsMap() {
+    return internalGetIgnoredFields().getMap();
+  }
+  /**
+   * <pre>
+   * Answers by the name of a field that they had and nobody reads: a typo, as a rule. At most 32 names and `(others)`.
+   * </pre>
+   *
+   * <code>map&lt;string, uint64&gt; ignored_fields = 10 [json_name = "ignoredFields"];</code>
+   */
+  @java.lang.Override
+  public long getIgnoredFieldsOrDefault(
+      java.lang.String key,
+      long defaultValue) {
+    java.util.Objects.requireNonNull(key, "map key");
+    java.util.Map<java.lang.String, java.lang.Long> map =
+        internalGetIgnoredFields().getMap();
+    return map.containsKey(key) ? map.get(key) : defaultValue;
+  }
+  /**
+   * <pre>
+   * Answers by the name of a field that they had and nobody reads: a typo, as a rule. At most 32 names and `(others)`.
+   * </pre>
+   *
+   * <code>map&lt;string, uint64&gt; ignored_fields = 10 [json_name = "ignoredFields"];</code>
+   */
+  @java.lang.Override
+  public long getIgnoredFieldsOrThrow(
+      java.lang.String key) {
+    java.util.Objects.requireNonNull(key, "map key");
+    java.util.Map<java.lang.String, java.lang.Long> map =
+        internalGetIgnoredFields().getMap();
+    if (!map.containsKey(key)) {
+      throw new java.lang.IllegalArgumentException();
+    }
+    return map.get(key);
+  }
+
+  public static final int LOG_LINES_FIELD_NUMBER = 11;
+  private long logLines_ = 0L;
+  /**
+   * <pre>
+   * Lines that fila.log wrote to the server's log.
+   * </pre>
+   *
+   * <code>uint64 log_lines = 11 [json_name = "logLines"];</code>
+   * @return The logLines.
+   */
+  @java.lang.Override
+  public long getLogLines() {
+    return logLines_;
+  }
+
+  public static final int LOG_LINES_DROPPED_FIELD_NUMBER = 12;
+  private long logLinesDropped_ = 0L;
+  /**
+   * <pre>
+   * Lines of fila.log beyond its rate, which were not written.
+   * </pre>
+   *
+   * <code>uint64 log_lines_dropped = 12 [json_name = "logLinesDropped"];</code>
+   * @return The logLinesDropped.
+   */
+  @java.lang.Override
+  public long getLogLinesDropped() {
+    return logLinesDropped_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -425,6 +550,18 @@ java.lang.String defaultValue) {
         internalGetLastErrorHeaders(),
         LastErrorHeadersDefaultEntryHolder.defaultEntry,
         9);
+    com.google.protobuf.GeneratedMessage
+      .serializeStringMapTo(
+        output,
+        internalGetIgnoredFields(),
+        IgnoredFieldsDefaultEntryHolder.defaultEntry,
+        10);
+    if (logLines_ != 0L) {
+      output.writeUInt64(11, logLines_);
+    }
+    if (logLinesDropped_ != 0L) {
+      output.writeUInt64(12, logLinesDropped_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -468,6 +605,24 @@ java.lang.String defaultValue) {
           .buildPartial();
       size += com.google.protobuf.CodedOutputStream
           .computeMessageSize(9, lastErrorHeaders__);
+    }
+    for (java.util.Map.Entry<java.lang.String, java.lang.Long> entry
+         : internalGetIgnoredFields().getMap().entrySet()) {
+      com.google.protobuf.MapEntry<java.lang.String, java.lang.Long>
+      ignoredFields__ = IgnoredFieldsDefaultEntryHolder.defaultEntry.newBuilderForType()
+          .setKey(entry.getKey())
+          .setValue(entry.getValue())
+          .buildPartial();
+      size += com.google.protobuf.CodedOutputStream
+          .computeMessageSize(10, ignoredFields__);
+    }
+    if (logLines_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(11, logLines_);
+    }
+    if (logLinesDropped_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(12, logLinesDropped_);
     }
     return size;
   }
@@ -513,6 +668,12 @@ java.lang.String defaultValue) {
     }
     if (!internalGetLastErrorHeaders().equals(
         other.internalGetLastErrorHeaders())) return false;
+    if (!internalGetIgnoredFields().equals(
+        other.internalGetIgnoredFields())) return false;
+    if (getLogLines()
+        != other.getLogLines()) return false;
+    if (getLogLinesDropped()
+        != other.getLogLinesDropped()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -550,6 +711,16 @@ java.lang.String defaultValue) {
       hash = (37 * hash) + LAST_ERROR_HEADERS_FIELD_NUMBER;
       hash = (53 * hash) + internalGetLastErrorHeaders().hashCode();
     }
+    if (!internalGetIgnoredFields().getMap().isEmpty()) {
+      hash = (37 * hash) + IGNORED_FIELDS_FIELD_NUMBER;
+      hash = (53 * hash) + internalGetIgnoredFields().hashCode();
+    }
+    hash = (37 * hash) + LOG_LINES_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getLogLines());
+    hash = (37 * hash) + LOG_LINES_DROPPED_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getLogLinesDropped());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -669,6 +840,8 @@ java.lang.String defaultValue) {
       switch (number) {
         case 9:
           return internalGetLastErrorHeaders();
+        case 10:
+          return internalGetIgnoredFields();
         default:
           throw new RuntimeException(
               "Invalid map field number: " + number);
@@ -680,6 +853,8 @@ java.lang.String defaultValue) {
       switch (number) {
         case 9:
           return internalGetMutableLastErrorHeaders();
+        case 10:
+          return internalGetMutableIgnoredFields();
         default:
           throw new RuntimeException(
               "Invalid map field number: " + number);
@@ -726,6 +901,9 @@ java.lang.String defaultValue) {
         lastErrorAtBuilder_ = null;
       }
       internalGetMutableLastErrorHeaders().clear();
+      internalGetMutableIgnoredFields().clear();
+      logLines_ = 0L;
+      logLinesDropped_ = 0L;
       return this;
     }
 
@@ -791,6 +969,16 @@ java.lang.String defaultValue) {
         result.lastErrorHeaders_ = internalGetLastErrorHeaders();
         result.lastErrorHeaders_.makeImmutable();
       }
+      if (((from_bitField0_ & 0x00000200) != 0)) {
+        result.ignoredFields_ = internalGetIgnoredFields();
+        result.ignoredFields_.makeImmutable();
+      }
+      if (((from_bitField0_ & 0x00000400) != 0)) {
+        result.logLines_ = logLines_;
+      }
+      if (((from_bitField0_ & 0x00000800) != 0)) {
+        result.logLinesDropped_ = logLinesDropped_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -837,6 +1025,15 @@ java.lang.String defaultValue) {
       internalGetMutableLastErrorHeaders().mergeFrom(
           other.internalGetLastErrorHeaders());
       bitField0_ |= 0x00000100;
+      internalGetMutableIgnoredFields().mergeFrom(
+          other.internalGetIgnoredFields());
+      bitField0_ |= 0x00000200;
+      if (other.getLogLines() != 0L) {
+        setLogLines(other.getLogLines());
+      }
+      if (other.getLogLinesDropped() != 0L) {
+        setLogLinesDropped(other.getLogLinesDropped());
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -912,6 +1109,25 @@ java.lang.String defaultValue) {
               bitField0_ |= 0x00000100;
               break;
             } // case 74
+            case 82: {
+              com.google.protobuf.MapEntry<java.lang.String, java.lang.Long>
+              ignoredFields__ = input.readMessage(
+                  IgnoredFieldsDefaultEntryHolder.defaultEntry.getParserForType(), extensionRegistry);
+              internalGetMutableIgnoredFields().getMutableMap().put(
+                  ignoredFields__.getKey(), ignoredFields__.getValue());
+              bitField0_ |= 0x00000200;
+              break;
+            } // case 82
+            case 88: {
+              logLines_ = input.readUInt64();
+              bitField0_ |= 0x00000400;
+              break;
+            } // case 88
+            case 96: {
+              logLinesDropped_ = input.readUInt64();
+              bitField0_ |= 0x00000800;
+              break;
+            } // case 96
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1668,6 +1884,247 @@ java.lang.String defaultValue) {
       internalGetMutableLastErrorHeaders().getMutableMap()
           .putAll(values);
       bitField0_ |= 0x00000100;
+      return this;
+    }
+
+    private com.google.protobuf.MapField<
+        java.lang.String, java.lang.Long> ignoredFields_;
+    private com.google.protobuf.MapField<java.lang.String, java.lang.Long>
+        internalGetIgnoredFields() {
+      if (ignoredFields_ == null) {
+        return com.google.protobuf.MapField.emptyMapField(
+            IgnoredFieldsDefaultEntryHolder.defaultEntry);
+      }
+      return ignoredFields_;
+    }
+    private com.google.protobuf.MapField<java.lang.String, java.lang.Long>
+        internalGetMutableIgnoredFields() {
+      if (ignoredFields_ == null) {
+        ignoredFields_ = com.google.protobuf.MapField.newMapField(
+            IgnoredFieldsDefaultEntryHolder.defaultEntry);
+      }
+      if (!ignoredFields_.isMutable()) {
+        ignoredFields_ = ignoredFields_.copy();
+      }
+      bitField0_ |= 0x00000200;
+      onChanged();
+      return ignoredFields_;
+    }
+    public int getIgnoredFieldsCount() {
+      return internalGetIgnoredFields().getMap().size();
+    }
+    /**
+     * <pre>
+     * Answers by the name of a field that they had and nobody reads: a typo, as a rule. At most 32 names and `(others)`.
+     * </pre>
+     *
+     * <code>map&lt;string, uint64&gt; ignored_fields = 10 [json_name = "ignoredFields"];</code>
+     */
+    @java.lang.Override
+    public boolean containsIgnoredFields(
+        java.lang.String key) {
+      java.util.Objects.requireNonNull(key, "map key");
+      return internalGetIgnoredFields().getMap().containsKey(key);
+    }
+    /**
+     * Use {@link #getIgnoredFieldsMap()} instead.
+     */
+    @java.lang.Override
+    @java.lang.Deprecated
+    public java.util.Map<java.lang.String, java.lang.Long> getIgnoredFields() {
+      return getIgnoredFieldsMap();
+    }
+    /**
+     * <pre>
+     * Answers by the name of a field that they had and nobody reads: a typo, as a rule. At most 32 names and `(others)`.
+     * </pre>
+     *
+     * <code>map&lt;string, uint64&gt; ignored_fields = 10 [json_name = "ignoredFields"];</code>
+     */
+    @java.lang.Override
+    public java.util.Map<java.lang.String, java.lang.Long> getIgnoredFieldsMap() {
+      return internalGetIgnoredFields().getMap();
+    }
+    /**
+     * <pre>
+     * Answers by the name of a field that they had and nobody reads: a typo, as a rule. At most 32 names and `(others)`.
+     * </pre>
+     *
+     * <code>map&lt;string, uint64&gt; ignored_fields = 10 [json_name = "ignoredFields"];</code>
+     */
+    @java.lang.Override
+    public long getIgnoredFieldsOrDefault(
+        java.lang.String key,
+        long defaultValue) {
+      java.util.Objects.requireNonNull(key, "map key");
+      java.util.Map<java.lang.String, java.lang.Long> map =
+          internalGetIgnoredFields().getMap();
+      return map.containsKey(key) ? map.get(key) : defaultValue;
+    }
+    /**
+     * <pre>
+     * Answers by the name of a field that they had and nobody reads: a typo, as a rule. At most 32 names and `(others)`.
+     * </pre>
+     *
+     * <code>map&lt;string, uint64&gt; ignored_fields = 10 [json_name = "ignoredFields"];</code>
+     */
+    @java.lang.Override
+    public long getIgnoredFieldsOrThrow(
+        java.lang.String key) {
+      java.util.Objects.requireNonNull(key, "map key");
+      java.util.Map<java.lang.String, java.lang.Long> map =
+          internalGetIgnoredFields().getMap();
+      if (!map.containsKey(key)) {
+        throw new java.lang.IllegalArgumentException();
+      }
+      return map.get(key);
+    }
+    public Builder clearIgnoredFields() {
+      bitField0_ = (bitField0_ & ~0x00000200);
+      internalGetMutableIgnoredFields().getMutableMap()
+          .clear();
+      return this;
+    }
+    /**
+     * <pre>
+     * Answers by the name of a field that they had and nobody reads: a typo, as a rule. At most 32 names and `(others)`.
+     * </pre>
+     *
+     * <code>map&lt;string, uint64&gt; ignored_fields = 10 [json_name = "ignoredFields"];</code>
+     */
+    public Builder removeIgnoredFields(
+        java.lang.String key) {
+      java.util.Objects.requireNonNull(key, "map key");
+      internalGetMutableIgnoredFields().getMutableMap()
+          .remove(key);
+      return this;
+    }
+    /**
+     * Use alternate mutation accessors instead.
+     */
+    @java.lang.Deprecated
+    public java.util.Map<java.lang.String, java.lang.Long>
+        getMutableIgnoredFields() {
+      bitField0_ |= 0x00000200;
+      return internalGetMutableIgnoredFields().getMutableMap();
+    }
+    /**
+     * <pre>
+     * Answers by the name of a field that they had and nobody reads: a typo, as a rule. At most 32 names and `(others)`.
+     * </pre>
+     *
+     * <code>map&lt;string, uint64&gt; ignored_fields = 10 [json_name = "ignoredFields"];</code>
+     */
+    public Builder putIgnoredFields(
+        java.lang.String key,
+        long value) {
+      java.util.Objects.requireNonNull(key, "map key");
+
+      internalGetMutableIgnoredFields().getMutableMap()
+          .put(key, value);
+      bitField0_ |= 0x00000200;
+      return this;
+    }
+    /**
+     * <pre>
+     * Answers by the name of a field that they had and nobody reads: a typo, as a rule. At most 32 names and `(others)`.
+     * </pre>
+     *
+     * <code>map&lt;string, uint64&gt; ignored_fields = 10 [json_name = "ignoredFields"];</code>
+     */
+    public Builder putAllIgnoredFields(
+        java.util.Map<java.lang.String, java.lang.Long> values) {
+      internalGetMutableIgnoredFields().getMutableMap()
+          .putAll(values);
+      bitField0_ |= 0x00000200;
+      return this;
+    }
+
+    private long logLines_ ;
+    /**
+     * <pre>
+     * Lines that fila.log wrote to the server's log.
+     * </pre>
+     *
+     * <code>uint64 log_lines = 11 [json_name = "logLines"];</code>
+     * @return The logLines.
+     */
+    @java.lang.Override
+    public long getLogLines() {
+      return logLines_;
+    }
+    /**
+     * <pre>
+     * Lines that fila.log wrote to the server's log.
+     * </pre>
+     *
+     * <code>uint64 log_lines = 11 [json_name = "logLines"];</code>
+     * @param value The logLines to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLogLines(long value) {
+
+      logLines_ = value;
+      bitField0_ |= 0x00000400;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Lines that fila.log wrote to the server's log.
+     * </pre>
+     *
+     * <code>uint64 log_lines = 11 [json_name = "logLines"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearLogLines() {
+      bitField0_ = (bitField0_ & ~0x00000400);
+      logLines_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long logLinesDropped_ ;
+    /**
+     * <pre>
+     * Lines of fila.log beyond its rate, which were not written.
+     * </pre>
+     *
+     * <code>uint64 log_lines_dropped = 12 [json_name = "logLinesDropped"];</code>
+     * @return The logLinesDropped.
+     */
+    @java.lang.Override
+    public long getLogLinesDropped() {
+      return logLinesDropped_;
+    }
+    /**
+     * <pre>
+     * Lines of fila.log beyond its rate, which were not written.
+     * </pre>
+     *
+     * <code>uint64 log_lines_dropped = 12 [json_name = "logLinesDropped"];</code>
+     * @param value The logLinesDropped to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLogLinesDropped(long value) {
+
+      logLinesDropped_ = value;
+      bitField0_ |= 0x00000800;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Lines of fila.log beyond its rate, which were not written.
+     * </pre>
+     *
+     * <code>uint64 log_lines_dropped = 12 [json_name = "logLinesDropped"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearLogLinesDropped() {
+      bitField0_ = (bitField0_ & ~0x00000800);
+      logLinesDropped_ = 0L;
+      onChanged();
       return this;
     }
 

@@ -189,4 +189,76 @@ java.lang.String defaultValue);
    */
   java.lang.String getLastErrorHeadersOrThrow(
       java.lang.String key);
+
+  /**
+   * <pre>
+   * Answers by the name of a field that they had and nobody reads: a typo, as a rule. At most 32 names and `(others)`.
+   * </pre>
+   *
+   * <code>map&lt;string, uint64&gt; ignored_fields = 10 [json_name = "ignoredFields"];</code>
+   */
+  int getIgnoredFieldsCount();
+  /**
+   * <pre>
+   * Answers by the name of a field that they had and nobody reads: a typo, as a rule. At most 32 names and `(others)`.
+   * </pre>
+   *
+   * <code>map&lt;string, uint64&gt; ignored_fields = 10 [json_name = "ignoredFields"];</code>
+   */
+  boolean containsIgnoredFields(
+      java.lang.String key);
+  /**
+   * Use {@link #getIgnoredFieldsMap()} instead.
+   */
+  @java.lang.Deprecated
+  java.util.Map<java.lang.String, java.lang.Long>
+  getIgnoredFields();
+  /**
+   * <pre>
+   * Answers by the name of a field that they had and nobody reads: a typo, as a rule. At most 32 names and `(others)`.
+   * </pre>
+   *
+   * <code>map&lt;string, uint64&gt; ignored_fields = 10 [json_name = "ignoredFields"];</code>
+   */
+  java.util.Map<java.lang.String, java.lang.Long>
+  getIgnoredFieldsMap();
+  /**
+   * <pre>
+   * Answers by the name of a field that they had and nobody reads: a typo, as a rule. At most 32 names and `(others)`.
+   * </pre>
+   *
+   * <code>map&lt;string, uint64&gt; ignored_fields = 10 [json_name = "ignoredFields"];</code>
+   */
+  long getIgnoredFieldsOrDefault(
+      java.lang.String key,
+      long defaultValue);
+  /**
+   * <pre>
+   * Answers by the name of a field that they had and nobody reads: a typo, as a rule. At most 32 names and `(others)`.
+   * </pre>
+   *
+   * <code>map&lt;string, uint64&gt; ignored_fields = 10 [json_name = "ignoredFields"];</code>
+   */
+  long getIgnoredFieldsOrThrow(
+      java.lang.String key);
+
+  /**
+   * <pre>
+   * Lines that fila.log wrote to the server's log.
+   * </pre>
+   *
+   * <code>uint64 log_lines = 11 [json_name = "logLines"];</code>
+   * @return The logLines.
+   */
+  long getLogLines();
+
+  /**
+   * <pre>
+   * Lines of fila.log beyond its rate, which were not written.
+   * </pre>
+   *
+   * <code>uint64 log_lines_dropped = 12 [json_name = "logLinesDropped"];</code>
+   * @return The logLinesDropped.
+   */
+  long getLogLinesDropped();
 }

@@ -118,7 +118,8 @@ private static final long serialVersionUID = 0L;
   private long waitingKeys_ = 0L;
   /**
    * <pre>
-   * How many fairness keys have something that waits.
+   * How many fairness keys have something that waits, of those the caller may know of. A key that waits in several
+   * channels counts in each of them, as it is listed.
    * </pre>
    *
    * <code>uint64 waiting_keys = 2 [json_name = "waitingKeys"];</code>
@@ -815,7 +816,8 @@ private static final long serialVersionUID = 0L;
     private long waitingKeys_ ;
     /**
      * <pre>
-     * How many fairness keys have something that waits.
+     * How many fairness keys have something that waits, of those the caller may know of. A key that waits in several
+     * channels counts in each of them, as it is listed.
      * </pre>
      *
      * <code>uint64 waiting_keys = 2 [json_name = "waitingKeys"];</code>
@@ -827,7 +829,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How many fairness keys have something that waits.
+     * How many fairness keys have something that waits, of those the caller may know of. A key that waits in several
+     * channels counts in each of them, as it is listed.
      * </pre>
      *
      * <code>uint64 waiting_keys = 2 [json_name = "waitingKeys"];</code>
@@ -843,7 +846,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How many fairness keys have something that waits.
+     * How many fairness keys have something that waits, of those the caller may know of. A key that waits in several
+     * channels counts in each of them, as it is listed.
      * </pre>
      *
      * <code>uint64 waiting_keys = 2 [json_name = "waitingKeys"];</code>

@@ -56,7 +56,8 @@ public interface ListLateResponseOrBuilder extends
 
   /**
    * <pre>
-   * How many fairness keys have something that waits.
+   * How many fairness keys have something that waits, of those the caller may know of. A key that waits in several
+   * channels counts in each of them, as it is listed.
    * </pre>
    *
    * <code>uint64 waiting_keys = 2 [json_name = "waitingKeys"];</code>

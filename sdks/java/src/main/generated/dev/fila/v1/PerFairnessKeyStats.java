@@ -235,6 +235,21 @@ private static final long serialVersionUID = 0L;
     return maxInFlight_;
   }
 
+  public static final int THROTTLED_FIELD_NUMBER = 11;
+  private boolean throttled_ = false;
+  /**
+   * <pre>
+   * All that it has ready waits for tokens, in some channel.
+   * </pre>
+   *
+   * <code>bool throttled = 11 [json_name = "throttled"];</code>
+   * @return The throttled.
+   */
+  @java.lang.Override
+  public boolean getThrottled() {
+    return throttled_;
+  }
+
   public static final int RATE_PER_SECOND_FIELD_NUMBER = 12;
   private double ratePerSecond_ = 0D;
   /**
@@ -309,6 +324,9 @@ private static final long serialVersionUID = 0L;
     if (maxInFlight_ != 0) {
       output.writeUInt32(10, maxInFlight_);
     }
+    if (throttled_ != false) {
+      output.writeBool(11, throttled_);
+    }
     if (java.lang.Double.doubleToRawLongBits(ratePerSecond_) != 0) {
       output.writeDouble(12, ratePerSecond_);
     }
@@ -357,6 +375,10 @@ private static final long serialVersionUID = 0L;
     if (maxInFlight_ != 0) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt32Size(10, maxInFlight_);
+    }
+    if (throttled_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(11, throttled_);
     }
     if (java.lang.Double.doubleToRawLongBits(ratePerSecond_) != 0) {
       size += com.google.protobuf.CodedOutputStream
@@ -411,6 +433,8 @@ private static final long serialVersionUID = 0L;
         != other.getPaused()) return false;
     if (getMaxInFlight()
         != other.getMaxInFlight()) return false;
+    if (getThrottled()
+        != other.getThrottled()) return false;
     if (java.lang.Double.doubleToLongBits(getRatePerSecond())
         != java.lang.Double.doubleToLongBits(
             other.getRatePerSecond())) return false;
@@ -455,6 +479,9 @@ private static final long serialVersionUID = 0L;
         getPaused());
     hash = (37 * hash) + MAX_IN_FLIGHT_FIELD_NUMBER;
     hash = (53 * hash) + getMaxInFlight();
+    hash = (37 * hash) + THROTTLED_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getThrottled());
     hash = (37 * hash) + RATE_PER_SECOND_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         java.lang.Double.doubleToLongBits(getRatePerSecond()));
@@ -606,6 +633,7 @@ private static final long serialVersionUID = 0L;
       servedCostTotal_ = 0D;
       paused_ = false;
       maxInFlight_ = 0;
+      throttled_ = false;
       ratePerSecond_ = 0D;
       burst_ = 0D;
       return this;
@@ -672,9 +700,12 @@ private static final long serialVersionUID = 0L;
         result.maxInFlight_ = maxInFlight_;
       }
       if (((from_bitField0_ & 0x00000400) != 0)) {
-        result.ratePerSecond_ = ratePerSecond_;
+        result.throttled_ = throttled_;
       }
       if (((from_bitField0_ & 0x00000800) != 0)) {
+        result.ratePerSecond_ = ratePerSecond_;
+      }
+      if (((from_bitField0_ & 0x00001000) != 0)) {
         result.burst_ = burst_;
       }
     }
@@ -722,6 +753,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getMaxInFlight() != 0) {
         setMaxInFlight(other.getMaxInFlight());
+      }
+      if (other.getThrottled() != false) {
+        setThrottled(other.getThrottled());
       }
       if (java.lang.Double.doubleToRawLongBits(other.getRatePerSecond()) != 0) {
         setRatePerSecond(other.getRatePerSecond());
@@ -803,14 +837,19 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000200;
               break;
             } // case 80
+            case 88: {
+              throttled_ = input.readBool();
+              bitField0_ |= 0x00000400;
+              break;
+            } // case 88
             case 97: {
               ratePerSecond_ = input.readDouble();
-              bitField0_ |= 0x00000400;
+              bitField0_ |= 0x00000800;
               break;
             } // case 97
             case 105: {
               burst_ = input.readDouble();
-              bitField0_ |= 0x00000800;
+              bitField0_ |= 0x00001000;
               break;
             } // case 105
             default: {
@@ -1318,6 +1357,50 @@ private static final long serialVersionUID = 0L;
       return this;
     }
 
+    private boolean throttled_ ;
+    /**
+     * <pre>
+     * All that it has ready waits for tokens, in some channel.
+     * </pre>
+     *
+     * <code>bool throttled = 11 [json_name = "throttled"];</code>
+     * @return The throttled.
+     */
+    @java.lang.Override
+    public boolean getThrottled() {
+      return throttled_;
+    }
+    /**
+     * <pre>
+     * All that it has ready waits for tokens, in some channel.
+     * </pre>
+     *
+     * <code>bool throttled = 11 [json_name = "throttled"];</code>
+     * @param value The throttled to set.
+     * @return This builder for chaining.
+     */
+    public Builder setThrottled(boolean value) {
+
+      throttled_ = value;
+      bitField0_ |= 0x00000400;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * All that it has ready waits for tokens, in some channel.
+     * </pre>
+     *
+     * <code>bool throttled = 11 [json_name = "throttled"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearThrottled() {
+      bitField0_ = (bitField0_ & ~0x00000400);
+      throttled_ = false;
+      onChanged();
+      return this;
+    }
+
     private double ratePerSecond_ ;
     /**
      * <pre>
@@ -1343,7 +1426,7 @@ private static final long serialVersionUID = 0L;
     public Builder setRatePerSecond(double value) {
 
       ratePerSecond_ = value;
-      bitField0_ |= 0x00000400;
+      bitField0_ |= 0x00000800;
       onChanged();
       return this;
     }
@@ -1356,7 +1439,7 @@ private static final long serialVersionUID = 0L;
      * @return This builder for chaining.
      */
     public Builder clearRatePerSecond() {
-      bitField0_ = (bitField0_ & ~0x00000400);
+      bitField0_ = (bitField0_ & ~0x00000800);
       ratePerSecond_ = 0D;
       onChanged();
       return this;
@@ -1387,7 +1470,7 @@ private static final long serialVersionUID = 0L;
     public Builder setBurst(double value) {
 
       burst_ = value;
-      bitField0_ |= 0x00000800;
+      bitField0_ |= 0x00001000;
       onChanged();
       return this;
     }
@@ -1400,7 +1483,7 @@ private static final long serialVersionUID = 0L;
      * @return This builder for chaining.
      */
     public Builder clearBurst() {
-      bitField0_ = (bitField0_ & ~0x00000800);
+      bitField0_ = (bitField0_ & ~0x00001000);
       burst_ = 0D;
       onChanged();
       return this;

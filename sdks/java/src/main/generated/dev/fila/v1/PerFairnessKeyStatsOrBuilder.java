@@ -122,6 +122,16 @@ public interface PerFairnessKeyStatsOrBuilder extends
 
   /**
    * <pre>
+   * All that it has ready waits for tokens, in some channel.
+   * </pre>
+   *
+   * <code>bool throttled = 11 [json_name = "throttled"];</code>
+   * @return The throttled.
+   */
+  boolean getThrottled();
+
+  /**
+   * <pre>
    * An operator's rate: most of its messages delivered a second; 0 when there is none.
    * </pre>
    *

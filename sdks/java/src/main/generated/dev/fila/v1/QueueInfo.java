@@ -33,6 +33,7 @@ private static final long serialVersionUID = 0L;
   }
   private QueueInfo() {
     name_ = "";
+    breakerState_ = 0;
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -160,6 +161,137 @@ private static final long serialVersionUID = 0L;
     return leaderNodeId_;
   }
 
+  public static final int ENQUEUED_TOTAL_FIELD_NUMBER = 6;
+  private long enqueuedTotal_ = 0L;
+  /**
+   * <pre>
+   * Messages stored since the broker started.
+   * </pre>
+   *
+   * <code>uint64 enqueued_total = 6 [json_name = "enqueuedTotal"];</code>
+   * @return The enqueuedTotal.
+   */
+  @java.lang.Override
+  public long getEnqueuedTotal() {
+    return enqueuedTotal_;
+  }
+
+  public static final int DELIVERED_TOTAL_FIELD_NUMBER = 7;
+  private long deliveredTotal_ = 0L;
+  /**
+   * <pre>
+   * Deliveries since then, redeliveries included.
+   * </pre>
+   *
+   * <code>uint64 delivered_total = 7 [json_name = "deliveredTotal"];</code>
+   * @return The deliveredTotal.
+   */
+  @java.lang.Override
+  public long getDeliveredTotal() {
+    return deliveredTotal_;
+  }
+
+  public static final int ACKED_TOTAL_FIELD_NUMBER = 8;
+  private long ackedTotal_ = 0L;
+  /**
+   * <pre>
+   * Messages done since then.
+   * </pre>
+   *
+   * <code>uint64 acked_total = 8 [json_name = "ackedTotal"];</code>
+   * @return The ackedTotal.
+   */
+  @java.lang.Override
+  public long getAckedTotal() {
+    return ackedTotal_;
+  }
+
+  public static final int DEAD_LETTERED_TOTAL_FIELD_NUMBER = 9;
+  private long deadLetteredTotal_ = 0L;
+  /**
+   * <pre>
+   * Messages given up since then.
+   * </pre>
+   *
+   * <code>uint64 dead_lettered_total = 9 [json_name = "deadLetteredTotal"];</code>
+   * @return The deadLetteredTotal.
+   */
+  @java.lang.Override
+  public long getDeadLetteredTotal() {
+    return deadLetteredTotal_;
+  }
+
+  public static final int OLDEST_AGE_MS_FIELD_NUMBER = 10;
+  private long oldestAgeMs_ = 0L;
+  /**
+   * <pre>
+   * Age of the oldest frame with a pending message; 0 when nothing is pending or leased.
+   * </pre>
+   *
+   * <code>uint64 oldest_age_ms = 10 [json_name = "oldestAgeMs"];</code>
+   * @return The oldestAgeMs.
+   */
+  @java.lang.Override
+  public long getOldestAgeMs() {
+    return oldestAgeMs_;
+  }
+
+  public static final int ACTIVE_FAIRNESS_KEYS_FIELD_NUMBER = 11;
+  private int activeFairnessKeys_ = 0;
+  /**
+   * <pre>
+   * Fairness keys with ready or delayed messages, of the channel with most.
+   * </pre>
+   *
+   * <code>uint32 active_fairness_keys = 11 [json_name = "activeFairnessKeys"];</code>
+   * @return The activeFairnessKeys.
+   */
+  @java.lang.Override
+  public int getActiveFairnessKeys() {
+    return activeFairnessKeys_;
+  }
+
+  public static final int PAUSED_FIELD_NUMBER = 12;
+  private boolean paused_ = false;
+  /**
+   * <pre>
+   * An operator paused it.
+   * </pre>
+   *
+   * <code>bool paused = 12 [json_name = "paused"];</code>
+   * @return The paused.
+   */
+  @java.lang.Override
+  public boolean getPaused() {
+    return paused_;
+  }
+
+  public static final int BREAKER_STATE_FIELD_NUMBER = 13;
+  private int breakerState_ = 0;
+  /**
+   * <pre>
+   * Whether its hooks are being called; of two, the worse state.
+   * </pre>
+   *
+   * <code>.fila.v1.BreakerState breaker_state = 13 [json_name = "breakerState"];</code>
+   * @return The enum numeric value on the wire for breakerState.
+   */
+  @java.lang.Override public int getBreakerStateValue() {
+    return breakerState_;
+  }
+  /**
+   * <pre>
+   * Whether its hooks are being called; of two, the worse state.
+   * </pre>
+   *
+   * <code>.fila.v1.BreakerState breaker_state = 13 [json_name = "breakerState"];</code>
+   * @return The breakerState.
+   */
+  @java.lang.Override public dev.fila.v1.BreakerState getBreakerState() {
+    dev.fila.v1.BreakerState result = dev.fila.v1.BreakerState.forNumber(breakerState_);
+    return result == null ? dev.fila.v1.BreakerState.UNRECOGNIZED : result;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -189,6 +321,30 @@ private static final long serialVersionUID = 0L;
     if (leaderNodeId_ != 0L) {
       output.writeUInt64(5, leaderNodeId_);
     }
+    if (enqueuedTotal_ != 0L) {
+      output.writeUInt64(6, enqueuedTotal_);
+    }
+    if (deliveredTotal_ != 0L) {
+      output.writeUInt64(7, deliveredTotal_);
+    }
+    if (ackedTotal_ != 0L) {
+      output.writeUInt64(8, ackedTotal_);
+    }
+    if (deadLetteredTotal_ != 0L) {
+      output.writeUInt64(9, deadLetteredTotal_);
+    }
+    if (oldestAgeMs_ != 0L) {
+      output.writeUInt64(10, oldestAgeMs_);
+    }
+    if (activeFairnessKeys_ != 0) {
+      output.writeUInt32(11, activeFairnessKeys_);
+    }
+    if (paused_ != false) {
+      output.writeBool(12, paused_);
+    }
+    if (breakerState_ != dev.fila.v1.BreakerState.BREAKER_STATE_UNSPECIFIED.getNumber()) {
+      output.writeEnum(13, breakerState_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -211,6 +367,38 @@ private static final long serialVersionUID = 0L;
     if (leaderNodeId_ != 0L) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(5, leaderNodeId_);
+    }
+    if (enqueuedTotal_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(6, enqueuedTotal_);
+    }
+    if (deliveredTotal_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(7, deliveredTotal_);
+    }
+    if (ackedTotal_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(8, ackedTotal_);
+    }
+    if (deadLetteredTotal_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(9, deadLetteredTotal_);
+    }
+    if (oldestAgeMs_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(10, oldestAgeMs_);
+    }
+    if (activeFairnessKeys_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(11, activeFairnessKeys_);
+    }
+    if (paused_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(12, paused_);
+    }
+    if (breakerState_ != dev.fila.v1.BreakerState.BREAKER_STATE_UNSPECIFIED.getNumber()) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeEnumSize(13, breakerState_);
     }
     return size;
   }
@@ -246,6 +434,21 @@ private static final long serialVersionUID = 0L;
         != other.getActiveConsumers()) return false;
     if (getLeaderNodeId()
         != other.getLeaderNodeId()) return false;
+    if (getEnqueuedTotal()
+        != other.getEnqueuedTotal()) return false;
+    if (getDeliveredTotal()
+        != other.getDeliveredTotal()) return false;
+    if (getAckedTotal()
+        != other.getAckedTotal()) return false;
+    if (getDeadLetteredTotal()
+        != other.getDeadLetteredTotal()) return false;
+    if (getOldestAgeMs()
+        != other.getOldestAgeMs()) return false;
+    if (getActiveFairnessKeys()
+        != other.getActiveFairnessKeys()) return false;
+    if (getPaused()
+        != other.getPaused()) return false;
+    if (breakerState_ != other.breakerState_) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -270,6 +473,28 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + LEADER_NODE_ID_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getLeaderNodeId());
+    hash = (37 * hash) + ENQUEUED_TOTAL_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getEnqueuedTotal());
+    hash = (37 * hash) + DELIVERED_TOTAL_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getDeliveredTotal());
+    hash = (37 * hash) + ACKED_TOTAL_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getAckedTotal());
+    hash = (37 * hash) + DEAD_LETTERED_TOTAL_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getDeadLetteredTotal());
+    hash = (37 * hash) + OLDEST_AGE_MS_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getOldestAgeMs());
+    hash = (37 * hash) + ACTIVE_FAIRNESS_KEYS_FIELD_NUMBER;
+    hash = (53 * hash) + getActiveFairnessKeys();
+    hash = (37 * hash) + PAUSED_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getPaused());
+    hash = (37 * hash) + BREAKER_STATE_FIELD_NUMBER;
+    hash = (53 * hash) + breakerState_;
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -410,6 +635,14 @@ private static final long serialVersionUID = 0L;
       inFlight_ = 0L;
       activeConsumers_ = 0;
       leaderNodeId_ = 0L;
+      enqueuedTotal_ = 0L;
+      deliveredTotal_ = 0L;
+      ackedTotal_ = 0L;
+      deadLetteredTotal_ = 0L;
+      oldestAgeMs_ = 0L;
+      activeFairnessKeys_ = 0;
+      paused_ = false;
+      breakerState_ = 0;
       return this;
     }
 
@@ -458,6 +691,30 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000010) != 0)) {
         result.leaderNodeId_ = leaderNodeId_;
       }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.enqueuedTotal_ = enqueuedTotal_;
+      }
+      if (((from_bitField0_ & 0x00000040) != 0)) {
+        result.deliveredTotal_ = deliveredTotal_;
+      }
+      if (((from_bitField0_ & 0x00000080) != 0)) {
+        result.ackedTotal_ = ackedTotal_;
+      }
+      if (((from_bitField0_ & 0x00000100) != 0)) {
+        result.deadLetteredTotal_ = deadLetteredTotal_;
+      }
+      if (((from_bitField0_ & 0x00000200) != 0)) {
+        result.oldestAgeMs_ = oldestAgeMs_;
+      }
+      if (((from_bitField0_ & 0x00000400) != 0)) {
+        result.activeFairnessKeys_ = activeFairnessKeys_;
+      }
+      if (((from_bitField0_ & 0x00000800) != 0)) {
+        result.paused_ = paused_;
+      }
+      if (((from_bitField0_ & 0x00001000) != 0)) {
+        result.breakerState_ = breakerState_;
+      }
     }
 
     @java.lang.Override
@@ -488,6 +745,30 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getLeaderNodeId() != 0L) {
         setLeaderNodeId(other.getLeaderNodeId());
+      }
+      if (other.getEnqueuedTotal() != 0L) {
+        setEnqueuedTotal(other.getEnqueuedTotal());
+      }
+      if (other.getDeliveredTotal() != 0L) {
+        setDeliveredTotal(other.getDeliveredTotal());
+      }
+      if (other.getAckedTotal() != 0L) {
+        setAckedTotal(other.getAckedTotal());
+      }
+      if (other.getDeadLetteredTotal() != 0L) {
+        setDeadLetteredTotal(other.getDeadLetteredTotal());
+      }
+      if (other.getOldestAgeMs() != 0L) {
+        setOldestAgeMs(other.getOldestAgeMs());
+      }
+      if (other.getActiveFairnessKeys() != 0) {
+        setActiveFairnessKeys(other.getActiveFairnessKeys());
+      }
+      if (other.getPaused() != false) {
+        setPaused(other.getPaused());
+      }
+      if (other.breakerState_ != 0) {
+        setBreakerStateValue(other.getBreakerStateValue());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -538,6 +819,46 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000010;
               break;
             } // case 40
+            case 48: {
+              enqueuedTotal_ = input.readUInt64();
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 48
+            case 56: {
+              deliveredTotal_ = input.readUInt64();
+              bitField0_ |= 0x00000040;
+              break;
+            } // case 56
+            case 64: {
+              ackedTotal_ = input.readUInt64();
+              bitField0_ |= 0x00000080;
+              break;
+            } // case 64
+            case 72: {
+              deadLetteredTotal_ = input.readUInt64();
+              bitField0_ |= 0x00000100;
+              break;
+            } // case 72
+            case 80: {
+              oldestAgeMs_ = input.readUInt64();
+              bitField0_ |= 0x00000200;
+              break;
+            } // case 80
+            case 88: {
+              activeFairnessKeys_ = input.readUInt32();
+              bitField0_ |= 0x00000400;
+              break;
+            } // case 88
+            case 96: {
+              paused_ = input.readBool();
+              bitField0_ |= 0x00000800;
+              break;
+            } // case 96
+            case 104: {
+              breakerState_ = input.readEnum();
+              bitField0_ |= 0x00001000;
+              break;
+            } // case 104
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -819,6 +1140,386 @@ private static final long serialVersionUID = 0L;
     public Builder clearLeaderNodeId() {
       bitField0_ = (bitField0_ & ~0x00000010);
       leaderNodeId_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long enqueuedTotal_ ;
+    /**
+     * <pre>
+     * Messages stored since the broker started.
+     * </pre>
+     *
+     * <code>uint64 enqueued_total = 6 [json_name = "enqueuedTotal"];</code>
+     * @return The enqueuedTotal.
+     */
+    @java.lang.Override
+    public long getEnqueuedTotal() {
+      return enqueuedTotal_;
+    }
+    /**
+     * <pre>
+     * Messages stored since the broker started.
+     * </pre>
+     *
+     * <code>uint64 enqueued_total = 6 [json_name = "enqueuedTotal"];</code>
+     * @param value The enqueuedTotal to set.
+     * @return This builder for chaining.
+     */
+    public Builder setEnqueuedTotal(long value) {
+
+      enqueuedTotal_ = value;
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Messages stored since the broker started.
+     * </pre>
+     *
+     * <code>uint64 enqueued_total = 6 [json_name = "enqueuedTotal"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearEnqueuedTotal() {
+      bitField0_ = (bitField0_ & ~0x00000020);
+      enqueuedTotal_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long deliveredTotal_ ;
+    /**
+     * <pre>
+     * Deliveries since then, redeliveries included.
+     * </pre>
+     *
+     * <code>uint64 delivered_total = 7 [json_name = "deliveredTotal"];</code>
+     * @return The deliveredTotal.
+     */
+    @java.lang.Override
+    public long getDeliveredTotal() {
+      return deliveredTotal_;
+    }
+    /**
+     * <pre>
+     * Deliveries since then, redeliveries included.
+     * </pre>
+     *
+     * <code>uint64 delivered_total = 7 [json_name = "deliveredTotal"];</code>
+     * @param value The deliveredTotal to set.
+     * @return This builder for chaining.
+     */
+    public Builder setDeliveredTotal(long value) {
+
+      deliveredTotal_ = value;
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Deliveries since then, redeliveries included.
+     * </pre>
+     *
+     * <code>uint64 delivered_total = 7 [json_name = "deliveredTotal"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearDeliveredTotal() {
+      bitField0_ = (bitField0_ & ~0x00000040);
+      deliveredTotal_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long ackedTotal_ ;
+    /**
+     * <pre>
+     * Messages done since then.
+     * </pre>
+     *
+     * <code>uint64 acked_total = 8 [json_name = "ackedTotal"];</code>
+     * @return The ackedTotal.
+     */
+    @java.lang.Override
+    public long getAckedTotal() {
+      return ackedTotal_;
+    }
+    /**
+     * <pre>
+     * Messages done since then.
+     * </pre>
+     *
+     * <code>uint64 acked_total = 8 [json_name = "ackedTotal"];</code>
+     * @param value The ackedTotal to set.
+     * @return This builder for chaining.
+     */
+    public Builder setAckedTotal(long value) {
+
+      ackedTotal_ = value;
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Messages done since then.
+     * </pre>
+     *
+     * <code>uint64 acked_total = 8 [json_name = "ackedTotal"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearAckedTotal() {
+      bitField0_ = (bitField0_ & ~0x00000080);
+      ackedTotal_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long deadLetteredTotal_ ;
+    /**
+     * <pre>
+     * Messages given up since then.
+     * </pre>
+     *
+     * <code>uint64 dead_lettered_total = 9 [json_name = "deadLetteredTotal"];</code>
+     * @return The deadLetteredTotal.
+     */
+    @java.lang.Override
+    public long getDeadLetteredTotal() {
+      return deadLetteredTotal_;
+    }
+    /**
+     * <pre>
+     * Messages given up since then.
+     * </pre>
+     *
+     * <code>uint64 dead_lettered_total = 9 [json_name = "deadLetteredTotal"];</code>
+     * @param value The deadLetteredTotal to set.
+     * @return This builder for chaining.
+     */
+    public Builder setDeadLetteredTotal(long value) {
+
+      deadLetteredTotal_ = value;
+      bitField0_ |= 0x00000100;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Messages given up since then.
+     * </pre>
+     *
+     * <code>uint64 dead_lettered_total = 9 [json_name = "deadLetteredTotal"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearDeadLetteredTotal() {
+      bitField0_ = (bitField0_ & ~0x00000100);
+      deadLetteredTotal_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long oldestAgeMs_ ;
+    /**
+     * <pre>
+     * Age of the oldest frame with a pending message; 0 when nothing is pending or leased.
+     * </pre>
+     *
+     * <code>uint64 oldest_age_ms = 10 [json_name = "oldestAgeMs"];</code>
+     * @return The oldestAgeMs.
+     */
+    @java.lang.Override
+    public long getOldestAgeMs() {
+      return oldestAgeMs_;
+    }
+    /**
+     * <pre>
+     * Age of the oldest frame with a pending message; 0 when nothing is pending or leased.
+     * </pre>
+     *
+     * <code>uint64 oldest_age_ms = 10 [json_name = "oldestAgeMs"];</code>
+     * @param value The oldestAgeMs to set.
+     * @return This builder for chaining.
+     */
+    public Builder setOldestAgeMs(long value) {
+
+      oldestAgeMs_ = value;
+      bitField0_ |= 0x00000200;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Age of the oldest frame with a pending message; 0 when nothing is pending or leased.
+     * </pre>
+     *
+     * <code>uint64 oldest_age_ms = 10 [json_name = "oldestAgeMs"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearOldestAgeMs() {
+      bitField0_ = (bitField0_ & ~0x00000200);
+      oldestAgeMs_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private int activeFairnessKeys_ ;
+    /**
+     * <pre>
+     * Fairness keys with ready or delayed messages, of the channel with most.
+     * </pre>
+     *
+     * <code>uint32 active_fairness_keys = 11 [json_name = "activeFairnessKeys"];</code>
+     * @return The activeFairnessKeys.
+     */
+    @java.lang.Override
+    public int getActiveFairnessKeys() {
+      return activeFairnessKeys_;
+    }
+    /**
+     * <pre>
+     * Fairness keys with ready or delayed messages, of the channel with most.
+     * </pre>
+     *
+     * <code>uint32 active_fairness_keys = 11 [json_name = "activeFairnessKeys"];</code>
+     * @param value The activeFairnessKeys to set.
+     * @return This builder for chaining.
+     */
+    public Builder setActiveFairnessKeys(int value) {
+
+      activeFairnessKeys_ = value;
+      bitField0_ |= 0x00000400;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Fairness keys with ready or delayed messages, of the channel with most.
+     * </pre>
+     *
+     * <code>uint32 active_fairness_keys = 11 [json_name = "activeFairnessKeys"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearActiveFairnessKeys() {
+      bitField0_ = (bitField0_ & ~0x00000400);
+      activeFairnessKeys_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private boolean paused_ ;
+    /**
+     * <pre>
+     * An operator paused it.
+     * </pre>
+     *
+     * <code>bool paused = 12 [json_name = "paused"];</code>
+     * @return The paused.
+     */
+    @java.lang.Override
+    public boolean getPaused() {
+      return paused_;
+    }
+    /**
+     * <pre>
+     * An operator paused it.
+     * </pre>
+     *
+     * <code>bool paused = 12 [json_name = "paused"];</code>
+     * @param value The paused to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPaused(boolean value) {
+
+      paused_ = value;
+      bitField0_ |= 0x00000800;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * An operator paused it.
+     * </pre>
+     *
+     * <code>bool paused = 12 [json_name = "paused"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearPaused() {
+      bitField0_ = (bitField0_ & ~0x00000800);
+      paused_ = false;
+      onChanged();
+      return this;
+    }
+
+    private int breakerState_ = 0;
+    /**
+     * <pre>
+     * Whether its hooks are being called; of two, the worse state.
+     * </pre>
+     *
+     * <code>.fila.v1.BreakerState breaker_state = 13 [json_name = "breakerState"];</code>
+     * @return The enum numeric value on the wire for breakerState.
+     */
+    @java.lang.Override public int getBreakerStateValue() {
+      return breakerState_;
+    }
+    /**
+     * <pre>
+     * Whether its hooks are being called; of two, the worse state.
+     * </pre>
+     *
+     * <code>.fila.v1.BreakerState breaker_state = 13 [json_name = "breakerState"];</code>
+     * @param value The enum numeric value on the wire for breakerState to set.
+     * @return This builder for chaining.
+     */
+    public Builder setBreakerStateValue(int value) {
+      breakerState_ = value;
+      bitField0_ |= 0x00001000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Whether its hooks are being called; of two, the worse state.
+     * </pre>
+     *
+     * <code>.fila.v1.BreakerState breaker_state = 13 [json_name = "breakerState"];</code>
+     * @return The breakerState.
+     */
+    @java.lang.Override
+    public dev.fila.v1.BreakerState getBreakerState() {
+      dev.fila.v1.BreakerState result = dev.fila.v1.BreakerState.forNumber(breakerState_);
+      return result == null ? dev.fila.v1.BreakerState.UNRECOGNIZED : result;
+    }
+    /**
+     * <pre>
+     * Whether its hooks are being called; of two, the worse state.
+     * </pre>
+     *
+     * <code>.fila.v1.BreakerState breaker_state = 13 [json_name = "breakerState"];</code>
+     * @param value The breakerState to set.
+     * @throws IllegalArgumentException if UNRECOGNIZED is provided.
+     * @return This builder for chaining.
+     */
+    public Builder setBreakerState(dev.fila.v1.BreakerState value) {
+      java.util.Objects.requireNonNull(value);
+      bitField0_ |= 0x00001000;
+      breakerState_ = value.getNumber();
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Whether its hooks are being called; of two, the worse state.
+     * </pre>
+     *
+     * <code>.fila.v1.BreakerState breaker_state = 13 [json_name = "breakerState"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearBreakerState() {
+      bitField0_ = (bitField0_ & ~0x00001000);
+      breakerState_ = 0;
       onChanged();
       return this;
     }

@@ -69,4 +69,93 @@ public interface QueueInfoOrBuilder extends
    * @return The leaderNodeId.
    */
   long getLeaderNodeId();
+
+  /**
+   * <pre>
+   * Messages stored since the broker started.
+   * </pre>
+   *
+   * <code>uint64 enqueued_total = 6 [json_name = "enqueuedTotal"];</code>
+   * @return The enqueuedTotal.
+   */
+  long getEnqueuedTotal();
+
+  /**
+   * <pre>
+   * Deliveries since then, redeliveries included.
+   * </pre>
+   *
+   * <code>uint64 delivered_total = 7 [json_name = "deliveredTotal"];</code>
+   * @return The deliveredTotal.
+   */
+  long getDeliveredTotal();
+
+  /**
+   * <pre>
+   * Messages done since then.
+   * </pre>
+   *
+   * <code>uint64 acked_total = 8 [json_name = "ackedTotal"];</code>
+   * @return The ackedTotal.
+   */
+  long getAckedTotal();
+
+  /**
+   * <pre>
+   * Messages given up since then.
+   * </pre>
+   *
+   * <code>uint64 dead_lettered_total = 9 [json_name = "deadLetteredTotal"];</code>
+   * @return The deadLetteredTotal.
+   */
+  long getDeadLetteredTotal();
+
+  /**
+   * <pre>
+   * Age of the oldest frame with a pending message; 0 when nothing is pending or leased.
+   * </pre>
+   *
+   * <code>uint64 oldest_age_ms = 10 [json_name = "oldestAgeMs"];</code>
+   * @return The oldestAgeMs.
+   */
+  long getOldestAgeMs();
+
+  /**
+   * <pre>
+   * Fairness keys with ready or delayed messages, of the channel with most.
+   * </pre>
+   *
+   * <code>uint32 active_fairness_keys = 11 [json_name = "activeFairnessKeys"];</code>
+   * @return The activeFairnessKeys.
+   */
+  int getActiveFairnessKeys();
+
+  /**
+   * <pre>
+   * An operator paused it.
+   * </pre>
+   *
+   * <code>bool paused = 12 [json_name = "paused"];</code>
+   * @return The paused.
+   */
+  boolean getPaused();
+
+  /**
+   * <pre>
+   * Whether its hooks are being called; of two, the worse state.
+   * </pre>
+   *
+   * <code>.fila.v1.BreakerState breaker_state = 13 [json_name = "breakerState"];</code>
+   * @return The enum numeric value on the wire for breakerState.
+   */
+  int getBreakerStateValue();
+  /**
+   * <pre>
+   * Whether its hooks are being called; of two, the worse state.
+   * </pre>
+   *
+   * <code>.fila.v1.BreakerState breaker_state = 13 [json_name = "breakerState"];</code>
+   * @return The breakerState.
+   */
+  dev.fila.v1.BreakerState getBreakerState();
 }

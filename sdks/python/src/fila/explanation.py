@@ -1,0 +1,92 @@
+"""What `explain_key` answers: why a fairness key waits, who is served meanwhile, and when it will go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitCauses:
+    """Where the last hour of a key's waiting went, in milliseconds."""
+
+    no_consumer_ms: int = 0
+    share_ms: int = 0
+    throttle_ms: int = 0
+    delay_ms: int = 0
+    held_ms: int = 0
+    """The key was paused, had used up its rate, or as much of it was leased as its cap allows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedKey:
+    """What one key was served."""
+
+    fairness_key: str
+    share: float
+    """Its part of the cost that the channel delivered, 0 to 1."""
+    cost: float
+    """In messages of cost 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedMeanwhile:
+    """Who was served while a key's next message waited."""
+
+    keys: list[ServedKey]
+    """Those that got most, most first."""
+    others_share: float = 0.0
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelConsumers:
+    """Who consumes a channel, and how full they are."""
+
+    count: int = 0
+    with_room: int = 0
+    waiting_pulls: int = 0
+    """Lease calls that wait for messages."""
+    window: int = 0
+    """Messages they may hold at once, all together."""
+    held: int = 0
+    begun: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """When a message will go: nine times in ten between the first and the last of these, if nobody pauses, weighs or
+    scales anything meanwhile."""
+
+    earliest_ms: int = 0
+    likely_ms: int = 0
+    latest_ms: int = 0
+    unknown: str = ""
+    """Why there is none: `nothing_pending`, `paused`, `delayed`, `no_consumer`, `no_tokens` or `not_watched`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyExplanation:
+    """What holds a fairness key's next message."""
+
+    state: str
+    """`no_consumer`, `not_its_turn`, `throttled`, `delayed`, `leased`, `paused`, `capped`, `rate_limited` or
+    `empty`."""
+    blocking_bucket: str = ""
+    until: datetime | None = None
+    share: float = 0.0
+    due_share: float = 0.0
+    waits: WaitCauses | None = None
+    pending: int = 0
+    in_flight: int = 0
+    oldest_age_ms: int = 0
+    weight: int = 0
+    returning_offset: int = 0
+    """A message that came back often uncounted; 0 when there is none."""
+    returning_count: int = 0
+    served_meanwhile: ServedMeanwhile | None = None
+    consumers: ChannelConsumers | None = None
+    head_forecast: Forecast | None = None
+    """When its next message will go."""
+    tail_forecast: Forecast | None = None
+    """When the last message it has now will go."""

@@ -1,0 +1,17 @@
+"""What decides when a key's messages go, as it stands now: operations/forecast.py makes times of it.
+
+The facts are those of deficit round robin: what is to be sent before the key's first message, who shares
+the channel with it and for how long, and the line in front of the bucket that holds it. Walks are cut: flows
+of the ring, sub-queues of a line, consumers of a channel, costs of the key's own messages.
+"""
+
+from libc.stdint cimport uint32_t
+
+from fila_server.core.state.state cimport Channel, Core, Flow, Key, Subqueue
+from fila_server.core.structures.buffer cimport Buffer
+
+# A seam_frames.Outlook, as `field` of `b`. `flow` may be NULL; `held` is the sub-queue whose bucket holds
+# it, or NULL.
+cdef void put_outlook(
+    Core* core, Buffer* b, uint32_t field, Channel* channel, Key* key, Flow* flow,
+    Subqueue* held) noexcept nogil

@@ -1,0 +1,245 @@
+"""See outlook.pxd. Costs are in thousandths of a message, as the ring counts them."""
+
+from libc.math cimport log2
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from fila_server.core.life.deliver cimport consumer_room
+from fila_server.core.state.kinds cimport PULL
+from fila_server.core.state.paths cimport entry_of
+from fila_server.core.state.state cimport Consumer, Line, Slot, ThrottleKey
+from fila_server.core.structures.bucket cimport bucket_refill
+from fila_server.core.structures.buffer cimport buffer_free, buffer_init
+from fila_server.core.structures.ring cimport DEFERRED, IDLE, Ring, Turn
+from fila_server.core.turns.fifo cimport fifo_first
+from fila_server.core.wire.protobuf cimport put_double_field, put_nested, put_number_field
+
+cdef enum:
+    FLOWS_LOOKED_AT = 4096
+    PLACES_LOOKED_AT = 4096
+    CONSUMERS_LOOKED_AT = 10000
+    COSTS_LOOKED_AT = 64
+    GROUPS = 48                     # of rivals: two for each doubling of the rounds they will stay
+
+cdef struct Group:
+    double weight
+    double work
+
+
+cdef double _channel_cost(Channel* channel) noexcept nogil:
+    """What a message of the channel cost so far, on average."""
+    return <double> channel.served / channel.delivered if channel.delivered else 1000.0
+
+
+cdef double _flow_work(Flow* flow, double usual) noexcept nogil:
+    """What its backlog will cost, if it goes on as it was."""
+    return flow.backlog * (<double> flow.served / flow.delivered if flow.delivered else usual)
+
+
+cdef Slot* _first(Flow* flow) noexcept nogil:
+    """Its message with the lowest position, held or not."""
+    cdef Slot* found = fifo_first(&flow.fifo)
+    cdef Slot* first
+    cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
+    while sub != NULL:
+        first = fifo_first(&sub.fifo)
+        if first != NULL and (found == NULL or first.position < found.position):
+            found = first
+        sub = sub.sibling
+    return found
+
+
+cdef double _own_cost(Flow* flow, double usual) noexcept nogil:
+    """The average of its first messages."""
+    cdef Slot* slot = flow.fifo.head
+    cdef Subqueue* sub = flow.subqueues.first if flow.subqueues != NULL else NULL
+    cdef uint32_t looked = 0
+    cdef double total = 0
+    while looked < COSTS_LOOKED_AT:
+        while slot == NULL and sub != NULL:
+            slot = sub.fifo.head
+            sub = sub.sibling
+        if slot == NULL:
+            break
+        total += entry_of(slot).cost
+        looked += 1
+        slot = slot.next
+    return total / looked if looked else usual
+
+
+# --- the ring --------------------------------------------------------------------------------
+
+cdef double _before_its_turn(Channel* channel, Flow* flow, double usual) noexcept nogil:
+    """What those between the head of the ring and this flow may send in their turns of now."""
+    cdef Ring* ring = &channel.ring
+    cdef Turn* turn = ring.head
+    cdef Flow* other
+    cdef uint32_t looked = 0
+    cdef double ahead = 0
+    cdef double grant
+    while turn != NULL and turn != &flow.turn and looked < FLOWS_LOOKED_AT:
+        if turn != &ring.marker:
+            other = <Flow*> turn
+            grant = 0 if turn == ring.granted else <double> turn.weight * ring.quantum
+            ahead += min(turn.deficit + grant, _flow_work(other, usual))
+        looked += 1
+        turn = turn.next
+        if turn == ring.head:
+            break
+    if looked == FLOWS_LOOKED_AT and ring.ring_count > FLOWS_LOOKED_AT:
+        ahead *= (ring.ring_count / 2.0) / FLOWS_LOOKED_AT      # it stands anywhere behind them
+    return ahead
+
+
+cdef uint64_t _rounds_to_save(Channel* channel, Flow* flow, uint32_t cost) noexcept nogil:
+    """How many rounds after its next turn it can pay for its first message."""
+    cdef Ring* ring = &channel.ring
+    cdef uint64_t grant = <uint64_t> flow.turn.weight * <uint64_t> ring.quantum
+    cdef uint64_t has = <uint64_t> flow.turn.deficit
+    if flow.turn.place == DEFERRED:
+        return <uint64_t> max(flow.turn.due_round - ring.round, <int64_t> 0)
+    if ring.granted != &flow.turn:
+        has += grant
+    return (cost - has + grant - 1) // grant if cost > has and grant else 0
+
+
+cdef void _rival(Group* groups, Channel* channel, Turn* turn, double usual) noexcept nogil:
+    cdef double work = _flow_work(<Flow*> turn, usual)
+    cdef double grant = <double> turn.weight * channel.ring.quantum
+    cdef int at = <int> (2 * log2(1 + work / grant)) if grant > 0 else 0
+    at = min(max(at, 0), GROUPS - 1)
+    groups[at].weight += turn.weight
+    groups[at].work += work
+
+
+cdef void _put_rivals(Buffer* b, Channel* channel, Flow* flow, double usual) noexcept nogil:
+    """Who shares the channel with it: by how many rounds they will stay, their weights and work together."""
+    cdef Group[GROUPS] groups
+    cdef Ring* ring = &channel.ring
+    cdef Turn* own = &flow.turn if flow != NULL else NULL
+    cdef Turn* turn = ring.head
+    cdef uint32_t looked = 0
+    cdef uint32_t i
+    cdef double scale = 1
+    cdef Buffer row
+    memset(groups, 0, sizeof(groups))
+    while turn != NULL and looked < FLOWS_LOOKED_AT:
+        if turn != own and turn != &ring.marker:
+            _rival(groups, channel, turn, usual)
+        looked += 1
+        turn = turn.next
+        if turn == ring.head:
+            break
+    for i in range(min(ring.deferred_count, <uint32_t> FLOWS_LOOKED_AT)):
+        looked += 1
+        if ring.deferred[i] != own:
+            _rival(groups, channel, ring.deferred[i], usual)
+    if looked and ring.ring_count + ring.deferred_count > looked:
+        scale = <double> (ring.ring_count + ring.deferred_count) / looked
+    for i in range(GROUPS):
+        if groups[i].weight > 0:
+            buffer_init(&row)
+            put_double_field(&row, 1, groups[i].weight * scale)
+            put_double_field(&row, 2, groups[i].work * scale)
+            put_nested(b, 8, &row)
+            buffer_free(&row)
+
+
+# --- who consumes, and the bucket --------------------------------------------------------------
+
+cdef void _put_consumers(Buffer* b, Channel* channel) noexcept nogil:
+    cdef Consumer* consumer = channel.turn
+    cdef uint32_t looked = 0
+    cdef uint64_t count = 0
+    cdef uint64_t with_room = 0
+    cdef uint64_t window = 0
+    cdef uint64_t held = 0
+    cdef uint64_t begun = 0
+    cdef Buffer row
+    while consumer != NULL and looked < CONSUMERS_LOOKED_AT:
+        if consumer.kind != PULL:
+            count += 1
+            with_room += consumer_room(consumer) > 0
+            window += consumer.limit
+            held += consumer.in_flight
+            begun += consumer.begun
+        looked += 1
+        consumer = consumer.next
+        if consumer == channel.turn:
+            break
+    buffer_init(&row)
+    put_number_field(&row, 1, count)
+    put_number_field(&row, 2, with_room)
+    put_number_field(&row, 3, channel.waiting_pulls)
+    put_number_field(&row, 4, window)
+    put_number_field(&row, 5, held)
+    put_number_field(&row, 6, begun)
+    put_nested(b, 9, &row)
+    buffer_free(&row)
+
+
+cdef void _put_line(Core* core, Buffer* b, Subqueue* held) noexcept nogil:
+    """The line it stands in: who is before it, and the tokens taken until its last message has one."""
+    cdef ThrottleKey* bucket = held.line.bucket
+    cdef Line* line = bucket.lines
+    cdef Subqueue* each = held.line.head
+    cdef uint32_t looked = 0
+    cdef uint64_t lines = 0
+    cdef uint64_t ahead = 0
+    cdef uint64_t tokens = 0
+    cdef bint passed = False
+    cdef Buffer row
+    while line != NULL:
+        lines += line.head != NULL
+        line = line.next
+    while each != NULL and looked < PLACES_LOOKED_AT:
+        passed = passed or each == held
+        ahead += not passed
+        tokens += min(each.count, held.count)
+        looked += 1
+        each = each.next
+    bucket_refill(&bucket.bucket, core.mono_ns, True)
+    buffer_init(&row)
+    put_double_field(&row, 1, bucket.bucket.rate)
+    put_double_field(&row, 2, bucket.bucket.level)
+    put_number_field(&row, 3, lines)
+    put_number_field(&row, 4, ahead)
+    put_number_field(&row, 5, tokens)
+    put_number_field(&row, 6, held.count)
+    put_number_field(&row, 7, held.line.count)
+    put_nested(b, 10, &row)
+    buffer_free(&row)
+
+
+cdef void put_outlook(
+        Core* core, Buffer* b, uint32_t field, Channel* channel, Key* key, Flow* flow,
+        Subqueue* held) noexcept nogil:
+    cdef double usual = _channel_cost(channel)
+    cdef Slot* first = NULL
+    cdef Buffer inner
+    buffer_init(&inner)
+    if flow != NULL and flow.backlog:
+        first = _first(flow)
+    if first != NULL:
+        put_number_field(&inner, 1, flow.backlog)
+        put_number_field(&inner, 2, flow.turn.weight)
+        put_number_field(&inner, 3, key.cap)
+        put_number_field(&inner, 4, entry_of(first).cost)
+        put_double_field(&inner, 5, _own_cost(flow, usual))
+        if key.pace != NULL:
+            bucket_refill(&key.pace.bucket, core.mono_ns, True)
+            put_double_field(&inner, 15, key.pace.bucket.rate)
+            put_double_field(&inner, 16, key.pace.bucket.level)
+        if flow.turn.place != IDLE:
+            put_double_field(&inner, 6, _before_its_turn(channel, flow, usual))
+            put_number_field(&inner, 7, _rounds_to_save(channel, flow, entry_of(first).cost))
+    _put_rivals(&inner, channel, flow, usual)
+    _put_consumers(&inner, channel)
+    if held != NULL and held.line != NULL:
+        _put_line(core, &inner, held)
+    put_number_field(&inner, 11, <uint64_t> channel.ring.quantum)
+    put_number_field(&inner, 12, channel.served)
+    put_double_field(&inner, 13, usual)
+    put_number_field(&inner, 14, channel.ready)
+    put_nested(b, field, &inner)
+    buffer_free(&inner)

@@ -1,0 +1,142 @@
+"""ExplainKey: what the core says of the key, who was served meanwhile, who consumes, and when it will go."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from fila.v1 import admin_pb2 as pb
+from fila.v1 import events_pb2
+from fila_server import commands, seam_frames
+from fila_server.access.door import Caller
+from fila_server.broker.calls import Broker
+from fila_server.broker.speed import Speeds
+from fila_server.operations.forecast import Interval, Line, Rivals, Situation, Unknown, forecast
+from fila_server.operations.requests import AdminRules, check_own_key
+from fila_server.telemetry.snapshot import text_of
+
+DEFAULT_CHANNEL = "default"
+SERVED_KEYS_MAX = 10
+THOUSANDTHS = 1000.0
+
+
+class Explaining:
+    """Answers from the core's tables and from what `broker.speeds` saw."""
+
+    def __init__(self, broker: Broker, check: AdminRules) -> None:
+        self._broker = broker
+        self._check = check
+
+    async def explain(self, request: pb.ExplainKeyRequest, caller: Caller) -> bytes:
+        """A tenant is told about its own key only, and nothing of others: no shares, no names, no consumers."""
+        self._check.explained_key(request)
+        check_own_key(caller, request.fairness_key)
+        reply = await self._broker.call(
+            commands.EXPLAIN_KEY, ask_outlook(request.queue, request.channel, request.fairness_key)
+        )
+        told = explained(reply, request, self._broker.speeds, time.monotonic())
+        if caller.tenant:
+            hide_others(told)
+        return told.SerializeToString()
+
+
+def ask_outlook(queue: str, channel: str, fairness_key: str) -> bytes:
+    """An EXPLAIN_KEY that is answered with its outlook."""
+    asked = seam_frames.ExplainKey(
+        queue=queue.encode(), channel=channel.encode(), fairness_key=fairness_key.encode(), with_outlook=True
+    )
+    return bytes(asked.SerializeToString())
+
+
+def explained(
+    reply: bytes, request: pb.ExplainKeyRequest, speeds: Speeds, now_s: float
+) -> pb.ExplainKeyResponse:
+    """The core's answer, completed; `now_s` is on the clock that `speeds` was told."""
+    told = pb.ExplainKeyResponse.FromString(reply)
+    told.DiscardUnknownFields()
+    situation = situation_of(reply)
+    channel = request.channel or DEFAULT_CHANNEL
+    looks = speeds.of_channel(request.queue, channel)
+    told.consumers.CopyFrom(_consumers(seam_frames.Explained.FromString(reply).outlook.consumers))
+    told.head_forecast.CopyFrom(_told(forecast(situation, looks)))
+    told.tail_forecast.CopyFrom(_told(forecast(situation, looks, max(situation.backlog, 1))))
+    if told.pending and told.oldest_age_ms:
+        _put_served(told, speeds, request.queue, channel, now_s)
+    return told
+
+
+def situation_of(reply: bytes) -> Situation:
+    """What decides when the key's messages go, from an answer with its outlook."""
+    told = pb.ExplainKeyResponse.FromString(reply)
+    outlook = seam_frames.Explained.FromString(reply).outlook
+    consumers = outlook.consumers
+    return Situation(
+        backlog=outlook.backlog,
+        weight=max(outlook.weight, 1),
+        cap=outlook.cap,
+        is_paused=told.state == pb.ExplainKeyResponse.STATE_PAUSED,
+        is_delayed=told.state == pb.ExplainKeyResponse.STATE_DELAYED,
+        head_cost=outlook.head_cost,
+        mean_cost=outlook.mean_cost,
+        usual_cost=outlook.usual_cost,
+        quantum=outlook.quantum,
+        before_its_turn=outlook.before_its_turn,
+        rounds_to_save=outlook.rounds_to_save,
+        rivals=tuple(Rivals(each.weight, each.work) for each in outlook.rivals),
+        line=_line(outlook.line) if outlook.HasField("line") else None,
+        own_rate=outlook.key_rate,
+        own_tokens=outlook.key_level,
+        consumers=consumers.count,
+        waiting_pulls=consumers.waiting_pulls,
+        room=max(consumers.window - consumers.held, 0),
+        held=consumers.held,
+    )
+
+
+def _line(line: Any) -> Line:
+    return Line(
+        rate=line.rate,
+        level=line.level,
+        lines=line.lines,
+        ahead=line.ahead,
+        tokens=line.tokens,
+        own=line.own,
+        places=line.places,
+    )
+
+
+def _consumers(consumers: Any) -> events_pb2.ChannelConsumers:
+    return events_pb2.ChannelConsumers(
+        count=consumers.count,
+        with_room=consumers.with_room,
+        waiting_pulls=consumers.waiting_pulls,
+        window=consumers.window,
+        held=consumers.held,
+        begun=consumers.begun,
+    )
+
+
+def _told(outcome: Interval | Unknown) -> events_pb2.Forecast:
+    if isinstance(outcome, Unknown):
+        return events_pb2.Forecast(unknown=f"UNKNOWN_{outcome.name}")
+    return events_pb2.Forecast(
+        earliest_ms=outcome.earliest_ms, likely_ms=outcome.likely_ms, latest_ms=outcome.latest_ms
+    )
+
+
+def _put_served(told: pb.ExplainKeyResponse, speeds: Speeds, queue: str, channel: str, now_s: float) -> None:
+    began_s, served = speeds.served_since(queue, channel, now_s - told.oldest_age_ms / 1000)
+    total = sum(served.values())
+    if not total:
+        return
+    told.served_meanwhile.since.FromMilliseconds(int((time.time() - (now_s - began_s)) * 1000))
+    most = sorted(served.items(), key=lambda entry: (-entry[1], entry[0]))[:SERVED_KEYS_MAX]
+    for key, cost in most:
+        told.served_meanwhile.keys.add(fairness_key=text_of(key), share=cost / total, cost=cost / THOUSANDTHS)
+    told.served_meanwhile.others_share = max(1 - sum(cost for _, cost in most) / total, 0.0)
+
+
+def hide_others(told: pb.ExplainKeyResponse) -> None:
+    """Take out what it says of others: shares, and who stands in front or beside."""
+    for field in ("share", "due_share", "blocking_bucket", "served_meanwhile", "consumers"):
+        told.ClearField(field)

@@ -1,0 +1,358 @@
+"""When will a key's message go? An interval, from what stands before it and from how fast its channel was served.
+
+    work    what the channel sends until then. Deficit round robin serves a backlogged key its weight's part, so with
+            x = rounds the key needs, each rival adds what x rounds grant it, or all it has if that is less.
+            At least that (`least`); with others' arrivals as fast as lately, `likely`; at most what x rounds grant
+            when no rival ever runs out (`most`).
+    speed    cost a second, from stretches in which messages waited for it; scaled to the consumers there are now. Its
+            error over as long a time is how wrong the same guess was, again and again, over the looks that are kept.
+    bucket  the tokens that go to others and to itself before its message has one, by the rate.
+
+The time is the longer of work / speed and the bucket's. The interval is meant to hold nine times in ten as long as
+nobody pauses, weighs or scales anything meanwhile. Where something decisive isn't known it says so and guesses nothing.
+
+Everything is an argument: what would happen under another policy is the same function of another `Situation`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import pairwise
+
+from fila_server.broker.speed import Look
+
+FULL_WAIT_MS = 100.0
+"""Between two looks at which messages waited so long for a turn, on average, and at least one all the time, the
+consumers did all they could."""
+FULL_STRETCHES_MIN = 3
+"""Fewer looks between which nobody had room say too little about the speed."""
+SPEED_OF_S = 10.0
+"""At least so much of the last looks makes the speed; for what takes longer, as much as that takes."""
+SPEED_ERROR_MIN = 0.11
+SPEED_ERROR_UNSURE = 0.7
+"""Where the consumers were never full: they may be able to do more than they were asked to."""
+SPREAD_OF_WORK = 0.75
+"""How far into [least, most] nine of ten lie, on the logarithm; found by simulation."""
+ARRIVALS_MAX = 0.8
+"""Of the speed; beyond, arrivals meanwhile would make the time endless."""
+NINE_OF_TEN = 1.645
+"""Standard deviations on either side."""
+FAR_S = 30 * 24 * 3600.0
+
+
+class Unknown(Enum):
+    """Why there is no interval."""
+
+    NOTHING_PENDING = "nothing_pending"
+    PAUSED = "paused"
+    DELAYED = "delayed"
+    NO_CONSUMER = "no_consumer"
+    """Nobody consumes the channel, or nothing was served of late."""
+    NO_TOKENS = "no_tokens"
+    """The bucket it waits for never refills."""
+    NOT_WATCHED = "not_watched"
+    """The broker has not watched this channel for long enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Milliseconds from now. Nine times in ten it is between the first and the last."""
+
+    earliest_ms: int
+    likely_ms: int
+    latest_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rivals:
+    """Keys that share the channel and will stay about equally many rounds."""
+
+    weight: float
+    work: float
+    """What they have, in thousandths of a message, all together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The line in front of a token bucket in which the key's messages wait."""
+
+    rate: float
+    """Tokens a second."""
+    level: float
+    lines: int
+    """Channels that take turns at the bucket."""
+    ahead: int
+    """Others that take a token before the key's first message."""
+    tokens: int
+    """Tokens taken in this line until the key's last message has one, if nobody comes."""
+    own: int
+    places: int
+    """Who stands in the line, the key included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What decides when the messages of one key go. Costs are in thousandths of a message."""
+
+    backlog: int = 0
+    """Its messages that are ready, or wait for a token."""
+    weight: int = 1
+    cap: int = 0
+    """Most of its messages leased at once; 0 is no cap."""
+    is_paused: bool = False
+    is_delayed: bool = False
+    head_cost: float = 1000.0
+    mean_cost: float = 1000.0
+    usual_cost: float = 1000.0
+    """Of the channel's messages."""
+    quantum: float = 1000.0
+    before_its_turn: float = 0.0
+    """What others send before the key's next turn."""
+    rounds_to_save: int = 0
+    """Rounds more until it can pay for its first message."""
+    rivals: tuple[Rivals, ...] = ()
+    line: Line | None = None
+    own_rate: float = 0.0
+    """Most of its messages a second, as an operator set it; 0 is no rate."""
+    own_tokens: float = 0.0
+    """Of these, what may go at once."""
+    consumers: int = 0
+    waiting_pulls: int = 0
+    room: int = 0
+    """Messages that consumers would take at once."""
+    held: int = 0
+    """Messages leased to them."""
+
+    def under(
+        self,
+        *,
+        weight: int | None = None,
+        cap: int | None = None,
+        rate: float | None = None,
+        is_paused: bool | None = None,
+    ) -> Situation:
+        """The same, were the key's policy another; what is None stays. A weight from 1 on; 0 is no cap and no rate."""
+        return replace(
+            self,
+            weight=self.weight if weight is None else weight,
+            cap=self.cap if cap is None else cap,
+            own_rate=self.own_rate if rate is None else rate,
+            is_paused=self.is_paused if is_paused is None else is_paused,
+        )
+
+    @property
+    def rivals_weight(self) -> float:
+        return sum(rivals.weight for rivals in self.rivals)
+
+
+@dataclass(frozen=True, slots=True)
+class _Speed:
+    """Cost a second, how much comes meanwhile, and how wrong that may be."""
+
+    per_s: float
+    arrivals_per_s: float
+    stretches: tuple[tuple[float, float], ...]
+    """(seconds, cost) between two looks, oldest first, scaled to today's consumers."""
+    unscaled: tuple[tuple[float, float], ...]
+    """The same as it was: consumers that came and left before will do so again."""
+    is_sure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    least: float
+    likely: float
+    most: float
+
+
+def forecast(situation: Situation, looks: Sequence[Look], place: int = 1) -> Interval | Unknown:
+    """When the key's `place`-th message goes out, 1 being its first and `backlog` its last."""
+    if situation.backlog < 1 or not 1 <= place <= situation.backlog:
+        return Unknown.DELAYED if situation.is_delayed else Unknown.NOTHING_PENDING
+    if situation.is_paused:
+        return Unknown.PAUSED
+    line = situation.line
+    if line is not None and line.rate <= 0:
+        return Unknown.NO_TOKENS
+    if situation.consumers == 0 and situation.waiting_pulls == 0 and not _was_served_lately(looks):
+        return Unknown.NO_CONSUMER
+    speed = _speed(situation, looks)
+    if speed is None:
+        return Unknown.NOT_WATCHED
+    if speed.per_s <= 0:
+        return Unknown.NO_CONSUMER
+    turn = _of_turns(situation, speed, place)
+    own_s = max(place - situation.own_tokens, 0.0) / situation.own_rate if situation.own_rate else 0.0
+    turn = (max(turn[0], own_s), max(turn[1], own_s), max(turn[2], own_s * 1.1))
+    if line is None:
+        return _interval(*turn)
+    # A token first, and then a turn among those who are on the ring by then.
+    bucket = _of_bucket(line, place, situation.backlog)
+    round_s = _round_s(situation, speed)
+    turns_s = (0.0, 0.3 * round_s, round_s)
+    return _interval(
+        *(max(token_s + turn_s, own_s) for token_s, turn_s, own_s in zip(bucket, turns_s, turn, strict=True))
+    )
+
+
+def _interval(earliest_s: float, likely_s: float, latest_s: float) -> Interval:
+    earliest, likely, latest = (
+        round(min(max(seconds, 0.0), FAR_S) * 1000) for seconds in (earliest_s, likely_s, latest_s)
+    )
+    return Interval(min(earliest, likely), likely, max(likely, latest))
+
+
+# --- the speed --------------------------------------------------------------------------------
+
+
+def _was_served_lately(looks: Sequence[Look]) -> bool:
+    recent = [look for look in looks if looks[-1].at_s - look.at_s <= 3 * SPEED_OF_S]
+    return len(recent) > 1 and recent[-1].served > recent[0].served
+
+
+def _speed(situation: Situation, looks: Sequence[Look]) -> _Speed | None:
+    pairs = [(before, now) for before, now in pairwise(looks) if now.at_s > before.at_s]
+    if situation.consumers:
+        pairs = [pair for pair in pairs if pair[0].consumers and pair[1].consumers]
+    full = [pair for pair in pairs if _is_full(*pair)]
+    is_sure = len(full) >= FULL_STRETCHES_MIN
+    used = full if is_sure else [pair for pair in pairs if pair[1].served > pair[0].served]
+    if len(used) < FULL_STRETCHES_MIN:
+        return None
+    unscaled = tuple((now.at_s - before.at_s, float(now.served - before.served)) for before, now in used)
+    scales = (_scale(situation, before, now) for before, now in used)
+    stretches = tuple(
+        (seconds, cost * scale) for (seconds, cost), scale in zip(unscaled, scales, strict=True)
+    )
+    seconds = looks[-1].at_s - looks[0].at_s
+    arrivals = (looks[-1].enqueued - looks[0].enqueued) * situation.usual_cost / seconds
+    per_s = _rate(stretches, SPEED_OF_S)
+    return _Speed(per_s, arrivals, stretches, unscaled, is_sure)
+
+
+def _is_full(before: Look, now: Look) -> bool:
+    waited_ms = now.waited_ms - before.waited_ms
+    at_least_one_ms = (now.at_s - before.at_s) * 1000
+    return waited_ms >= max(at_least_one_ms, FULL_WAIT_MS * (now.delivered - before.delivered))
+
+
+def _scale(situation: Situation, before: Look, now: Look) -> float:
+    """As if today's consumers had been there."""
+    then = (before.consumers + now.consumers) / 2
+    return situation.consumers / then if situation.consumers and then else 1.0
+
+
+def _rate(stretches: Sequence[tuple[float, float]], of_s: float) -> float:
+    """Over the last `of_s` seconds of them, and at least the last one."""
+    seconds = cost = 0.0
+    for stretch_s, stretch_cost in reversed(stretches):
+        if seconds >= of_s:
+            break
+        seconds += stretch_s
+        cost += stretch_cost
+    return cost / seconds if seconds else 0.0
+
+
+def _speed_error(speed: _Speed, ahead_s: float) -> float:
+    """How wrong, on the logarithm, the speed will be about the next `ahead_s` seconds: half of it as if consumers had
+    been the same all the time, half as they came and left."""
+    error = (_hindsight(speed.stretches, ahead_s) + _hindsight(speed.unscaled, ahead_s)) / 2
+    error = math.hypot(error, SPEED_ERROR_MIN)
+    return error if speed.is_sure else math.hypot(error, SPEED_ERROR_UNSURE)
+
+
+def _hindsight(stretches: Sequence[tuple[float, float]], ahead_s: float) -> float:
+    """How wrong the speed of a while was about the seconds after it, wherever that can be looked up."""
+    step_s = sum(seconds for seconds, _ in stretches) / len(stretches)
+    most = max(len(stretches) // 3, 1)
+    steps = min(max(round(ahead_s / step_s), 1), most)
+    behind = min(max(steps, round(SPEED_OF_S / step_s), 1), max(len(stretches) - steps, 1))
+    squares: list[float] = []
+    for at in range(behind, len(stretches) - steps + 1):
+        before = _rate(stretches[at - behind : at], FAR_S)
+        after = _rate(stretches[at : at + steps], FAR_S)
+        if before > 0 and after > 0:
+            squares.append(math.log(after / before) ** 2)
+    error = math.sqrt(sum(squares) / len(squares)) if squares else 0.3
+    # What is shorter than a look varies more than one; what is longer than can be looked up may drift on.
+    covered_s = steps * step_s
+    return min(error * math.sqrt(max(covered_s / max(ahead_s, 1e-3), ahead_s / covered_s)), 2.0)
+
+
+# --- turns -----------------------------------------------------------------------------------
+
+
+def _of_turns(situation: Situation, speed: _Speed, place: int) -> tuple[float, float, float]:
+    """Seconds until its turn comes and somebody has room: earliest, likely, latest."""
+    work = _work_before(situation, speed, place)
+    room = situation.room * situation.usual_cost
+    likely_s = max(work.likely - room, 0.0) / speed.per_s
+    per_s = _rate(speed.stretches, max(SPEED_OF_S, min(likely_s, FAR_S)))
+    if per_s <= 0:
+        per_s = speed.per_s
+    likely_s = max(work.likely - room, 0.0) / per_s
+    one_s = situation.usual_cost / per_s
+    error = _speed_error(speed, max(likely_s, one_s))
+    down = math.hypot(error * NINE_OF_TEN, SPREAD_OF_WORK * math.log(work.likely / work.least))
+    up = math.hypot(error * NINE_OF_TEN, SPREAD_OF_WORK * math.log(work.most / work.likely))
+    return likely_s * math.exp(-down) - one_s, likely_s, likely_s * math.exp(up) + one_s
+
+
+def _round_s(situation: Situation, speed: _Speed) -> float:
+    """One turn of everybody else; nothing where somebody has room anyway."""
+    if situation.room:
+        return 0.0
+    granted = (min(rivals.work, rivals.weight * situation.quantum) for rivals in situation.rivals)
+    return sum(granted) / speed.per_s
+
+
+def _work_before(situation: Situation, speed: _Speed, place: int) -> _Work:
+    own = situation.head_cost + (place - 1) * situation.mean_cost
+    if place == 1:
+        round_work = (situation.rivals_weight + situation.weight) * situation.quantum
+        first = situation.before_its_turn + situation.rounds_to_save * round_work + own
+        least = min(situation.before_its_turn, round_work) * 0.5 + own
+        return _Work(min(least, first), first, first + situation.before_its_turn * 0.5)
+    rounds = own / (situation.weight * situation.quantum)
+    least, most, staying = own, own, 0.0
+    for rivals in situation.rivals:
+        granted = rivals.weight * situation.quantum * rounds
+        least += min(rivals.work, granted)
+        most += granted
+        if rivals.work >= granted:
+            staying += rivals.weight
+    # What comes to keys that stay until then anyway is served after.
+    others = situation.rivals_weight
+    counted = 1 - staying / others if others else 1.0
+    own_part = situation.weight / (others + situation.weight)
+    coming = min(speed.arrivals_per_s * counted * (1 - own_part) / speed.per_s, ARRIVALS_MAX)
+    likely = least / (1 - coming)
+    if others:
+        likely = min(likely, max(most, least))
+    room = max(situation.cap, 1) * situation.mean_cost if situation.cap else 0.0
+    slowed = own * max(situation.held, 1) * situation.usual_cost / room if room else 0.0
+    return _Work(max(least, slowed), max(likely, slowed), max(most, likely, slowed))
+
+
+# --- the bucket ------------------------------------------------------------------------------
+
+
+def _of_bucket(line: Line, place: int, backlog: int) -> tuple[float, float, float]:
+    """Seconds until its token is there: earliest, likely, latest."""
+    lines = max(line.lines, 1)
+    if place == 1:
+        least = likely = line.ahead * lines + 1.0
+        most = likely + max(line.places - line.ahead - 1, 0) * 0.1
+    else:
+        part = min(place / max(backlog, 1), 1.0) * line.own
+        least = part * line.tokens / max(line.own, 1)
+        most = max(part * line.places * lines, least)
+        likely = least * lines
+    latest = math.sqrt(likely * max(most, likely))
+    earliest_s, likely_s, latest_s = (
+        max(tokens - line.level, 0.0) / line.rate for tokens in (least, likely, latest)
+    )
+    return earliest_s * 0.95, likely_s, latest_s * 1.1

@@ -1,0 +1,188 @@
+"""When a key's messages will go: what each fact does to the interval, and how often it held, per shape of load."""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+from dataclasses import replace
+
+import pytest
+
+from fila_server.broker.speed import Look
+from fila_server.operations.forecast import Interval, Line, Rivals, Situation, Unknown, forecast
+from tests.simulation.forecasts import SHAPES, Outcome, measure
+
+SEEDS = range(1, int(os.environ.get("FILA_FORECAST_SEEDS", "30" if os.environ.get("FILA_SOAK") else "2")) + 1)
+COVERAGE_LEAST, COVERAGE_MOST = 0.85, 0.95
+JUDGED_MIN = 100
+"""Of a seed; fewer say little."""
+
+
+def look(at_s: float, delivered: float, enqueued: float, consumers: int = 4) -> Look:
+    """One look at a channel in which every message waits for a minute."""
+    sent = round(delivered)
+    waited_ms = 60_000.0 * (sent + at_s)
+    return Look(at_s, 1000 * sent, round(enqueued), sent, waited_ms, consumers)
+
+
+def looks(per_s: float = 50.0, consumers: int = 4, count: int = 40, comes_per_s: float = 0.0) -> list[Look]:
+    """So many looks two seconds apart at a channel that delivers so many messages a second."""
+    return [look(2.0 * at, 2 * at * per_s, 2 * at * comes_per_s, consumers) for at in range(count)]
+
+
+def situation(**more) -> Situation:
+    given = {"backlog": 100, "consumers": 4, "before_its_turn": 0.0}
+    return Situation(**(given | more))
+
+
+def likely_s(told: Interval | Unknown) -> float:
+    assert isinstance(told, Interval), told
+    return told.likely_ms / 1000
+
+
+# --- what each fact does ---------------------------------------------------------------------
+
+
+def test_alone_it_goes_as_fast_as_the_channel_does():
+    assert likely_s(forecast(situation(), looks(per_s=50), 100)) == pytest.approx(2.0)
+
+
+def test_what_comes_meanwhile_to_keys_that_have_run_out_makes_it_later():
+    rivals = situation(rivals=(Rivals(weight=9, work=50_000),))
+    calm = forecast(rivals, looks(per_s=50), 100)
+    busy = forecast(rivals, looks(per_s=50, comes_per_s=25), 100)
+
+    assert likely_s(busy) > 1.5 * likely_s(calm)
+
+
+def test_consumers_that_were_not_busy_may_be_able_to_do_more():
+    idle = [one._replace(waited_ms=0.0) for one in looks(per_s=50)]
+    sure, unsure = forecast(situation(), looks(per_s=50), 100), forecast(situation(), idle, 100)
+    assert isinstance(sure, Interval)
+    assert isinstance(unsure, Interval)
+
+    assert unsure.earliest_ms < sure.earliest_ms / 2
+
+
+def test_rivals_that_stay_take_their_weights_part_and_those_that_run_out_what_they_have():
+    quiet = looks(per_s=50)
+    staying = situation(rivals=(Rivals(weight=3, work=1e9),))
+    leaving = situation(rivals=(Rivals(weight=3, work=50_000),))
+
+    assert likely_s(forecast(staying, quiet, 100)) == pytest.approx(8.0)
+    assert likely_s(forecast(leaving, quiet, 100)) == pytest.approx(3.0)
+
+
+def test_twice_the_weight_waits_about_half_as_long_and_the_question_changes_nothing():
+    quiet = looks(per_s=50)
+    rivals = situation(rivals=(Rivals(weight=99, work=1e12),))
+
+    heavier = likely_s(forecast(rivals.under(weight=2), quiet, 100))
+
+    assert heavier == pytest.approx(likely_s(forecast(rivals, quiet, 100)) / 2, rel=0.02)
+    assert rivals.weight == 1
+
+
+def test_the_head_waits_for_those_before_it_in_the_round():
+    first = situation(before_its_turn=0.0)
+    last = situation(before_its_turn=99_000.0, rivals=(Rivals(weight=99, work=1e9),))
+
+    assert likely_s(forecast(first, looks(per_s=50))) < 0.1
+    assert likely_s(forecast(last, looks(per_s=50))) == pytest.approx(2.0)
+
+
+def test_twice_as_many_consumers_as_then_are_twice_as_fast():
+    before = forecast(situation(consumers=4), looks(consumers=4), 100)
+    after = forecast(situation(consumers=8), looks(consumers=4), 100)
+
+    assert likely_s(after) == pytest.approx(likely_s(before) / 2, rel=0.01)
+
+
+def test_room_that_is_there_is_used_at_once():
+    told = forecast(situation(backlog=5, room=20), looks(), 5)
+
+    assert likely_s(told) == 0
+    assert isinstance(told, Interval)
+    assert told.latest_ms < 1_000
+
+
+def test_a_bucket_that_gives_less_than_a_turn_decides():
+    line = Line(rate=2.0, level=0.0, lines=1, ahead=0, tokens=100, own=100, places=1)
+
+    assert likely_s(forecast(situation(line=line), looks(), 100)) == pytest.approx(50.0)
+    assert likely_s(forecast(situation(line=replace(line, ahead=9)), looks())) == pytest.approx(5.0)
+
+
+def test_a_cap_slows_the_tail():
+    free = forecast(situation(held=20), looks(), 100)
+    capped = forecast(situation(held=20, cap=2), looks(), 100)
+
+    assert likely_s(capped) > 5 * likely_s(free)
+
+
+def test_a_speed_that_varied_makes_the_interval_wider():
+    uneven = []
+    sent = 0
+    for at in range(40):
+        sent += 20 if at % 7 < 3 else 200
+        uneven.append(look(2.0 * at, sent, 0))
+    calm = forecast(situation(), looks(), 100)
+    wild = forecast(situation(), uneven, 100)
+    assert isinstance(calm, Interval)
+    assert isinstance(wild, Interval)
+
+    assert wild.latest_ms / max(wild.earliest_ms, 1) > 1.5 * calm.latest_ms / max(calm.earliest_ms, 1)
+
+
+@pytest.mark.parametrize(
+    ("changed", "seen", "why"),
+    [
+        ({"backlog": 0}, looks(), Unknown.NOTHING_PENDING),
+        ({"backlog": 0, "is_delayed": True}, looks(), Unknown.DELAYED),
+        ({"is_paused": True}, looks(), Unknown.PAUSED),
+        ({"consumers": 0}, looks(per_s=0), Unknown.NO_CONSUMER),
+        ({}, looks(per_s=0), Unknown.NO_CONSUMER),
+        ({}, [], Unknown.NOT_WATCHED),
+        ({}, looks(count=3), Unknown.NOT_WATCHED),
+        ({"line": Line(0.0, 0.0, 1, 0, 1, 1, 1)}, looks(), Unknown.NO_TOKENS),
+    ],
+)
+def test_what_is_not_known_is_said(changed, seen, why):
+    assert forecast(situation(**changed), seen) is why
+
+
+def test_no_figure_is_ever_beyond_reason():
+    told = forecast(situation(backlog=10**12), looks(per_s=0.5), 10**12)
+
+    assert isinstance(told, Interval)
+    assert 0 <= told.earliest_ms <= told.likely_ms <= told.latest_ms
+
+
+# --- what came of it -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_nine_of_ten_intervals_hold(shape: str) -> None:
+    head, tail = Outcome(), Outcome()
+    for seed in SEEDS:
+        outcomes = measure(shape, seed).outcomes
+        head.add(outcomes[False])
+        tail.add(outcomes[True])
+    both = Outcome()
+    both.add(head)
+    both.add(tail)
+
+    shown = [
+        f"{name}: {each.coverage:.1%} of {each.told} held, {each.early} early, {each.late} late, "
+        f"unknown {sum(each.unknown.values())}, median width {statistics.median(each.widths_ms or [0]):.0f} ms, "
+        f"median wait {statistics.median(each.waits_ms or [0]):.0f} ms"
+        for name, each in (("head", head), ("tail", tail))
+    ]
+    print(shape, *shown, sep="\n  ")
+    assert both.told >= JUDGED_MIN * len(SEEDS), shown
+    # So few of a stream of intervals scatter around what they hold in the long run.
+    scatter = 3 * math.sqrt(0.9 * 0.1 / both.told)
+    assert COVERAGE_LEAST - scatter <= both.coverage <= COVERAGE_MOST + scatter, shown
+    # The heads wait for milliseconds here, less than a tick of this clock.
+    assert statistics.median(tail.widths_ms) <= statistics.median(tail.waits_ms), shown
