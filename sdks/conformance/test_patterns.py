@@ -17,6 +17,8 @@ from runner.suite import LANGUAGES, REPOSITORY, interpreted
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
 PAGES = sorted(path for path in (REPOSITORY / "docs" / "patterns").glob("*.md") if path.name != "README.md")
+MOVING_PAGES = [REPOSITORY / "docs/coming-from/bullmq.md"]
+"""Each in the one language of those who come from there."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 WITH_PROGRAMS = [language for language in LANGUAGES if language.program is not None]
 
@@ -36,6 +38,19 @@ def broker_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_a_pattern_prints_what_its_page_says(
     page: Path, language: Language, broker_address: str, tmp_path: Path
 ) -> None:
+    _prints_what_it_says(page, language, broker_address, tmp_path)
+
+
+@pytest.mark.parametrize("page", MOVING_PAGES, ids=[page.stem for page in MOVING_PAGES])
+def test_a_program_for_newcomers_prints_what_its_page_says(
+    page: Path, broker_address: str, tmp_path: Path
+) -> None:
+    fences = dict(BLOCK.findall(page.read_text()))
+    [language] = [each for each in WITH_PROGRAMS if each.program and each.program.fence in fences]
+    _prints_what_it_says(page, language, broker_address, tmp_path)
+
+
+def _prints_what_it_says(page: Path, language: Language, broker_address: str, tmp_path: Path) -> None:
     assert language.program is not None
     blocks = dict(BLOCK.findall(page.read_text()))
     assert language.program.fence in blocks, f"{page.name} has no {language.program.fence} program"

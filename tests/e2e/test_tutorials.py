@@ -1,4 +1,4 @@
-"""Every tutorial works, line by line, on a running server.
+"""Every tutorial works, line by line, on a running server; so does what is Fila's on the pages for newcomers.
 
 A tutorial is a page of fenced blocks. A `python` or `lua` block whose first line is a comment
 with a file's name becomes that file. In a `console` block a line after `$ ` is a command; what
@@ -21,9 +21,13 @@ from tests.e2e.conftest import StartServer
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine")]
 
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
+COMING_FROM = FOLDER.parent / "coming-from"
 NEEDS_SPARK = {"history-reports"}
 """Run by pipeline/tests, in the environment that has Spark."""
+NOT_RUN_HERE = {"README", "bullmq"}
+"""An index; and a page whose program is JavaScript, which sdks/conformance runs."""
 PAGES = sorted(page for page in FOLDER.glob("*.md") if page.stem not in NEEDS_SPARK)
+MOVING_PAGES = sorted(page for page in COMING_FROM.glob("*.md") if page.stem not in NOT_RUN_HERE)
 DOCUMENTED_ADDRESS = "localhost:5555"
 COMMAND_S_MAX = 30.0
 
@@ -64,9 +68,10 @@ def agrees(expected: str, actual: str) -> bool:
 def test_the_tutorials_are_there() -> None:
     stems = [page.stem for page in PAGES]
     assert stems == ["fair-tenants", "provider-limits", "retries-and-dead-letters", "workers"]
+    assert [page.stem for page in MOVING_PAGES] == ["celery", "kafka", "rabbitmq", "sqs"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+@pytest.mark.parametrize("page", PAGES + MOVING_PAGES, ids=lambda page: page.stem)
 def test_the_tutorial_works_as_it_is_written(page: Path, start_server: StartServer, tmp_path: Path) -> None:
     server = start_server(FILA_TELEMETRY__OTLP_ENDPOINT="")
     folder = tmp_path / "tutorial"
