@@ -104,7 +104,7 @@ class Visitors(FilaShape):
 
     def spawn_rate(self, options: Any) -> float:
         del options
-        return 1_000.0
+        return 100.0
 
 
 class Interlude(Visitors):

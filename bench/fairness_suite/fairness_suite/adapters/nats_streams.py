@@ -25,13 +25,17 @@ class SubjectEach:
         self._loop = asyncio.new_event_loop()
         self._tenants: list[str] = []
         self._next = 0
+        self._connection: Any = None
         self.reconnect(address)
 
     def _do(self, work: Coroutine[Any, Any, Any]) -> Any:
         return self._loop.run_until_complete(work)
 
     def reconnect(self, address: str) -> None:
-        self._connection: Any = self._do(nats.connect(f"nats://{address}"))
+        if self._connection is not None:
+            # It would go on looking for the broker where that no longer listens.
+            self._do(self._connection.close())
+        self._connection = self._do(nats.connect(f"nats://{address}"))
         self._js: Any = self._connection.jetstream()
         self._do(self._subscribe())
 
