@@ -92,6 +92,25 @@ def test_a_keys_share_is_set_against_what_its_weight_is_due_among_those_that_may
     assert by_name["stopped"].due is None
 
 
+def test_what_a_key_without_a_backlog_takes_is_nobody_elses_due():
+    looks = KeyLooks()
+    for at_s, served in ((0.0, 0.0), (1.0, 10.0)):
+        looks.take(
+            keys(
+                key("acme", 5, served_cost_total=served),
+                key("noisy", 50, served_cost_total=served),
+                key("quick", 0, weight=3, served_cost_total=3 * served),
+            ),
+            at_s,
+        )
+
+    assert [(row.name, row.share, row.due) for row in looks.rows] == [
+        ("acme", 0.2, 0.2),
+        ("noisy", 0.2, 0.2),
+        ("quick", 0.6, None),
+    ]
+
+
 def test_dead_letters_are_those_that_lie_in_the_dead_letter_queue_now():
     cockpit = at_queues(queue("orders", 3, dead_lettered_total=99), queue("orders.dlq", 4))
 

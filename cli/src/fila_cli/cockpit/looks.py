@@ -59,7 +59,7 @@ class KeyRow:
     share: float | None
     """Its part of what was served lately; None while nothing was."""
     due: float | None
-    """The part its weight gives it among the keys that have something and may go; None for others."""
+    """The part of that its weight gives it among the keys that have something and may go; None for others."""
     paused: bool
     throttled: bool
     cap: int
@@ -141,7 +141,12 @@ class KeyLooks:
         self._trails, self._at_s, self.stats, self._is_first = trails, at_s, answer, False
         self._before = {key.key: key for key in answer.per_key_stats}
         served_in_all = sum(sum(trail.served) for trail in trails.values())
-        due_in_all = sum(key.weight for key in answer.per_key_stats if _competes(key))
+        competing = [key for key in answer.per_key_stats if _competes(key)]
+        weights = sum(key.weight for key in competing)
+        # What those without a backlog took is theirs: the rest is what weights divide.
+        divided = 1.0
+        if served_in_all:
+            divided = sum(sum(trails[key.key].served) for key in competing) / served_in_all
         self.rows = [
             KeyRow(
                 name=key.key,
@@ -151,7 +156,7 @@ class KeyLooks:
                 oldest_ms=key.oldest_age_ms,
                 out_per_s=rates.get(key.key, 0.0),
                 share=sum(trails[key.key].served) / served_in_all if served_in_all else None,
-                due=key.weight / due_in_all if _competes(key) else None,
+                due=divided * key.weight / weights if _competes(key) else None,
                 paused=key.paused,
                 throttled=key.throttled,
                 cap=key.max_in_flight,

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from fila_cli.cockpit.cockpit import Cockpit, Mode, Screen, in_words
 from fila_cli.cockpit.views import (
+    ADDRESS_FROM_WIDTH,
     GOOD,
     HELD,
     QUIET,
@@ -66,7 +67,10 @@ def _head(cockpit: Cockpit, address: str, clock: str, now_s: float, width: int) 
         silent = age_text(int((now_s - cockpit.silent_since_s) * 1000))
         line.append(f"   no answer for {silent}, trying again", style=TROUBLE)
     else:
-        line.append(f"   {address.removeprefix('http://')}  {clock}", style=QUIET)
+        place_and_time = (
+            f"{address.removeprefix('http://')}  {clock}" if width >= ADDRESS_FROM_WIDTH else clock
+        )
+        line.append(f"   {place_and_time}", style=QUIET)
     line.truncate(width, overflow="ellipsis")
     return line
 
@@ -81,7 +85,7 @@ def _totals(cockpit: Cockpit) -> str:
         return ""
     out = sum(row.out_per_s for row in cockpit.keys.rows)
     keys = f"{count_text(stats.active_fairness_keys)} keys"
-    return f"{count_text(stats.depth)} pending  {keys}  {stats.active_consumers} cons  out {rate_text(out)}/s"
+    return f"{count_text(stats.depth)} pending  {keys}  out {rate_text(out)}/s"
 
 
 def _list(cockpit: Cockpit, width: int, room: int) -> Sequence[RenderableType]:

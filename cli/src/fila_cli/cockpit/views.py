@@ -20,6 +20,10 @@ from fila_cli.values import age_text
 _BARS = "▁▂▃▄▅▆▇█"
 SPARK_WIDTH = 12
 SHARE_WIDTH = 10
+NARROW = 80
+NAME_WIDTH_MIN = 8
+ADDRESS_FROM_WIDTH = 90
+"""Where it is narrower, what the broker does matters more than where it is."""
 
 HELD = "yellow"
 TROUBLE = "bold red"
@@ -54,16 +58,18 @@ def share_bar(share: float | None, due: float | None, width: int = SHARE_WIDTH) 
     """What a key gets as a bar, a mark where its due is, and both in figures; red when it gets under half."""
     if share is None:
         return Text("-".ljust(width), style=QUIET)
-    filled = round(share * width)
-    bar = Text("█" * filled, style=GOOD) + Text("·" * (width - filled), style=QUIET)
+    style = TROUBLE if due is not None and share < due / 2 else ""
+    cells = ["█"] * round(share * width) + ["·"] * (width - round(share * width))
+    styles = [style or GOOD if cell == "█" else QUIET for cell in cells]
     text = f" {share:>4.0%}"
-    style = ""
     if due is not None:
         at = min(round(due * width), width - 1)
-        style = TROUBLE if share < due / 2 else ""
-        bar = bar[:at] + Text("┃", style=style or "bold") + bar[at + 1 :]
+        cells[at], styles[at] = "┃", style or "bold"
         text += f" of {due:.0%}"
-    return bar + Text(text.ljust(12), style=style)
+    bar = Text()
+    for cell, cell_style in zip(cells, styles, strict=True):
+        bar.append(cell, style=cell_style)
+    return bar.append(text, style=style)
 
 
 def rate_text(per_s: float) -> str:
@@ -86,7 +92,7 @@ def queue_state(row: QueueRow) -> Text:
     if row.paused:
         return Text("paused", style=HELD)
     if row.circuit == "half_open":
-        return Text("circuit trying", style=HELD)
+        return Text("half open", style=HELD)
     if row.depth and not row.consumers and not row.out_per_s:
         return Text("no consumer", style=HELD if not row.name.endswith(DLQ_SUFFIX) else QUIET)
     return Text("")
@@ -161,20 +167,25 @@ def shown_columns(columns: Sequence[Column], width: int) -> list[Column]:
 
 
 def grid(columns: Sequence[Column], rows: Sequence[Any], *, width: int, chosen: int, sorted_by: str) -> Table:
-    """The rows as a table over the whole width; the chosen one is marked."""
+    """The rows as a table no wider than the screen: where there is too little room, names are cut. The chosen row's
+    name is marked."""
     shown = shown_columns(columns, width)
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", expand=True)
-    for number, column in enumerate(shown):
-        name = f"{column.name}▾" if column.name and column.name == sorted_by else column.name
+    gap = 1 if width < NARROW else 2
+    names = [
+        f"{column.name}▾" if column.name and column.name == sorted_by else column.name for column in shown
+    ]
+    cells = [[column.cell(row) for column in shown] for row in rows]
+    widths = [
+        max(len(name), *(row[at].cell_len for row in cells)) if cells else len(name)
+        for at, name in enumerate(names)
+    ]
+    widths[0] = max(min(widths[0], width - sum(widths[1:]) - len(widths) * gap), NAME_WIDTH_MIN)
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+    for column, name, column_width in zip(shown, names, widths, strict=True):
         justify: JustifyMethod = "right" if column.is_number else "left"
-        table.add_column(
-            Text(name),
-            justify=justify,
-            no_wrap=True,
-            overflow="ellipsis",
-            ratio=1 if number == 0 else None,
-            min_width=12 if number == 0 else None,
-        )
-    for number, row in enumerate(rows):
-        table.add_row(*(column.cell(row) for column in shown), style=CHOSEN if number == chosen else "")
+        table.add_column(Text(name), justify=justify, no_wrap=True, overflow="ellipsis", width=column_width)
+    for number, row in enumerate(cells):
+        if number == chosen:
+            row[0] = Text(row[0].plain.ljust(widths[0]), style=CHOSEN)
+        table.add_row(*row)
     return table
