@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import random
 from typing import Any, get_type_hints
 
+import grpc
 import pytest
 
 from fila import Backoff, ClientOptions, FilaClient, Unavailable
-from fila.connection import parse_target
-from fila.methods import ACK_BATCH, DELETE_QUEUE, ENQUEUE, GET_STATS, PURGE_QUEUE
+from fila.connection import Connection, parse_target
+from fila.methods import ACK_BATCH, DELETE_QUEUE, ENQUEUE, GET_QUEUE, GET_STATS, PURGE_QUEUE
 from fila.options import OptionFields
+from fila.v1.admin_pb2 import GetQueueRequest
 from tests.sdk.conftest import ManualClock
 
 
@@ -77,3 +80,38 @@ async def test_connecting_to_nobody_says_so_and_what_to_do() -> None:
 def test_only_what_leaves_the_same_state_may_be_repeated() -> None:
     assert [method.repeatable for method in (GET_STATS, ACK_BATCH)] == [True, True]
     assert [method.repeatable for method in (ENQUEUE, PURGE_QUEUE, DELETE_QUEUE)] == [False, False, False]
+
+
+class KeyTeller(grpc.GenericRpcHandler):
+    """Answers every call empty, and notes who made it."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any]:
+        metadata = handler_call_details.invocation_metadata or ()
+        sent = [str(value) for name, value in metadata if name == "authorization"]
+        self.seen.append(sent[0] if sent else "")
+
+        async def answer(_request: bytes, _context: object) -> bytes:
+            return b""
+
+        return grpc.unary_unary_rpc_method_handler(answer)
+
+
+async def test_one_connection_serves_several_keys_and_tells_when_it_is_broken() -> None:
+    teller = KeyTeller()
+    server = grpc.aio.server(handlers=[teller])
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    connection = Connection(f"127.0.0.1:{port}", ClientOptions(api_key="own"))
+    for each in (connection.with_key("other"), connection, connection.with_key("")):
+        await each.call(GET_QUEUE, GetQueueRequest(), {})
+    broken = asyncio.ensure_future(connection.broken())
+    await asyncio.sleep(0)
+    assert not broken.done()
+    await server.stop(None)
+    await broken
+    await connection.close()
+
+    assert teller.seen == ["Bearer other", "Bearer own", ""]
