@@ -88,9 +88,20 @@ def pool_of(files: list[FileDescriptorProto]) -> DescriptorPool:
     return pool
 
 
+class _Loader(yaml.SafeLoader):
+    """Two rows of one name, as a merge may leave them, are no rows: YAML itself would take the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for name in names:
+            if names.count(name) > 1:
+                raise BadRow(f"{name} has two rows; take one out")
+        return super().construct_mapping(node, deep)
+
+
 def read_rows(pool: DescriptorPool, files: list[FileDescriptorProto]) -> list[Row]:
     """Every RPC that HTTP has, in the order of http.yaml. Raises BadRow."""
-    written: dict[str, dict[str, Any]] = yaml.safe_load(FILE.read_text())
+    written: dict[str, dict[str, Any]] = yaml.load(FILE.read_text(), _Loader)  # noqa: S506 - safe, see above
     methods = {
         (service.name, method.name): pool.FindMethodByName(f"{each.package}.{service.name}.{method.name}")
         for each in files

@@ -130,6 +130,15 @@ def test_a_row_that_is_missing_or_wrong_is_told_with_what_to_write(rows, change,
     assert says in str(told.value)
 
 
+def test_two_rows_of_one_name_are_none(rows, tmp_path, monkeypatch):
+    assert rows()
+    text = (tmp_path / "http.yaml").read_text()
+    (tmp_path / "twice.yaml").write_text(text.replace("FilaAdmin:\n", "FilaAdmin:\n  GetStats: GET /v1/x\n"))
+    monkeypatch.setattr(http_rows, "FILE", tmp_path / "twice.yaml")
+    with pytest.raises(BadRow, match="GetStats has two rows"):
+        read_rows(None, [])
+
+
 def test_what_was_promised_is_kept_and_what_is_new_is_added(rows, tmp_path):
     promised = tmp_path / "promises.txt"
     text = (ROOT / "cli/src/fila_http/v1/promises.txt").read_text()
