@@ -78,7 +78,7 @@ def figure(**layout: Any) -> go.Figure:
             "size": 13,
             "color": "#1c2733",
         },
-        "legend": {"orientation": "h", "y": 1.12, "x": 0, "traceorder": "normal"},
+        "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "traceorder": "normal"},
         "hovermode": "x unified",
     }
     return go.Figure(layout=base | layout)
