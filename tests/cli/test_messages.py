@@ -201,6 +201,54 @@ def test_a_redrive_of_a_count_moves_no_more(fila, broker: FakeBroker):
     assert broker.request("Redrive").count == 1
 
 
+def dead_letter(offset: int, **headers: str) -> messages_pb2.Message:
+    letter = messages_pb2.Message(id=f"id-{offset}", payload=b"body", headers=headers)
+    letter.metadata.offset = offset
+    letter.metadata.dead_letter.source_queue = "orders"
+    return letter
+
+
+def letters_with(broker: FakeBroker, *letters: messages_pb2.Message, channels: int = 1) -> None:
+    pages = iter([list(letters), []])
+    broker.answers["PeekMessages"] = lambda _: admin_pb2.PeekMessagesResponse(messages=next(pages))
+    broker.answers["ListChannels"] = admin_pb2.ListChannelsResponse(
+        channels=[admin_pb2.ChannelInfo(name=f"c{number}") for number in range(channels)]
+    )
+
+
+def test_dead_letters_go_back_with_other_headers_and_only_those_that_are_stored_are_dropped(
+    fila, broker: FakeBroker
+):
+    letters_with(broker, dead_letter(3, tenant="acme", zone="z1"), dead_letter(4, tenant="b", region="us"))
+    refused = service_pb2.EnqueueResult()
+    refused.error.code, refused.error.message = 8, "the queue is full"
+    broker.answers["EnqueueBatch"] = service_pb2.EnqueueBatchResponse(
+        results=[service_pb2.EnqueueResult(offset=9), refused]
+    )
+
+    ran = fila("dlq", "redrive", "orders.dlq", "--set-header", "region=eu", "--remove-header", "zone")
+
+    sent = broker.request("EnqueueBatch").messages
+    assert [(each.queue, dict(each.headers), each.payload) for each in sent] == [
+        ("orders", {"tenant": "acme", "region": "eu"}, b"body"),
+        ("orders", {"tenant": "b", "region": "eu"}, b"body"),
+    ]
+    assert sent[0].options.dedup_key == "redrive:id-3"
+    assert list(broker.request("DropDeadLetters").offsets) == [3]
+    assert ran.code == 1
+    assert "1 of 2 dead letters moved back; the rest stay in orders.dlq: the queue is full" in ran.err
+
+
+def test_other_headers_are_refused_where_other_channels_would_get_the_message(fila, broker: FakeBroker):
+    letters_with(broker, dead_letter(3), channels=2)
+
+    ran = fila("dlq", "redrive", "orders.dlq", "--set-header", "region=eu")
+
+    assert ran.code == 1
+    assert "orders has 2 channels" in ran.err
+    assert not [name for name, _ in broker.asked if name in ("EnqueueBatch", "DropDeadLetters")]
+
+
 def test_a_redrive_that_is_stopped_says_how_many_it_moved(fila, broker: FakeBroker, monkeypatch):
     dead_letters(broker, 40, [(10, 10, 0)])
 

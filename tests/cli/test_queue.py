@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import grpc
 import pytest
 from grpc import StatusCode
 
 from fila.v1 import admin_pb2, messages_pb2
+from fila_cli.session import Stopped
+from fila_cli.waiting import wait_for
 from tests.cli.fake_broker import FakeBroker, Refusal, assert_golden
 
 STATS = admin_pb2.GetStatsResponse(
@@ -139,6 +142,20 @@ def test_peek_at_dead_letters_says_why_they_are_there(fila, broker: FakeBroker):
 
     assert_golden("queue_peek_dlq.txt", fila("queue", "peek", "orders.dlq", "--count", "20").out)
     assert broker.request("PeekMessages").max_messages == 20
+
+
+def test_a_long_purge_says_how_far_it_has_come_and_ctrl_c_that_the_broker_goes_on(monkeypatch):
+    class Purging:
+        def result(self, timeout: float) -> None:
+            if next(waits):
+                raise grpc.FutureTimeoutError
+            raise KeyboardInterrupt
+
+    waits, lefts = iter([True, True, False]), iter([100, 70, 40])
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+
+    with pytest.raises(Stopped, match="60 of 100 messages so far; what the broker has begun it finishes"):
+        wait_for(Purging(), "message", lambda: next(lefts))
 
 
 def test_purge_of_one_key_leaves_the_channel_open(fila, broker: FakeBroker):

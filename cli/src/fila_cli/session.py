@@ -89,6 +89,13 @@ class Session:
     def show(self, answer: Message, as_table: str) -> None:
         show(self.format, to_dict(answer) if self.format is not Format.TABLE else {}, as_table)
 
+    def depth(self, queue: str, channel: str = "") -> int:
+        """How many messages are pending there now."""
+        from fila.v1 import admin_pb2
+
+        request = admin_pb2.GetStatsRequest(queue=queue, channel=channel, max_keys=1)
+        return self.admin.GetStats(request, timeout=self.timeout_s).depth
+
     @contextlib.contextmanager
     def failures_in_one_line(self) -> Iterator[None]:
         import grpc

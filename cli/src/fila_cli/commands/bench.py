@@ -19,7 +19,8 @@ import click
 
 from fila_cli.failures import BrokerError
 from fila_cli.output import Cell, facts, show
-from fila_cli.session import Command, Session
+from fila_cli.progress import Progress
+from fila_cli.session import Command, Session, Stopped
 from fila_cli.settings import durability_of
 from fila_cli.values import SIZE, Count
 
@@ -99,15 +100,20 @@ def _measure(session: Session, run: _Run) -> None:
     ]
     for thread in halves:
         thread.start()
-    progress, at_s = 0, time.monotonic()
-    while any(thread.is_alive() for thread in halves) and run.failure is None:
-        time.sleep(0.01)
-        if run.acked != progress:
-            progress, at_s = run.acked, time.monotonic()
-        if time.monotonic() - at_s > _SILENCE_MAX_S:
-            raise BrokerError(
-                f"nothing came through for {_SILENCE_MAX_S} s; 'fila top' shows what the broker does"
-            )
+    at_s = time.monotonic()
+    with Progress("message", run.message_count) as progress:
+        try:
+            while any(thread.is_alive() for thread in halves) and run.failure is None:
+                time.sleep(0.01)
+                if run.acked != progress.done:
+                    progress.add(run.acked - progress.done)
+                    at_s = time.monotonic()
+                if time.monotonic() - at_s > _SILENCE_MAX_S:
+                    raise BrokerError(
+                        f"nothing came through for {_SILENCE_MAX_S} s; 'fila top' shows what the broker does"
+                    )
+        except KeyboardInterrupt:
+            raise Stopped(f"{progress.summary()} acked; queue {run.queue} is deleted again") from None
     if run.failure is not None:
         raise run.failure
 

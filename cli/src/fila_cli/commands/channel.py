@@ -10,6 +10,7 @@ from fila_cli.arguments import channel_argument, key_option, queue_argument, yes
 from fila_cli.output import counted, table
 from fila_cli.session import Group, Session, confirm
 from fila_cli.values import DURATION, POSITION
+from fila_cli.waiting import wait_for
 
 _new_argument = click.argument("channel")
 
@@ -167,5 +168,9 @@ def purge(session: Session, queue: str, channel: str, fairness_key: str | None, 
 
     confirm(f"Drop the pending messages of channel {channel} of {queue}?", yes=yes)
     request = admin_pb2.PurgeChannelRequest(queue=queue, channel=channel, fairness_key=fairness_key)
-    answer = session.admin.PurgeChannel(request, timeout=session.timeout_s)
+    answer = wait_for(
+        session.admin.PurgeChannel.future(request, timeout=session.timeout_s),
+        "message",
+        lambda: session.depth(queue, channel),
+    )
     session.show(answer, f"{counted(answer.purged, 'message')} dropped")

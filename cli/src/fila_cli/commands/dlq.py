@@ -14,12 +14,13 @@ import click
 
 from fila_cli.arguments import complete_dlq, key_option, yes_option
 from fila_cli.commands.redrive import Walk
+from fila_cli.edited import HeaderEdits, check_one_channel, move_edited
 from fila_cli.failures import BrokerError
 from fila_cli.messages import peeked, print_message
 from fila_cli.output import Format, as_json_line, counted, facts, show, table, to_dict
 from fila_cli.progress import Progress
 from fila_cli.session import Group, Session, Stopped, confirm
-from fila_cli.values import DURATION, Count, age_text
+from fila_cli.values import DURATION, PAIR, Count, age_text
 
 if TYPE_CHECKING:
     from fila.v1.messages_pb2 import Message
@@ -220,6 +221,7 @@ def _shape(error: str) -> str:
     examples="""
     fila dlq redrive orders.dlq --error timeout
     fila dlq redrive orders.dlq --key acme --dry-run
+    fila dlq redrive orders.dlq --error 'no such region' --set-header region=eu --remove-header zone
     """
 )
 @_dlq_argument
@@ -227,12 +229,44 @@ def _shape(error: str) -> str:
 @click.option(
     "--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Move so many a second"
 )
+@click.option(
+    "--set-header", "given", type=PAIR, multiple=True, help="Give them this header; repeat for more"
+)
+@click.option(
+    "--remove-header", "removed", multiple=True, metavar="NAME", help="Without this header; repeat for more"
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be moved, and move nothing")
 @click.pass_obj
-def redrive(session: Session, dlq: str, rate: float | None, chosen: Chosen, *, dry_run: bool) -> None:
-    """Move those that are meant back to the queue they came from."""
+def redrive(
+    session: Session,
+    dlq: str,
+    rate: float | None,
+    chosen: Chosen,
+    given: tuple[tuple[str, str], ...],
+    removed: tuple[str, ...],
+    *,
+    dry_run: bool,
+) -> None:
+    """Move those that are meant back to the queue they came from.
+
+    With other headers a message is stored anew: it gets another id, and is routed by the headers it has now.
+    """
     from fila.v1 import admin_pb2
 
+    edits = HeaderEdits(dict(given), frozenset(removed))
+    if edits and rate is not None:
+        raise click.UsageError(
+            "--rate is for letters that are moved as they are; leave it out with other headers"
+        )
+    if edits and not dry_run:
+        letters = list(chosen.found(session, dlq))
+        check_one_channel(session, letters)
+        moved = move_edited(session, dlq, letters, edits) if letters else 0
+        session.show(
+            admin_pb2.RedriveResponse(redriven=moved),
+            f"{counted(moved, 'dead letter')} moved back with other headers",
+        )
+        return
     offsets = [message.metadata.offset for message in chosen.found(session, dlq)]
     if dry_run or not offsets:
         show(

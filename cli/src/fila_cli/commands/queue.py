@@ -16,6 +16,7 @@ from fila_cli.output import Cell, counted, facts, table
 from fila_cli.session import Group, Session, confirm
 from fila_cli.settings import NAMES_TO_RESET, config_from, describe, name_of, paths_to_reset, setting_options
 from fila_cli.values import Count
+from fila_cli.waiting import wait_for
 from fila_cli.watching import show_or_watch, watch_option
 
 if TYPE_CHECKING:
@@ -318,7 +319,11 @@ def purge(session: Session, queue: str, channel: str | None, fairness_key: str |
 
     confirm(f"Drop the pending messages of {queue}?", yes=yes)
     request = admin_pb2.PurgeQueueRequest(queue=queue, channel=channel, fairness_key=fairness_key)
-    answer = session.admin.PurgeQueue(request, timeout=session.timeout_s)
+    answer = wait_for(
+        session.admin.PurgeQueue.future(request, timeout=session.timeout_s),
+        "message",
+        lambda: session.depth(queue, channel or ""),
+    )
     session.show(answer, f"{counted(answer.purged, 'message')} dropped")
 
 

@@ -52,6 +52,9 @@ LISTENED_EVERY_S = 0.1
 REPOST_DELAY_S = 0.002
 """How long to leave a full mailbox alone before offering again what it must take."""
 
+DRAIN_TOLD_EVERY_S = 1.0
+"""While calls in hand are finished at a stop, how many are left goes to the log so often."""
+
 _ENQUEUES = frozenset(
     (
         commands.ENQUEUE,
@@ -155,10 +158,20 @@ class Broker:
                 self.post(commands.CANCEL, token, b"")
         if self._waiters:
             self._idle.clear()
+            telling = self._loop.create_task(self._say_what_is_left())
             try:
                 await asyncio.wait_for(self._idle.wait(), timeout_s)
             except TimeoutError:
                 log.warning("broker.drain_timed_out", outstanding=len(self._waiters))
+            finally:
+                telling.cancel()
+
+    async def _say_what_is_left(self) -> None:
+        while True:
+            await asyncio.sleep(DRAIN_TOLD_EVERY_S)
+            log.info(
+                "broker.draining", outstanding=len(self._waiters), detail="calls in hand are finished first"
+            )
 
     async def stop(self) -> None:
         """Close the core: it finishes, syncs and joins its threads. Safe to call once."""
