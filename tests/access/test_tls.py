@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import socket
 import ssl
@@ -56,13 +57,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def encrypted(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+def encrypted(edge: str, files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     folder = tmp_path_factory.mktemp("encrypted")
     for name in ("pem", "key"):
         shutil.copy(files / f"server.{name}", folder / f"used.{name}")
     running = wait_until_started(
         launch(
-            folder / "data", folder / "server.log", FILA_AUTH__ENABLED="true",
+            folder / "data", folder / "server.log", FILA_AUTH__ENABLED="true", FILA_SERVER__EDGE=edge,
             FILA_TLS__CERT_FILE=str(folder / "used.pem"), FILA_TLS__KEY_FILE=str(folder / "used.key"),
             FILA_TLS__CLIENT_CA_FILE=str(files / "ca.pem"),
             FILA_TLS__REQUIRE_CLIENT_CERT="true",
@@ -80,7 +81,11 @@ def connect(running: RunningServer, files: Path, key: str = "", certificate_of: 
     )
     credentials = grpc.ssl_channel_credentials((files / "ca.pem").read_bytes(), *pair)
     address = running.addresses["grpc"].replace("127.0.0.1", "localhost")
-    channel = grpc.secure_channel(address, credentials, options=[("grpc.use_local_subchannel_pool", 1)])
+    channel = grpc.secure_channel(
+        address,
+        credentials,
+        options=[("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1)],
+    )
     running.channels.append(channel)
     return Client(with_key(channel, key), key)
 
@@ -168,6 +173,123 @@ def test_new_files_are_used_while_old_connections_go_on(encrypted: Guarded, file
     listed(before)
     with redis(encrypted.running, files) as client:
         assert int(str(client.getpeercert()["serialNumber"]), 16) == serial()
+
+
+def ending_certificate(folder: Path, name: str, alternative: str, ends_in_s: float) -> None:
+    """A certificate that is valid for seconds only."""
+    (folder / "index.txt").write_text("")
+    (folder / "ca.cnf").write_text(
+        f"[ca]\ndefault_ca=d\n[d]\ndatabase={folder}/index.txt\nnew_certs_dir={folder}\nrand_serial=yes\n"
+        f"default_md=sha256\npolicy=p\nx509_extensions=x\n[p]\n[x]\nsubjectAltName={alternative}\n"
+    )
+    openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=short",
+            "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.csr")  # fmt: skip
+    moment = lambda s: time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + s))  # noqa: E731
+    openssl("ca", "-config", folder / "ca.cnf", "-batch", "-notext", "-in", folder / f"{name}.csr",
+            "-cert", folder / "ca.pem", "-keyfile", folder / "ca.key", "-startdate", moment(-60),
+            "-enddate", moment(ends_in_s), "-out", folder / f"{name}.pem")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def inviting(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """A server on the native edge that takes certificates, and does without."""
+    folder = tmp_path_factory.mktemp("inviting")
+    running = wait_until_started(
+        launch(
+            folder / "data", folder / "server.log", FILA_AUTH__ENABLED="true", FILA_SERVER__EDGE="native",
+            FILA_TLS__CERT_FILE=str(files / "server.pem"), FILA_TLS__KEY_FILE=str(files / "server.key"),
+            FILA_TLS__CLIENT_CA_FILE=str(files / "ca.pem"), FILA_TLS__MIN_VERSION="1.3",
+        )
+    )  # fmt: skip
+    yield Guarded(running)
+    assert running.stop() == 0, running.log_file.read_text()
+
+
+def shake(running: RunningServer, files: Path, **given: Any) -> ssl.SSLSocket:
+    context = ssl.create_default_context(cafile=str(files / "ca.pem"))
+    if given.get("protocols", ["h2"]):
+        context.set_alpn_protocols(given.get("protocols", ["h2"]))
+    context.maximum_version = given.get("newest", ssl.TLSVersion.MAXIMUM_SUPPORTED)
+    if "certificate_of" in given:
+        name = given["certificate_of"]
+        context.load_cert_chain(files / f"{name}.pem", files / f"{name}.key")
+    host, port = running.addresses["grpc"].rsplit(":", 1)
+    return context.wrap_socket(socket.create_connection((host, int(port)), 10), server_hostname="localhost")
+
+
+@pytest.mark.e2e
+def test_a_certificate_is_asked_for_and_none_is_needed(inviting: Guarded, files: Path):
+    listed(connect(inviting.running, files, inviting.admin_key, certificate_of=""))
+    admin = connect(inviting.running, files, inviting.admin_key)
+    nobody = connect(inviting.running, files, certificate_of="shop")
+    code, sentence, _ = refusal(lambda: listed(nobody))
+    assert (code, "no principal has a name of this certificate" in sentence) == ("UNAUTHENTICATED", True)
+    admin.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="asked"))
+    admin.auth.Grant(
+        auth_pb2.GrantRequest(name="spiffe://corp/shop", permissions=[permission("produce asked")])
+    )
+    assert nobody.service.Enqueue(service_pb2.EnqueueRequest(queue="asked"), timeout=10).message_id
+    shown = nobody.auth.GetPrincipal(auth_pb2.GetPrincipalRequest(), timeout=10).principal
+    assert shown.name == "spiffe://corp/shop"
+
+
+@pytest.mark.e2e
+def test_what_is_no_http2_or_too_old_does_not_get_through_its_handshake(inviting: Guarded, files: Path):
+    with shake(inviting.running, files) as good:
+        assert (good.selected_alpn_protocol(), good.version()) == ("h2", "TLSv1.3")
+    with pytest.raises(ssl.SSLError):
+        shake(inviting.running, files, newest=ssl.TLSVersion.TLSv1_2)
+    with pytest.raises(ssl.SSLError):
+        shake(inviting.running, files, protocols=["http/1.1"])
+    with shake(inviting.running, files, protocols=[]) as silent:
+        assert silent.recv(100) == b""
+    with socket.create_connection(
+        ("127.0.0.1", int(inviting.running.addresses["grpc"].rsplit(":")[-1])), 10
+    ) as plain:
+        plain.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(100))
+        with contextlib.suppress(ConnectionResetError):
+            while plain.recv(1000):
+                pass
+    listed(connect(inviting.running, files, inviting.admin_key))
+
+
+@pytest.mark.e2e
+def test_a_connection_ends_with_its_certificate(inviting: Guarded, files: Path):
+    ending_certificate(files, "short", "URI:spiffe://corp/short", ends_in_s=4)
+    began = time.monotonic()
+    with (
+        redis(inviting.running, files, "short") as other,
+        shake(inviting.running, files, certificate_of="short") as lasting,
+    ):
+        other.sendall(f"AUTH {inviting.admin_key}\r\n".encode())
+        assert other.recv(100) == b"+OK\r\n"
+        lasting.settimeout(15)
+        lasting.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)))
+        while lasting.recv(1000):
+            pass
+        assert other.recv(100) == b""
+    assert 2 < time.monotonic() - began < 10
+
+
+@pytest.mark.e2e
+def test_large_frames_go_through_whole_in_both_directions(inviting: Guarded, files: Path):
+    """Many records, more than a socket takes at once, and a reader that stops in between."""
+    admin = connect(inviting.running, files, inviting.admin_key)
+    admin.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="large"))
+    payloads = [bytes([n]) * 1_000_000 for n in range(12)]
+    batch = service_pb2.EnqueueBatchRequest(
+        queue="large", messages=[service_pb2.EnqueueMessage(payload=payload) for payload in payloads]
+    )
+    assert all(result.message_id for result in admin.service.EnqueueBatch(batch, timeout=60).results)
+    stream = admin.service.Consume(service_pb2.ConsumeRequest(queue="large", max_in_flight=12), timeout=60)
+    found = []
+    for answer in stream:
+        found += [message.payload for message in answer.messages or [answer.message]]
+        time.sleep(0.05)
+        if len(found) == 12:
+            stream.cancel()
+            break
+    assert sorted(found) == payloads
 
 
 def test_files_that_do_not_fit_are_told_before_anything_starts(files: Path):

@@ -358,10 +358,9 @@ class GrpcServer(Protocol):
 
 
 def _rpc_server(engine: Engine, broker: Broker, settings: Config, door: Door, tls: Tls) -> GrpcServer:
-    if settings.server.edge == "python" or tls.is_on:
-        # The native edge has no TLS.
+    if settings.server.edge == "python":
         return RpcServer(broker, settings, door, tls)
-    return NativeServer(cast("CompiledEngine", engine), broker, settings, door)
+    return NativeServer(cast("CompiledEngine", engine), broker, settings, door, tls)
 
 
 def _control(engine: Engine, settings: Config) -> Control:

@@ -184,6 +184,7 @@ class Directory:
             record.quotas.connections,
             record.quotas.streams,
         )
+        self.caller_of_name(name)
         now_ms = self._wall_ms()
         for key in self.keys.values():
             if key.principal == name and not _is_over(key, now_ms):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from fila_server.config.sections import Tls as Settings
 log = structlog.get_logger("fila_server.access")
 
 LOOK_EVERY_S = 2.0
+
+CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
+"""Of TLS 1.2: those that HTTP/2 leaves (RFC 9113, 9.2.2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,7 @@ class Tls:
         self._settings = settings
         self._context: ssl.SSLContext | None = None
         self._stamp: tuple[int, ...] = ()
+        self._at_change: list[Callable[[Files], None]] = []
         self.is_on = bool(settings.cert_file or settings.key_file or settings.client_ca_file)
         if not self.is_on:
             return
@@ -65,6 +70,20 @@ class Tls:
         """The one context of a listening socket; None where connections are not encrypted."""
         return self._context
 
+    @property
+    def newest_only(self) -> bool:
+        """Whether TLS 1.3 alone is spoken."""
+        return self._settings.min_version == "1.3"
+
+    @property
+    def ciphers(self) -> str:
+        """Of TLS 1.2."""
+        return self._settings.ciphers or CIPHERS
+
+    def at_change(self, use: Callable[[Files], None]) -> None:
+        """Call `use` with the files whenever they hold something else that fits together."""
+        self._at_change.append(use)
+
     def look(self) -> Files | None:
         """Read the files again if they changed; what they hold now, or None. A bad set leaves the old one in use."""
         times = self._times()
@@ -75,6 +94,8 @@ class Tls:
             files = self._read()
             self._new_context()  # certificate and key belong together, before anything is replaced
             assert self._context is not None
+            for use in self._at_change:
+                use(files)
             self._context.load_cert_chain(self._settings.cert_file, self._settings.key_file)
         except (errors.ConfigInvalid, OSError) as error:
             log.warning("tls.reload_failed", detail=str(error))
@@ -92,7 +113,15 @@ class Tls:
     def _new_context(self) -> ssl.SSLContext:
         settings = self._settings
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.minimum_version = ssl.TLSVersion.TLSv1_3 if self.newest_only else ssl.TLSVersion.TLSv1_2
+        try:
+            context.set_ciphers(self.ciphers)
+        except ssl.SSLError:
+            raise errors.ConfigInvalid(
+                f"tls.ciphers: OpenSSL knows no cipher of {settings.ciphers!r}; leave it empty, or write such as "
+                "ECDHE+AESGCM",
+                key="tls.ciphers",
+            ) from None
         try:
             context.load_cert_chain(settings.cert_file, settings.key_file, password=_no_password)
             if settings.client_ca_file:

@@ -136,8 +136,7 @@ class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Literal["native", "python"],
         Meta(
             description='What speaks gRPC: "native" threads of compiled code over nghttp2, or grpc\'s own server '
-            'on the "python" event loop, which costs several times the CPU a call. "native" has no TLS yet: '
-            "with `tls.cert_file` gRPC is served by the other."
+            'on the "python" event loop, which costs several times the CPU a call.'
         ),
     ] = "native"
     io_threads: Annotated[

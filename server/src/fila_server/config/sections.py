@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -48,6 +48,17 @@ class Tls(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     require_client_cert: Annotated[
         bool, Meta(description="Whether a connection needs a certificate of `client_ca_file`'s.")
     ] = False
+    min_version: Annotated[
+        Literal["1.2", "1.3"],
+        Meta(description='The oldest TLS that is spoken. With `server.edge = "python"` gRPC speaks 1.2 too.'),
+    ] = "1.2"
+    ciphers: Annotated[
+        str,
+        Meta(
+            description="Ciphers of TLS 1.2, as OpenSSL lists them, such as `ECDHE+AESGCM`; TLS 1.3 has its own. "
+            "Empty: those with forward secrecy and authenticated encryption."
+        ),
+    ] = ""
 
 
 class Telemetry(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,13 +1,13 @@
 """See callers.pxd."""
 
 from libc.stdint cimport int64_t, uint32_t, uint8_t
-from libc.string cimport memchr, memcmp, strlen
+from libc.string cimport memchr, memcmp, memcpy, memset, strlen
 
 from fila_server.core.doors.rights cimport (
     CONNECTIONS, DIGEST_BYTES, STREAMS, RightsTable, rights_find, rights_give, rights_names, rights_take,
 )
 from fila_server.core.doors.submit cimport Problem
-from fila_server.core.structures.buffer cimport Slice, put_slice
+from fila_server.core.structures.buffer cimport Slice, put_bytes, put_slice, read_u32be
 from fila_server.edges.native.bridge cimport EVENT_UNWELCOME, event_put, header_put
 from fila_server.edges.native.iothread cimport CONSUMER, PRODUCER, PULL, SESSION_CONSUMER, TO_PYTHON
 from fila_server.edges.native.openssl cimport (
@@ -20,6 +20,7 @@ from fila_server.edges.native.submission cimport refuse_problem
 
 cdef enum:
     KEY_BYTES_MAX = 256
+    CERTIFICATE_NAME_BYTES_MAX = 255
 
 cdef const char* SCHEME = b"bearer "
 cdef const char* KEY_PREFIX = b"fila_"
@@ -86,6 +87,30 @@ cdef uint64_t caller_of(Connection* connection, const char* value, size_t length
     return <uint64_t> found if found > 0 else 0
 
 
+cdef uint64_t _of_certificate(Connection* connection) noexcept nogil:
+    """The first of the certificate's names that is somebody's; asked anew each time: grants make them."""
+    cdef char nobody[DIGEST_BYTES]
+    cdef char name[CERTIFICATE_NAME_BYTES_MAX + 5]
+    cdef const char* at = connection.names.data
+    cdef const char* end = at + connection.names.length
+    cdef Slice key_id
+    cdef uint32_t length
+    cdef int64_t found
+    memset(nobody, 0, DIGEST_BYTES)
+    memcpy(name, b"cert:", 5)
+    while at < end:
+        at += 4 + read_u32be(at)        # whether it is DNS's or a URI
+        length = read_u32be(at)
+        if length <= CERTIFICATE_NAME_BYTES_MAX:
+            memcpy(name + 5, at + 4, length)
+            key_id.at, key_id.length = name, length + 5
+            found = rights_find(connection.thread.common.rights, key_id, nobody, 0)
+            if found > 0:
+                return <uint64_t> found
+        at += 4 + length
+    return 0
+
+
 # --- coming in -------------------------------------------------------------------------------
 
 cdef inline bint _is_stream(const Call* call) noexcept nogil:
@@ -98,6 +123,8 @@ cdef bint caller_enter(Call* call) noexcept nogil:
     cdef RightsTable* table = io.common.rights
     cdef Problem problem
     if table.is_on:
+        if call.caller == 0 and not call.has_key:
+            call.caller = _of_certificate(connection)
         if call.caller == 0 and not call.is_open_to_all:
             _turn_away(call)
             return False
@@ -119,15 +146,20 @@ cdef bint caller_enter(Call* call) noexcept nogil:
     return False
 
 
+cdef void caller_tell(Call* call) noexcept nogil:
+    cdef const char* peer = call.connection.peer
+    header_put(&call.metadata, b":peer", 5, peer, strlen(peer))
+    put_bytes(&call.metadata, call.connection.names.data, call.connection.names.length)
+
+
 cdef void _turn_away(Call* call) noexcept nogil:
     cdef IoThread* io = call.connection.thread
-    cdef const char* peer = call.connection.peer
     call.is_unwelcome = True
     call.shape = TO_PYTHON
     call.slot = slot_new(io, call, NULL)
     if call.method != NULL:
         header_put(&call.metadata, b":path", 5, call.method.path, call.method.path_length)
-    header_put(&call.metadata, b":peer", 5, peer, strlen(peer))
+    caller_tell(call)
     event_put(
         io.common, EVENT_UNWELCOME, slot_token(io, call.slot, False), call.timeout_ns, NULL, &call.metadata)
 

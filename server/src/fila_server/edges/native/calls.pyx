@@ -3,7 +3,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memset, strlen
+from libc.string cimport memset
 
 from fila_server.core.doors.mailbox cimport command_free
 from fila_server.core.structures.buffer cimport (
@@ -13,9 +13,9 @@ from fila_server.core.structures.timers cimport timer_cancel, timer_set
 from fila_server.core.wire.commands cimport INTERNAL, OK, REPLY, RESOURCE_EXHAUSTED, UNIMPLEMENTED
 from fila_server.edges.native.bridge cimport (
     EVENT_CALL, EVENT_GONE, EVENT_HALF_CLOSED, EVENT_MESSAGE, ORDER_END, ORDER_MORE, ORDER_REFUSED,
-    ORDER_ROUTED, ORDER_SEND, event_put, header_put,
+    ORDER_ROUTED, ORDER_SEND, event_put,
 )
-from fila_server.edges.native.callers cimport caller_enter, caller_leaves
+from fila_server.edges.native.callers cimport caller_enter, caller_leaves, caller_tell
 from fila_server.edges.native.consumers cimport (
     consumer_answer, consumer_drains, consumer_gone, consumer_input_ended, consumer_message, consumer_room,
     consumer_waits_for_room, pull_answer_unread, pull_message, session_half_closed, session_retry,
@@ -87,7 +87,7 @@ cdef void call_begin(Call* call) noexcept nogil:
             timer_set(&io.timers, &call.timer, io.now_ns + call.timeout_ns)
         if caller_enter(call) and call.shape == TO_PYTHON:
             call.slot = slot_new(io, call, NULL)
-            header_put(&call.metadata, b":peer", 5, call.connection.peer, strlen(call.connection.peer))
+            caller_tell(call)
             event_put(
                 io.common, EVENT_CALL, slot_token(io, call.slot, False), call.timeout_ns, NULL,
                 &call.metadata)

@@ -7,7 +7,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
-from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.structures.buffer cimport buffer_free, must_malloc
 from fila_server.core.wire.commands cimport WRITTEN
 from fila_server.edges.native.bridge cimport EVENT_SENT, event_put
 from fila_server.edges.native.callers cimport caller_disconnects
@@ -17,9 +17,10 @@ from fila_server.edges.native.iothread cimport (
     Slot,
 )
 from fila_server.edges.native.nghttp2 cimport (
-    NGHTTP2_FLAG_NONE, NGHTTP2_PROTOCOL_ERROR, nghttp2_session_del, nghttp2_session_get_outbound_queue_size,
-    nghttp2_session_mem_recv, nghttp2_session_mem_send, nghttp2_session_terminate_session,
-    nghttp2_session_want_read, nghttp2_session_want_write, nghttp2_submit_ping,
+    NGHTTP2_FLAG_NONE, NGHTTP2_NO_ERROR, NGHTTP2_PROTOCOL_ERROR, nghttp2_session_del,
+    nghttp2_session_get_outbound_queue_size, nghttp2_session_mem_recv, nghttp2_session_mem_send,
+    nghttp2_session_terminate_session, nghttp2_session_want_read, nghttp2_session_want_write,
+    nghttp2_submit_ping,
 )
 from fila_server.edges.native.posting cimport post_surely
 from fila_server.edges.native.response cimport call_refuse, connection_mark, out_room
@@ -32,6 +33,7 @@ from fila_server.edges.native.sockets cimport (
     send_some,
 )
 from fila_server.edges.native.status cimport DEADLINE_EXCEEDED
+from fila_server.edges.native.tls cimport tls_begin, tls_end, tls_flush, tls_read, tls_send
 from fila_server.edges.native.unread cimport unread_give
 
 cdef enum:
@@ -59,11 +61,18 @@ cdef void connection_new(IoThread* io, int fd, const char* peer) noexcept nogil:
     connection.opened_ns = connection.heard_ns = io.now_ns
     connection.is_local = (
         memcmp(peer, b"ipv4:127.", 9) == 0 or memcmp(peer, b"ipv6:[::1]:", 11) == 0)
-    connection.may_send_keys = connection.is_local or io.common.takes_plain_keys
+    if not tls_begin(connection):
+        tls_end(connection)
+        close(fd)
+        free(connection)
+        return
+    connection.may_send_keys = (
+        connection.is_local or io.common.takes_plain_keys or connection.tls != NULL)
     event.events = EPOLLIN
     event.data.ptr = connection
     if not session_open(connection) or epoll_ctl(io.epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0:
         nghttp2_session_del(connection.session)
+        tls_end(connection)
         close(fd)
         free(connection)
         return
@@ -92,7 +101,9 @@ cdef void connection_close(Connection* connection) noexcept nogil:
     caller_disconnects(connection)
     nghttp2_session_del(connection.session)
     connection.session = NULL
+    tls_end(connection)
     close(connection.fd)
+    buffer_free(&connection.names)
     free(connection.out)
     free(connection.marks)
     if connection.next != NULL:
@@ -138,7 +149,10 @@ cdef void connection_read(Connection* connection) noexcept nogil:
     cdef ssize_t taken
     cdef int turn
     for turn in range(READS_A_TURN):
-        length = read(connection.fd, io.read_buffer, READ_BYTES)
+        if connection.tls != NULL:
+            length = tls_read(connection, io.read_buffer, READ_BYTES)
+        else:
+            length = read(connection.fd, io.read_buffer, READ_BYTES)
         if length < 0 and (errno == EAGAIN or errno == EINTR):
             break
         if length < 0:
@@ -209,20 +223,39 @@ cdef bint _make(Connection* connection) noexcept nogil:
     return True
 
 
+cdef inline ssize_t _send(Connection* connection, const char* at, size_t length) noexcept nogil:
+    if connection.tls != NULL:
+        return tls_send(connection, at, length)
+    return send_some(connection.fd, at, length)
+
+
+cdef void _unsent(Connection* connection) noexcept nogil:
+    if errno == EAGAIN or errno == EINTR:
+        _want_out(connection, True)
+    else:
+        connection_close(connection)
+
+
 cdef void connection_flush(Connection* connection) noexcept nogil:
     cdef ssize_t sent
+    if connection.tls != NULL:
+        if not tls_flush(connection):
+            _unsent(connection)
+            return
+        if not connection.is_shaken:
+            _want_out(connection, False)
+            if connection.input_ended_ns:
+                connection_close(connection)
+            return
     while True:
         if not _make(connection):
             return
         if connection.out_done == connection.out_length:
             break
-        sent = send_some(
-            connection.fd, connection.out + connection.out_done, connection.out_length - connection.out_done)
+        sent = _send(
+            connection, connection.out + connection.out_done, connection.out_length - connection.out_done)
         if sent < 0:
-            if errno == EAGAIN or errno == EINTR:
-                _want_out(connection, True)
-            else:
-                connection_close(connection)
+            _unsent(connection)
             return
         connection.out_done += sent
         if connection.out_done == connection.out_length:
@@ -246,6 +279,12 @@ cdef void connection_look(Connection* connection) noexcept nogil:
     cdef Call* call
     if connection.is_faulty:
         connection_close(connection)    # it had up to a second to read why
+        return
+    if connection.certificate_ends_ns and now_ns >= connection.certificate_ends_ns:
+        # Whoever it was is nobody from here on; closed by the next look.
+        connection.is_faulty = True
+        nghttp2_session_terminate_session(connection.session, NGHTTP2_NO_ERROR)
+        connection_mark(connection)
         return
     if connection.input_ended_ns and now_ns - connection.input_ended_ns > ANSWERED_WITHIN_NS:
         connection_close(connection)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
 
 import grpc
@@ -12,6 +13,16 @@ from fila_server.edges.grpc.status import DETAILS_KEY
 
 Metadatum = tuple[str, str | bytes]
 Serialize = Callable[[Any], bytes]
+
+
+@dataclass(slots=True)
+class Told:
+    """What the threads tell of a call when it begins."""
+
+    path: str = ""
+    peer: str = ""
+    metadata: list[Metadatum] = field(default_factory=list)
+    names: dict[str, list[bytes]] = field(default_factory=dict)
 
 
 class Orders(Protocol):
@@ -29,13 +40,10 @@ class Aborted(Exception):
 class CallContext:
     """One call's. Belongs to the loop's thread."""
 
-    def __init__(
-        self, edge: Orders, token: int, metadata: Sequence[Metadatum], peer: str, serialize: Serialize | None
-    ) -> None:
+    def __init__(self, edge: Orders, token: int, told: Told, serialize: Serialize | None) -> None:
         self._edge = edge
         self._token = token
-        self._metadata = metadata
-        self._peer = peer
+        self._told = told
         self._serialize = serialize
         self._sent: asyncio.Future[None] | None = None
         self._callbacks: list[Callable[[Any], object]] = []
@@ -48,11 +56,15 @@ class CallContext:
 
     def invocation_metadata(self) -> Sequence[Metadatum]:
         """What the client sent with its call."""
-        return self._metadata
+        return self._told.metadata
 
     def peer(self) -> str:
         """The client's address, such as ipv4:127.0.0.1:4711."""
-        return self._peer
+        return self._told.peer
+
+    def auth_context(self) -> Mapping[str, Sequence[bytes]]:
+        """The names of the client's certificate, as grpc calls them."""
+        return self._told.names
 
     def add_done_callback(self, callback: Callable[[Any], object]) -> None:
         """Call it when the call is over: its answer taken by the socket, or its client gone."""

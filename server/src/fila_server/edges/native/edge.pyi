@@ -21,6 +21,16 @@ class NativeEdge:
         keeps_closed_streams: bool = False,
     ) -> None: ...
     def start(self, listeners: Iterable[int]) -> None: ...
+    def set_tls(
+        self,
+        chain: bytes,
+        key: bytes,
+        authorities: bytes,
+        *,
+        needs_certificate: bool,
+        newest_only: bool,
+        ciphers: bytes,
+    ) -> None: ...
     def drain(self, wait_ms: int) -> None: ...
     def join(self) -> None: ...
     @property

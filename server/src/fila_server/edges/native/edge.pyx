@@ -35,6 +35,7 @@ from fila_server.edges.native.iothread cimport Common, IoThread, ScriptedName
 from fila_server.edges.native.loop cimport loop_free, loop_new, loop_run
 from fila_server.edges.native.nghttp2 cimport nghttp2_info, nghttp2_version
 from fila_server.edges.native.sockets cimport atomic_load, atomic_store, close
+from fila_server.edges.native.tls cimport tls_context, tls_replace
 
 cdef extern from "<sys/eventfd.h>" nogil:
     int eventfd(unsigned int initval, int flags)
@@ -124,6 +125,7 @@ cdef class NativeEdge:
                 event_free(event)
                 event = following
             close(self.common.event_fd)
+        tls_replace(&self.common, NULL)
         self._forget_scripted()
         textmap_free(&self.common.scripted)
         pthread_mutex_destroy(&self.common.lock)
@@ -147,6 +149,23 @@ cdef class NativeEdge:
     def _run(self, int i):
         with nogil:
             loop_run(self.threads[i])
+
+    def set_tls(
+            self, bytes chain, bytes key, bytes authorities, *, bint needs_certificate, bint newest_only,
+            bytes ciphers):
+        """Encrypt new connections with these, all PEM but `ciphers`: OpenSSL's list for TLS 1.2.
+
+        `authorities`: whose certificates clients may come with; empty: none is asked for. Raises ValueError
+        when they do not fit together; those before stay in use.
+        """
+        cdef char problem[256]
+        cdef void* context = tls_context(
+            PyBytes_AS_STRING(chain), PyBytes_GET_SIZE(chain), PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key),
+            PyBytes_AS_STRING(authorities), PyBytes_GET_SIZE(authorities), needs_certificate, newest_only,
+            PyBytes_AS_STRING(ciphers), problem, sizeof(problem))
+        if context == NULL:
+            raise ValueError(problem.decode("utf-8", "replace"))
+        tls_replace(&self.common, context)
 
     def drain(self, int wait_ms):
         """Take no connections, refuse new calls, answer what is owed; leave after `wait_ms` at the latest."""

@@ -233,6 +233,7 @@ cdef void loop_run(IoThread* io) noexcept nogil:
         count = epoll_wait(io.epoll_fd, events, EVENTS_A_TURN, _wait_ms(io))
         io.now_ns = monotonic_ns()
         io.inflated_bytes = 0
+        io.handshakes = 0
         for i in range(count):
             if events[i].data.ptr == io:
                 _take(io)

@@ -25,7 +25,7 @@ from google.protobuf.message import DecodeError
 from fila_server import errors
 from fila_server.broker.calls import Broker
 from fila_server.edges.grpc.status import abort, hidden, status_of
-from fila_server.edges.native.context import Aborted, CallContext, Metadatum, Orders
+from fila_server.edges.native.context import Aborted, CallContext, Metadatum, Orders, Told
 from fila_server.hooks.stage import ParsedFrame
 
 log = structlog.get_logger("fila_server.edges.native")
@@ -41,6 +41,7 @@ UNWELCOME: Final = 8
 
 FULL_MAILBOX_RETRY_S = 0.002
 _LENGTH = struct.Struct(">I")
+_CERTIFICATE_NAMES = {":dns": "peer_dns", ":uri": "peer_uri"}
 
 
 class Edge(Orders, Protocol):
@@ -117,22 +118,21 @@ class PythonCalls:
     # --- calls ----------------------------------------------------------------------------
 
     def _begin(self, token: int, packed: bytes) -> None:
-        path, peer, metadata = _unpacked(packed)
-        handler = self._handler_of(_Details(path, tuple(metadata)))
+        told = _unpacked(packed)
+        handler = self._handler_of(_Details(told.path, tuple(told.metadata)))
         serialize = handler.response_serializer if handler is not None else None
-        context = self._contexts[token] = CallContext(self._edge, token, metadata, peer, serialize)
+        context = self._contexts[token] = CallContext(self._edge, token, told, serialize)
         if len(self._contexts) > self._calls_max:
             self._refuse(
                 context, errors.Overloaded(f"{self._calls_max} calls are already waiting for an answer")
             )
         elif handler is None:
-            self._refuse(context, errors.Unimplemented(f"there is no method {path}"))
+            self._refuse(context, errors.Unimplemented(f"there is no method {told.path}"))
         else:
             self._run(token, self._serve(context, handler))
 
     def _turn_away(self, token: int, packed: bytes) -> None:
-        _, peer, metadata = _unpacked(packed)
-        context = self._contexts[token] = CallContext(self._edge, token, metadata, peer, None)
+        context = self._contexts[token] = CallContext(self._edge, token, _unpacked(packed), None)
         if len(self._contexts) > self._calls_max:
             self._refuse(
                 context, errors.Overloaded(f"{self._calls_max} calls are already waiting for an answer")
@@ -231,10 +231,9 @@ async def _requests(context: CallContext, deserialize: Any) -> AsyncIterator[Any
         yield deserialize(message) if deserialize else message
 
 
-def _unpacked(packed: bytes) -> tuple[str, str, list[Metadatum]]:
-    """Path, peer and metadata of a call, from u32 length, name, u32 length, value, ..."""
-    path = peer = ""
-    metadata: list[Metadatum] = []
+def _unpacked(packed: bytes) -> Told:
+    """What the threads tell of a call, from u32 length, name, u32 length, value, ..."""
+    told = Told()
     at = 0
     while at < len(packed):
         pair = []
@@ -245,14 +244,16 @@ def _unpacked(packed: bytes) -> tuple[str, str, list[Metadatum]]:
             at += length
         name, value = pair[0].decode("latin-1"), pair[1]
         if name == ":path":
-            path = value.decode("latin-1")
+            told.path = value.decode("latin-1")
         elif name == ":peer":
-            peer = value.decode("latin-1")
+            told.peer = value.decode("latin-1")
+        elif name in _CERTIFICATE_NAMES:
+            told.names.setdefault(_CERTIFICATE_NAMES[name], []).append(value)
         elif name.endswith("-bin"):
-            metadata += [(name, piece) for piece in _binary(value)]
+            told.metadata += [(name, piece) for piece in _binary(value)]
         else:
-            metadata.append((name, value.decode("latin-1")))
-    return path, peer, metadata
+            told.metadata.append((name, value.decode("latin-1")))
+    return told
 
 
 def _binary(value: bytes) -> list[bytes]:

@@ -13,17 +13,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fila.v1 import admin_pb2
 from fila_server.access.door import Door
+from fila_server.access.tls import Files, Tls
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Address, Config
 from fila_server.edges.grpc.identity import Identity
 from fila_server.edges.grpc.services import Services, received_bytes_max
 from fila_server.edges.native.library import check_library
 from fila_server.edges.native.python_calls import PythonCalls
-from fila_server.errors import PortTaken, StartError
+from fila_server.errors import ConfigInvalid, PortTaken, StartError
 
 if TYPE_CHECKING:
     from fila_server.core.drive.engine import CoreEngine
@@ -35,8 +37,7 @@ _ANY_IPV4 = "0.0.0.0"  # noqa: S104 - what an operator wrote, not what we choose
 class NativeServer:
     """As edges/grpc/server.py's RpcServer. Make it before the engine starts."""
 
-    def __init__(self, engine: CoreEngine, broker: Broker, config: Config, door: Door) -> None:
-        _check_plain(config)
+    def __init__(self, engine: CoreEngine, broker: Broker, config: Config, door: Door, tls: Tls) -> None:
         try:
             from fila_server.edges.native.edge import NativeEdge
 
@@ -53,7 +54,10 @@ class NativeServer:
             raise StartError(f'server.edge: {error}; or set server.edge = "python"') from error
         self._config = config
         self._broker = broker
-        identity = Identity(door)
+        if tls.is_on:
+            self._encrypt(tls, tls.files)
+            tls.at_change(partial(self._encrypt, tls))
+        identity = Identity(door, encrypted=tls.is_on, certificates=tls.asks_for_certificates)
         self._services = Services(broker, config, identity)
         self._calls = PythonCalls(
             self._edge,
@@ -101,20 +105,26 @@ class NativeServer:
         self._calls.take_events()  # who is gone with the threads
         loop.remove_reader(self._edge.event_fd)
 
+    def _encrypt(self, tls: Tls, files: Files) -> None:
+        """Set new connections up with these; those that are there go on."""
+        try:
+            self._edge.set_tls(
+                files.certificate,
+                files.key,
+                files.client_authorities or b"",
+                needs_certificate=tls.requires_certificates,
+                newest_only=tls.newest_only,
+                ciphers=tls.ciphers.encode(),
+            )
+        except ValueError as error:
+            raise ConfigInvalid(f"the files of [tls] do not fit together: {error}", key="tls") from None
+
     def _tell_scripts(self, queue: str, config: admin_pb2.QueueConfig | None) -> None:
         name = queue.encode()
         is_scripted = config is not None and bool(config.on_enqueue_script)
         if is_scripted != (name in self._scripted):
             self._scripted ^= {name}
             self._edge.set_scripted(self._scripted)
-
-
-def _check_plain(config: Config) -> None:
-    """The threads encrypt nothing: where that is wanted they don't start."""
-    if config.tls.cert_file:
-        raise StartError(
-            'server.edge: the "native" edge has no TLS; set server.edge = "python" with tls.cert_file'
-        )
 
 
 def _bound(address: Address) -> list[socket.socket]:

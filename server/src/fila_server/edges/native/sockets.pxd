@@ -72,6 +72,7 @@ cdef extern from *:
         }
         return fd;
     }
+    static void fila_set_errno(int number) { errno = number; }
     static ssize_t fila_send(int fd, const void *at, size_t length) {
         return send(fd, at, length, MSG_NOSIGNAL);
     }
@@ -84,6 +85,7 @@ cdef extern from *:
     int EMFILE
     int ENFILE
     int64_t monotonic_ns "fila_monotonic_ns" ()  nogil
+    void set_errno "fila_set_errno" (int number) nogil
     int64_t wall_ms "fila_wall_ms" () nogil
     int accept_from "fila_accept" (int listener, char* peer, size_t size) nogil
     ssize_t send_some "fila_send" (int fd, const void* at, size_t length) nogil

@@ -181,7 +181,7 @@ class Connection(asyncio.Protocol):
                 self.broker.give_back(slot.leased)
         self._slots.clear()
         if hasattr(self, "entry"):
-            self.entry.leave()
+            self.entry.close()
         self.server.turns.leave(self)
         self.server.forget(self)
 

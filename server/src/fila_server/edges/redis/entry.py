@@ -1,13 +1,15 @@
 """Who a connection is: nobody until AUTH, where keys are asked for, and for how much and how long.
 
 A failed AUTH leaves the earlier identity. A key that is revoked closes the connection; so do 64 KiB or ten seconds
-without one.
+without one, and the end of the certificate it came with.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ssl
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +20,7 @@ from fila_server.access.table import REDIS
 INPUT_BYTES_MAX = 64 * 1024
 """Before AUTH: enough for any AUTH or HELLO."""
 WITHOUT_KEY_S_MAX = 10.0
+LOOK_EVERY_S_MAX = 3600.0
 BEFORE_AUTH = (b"AUTH", b"HELLO", b"QUIT")
 
 
@@ -33,6 +36,9 @@ class Entry:
         self._left: list[Callable[[], None]] = []
         self._unread_bytes = 0
         self._names = names_of(tls)
+        self._watch: asyncio.TimerHandle | None = None
+        if (ends_s := _end_of(tls)) is not None:
+            self._until_certificate_ends(ends_s)
         self.caller: Caller | None = None
         self.begin()
 
@@ -78,11 +84,27 @@ class Entry:
         self._end()
 
     def leave(self) -> None:
-        """The connection is over, or somebody else's."""
+        """Be nobody."""
         self.caller = None
         for leave in self._left:
             leave()
         self._left = []
+
+    def close(self) -> None:
+        """The connection is over."""
+        self.leave()
+        if self._watch is not None:
+            self._watch.cancel()
+
+    def _until_certificate_ends(self, ends_s: float) -> None:
+        left_s = ends_s - time.time()
+        if left_s <= 0:
+            self._revoked(errors.Unauthenticated("the certificate has ended"))
+            return
+        # In steps, since the clock may be set meanwhile.
+        self._watch = asyncio.get_running_loop().call_later(
+            min(left_s, LOOK_EVERY_S_MAX), self._until_certificate_ends, ends_s
+        )
 
     def check(self, name: str, args: list[bytes]) -> None:
         """Judge a command by the table of rights. Raises one of errors.py."""
@@ -123,6 +145,12 @@ class Entry:
         assert self.caller is not None
         need = REDIS["HMGET"]
         return self._door.hold(self.caller, need.right, queue, channel, end)
+
+
+def _end_of(tls: Any) -> float | None:
+    """When the client's certificate ends, in Unix seconds; None where there is none."""
+    certificate: Any = tls.getpeercert() if isinstance(tls, ssl.SSLObject) else None
+    return ssl.cert_time_to_seconds(certificate["notAfter"]) if certificate else None
 
 
 def names_of(tls: Any) -> tuple[str, ...]:
