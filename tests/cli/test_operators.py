@@ -128,6 +128,18 @@ def test_explain_says_who_is_served_who_consumes_and_when_it_goes(fila, broker: 
         assert line in out
 
 
+def test_hook_show_names_what_a_script_returns_in_vain(fila, broker: FakeBroker):
+    told = admin_pb2.HookStats(hook="on_enqueue", breaker_state="BREAKER_STATE_CLOSED", log_lines=3)
+    told.ignored_fields["fairnes_key"] = 120
+    told.ignored_fields["wieght"] = 1
+    broker.answers["GetStats"] = admin_pb2.GetStatsResponse(hooks=[told])
+
+    out = fila("hook", "show", "orders").out
+
+    assert "returns in vain  fairnes_key (120 times), wieght (1 time)" in out
+    assert "logged           3 lines" in out
+
+
 def test_explain_says_why_nobody_knows_when_it_goes(fila, broker: FakeBroker):
     answer = admin_pb2.ExplainKeyResponse(state="STATE_PAUSED", pending=40)
     answer.head_forecast.unknown = events_pb2.Forecast.UNKNOWN_PAUSED

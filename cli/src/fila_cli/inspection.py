@@ -77,7 +77,7 @@ def _facts(queue: str, channel: str, stats: GetStatsResponse, *, wide: bool) -> 
         ("hook fallbacks", stats.hook_fallbacks),
         ("hook errors", stats.hook_errors),
         *((f"last error of {each.hook}", _last_error(each)) for each in stats.hooks),
-        *((f"{each.hook} returns in vain", _ignored(each)) for each in stats.hooks),
+        *((f"{each.hook} returns in vain", ignored_fields(each)) for each in stats.hooks),
         ("dropped by hard retention", stats.hard_dropped),
         ("dropped by time to live", stats.ttl_dropped_total),
         ("dead-lettered", stats.dead_lettered_total),
@@ -109,7 +109,8 @@ def _last_error(hook: HookStats) -> str:
     return f"{hook.last_error}, at {hook.last_error_at.ToJsonString()}, headers {headers or 'none'}"
 
 
-def _ignored(hook: HookStats) -> str:
+def ignored_fields(hook: HookStats) -> str:
+    """Fields that a script returns and nobody reads, with how often."""
     names = sorted(hook.ignored_fields, key=lambda name: (-hook.ignored_fields[name], name))
     return ", ".join(f"{name} ({counted(hook.ignored_fields[name], 'time')})" for name in names)
 

@@ -14,7 +14,8 @@ import click
 from fila_cli.arguments import queue_argument, yes_option
 from fila_cli.colors import Meaning, Meant
 from fila_cli.failures import BrokerError
-from fila_cli.output import Cell, facts, show
+from fila_cli.inspection import ignored_fields
+from fila_cli.output import Cell, counted, facts, show
 from fila_cli.session import Group, Session, confirm
 from fila_cli.values import PAIR, SOURCE, Count, rough_size_text
 
@@ -194,6 +195,11 @@ def health(each: HookStats) -> list[tuple[str, Cell]]:
         ("errors", Meant(str(each.errors), Meaning.TROUBLE) if each.errors else 0),
         ("fallbacks", each.fallbacks),
     ]
+    if each.ignored_fields:
+        listed.append(("returns in vain", Meant(ignored_fields(each), Meaning.TROUBLE)))
+    if each.log_lines or each.log_lines_dropped:
+        lost = f", {each.log_lines_dropped} dropped" if each.log_lines_dropped else ""
+        listed.append(("logged", f"{counted(each.log_lines, 'line')}{lost}"))
     if each.last_error:
         headers = " ".join(
             f"{name}={each.last_error_headers[name]}" for name in sorted(each.last_error_headers)
