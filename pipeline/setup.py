@@ -20,6 +20,7 @@ FILES = (
     "admin_pb2.py",
     "events_pb2.py",
     "messages_pb2.py",
+    "operation_pb2.py",
     "service_pb2.py",
     "sink_pb2.py",
     "version_pb2.py",

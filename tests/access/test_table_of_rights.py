@@ -57,6 +57,10 @@ FIELDS: dict[str, dict[str, Any]] = {
     "RevokeGrant": {"name": "nobody"},
     "SetQuotas": {"name": "nobody"},
     "FindKeys": {},
+    "StartOperation": {"kind": 2},
+    "WatchOperation": {"id": "none"},
+    "CancelOperation": {"id": "none"},
+    "EditDeadLetter": {"offset": 1},
 }
 
 
@@ -160,7 +164,7 @@ def outcome(
             if answer.code() is not grpc.StatusCode.CANCELLED:
                 list(answer)
             return "OK", "", b""
-        if method in ("EnqueueStream", "ReadLog", "WatchEvents", "WatchStats"):
+        if method in ("EnqueueStream", "ReadLog", "WatchEvents", "WatchStats", "WatchOperation"):
             stream, answer = answer, next(iter(answer), None)
             stream.cancel()
     except grpc.RpcError as error:

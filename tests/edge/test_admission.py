@@ -81,16 +81,16 @@ def test_the_largest_settings_a_queue_may_have_are_let_through() -> None:
     frame = admin_pb2.CreateQueueRequest(name="q", config=config).SerializeToString()
 
     admission.check_bytes("CreateQueue", frame)
-    admission.check_parts(frame)
+    admission.check_parts("UpdateQueue", frame)
     with pytest.raises(LimitExceeded):
-        admission.check_parts(frame + frame)
+        admission.check_parts("UpdateQueue", frame + frame)
 
 
 @pytest.mark.parametrize(
     "broken", [b"\x12", b"\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", b"\x0b", b"\x12\x05\x08"]
 )
 def test_broken_bytes_are_counted_to_their_end_and_left_to_the_parser(broken: bytes) -> None:
-    Admission(Limits()).check_parts(broken)
+    Admission(Limits()).check_parts("UpdateQueue", broken)
 
 
 async def test_an_update_names_no_more_fields_than_there_are(stub: Any) -> None:

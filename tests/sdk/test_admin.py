@@ -18,12 +18,13 @@ from fila import (
     QueueNotFound,
     answers,
     explanation,
+    letters,
     watched,
 )
 from fila.answers import RetryPolicy
 from fila.messages import encode_options, to_timestamp
 from fila.settings import QueueSettings, encode_settings, mask_of, resolve
-from fila.v1 import admin_pb2, auth_pb2, events_pb2, version_pb2, watch_pb2
+from fila.v1 import admin_pb2, auth_pb2, events_pb2, operation_pb2, version_pb2, watch_pb2
 from tests.sdk.fake_broker import FakeBroker, Refusal
 
 
@@ -218,6 +219,9 @@ async def test_answers_show_every_field_also_zeros(client: FilaClient) -> None:
         (answers.QueueDetails, admin_pb2.GetQueueResponse),
         (answers.QueueVersion, version_pb2.QueueVersion),
         (answers.QueueVersionDetails, admin_pb2.GetQueueVersionResponse),
+        (letters.Operation, operation_pb2.Operation),
+        (letters.OperationRequest, operation_pb2.StartOperationRequest),
+        (letters.DeadLetterFilter, operation_pb2.DeadLetterFilter),
         (answers.QueueInfo, admin_pb2.QueueInfo),
         (answers.ChannelInfo, admin_pb2.ChannelInfo),
         (answers.FairnessKeyStats, admin_pb2.PerFairnessKeyStats),

@@ -30,6 +30,7 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "channel": ("channel", "Queues", "Independent views of one queue: add, move, delete."),
     "hook": ("hook", "Queues", "Scripts of a queue: try, show, set, disable."),
     "dlq": ("dlq", "Queues", "Dead letters: find, show, move back, drop, save."),
+    "operation": ("operation", "Queues", "Dead letters moved back or dropped by the broker itself."),
     "redrive": ("redrive", "Queues", "Move dead letters back to the queue they came from."),
     "apply": ("apply", "Queues", "Create and change queues as a file says."),
     "diff": ("apply", "Queues", "What 'apply' would create and change."),

@@ -4566,7 +4566,7 @@ var File_fila_v1_admin_proto protoreflect.FileDescriptor
 
 const file_fila_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x13fila/v1/admin.proto\x12\afila.v1\x1a\x14fila/v1/events.proto\x1a\x16fila/v1/messages.proto\x1a\x15fila/v1/version.proto\x1a\x13fila/v1/watch.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"V\n" +
+	"\x13fila/v1/admin.proto\x12\afila.v1\x1a\x14fila/v1/events.proto\x1a\x16fila/v1/messages.proto\x1a\x17fila/v1/operation.proto\x1a\x15fila/v1/version.proto\x1a\x13fila/v1/watch.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"V\n" +
 	"\x12CreateQueueRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
 	"\x06config\x18\x02 \x01(\v2\x14.fila.v1.QueueConfigR\x06config\"Q\n" +
@@ -4946,7 +4946,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x19BREAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14BREAKER_STATE_CLOSED\x10\x01\x12\x16\n" +
 	"\x12BREAKER_STATE_OPEN\x10\x02\x12\x1b\n" +
-	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xfb\x11\n" +
+	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\x9f\x15\n" +
 	"\tFilaAdmin\x12H\n" +
 	"\vCreateQueue\x12\x1b.fila.v1.CreateQueueRequest\x1a\x1c.fila.v1.CreateQueueResponse\x12?\n" +
 	"\bGetQueue\x12\x18.fila.v1.GetQueueRequest\x1a\x19.fila.v1.GetQueueResponse\x12H\n" +
@@ -4984,7 +4984,12 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"GetHistory\x12\x1a.fila.v1.GetHistoryRequest\x1a\x1b.fila.v1.GetHistoryResponse\x12Z\n" +
 	"\x11ListQueueVersions\x12!.fila.v1.ListQueueVersionsRequest\x1a\".fila.v1.ListQueueVersionsResponse\x12T\n" +
-	"\x0fGetQueueVersion\x12\x1f.fila.v1.GetQueueVersionRequest\x1a .fila.v1.GetQueueVersionResponseB\x1b\n" +
+	"\x0fGetQueueVersion\x12\x1f.fila.v1.GetQueueVersionRequest\x1a .fila.v1.GetQueueVersionResponse\x12Q\n" +
+	"\x0eStartOperation\x12\x1e.fila.v1.StartOperationRequest\x1a\x1f.fila.v1.StartOperationResponse\x12S\n" +
+	"\x0eWatchOperation\x12\x1e.fila.v1.WatchOperationRequest\x1a\x1f.fila.v1.WatchOperationResponse0\x01\x12Q\n" +
+	"\x0eListOperations\x12\x1e.fila.v1.ListOperationsRequest\x1a\x1f.fila.v1.ListOperationsResponse\x12T\n" +
+	"\x0fCancelOperation\x12\x1f.fila.v1.CancelOperationRequest\x1a .fila.v1.CancelOperationResponse\x12Q\n" +
+	"\x0eEditDeadLetter\x12\x1e.fila.v1.EditDeadLetterRequest\x1a\x1f.fila.v1.EditDeadLetterResponseB\x1b\n" +
 	"\vdev.fila.v1B\n" +
 	"AdminProtoP\x01b\x06proto3"
 
@@ -5082,15 +5087,25 @@ var file_fila_v1_admin_proto_goTypes = []any{
 	(*GetHistoryRequest)(nil),         // 76: fila.v1.GetHistoryRequest
 	(*ListQueueVersionsRequest)(nil),  // 77: fila.v1.ListQueueVersionsRequest
 	(*GetQueueVersionRequest)(nil),    // 78: fila.v1.GetQueueVersionRequest
-	(*GetStatusResponse)(nil),         // 79: fila.v1.GetStatusResponse
-	(*WatchEventsResponse)(nil),       // 80: fila.v1.WatchEventsResponse
-	(*ListLateResponse)(nil),          // 81: fila.v1.ListLateResponse
-	(*ListKeyPoliciesResponse)(nil),   // 82: fila.v1.ListKeyPoliciesResponse
-	(*DropDeadLettersResponse)(nil),   // 83: fila.v1.DropDeadLettersResponse
-	(*FindKeysResponse)(nil),          // 84: fila.v1.FindKeysResponse
-	(*WatchStatsResponse)(nil),        // 85: fila.v1.WatchStatsResponse
-	(*GetHistoryResponse)(nil),        // 86: fila.v1.GetHistoryResponse
-	(*ListQueueVersionsResponse)(nil), // 87: fila.v1.ListQueueVersionsResponse
+	(*StartOperationRequest)(nil),     // 79: fila.v1.StartOperationRequest
+	(*WatchOperationRequest)(nil),     // 80: fila.v1.WatchOperationRequest
+	(*ListOperationsRequest)(nil),     // 81: fila.v1.ListOperationsRequest
+	(*CancelOperationRequest)(nil),    // 82: fila.v1.CancelOperationRequest
+	(*EditDeadLetterRequest)(nil),     // 83: fila.v1.EditDeadLetterRequest
+	(*GetStatusResponse)(nil),         // 84: fila.v1.GetStatusResponse
+	(*WatchEventsResponse)(nil),       // 85: fila.v1.WatchEventsResponse
+	(*ListLateResponse)(nil),          // 86: fila.v1.ListLateResponse
+	(*ListKeyPoliciesResponse)(nil),   // 87: fila.v1.ListKeyPoliciesResponse
+	(*DropDeadLettersResponse)(nil),   // 88: fila.v1.DropDeadLettersResponse
+	(*FindKeysResponse)(nil),          // 89: fila.v1.FindKeysResponse
+	(*WatchStatsResponse)(nil),        // 90: fila.v1.WatchStatsResponse
+	(*GetHistoryResponse)(nil),        // 91: fila.v1.GetHistoryResponse
+	(*ListQueueVersionsResponse)(nil), // 92: fila.v1.ListQueueVersionsResponse
+	(*StartOperationResponse)(nil),    // 93: fila.v1.StartOperationResponse
+	(*WatchOperationResponse)(nil),    // 94: fila.v1.WatchOperationResponse
+	(*ListOperationsResponse)(nil),    // 95: fila.v1.ListOperationsResponse
+	(*CancelOperationResponse)(nil),   // 96: fila.v1.CancelOperationResponse
+	(*EditDeadLetterResponse)(nil),    // 97: fila.v1.EditDeadLetterResponse
 }
 var file_fila_v1_admin_proto_depIdxs = []int32{
 	7,  // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
@@ -5167,39 +5182,49 @@ var file_fila_v1_admin_proto_depIdxs = []int32{
 	76, // 71: fila.v1.FilaAdmin.GetHistory:input_type -> fila.v1.GetHistoryRequest
 	77, // 72: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
 	78, // 73: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
-	6,  // 74: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	11, // 75: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	14, // 76: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	16, // 77: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	36, // 78: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	18, // 79: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	20, // 80: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	29, // 81: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	22, // 82: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	24, // 83: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	26, // 84: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	34, // 85: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	39, // 86: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	41, // 87: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	43, // 88: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	46, // 89: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	48, // 90: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	50, // 91: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	52, // 92: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	54, // 93: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	56, // 94: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	79, // 95: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	80, // 96: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	81, // 97: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	82, // 98: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	83, // 99: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	84, // 100: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
-	85, // 101: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
-	86, // 102: fila.v1.FilaAdmin.GetHistory:output_type -> fila.v1.GetHistoryResponse
-	87, // 103: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
-	12, // 104: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
-	74, // [74:105] is the sub-list for method output_type
-	43, // [43:74] is the sub-list for method input_type
+	79, // 74: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
+	80, // 75: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
+	81, // 76: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
+	82, // 77: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
+	83, // 78: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
+	6,  // 79: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	11, // 80: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	14, // 81: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	16, // 82: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	36, // 83: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	18, // 84: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	20, // 85: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	29, // 86: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	22, // 87: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	24, // 88: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	26, // 89: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	34, // 90: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	39, // 91: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	41, // 92: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	43, // 93: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	46, // 94: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	48, // 95: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	50, // 96: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	52, // 97: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	54, // 98: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	56, // 99: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	84, // 100: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	85, // 101: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	86, // 102: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	87, // 103: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	88, // 104: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	89, // 105: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	90, // 106: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
+	91, // 107: fila.v1.FilaAdmin.GetHistory:output_type -> fila.v1.GetHistoryResponse
+	92, // 108: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
+	12, // 109: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
+	93, // 110: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
+	94, // 111: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
+	95, // 112: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
+	96, // 113: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
+	97, // 114: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
+	79, // [79:115] is the sub-list for method output_type
+	43, // [43:79] is the sub-list for method input_type
 	43, // [43:43] is the sub-list for extension type_name
 	43, // [43:43] is the sub-list for extension extendee
 	0,  // [0:43] is the sub-list for field type_name
@@ -5212,6 +5237,7 @@ func file_fila_v1_admin_proto_init() {
 	}
 	file_fila_v1_events_proto_init()
 	file_fila_v1_messages_proto_init()
+	file_fila_v1_operation_proto_init()
 	file_fila_v1_version_proto_init()
 	file_fila_v1_watch_proto_init()
 	file_fila_v1_admin_proto_msgTypes[2].OneofWrappers = []any{}

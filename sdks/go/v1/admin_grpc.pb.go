@@ -54,6 +54,11 @@ const (
 	FilaAdmin_GetHistory_FullMethodName        = "/fila.v1.FilaAdmin/GetHistory"
 	FilaAdmin_ListQueueVersions_FullMethodName = "/fila.v1.FilaAdmin/ListQueueVersions"
 	FilaAdmin_GetQueueVersion_FullMethodName   = "/fila.v1.FilaAdmin/GetQueueVersion"
+	FilaAdmin_StartOperation_FullMethodName    = "/fila.v1.FilaAdmin/StartOperation"
+	FilaAdmin_WatchOperation_FullMethodName    = "/fila.v1.FilaAdmin/WatchOperation"
+	FilaAdmin_ListOperations_FullMethodName    = "/fila.v1.FilaAdmin/ListOperations"
+	FilaAdmin_CancelOperation_FullMethodName   = "/fila.v1.FilaAdmin/CancelOperation"
+	FilaAdmin_EditDeadLetter_FullMethodName    = "/fila.v1.FilaAdmin/EditDeadLetter"
 )
 
 // FilaAdminClient is the client API for FilaAdmin service.
@@ -125,6 +130,16 @@ type FilaAdminClient interface {
 	ListQueueVersions(ctx context.Context, in *ListQueueVersionsRequest, opts ...grpc.CallOption) (*ListQueueVersionsResponse, error)
 	// Read the settings of one version.
 	GetQueueVersion(ctx context.Context, in *GetQueueVersionRequest, opts ...grpc.CallOption) (*GetQueueVersionResponse, error)
+	// Start to move dead letters back, or to drop them, in the broker itself; whoever started it may go away.
+	StartOperation(ctx context.Context, in *StartOperationRequest, opts ...grpc.CallOption) (*StartOperationResponse, error)
+	// Watch how far an operation has come.
+	WatchOperation(ctx context.Context, in *WatchOperationRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchOperationResponse], error)
+	// List operations, those that have ended, too.
+	ListOperations(ctx context.Context, in *ListOperationsRequest, opts ...grpc.CallOption) (*ListOperationsResponse, error)
+	// End an operation; what it did is done.
+	CancelOperation(ctx context.Context, in *CancelOperationRequest, opts ...grpc.CallOption) (*CancelOperationResponse, error)
+	// Send a dead letter back with other headers and another payload, as a new message.
+	EditDeadLetter(ctx context.Context, in *EditDeadLetterRequest, opts ...grpc.CallOption) (*EditDeadLetterResponse, error)
 }
 
 type filaAdminClient struct {
@@ -472,6 +487,65 @@ func (c *filaAdminClient) GetQueueVersion(ctx context.Context, in *GetQueueVersi
 	return out, nil
 }
 
+func (c *filaAdminClient) StartOperation(ctx context.Context, in *StartOperationRequest, opts ...grpc.CallOption) (*StartOperationResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(StartOperationResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_StartOperation_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *filaAdminClient) WatchOperation(ctx context.Context, in *WatchOperationRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchOperationResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &FilaAdmin_ServiceDesc.Streams[3], FilaAdmin_WatchOperation_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchOperationRequest, WatchOperationResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type FilaAdmin_WatchOperationClient = grpc.ServerStreamingClient[WatchOperationResponse]
+
+func (c *filaAdminClient) ListOperations(ctx context.Context, in *ListOperationsRequest, opts ...grpc.CallOption) (*ListOperationsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListOperationsResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_ListOperations_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *filaAdminClient) CancelOperation(ctx context.Context, in *CancelOperationRequest, opts ...grpc.CallOption) (*CancelOperationResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CancelOperationResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_CancelOperation_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *filaAdminClient) EditDeadLetter(ctx context.Context, in *EditDeadLetterRequest, opts ...grpc.CallOption) (*EditDeadLetterResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EditDeadLetterResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_EditDeadLetter_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FilaAdminServer is the server API for FilaAdmin service.
 // All implementations must embed UnimplementedFilaAdminServer
 // for forward compatibility.
@@ -541,6 +615,16 @@ type FilaAdminServer interface {
 	ListQueueVersions(context.Context, *ListQueueVersionsRequest) (*ListQueueVersionsResponse, error)
 	// Read the settings of one version.
 	GetQueueVersion(context.Context, *GetQueueVersionRequest) (*GetQueueVersionResponse, error)
+	// Start to move dead letters back, or to drop them, in the broker itself; whoever started it may go away.
+	StartOperation(context.Context, *StartOperationRequest) (*StartOperationResponse, error)
+	// Watch how far an operation has come.
+	WatchOperation(*WatchOperationRequest, grpc.ServerStreamingServer[WatchOperationResponse]) error
+	// List operations, those that have ended, too.
+	ListOperations(context.Context, *ListOperationsRequest) (*ListOperationsResponse, error)
+	// End an operation; what it did is done.
+	CancelOperation(context.Context, *CancelOperationRequest) (*CancelOperationResponse, error)
+	// Send a dead letter back with other headers and another payload, as a new message.
+	EditDeadLetter(context.Context, *EditDeadLetterRequest) (*EditDeadLetterResponse, error)
 	mustEmbedUnimplementedFilaAdminServer()
 }
 
@@ -643,6 +727,21 @@ func (UnimplementedFilaAdminServer) ListQueueVersions(context.Context, *ListQueu
 }
 func (UnimplementedFilaAdminServer) GetQueueVersion(context.Context, *GetQueueVersionRequest) (*GetQueueVersionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetQueueVersion not implemented")
+}
+func (UnimplementedFilaAdminServer) StartOperation(context.Context, *StartOperationRequest) (*StartOperationResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method StartOperation not implemented")
+}
+func (UnimplementedFilaAdminServer) WatchOperation(*WatchOperationRequest, grpc.ServerStreamingServer[WatchOperationResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchOperation not implemented")
+}
+func (UnimplementedFilaAdminServer) ListOperations(context.Context, *ListOperationsRequest) (*ListOperationsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListOperations not implemented")
+}
+func (UnimplementedFilaAdminServer) CancelOperation(context.Context, *CancelOperationRequest) (*CancelOperationResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CancelOperation not implemented")
+}
+func (UnimplementedFilaAdminServer) EditDeadLetter(context.Context, *EditDeadLetterRequest) (*EditDeadLetterResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EditDeadLetter not implemented")
 }
 func (UnimplementedFilaAdminServer) mustEmbedUnimplementedFilaAdminServer() {}
 func (UnimplementedFilaAdminServer) testEmbeddedByValue()                   {}
@@ -1202,6 +1301,89 @@ func _FilaAdmin_GetQueueVersion_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FilaAdmin_StartOperation_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StartOperationRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).StartOperation(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_StartOperation_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).StartOperation(ctx, req.(*StartOperationRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FilaAdmin_WatchOperation_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchOperationRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(FilaAdminServer).WatchOperation(m, &grpc.GenericServerStream[WatchOperationRequest, WatchOperationResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type FilaAdmin_WatchOperationServer = grpc.ServerStreamingServer[WatchOperationResponse]
+
+func _FilaAdmin_ListOperations_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListOperationsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).ListOperations(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_ListOperations_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).ListOperations(ctx, req.(*ListOperationsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FilaAdmin_CancelOperation_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CancelOperationRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).CancelOperation(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_CancelOperation_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).CancelOperation(ctx, req.(*CancelOperationRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FilaAdmin_EditDeadLetter_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EditDeadLetterRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).EditDeadLetter(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_EditDeadLetter_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).EditDeadLetter(ctx, req.(*EditDeadLetterRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // FilaAdmin_ServiceDesc is the grpc.ServiceDesc for FilaAdmin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1321,6 +1503,22 @@ var FilaAdmin_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "GetQueueVersion",
 			Handler:    _FilaAdmin_GetQueueVersion_Handler,
 		},
+		{
+			MethodName: "StartOperation",
+			Handler:    _FilaAdmin_StartOperation_Handler,
+		},
+		{
+			MethodName: "ListOperations",
+			Handler:    _FilaAdmin_ListOperations_Handler,
+		},
+		{
+			MethodName: "CancelOperation",
+			Handler:    _FilaAdmin_CancelOperation_Handler,
+		},
+		{
+			MethodName: "EditDeadLetter",
+			Handler:    _FilaAdmin_EditDeadLetter_Handler,
+		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
@@ -1336,6 +1534,11 @@ var FilaAdmin_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "WatchStats",
 			Handler:       _FilaAdmin_WatchStats_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "WatchOperation",
+			Handler:       _FilaAdmin_WatchOperation_Handler,
 			ServerStreams: true,
 		},
 	},

@@ -46,6 +46,9 @@ const REPEATABLE: ReadonlySet<DescMethod> = new Set<DescMethod>([
   admin.getHistory,
   admin.listQueueVersions,
   admin.getQueueVersion,
+  admin.watchOperation,
+  admin.listOperations,
+  admin.cancelOperation,
 ]);
 
 /** Whether a second run after a lost answer leaves the same state and gives as good an answer. */

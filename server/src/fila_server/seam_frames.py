@@ -43,6 +43,7 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (4, "cost", _DOUBLE),
         (5, "throttle_keys" + _REPEATED, _BYTES),
         (6, "has_throttle_keys", _BOOL),
+        (7, "body", _BYTES),
     ),
     "RedrivePage": (
         (1, "dlq_queue", _BYTES),
@@ -170,7 +171,12 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
     "AuditPage": ((1, "below", _UINT64), (2, "most", _UINT64)),
     "AuditRecord": ((1, "number", _UINT64), (2, "at_ms", _UINT64), (3, "what", _BYTES)),
     "AuditRecords": ((1, "records" + _REPEATED, "AuditRecord"),),
-    "RedrivenPage": ((1, "moved", _UINT64), (2, "stuck", _UINT64), (3, "last_offset", _UINT64)),
+    "RedrivenPage": (
+        (1, "moved", _UINT64),
+        (2, "stuck", _UINT64),
+        (3, "last_offset", _UINT64),
+        (4, "message_id", _BYTES),
+    ),
 }
 
 

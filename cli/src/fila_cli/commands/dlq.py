@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from fila_cli.arguments import complete_dlq, key_option, yes_option
+from fila_cli.commands.operation import edit
 from fila_cli.commands.redrive import Walk
 from fila_cli.edited import HeaderEdits, check_one_channel, move_edited
 from fila_cli.failures import BrokerError
@@ -116,6 +117,9 @@ def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 def dlq() -> None:
     """Dead letters: find, show, move back, drop, save."""
+
+
+dlq.add_command(edit)
 
 
 @dlq.command(

@@ -1,7 +1,7 @@
 # Generated from proto/ by `make gen`; do not edit.
 """Every route of `fila http`, as proto/http.yaml says."""
 
-from fila.v1 import admin_pb2, auth_pb2, events_pb2, service_pb2, sink_pb2, version_pb2, watch_pb2
+from fila.v1 import admin_pb2, auth_pb2, events_pb2, operation_pb2, service_pb2, sink_pb2, version_pb2, watch_pb2
 from fila_http.route import Events, Route
 
 ROUTES = (
@@ -184,6 +184,51 @@ ROUTES = (
         request=version_pb2.GetQueueVersionRequest,
         response=admin_pb2.GetQueueVersionResponse,
         in_path=('queue',),
+    ),
+    Route(
+        name='StartOperation',
+        verb='POST',
+        path='/v1/queues/{dlq_queue}/operations',
+        call='/fila.v1.FilaAdmin/StartOperation',
+        request=operation_pb2.StartOperationRequest,
+        response=operation_pb2.StartOperationResponse,
+        in_path=('dlq_queue',),
+    ),
+    Route(
+        name='WatchOperation',
+        verb='GET',
+        path='/v1/queues/{dlq_queue}/operations/watch',
+        call='/fila.v1.FilaAdmin/WatchOperation',
+        request=operation_pb2.WatchOperationRequest,
+        response=operation_pb2.WatchOperationResponse,
+        in_path=('dlq_queue',),
+        events=Events(name='operation', of=()),
+    ),
+    Route(
+        name='ListOperations',
+        verb='GET',
+        path='/v1/operations',
+        call='/fila.v1.FilaAdmin/ListOperations',
+        request=operation_pb2.ListOperationsRequest,
+        response=operation_pb2.ListOperationsResponse,
+    ),
+    Route(
+        name='CancelOperation',
+        verb='POST',
+        path='/v1/queues/{dlq_queue}/operations/cancel',
+        call='/fila.v1.FilaAdmin/CancelOperation',
+        request=operation_pb2.CancelOperationRequest,
+        response=operation_pb2.CancelOperationResponse,
+        in_path=('dlq_queue',),
+    ),
+    Route(
+        name='EditDeadLetter',
+        verb='POST',
+        path='/v1/queues/{dlq_queue}/edit',
+        call='/fila.v1.FilaAdmin/EditDeadLetter',
+        request=operation_pb2.EditDeadLetterRequest,
+        response=operation_pb2.EditDeadLetterResponse,
+        in_path=('dlq_queue',),
     ),
     Route(
         name='SetConfig',

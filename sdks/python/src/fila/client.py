@@ -24,6 +24,7 @@ from fila.errors import FilaError, SomeFailed
 from fila.holding import MessageT
 from fila.keys import KeyCalls
 from fila.leases import LeaseMemory, LostLeases
+from fila.letters import LetterCalls
 from fila.messages import LeasedMessage, Message, MessageId, NewMessage, encode_options
 from fila.methods import ENQUEUE, LEASE
 from fila.nack import Nack
@@ -99,7 +100,7 @@ def _check_connected(connection: object) -> None:
         )
 
 
-class FilaClient(AdminCalls, WatchCalls, KeyCalls):
+class FilaClient(AdminCalls, WatchCalls, LetterCalls, KeyCalls):
     """A client of one broker.
 
         client = await FilaClient.connect("localhost:5555")

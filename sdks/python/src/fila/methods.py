@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import auth_pb2 as auth
+from fila.v1 import operation_pb2 as operation
 from fila.v1 import service_pb2 as service
 from fila.v1 import version_pb2 as version
 from fila.v1 import watch_pb2 as watch
@@ -117,6 +118,22 @@ LIST_QUEUE_VERSIONS = _admin(
 )
 GET_QUEUE_VERSION = _admin(
     "GetQueueVersion", version.GetQueueVersionRequest, admin.GetQueueVersionResponse, repeatable=True
+)
+# A second start would find the first one running, or begin another.
+START_OPERATION = _admin(
+    "StartOperation", operation.StartOperationRequest, operation.StartOperationResponse, repeatable=False
+)
+WATCH_OPERATION = _admin(
+    "WatchOperation", operation.WatchOperationRequest, operation.WatchOperationResponse, repeatable=True
+)
+LIST_OPERATIONS = _admin(
+    "ListOperations", operation.ListOperationsRequest, operation.ListOperationsResponse, repeatable=True
+)
+CANCEL_OPERATION = _admin(
+    "CancelOperation", operation.CancelOperationRequest, operation.CancelOperationResponse, repeatable=True
+)
+EDIT_DEAD_LETTER = _admin(
+    "EditDeadLetter", operation.EditDeadLetterRequest, operation.EditDeadLetterResponse, repeatable=False
 )
 FIND_KEYS = _admin("FindKeys", watch.FindKeysRequest, watch.FindKeysResponse, repeatable=True)
 EXPLAIN_KEY = _admin("ExplainKey", admin.ExplainKeyRequest, admin.ExplainKeyResponse, repeatable=True)

@@ -27,6 +27,8 @@ from fila_server.hooks.packed import KeyLimits, pack_messages, unpack_routings
 PAGE_MESSAGES_MAX = 256
 TENANT_HEADER = b"fila-tenant"
 """Binds a stored message to its tenant; core/doors/rights.pyx puts it there."""
+OWN_HEADERS = "fila-"
+EDITED_FROM = "fila-edited-from"
 PAGES_A_SECOND = 10
 """Of a paced redrive: a page then holds what is due in a tenth of a second, and at least one message."""
 
@@ -78,6 +80,56 @@ class Redrive:
                 "by hand, or the queue or channel they came from is gone, or its policy refuses them"
             )
         return admin_pb2.RedriveResponse(redriven=self._moved, last_offset=after_offset, stuck=self._stuck)
+
+    async def move_named(self, offsets: Sequence[int]) -> tuple[int, int]:
+        """Move the dead letters with these offsets, sorted; return how many, and how many could not be."""
+        self._only = list(offsets)
+        moved = stuck = 0
+        after_offset = self._only[0] - 1
+        while after_offset < self._only[-1]:
+            page = await self._page(after_offset, self._only[-1])
+            moved, stuck, after_offset = moved + page.moved, stuck + page.stuck, page.last_offset
+        return moved, stuck
+
+    async def look_at(self, offset: int) -> Message:
+        """One dead letter. Raises NotFound."""
+        asked = admin_pb2.PeekMessagesRequest(queue=self._dlq, max_messages=1, after_offset=offset - 1)
+        reply = await self._broker.call(commands.PEEK_MESSAGES, asked.SerializeToString())
+        found = list(admin_pb2.PeekMessagesResponse.FromString(reply).messages)
+        if not found or found[0].metadata.offset != offset:
+            raise errors.NotFound(
+                f'offset: there is no dead letter {offset} in "{self._dlq}", or it is leased just now; PeekMessages '
+                "shows which there are",
+                reason="MESSAGE_NOT_FOUND",
+            )
+        return found[0]
+
+    async def edit(self, before: Message, headers: dict[str, str], payload: bytes) -> str:
+        """Move a dead letter with other headers and another payload, as a new message; return its id. Headers of the
+        broker's stay. Raises Conflict."""
+        offset = before.metadata.offset
+        kept = {name: value for name, value in before.headers.items() if name.startswith(OWN_HEADERS)}
+        edited = Message(payload=payload, metadata=before.metadata)
+        edited.headers.update({**headers, **kept, EDITED_FROM: before.id})
+        frame = seam_frames.RedrivePage(
+            dlq_queue=self._dlq.encode(),
+            count=PAGE_MESSAGES_MAX,
+            after_offset=offset - 1,
+            up_to_offset=offset,
+            only_routed=True,
+        )
+        letter = _DeadLetters([edited], frame, self._key_limits)
+        if self._broker.hooks.scripted and self._broker.hooks.concerns(letter):
+            await self._broker.hooks.route(letter)
+        frame.routings[0].body = Message(headers=edited.headers, payload=payload).SerializeToString()
+        reply = await self._broker.call(commands.REDRIVE_MOVE, frame.SerializeToString())
+        page = seam_frames.RedrivenPage.FromString(reply)
+        if not page.moved:
+            raise errors.Conflict(
+                f'dead letter {offset} of "{self._dlq}" can\'t be sent back: it was put there by hand, or the queue or '
+                "channel it came from is gone, or its policy refuses it"
+            )
+        return str(page.message_id.decode())
 
     async def _start(self) -> int:
         """Check that there is something to redrive to; return the last offset to look at."""

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from fila.v1 import admin_pb2 as pb
-from fila.v1 import sink_pb2, version_pb2, watch_pb2
+from fila.v1 import operation_pb2, sink_pb2, version_pb2, watch_pb2
 from fila_server.access.door import Caller
 from fila_server.config.schema import Limits, Sinks
 from fila_server.errors import Invalid, LimitExceeded, PermissionDenied
@@ -24,6 +24,9 @@ RUN_ID_BYTES_MAX = 128
 SINK_KEEP_MS_MAX = 30 * 24 * 3600 * 1000
 FOUND_KEYS_MAX = 256
 VERSIONS_MAX = 100
+FILTER_TEXT_BYTES_MAX = 1024
+DEATHS = ("max_attempts", "on_failure", "ttl", "rejected")
+"""Why a message may be a dead letter."""
 COMMENT_BYTES_MAX = 1024
 WATCHED_QUEUES_MAX = 20
 WATCHED_KEYS_MAX = 50
@@ -213,6 +216,53 @@ class AdminRules:
             if not key:
                 raise Invalid(f"keys[{i}]", "must not be empty")
             self._bytes(f"keys[{i}]", key, self._limits.fairness_key_bytes_max)
+
+    def dlq(self, name: str) -> None:
+        rules.check_name("dlq_queue", name)
+
+    def operation(self, request: operation_pb2.StartOperationRequest) -> None:
+        """What to do with which dead letters, how fast."""
+        self.dlq(request.dlq_queue)
+        kinds = operation_pb2.StartOperationRequest
+        if request.kind not in (kinds.KIND_REDRIVE, kinds.KIND_DELETE, kinds.KIND_PURGE):
+            raise Invalid("kind", f"must be 1 (redrive), 2 (delete) or 3 (purge), got {request.kind}")
+        if not (math.isfinite(request.rate_per_second) and request.rate_per_second >= 0):
+            raise Invalid(
+                "rate_per_second",
+                f"must be 0 (no pace) or a finite number above, got {request.rate_per_second}",
+            )
+        wanted = request.filter
+        if request.kind == kinds.KIND_PURGE and wanted.ByteSize():
+            raise Invalid("filter", "is not for a purge, which drops all: use delete (2)")
+        self._bytes("filter.fairness_key", wanted.fairness_key, self._limits.fairness_key_bytes_max)
+        self._bytes("filter.error", wanted.error, FILTER_TEXT_BYTES_MAX)
+        if wanted.reason and wanted.reason not in DEATHS:
+            raise Invalid("filter.reason", f"must be one of {', '.join(DEATHS)}, got {wanted.reason[:64]!r}")
+        if wanted.source_channel:
+            rules.check_name("filter.source_channel", wanted.source_channel, bytes_max=rules.NAME_BYTES_MAX)
+        for field in ("died_from", "died_before"):
+            if wanted.HasField(field):
+                self._moment(f"filter.{field}", getattr(wanted, field))
+
+    def edit(self, request: operation_pb2.EditDeadLetterRequest) -> None:
+        """A dead letter, and what it shall be: within the limits of an enqueue."""
+        self.dlq(request.dlq_queue)
+        if not request.offset:
+            raise Invalid("offset", "must name the dead letter, from 1 on")
+        limits = self._limits
+        if len(request.payload) > limits.payload_bytes_max:
+            raise LimitExceeded(
+                "payload", f"must be at most {limits.payload_bytes_max} bytes, got {len(request.payload)}"
+            )
+        if len(request.headers) > limits.headers_max:
+            raise LimitExceeded(
+                "headers", f"must be at most {limits.headers_max}, got {len(request.headers)}"
+            )
+        for name, value in sorted(request.headers.items()):
+            self._bytes("headers key", name, limits.header_key_bytes_max)
+            self._bytes(f"headers[{name[:64]!r}]", value, limits.header_value_bytes_max)
+            if name.startswith("fila-"):
+                raise Invalid("headers", f"that begin with fila- are the broker's own, got {name[:64]!r}")
 
     def versions(self, request: version_pb2.ListQueueVersionsRequest) -> None:
         self.queue(request)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from fila.answers import Identity, Principal
 from fila.settings import Duration
-from fila.sync.watch import WatchCalls
+from fila.sync.letters import LetterCalls
 
 
-class KeyCalls(WatchCalls):
+class KeyCalls(LetterCalls):
     """The calls of FilaAuth, as methods of a client."""
 
     def create_key(self, name: str, *, expires_after: Duration = 0, as_tenant: str = "") -> str:

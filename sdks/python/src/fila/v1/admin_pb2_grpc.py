@@ -5,6 +5,7 @@ import grpc
 
 from fila.v1 import admin_pb2 as fila_dot_v1_dot_admin__pb2
 from fila.v1 import events_pb2 as fila_dot_v1_dot_events__pb2
+from fila.v1 import operation_pb2 as fila_dot_v1_dot_operation__pb2
 from fila.v1 import version_pb2 as fila_dot_v1_dot_version__pb2
 from fila.v1 import watch_pb2 as fila_dot_v1_dot_watch__pb2
 
@@ -174,6 +175,31 @@ class FilaAdminStub(object):
                 '/fila.v1.FilaAdmin/GetQueueVersion',
                 request_serializer=fila_dot_v1_dot_version__pb2.GetQueueVersionRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_admin__pb2.GetQueueVersionResponse.FromString,
+                )
+        self.StartOperation = channel.unary_unary(
+                '/fila.v1.FilaAdmin/StartOperation',
+                request_serializer=fila_dot_v1_dot_operation__pb2.StartOperationRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_operation__pb2.StartOperationResponse.FromString,
+                )
+        self.WatchOperation = channel.unary_stream(
+                '/fila.v1.FilaAdmin/WatchOperation',
+                request_serializer=fila_dot_v1_dot_operation__pb2.WatchOperationRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_operation__pb2.WatchOperationResponse.FromString,
+                )
+        self.ListOperations = channel.unary_unary(
+                '/fila.v1.FilaAdmin/ListOperations',
+                request_serializer=fila_dot_v1_dot_operation__pb2.ListOperationsRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_operation__pb2.ListOperationsResponse.FromString,
+                )
+        self.CancelOperation = channel.unary_unary(
+                '/fila.v1.FilaAdmin/CancelOperation',
+                request_serializer=fila_dot_v1_dot_operation__pb2.CancelOperationRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_operation__pb2.CancelOperationResponse.FromString,
+                )
+        self.EditDeadLetter = channel.unary_unary(
+                '/fila.v1.FilaAdmin/EditDeadLetter',
+                request_serializer=fila_dot_v1_dot_operation__pb2.EditDeadLetterRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_operation__pb2.EditDeadLetterResponse.FromString,
                 )
 
 
@@ -399,6 +425,41 @@ class FilaAdminServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def StartOperation(self, request, context):
+        """Start to move dead letters back, or to drop them, in the broker itself; whoever started it may go away.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchOperation(self, request, context):
+        """Watch how far an operation has come.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListOperations(self, request, context):
+        """List operations, those that have ended, too.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CancelOperation(self, request, context):
+        """End an operation; what it did is done.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EditDeadLetter(self, request, context):
+        """Send a dead letter back with other headers and another payload, as a new message.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FilaAdminServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -556,6 +617,31 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.GetQueueVersion,
                     request_deserializer=fila_dot_v1_dot_version__pb2.GetQueueVersionRequest.FromString,
                     response_serializer=fila_dot_v1_dot_admin__pb2.GetQueueVersionResponse.SerializeToString,
+            ),
+            'StartOperation': grpc.unary_unary_rpc_method_handler(
+                    servicer.StartOperation,
+                    request_deserializer=fila_dot_v1_dot_operation__pb2.StartOperationRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_operation__pb2.StartOperationResponse.SerializeToString,
+            ),
+            'WatchOperation': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchOperation,
+                    request_deserializer=fila_dot_v1_dot_operation__pb2.WatchOperationRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_operation__pb2.WatchOperationResponse.SerializeToString,
+            ),
+            'ListOperations': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListOperations,
+                    request_deserializer=fila_dot_v1_dot_operation__pb2.ListOperationsRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_operation__pb2.ListOperationsResponse.SerializeToString,
+            ),
+            'CancelOperation': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelOperation,
+                    request_deserializer=fila_dot_v1_dot_operation__pb2.CancelOperationRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_operation__pb2.CancelOperationResponse.SerializeToString,
+            ),
+            'EditDeadLetter': grpc.unary_unary_rpc_method_handler(
+                    servicer.EditDeadLetter,
+                    request_deserializer=fila_dot_v1_dot_operation__pb2.EditDeadLetterRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_operation__pb2.EditDeadLetterResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1093,5 +1179,90 @@ class FilaAdmin(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/GetQueueVersion',
             fila_dot_v1_dot_version__pb2.GetQueueVersionRequest.SerializeToString,
             fila_dot_v1_dot_admin__pb2.GetQueueVersionResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def StartOperation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/StartOperation',
+            fila_dot_v1_dot_operation__pb2.StartOperationRequest.SerializeToString,
+            fila_dot_v1_dot_operation__pb2.StartOperationResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def WatchOperation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(request, target, '/fila.v1.FilaAdmin/WatchOperation',
+            fila_dot_v1_dot_operation__pb2.WatchOperationRequest.SerializeToString,
+            fila_dot_v1_dot_operation__pb2.WatchOperationResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ListOperations(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/ListOperations',
+            fila_dot_v1_dot_operation__pb2.ListOperationsRequest.SerializeToString,
+            fila_dot_v1_dot_operation__pb2.ListOperationsResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def CancelOperation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/CancelOperation',
+            fila_dot_v1_dot_operation__pb2.CancelOperationRequest.SerializeToString,
+            fila_dot_v1_dot_operation__pb2.CancelOperationResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def EditDeadLetter(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/EditDeadLetter',
+            fila_dot_v1_dot_operation__pb2.EditDeadLetterRequest.SerializeToString,
+            fila_dot_v1_dot_operation__pb2.EditDeadLetterResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

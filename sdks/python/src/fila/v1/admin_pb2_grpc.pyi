@@ -10,6 +10,7 @@ A channel that is left empty means `default`, except where a field says otherwis
 from collections import abc as _abc
 from fila.v1 import admin_pb2 as _admin_pb2
 from fila.v1 import events_pb2 as _events_pb2
+from fila.v1 import operation_pb2 as _operation_pb2
 from fila.v1 import version_pb2 as _version_pb2
 from fila.v1 import watch_pb2 as _watch_pb2
 from grpc import aio as _aio
@@ -104,6 +105,16 @@ class FilaAdminStub:
     """List the versions of a queue's settings: who changed what, when, and why."""
     GetQueueVersion: _grpc.UnaryUnaryMultiCallable[_version_pb2.GetQueueVersionRequest, _admin_pb2.GetQueueVersionResponse]
     """Read the settings of one version."""
+    StartOperation: _grpc.UnaryUnaryMultiCallable[_operation_pb2.StartOperationRequest, _operation_pb2.StartOperationResponse]
+    """Start to move dead letters back, or to drop them, in the broker itself; whoever started it may go away."""
+    WatchOperation: _grpc.UnaryStreamMultiCallable[_operation_pb2.WatchOperationRequest, _operation_pb2.WatchOperationResponse]
+    """Watch how far an operation has come."""
+    ListOperations: _grpc.UnaryUnaryMultiCallable[_operation_pb2.ListOperationsRequest, _operation_pb2.ListOperationsResponse]
+    """List operations, those that have ended, too."""
+    CancelOperation: _grpc.UnaryUnaryMultiCallable[_operation_pb2.CancelOperationRequest, _operation_pb2.CancelOperationResponse]
+    """End an operation; what it did is done."""
+    EditDeadLetter: _grpc.UnaryUnaryMultiCallable[_operation_pb2.EditDeadLetterRequest, _operation_pb2.EditDeadLetterResponse]
+    """Send a dead letter back with other headers and another payload, as a new message."""
 
 @_typing.type_check_only
 class FilaAdminAsyncStub(FilaAdminStub):
@@ -174,6 +185,16 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """List the versions of a queue's settings: who changed what, when, and why."""
     GetQueueVersion: _aio.UnaryUnaryMultiCallable[_version_pb2.GetQueueVersionRequest, _admin_pb2.GetQueueVersionResponse]  # type: ignore[assignment]
     """Read the settings of one version."""
+    StartOperation: _aio.UnaryUnaryMultiCallable[_operation_pb2.StartOperationRequest, _operation_pb2.StartOperationResponse]  # type: ignore[assignment]
+    """Start to move dead letters back, or to drop them, in the broker itself; whoever started it may go away."""
+    WatchOperation: _aio.UnaryStreamMultiCallable[_operation_pb2.WatchOperationRequest, _operation_pb2.WatchOperationResponse]  # type: ignore[assignment]
+    """Watch how far an operation has come."""
+    ListOperations: _aio.UnaryUnaryMultiCallable[_operation_pb2.ListOperationsRequest, _operation_pb2.ListOperationsResponse]  # type: ignore[assignment]
+    """List operations, those that have ended, too."""
+    CancelOperation: _aio.UnaryUnaryMultiCallable[_operation_pb2.CancelOperationRequest, _operation_pb2.CancelOperationResponse]  # type: ignore[assignment]
+    """End an operation; what it did is done."""
+    EditDeadLetter: _aio.UnaryUnaryMultiCallable[_operation_pb2.EditDeadLetterRequest, _operation_pb2.EditDeadLetterResponse]  # type: ignore[assignment]
+    """Send a dead letter back with other headers and another payload, as a new message."""
 
 class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
     """Make, watch, change and clean up.
@@ -427,5 +448,45 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.GetQueueVersionResponse, _abc.Awaitable[_admin_pb2.GetQueueVersionResponse]]:
         """Read the settings of one version."""
+
+    @_abc_1.abstractmethod
+    def StartOperation(
+        self,
+        request: _operation_pb2.StartOperationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operation_pb2.StartOperationResponse, _abc.Awaitable[_operation_pb2.StartOperationResponse]]:
+        """Start to move dead letters back, or to drop them, in the broker itself; whoever started it may go away."""
+
+    @_abc_1.abstractmethod
+    def WatchOperation(
+        self,
+        request: _operation_pb2.WatchOperationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_operation_pb2.WatchOperationResponse], _abc.AsyncIterator[_operation_pb2.WatchOperationResponse]]:
+        """Watch how far an operation has come."""
+
+    @_abc_1.abstractmethod
+    def ListOperations(
+        self,
+        request: _operation_pb2.ListOperationsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operation_pb2.ListOperationsResponse, _abc.Awaitable[_operation_pb2.ListOperationsResponse]]:
+        """List operations, those that have ended, too."""
+
+    @_abc_1.abstractmethod
+    def CancelOperation(
+        self,
+        request: _operation_pb2.CancelOperationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operation_pb2.CancelOperationResponse, _abc.Awaitable[_operation_pb2.CancelOperationResponse]]:
+        """End an operation; what it did is done."""
+
+    @_abc_1.abstractmethod
+    def EditDeadLetter(
+        self,
+        request: _operation_pb2.EditDeadLetterRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operation_pb2.EditDeadLetterResponse, _abc.Awaitable[_operation_pb2.EditDeadLetterResponse]]:
+        """Send a dead letter back with other headers and another payload, as a new message."""
 
 def add_FilaAdminServicer_to_server(servicer: FilaAdminServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

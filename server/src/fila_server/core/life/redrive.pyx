@@ -6,6 +6,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
+from fila_server.core.holdings.ids cimport id_next
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.life.building cimport keep_until_written, move_in
 from fila_server.core.life.ending cimport slot_done
@@ -15,12 +16,16 @@ from fila_server.core.state.paths cimport (
     channel_find, frame_enqueued_ms, frame_id, frame_of, frame_offset, queue_find,
 )
 from fila_server.core.state.state cimport Building, Channel, Entry, Frame, Queue, Slot
-from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_init, must_malloc
+from fila_server.core.structures.buffer cimport (
+    Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc,
+)
 from fila_server.core.wire.commands cimport INVALID_ARGUMENT, OK
 from fila_server.core.wire.packed_routing cimport (
     GIVEN_COST, GIVEN_FAIRNESS_KEY, GIVEN_THROTTLE_KEYS, GIVEN_WEIGHT, ROUTING_THROTTLE_KEYS_MAX, Routing,
 )
-from fila_server.core.wire.protobuf cimport Item, fields_parse, next_field, put_number_field
+from fila_server.core.wire.protobuf cimport (
+    Item, fields_parse, next_field, put_nested, put_number_field, put_uuid,
+)
 
 cdef enum:
     REDRIVE_MAX = 256
@@ -103,9 +108,18 @@ cdef void _read_override(Routing* hooked, Slice text) noexcept nogil:
             hooked.given |= GIVEN_THROTTLE_KEYS
 
 
-cdef bint _move_back(Core* core, Queue* dlq, Slot* slot, Slice routing) noexcept nogil:
-    """One dead letter: a new entry in its source for the channel it
-    failed in, and done here; False: no source."""
+cdef Slice _edited(Slice routing) noexcept nogil:
+    """Field 7 of an override: the body that takes the dead letter's place; nothing when it stays."""
+    cdef Slice nothing
+    cdef Fields fields
+    nothing.at, nothing.length = NULL, 0
+    return fields.text[7] if routing.length and fields_parse(&fields, routing.at, routing.length) else nothing
+
+
+cdef bint _move_back(
+        Core* core, Queue* dlq, Slot* slot, Slice routing, uint64_t* high, uint64_t* low) noexcept nogil:
+    """One dead letter: a new entry in its source for the channel it failed in, and done here; False: no
+    source. One that is edited on the way is a new message, enqueued now."""
     cdef Frame* frame
     cdef Entry* entry
     cdef Origin origin
@@ -115,8 +129,9 @@ cdef bint _move_back(Core* core, Queue* dlq, Slot* slot, Slice routing) noexcept
     cdef Routing hooked
     cdef Command shell
     cdef Building b
-    cdef uint64_t high, low
     cdef char* bytes
+    cdef Slice body
+    cdef Slice edited = _edited(routing)
     frame = frame_of(slot)
     entry = &frame.entries[slot.index]
     if not _origin(frame.body.bytes + entry.at, entry.length, &origin):
@@ -127,22 +142,27 @@ cdef bint _move_back(Core* core, Queue* dlq, Slot* slot, Slice routing) noexcept
     only = channel_find(source, origin.channel)
     if only == NULL:
         return False                    # its channel was deleted, and no other may see it
-    bytes = <char*> must_malloc(origin.body_length)
-    memcpy(bytes, frame.body.bytes + entry.at, origin.body_length)
+    body.at, body.length = frame.body.bytes + entry.at, origin.body_length
+    if edited.length:
+        body = edited
+    bytes = <char*> must_malloc(body.length)
+    memcpy(bytes, body.at, body.length)
     memset(&item, 0, sizeof(Item))
     memset(&shell, 0, sizeof(Command))
     memset(&b, 0, sizeof(Building))
     shell.bytes = bytes
-    item.length = origin.body_length
+    item.length = body.length
     if routing.length:
         _read_override(&hooked, routing)
     if route_as(core, source, &shell, &item, &hooked if routing.length else NULL, &b):
         free(bytes)                     # today's policy can't place it (a key too long): it stays where it is
         return False
-    frame_id(frame, slot.index, &high, &low)
+    frame_id(frame, slot.index, high, low)
+    if edited.length:
+        id_next(core, high, low)
     move_in(
-        core, source, b.key, b.set, b.cost, bytes, origin.body_length, high, low,
-        frame_enqueued_ms(frame, slot.index), only)
+        core, source, b.key, b.set, b.cost, bytes, body.length, high[0], low[0],
+        core.wall_ms if edited.length else frame_enqueued_ms(frame, slot.index), only)
     keep_until_written(core, bytes)
     source.counters.redriven += 1
     ending_is(core, DROPPED, b"redriven", 0, 0)
@@ -180,7 +200,7 @@ cdef void redrive_page(Core* core, Command* command, Fields* fields, Search* sea
 
     {1 DLQ, 2 most to look at, 4 no later than this offset, 5 after this offset, 7 only those named in 15,
     8 drop them instead, 15 routings}; answers {1 moved or dropped, 2 stuck: looked at and left, 3 the last
-    offset looked at}. The edge turns the pages.
+    offset looked at, 4 the id of the last one moved}. The edge turns the pages.
     """
     cdef uint32_t i
     cdef uint64_t moved = 0
@@ -188,6 +208,9 @@ cdef void redrive_page(Core* core, Command* command, Fields* fields, Search* sea
     cdef uint64_t last = search.after_offset
     cdef Slice routing
     cdef Buffer payload
+    cdef Buffer id
+    cdef uint64_t high = 0
+    cdef uint64_t low = 0
     for i in range(search.count):
         last = frame_offset(frame_of(search.slots[i]), search.slots[i].index)
         routing = _override(command, last)
@@ -197,7 +220,7 @@ cdef void redrive_page(Core* core, Command* command, Fields* fields, Search* sea
         if fields.number[8]:
             slot_done(core, search.slots[i])
             moved += 1
-        elif _move_back(core, search.channel.queue, search.slots[i], routing):
+        elif _move_back(core, search.channel.queue, search.slots[i], routing, &high, &low):
             moved += 1
         else:
             stuck += 1
@@ -205,4 +228,9 @@ cdef void redrive_page(Core* core, Command* command, Fields* fields, Search* sea
     put_number_field(&payload, 1, moved)
     put_number_field(&payload, 2, stuck)
     put_number_field(&payload, 3, last)
+    if moved and not fields.number[8]:
+        buffer_init(&id)
+        put_uuid(&id, high, low)
+        put_nested(&payload, 4, &id)
+        buffer_free(&id)
     answer(core, command.token, OK, &payload, True)

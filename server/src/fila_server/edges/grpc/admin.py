@@ -15,7 +15,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from fila.v1 import admin_pb2 as pb
-from fila.v1 import events_pb2, version_pb2, watch_pb2
+from fila.v1 import events_pb2, operation_pb2, version_pb2, watch_pb2
 from fila_server import commands
 from fila_server.access.door import Caller, Door
 from fila_server.access.rights import ADMIN, CONSUME
@@ -36,6 +36,7 @@ from fila_server.operations.audit import carry_out
 from fila_server.operations.explain import Explaining
 from fila_server.operations.hour import Hour
 from fila_server.operations.late import list_late
+from fila_server.operations.letter_calls import LetterCalls
 from fila_server.operations.looks import Looks, watcher_of
 from fila_server.operations.queues import Queues, on_channel
 from fila_server.operations.requests import AdminRules
@@ -133,7 +134,15 @@ def handlers(
     methods["ListLate"] = answering(
         "ListLate", _parsed("ListLate", door, events_pb2.ListLateRequest, _late(broker, door))
     )
-    _add_streams(methods, broker, check, admission, identity)
+    letters = LetterCalls(broker, limits, check, door)
+    for name, request_type, answer in (
+        ("StartOperation", operation_pb2.StartOperationRequest, letters.start),
+        ("ListOperations", operation_pb2.ListOperationsRequest, letters.list),
+        ("CancelOperation", operation_pb2.CancelOperationRequest, letters.cancel),
+        ("EditDeadLetter", operation_pb2.EditDeadLetterRequest, letters.edit),
+    ):
+        methods[name] = answering(name, _parsed(name, door, request_type, answer))
+    _add_streams(methods, broker, check, admission, identity, letters)
     looks = Looks(broker, door, check, hour)
     methods["GetHistory"] = answering(
         "GetHistory", _parsed("GetHistory", door, watch_pb2.GetHistoryRequest, looks.history)
@@ -148,6 +157,7 @@ def _add_streams(
     check: AdminRules,
     admission: Admission,
     identity: Identity,
+    letters: LetterCalls,
 ) -> None:
     door = identity.door
     watching = Watching(broker.at_drain)
@@ -164,6 +174,12 @@ def _add_streams(
         check.watch_stats(request)
         return stats.watch(watcher_of(request, caller), partial(door.sees_channel, caller))
 
+    def operation(request: Any, _caller: Caller, _frame: bytes) -> AsyncIterator[bytes]:
+        return letters.watch(request)
+
+    methods["WatchOperation"] = _streaming(
+        "WatchOperation", operation_pb2.WatchOperationRequest, admission, identity, operation
+    )
     methods["WatchEvents"] = _streaming(
         "WatchEvents", events_pb2.WatchEventsRequest, admission, identity, events
     )
@@ -251,7 +267,7 @@ def answering_handler(
             admission.check_bytes(method, frame)
             if admission.may_have_many_parts(method, frame):
                 async with large:
-                    admission.check_parts(frame)
+                    admission.check_parts(method, frame)
                     reply = await call(frame, caller)
             else:
                 reply = await call(frame, caller)

@@ -21,6 +21,7 @@ PARTS_MAX = WEIGHTS_MAX + CHANNELS_MAX + 1_000
 """Of a queue's settings: every weight, every channel, and everything else."""
 
 _WITH_SETTINGS = ("CreateQueue", "UpdateQueue")
+_WITH_MESSAGE = "EditDeadLetter"
 
 _CONFIG_FIELD, _LEN, _FIXED64, _FIXED32 = 2, 2, 1, 5
 
@@ -34,6 +35,9 @@ class Admission:
         self._bytes_max_by_method = {
             **dict.fromkeys(_WITH_SETTINGS, MIB + 4 * limits.script_bytes_max),
             "SetConfig": PLAIN_BYTES_MAX + value_bytes,
+            _WITH_MESSAGE: 2 * PLAIN_BYTES_MAX
+            + limits.payload_bytes_max
+            + limits.headers_max * (limits.header_key_bytes_max + limits.header_value_bytes_max),
         }
 
     def check_bytes(self, method: str, frame: bytes) -> None:
@@ -46,16 +50,17 @@ class Admission:
 
     def may_have_many_parts(self, method: str, frame: bytes) -> bool:
         """Whether the request is for check_parts: of the others none has a list or a map."""
-        return len(frame) > ENTRIES_FROM_BYTES and method in _WITH_SETTINGS
+        return len(frame) > ENTRIES_FROM_BYTES and method in (*_WITH_SETTINGS, _WITH_MESSAGE)
 
-    def check_parts(self, frame: bytes) -> None:
+    def check_parts(self, method: str, frame: bytes) -> None:
         """Raise LimitExceeded when the request has more entries than any that is right."""
-        if _has_more_parts_than(PARTS_MAX, frame):
+        if _has_more_parts_than(PARTS_MAX, frame, is_nested=method != _WITH_MESSAGE):
             raise LimitExceeded("request", f"must have at most {PARTS_MAX} entries of all kinds together")
 
 
-def _has_more_parts_than(most: int, frame: bytes) -> bool:
-    """Count fields, and those of each nested message but texts; broken bytes end the count and fail the parse."""
+def _has_more_parts_than(most: int, frame: bytes, *, is_nested: bool = True) -> bool:
+    """Count fields, and those of each nested message but texts; broken bytes end the count and fail the parse. Not
+    `is_nested`: a payload stands where settings would, and nobody looks into it."""
     left = most
     frames = [(frame, True)]
     try:
@@ -70,7 +75,7 @@ def _has_more_parts_than(most: int, frame: bytes) -> bool:
                 wire_type = tag & 7
                 if wire_type == _LEN:
                     length, at = _varint(piece, at)
-                    if is_outermost and tag >> 3 >= _CONFIG_FIELD:
+                    if is_nested and is_outermost and tag >> 3 >= _CONFIG_FIELD:
                         frames.append((piece[at : at + length], False))
                     at += length
                 elif wire_type == _FIXED64:

@@ -316,342 +316,354 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
   static {
     java.lang.String[] descriptorData = {
       "\n\023fila/v1/admin.proto\022\007fila.v1\032\024fila/v1/" +
-      "events.proto\032\026fila/v1/messages.proto\032\025fi" +
-      "la/v1/version.proto\032\023fila/v1/watch.proto" +
-      "\032 google/protobuf/field_mask.proto\032\037goog" +
-      "le/protobuf/timestamp.proto\"V\n\022CreateQue" +
-      "ueRequest\022\022\n\004name\030\001 \001(\tR\004name\022,\n\006config\030" +
-      "\002 \001(\0132\024.fila.v1.QueueConfigR\006config\"Q\n\023C" +
-      "reateQueueResponse\022\031\n\010queue_id\030\001 \001(\tR\007qu" +
-      "eueId\022\037\n\013adopted_dlq\030\002 \001(\010R\nadoptedDlq\"\366" +
-      "\007\n\013QueueConfig\022*\n\021on_enqueue_script\030\001 \001(" +
-      "\tR\017onEnqueueScript\022*\n\021on_failure_script\030" +
-      "\002 \001(\tR\017onFailureScript\0222\n\025visibility_tim" +
-      "eout_ms\030\003 \001(\004R\023visibilityTimeoutMs\022&\n\014ma" +
-      "x_attempts\030\004 \001(\rH\000R\013maxAttempts\210\001\001\0223\n\ndu" +
-      "rability\030\005 \001(\0162\023.fila.v1.DurabilityR\ndur" +
-      "ability\022\033\n\tmax_depth\030\006 \001(\004R\010maxDepth\022\033\n\t" +
-      "max_bytes\030\007 \001(\004R\010maxBytes\022.\n\023fairness_ke" +
-      "y_header\030\010 \001(\tR\021fairnessKeyHeader\022#\n\rwei" +
-      "ght_header\030\t \001(\tR\014weightHeader\022;\n\007weight" +
-      "s\030\n \003(\0132!.fila.v1.QueueConfig.WeightsEnt" +
-      "ryR\007weights\022\037\n\013cost_header\030\013 \001(\tR\ncostHe" +
-      "ader\0220\n\024throttle_key_headers\030\014 \003(\tR\022thro" +
-      "ttleKeyHeaders\022*\n\005retry\030\r \001(\0132\024.fila.v1." +
-      "RetryPolicyR\005retry\022:\n\rhook_fallback\030\016 \001(" +
-      "\0162\025.fila.v1.HookFallbackR\014hookFallback\0220" +
-      "\n\tretention\030\017 \001(\0132\022.fila.v1.RetentionR\tr" +
-      "etention\022\032\n\010channels\030\020 \003(\tR\010channels\022&\n\017" +
-      "dedup_window_ms\030\021 \001(\004R\rdedupWindowMs\022\034\n\n" +
-      "ttl_to_dlq\030\022 \001(\010R\010ttlToDlq\0223\n\023disconnect" +
-      "_grace_ms\030\023 \001(\004H\001R\021disconnectGraceMs\210\001\001\022" +
-      "1\n\025expires_after_idle_ms\030\024 \001(\004R\022expiresA" +
-      "fterIdleMs\022\026\n\006paused\030\025 \001(\010R\006paused\032:\n\014We" +
-      "ightsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 " +
-      "\001(\rR\005value:\0028\001B\017\n\r_max_attemptsB\026\n\024_disc" +
-      "onnect_grace_ms\"\310\001\n\013RetryPolicy\022-\n\004kind\030" +
-      "\001 \001(\0162\031.fila.v1.RetryPolicy.KindR\004kind\022\027" +
-      "\n\007base_ms\030\002 \001(\004R\006baseMs\022\025\n\006cap_ms\030\003 \001(\004R" +
-      "\005capMs\022\026\n\006jitter\030\004 \001(\001R\006jitter\"B\n\004Kind\022\024" +
-      "\n\020KIND_UNSPECIFIED\020\000\022\024\n\020KIND_EXPONENTIAL" +
-      "\020\001\022\016\n\nKIND_FIXED\020\002\"\225\001\n\tRetention\022$\n\016soft" +
-      "_period_ms\030\001 \001(\004R\014softPeriodMs\022\035\n\nsoft_b" +
-      "ytes\030\002 \001(\004R\tsoftBytes\022$\n\016hard_period_ms\030" +
-      "\003 \001(\004R\014hardPeriodMs\022\035\n\nhard_bytes\030\004 \001(\004R" +
-      "\thardBytes\"\'\n\017GetQueueRequest\022\024\n\005queue\030\001" +
-      " \001(\tR\005queue\"\253\001\n\020GetQueueResponse\022\024\n\005queu" +
-      "e\030\001 \001(\tR\005queue\022,\n\006config\030\002 \001(\0132\024.fila.v1" +
-      ".QueueConfigR\006config\0229\n\ncreated_at\030\003 \001(\013" +
-      "2\032.google.protobuf.TimestampR\tcreatedAt\022" +
-      "\030\n\007version\030\004 \001(\004R\007version\"x\n\027GetQueueVer" +
-      "sionResponse\022/\n\007version\030\001 \001(\0132\025.fila.v1." +
-      "QueueVersionR\007version\022,\n\006config\030\002 \001(\0132\024." +
-      "fila.v1.QueueConfigR\006config\"\332\001\n\022UpdateQu" +
-      "eueRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022,\n\006conf" +
-      "ig\030\002 \001(\0132\024.fila.v1.QueueConfigR\006config\022;" +
-      "\n\013update_mask\030\003 \001(\0132\032.google.protobuf.Fi" +
-      "eldMaskR\nupdateMask\022)\n\020expected_version\030" +
-      "\004 \001(\004R\017expectedVersion\022\030\n\007comment\030\005 \001(\tR" +
-      "\007comment\"]\n\023UpdateQueueResponse\022,\n\006confi" +
-      "g\030\001 \001(\0132\024.fila.v1.QueueConfigR\006config\022\030\n" +
-      "\007version\030\002 \001(\004R\007version\"@\n\022DeleteQueueRe" +
-      "quest\022\024\n\005queue\030\001 \001(\tR\005queue\022\024\n\005force\030\002 \001" +
-      "(\010R\005force\"\025\n\023DeleteQueueResponse\"\215\001\n\021Pur" +
-      "geQueueRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022&\n\014" +
-      "fairness_key\030\002 \001(\tH\000R\013fairnessKey\210\001\001\022\035\n\007" +
-      "channel\030\003 \001(\tH\001R\007channel\210\001\001B\017\n\r_fairness" +
-      "_keyB\n\n\010_channel\",\n\022PurgeQueueResponse\022\026" +
-      "\n\006purged\030\001 \001(\004R\006purged\"\256\001\n\023PeekMessagesR" +
-      "equest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030" +
-      "\002 \001(\tR\007channel\022!\n\014max_messages\030\003 \001(\rR\013ma" +
-      "xMessages\022!\n\014after_offset\030\004 \001(\004R\013afterOf" +
-      "fset\022!\n\014fairness_key\030\005 \001(\tR\013fairnessKey\"" +
-      "D\n\024PeekMessagesResponse\022,\n\010messages\030\001 \003(" +
-      "\0132\020.fila.v1.MessageR\010messages\":\n\020SetConf" +
-      "igRequest\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001" +
-      "(\tR\005value\"\023\n\021SetConfigResponse\"$\n\020GetCon" +
-      "figRequest\022\020\n\003key\030\001 \001(\tR\003key\")\n\021GetConfi" +
-      "gResponse\022\024\n\005value\030\001 \001(\tR\005value\"+\n\021ListC" +
-      "onfigRequest\022\026\n\006prefix\030\001 \001(\tR\006prefix\"e\n\022" +
-      "ListConfigResponse\022.\n\007entries\030\001 \003(\0132\024.fi" +
-      "la.v1.ConfigEntryR\007entries\022\037\n\013total_coun" +
-      "t\030\002 \001(\rR\ntotalCount\"5\n\013ConfigEntry\022\020\n\003ke" +
-      "y\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value\"\\\n\017Ge" +
-      "tStatsRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007c" +
-      "hannel\030\002 \001(\tR\007channel\022\031\n\010max_keys\030\003 \001(\rR" +
-      "\007maxKeys\"\232\n\n\020GetStatsResponse\022\024\n\005depth\030\001" +
-      " \001(\004R\005depth\022\033\n\tin_flight\030\002 \001(\004R\010inFlight" +
-      "\0220\n\024active_fairness_keys\030\003 \001(\004R\022activeFa" +
-      "irnessKeys\022)\n\020active_consumers\030\004 \001(\rR\017ac" +
-      "tiveConsumers\022\030\n\007quantum\030\005 \001(\rR\007quantum\022" +
-      "@\n\rper_key_stats\030\006 \003(\0132\034.fila.v1.PerFair" +
-      "nessKeyStatsR\013perKeyStats\022J\n\022per_throttl" +
-      "e_stats\030\007 \003(\0132\034.fila.v1.PerThrottleKeySt" +
-      "atsR\020perThrottleStats\022$\n\016leader_node_id\030" +
-      "\010 \001(\004R\014leaderNodeId\022+\n\021replication_count" +
-      "\030\t \001(\rR\020replicationCount\022\"\n\roldest_age_m" +
-      "s\030\n \001(\004R\013oldestAgeMs\022%\n\016hook_fallbacks\030\013" +
-      " \001(\004R\rhookFallbacks\022!\n\014hard_dropped\030\014 \001(" +
-      "\004R\013hardDropped\022.\n\023dead_lettered_total\030\r " +
-      "\001(\004R\021deadLetteredTotal\022%\n\016enqueued_total" +
-      "\030\016 \001(\004R\renqueuedTotal\022\'\n\017delivered_total" +
-      "\030\017 \001(\004R\016deliveredTotal\022\037\n\013acked_total\030\020 " +
-      "\001(\004R\nackedTotal\022!\n\014nacked_total\030\021 \001(\004R\013n" +
-      "ackedTotal\022#\n\rexpired_total\030\022 \001(\004R\014expir" +
-      "edTotal\022*\n\021ttl_dropped_total\030\023 \001(\004R\017ttlD" +
-      "roppedTotal\022\037\n\013head_offset\030\024 \001(\004R\nheadOf" +
-      "fset\022\037\n\013tail_offset\030\025 \001(\004R\ntailOffset\022!\n" +
-      "\014stored_bytes\030\026 \001(\004R\013storedBytes\022(\n\020stal" +
-      "e_acks_total\030\027 \001(\004R\016staleAcksTotal\0220\n\010ch" +
-      "annels\030\030 \003(\0132\024.fila.v1.ChannelInfoR\010chan" +
-      "nels\022\037\n\013hook_errors\030\031 \001(\004R\nhookErrors\022:\n" +
-      "\rbreaker_state\030\032 \001(\0162\025.fila.v1.BreakerSt" +
-      "ateR\014breakerState\0222\n\025weights_clamped_tot" +
-      "al\030\033 \001(\004R\023weightsClampedTotal\022\030\n\007unbegun" +
-      "\030\034 \001(\004R\007unbegun\022%\n\016returned_total\030\035 \001(\004R" +
-      "\rreturnedTotal\022;\n\032dead_letters_dropped_t" +
-      "otal\030\036 \001(\004R\027deadLettersDroppedTotal\022(\n\005h" +
-      "ooks\030\037 \003(\0132\022.fila.v1.HookStatsR\005hooks\"\216\005" +
-      "\n\tHookStats\022\022\n\004hook\030\001 \001(\tR\004hook\022\022\n\004runs\030" +
-      "\002 \001(\004R\004runs\022\026\n\006errors\030\003 \001(\004R\006errors\022\034\n\tf" +
-      "allbacks\030\004 \001(\004R\tfallbacks\022\022\n\004held\030\005 \001(\004R" +
-      "\004held\022:\n\rbreaker_state\030\006 \001(\0162\025.fila.v1.B" +
-      "reakerStateR\014breakerState\022\035\n\nlast_error\030" +
-      "\007 \001(\tR\tlastError\022>\n\rlast_error_at\030\010 \001(\0132" +
-      "\032.google.protobuf.TimestampR\013lastErrorAt" +
-      "\022V\n\022last_error_headers\030\t \003(\0132(.fila.v1.H" +
-      "ookStats.LastErrorHeadersEntryR\020lastErro" +
-      "rHeaders\022L\n\016ignored_fields\030\n \003(\0132%.fila." +
-      "v1.HookStats.IgnoredFieldsEntryR\rignored" +
-      "Fields\022\033\n\tlog_lines\030\013 \001(\004R\010logLines\022*\n\021l" +
-      "og_lines_dropped\030\014 \001(\004R\017logLinesDropped\032" +
-      "C\n\025LastErrorHeadersEntry\022\020\n\003key\030\001 \001(\tR\003k" +
-      "ey\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\032@\n\022IgnoredF" +
-      "ieldsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 " +
-      "\001(\004R\005value:\0028\001\"\273\003\n\023PerFairnessKeyStats\022\020" +
-      "\n\003key\030\001 \001(\tR\003key\022#\n\rpending_count\030\002 \001(\004R" +
-      "\014pendingCount\022\'\n\017current_deficit\030\003 \001(\003R\016" +
-      "currentDeficit\022\026\n\006weight\030\004 \001(\rR\006weight\022\033" +
-      "\n\tin_flight\030\005 \001(\004R\010inFlight\022\"\n\roldest_ag" +
-      "e_ms\030\006 \001(\004R\013oldestAgeMs\022\'\n\017delivered_tot" +
-      "al\030\007 \001(\004R\016deliveredTotal\022*\n\021served_cost_" +
-      "total\030\010 \001(\001R\017servedCostTotal\022\026\n\006paused\030\t" +
-      " \001(\010R\006paused\022\"\n\rmax_in_flight\030\n \001(\rR\013max" +
-      "InFlight\022\034\n\tthrottled\030\013 \001(\010R\tthrottled\022&" +
-      "\n\017rate_per_second\030\014 \001(\001R\rratePerSecond\022\024" +
-      "\n\005burst\030\r \001(\001R\005burst\"\227\001\n\023PerThrottleKeyS" +
-      "tats\022\020\n\003key\030\001 \001(\tR\003key\022\026\n\006tokens\030\002 \001(\001R\006" +
-      "tokens\022&\n\017rate_per_second\030\003 \001(\001R\rratePer" +
-      "Second\022\024\n\005burst\030\004 \001(\001R\005burst\022\030\n\007waiting\030" +
-      "\005 \001(\004R\007waiting\"\312\001\n\016RedriveRequest\022\033\n\tdlq" +
-      "_queue\030\001 \001(\tR\010dlqQueue\022\024\n\005count\030\002 \001(\004R\005c" +
-      "ount\022&\n\017rate_per_second\030\003 \001(\001R\rratePerSe" +
-      "cond\022!\n\014after_offset\030\004 \001(\004R\013afterOffset\022" +
-      " \n\014up_to_offset\030\005 \001(\004R\nupToOffset\022\030\n\007off" +
-      "sets\030\006 \003(\004R\007offsets\"d\n\017RedriveResponse\022\032" +
-      "\n\010redriven\030\001 \001(\004R\010redriven\022\037\n\013last_offse" +
-      "t\030\002 \001(\004R\nlastOffset\022\024\n\005stuck\030\003 \001(\004R\005stuc" +
-      "k\"\023\n\021ListQueuesRequest\"n\n\022ListQueuesResp" +
-      "onse\022*\n\006queues\030\001 \003(\0132\022.fila.v1.QueueInfo" +
-      "R\006queues\022,\n\022cluster_node_count\030\002 \001(\rR\020cl" +
-      "usterNodeCount\"\356\003\n\tQueueInfo\022\022\n\004name\030\001 \001" +
-      "(\tR\004name\022\024\n\005depth\030\002 \001(\004R\005depth\022\033\n\tin_fli" +
-      "ght\030\003 \001(\004R\010inFlight\022)\n\020active_consumers\030" +
-      "\004 \001(\rR\017activeConsumers\022$\n\016leader_node_id" +
-      "\030\005 \001(\004R\014leaderNodeId\022%\n\016enqueued_total\030\006" +
-      " \001(\004R\renqueuedTotal\022\'\n\017delivered_total\030\007" +
-      " \001(\004R\016deliveredTotal\022\037\n\013acked_total\030\010 \001(" +
-      "\004R\nackedTotal\022.\n\023dead_lettered_total\030\t \001" +
-      "(\004R\021deadLetteredTotal\022\"\n\roldest_age_ms\030\n" +
-      " \001(\004R\013oldestAgeMs\0220\n\024active_fairness_key" +
-      "s\030\013 \001(\rR\022activeFairnessKeys\022\026\n\006paused\030\014 " +
-      "\001(\010R\006paused\022:\n\rbreaker_state\030\r \001(\0162\025.fil" +
-      "a.v1.BreakerStateR\014breakerState\"\376\001\n\024Crea" +
-      "teChannelRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030" +
-      "\n\007channel\030\002 \001(\tR\007channel\022\024\n\004head\030\003 \001(\010H\000" +
-      "R\004head\022\030\n\006oldest\030\004 \001(\010H\000R\006oldest\022\030\n\006offs" +
-      "et\030\005 \001(\004H\000R\006offset\0220\n\004time\030\006 \001(\0132\032.googl" +
-      "e.protobuf.TimestampH\000R\004time\0221\n\025expires_" +
-      "after_idle_ms\030\007 \001(\004R\022expiresAfterIdleMsB" +
-      "\007\n\005start\":\n\025CreateChannelResponse\022!\n\014sta" +
-      "rt_offset\030\001 \001(\004R\013startOffset\"F\n\024DeleteCh" +
-      "annelRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007ch" +
-      "annel\030\002 \001(\tR\007channel\"\027\n\025DeleteChannelRes" +
-      "ponse\"+\n\023ListChannelsRequest\022\024\n\005queue\030\001 " +
-      "\001(\tR\005queue\"H\n\024ListChannelsResponse\0220\n\010ch" +
-      "annels\030\001 \003(\0132\024.fila.v1.ChannelInfoR\010chan" +
-      "nels\"\357\001\n\013ChannelInfo\022\022\n\004name\030\001 \001(\tR\004name" +
-      "\022\024\n\005depth\030\002 \001(\004R\005depth\022\033\n\tin_flight\030\003 \001(" +
-      "\004R\010inFlight\022\037\n\013tail_offset\030\004 \001(\004R\ntailOf" +
-      "fset\022\037\n\013head_offset\030\005 \001(\004R\nheadOffset\022\034\n" +
-      "\tconsumers\030\006 \001(\rR\tconsumers\0229\n\ncreated_a" +
-      "t\030\007 \001(\0132\032.google.protobuf.TimestampR\tcre" +
-      "atedAt\"\277\001\n\022SeekChannelRequest\022\024\n\005queue\030\001" +
-      " \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022\030\n" +
-      "\006offset\030\003 \001(\004H\000R\006offset\0220\n\004time\030\004 \001(\0132\032." +
-      "google.protobuf.TimestampH\000R\004time\022#\n\rval" +
-      "idate_only\030\005 \001(\010R\014validateOnlyB\010\n\006target" +
-      "\"\212\001\n\023SeekChannelResponse\022\026\n\006offset\030\001 \001(\004" +
-      "R\006offset\022\032\n\010replayed\030\002 \001(\004R\010replayed\022\030\n\007" +
-      "skipped\030\003 \001(\004R\007skipped\022%\n\016leases_revoked" +
-      "\030\004 \001(\004R\rleasesRevoked\"~\n\023PurgeChannelReq" +
-      "uest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 " +
-      "\001(\tR\007channel\022&\n\014fairness_key\030\003 \001(\tH\000R\013fa" +
-      "irnessKey\210\001\001B\017\n\r_fairness_key\".\n\024PurgeCh" +
-      "annelResponse\022\026\n\006purged\030\001 \001(\004R\006purged\"\222\002" +
-      "\n\016ReadLogRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\037" +
-      "\n\013from_offset\030\002 \001(\004R\nfromOffset\022\033\n\tto_of" +
-      "fset\030\003 \001(\004R\010toOffset\0227\n\tfrom_time\030\004 \001(\0132" +
-      "\032.google.protobuf.TimestampR\010fromTime\0223\n" +
-      "\007to_time\030\005 \001(\0132\032.google.protobuf.Timesta" +
-      "mpR\006toTime\022!\n\014fairness_key\030\006 \001(\tR\013fairne" +
-      "ssKey\022\033\n\tmax_batch\030\007 \001(\rR\010maxBatch\"`\n\017Re" +
-      "adLogResponse\022,\n\010messages\030\001 \003(\0132\020.fila.v" +
-      "1.MessageR\010messages\022\037\n\013next_offset\030\002 \001(\004" +
-      "R\nnextOffset\"\277\002\n\023SetKeyPolicyRequest\022\024\n\005" +
-      "queue\030\001 \001(\tR\005queue\022!\n\014fairness_key\030\002 \001(\t" +
-      "R\013fairnessKey\022\033\n\006weight\030\003 \001(\rH\000R\006weight\210" +
-      "\001\001\022\033\n\006paused\030\004 \001(\010H\001R\006paused\210\001\001\022\'\n\rmax_i" +
-      "n_flight\030\005 \001(\rH\002R\013maxInFlight\210\001\001\022+\n\017rate" +
-      "_per_second\030\006 \001(\001H\003R\rratePerSecond\210\001\001\022\031\n" +
-      "\005burst\030\007 \001(\001H\004R\005burst\210\001\001B\t\n\007_weightB\t\n\007_" +
-      "pausedB\020\n\016_max_in_flightB\022\n\020_rate_per_se" +
-      "condB\010\n\006_burst\"\250\001\n\024SetKeyPolicyResponse\022" +
-      "\026\n\006weight\030\001 \001(\rR\006weight\022\026\n\006paused\030\002 \001(\010R" +
-      "\006paused\022\"\n\rmax_in_flight\030\003 \001(\rR\013maxInFli" +
-      "ght\022&\n\017rate_per_second\030\004 \001(\001R\rratePerSec" +
-      "ond\022\024\n\005burst\030\005 \001(\001R\005burst\"f\n\021ExplainKeyR" +
-      "equest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030" +
-      "\002 \001(\tR\007channel\022!\n\014fairness_key\030\003 \001(\tR\013fa" +
-      "irnessKey\"\222\007\n\022ExplainKeyResponse\0227\n\005stat" +
-      "e\030\001 \001(\0162!.fila.v1.ExplainKeyResponse.Sta" +
-      "teR\005state\022\'\n\017blocking_bucket\030\002 \001(\tR\016bloc" +
-      "kingBucket\0220\n\005until\030\003 \001(\0132\032.google.proto" +
-      "buf.TimestampR\005until\022\024\n\005share\030\004 \001(\001R\005sha" +
-      "re\022\033\n\tdue_share\030\005 \001(\001R\010dueShare\022)\n\005waits" +
-      "\030\006 \001(\0132\023.fila.v1.WaitCausesR\005waits\022\030\n\007pe" +
-      "nding\030\007 \001(\004R\007pending\022\033\n\tin_flight\030\010 \001(\004R" +
-      "\010inFlight\022\"\n\roldest_age_ms\030\t \001(\004R\013oldest" +
-      "AgeMs\022\026\n\006weight\030\n \001(\rR\006weight\022)\n\020returni" +
-      "ng_offset\030\013 \001(\004R\017returningOffset\022\'\n\017retu" +
-      "rning_count\030\014 \001(\rR\016returningCount\022C\n\020ser" +
-      "ved_meanwhile\030\r \001(\0132\030.fila.v1.ServedMean" +
-      "whileR\017servedMeanwhile\0227\n\tconsumers\030\016 \001(" +
-      "\0132\031.fila.v1.ChannelConsumersR\tconsumers\022" +
-      "6\n\rhead_forecast\030\017 \001(\0132\021.fila.v1.Forecas" +
-      "tR\014headForecast\0226\n\rtail_forecast\030\020 \001(\0132\021" +
-      ".fila.v1.ForecastR\014tailForecast\"\324\001\n\005Stat" +
-      "e\022\025\n\021STATE_UNSPECIFIED\020\000\022\025\n\021STATE_NO_CON" +
-      "SUMER\020\001\022\026\n\022STATE_NOT_ITS_TURN\020\002\022\023\n\017STATE" +
-      "_THROTTLED\020\003\022\021\n\rSTATE_DELAYED\020\004\022\020\n\014STATE" +
-      "_LEASED\020\005\022\020\n\014STATE_PAUSED\020\006\022\020\n\014STATE_CAP" +
-      "PED\020\007\022\017\n\013STATE_EMPTY\020\010\022\026\n\022STATE_RATE_LIM" +
-      "ITED\020\t\"F\n\024ListConsumersRequest\022\024\n\005queue\030" +
-      "\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\"L" +
-      "\n\025ListConsumersResponse\0223\n\tconsumers\030\001 \003" +
-      "(\0132\025.fila.v1.ConsumerInfoR\tconsumers\"\372\002\n" +
-      "\014ConsumerInfo\022\037\n\013consumer_id\030\001 \001(\004R\ncons" +
-      "umerId\022\022\n\004name\030\002 \001(\tR\004name\022\022\n\004peer\030\003 \001(\t" +
-      "R\004peer\022\030\n\007channel\030\004 \001(\tR\007channel\022\022\n\004held" +
-      "\030\005 \001(\004R\004held\022\024\n\005begun\030\006 \001(\004R\005begun\022%\n\016re" +
-      "turned_total\030\007 \001(\004R\rreturnedTotal\022(\n\020han" +
-      "dling_time_us\030\010 \001(\004R\016handlingTimeUs\022\026\n\006w" +
-      "indow\030\t \001(\rR\006window\022!\n\014tracks_begun\030\n \001(" +
-      "\010R\013tracksBegun\022=\n\014connected_at\030\013 \001(\0132\032.g" +
-      "oogle.protobuf.TimestampR\013connectedAt\022\022\n" +
-      "\004away\030\014 \001(\010R\004away*Q\n\nDurability\022\032\n\026DURAB" +
-      "ILITY_UNSPECIFIED\020\000\022\024\n\020DURABILITY_FSYNC\020" +
-      "\001\022\021\n\rDURABILITY_OS\020\002*_\n\014HookFallback\022\035\n\031" +
-      "HOOK_FALLBACK_UNSPECIFIED\020\000\022\030\n\024HOOK_FALL" +
-      "BACK_POLICY\020\001\022\026\n\022HOOK_FALLBACK_HOLD\020\002*|\n" +
-      "\014BreakerState\022\035\n\031BREAKER_STATE_UNSPECIFI" +
-      "ED\020\000\022\030\n\024BREAKER_STATE_CLOSED\020\001\022\026\n\022BREAKE" +
-      "R_STATE_OPEN\020\002\022\033\n\027BREAKER_STATE_HALF_OPE" +
-      "N\020\0032\373\021\n\tFilaAdmin\022H\n\013CreateQueue\022\033.fila." +
-      "v1.CreateQueueRequest\032\034.fila.v1.CreateQu" +
-      "eueResponse\022?\n\010GetQueue\022\030.fila.v1.GetQue" +
-      "ueRequest\032\031.fila.v1.GetQueueResponse\022H\n\013" +
-      "UpdateQueue\022\033.fila.v1.UpdateQueueRequest" +
-      "\032\034.fila.v1.UpdateQueueResponse\022H\n\013Delete" +
-      "Queue\022\033.fila.v1.DeleteQueueRequest\032\034.fil" +
-      "a.v1.DeleteQueueResponse\022E\n\nListQueues\022\032" +
-      ".fila.v1.ListQueuesRequest\032\033.fila.v1.Lis" +
-      "tQueuesResponse\022E\n\nPurgeQueue\022\032.fila.v1." +
-      "PurgeQueueRequest\032\033.fila.v1.PurgeQueueRe" +
-      "sponse\022K\n\014PeekMessages\022\034.fila.v1.PeekMes" +
-      "sagesRequest\032\035.fila.v1.PeekMessagesRespo" +
-      "nse\022?\n\010GetStats\022\030.fila.v1.GetStatsReques" +
-      "t\032\031.fila.v1.GetStatsResponse\022B\n\tSetConfi" +
-      "g\022\031.fila.v1.SetConfigRequest\032\032.fila.v1.S" +
-      "etConfigResponse\022B\n\tGetConfig\022\031.fila.v1." +
-      "GetConfigRequest\032\032.fila.v1.GetConfigResp" +
-      "onse\022E\n\nListConfig\022\032.fila.v1.ListConfigR" +
-      "equest\032\033.fila.v1.ListConfigResponse\022<\n\007R" +
-      "edrive\022\027.fila.v1.RedriveRequest\032\030.fila.v" +
-      "1.RedriveResponse\022N\n\rCreateChannel\022\035.fil" +
-      "a.v1.CreateChannelRequest\032\036.fila.v1.Crea" +
-      "teChannelResponse\022N\n\rDeleteChannel\022\035.fil" +
-      "a.v1.DeleteChannelRequest\032\036.fila.v1.Dele" +
-      "teChannelResponse\022K\n\014ListChannels\022\034.fila" +
-      ".v1.ListChannelsRequest\032\035.fila.v1.ListCh" +
-      "annelsResponse\022H\n\013SeekChannel\022\033.fila.v1." +
-      "SeekChannelRequest\032\034.fila.v1.SeekChannel" +
-      "Response\022K\n\014PurgeChannel\022\034.fila.v1.Purge" +
-      "ChannelRequest\032\035.fila.v1.PurgeChannelRes" +
-      "ponse\022>\n\007ReadLog\022\027.fila.v1.ReadLogReques" +
-      "t\032\030.fila.v1.ReadLogResponse0\001\022K\n\014SetKeyP" +
-      "olicy\022\034.fila.v1.SetKeyPolicyRequest\032\035.fi" +
-      "la.v1.SetKeyPolicyResponse\022E\n\nExplainKey" +
-      "\022\032.fila.v1.ExplainKeyRequest\032\033.fila.v1.E" +
-      "xplainKeyResponse\022N\n\rListConsumers\022\035.fil" +
-      "a.v1.ListConsumersRequest\032\036.fila.v1.List" +
-      "ConsumersResponse\022B\n\tGetStatus\022\031.fila.v1" +
-      ".GetStatusRequest\032\032.fila.v1.GetStatusRes" +
-      "ponse\022J\n\013WatchEvents\022\033.fila.v1.WatchEven" +
-      "tsRequest\032\034.fila.v1.WatchEventsResponse0" +
-      "\001\022?\n\010ListLate\022\030.fila.v1.ListLateRequest\032" +
-      "\031.fila.v1.ListLateResponse\022T\n\017ListKeyPol" +
-      "icies\022\037.fila.v1.ListKeyPoliciesRequest\032 " +
-      ".fila.v1.ListKeyPoliciesResponse\022T\n\017Drop" +
-      "DeadLetters\022\037.fila.v1.DropDeadLettersReq" +
-      "uest\032 .fila.v1.DropDeadLettersResponse\022?" +
-      "\n\010FindKeys\022\030.fila.v1.FindKeysRequest\032\031.f" +
-      "ila.v1.FindKeysResponse\022G\n\nWatchStats\022\032." +
-      "fila.v1.WatchStatsRequest\032\033.fila.v1.Watc" +
-      "hStatsResponse0\001\022E\n\nGetHistory\022\032.fila.v1" +
-      ".GetHistoryRequest\032\033.fila.v1.GetHistoryR" +
-      "esponse\022Z\n\021ListQueueVersions\022!.fila.v1.L" +
-      "istQueueVersionsRequest\032\".fila.v1.ListQu" +
-      "eueVersionsResponse\022T\n\017GetQueueVersion\022\037" +
-      ".fila.v1.GetQueueVersionRequest\032 .fila.v" +
-      "1.GetQueueVersionResponseB\033\n\013dev.fila.v1" +
-      "B\nAdminProtoP\001b\006proto3"
+      "events.proto\032\026fila/v1/messages.proto\032\027fi" +
+      "la/v1/operation.proto\032\025fila/v1/version.p" +
+      "roto\032\023fila/v1/watch.proto\032 google/protob" +
+      "uf/field_mask.proto\032\037google/protobuf/tim" +
+      "estamp.proto\"V\n\022CreateQueueRequest\022\022\n\004na" +
+      "me\030\001 \001(\tR\004name\022,\n\006config\030\002 \001(\0132\024.fila.v1" +
+      ".QueueConfigR\006config\"Q\n\023CreateQueueRespo" +
+      "nse\022\031\n\010queue_id\030\001 \001(\tR\007queueId\022\037\n\013adopte" +
+      "d_dlq\030\002 \001(\010R\nadoptedDlq\"\366\007\n\013QueueConfig\022" +
+      "*\n\021on_enqueue_script\030\001 \001(\tR\017onEnqueueScr" +
+      "ipt\022*\n\021on_failure_script\030\002 \001(\tR\017onFailur" +
+      "eScript\0222\n\025visibility_timeout_ms\030\003 \001(\004R\023" +
+      "visibilityTimeoutMs\022&\n\014max_attempts\030\004 \001(" +
+      "\rH\000R\013maxAttempts\210\001\001\0223\n\ndurability\030\005 \001(\0162" +
+      "\023.fila.v1.DurabilityR\ndurability\022\033\n\tmax_" +
+      "depth\030\006 \001(\004R\010maxDepth\022\033\n\tmax_bytes\030\007 \001(\004" +
+      "R\010maxBytes\022.\n\023fairness_key_header\030\010 \001(\tR" +
+      "\021fairnessKeyHeader\022#\n\rweight_header\030\t \001(" +
+      "\tR\014weightHeader\022;\n\007weights\030\n \003(\0132!.fila." +
+      "v1.QueueConfig.WeightsEntryR\007weights\022\037\n\013" +
+      "cost_header\030\013 \001(\tR\ncostHeader\0220\n\024throttl" +
+      "e_key_headers\030\014 \003(\tR\022throttleKeyHeaders\022" +
+      "*\n\005retry\030\r \001(\0132\024.fila.v1.RetryPolicyR\005re" +
+      "try\022:\n\rhook_fallback\030\016 \001(\0162\025.fila.v1.Hoo" +
+      "kFallbackR\014hookFallback\0220\n\tretention\030\017 \001" +
+      "(\0132\022.fila.v1.RetentionR\tretention\022\032\n\010cha" +
+      "nnels\030\020 \003(\tR\010channels\022&\n\017dedup_window_ms" +
+      "\030\021 \001(\004R\rdedupWindowMs\022\034\n\nttl_to_dlq\030\022 \001(" +
+      "\010R\010ttlToDlq\0223\n\023disconnect_grace_ms\030\023 \001(\004" +
+      "H\001R\021disconnectGraceMs\210\001\001\0221\n\025expires_afte" +
+      "r_idle_ms\030\024 \001(\004R\022expiresAfterIdleMs\022\026\n\006p" +
+      "aused\030\025 \001(\010R\006paused\032:\n\014WeightsEntry\022\020\n\003k" +
+      "ey\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\rR\005value:\0028\001B" +
+      "\017\n\r_max_attemptsB\026\n\024_disconnect_grace_ms" +
+      "\"\310\001\n\013RetryPolicy\022-\n\004kind\030\001 \001(\0162\031.fila.v1" +
+      ".RetryPolicy.KindR\004kind\022\027\n\007base_ms\030\002 \001(\004" +
+      "R\006baseMs\022\025\n\006cap_ms\030\003 \001(\004R\005capMs\022\026\n\006jitte" +
+      "r\030\004 \001(\001R\006jitter\"B\n\004Kind\022\024\n\020KIND_UNSPECIF" +
+      "IED\020\000\022\024\n\020KIND_EXPONENTIAL\020\001\022\016\n\nKIND_FIXE" +
+      "D\020\002\"\225\001\n\tRetention\022$\n\016soft_period_ms\030\001 \001(" +
+      "\004R\014softPeriodMs\022\035\n\nsoft_bytes\030\002 \001(\004R\tsof" +
+      "tBytes\022$\n\016hard_period_ms\030\003 \001(\004R\014hardPeri" +
+      "odMs\022\035\n\nhard_bytes\030\004 \001(\004R\thardBytes\"\'\n\017G" +
+      "etQueueRequest\022\024\n\005queue\030\001 \001(\tR\005queue\"\253\001\n" +
+      "\020GetQueueResponse\022\024\n\005queue\030\001 \001(\tR\005queue\022" +
+      ",\n\006config\030\002 \001(\0132\024.fila.v1.QueueConfigR\006c" +
+      "onfig\0229\n\ncreated_at\030\003 \001(\0132\032.google.proto" +
+      "buf.TimestampR\tcreatedAt\022\030\n\007version\030\004 \001(" +
+      "\004R\007version\"x\n\027GetQueueVersionResponse\022/\n" +
+      "\007version\030\001 \001(\0132\025.fila.v1.QueueVersionR\007v" +
+      "ersion\022,\n\006config\030\002 \001(\0132\024.fila.v1.QueueCo" +
+      "nfigR\006config\"\332\001\n\022UpdateQueueRequest\022\024\n\005q" +
+      "ueue\030\001 \001(\tR\005queue\022,\n\006config\030\002 \001(\0132\024.fila" +
+      ".v1.QueueConfigR\006config\022;\n\013update_mask\030\003" +
+      " \001(\0132\032.google.protobuf.FieldMaskR\nupdate" +
+      "Mask\022)\n\020expected_version\030\004 \001(\004R\017expected" +
+      "Version\022\030\n\007comment\030\005 \001(\tR\007comment\"]\n\023Upd" +
+      "ateQueueResponse\022,\n\006config\030\001 \001(\0132\024.fila." +
+      "v1.QueueConfigR\006config\022\030\n\007version\030\002 \001(\004R" +
+      "\007version\"@\n\022DeleteQueueRequest\022\024\n\005queue\030" +
+      "\001 \001(\tR\005queue\022\024\n\005force\030\002 \001(\010R\005force\"\025\n\023De" +
+      "leteQueueResponse\"\215\001\n\021PurgeQueueRequest\022" +
+      "\024\n\005queue\030\001 \001(\tR\005queue\022&\n\014fairness_key\030\002 " +
+      "\001(\tH\000R\013fairnessKey\210\001\001\022\035\n\007channel\030\003 \001(\tH\001" +
+      "R\007channel\210\001\001B\017\n\r_fairness_keyB\n\n\010_channe" +
+      "l\",\n\022PurgeQueueResponse\022\026\n\006purged\030\001 \001(\004R" +
+      "\006purged\"\256\001\n\023PeekMessagesRequest\022\024\n\005queue" +
+      "\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022" +
+      "!\n\014max_messages\030\003 \001(\rR\013maxMessages\022!\n\014af" +
+      "ter_offset\030\004 \001(\004R\013afterOffset\022!\n\014fairnes" +
+      "s_key\030\005 \001(\tR\013fairnessKey\"D\n\024PeekMessages" +
+      "Response\022,\n\010messages\030\001 \003(\0132\020.fila.v1.Mes" +
+      "sageR\010messages\":\n\020SetConfigRequest\022\020\n\003ke" +
+      "y\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value\"\023\n\021Se" +
+      "tConfigResponse\"$\n\020GetConfigRequest\022\020\n\003k" +
+      "ey\030\001 \001(\tR\003key\")\n\021GetConfigResponse\022\024\n\005va" +
+      "lue\030\001 \001(\tR\005value\"+\n\021ListConfigRequest\022\026\n" +
+      "\006prefix\030\001 \001(\tR\006prefix\"e\n\022ListConfigRespo" +
+      "nse\022.\n\007entries\030\001 \003(\0132\024.fila.v1.ConfigEnt" +
+      "ryR\007entries\022\037\n\013total_count\030\002 \001(\rR\ntotalC" +
+      "ount\"5\n\013ConfigEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n" +
+      "\005value\030\002 \001(\tR\005value\"\\\n\017GetStatsRequest\022\024" +
+      "\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007c" +
+      "hannel\022\031\n\010max_keys\030\003 \001(\rR\007maxKeys\"\232\n\n\020Ge" +
+      "tStatsResponse\022\024\n\005depth\030\001 \001(\004R\005depth\022\033\n\t" +
+      "in_flight\030\002 \001(\004R\010inFlight\0220\n\024active_fair" +
+      "ness_keys\030\003 \001(\004R\022activeFairnessKeys\022)\n\020a" +
+      "ctive_consumers\030\004 \001(\rR\017activeConsumers\022\030" +
+      "\n\007quantum\030\005 \001(\rR\007quantum\022@\n\rper_key_stat" +
+      "s\030\006 \003(\0132\034.fila.v1.PerFairnessKeyStatsR\013p" +
+      "erKeyStats\022J\n\022per_throttle_stats\030\007 \003(\0132\034" +
+      ".fila.v1.PerThrottleKeyStatsR\020perThrottl" +
+      "eStats\022$\n\016leader_node_id\030\010 \001(\004R\014leaderNo" +
+      "deId\022+\n\021replication_count\030\t \001(\rR\020replica" +
+      "tionCount\022\"\n\roldest_age_ms\030\n \001(\004R\013oldest" +
+      "AgeMs\022%\n\016hook_fallbacks\030\013 \001(\004R\rhookFallb" +
+      "acks\022!\n\014hard_dropped\030\014 \001(\004R\013hardDropped\022" +
+      ".\n\023dead_lettered_total\030\r \001(\004R\021deadLetter" +
+      "edTotal\022%\n\016enqueued_total\030\016 \001(\004R\renqueue" +
+      "dTotal\022\'\n\017delivered_total\030\017 \001(\004R\016deliver" +
+      "edTotal\022\037\n\013acked_total\030\020 \001(\004R\nackedTotal" +
+      "\022!\n\014nacked_total\030\021 \001(\004R\013nackedTotal\022#\n\re" +
+      "xpired_total\030\022 \001(\004R\014expiredTotal\022*\n\021ttl_" +
+      "dropped_total\030\023 \001(\004R\017ttlDroppedTotal\022\037\n\013" +
+      "head_offset\030\024 \001(\004R\nheadOffset\022\037\n\013tail_of" +
+      "fset\030\025 \001(\004R\ntailOffset\022!\n\014stored_bytes\030\026" +
+      " \001(\004R\013storedBytes\022(\n\020stale_acks_total\030\027 " +
+      "\001(\004R\016staleAcksTotal\0220\n\010channels\030\030 \003(\0132\024." +
+      "fila.v1.ChannelInfoR\010channels\022\037\n\013hook_er" +
+      "rors\030\031 \001(\004R\nhookErrors\022:\n\rbreaker_state\030" +
+      "\032 \001(\0162\025.fila.v1.BreakerStateR\014breakerSta" +
+      "te\0222\n\025weights_clamped_total\030\033 \001(\004R\023weigh" +
+      "tsClampedTotal\022\030\n\007unbegun\030\034 \001(\004R\007unbegun" +
+      "\022%\n\016returned_total\030\035 \001(\004R\rreturnedTotal\022" +
+      ";\n\032dead_letters_dropped_total\030\036 \001(\004R\027dea" +
+      "dLettersDroppedTotal\022(\n\005hooks\030\037 \003(\0132\022.fi" +
+      "la.v1.HookStatsR\005hooks\"\216\005\n\tHookStats\022\022\n\004" +
+      "hook\030\001 \001(\tR\004hook\022\022\n\004runs\030\002 \001(\004R\004runs\022\026\n\006" +
+      "errors\030\003 \001(\004R\006errors\022\034\n\tfallbacks\030\004 \001(\004R" +
+      "\tfallbacks\022\022\n\004held\030\005 \001(\004R\004held\022:\n\rbreake" +
+      "r_state\030\006 \001(\0162\025.fila.v1.BreakerStateR\014br" +
+      "eakerState\022\035\n\nlast_error\030\007 \001(\tR\tlastErro" +
+      "r\022>\n\rlast_error_at\030\010 \001(\0132\032.google.protob" +
+      "uf.TimestampR\013lastErrorAt\022V\n\022last_error_" +
+      "headers\030\t \003(\0132(.fila.v1.HookStats.LastEr" +
+      "rorHeadersEntryR\020lastErrorHeaders\022L\n\016ign" +
+      "ored_fields\030\n \003(\0132%.fila.v1.HookStats.Ig" +
+      "noredFieldsEntryR\rignoredFields\022\033\n\tlog_l" +
+      "ines\030\013 \001(\004R\010logLines\022*\n\021log_lines_droppe" +
+      "d\030\014 \001(\004R\017logLinesDropped\032C\n\025LastErrorHea" +
+      "dersEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001" +
+      "(\tR\005value:\0028\001\032@\n\022IgnoredFieldsEntry\022\020\n\003k" +
+      "ey\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\004R\005value:\0028\001\"" +
+      "\273\003\n\023PerFairnessKeyStats\022\020\n\003key\030\001 \001(\tR\003ke" +
+      "y\022#\n\rpending_count\030\002 \001(\004R\014pendingCount\022\'" +
+      "\n\017current_deficit\030\003 \001(\003R\016currentDeficit\022" +
+      "\026\n\006weight\030\004 \001(\rR\006weight\022\033\n\tin_flight\030\005 \001" +
+      "(\004R\010inFlight\022\"\n\roldest_age_ms\030\006 \001(\004R\013old" +
+      "estAgeMs\022\'\n\017delivered_total\030\007 \001(\004R\016deliv" +
+      "eredTotal\022*\n\021served_cost_total\030\010 \001(\001R\017se" +
+      "rvedCostTotal\022\026\n\006paused\030\t \001(\010R\006paused\022\"\n" +
+      "\rmax_in_flight\030\n \001(\rR\013maxInFlight\022\034\n\tthr" +
+      "ottled\030\013 \001(\010R\tthrottled\022&\n\017rate_per_seco" +
+      "nd\030\014 \001(\001R\rratePerSecond\022\024\n\005burst\030\r \001(\001R\005" +
+      "burst\"\227\001\n\023PerThrottleKeyStats\022\020\n\003key\030\001 \001" +
+      "(\tR\003key\022\026\n\006tokens\030\002 \001(\001R\006tokens\022&\n\017rate_" +
+      "per_second\030\003 \001(\001R\rratePerSecond\022\024\n\005burst" +
+      "\030\004 \001(\001R\005burst\022\030\n\007waiting\030\005 \001(\004R\007waiting\"" +
+      "\312\001\n\016RedriveRequest\022\033\n\tdlq_queue\030\001 \001(\tR\010d" +
+      "lqQueue\022\024\n\005count\030\002 \001(\004R\005count\022&\n\017rate_pe" +
+      "r_second\030\003 \001(\001R\rratePerSecond\022!\n\014after_o" +
+      "ffset\030\004 \001(\004R\013afterOffset\022 \n\014up_to_offset" +
+      "\030\005 \001(\004R\nupToOffset\022\030\n\007offsets\030\006 \003(\004R\007off" +
+      "sets\"d\n\017RedriveResponse\022\032\n\010redriven\030\001 \001(" +
+      "\004R\010redriven\022\037\n\013last_offset\030\002 \001(\004R\nlastOf" +
+      "fset\022\024\n\005stuck\030\003 \001(\004R\005stuck\"\023\n\021ListQueues" +
+      "Request\"n\n\022ListQueuesResponse\022*\n\006queues\030" +
+      "\001 \003(\0132\022.fila.v1.QueueInfoR\006queues\022,\n\022clu" +
+      "ster_node_count\030\002 \001(\rR\020clusterNodeCount\"" +
+      "\356\003\n\tQueueInfo\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005dep" +
+      "th\030\002 \001(\004R\005depth\022\033\n\tin_flight\030\003 \001(\004R\010inFl" +
+      "ight\022)\n\020active_consumers\030\004 \001(\rR\017activeCo" +
+      "nsumers\022$\n\016leader_node_id\030\005 \001(\004R\014leaderN" +
+      "odeId\022%\n\016enqueued_total\030\006 \001(\004R\renqueuedT" +
+      "otal\022\'\n\017delivered_total\030\007 \001(\004R\016delivered" +
+      "Total\022\037\n\013acked_total\030\010 \001(\004R\nackedTotal\022." +
+      "\n\023dead_lettered_total\030\t \001(\004R\021deadLettere" +
+      "dTotal\022\"\n\roldest_age_ms\030\n \001(\004R\013oldestAge" +
+      "Ms\0220\n\024active_fairness_keys\030\013 \001(\rR\022active" +
+      "FairnessKeys\022\026\n\006paused\030\014 \001(\010R\006paused\022:\n\r" +
+      "breaker_state\030\r \001(\0162\025.fila.v1.BreakerSta" +
+      "teR\014breakerState\"\376\001\n\024CreateChannelReques" +
+      "t\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\t" +
+      "R\007channel\022\024\n\004head\030\003 \001(\010H\000R\004head\022\030\n\006oldes" +
+      "t\030\004 \001(\010H\000R\006oldest\022\030\n\006offset\030\005 \001(\004H\000R\006off" +
+      "set\0220\n\004time\030\006 \001(\0132\032.google.protobuf.Time" +
+      "stampH\000R\004time\0221\n\025expires_after_idle_ms\030\007" +
+      " \001(\004R\022expiresAfterIdleMsB\007\n\005start\":\n\025Cre" +
+      "ateChannelResponse\022!\n\014start_offset\030\001 \001(\004" +
+      "R\013startOffset\"F\n\024DeleteChannelRequest\022\024\n" +
+      "\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007ch" +
+      "annel\"\027\n\025DeleteChannelResponse\"+\n\023ListCh" +
+      "annelsRequest\022\024\n\005queue\030\001 \001(\tR\005queue\"H\n\024L" +
+      "istChannelsResponse\0220\n\010channels\030\001 \003(\0132\024." +
+      "fila.v1.ChannelInfoR\010channels\"\357\001\n\013Channe" +
+      "lInfo\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005depth\030\002 \001(\004" +
+      "R\005depth\022\033\n\tin_flight\030\003 \001(\004R\010inFlight\022\037\n\013" +
+      "tail_offset\030\004 \001(\004R\ntailOffset\022\037\n\013head_of" +
+      "fset\030\005 \001(\004R\nheadOffset\022\034\n\tconsumers\030\006 \001(" +
+      "\rR\tconsumers\0229\n\ncreated_at\030\007 \001(\0132\032.googl" +
+      "e.protobuf.TimestampR\tcreatedAt\"\277\001\n\022Seek" +
+      "ChannelRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007" +
+      "channel\030\002 \001(\tR\007channel\022\030\n\006offset\030\003 \001(\004H\000" +
+      "R\006offset\0220\n\004time\030\004 \001(\0132\032.google.protobuf" +
+      ".TimestampH\000R\004time\022#\n\rvalidate_only\030\005 \001(" +
+      "\010R\014validateOnlyB\010\n\006target\"\212\001\n\023SeekChanne" +
+      "lResponse\022\026\n\006offset\030\001 \001(\004R\006offset\022\032\n\010rep" +
+      "layed\030\002 \001(\004R\010replayed\022\030\n\007skipped\030\003 \001(\004R\007" +
+      "skipped\022%\n\016leases_revoked\030\004 \001(\004R\rleasesR" +
+      "evoked\"~\n\023PurgeChannelRequest\022\024\n\005queue\030\001" +
+      " \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022&\n" +
+      "\014fairness_key\030\003 \001(\tH\000R\013fairnessKey\210\001\001B\017\n" +
+      "\r_fairness_key\".\n\024PurgeChannelResponse\022\026" +
+      "\n\006purged\030\001 \001(\004R\006purged\"\222\002\n\016ReadLogReques" +
+      "t\022\024\n\005queue\030\001 \001(\tR\005queue\022\037\n\013from_offset\030\002" +
+      " \001(\004R\nfromOffset\022\033\n\tto_offset\030\003 \001(\004R\010toO" +
+      "ffset\0227\n\tfrom_time\030\004 \001(\0132\032.google.protob" +
+      "uf.TimestampR\010fromTime\0223\n\007to_time\030\005 \001(\0132" +
+      "\032.google.protobuf.TimestampR\006toTime\022!\n\014f" +
+      "airness_key\030\006 \001(\tR\013fairnessKey\022\033\n\tmax_ba" +
+      "tch\030\007 \001(\rR\010maxBatch\"`\n\017ReadLogResponse\022," +
+      "\n\010messages\030\001 \003(\0132\020.fila.v1.MessageR\010mess" +
+      "ages\022\037\n\013next_offset\030\002 \001(\004R\nnextOffset\"\277\002" +
+      "\n\023SetKeyPolicyRequest\022\024\n\005queue\030\001 \001(\tR\005qu" +
+      "eue\022!\n\014fairness_key\030\002 \001(\tR\013fairnessKey\022\033" +
+      "\n\006weight\030\003 \001(\rH\000R\006weight\210\001\001\022\033\n\006paused\030\004 " +
+      "\001(\010H\001R\006paused\210\001\001\022\'\n\rmax_in_flight\030\005 \001(\rH" +
+      "\002R\013maxInFlight\210\001\001\022+\n\017rate_per_second\030\006 \001" +
+      "(\001H\003R\rratePerSecond\210\001\001\022\031\n\005burst\030\007 \001(\001H\004R" +
+      "\005burst\210\001\001B\t\n\007_weightB\t\n\007_pausedB\020\n\016_max_" +
+      "in_flightB\022\n\020_rate_per_secondB\010\n\006_burst\"" +
+      "\250\001\n\024SetKeyPolicyResponse\022\026\n\006weight\030\001 \001(\r" +
+      "R\006weight\022\026\n\006paused\030\002 \001(\010R\006paused\022\"\n\rmax_" +
+      "in_flight\030\003 \001(\rR\013maxInFlight\022&\n\017rate_per" +
+      "_second\030\004 \001(\001R\rratePerSecond\022\024\n\005burst\030\005 " +
+      "\001(\001R\005burst\"f\n\021ExplainKeyRequest\022\024\n\005queue" +
+      "\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022" +
+      "!\n\014fairness_key\030\003 \001(\tR\013fairnessKey\"\222\007\n\022E" +
+      "xplainKeyResponse\0227\n\005state\030\001 \001(\0162!.fila." +
+      "v1.ExplainKeyResponse.StateR\005state\022\'\n\017bl" +
+      "ocking_bucket\030\002 \001(\tR\016blockingBucket\0220\n\005u" +
+      "ntil\030\003 \001(\0132\032.google.protobuf.TimestampR\005" +
+      "until\022\024\n\005share\030\004 \001(\001R\005share\022\033\n\tdue_share" +
+      "\030\005 \001(\001R\010dueShare\022)\n\005waits\030\006 \001(\0132\023.fila.v" +
+      "1.WaitCausesR\005waits\022\030\n\007pending\030\007 \001(\004R\007pe" +
+      "nding\022\033\n\tin_flight\030\010 \001(\004R\010inFlight\022\"\n\rol" +
+      "dest_age_ms\030\t \001(\004R\013oldestAgeMs\022\026\n\006weight" +
+      "\030\n \001(\rR\006weight\022)\n\020returning_offset\030\013 \001(\004" +
+      "R\017returningOffset\022\'\n\017returning_count\030\014 \001" +
+      "(\rR\016returningCount\022C\n\020served_meanwhile\030\r" +
+      " \001(\0132\030.fila.v1.ServedMeanwhileR\017servedMe" +
+      "anwhile\0227\n\tconsumers\030\016 \001(\0132\031.fila.v1.Cha" +
+      "nnelConsumersR\tconsumers\0226\n\rhead_forecas" +
+      "t\030\017 \001(\0132\021.fila.v1.ForecastR\014headForecast" +
+      "\0226\n\rtail_forecast\030\020 \001(\0132\021.fila.v1.Foreca" +
+      "stR\014tailForecast\"\324\001\n\005State\022\025\n\021STATE_UNSP" +
+      "ECIFIED\020\000\022\025\n\021STATE_NO_CONSUMER\020\001\022\026\n\022STAT" +
+      "E_NOT_ITS_TURN\020\002\022\023\n\017STATE_THROTTLED\020\003\022\021\n" +
+      "\rSTATE_DELAYED\020\004\022\020\n\014STATE_LEASED\020\005\022\020\n\014ST" +
+      "ATE_PAUSED\020\006\022\020\n\014STATE_CAPPED\020\007\022\017\n\013STATE_" +
+      "EMPTY\020\010\022\026\n\022STATE_RATE_LIMITED\020\t\"F\n\024ListC" +
+      "onsumersRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n" +
+      "\007channel\030\002 \001(\tR\007channel\"L\n\025ListConsumers" +
+      "Response\0223\n\tconsumers\030\001 \003(\0132\025.fila.v1.Co" +
+      "nsumerInfoR\tconsumers\"\372\002\n\014ConsumerInfo\022\037" +
+      "\n\013consumer_id\030\001 \001(\004R\nconsumerId\022\022\n\004name\030" +
+      "\002 \001(\tR\004name\022\022\n\004peer\030\003 \001(\tR\004peer\022\030\n\007chann" +
+      "el\030\004 \001(\tR\007channel\022\022\n\004held\030\005 \001(\004R\004held\022\024\n" +
+      "\005begun\030\006 \001(\004R\005begun\022%\n\016returned_total\030\007 " +
+      "\001(\004R\rreturnedTotal\022(\n\020handling_time_us\030\010" +
+      " \001(\004R\016handlingTimeUs\022\026\n\006window\030\t \001(\rR\006wi" +
+      "ndow\022!\n\014tracks_begun\030\n \001(\010R\013tracksBegun\022" +
+      "=\n\014connected_at\030\013 \001(\0132\032.google.protobuf." +
+      "TimestampR\013connectedAt\022\022\n\004away\030\014 \001(\010R\004aw" +
+      "ay*Q\n\nDurability\022\032\n\026DURABILITY_UNSPECIFI" +
+      "ED\020\000\022\024\n\020DURABILITY_FSYNC\020\001\022\021\n\rDURABILITY" +
+      "_OS\020\002*_\n\014HookFallback\022\035\n\031HOOK_FALLBACK_U" +
+      "NSPECIFIED\020\000\022\030\n\024HOOK_FALLBACK_POLICY\020\001\022\026" +
+      "\n\022HOOK_FALLBACK_HOLD\020\002*|\n\014BreakerState\022\035" +
+      "\n\031BREAKER_STATE_UNSPECIFIED\020\000\022\030\n\024BREAKER" +
+      "_STATE_CLOSED\020\001\022\026\n\022BREAKER_STATE_OPEN\020\002\022" +
+      "\033\n\027BREAKER_STATE_HALF_OPEN\020\0032\237\025\n\tFilaAdm" +
+      "in\022H\n\013CreateQueue\022\033.fila.v1.CreateQueueR" +
+      "equest\032\034.fila.v1.CreateQueueResponse\022?\n\010" +
+      "GetQueue\022\030.fila.v1.GetQueueRequest\032\031.fil" +
+      "a.v1.GetQueueResponse\022H\n\013UpdateQueue\022\033.f" +
+      "ila.v1.UpdateQueueRequest\032\034.fila.v1.Upda" +
+      "teQueueResponse\022H\n\013DeleteQueue\022\033.fila.v1" +
+      ".DeleteQueueRequest\032\034.fila.v1.DeleteQueu" +
+      "eResponse\022E\n\nListQueues\022\032.fila.v1.ListQu" +
+      "euesRequest\032\033.fila.v1.ListQueuesResponse" +
+      "\022E\n\nPurgeQueue\022\032.fila.v1.PurgeQueueReque" +
+      "st\032\033.fila.v1.PurgeQueueResponse\022K\n\014PeekM" +
+      "essages\022\034.fila.v1.PeekMessagesRequest\032\035." +
+      "fila.v1.PeekMessagesResponse\022?\n\010GetStats" +
+      "\022\030.fila.v1.GetStatsRequest\032\031.fila.v1.Get" +
+      "StatsResponse\022B\n\tSetConfig\022\031.fila.v1.Set" +
+      "ConfigRequest\032\032.fila.v1.SetConfigRespons" +
+      "e\022B\n\tGetConfig\022\031.fila.v1.GetConfigReques" +
+      "t\032\032.fila.v1.GetConfigResponse\022E\n\nListCon" +
+      "fig\022\032.fila.v1.ListConfigRequest\032\033.fila.v" +
+      "1.ListConfigResponse\022<\n\007Redrive\022\027.fila.v" +
+      "1.RedriveRequest\032\030.fila.v1.RedriveRespon" +
+      "se\022N\n\rCreateChannel\022\035.fila.v1.CreateChan" +
+      "nelRequest\032\036.fila.v1.CreateChannelRespon" +
+      "se\022N\n\rDeleteChannel\022\035.fila.v1.DeleteChan" +
+      "nelRequest\032\036.fila.v1.DeleteChannelRespon" +
+      "se\022K\n\014ListChannels\022\034.fila.v1.ListChannel" +
+      "sRequest\032\035.fila.v1.ListChannelsResponse\022" +
+      "H\n\013SeekChannel\022\033.fila.v1.SeekChannelRequ" +
+      "est\032\034.fila.v1.SeekChannelResponse\022K\n\014Pur" +
+      "geChannel\022\034.fila.v1.PurgeChannelRequest\032" +
+      "\035.fila.v1.PurgeChannelResponse\022>\n\007ReadLo" +
+      "g\022\027.fila.v1.ReadLogRequest\032\030.fila.v1.Rea" +
+      "dLogResponse0\001\022K\n\014SetKeyPolicy\022\034.fila.v1" +
+      ".SetKeyPolicyRequest\032\035.fila.v1.SetKeyPol" +
+      "icyResponse\022E\n\nExplainKey\022\032.fila.v1.Expl" +
+      "ainKeyRequest\032\033.fila.v1.ExplainKeyRespon" +
+      "se\022N\n\rListConsumers\022\035.fila.v1.ListConsum" +
+      "ersRequest\032\036.fila.v1.ListConsumersRespon" +
+      "se\022B\n\tGetStatus\022\031.fila.v1.GetStatusReque" +
+      "st\032\032.fila.v1.GetStatusResponse\022J\n\013WatchE" +
+      "vents\022\033.fila.v1.WatchEventsRequest\032\034.fil" +
+      "a.v1.WatchEventsResponse0\001\022?\n\010ListLate\022\030" +
+      ".fila.v1.ListLateRequest\032\031.fila.v1.ListL" +
+      "ateResponse\022T\n\017ListKeyPolicies\022\037.fila.v1" +
+      ".ListKeyPoliciesRequest\032 .fila.v1.ListKe" +
+      "yPoliciesResponse\022T\n\017DropDeadLetters\022\037.f" +
+      "ila.v1.DropDeadLettersRequest\032 .fila.v1." +
+      "DropDeadLettersResponse\022?\n\010FindKeys\022\030.fi" +
+      "la.v1.FindKeysRequest\032\031.fila.v1.FindKeys" +
+      "Response\022G\n\nWatchStats\022\032.fila.v1.WatchSt" +
+      "atsRequest\032\033.fila.v1.WatchStatsResponse0" +
+      "\001\022E\n\nGetHistory\022\032.fila.v1.GetHistoryRequ" +
+      "est\032\033.fila.v1.GetHistoryResponse\022Z\n\021List" +
+      "QueueVersions\022!.fila.v1.ListQueueVersion" +
+      "sRequest\032\".fila.v1.ListQueueVersionsResp" +
+      "onse\022T\n\017GetQueueVersion\022\037.fila.v1.GetQue" +
+      "ueVersionRequest\032 .fila.v1.GetQueueVersi" +
+      "onResponse\022Q\n\016StartOperation\022\036.fila.v1.S" +
+      "tartOperationRequest\032\037.fila.v1.StartOper" +
+      "ationResponse\022S\n\016WatchOperation\022\036.fila.v" +
+      "1.WatchOperationRequest\032\037.fila.v1.WatchO" +
+      "perationResponse0\001\022Q\n\016ListOperations\022\036.f" +
+      "ila.v1.ListOperationsRequest\032\037.fila.v1.L" +
+      "istOperationsResponse\022T\n\017CancelOperation" +
+      "\022\037.fila.v1.CancelOperationRequest\032 .fila" +
+      ".v1.CancelOperationResponse\022Q\n\016EditDeadL" +
+      "etter\022\036.fila.v1.EditDeadLetterRequest\032\037." +
+      "fila.v1.EditDeadLetterResponseB\033\n\013dev.fi" +
+      "la.v1B\nAdminProtoP\001b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
         new com.google.protobuf.Descriptors.FileDescriptor[] {
           dev.fila.v1.EventsProto.getDescriptor(),
           dev.fila.v1.MessagesProto.getDescriptor(),
+          dev.fila.v1.OperationProto.getDescriptor(),
           dev.fila.v1.VersionProto.getDescriptor(),
           dev.fila.v1.WatchProto.getDescriptor(),
           com.google.protobuf.FieldMaskProto.getDescriptor(),
@@ -996,6 +1008,7 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     descriptor.resolveAllFeaturesImmutable();
     dev.fila.v1.EventsProto.getDescriptor();
     dev.fila.v1.MessagesProto.getDescriptor();
+    dev.fila.v1.OperationProto.getDescriptor();
     dev.fila.v1.VersionProto.getDescriptor();
     dev.fila.v1.WatchProto.getDescriptor();
     com.google.protobuf.FieldMaskProto.getDescriptor();

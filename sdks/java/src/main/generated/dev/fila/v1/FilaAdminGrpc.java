@@ -977,6 +977,161 @@ public final class FilaAdminGrpc {
     return getGetQueueVersionMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.StartOperationRequest,
+      dev.fila.v1.StartOperationResponse> getStartOperationMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "StartOperation",
+      requestType = dev.fila.v1.StartOperationRequest.class,
+      responseType = dev.fila.v1.StartOperationResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.StartOperationRequest,
+      dev.fila.v1.StartOperationResponse> getStartOperationMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.StartOperationRequest, dev.fila.v1.StartOperationResponse> getStartOperationMethod;
+    if ((getStartOperationMethod = FilaAdminGrpc.getStartOperationMethod) == null) {
+      synchronized (FilaAdminGrpc.class) {
+        if ((getStartOperationMethod = FilaAdminGrpc.getStartOperationMethod) == null) {
+          FilaAdminGrpc.getStartOperationMethod = getStartOperationMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.StartOperationRequest, dev.fila.v1.StartOperationResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "StartOperation"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.StartOperationRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.StartOperationResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAdminMethodDescriptorSupplier("StartOperation"))
+              .build();
+        }
+      }
+    }
+    return getStartOperationMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.WatchOperationRequest,
+      dev.fila.v1.WatchOperationResponse> getWatchOperationMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "WatchOperation",
+      requestType = dev.fila.v1.WatchOperationRequest.class,
+      responseType = dev.fila.v1.WatchOperationResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.SERVER_STREAMING)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.WatchOperationRequest,
+      dev.fila.v1.WatchOperationResponse> getWatchOperationMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.WatchOperationRequest, dev.fila.v1.WatchOperationResponse> getWatchOperationMethod;
+    if ((getWatchOperationMethod = FilaAdminGrpc.getWatchOperationMethod) == null) {
+      synchronized (FilaAdminGrpc.class) {
+        if ((getWatchOperationMethod = FilaAdminGrpc.getWatchOperationMethod) == null) {
+          FilaAdminGrpc.getWatchOperationMethod = getWatchOperationMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.WatchOperationRequest, dev.fila.v1.WatchOperationResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.SERVER_STREAMING)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "WatchOperation"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.WatchOperationRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.WatchOperationResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAdminMethodDescriptorSupplier("WatchOperation"))
+              .build();
+        }
+      }
+    }
+    return getWatchOperationMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.ListOperationsRequest,
+      dev.fila.v1.ListOperationsResponse> getListOperationsMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ListOperations",
+      requestType = dev.fila.v1.ListOperationsRequest.class,
+      responseType = dev.fila.v1.ListOperationsResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.ListOperationsRequest,
+      dev.fila.v1.ListOperationsResponse> getListOperationsMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.ListOperationsRequest, dev.fila.v1.ListOperationsResponse> getListOperationsMethod;
+    if ((getListOperationsMethod = FilaAdminGrpc.getListOperationsMethod) == null) {
+      synchronized (FilaAdminGrpc.class) {
+        if ((getListOperationsMethod = FilaAdminGrpc.getListOperationsMethod) == null) {
+          FilaAdminGrpc.getListOperationsMethod = getListOperationsMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.ListOperationsRequest, dev.fila.v1.ListOperationsResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ListOperations"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.ListOperationsRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.ListOperationsResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAdminMethodDescriptorSupplier("ListOperations"))
+              .build();
+        }
+      }
+    }
+    return getListOperationsMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.CancelOperationRequest,
+      dev.fila.v1.CancelOperationResponse> getCancelOperationMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "CancelOperation",
+      requestType = dev.fila.v1.CancelOperationRequest.class,
+      responseType = dev.fila.v1.CancelOperationResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.CancelOperationRequest,
+      dev.fila.v1.CancelOperationResponse> getCancelOperationMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.CancelOperationRequest, dev.fila.v1.CancelOperationResponse> getCancelOperationMethod;
+    if ((getCancelOperationMethod = FilaAdminGrpc.getCancelOperationMethod) == null) {
+      synchronized (FilaAdminGrpc.class) {
+        if ((getCancelOperationMethod = FilaAdminGrpc.getCancelOperationMethod) == null) {
+          FilaAdminGrpc.getCancelOperationMethod = getCancelOperationMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.CancelOperationRequest, dev.fila.v1.CancelOperationResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "CancelOperation"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.CancelOperationRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.CancelOperationResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAdminMethodDescriptorSupplier("CancelOperation"))
+              .build();
+        }
+      }
+    }
+    return getCancelOperationMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.EditDeadLetterRequest,
+      dev.fila.v1.EditDeadLetterResponse> getEditDeadLetterMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "EditDeadLetter",
+      requestType = dev.fila.v1.EditDeadLetterRequest.class,
+      responseType = dev.fila.v1.EditDeadLetterResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.EditDeadLetterRequest,
+      dev.fila.v1.EditDeadLetterResponse> getEditDeadLetterMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.EditDeadLetterRequest, dev.fila.v1.EditDeadLetterResponse> getEditDeadLetterMethod;
+    if ((getEditDeadLetterMethod = FilaAdminGrpc.getEditDeadLetterMethod) == null) {
+      synchronized (FilaAdminGrpc.class) {
+        if ((getEditDeadLetterMethod = FilaAdminGrpc.getEditDeadLetterMethod) == null) {
+          FilaAdminGrpc.getEditDeadLetterMethod = getEditDeadLetterMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.EditDeadLetterRequest, dev.fila.v1.EditDeadLetterResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "EditDeadLetter"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.EditDeadLetterRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.EditDeadLetterResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAdminMethodDescriptorSupplier("EditDeadLetter"))
+              .build();
+        }
+      }
+    }
+    return getEditDeadLetterMethod;
+  }
+
   /**
    * Creates a new async stub that supports all call types for the service
    */
@@ -1352,6 +1507,56 @@ public final class FilaAdminGrpc {
     default void getQueueVersion(dev.fila.v1.GetQueueVersionRequest request,
         io.grpc.stub.StreamObserver<dev.fila.v1.GetQueueVersionResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getGetQueueVersionMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Start to move dead letters back, or to drop them, in the broker itself; whoever started it may go away.
+     * </pre>
+     */
+    default void startOperation(dev.fila.v1.StartOperationRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.StartOperationResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getStartOperationMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Watch how far an operation has come.
+     * </pre>
+     */
+    default void watchOperation(dev.fila.v1.WatchOperationRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.WatchOperationResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getWatchOperationMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * List operations, those that have ended, too.
+     * </pre>
+     */
+    default void listOperations(dev.fila.v1.ListOperationsRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.ListOperationsResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListOperationsMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * End an operation; what it did is done.
+     * </pre>
+     */
+    default void cancelOperation(dev.fila.v1.CancelOperationRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.CancelOperationResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getCancelOperationMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Send a dead letter back with other headers and another payload, as a new message.
+     * </pre>
+     */
+    default void editDeadLetter(dev.fila.v1.EditDeadLetterRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.EditDeadLetterResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getEditDeadLetterMethod(), responseObserver);
     }
   }
 
@@ -1730,6 +1935,61 @@ public final class FilaAdminGrpc {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getGetQueueVersionMethod(), getCallOptions()), request, responseObserver);
     }
+
+    /**
+     * <pre>
+     * Start to move dead letters back, or to drop them, in the broker itself; whoever started it may go away.
+     * </pre>
+     */
+    public void startOperation(dev.fila.v1.StartOperationRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.StartOperationResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getStartOperationMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Watch how far an operation has come.
+     * </pre>
+     */
+    public void watchOperation(dev.fila.v1.WatchOperationRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.WatchOperationResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncServerStreamingCall(
+          getChannel().newCall(getWatchOperationMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * List operations, those that have ended, too.
+     * </pre>
+     */
+    public void listOperations(dev.fila.v1.ListOperationsRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.ListOperationsResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getListOperationsMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * End an operation; what it did is done.
+     * </pre>
+     */
+    public void cancelOperation(dev.fila.v1.CancelOperationRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.CancelOperationResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getCancelOperationMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Send a dead letter back with other headers and another payload, as a new message.
+     * </pre>
+     */
+    public void editDeadLetter(dev.fila.v1.EditDeadLetterRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.EditDeadLetterResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getEditDeadLetterMethod(), getCallOptions()), request, responseObserver);
+    }
   }
 
   /**
@@ -2067,6 +2327,58 @@ public final class FilaAdminGrpc {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
           getChannel(), getGetQueueVersionMethod(), getCallOptions(), request);
     }
+
+    /**
+     * <pre>
+     * Start to move dead letters back, or to drop them, in the broker itself; whoever started it may go away.
+     * </pre>
+     */
+    public dev.fila.v1.StartOperationResponse startOperation(dev.fila.v1.StartOperationRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getStartOperationMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Watch how far an operation has come.
+     * </pre>
+     */
+    @io.grpc.ExperimentalApi("https://github.com/grpc/grpc-java/issues/10918")
+    public io.grpc.stub.BlockingClientCall<?, dev.fila.v1.WatchOperationResponse>
+        watchOperation(dev.fila.v1.WatchOperationRequest request) {
+      return io.grpc.stub.ClientCalls.blockingV2ServerStreamingCall(
+          getChannel(), getWatchOperationMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * List operations, those that have ended, too.
+     * </pre>
+     */
+    public dev.fila.v1.ListOperationsResponse listOperations(dev.fila.v1.ListOperationsRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getListOperationsMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * End an operation; what it did is done.
+     * </pre>
+     */
+    public dev.fila.v1.CancelOperationResponse cancelOperation(dev.fila.v1.CancelOperationRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getCancelOperationMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Send a dead letter back with other headers and another payload, as a new message.
+     * </pre>
+     */
+    public dev.fila.v1.EditDeadLetterResponse editDeadLetter(dev.fila.v1.EditDeadLetterRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getEditDeadLetterMethod(), getCallOptions(), request);
+    }
   }
 
   /**
@@ -2401,6 +2713,57 @@ public final class FilaAdminGrpc {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getGetQueueVersionMethod(), getCallOptions(), request);
     }
+
+    /**
+     * <pre>
+     * Start to move dead letters back, or to drop them, in the broker itself; whoever started it may go away.
+     * </pre>
+     */
+    public dev.fila.v1.StartOperationResponse startOperation(dev.fila.v1.StartOperationRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getStartOperationMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Watch how far an operation has come.
+     * </pre>
+     */
+    public java.util.Iterator<dev.fila.v1.WatchOperationResponse> watchOperation(
+        dev.fila.v1.WatchOperationRequest request) {
+      return io.grpc.stub.ClientCalls.blockingServerStreamingCall(
+          getChannel(), getWatchOperationMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * List operations, those that have ended, too.
+     * </pre>
+     */
+    public dev.fila.v1.ListOperationsResponse listOperations(dev.fila.v1.ListOperationsRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getListOperationsMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * End an operation; what it did is done.
+     * </pre>
+     */
+    public dev.fila.v1.CancelOperationResponse cancelOperation(dev.fila.v1.CancelOperationRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getCancelOperationMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Send a dead letter back with other headers and another payload, as a new message.
+     * </pre>
+     */
+    public dev.fila.v1.EditDeadLetterResponse editDeadLetter(dev.fila.v1.EditDeadLetterRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getEditDeadLetterMethod(), getCallOptions(), request);
+    }
   }
 
   /**
@@ -2730,6 +3093,50 @@ public final class FilaAdminGrpc {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getGetQueueVersionMethod(), getCallOptions()), request);
     }
+
+    /**
+     * <pre>
+     * Start to move dead letters back, or to drop them, in the broker itself; whoever started it may go away.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.StartOperationResponse> startOperation(
+        dev.fila.v1.StartOperationRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getStartOperationMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * List operations, those that have ended, too.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.ListOperationsResponse> listOperations(
+        dev.fila.v1.ListOperationsRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getListOperationsMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * End an operation; what it did is done.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.CancelOperationResponse> cancelOperation(
+        dev.fila.v1.CancelOperationRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getCancelOperationMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * Send a dead letter back with other headers and another payload, as a new message.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.EditDeadLetterResponse> editDeadLetter(
+        dev.fila.v1.EditDeadLetterRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getEditDeadLetterMethod(), getCallOptions()), request);
+    }
   }
 
   private static final int METHODID_CREATE_QUEUE = 0;
@@ -2763,6 +3170,11 @@ public final class FilaAdminGrpc {
   private static final int METHODID_GET_HISTORY = 28;
   private static final int METHODID_LIST_QUEUE_VERSIONS = 29;
   private static final int METHODID_GET_QUEUE_VERSION = 30;
+  private static final int METHODID_START_OPERATION = 31;
+  private static final int METHODID_WATCH_OPERATION = 32;
+  private static final int METHODID_LIST_OPERATIONS = 33;
+  private static final int METHODID_CANCEL_OPERATION = 34;
+  private static final int METHODID_EDIT_DEAD_LETTER = 35;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -2904,6 +3316,26 @@ public final class FilaAdminGrpc {
         case METHODID_GET_QUEUE_VERSION:
           serviceImpl.getQueueVersion((dev.fila.v1.GetQueueVersionRequest) request,
               (io.grpc.stub.StreamObserver<dev.fila.v1.GetQueueVersionResponse>) responseObserver);
+          break;
+        case METHODID_START_OPERATION:
+          serviceImpl.startOperation((dev.fila.v1.StartOperationRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.StartOperationResponse>) responseObserver);
+          break;
+        case METHODID_WATCH_OPERATION:
+          serviceImpl.watchOperation((dev.fila.v1.WatchOperationRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.WatchOperationResponse>) responseObserver);
+          break;
+        case METHODID_LIST_OPERATIONS:
+          serviceImpl.listOperations((dev.fila.v1.ListOperationsRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.ListOperationsResponse>) responseObserver);
+          break;
+        case METHODID_CANCEL_OPERATION:
+          serviceImpl.cancelOperation((dev.fila.v1.CancelOperationRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.CancelOperationResponse>) responseObserver);
+          break;
+        case METHODID_EDIT_DEAD_LETTER:
+          serviceImpl.editDeadLetter((dev.fila.v1.EditDeadLetterRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.EditDeadLetterResponse>) responseObserver);
           break;
         default:
           throw new AssertionError();
@@ -3140,6 +3572,41 @@ public final class FilaAdminGrpc {
               dev.fila.v1.GetQueueVersionRequest,
               dev.fila.v1.GetQueueVersionResponse>(
                 service, METHODID_GET_QUEUE_VERSION)))
+        .addMethod(
+          getStartOperationMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fila.v1.StartOperationRequest,
+              dev.fila.v1.StartOperationResponse>(
+                service, METHODID_START_OPERATION)))
+        .addMethod(
+          getWatchOperationMethod(),
+          io.grpc.stub.ServerCalls.asyncServerStreamingCall(
+            new MethodHandlers<
+              dev.fila.v1.WatchOperationRequest,
+              dev.fila.v1.WatchOperationResponse>(
+                service, METHODID_WATCH_OPERATION)))
+        .addMethod(
+          getListOperationsMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fila.v1.ListOperationsRequest,
+              dev.fila.v1.ListOperationsResponse>(
+                service, METHODID_LIST_OPERATIONS)))
+        .addMethod(
+          getCancelOperationMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fila.v1.CancelOperationRequest,
+              dev.fila.v1.CancelOperationResponse>(
+                service, METHODID_CANCEL_OPERATION)))
+        .addMethod(
+          getEditDeadLetterMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fila.v1.EditDeadLetterRequest,
+              dev.fila.v1.EditDeadLetterResponse>(
+                service, METHODID_EDIT_DEAD_LETTER)))
         .build();
   }
 
@@ -3219,6 +3686,11 @@ public final class FilaAdminGrpc {
               .addMethod(getGetHistoryMethod())
               .addMethod(getListQueueVersionsMethod())
               .addMethod(getGetQueueVersionMethod())
+              .addMethod(getStartOperationMethod())
+              .addMethod(getWatchOperationMethod())
+              .addMethod(getListOperationsMethod())
+              .addMethod(getCancelOperationMethod())
+              .addMethod(getEditDeadLetterMethod())
               .build();
         }
       }
