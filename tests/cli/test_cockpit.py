@@ -50,18 +50,13 @@ def at_keys(*listed: admin_pb2.PerFairnessKeyStats) -> Cockpit:
 def shown(
     cockpit: Cockpit, width: int = 100, height: int = 24, now_s: float = 0.0, color: bool = False
 ) -> str:
-    console = Console(
-        file=io.StringIO(),
-        width=width,
-        height=height,
-        force_terminal=color,
-        color_system="standard" if color else None,
-    )
+    out = io.StringIO()
+    console = Console(file=out, width=width, height=height, force_terminal=color, no_color=not color)
     picture = render(
         cockpit, address="http://localhost:5555", clock="12:00:00", now_s=now_s, width=width, height=height
     )
     console.print(picture)
-    return console.file.getvalue()
+    return out.getvalue()
 
 
 # --- looks -----------------------------------------------------------------------------------

@@ -146,7 +146,8 @@ def test_peek_at_dead_letters_says_why_they_are_there(fila, broker: FakeBroker):
 
 def test_a_long_purge_says_how_far_it_has_come_and_ctrl_c_that_the_broker_goes_on(monkeypatch):
     class Purging:
-        def result(self, timeout: float) -> None:
+        def result(self, timeout: float | None = None) -> None:
+            assert timeout
             if next(waits):
                 raise grpc.FutureTimeoutError
             raise KeyboardInterrupt

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from fila_cli.progress import Progress
 from fila_cli.session import Stopped
 
-if TYPE_CHECKING:
-    import grpc
-
 _LOOK_EVERY_S = 0.5
 
 
-def wait_for(call: grpc.Future[Any], noun: str, left: Callable[[], int]) -> Any:
+class Answering(Protocol):
+    """A call under way, as grpc hands it out."""
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Return the answer, or raise grpc.FutureTimeoutError after so many seconds."""
+
+
+def wait_for(call: Answering, noun: str, left: Callable[[], int]) -> Any:
     """Return the answer. A terminal is shown how much is `left` of what was, and Ctrl-C says so and that the broker
     goes on."""
     import grpc
