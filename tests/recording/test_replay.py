@@ -322,3 +322,48 @@ def test_a_core_that_gave_a_tenant_more_than_its_weight_is_found_out():
 
     assert replaying.verify([inputs], [decisions]).difference is None
     assert "recorded delivered of orders/default key 'acme'" in _refused(honest, decisions)
+
+
+def test_a_record_of_the_base_that_was_altered_is_refused():
+    """Another name for the header that the fairness key is read from."""
+    engine = RecordedEngine()
+    engine.create_queue("orders", fairness_key_header="tenant")
+    engine.enqueue("orders", headers={"tenant": "acme"})
+    engine.kill()
+    engine.kept.clear()
+    engine.reopen()
+    engine.enqueue("orders", headers={"tenant": "acme"})
+    engine.lease("orders")
+    inputs, decisions = engine.table(columns.INPUTS), engine.table(columns.DECISIONS)
+    engine.remove()
+    rows = inputs.to_pylist()
+    of_queue = [row for row in rows if row["kind"] == "record" and b"tenant" in row["data"]]
+    assert of_queue
+    for row in of_queue:
+        row["data"] = row["data"].replace(b"tenant", b"tenanx")
+    changed = pa.Table.from_pylist(rows, schema=inputs.schema)
+
+    assert replaying.verify([inputs], [decisions]).difference is None
+    assert "key 'acme'" in _refused(changed, decisions)
+
+
+@pytest.mark.parametrize("status", [0, 8])
+def test_a_frame_that_was_read_and_altered_is_refused(status):
+    """Shorter than it was, or not found: what it held would be lost, and was delivered."""
+    engine = RecordedEngine()
+    engine.create_queue("orders")
+    engine.enqueue("orders", b"payload")
+    engine.kill()
+    engine.kept.clear()
+    engine.reopen()
+    engine.sleep(10)
+    engine.ack("orders", engine.lease("orders"))
+    inputs, decisions = engine.table(columns.INPUTS), engine.table(columns.DECISIONS)
+    engine.remove()
+    changed = altered(
+        inputs, "load", lambda row: row.update(b=-1, c=8, data=b"") if status else row.update(b=1)
+    )
+
+    assert not changed.equals(inputs)
+    assert replaying.verify([inputs], [decisions]).difference is None
+    assert _refused(changed, decisions)
