@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
+from fila.v1 import sink_pb2, sink_pb2_grpc
 from fila_server.telemetry.catalog import METRICS
 from tests.e2e.conftest import start_server  # noqa: F401 - a fixture
 from tests.telemetry.test_otlp import by_name, collector, take  # noqa: F401 - a fixture
@@ -67,6 +68,25 @@ def test_the_page_tells_what_clients_did(server):
     assert page["fila_commit_sync_duration_seconds_count[]"] >= 5
     assert page["fila_commit_sync_duration_seconds_sum[]"] > 0
     assert page["fila_storage_disk_free_bytes[]"] > 0
+
+
+def test_the_page_tells_what_sinks_hold_and_publish(server):
+    sink = sink_pb2_grpc.FilaSinkStub(server.channel())
+    epoch = sink.OpenSink(sink_pb2.OpenSinkRequest(sink_id="s", run_id="r"), timeout=10).epoch
+    messages = [service.EnqueueMessage(payload=b"x" * 1000)] * 3
+    staged = sink.Stage(
+        sink_pb2.StageRequest(queue="orders", messages=messages, sink_id="s", epoch=epoch), timeout=10
+    )
+    page = page_of(server)
+    assert page["fila_sinks[]"] == 1
+    assert 3000 < page["fila_sinks_staged_bytes[]"] < page["fila_sinks_staged_max_bytes[]"]
+    assert page["fila_sinks_batches_total[]"] == 0
+
+    attempt = sink_pb2.StagedAttempt(messages=3, checksum=staged.checksum)
+    sink.Publish(sink_pb2.PublishRequest(sink_id="s", epoch=epoch, attempts=[attempt]), timeout=10)
+    page = page_of(server)
+    assert (page["fila_sinks_batches_total[]"], page["fila_sinks_messages_total[]"]) == (1, 3)
+    assert (page["fila_sinks_staged_bytes[]"], page["fila_sinks_lost_total[]"]) == (0, 0)
 
 
 def test_a_calls_trace_context_arrives_with_its_message(server):

@@ -195,6 +195,15 @@ DISK_FREE = _gauge("fila.storage.disk_free", "By", "Free bytes of the disk.")
 DISK_LEVEL = _gauge(
     "fila.storage.disk_level", "{level}", "0 roomy, 1 low: enqueues are refused, 2 critical: every write is."
 )
+SINKS = _gauge("fila.sinks", "{sink}", "Sinks that are remembered.")
+STAGED = _gauge("fila.sinks.staged", "By", "Staged and not published yet, over all sinks.")
+STAGED_MAX = _gauge("fila.sinks.staged_max", "By", "Bytes that may be staged before sinks are refused.")
+SINK_BATCHES = _counter("fila.sinks.batches", "{batch}", "Batches published.")
+SINK_MESSAGES = _counter("fila.sinks.messages", "{message}", "Messages that sinks put into queues.")
+SINK_LOST = _counter(
+    "fila.sinks.lost", "{message}", "Published messages lost to damage, or to a queue deleted by force."
+)
+SINK_SWEPT = _counter("fila.sinks.swept", "{attempt}", "Staged attempts that nobody published in time.")
 
 METRICS: Final[tuple[Metric, ...]] = tuple(value for value in globals().values() if isinstance(value, Metric))
 

@@ -292,7 +292,9 @@ def _core(snapshot: Snapshot) -> Iterator[Series]:
         (c.LOST_MESSAGES, totals.lost_messages), (c.HOT_BYTES, totals.hot_bytes),
         (c.HOT_BYTES_MAX, totals.hot_bytes_max), (c.INDEX_BYTES, totals.index_bytes),
         (c.MEMTABLE_BYTES, totals.memtable_bytes), (c.DISK_FREE, totals.disk_free_bytes),
-        (c.DISK_LEVEL, totals.disk_level),
+        (c.DISK_LEVEL, totals.disk_level), (c.SINKS, totals.sinks), (c.STAGED, totals.staged_bytes),
+        (c.STAGED_MAX, totals.staged_bytes_max), (c.SINK_BATCHES, totals.sink_batches),
+        (c.SINK_MESSAGES, totals.sink_messages), (c.SINK_LOST, totals.sink_lost), (c.SINK_SWEPT, totals.sink_swept),
     ):  # fmt: skip
         yield _one(metric, value)
     sync = _by_bit_length(snapshot.sync_us, SYNC_BUCKETS, 1e-6, snapshot.sync_us_sum / 1e6)

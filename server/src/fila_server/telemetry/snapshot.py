@@ -39,6 +39,13 @@ class Totals(msgspec.Struct, array_like=True, frozen=True):
     mailbox_capacity: int
     decisions: int
     remembered_keys: int
+    sinks: int
+    staged_bytes: int
+    staged_bytes_max: int
+    sink_batches: int
+    sink_messages: int
+    sink_lost: int
+    sink_swept: int
 
 
 class QueueCounts(msgspec.Struct, array_like=True, frozen=True):

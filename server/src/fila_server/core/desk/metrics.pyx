@@ -77,7 +77,7 @@ cdef void _hour_totals(Buffer* b, Hour* hour, int columns) noexcept nogil:
 # --- the broker ------------------------------------------------------------------------------
 
 cdef void _totals(Core* core, Buffer* b) noexcept nogil:
-    cdef uint64_t totals[29]
+    cdef uint64_t totals[36]
     totals[0] = core.counters.passes
     totals[1] = core.counters.commands
     totals[2] = core.counters.epochs
@@ -107,7 +107,14 @@ cdef void _totals(Core* core, Buffer* b) noexcept nogil:
     totals[26] = core.mailbox.capacity
     totals[27] = core.decisions.count
     totals[28] = core.clocks_count
-    _numbers(b, totals, 29)
+    totals[29] = core.sinks.by_name.count
+    totals[30] = core.sinks.staged_bytes
+    totals[31] = core.sinks.staged_bytes_max
+    totals[32] = core.sinks.counters.published
+    totals[33] = core.sinks.counters.moved
+    totals[34] = core.sinks.counters.lost
+    totals[35] = core.sinks.counters.swept
+    _numbers(b, totals, 36)
 
 
 cdef void _refused(Core* core, Buffer* b) noexcept nogil:
