@@ -157,13 +157,12 @@ class Stream:
         return [next(events) for _ in range(count)]
 
 
-def launch_door(folder: Path, arguments: list[str]) -> Door:
-    """Start one without waiting for it."""
+def launch_door(folder: Path, arguments: list[str], key: str = "") -> Door:
+    """Start one without waiting for it, with `key` in its environment."""
     folder.mkdir(parents=True, exist_ok=True)
     log_file = folder / f"door-{len(list(folder.iterdir()))}.log"
     kept = {name: value for name, value in os.environ.items() if not name.startswith("FILA_")}
-    # What the door's own environment holds must never stand in for a caller's key.
-    environ = kept | {"FILA_API_KEY": "fila_none_of_the_callers", "XDG_CONFIG_HOME": str(folder)}
+    environ = kept | {"FILA_API_KEY": key, "XDG_CONFIG_HOME": str(folder)}
     with log_file.open("wb") as log:
         process = subprocess.Popen([sys.executable, "-c", *arguments], env=environ, stderr=log, cwd=folder)
     return Door(process, log_file)
@@ -180,8 +179,8 @@ def wait_for_door(door: Door) -> Door:
     pytest.fail(f"the door did not open:\n{door.log}")
 
 
-def start_by_command(folder: Path, broker: str, *options: str) -> Door:
-    return launch_door(folder, [COMMAND, "http", "--addr", broker, "--port", "0", *options])
+def start_by_command(folder: Path, broker: str, *options: str, key: str = "") -> Door:
+    return launch_door(folder, [COMMAND, "http", "--addr", broker, "--port", "0", *options], key)
 
 
 def start_bounded(folder: Path, broker: str, **bounds: Any) -> Door:

@@ -126,7 +126,7 @@ def test_one_stream_more_than_the_bound_is_refused_in_words(bounded_door, queue)
 
 
 def test_a_consumer_that_never_reads_is_cut_off_and_holds_nothing(bounded_door, server, queue):
-    door = bounded_door(send_s_max=0.5)
+    door = bounded_door(send_s_max=0.5, connections_max=1)
     for _ in range(40):
         server.service.Enqueue(service_pb2.EnqueueRequest(queue=queue, payload=bytes(1_000_000)))
     with socket.create_connection(("127.0.0.1", door.port)) as raw:
@@ -145,6 +145,10 @@ def test_a_consumer_that_never_reads_is_cut_off_and_holds_nothing(bounded_door, 
             )
         )
         while in_flight(server, queue):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        # Nor does it hold its place, although what was written to it was never taken.
+        while door.get("/healthz").status != 200:
             assert time.monotonic() < deadline
             time.sleep(0.05)
 
