@@ -18,8 +18,8 @@ SAMPLES = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=[f"sample {i}" for i in range(1, len(SAMPLES) + 1)])
 def test_the_sample_runs(broker_thread: FakeBroker, sample: str) -> None:
-    if 'create_queue("orders"' in sample:
-        del broker_thread.queues["orders"]
+    if 'create_queue("coffee-orders"' not in sample:
+        broker_thread.add("coffee-orders")
     broker_thread.add("emails.dlq")
 
     program = sample.replace("localhost:5555", broker_thread.address)
