@@ -18,6 +18,7 @@ import contextlib
 import os
 import shutil
 import socket
+import struct
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -110,15 +111,16 @@ class Control:
         except errors.StartError as error:
             await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
             writer.write(_line(Answer(error=str(error))))
-            emit("checkpoint.refused", level="warning", detail=str(error))
+            emit("checkpoint.refused", peer=_who(writer), level="warning", detail=str(error))
             return
         except asyncio.CancelledError:
             await asyncio.wait([making])  # the store may not be closed under it
             raise
-        emit("checkpoint.made", took_ms=int((time.monotonic() - began_s) * 1000))
+        emit("checkpoint.made", peer=_who(writer), took_ms=int((time.monotonic() - began_s) * 1000))
         writer.write(_line(Answer(ok=True)))
         with contextlib.suppress(OSError):
-            await reader.read()  # until the connection's end
+            while await reader.read(4096):  # until the connection's end; nothing is to be said any more
+                pass
         await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
         emit("checkpoint.removed", held_ms=int((time.monotonic() - began_s) * 1000))
 
@@ -154,6 +156,13 @@ def asked_for_checkpoint(data_dir: Path) -> Iterator[Path]:
         if not answer.ok:
             raise errors.StartError(f"the server that holds {data_dir} refuses: {answer.error}")
         yield data_dir / CHECKPOINT
+
+
+def _who(writer: asyncio.StreamWriter) -> str:
+    """Name the user of the program that asks, as the kernel knows it."""
+    asking = writer.get_extra_info("socket")
+    _, user, _ = struct.unpack("3i", asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return f"uid:{user}"
 
 
 def _bound(data_dir: Path) -> socket.socket:
