@@ -154,6 +154,47 @@ def test_a_queue_of_more_keys_than_one_part_holds_is_walked_to_its_end(server):
     server.admin.DeleteQueue(pb.DeleteQueueRequest(queue="many"))
 
 
+# --- when it will go -------------------------------------------------------------------------
+
+
+def explained(server, queue: str, key: str) -> pb.ExplainKeyResponse:
+    return server.admin.ExplainKey(pb.ExplainKeyRequest(queue=queue, fairness_key=key))
+
+
+def test_a_key_that_nobody_consumes_has_no_forecast_and_a_paused_one_says_so(server):
+    config = pb.QueueConfig(fairness_key_header="tenant")
+    server.admin.CreateQueue(pb.CreateQueueRequest(name="waiting", config=config))
+    enqueue(server, "waiting", 3, tenant="acme")
+
+    told = explained(server, "waiting", "acme")
+    assert told.head_forecast.unknown == ev.Forecast.UNKNOWN_NO_CONSUMER
+    assert (told.consumers.count, told.consumers.held) == (0, 0)
+
+    server.admin.SetKeyPolicy(pb.SetKeyPolicyRequest(queue="waiting", fairness_key="acme", paused=True))
+    assert explained(server, "waiting", "acme").tail_forecast.unknown == ev.Forecast.UNKNOWN_PAUSED
+
+
+def test_a_channel_that_was_watched_for_some_seconds_says_when_its_messages_go(server):
+    """Pulls some messages ten times a second, until the broker has looked often enough."""
+    config = pb.QueueConfig(fairness_key_header="tenant")
+    server.admin.CreateQueue(pb.CreateQueueRequest(name="served", config=config))
+    enqueue(server, "served", 3_000, tenant="acme")
+    enqueue(server, "served", 3_000, tenant="noisy")
+    deadline_s = time.monotonic() + 60
+    told = explained(server, "served", "acme")
+    while told.tail_forecast.unknown or not told.served_meanwhile.keys:
+        assert time.monotonic() < deadline_s, told
+        server.service.Lease(service_pb2.LeaseRequest(queue="served", max_messages=4))
+        time.sleep(0.1)
+        told = explained(server, "served", "acme")
+
+    tail = told.tail_forecast
+    assert 0 < tail.earliest_ms <= tail.likely_ms <= tail.latest_ms
+    assert told.head_forecast.latest_ms < tail.latest_ms
+    assert {key.fairness_key for key in told.served_meanwhile.keys} == {"acme", "noisy"}
+    assert told.served_meanwhile.HasField("since")
+
+
 # --- policies of keys ------------------------------------------------------------------------
 
 
