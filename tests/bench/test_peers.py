@@ -2,13 +2,13 @@
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import psutil
 import pytest
 from fila_bench.report import Machine
 from fila_peers import cells, page
-from fila_peers.brokers import PEERS
+from fila_peers.brokers import PEERS, running
 from fila_peers.errors import OtherRun, PeerFailed
 from fila_peers.measure import Outcome, bottleneck
 from fila_peers.processes import Started, stop_all
@@ -161,6 +161,25 @@ def test_whatever_ends_a_run_stops_brokers_with_their_children(tmp_path):
 
     stop_all()
 
+    assert not [process for process in family if _lives(process)]
+
+
+def test_nothing_is_left_of_a_broker_that_does_not_come_to_listen(tmp_path):
+    seen = []
+
+    def start(folder, durability):
+        started = Started(
+            [sys.executable, "-c", "import time; time.sleep(60)"], log=folder / "log", env={}, cwd=folder
+        )
+        seen.append((folder, started.family()))
+        raise PeerFailed("does not listen")
+
+    peer = replace(PEERS["redis-stream"], start=start)
+    with pytest.raises(PeerFailed, match="does not listen"), running(peer, "synced"):
+        pass
+
+    ((folder, family),) = seen
+    assert not folder.exists()
     assert not [process for process in family if _lives(process)]
 
 

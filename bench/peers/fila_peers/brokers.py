@@ -20,7 +20,7 @@ from fila_bench.report import this_machine
 
 from . import install
 from .errors import PeerFailed
-from .processes import Started, free_port
+from .processes import Started, free_port, stop_all
 
 SYNCED, WRITTEN = "synced", "written"
 
@@ -66,18 +66,23 @@ class Peer:
 def running(peer: Peer, durability: str) -> Iterator[tuple[Running, Callable[[], Running]]]:
     """The peer, and a function that kills and starts it again on what it kept; all gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix=f"fila-peers-{peer.name}-"))
-    now = peer.start(folder, durability)
+    now: Running | None = None
 
     def crash_and_restart() -> Running:
         nonlocal now
+        assert now is not None, "asked for by who was given a running broker"
         now.stop(signal.SIGKILL)
         now = peer.start(folder, durability)
         return now
 
     try:
+        now = peer.start(folder, durability)
         yield now, crash_and_restart
     finally:
-        now.stop()
+        if now is not None:
+            now.stop()
+        # And what was started of a broker that never came to listen, or was interrupted meanwhile.
+        stop_all()
         shutil.rmtree(folder, ignore_errors=True)
 
 
