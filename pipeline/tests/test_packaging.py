@@ -30,7 +30,9 @@ def test_the_wheel_owns_no_package_of_another_distribution(wheel):
 
 def test_without_the_sdk_the_source_uses_the_copy_that_the_build_took_along(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path)
+    # Where the broker's core stands beside the pipeline, the SDK does, too: here it is taken away.
     code = (
+        "import sys; sys.path = [path for path in sys.path if not path.endswith('sdks/python/src')]\n"
         "from pyspark_fila import DefaultSource, wire; print(DefaultSource.name(), wire.admin_pb2.__name__)"
     )
     environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
