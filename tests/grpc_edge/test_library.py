@@ -34,7 +34,7 @@ def debian_has(version: str):
 )
 def test_a_library_below_the_floor_is_told(maps, version, warned, monkeypatch):
     said = []
-    monkeypatch.setattr(library.log, "warning", lambda event, **about: said.append(event), raising=False)
+    monkeypatch.setattr(library.log, "warning", lambda event, **_: said.append(event), raising=False)
 
     assert library.check_library(maps or "7f00 other.so\n", debian_has(version)) is warned
     assert said == ["edge.library_outdated"] * warned
