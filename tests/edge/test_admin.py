@@ -17,6 +17,7 @@ from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits
 from fila_server.edges.grpc.wire_fault import explain
 from fila_server.hooks.counters import HookStatus
+from fila_server.hooks.sandbox import HookLimits
 from fila_server.hooks.stage import ParsedFrame
 from fila_server.operations import rules as queue_rules
 from tests.edge.fake_engine import FakeAdmin, FakeEngine
@@ -149,6 +150,7 @@ async def test_a_script_given_to_a_broker_without_hooks_is_unimplemented(
 
 class _Compiler:
     scripted = False
+    limits = HookLimits()
 
     def concerns(self, parsed: ParsedFrame) -> bool:
         return False

@@ -13,6 +13,7 @@ from fila_server.broker.calls import Broker
 from fila_server.broker.interfaces import NoHooks
 from fila_server.broker.stream import INBOX_FRAMES_MAX
 from fila_server.hooks.counters import HookStatus
+from fila_server.hooks.sandbox import HookLimits
 from fila_server.hooks.stage import ParsedFrame
 from tests.edge.fake_engine import FakeAdmin, FakeEngine, ok, refused
 
@@ -258,6 +259,7 @@ class _Hooks:
 
     def __init__(self, *, scripted: bool) -> None:
         self.scripted = scripted
+        self.limits = HookLimits()
         self.go_on = asyncio.Event()
         self.queue = b"orders"
 

@@ -15,6 +15,7 @@ from fila_server.broker.interfaces import EnqueueHooks
 from fila_server.config.schema import Limits, Redis
 from fila_server.edges.redis import connection
 from fila_server.edges.redis import server as redis_server
+from fila_server.hooks.sandbox import HookLimits
 from fila_server.hooks.stage import ParsedFrame
 from tests.doors import PLAIN, open_door
 from tests.redis.conftest import Connect
@@ -89,6 +90,7 @@ class SlowHooks:
     """Takes longer for the first frames than for the last ones."""
 
     scripted = True
+    limits = HookLimits()
 
     def __init__(self) -> None:
         self.turns = 20

@@ -19,6 +19,7 @@ from fila import (
     answers,
     explanation,
     letters,
+    tried,
     watched,
 )
 from fila.answers import RetryPolicy
@@ -220,6 +221,10 @@ async def test_answers_show_every_field_also_zeros(client: FilaClient) -> None:
         (answers.QueueVersion, version_pb2.QueueVersion),
         (answers.QueueVersionDetails, admin_pb2.GetQueueVersionResponse),
         (letters.Operation, operation_pb2.Operation),
+        (tried.DryRun, admin_pb2.DryRunPolicyResponse),
+        (tried.DryRunMessage, admin_pb2.DryRunMessage),
+        (tried.DryRunRouting, admin_pb2.DryRunRouting),
+        (tried.DryRunDeadLetter, admin_pb2.DryRunDeadLetter),
         (letters.OperationRequest, operation_pb2.StartOperationRequest),
         (letters.DeadLetterFilter, operation_pb2.DeadLetterFilter),
         (answers.QueueInfo, admin_pb2.QueueInfo),

@@ -321,7 +321,7 @@ func (x ExplainKeyResponse_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ExplainKeyResponse_State.Descriptor instead.
 func (ExplainKeyResponse_State) EnumDescriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{49, 0}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{54, 0}
 }
 
 // Make a queue.
@@ -1065,6 +1065,371 @@ func (x *UpdateQueueRequest) GetComment() string {
 	return ""
 }
 
+// A change of settings to be tried.
+type DryRunPolicyRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The queue's name.
+	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	// The new values of the fields that the mask names; the rest is ignored.
+	Config *QueueConfig `protobuf:"bytes,2,opt,name=config,proto3" json:"config,omitempty"`
+	// As in UpdateQueue. Empty tries the settings as they are.
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// How many of the newest retained messages, and of dead letters; 0 means 100, at most 1,000.
+	Last          uint32 `protobuf:"varint,4,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DryRunPolicyRequest) Reset() {
+	*x = DryRunPolicyRequest{}
+	mi := &file_fila_v1_admin_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DryRunPolicyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DryRunPolicyRequest) ProtoMessage() {}
+
+func (x *DryRunPolicyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DryRunPolicyRequest.ProtoReflect.Descriptor instead.
+func (*DryRunPolicyRequest) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *DryRunPolicyRequest) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *DryRunPolicyRequest) GetConfig() *QueueConfig {
+	if x != nil {
+		return x.Config
+	}
+	return nil
+}
+
+func (x *DryRunPolicyRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.UpdateMask
+	}
+	return nil
+}
+
+func (x *DryRunPolicyRequest) GetLast() uint32 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+// What would become of them.
+type DryRunPolicyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The messages, oldest first. Those whose time to live is over, or that retention dropped, are not there.
+	Messages []*DryRunMessage `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
+	// The dead letters, oldest first, where the settings have an `on_failure` script.
+	DeadLetters []*DryRunDeadLetter `protobuf:"bytes,2,rep,name=dead_letters,json=deadLetters,proto3" json:"dead_letters,omitempty"`
+	// Messages that are retained.
+	Retained uint64 `protobuf:"varint,3,opt,name=retained,proto3" json:"retained,omitempty"`
+	// The time for it, two seconds, was over before all were judged.
+	Cut           bool `protobuf:"varint,4,opt,name=cut,proto3" json:"cut,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DryRunPolicyResponse) Reset() {
+	*x = DryRunPolicyResponse{}
+	mi := &file_fila_v1_admin_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DryRunPolicyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DryRunPolicyResponse) ProtoMessage() {}
+
+func (x *DryRunPolicyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DryRunPolicyResponse.ProtoReflect.Descriptor instead.
+func (*DryRunPolicyResponse) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *DryRunPolicyResponse) GetMessages() []*DryRunMessage {
+	if x != nil {
+		return x.Messages
+	}
+	return nil
+}
+
+func (x *DryRunPolicyResponse) GetDeadLetters() []*DryRunDeadLetter {
+	if x != nil {
+		return x.DeadLetters
+	}
+	return nil
+}
+
+func (x *DryRunPolicyResponse) GetRetained() uint64 {
+	if x != nil {
+		return x.Retained
+	}
+	return 0
+}
+
+func (x *DryRunPolicyResponse) GetCut() bool {
+	if x != nil {
+		return x.Cut
+	}
+	return false
+}
+
+// One message's routing as it is, and as it would be.
+type DryRunMessage struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its offset.
+	Offset uint64 `protobuf:"varint,1,opt,name=offset,proto3" json:"offset,omitempty"`
+	// As it was routed.
+	Before *DryRunRouting `protobuf:"bytes,2,opt,name=before,proto3" json:"before,omitempty"`
+	// As the settings would route it.
+	After *DryRunRouting `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
+	// Why the script failed on it; it is then routed without.
+	Error         string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DryRunMessage) Reset() {
+	*x = DryRunMessage{}
+	mi := &file_fila_v1_admin_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DryRunMessage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DryRunMessage) ProtoMessage() {}
+
+func (x *DryRunMessage) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DryRunMessage.ProtoReflect.Descriptor instead.
+func (*DryRunMessage) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *DryRunMessage) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *DryRunMessage) GetBefore() *DryRunRouting {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+func (x *DryRunMessage) GetAfter() *DryRunRouting {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *DryRunMessage) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// A message's routing.
+type DryRunRouting struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its fairness key.
+	FairnessKey string `protobuf:"bytes,1,opt,name=fairness_key,json=fairnessKey,proto3" json:"fairness_key,omitempty"`
+	// Its weight.
+	Weight uint32 `protobuf:"varint,2,opt,name=weight,proto3" json:"weight,omitempty"`
+	// Its cost.
+	Cost float64 `protobuf:"fixed64,3,opt,name=cost,proto3" json:"cost,omitempty"`
+	// Its throttle keys.
+	ThrottleKeys  []string `protobuf:"bytes,4,rep,name=throttle_keys,json=throttleKeys,proto3" json:"throttle_keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DryRunRouting) Reset() {
+	*x = DryRunRouting{}
+	mi := &file_fila_v1_admin_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DryRunRouting) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DryRunRouting) ProtoMessage() {}
+
+func (x *DryRunRouting) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DryRunRouting.ProtoReflect.Descriptor instead.
+func (*DryRunRouting) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *DryRunRouting) GetFairnessKey() string {
+	if x != nil {
+		return x.FairnessKey
+	}
+	return ""
+}
+
+func (x *DryRunRouting) GetWeight() uint32 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *DryRunRouting) GetCost() float64 {
+	if x != nil {
+		return x.Cost
+	}
+	return 0
+}
+
+func (x *DryRunRouting) GetThrottleKeys() []string {
+	if x != nil {
+		return x.ThrottleKeys
+	}
+	return nil
+}
+
+// What the `on_failure` script says of one dead letter.
+type DryRunDeadLetter struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its offset in the dead-letter queue.
+	Offset uint64 `protobuf:"varint,1,opt,name=offset,proto3" json:"offset,omitempty"`
+	// `retry` or `dlq`; empty when the script failed.
+	Action string `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`
+	// How long it would wait before it is tried again.
+	DelayMs uint64 `protobuf:"varint,3,opt,name=delay_ms,json=delayMs,proto3" json:"delay_ms,omitempty"`
+	// Why the script failed on it.
+	Error         string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DryRunDeadLetter) Reset() {
+	*x = DryRunDeadLetter{}
+	mi := &file_fila_v1_admin_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DryRunDeadLetter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DryRunDeadLetter) ProtoMessage() {}
+
+func (x *DryRunDeadLetter) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DryRunDeadLetter.ProtoReflect.Descriptor instead.
+func (*DryRunDeadLetter) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *DryRunDeadLetter) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *DryRunDeadLetter) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *DryRunDeadLetter) GetDelayMs() uint64 {
+	if x != nil {
+		return x.DelayMs
+	}
+	return 0
+}
+
+func (x *DryRunDeadLetter) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 // The queue's settings after the change.
 type UpdateQueueResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1078,7 +1443,7 @@ type UpdateQueueResponse struct {
 
 func (x *UpdateQueueResponse) Reset() {
 	*x = UpdateQueueResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[9]
+	mi := &file_fila_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1090,7 +1455,7 @@ func (x *UpdateQueueResponse) String() string {
 func (*UpdateQueueResponse) ProtoMessage() {}
 
 func (x *UpdateQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[9]
+	mi := &file_fila_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1103,7 +1468,7 @@ func (x *UpdateQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateQueueResponse.ProtoReflect.Descriptor instead.
 func (*UpdateQueueResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *UpdateQueueResponse) GetConfig() *QueueConfig {
@@ -1134,7 +1499,7 @@ type DeleteQueueRequest struct {
 
 func (x *DeleteQueueRequest) Reset() {
 	*x = DeleteQueueRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[10]
+	mi := &file_fila_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1146,7 +1511,7 @@ func (x *DeleteQueueRequest) String() string {
 func (*DeleteQueueRequest) ProtoMessage() {}
 
 func (x *DeleteQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[10]
+	mi := &file_fila_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1159,7 +1524,7 @@ func (x *DeleteQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueRequest.ProtoReflect.Descriptor instead.
 func (*DeleteQueueRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DeleteQueueRequest) GetQueue() string {
@@ -1185,7 +1550,7 @@ type DeleteQueueResponse struct {
 
 func (x *DeleteQueueResponse) Reset() {
 	*x = DeleteQueueResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[11]
+	mi := &file_fila_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1197,7 +1562,7 @@ func (x *DeleteQueueResponse) String() string {
 func (*DeleteQueueResponse) ProtoMessage() {}
 
 func (x *DeleteQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[11]
+	mi := &file_fila_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1210,7 +1575,7 @@ func (x *DeleteQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueResponse.ProtoReflect.Descriptor instead.
 func (*DeleteQueueResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 // What to drop.
@@ -1228,7 +1593,7 @@ type PurgeQueueRequest struct {
 
 func (x *PurgeQueueRequest) Reset() {
 	*x = PurgeQueueRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[12]
+	mi := &file_fila_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1240,7 +1605,7 @@ func (x *PurgeQueueRequest) String() string {
 func (*PurgeQueueRequest) ProtoMessage() {}
 
 func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[12]
+	mi := &file_fila_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1253,7 +1618,7 @@ func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueRequest.ProtoReflect.Descriptor instead.
 func (*PurgeQueueRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PurgeQueueRequest) GetQueue() string {
@@ -1288,7 +1653,7 @@ type PurgeQueueResponse struct {
 
 func (x *PurgeQueueResponse) Reset() {
 	*x = PurgeQueueResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[13]
+	mi := &file_fila_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1300,7 +1665,7 @@ func (x *PurgeQueueResponse) String() string {
 func (*PurgeQueueResponse) ProtoMessage() {}
 
 func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[13]
+	mi := &file_fila_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1313,7 +1678,7 @@ func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueResponse.ProtoReflect.Descriptor instead.
 func (*PurgeQueueResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PurgeQueueResponse) GetPurged() uint64 {
@@ -1342,7 +1707,7 @@ type PeekMessagesRequest struct {
 
 func (x *PeekMessagesRequest) Reset() {
 	*x = PeekMessagesRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[14]
+	mi := &file_fila_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1354,7 +1719,7 @@ func (x *PeekMessagesRequest) String() string {
 func (*PeekMessagesRequest) ProtoMessage() {}
 
 func (x *PeekMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[14]
+	mi := &file_fila_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1367,7 +1732,7 @@ func (x *PeekMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekMessagesRequest.ProtoReflect.Descriptor instead.
 func (*PeekMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PeekMessagesRequest) GetQueue() string {
@@ -1416,7 +1781,7 @@ type PeekMessagesResponse struct {
 
 func (x *PeekMessagesResponse) Reset() {
 	*x = PeekMessagesResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[15]
+	mi := &file_fila_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1428,7 +1793,7 @@ func (x *PeekMessagesResponse) String() string {
 func (*PeekMessagesResponse) ProtoMessage() {}
 
 func (x *PeekMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[15]
+	mi := &file_fila_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1441,7 +1806,7 @@ func (x *PeekMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekMessagesResponse.ProtoReflect.Descriptor instead.
 func (*PeekMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PeekMessagesResponse) GetMessages() []*Message {
@@ -1465,7 +1830,7 @@ type SetConfigRequest struct {
 
 func (x *SetConfigRequest) Reset() {
 	*x = SetConfigRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[16]
+	mi := &file_fila_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1477,7 +1842,7 @@ func (x *SetConfigRequest) String() string {
 func (*SetConfigRequest) ProtoMessage() {}
 
 func (x *SetConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[16]
+	mi := &file_fila_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1490,7 +1855,7 @@ func (x *SetConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetConfigRequest.ProtoReflect.Descriptor instead.
 func (*SetConfigRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SetConfigRequest) GetKey() string {
@@ -1516,7 +1881,7 @@ type SetConfigResponse struct {
 
 func (x *SetConfigResponse) Reset() {
 	*x = SetConfigResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[17]
+	mi := &file_fila_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1528,7 +1893,7 @@ func (x *SetConfigResponse) String() string {
 func (*SetConfigResponse) ProtoMessage() {}
 
 func (x *SetConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[17]
+	mi := &file_fila_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1541,7 +1906,7 @@ func (x *SetConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetConfigResponse.ProtoReflect.Descriptor instead.
 func (*SetConfigResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 // Which value to read.
@@ -1555,7 +1920,7 @@ type GetConfigRequest struct {
 
 func (x *GetConfigRequest) Reset() {
 	*x = GetConfigRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[18]
+	mi := &file_fila_v1_admin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1567,7 +1932,7 @@ func (x *GetConfigRequest) String() string {
 func (*GetConfigRequest) ProtoMessage() {}
 
 func (x *GetConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[18]
+	mi := &file_fila_v1_admin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1580,7 +1945,7 @@ func (x *GetConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConfigRequest.ProtoReflect.Descriptor instead.
 func (*GetConfigRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetConfigRequest) GetKey() string {
@@ -1601,7 +1966,7 @@ type GetConfigResponse struct {
 
 func (x *GetConfigResponse) Reset() {
 	*x = GetConfigResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[19]
+	mi := &file_fila_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1613,7 +1978,7 @@ func (x *GetConfigResponse) String() string {
 func (*GetConfigResponse) ProtoMessage() {}
 
 func (x *GetConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[19]
+	mi := &file_fila_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1626,7 +1991,7 @@ func (x *GetConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConfigResponse.ProtoReflect.Descriptor instead.
 func (*GetConfigResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetConfigResponse) GetValue() string {
@@ -1647,7 +2012,7 @@ type ListConfigRequest struct {
 
 func (x *ListConfigRequest) Reset() {
 	*x = ListConfigRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[20]
+	mi := &file_fila_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1659,7 +2024,7 @@ func (x *ListConfigRequest) String() string {
 func (*ListConfigRequest) ProtoMessage() {}
 
 func (x *ListConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[20]
+	mi := &file_fila_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1672,7 +2037,7 @@ func (x *ListConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConfigRequest.ProtoReflect.Descriptor instead.
 func (*ListConfigRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListConfigRequest) GetPrefix() string {
@@ -1695,7 +2060,7 @@ type ListConfigResponse struct {
 
 func (x *ListConfigResponse) Reset() {
 	*x = ListConfigResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[21]
+	mi := &file_fila_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1707,7 +2072,7 @@ func (x *ListConfigResponse) String() string {
 func (*ListConfigResponse) ProtoMessage() {}
 
 func (x *ListConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[21]
+	mi := &file_fila_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1720,7 +2085,7 @@ func (x *ListConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConfigResponse.ProtoReflect.Descriptor instead.
 func (*ListConfigResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListConfigResponse) GetEntries() []*ConfigEntry {
@@ -1750,7 +2115,7 @@ type ConfigEntry struct {
 
 func (x *ConfigEntry) Reset() {
 	*x = ConfigEntry{}
-	mi := &file_fila_v1_admin_proto_msgTypes[22]
+	mi := &file_fila_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1762,7 +2127,7 @@ func (x *ConfigEntry) String() string {
 func (*ConfigEntry) ProtoMessage() {}
 
 func (x *ConfigEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[22]
+	mi := &file_fila_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1775,7 +2140,7 @@ func (x *ConfigEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigEntry.ProtoReflect.Descriptor instead.
 func (*ConfigEntry) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ConfigEntry) GetKey() string {
@@ -1808,7 +2173,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[23]
+	mi := &file_fila_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1820,7 +2185,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[23]
+	mi := &file_fila_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1833,7 +2198,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetStatsRequest) GetQueue() string {
@@ -1928,7 +2293,7 @@ type GetStatsResponse struct {
 
 func (x *GetStatsResponse) Reset() {
 	*x = GetStatsResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[24]
+	mi := &file_fila_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1940,7 +2305,7 @@ func (x *GetStatsResponse) String() string {
 func (*GetStatsResponse) ProtoMessage() {}
 
 func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[24]
+	mi := &file_fila_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1953,7 +2318,7 @@ func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetStatsResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetStatsResponse) GetDepth() uint64 {
@@ -2206,7 +2571,7 @@ type HookStats struct {
 
 func (x *HookStats) Reset() {
 	*x = HookStats{}
-	mi := &file_fila_v1_admin_proto_msgTypes[25]
+	mi := &file_fila_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2218,7 +2583,7 @@ func (x *HookStats) String() string {
 func (*HookStats) ProtoMessage() {}
 
 func (x *HookStats) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[25]
+	mi := &file_fila_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2231,7 +2596,7 @@ func (x *HookStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookStats.ProtoReflect.Descriptor instead.
 func (*HookStats) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *HookStats) GetHook() string {
@@ -2353,7 +2718,7 @@ type PerFairnessKeyStats struct {
 
 func (x *PerFairnessKeyStats) Reset() {
 	*x = PerFairnessKeyStats{}
-	mi := &file_fila_v1_admin_proto_msgTypes[26]
+	mi := &file_fila_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2365,7 +2730,7 @@ func (x *PerFairnessKeyStats) String() string {
 func (*PerFairnessKeyStats) ProtoMessage() {}
 
 func (x *PerFairnessKeyStats) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[26]
+	mi := &file_fila_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2378,7 +2743,7 @@ func (x *PerFairnessKeyStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PerFairnessKeyStats.ProtoReflect.Descriptor instead.
 func (*PerFairnessKeyStats) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PerFairnessKeyStats) GetKey() string {
@@ -2491,7 +2856,7 @@ type PerThrottleKeyStats struct {
 
 func (x *PerThrottleKeyStats) Reset() {
 	*x = PerThrottleKeyStats{}
-	mi := &file_fila_v1_admin_proto_msgTypes[27]
+	mi := &file_fila_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2503,7 +2868,7 @@ func (x *PerThrottleKeyStats) String() string {
 func (*PerThrottleKeyStats) ProtoMessage() {}
 
 func (x *PerThrottleKeyStats) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[27]
+	mi := &file_fila_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2516,7 +2881,7 @@ func (x *PerThrottleKeyStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PerThrottleKeyStats.ProtoReflect.Descriptor instead.
 func (*PerThrottleKeyStats) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PerThrottleKeyStats) GetKey() string {
@@ -2576,7 +2941,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[28]
+	mi := &file_fila_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2588,7 +2953,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[28]
+	mi := &file_fila_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2601,7 +2966,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RedriveRequest) GetDlqQueue() string {
@@ -2662,7 +3027,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[29]
+	mi := &file_fila_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2674,7 +3039,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[29]
+	mi := &file_fila_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2687,7 +3052,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RedriveResponse) GetRedriven() uint64 {
@@ -2720,7 +3085,7 @@ type ListQueuesRequest struct {
 
 func (x *ListQueuesRequest) Reset() {
 	*x = ListQueuesRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[30]
+	mi := &file_fila_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2732,7 +3097,7 @@ func (x *ListQueuesRequest) String() string {
 func (*ListQueuesRequest) ProtoMessage() {}
 
 func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[30]
+	mi := &file_fila_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2745,7 +3110,7 @@ func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 // Every queue, sorted by name.
@@ -2761,7 +3126,7 @@ type ListQueuesResponse struct {
 
 func (x *ListQueuesResponse) Reset() {
 	*x = ListQueuesResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[31]
+	mi := &file_fila_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2773,7 +3138,7 @@ func (x *ListQueuesResponse) String() string {
 func (*ListQueuesResponse) ProtoMessage() {}
 
 func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[31]
+	mi := &file_fila_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2786,7 +3151,7 @@ func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueuesResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListQueuesResponse) GetQueues() []*QueueInfo {
@@ -2838,7 +3203,7 @@ type QueueInfo struct {
 
 func (x *QueueInfo) Reset() {
 	*x = QueueInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[32]
+	mi := &file_fila_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2850,7 +3215,7 @@ func (x *QueueInfo) String() string {
 func (*QueueInfo) ProtoMessage() {}
 
 func (x *QueueInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[32]
+	mi := &file_fila_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2863,7 +3228,7 @@ func (x *QueueInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueInfo.ProtoReflect.Descriptor instead.
 func (*QueueInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *QueueInfo) GetName() string {
@@ -2981,7 +3346,7 @@ type CreateChannelRequest struct {
 
 func (x *CreateChannelRequest) Reset() {
 	*x = CreateChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[33]
+	mi := &file_fila_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2993,7 +3358,7 @@ func (x *CreateChannelRequest) String() string {
 func (*CreateChannelRequest) ProtoMessage() {}
 
 func (x *CreateChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[33]
+	mi := &file_fila_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3006,7 +3371,7 @@ func (x *CreateChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateChannelRequest.ProtoReflect.Descriptor instead.
 func (*CreateChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CreateChannelRequest) GetQueue() string {
@@ -3116,7 +3481,7 @@ type CreateChannelResponse struct {
 
 func (x *CreateChannelResponse) Reset() {
 	*x = CreateChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[34]
+	mi := &file_fila_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3128,7 +3493,7 @@ func (x *CreateChannelResponse) String() string {
 func (*CreateChannelResponse) ProtoMessage() {}
 
 func (x *CreateChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[34]
+	mi := &file_fila_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3141,7 +3506,7 @@ func (x *CreateChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateChannelResponse.ProtoReflect.Descriptor instead.
 func (*CreateChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CreateChannelResponse) GetStartOffset() uint64 {
@@ -3164,7 +3529,7 @@ type DeleteChannelRequest struct {
 
 func (x *DeleteChannelRequest) Reset() {
 	*x = DeleteChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[35]
+	mi := &file_fila_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3176,7 +3541,7 @@ func (x *DeleteChannelRequest) String() string {
 func (*DeleteChannelRequest) ProtoMessage() {}
 
 func (x *DeleteChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[35]
+	mi := &file_fila_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3189,7 +3554,7 @@ func (x *DeleteChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteChannelRequest.ProtoReflect.Descriptor instead.
 func (*DeleteChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DeleteChannelRequest) GetQueue() string {
@@ -3215,7 +3580,7 @@ type DeleteChannelResponse struct {
 
 func (x *DeleteChannelResponse) Reset() {
 	*x = DeleteChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[36]
+	mi := &file_fila_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3227,7 +3592,7 @@ func (x *DeleteChannelResponse) String() string {
 func (*DeleteChannelResponse) ProtoMessage() {}
 
 func (x *DeleteChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[36]
+	mi := &file_fila_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3240,7 +3605,7 @@ func (x *DeleteChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteChannelResponse.ProtoReflect.Descriptor instead.
 func (*DeleteChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 // Which queue's channels to list.
@@ -3254,7 +3619,7 @@ type ListChannelsRequest struct {
 
 func (x *ListChannelsRequest) Reset() {
 	*x = ListChannelsRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[37]
+	mi := &file_fila_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3266,7 +3631,7 @@ func (x *ListChannelsRequest) String() string {
 func (*ListChannelsRequest) ProtoMessage() {}
 
 func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[37]
+	mi := &file_fila_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3279,7 +3644,7 @@ func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChannelsRequest.ProtoReflect.Descriptor instead.
 func (*ListChannelsRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListChannelsRequest) GetQueue() string {
@@ -3300,7 +3665,7 @@ type ListChannelsResponse struct {
 
 func (x *ListChannelsResponse) Reset() {
 	*x = ListChannelsResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[38]
+	mi := &file_fila_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3312,7 +3677,7 @@ func (x *ListChannelsResponse) String() string {
 func (*ListChannelsResponse) ProtoMessage() {}
 
 func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[38]
+	mi := &file_fila_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3325,7 +3690,7 @@ func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChannelsResponse.ProtoReflect.Descriptor instead.
 func (*ListChannelsResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListChannelsResponse) GetChannels() []*ChannelInfo {
@@ -3358,7 +3723,7 @@ type ChannelInfo struct {
 
 func (x *ChannelInfo) Reset() {
 	*x = ChannelInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[39]
+	mi := &file_fila_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3370,7 +3735,7 @@ func (x *ChannelInfo) String() string {
 func (*ChannelInfo) ProtoMessage() {}
 
 func (x *ChannelInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[39]
+	mi := &file_fila_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3383,7 +3748,7 @@ func (x *ChannelInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelInfo.ProtoReflect.Descriptor instead.
 func (*ChannelInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ChannelInfo) GetName() string {
@@ -3457,7 +3822,7 @@ type SeekChannelRequest struct {
 
 func (x *SeekChannelRequest) Reset() {
 	*x = SeekChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[40]
+	mi := &file_fila_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3469,7 +3834,7 @@ func (x *SeekChannelRequest) String() string {
 func (*SeekChannelRequest) ProtoMessage() {}
 
 func (x *SeekChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[40]
+	mi := &file_fila_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3482,7 +3847,7 @@ func (x *SeekChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeekChannelRequest.ProtoReflect.Descriptor instead.
 func (*SeekChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SeekChannelRequest) GetQueue() string {
@@ -3566,7 +3931,7 @@ type SeekChannelResponse struct {
 
 func (x *SeekChannelResponse) Reset() {
 	*x = SeekChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[41]
+	mi := &file_fila_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3578,7 +3943,7 @@ func (x *SeekChannelResponse) String() string {
 func (*SeekChannelResponse) ProtoMessage() {}
 
 func (x *SeekChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[41]
+	mi := &file_fila_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3591,7 +3956,7 @@ func (x *SeekChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeekChannelResponse.ProtoReflect.Descriptor instead.
 func (*SeekChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SeekChannelResponse) GetOffset() uint64 {
@@ -3637,7 +4002,7 @@ type PurgeChannelRequest struct {
 
 func (x *PurgeChannelRequest) Reset() {
 	*x = PurgeChannelRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[42]
+	mi := &file_fila_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3649,7 +4014,7 @@ func (x *PurgeChannelRequest) String() string {
 func (*PurgeChannelRequest) ProtoMessage() {}
 
 func (x *PurgeChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[42]
+	mi := &file_fila_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3662,7 +4027,7 @@ func (x *PurgeChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeChannelRequest.ProtoReflect.Descriptor instead.
 func (*PurgeChannelRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PurgeChannelRequest) GetQueue() string {
@@ -3697,7 +4062,7 @@ type PurgeChannelResponse struct {
 
 func (x *PurgeChannelResponse) Reset() {
 	*x = PurgeChannelResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[43]
+	mi := &file_fila_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3709,7 +4074,7 @@ func (x *PurgeChannelResponse) String() string {
 func (*PurgeChannelResponse) ProtoMessage() {}
 
 func (x *PurgeChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[43]
+	mi := &file_fila_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3722,7 +4087,7 @@ func (x *PurgeChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeChannelResponse.ProtoReflect.Descriptor instead.
 func (*PurgeChannelResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PurgeChannelResponse) GetPurged() uint64 {
@@ -3755,7 +4120,7 @@ type ReadLogRequest struct {
 
 func (x *ReadLogRequest) Reset() {
 	*x = ReadLogRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[44]
+	mi := &file_fila_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3767,7 +4132,7 @@ func (x *ReadLogRequest) String() string {
 func (*ReadLogRequest) ProtoMessage() {}
 
 func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[44]
+	mi := &file_fila_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3780,7 +4145,7 @@ func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogRequest.ProtoReflect.Descriptor instead.
 func (*ReadLogRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ReadLogRequest) GetQueue() string {
@@ -3845,7 +4210,7 @@ type ReadLogResponse struct {
 
 func (x *ReadLogResponse) Reset() {
 	*x = ReadLogResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[45]
+	mi := &file_fila_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3857,7 +4222,7 @@ func (x *ReadLogResponse) String() string {
 func (*ReadLogResponse) ProtoMessage() {}
 
 func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[45]
+	mi := &file_fila_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3870,7 +4235,7 @@ func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogResponse.ProtoReflect.Descriptor instead.
 func (*ReadLogResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ReadLogResponse) GetMessages() []*Message {
@@ -3911,7 +4276,7 @@ type SetKeyPolicyRequest struct {
 
 func (x *SetKeyPolicyRequest) Reset() {
 	*x = SetKeyPolicyRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[46]
+	mi := &file_fila_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3923,7 +4288,7 @@ func (x *SetKeyPolicyRequest) String() string {
 func (*SetKeyPolicyRequest) ProtoMessage() {}
 
 func (x *SetKeyPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[46]
+	mi := &file_fila_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3936,7 +4301,7 @@ func (x *SetKeyPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetKeyPolicyRequest.ProtoReflect.Descriptor instead.
 func (*SetKeyPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SetKeyPolicyRequest) GetQueue() string {
@@ -4007,7 +4372,7 @@ type SetKeyPolicyResponse struct {
 
 func (x *SetKeyPolicyResponse) Reset() {
 	*x = SetKeyPolicyResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[47]
+	mi := &file_fila_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4019,7 +4384,7 @@ func (x *SetKeyPolicyResponse) String() string {
 func (*SetKeyPolicyResponse) ProtoMessage() {}
 
 func (x *SetKeyPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[47]
+	mi := &file_fila_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4032,7 +4397,7 @@ func (x *SetKeyPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetKeyPolicyResponse.ProtoReflect.Descriptor instead.
 func (*SetKeyPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SetKeyPolicyResponse) GetWeight() uint32 {
@@ -4085,7 +4450,7 @@ type ExplainKeyRequest struct {
 
 func (x *ExplainKeyRequest) Reset() {
 	*x = ExplainKeyRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[48]
+	mi := &file_fila_v1_admin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4097,7 +4462,7 @@ func (x *ExplainKeyRequest) String() string {
 func (*ExplainKeyRequest) ProtoMessage() {}
 
 func (x *ExplainKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[48]
+	mi := &file_fila_v1_admin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4110,7 +4475,7 @@ func (x *ExplainKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainKeyRequest.ProtoReflect.Descriptor instead.
 func (*ExplainKeyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ExplainKeyRequest) GetQueue() string {
@@ -4176,7 +4541,7 @@ type ExplainKeyResponse struct {
 
 func (x *ExplainKeyResponse) Reset() {
 	*x = ExplainKeyResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[49]
+	mi := &file_fila_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4188,7 +4553,7 @@ func (x *ExplainKeyResponse) String() string {
 func (*ExplainKeyResponse) ProtoMessage() {}
 
 func (x *ExplainKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[49]
+	mi := &file_fila_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4201,7 +4566,7 @@ func (x *ExplainKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainKeyResponse.ProtoReflect.Descriptor instead.
 func (*ExplainKeyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ExplainKeyResponse) GetState() ExplainKeyResponse_State {
@@ -4329,7 +4694,7 @@ type ListConsumersRequest struct {
 
 func (x *ListConsumersRequest) Reset() {
 	*x = ListConsumersRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[50]
+	mi := &file_fila_v1_admin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4341,7 +4706,7 @@ func (x *ListConsumersRequest) String() string {
 func (*ListConsumersRequest) ProtoMessage() {}
 
 func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[50]
+	mi := &file_fila_v1_admin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4354,7 +4719,7 @@ func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersRequest.ProtoReflect.Descriptor instead.
 func (*ListConsumersRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListConsumersRequest) GetQueue() string {
@@ -4382,7 +4747,7 @@ type ListConsumersResponse struct {
 
 func (x *ListConsumersResponse) Reset() {
 	*x = ListConsumersResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[51]
+	mi := &file_fila_v1_admin_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4394,7 +4759,7 @@ func (x *ListConsumersResponse) String() string {
 func (*ListConsumersResponse) ProtoMessage() {}
 
 func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[51]
+	mi := &file_fila_v1_admin_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4407,7 +4772,7 @@ func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersResponse.ProtoReflect.Descriptor instead.
 func (*ListConsumersResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListConsumersResponse) GetConsumers() []*ConsumerInfo {
@@ -4450,7 +4815,7 @@ type ConsumerInfo struct {
 
 func (x *ConsumerInfo) Reset() {
 	*x = ConsumerInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[52]
+	mi := &file_fila_v1_admin_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4462,7 +4827,7 @@ func (x *ConsumerInfo) String() string {
 func (*ConsumerInfo) ProtoMessage() {}
 
 func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[52]
+	mi := &file_fila_v1_admin_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4475,7 +4840,7 @@ func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerInfo.ProtoReflect.Descriptor instead.
 func (*ConsumerInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{52}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ConsumerInfo) GetConsumerId() uint64 {
@@ -4640,7 +5005,33 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\vupdate_mask\x18\x03 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\x12)\n" +
 	"\x10expected_version\x18\x04 \x01(\x04R\x0fexpectedVersion\x12\x18\n" +
-	"\acomment\x18\x05 \x01(\tR\acomment\"]\n" +
+	"\acomment\x18\x05 \x01(\tR\acomment\"\xaa\x01\n" +
+	"\x13DryRunPolicyRequest\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12,\n" +
+	"\x06config\x18\x02 \x01(\v2\x14.fila.v1.QueueConfigR\x06config\x12;\n" +
+	"\vupdate_mask\x18\x03 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
+	"updateMask\x12\x12\n" +
+	"\x04last\x18\x04 \x01(\rR\x04last\"\xb6\x01\n" +
+	"\x14DryRunPolicyResponse\x122\n" +
+	"\bmessages\x18\x01 \x03(\v2\x16.fila.v1.DryRunMessageR\bmessages\x12<\n" +
+	"\fdead_letters\x18\x02 \x03(\v2\x19.fila.v1.DryRunDeadLetterR\vdeadLetters\x12\x1a\n" +
+	"\bretained\x18\x03 \x01(\x04R\bretained\x12\x10\n" +
+	"\x03cut\x18\x04 \x01(\bR\x03cut\"\x9b\x01\n" +
+	"\rDryRunMessage\x12\x16\n" +
+	"\x06offset\x18\x01 \x01(\x04R\x06offset\x12.\n" +
+	"\x06before\x18\x02 \x01(\v2\x16.fila.v1.DryRunRoutingR\x06before\x12,\n" +
+	"\x05after\x18\x03 \x01(\v2\x16.fila.v1.DryRunRoutingR\x05after\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\"\x83\x01\n" +
+	"\rDryRunRouting\x12!\n" +
+	"\ffairness_key\x18\x01 \x01(\tR\vfairnessKey\x12\x16\n" +
+	"\x06weight\x18\x02 \x01(\rR\x06weight\x12\x12\n" +
+	"\x04cost\x18\x03 \x01(\x01R\x04cost\x12#\n" +
+	"\rthrottle_keys\x18\x04 \x03(\tR\fthrottleKeys\"s\n" +
+	"\x10DryRunDeadLetter\x12\x16\n" +
+	"\x06offset\x18\x01 \x01(\x04R\x06offset\x12\x16\n" +
+	"\x06action\x18\x02 \x01(\tR\x06action\x12\x19\n" +
+	"\bdelay_ms\x18\x03 \x01(\x04R\adelayMs\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\"]\n" +
 	"\x13UpdateQueueResponse\x12,\n" +
 	"\x06config\x18\x01 \x01(\v2\x14.fila.v1.QueueConfigR\x06config\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\"@\n" +
@@ -4946,7 +5337,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x19BREAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14BREAKER_STATE_CLOSED\x10\x01\x12\x16\n" +
 	"\x12BREAKER_STATE_OPEN\x10\x02\x12\x1b\n" +
-	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\x9f\x15\n" +
+	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xec\x15\n" +
 	"\tFilaAdmin\x12H\n" +
 	"\vCreateQueue\x12\x1b.fila.v1.CreateQueueRequest\x1a\x1c.fila.v1.CreateQueueResponse\x12?\n" +
 	"\bGetQueue\x12\x18.fila.v1.GetQueueRequest\x1a\x19.fila.v1.GetQueueResponse\x12H\n" +
@@ -4989,7 +5380,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x0eWatchOperation\x12\x1e.fila.v1.WatchOperationRequest\x1a\x1f.fila.v1.WatchOperationResponse0\x01\x12Q\n" +
 	"\x0eListOperations\x12\x1e.fila.v1.ListOperationsRequest\x1a\x1f.fila.v1.ListOperationsResponse\x12T\n" +
 	"\x0fCancelOperation\x12\x1f.fila.v1.CancelOperationRequest\x1a .fila.v1.CancelOperationResponse\x12Q\n" +
-	"\x0eEditDeadLetter\x12\x1e.fila.v1.EditDeadLetterRequest\x1a\x1f.fila.v1.EditDeadLetterResponseB\x1b\n" +
+	"\x0eEditDeadLetter\x12\x1e.fila.v1.EditDeadLetterRequest\x1a\x1f.fila.v1.EditDeadLetterResponse\x12K\n" +
+	"\fDryRunPolicy\x12\x1c.fila.v1.DryRunPolicyRequest\x1a\x1d.fila.v1.DryRunPolicyResponseB\x1b\n" +
 	"\vdev.fila.v1B\n" +
 	"AdminProtoP\x01b\x06proto3"
 
@@ -5006,7 +5398,7 @@ func file_fila_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_fila_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
 var file_fila_v1_admin_proto_goTypes = []any{
 	(Durability)(0),                   // 0: fila.v1.Durability
 	(HookFallback)(0),                 // 1: fila.v1.HookFallback
@@ -5022,212 +5414,225 @@ var file_fila_v1_admin_proto_goTypes = []any{
 	(*GetQueueResponse)(nil),          // 11: fila.v1.GetQueueResponse
 	(*GetQueueVersionResponse)(nil),   // 12: fila.v1.GetQueueVersionResponse
 	(*UpdateQueueRequest)(nil),        // 13: fila.v1.UpdateQueueRequest
-	(*UpdateQueueResponse)(nil),       // 14: fila.v1.UpdateQueueResponse
-	(*DeleteQueueRequest)(nil),        // 15: fila.v1.DeleteQueueRequest
-	(*DeleteQueueResponse)(nil),       // 16: fila.v1.DeleteQueueResponse
-	(*PurgeQueueRequest)(nil),         // 17: fila.v1.PurgeQueueRequest
-	(*PurgeQueueResponse)(nil),        // 18: fila.v1.PurgeQueueResponse
-	(*PeekMessagesRequest)(nil),       // 19: fila.v1.PeekMessagesRequest
-	(*PeekMessagesResponse)(nil),      // 20: fila.v1.PeekMessagesResponse
-	(*SetConfigRequest)(nil),          // 21: fila.v1.SetConfigRequest
-	(*SetConfigResponse)(nil),         // 22: fila.v1.SetConfigResponse
-	(*GetConfigRequest)(nil),          // 23: fila.v1.GetConfigRequest
-	(*GetConfigResponse)(nil),         // 24: fila.v1.GetConfigResponse
-	(*ListConfigRequest)(nil),         // 25: fila.v1.ListConfigRequest
-	(*ListConfigResponse)(nil),        // 26: fila.v1.ListConfigResponse
-	(*ConfigEntry)(nil),               // 27: fila.v1.ConfigEntry
-	(*GetStatsRequest)(nil),           // 28: fila.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),          // 29: fila.v1.GetStatsResponse
-	(*HookStats)(nil),                 // 30: fila.v1.HookStats
-	(*PerFairnessKeyStats)(nil),       // 31: fila.v1.PerFairnessKeyStats
-	(*PerThrottleKeyStats)(nil),       // 32: fila.v1.PerThrottleKeyStats
-	(*RedriveRequest)(nil),            // 33: fila.v1.RedriveRequest
-	(*RedriveResponse)(nil),           // 34: fila.v1.RedriveResponse
-	(*ListQueuesRequest)(nil),         // 35: fila.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),        // 36: fila.v1.ListQueuesResponse
-	(*QueueInfo)(nil),                 // 37: fila.v1.QueueInfo
-	(*CreateChannelRequest)(nil),      // 38: fila.v1.CreateChannelRequest
-	(*CreateChannelResponse)(nil),     // 39: fila.v1.CreateChannelResponse
-	(*DeleteChannelRequest)(nil),      // 40: fila.v1.DeleteChannelRequest
-	(*DeleteChannelResponse)(nil),     // 41: fila.v1.DeleteChannelResponse
-	(*ListChannelsRequest)(nil),       // 42: fila.v1.ListChannelsRequest
-	(*ListChannelsResponse)(nil),      // 43: fila.v1.ListChannelsResponse
-	(*ChannelInfo)(nil),               // 44: fila.v1.ChannelInfo
-	(*SeekChannelRequest)(nil),        // 45: fila.v1.SeekChannelRequest
-	(*SeekChannelResponse)(nil),       // 46: fila.v1.SeekChannelResponse
-	(*PurgeChannelRequest)(nil),       // 47: fila.v1.PurgeChannelRequest
-	(*PurgeChannelResponse)(nil),      // 48: fila.v1.PurgeChannelResponse
-	(*ReadLogRequest)(nil),            // 49: fila.v1.ReadLogRequest
-	(*ReadLogResponse)(nil),           // 50: fila.v1.ReadLogResponse
-	(*SetKeyPolicyRequest)(nil),       // 51: fila.v1.SetKeyPolicyRequest
-	(*SetKeyPolicyResponse)(nil),      // 52: fila.v1.SetKeyPolicyResponse
-	(*ExplainKeyRequest)(nil),         // 53: fila.v1.ExplainKeyRequest
-	(*ExplainKeyResponse)(nil),        // 54: fila.v1.ExplainKeyResponse
-	(*ListConsumersRequest)(nil),      // 55: fila.v1.ListConsumersRequest
-	(*ListConsumersResponse)(nil),     // 56: fila.v1.ListConsumersResponse
-	(*ConsumerInfo)(nil),              // 57: fila.v1.ConsumerInfo
-	nil,                               // 58: fila.v1.QueueConfig.WeightsEntry
-	nil,                               // 59: fila.v1.HookStats.LastErrorHeadersEntry
-	nil,                               // 60: fila.v1.HookStats.IgnoredFieldsEntry
-	(*timestamppb.Timestamp)(nil),     // 61: google.protobuf.Timestamp
-	(*QueueVersion)(nil),              // 62: fila.v1.QueueVersion
-	(*fieldmaskpb.FieldMask)(nil),     // 63: google.protobuf.FieldMask
-	(*Message)(nil),                   // 64: fila.v1.Message
-	(*WaitCauses)(nil),                // 65: fila.v1.WaitCauses
-	(*ServedMeanwhile)(nil),           // 66: fila.v1.ServedMeanwhile
-	(*ChannelConsumers)(nil),          // 67: fila.v1.ChannelConsumers
-	(*Forecast)(nil),                  // 68: fila.v1.Forecast
-	(*GetStatusRequest)(nil),          // 69: fila.v1.GetStatusRequest
-	(*WatchEventsRequest)(nil),        // 70: fila.v1.WatchEventsRequest
-	(*ListLateRequest)(nil),           // 71: fila.v1.ListLateRequest
-	(*ListKeyPoliciesRequest)(nil),    // 72: fila.v1.ListKeyPoliciesRequest
-	(*DropDeadLettersRequest)(nil),    // 73: fila.v1.DropDeadLettersRequest
-	(*FindKeysRequest)(nil),           // 74: fila.v1.FindKeysRequest
-	(*WatchStatsRequest)(nil),         // 75: fila.v1.WatchStatsRequest
-	(*GetHistoryRequest)(nil),         // 76: fila.v1.GetHistoryRequest
-	(*ListQueueVersionsRequest)(nil),  // 77: fila.v1.ListQueueVersionsRequest
-	(*GetQueueVersionRequest)(nil),    // 78: fila.v1.GetQueueVersionRequest
-	(*StartOperationRequest)(nil),     // 79: fila.v1.StartOperationRequest
-	(*WatchOperationRequest)(nil),     // 80: fila.v1.WatchOperationRequest
-	(*ListOperationsRequest)(nil),     // 81: fila.v1.ListOperationsRequest
-	(*CancelOperationRequest)(nil),    // 82: fila.v1.CancelOperationRequest
-	(*EditDeadLetterRequest)(nil),     // 83: fila.v1.EditDeadLetterRequest
-	(*GetStatusResponse)(nil),         // 84: fila.v1.GetStatusResponse
-	(*WatchEventsResponse)(nil),       // 85: fila.v1.WatchEventsResponse
-	(*ListLateResponse)(nil),          // 86: fila.v1.ListLateResponse
-	(*ListKeyPoliciesResponse)(nil),   // 87: fila.v1.ListKeyPoliciesResponse
-	(*DropDeadLettersResponse)(nil),   // 88: fila.v1.DropDeadLettersResponse
-	(*FindKeysResponse)(nil),          // 89: fila.v1.FindKeysResponse
-	(*WatchStatsResponse)(nil),        // 90: fila.v1.WatchStatsResponse
-	(*GetHistoryResponse)(nil),        // 91: fila.v1.GetHistoryResponse
-	(*ListQueueVersionsResponse)(nil), // 92: fila.v1.ListQueueVersionsResponse
-	(*StartOperationResponse)(nil),    // 93: fila.v1.StartOperationResponse
-	(*WatchOperationResponse)(nil),    // 94: fila.v1.WatchOperationResponse
-	(*ListOperationsResponse)(nil),    // 95: fila.v1.ListOperationsResponse
-	(*CancelOperationResponse)(nil),   // 96: fila.v1.CancelOperationResponse
-	(*EditDeadLetterResponse)(nil),    // 97: fila.v1.EditDeadLetterResponse
+	(*DryRunPolicyRequest)(nil),       // 14: fila.v1.DryRunPolicyRequest
+	(*DryRunPolicyResponse)(nil),      // 15: fila.v1.DryRunPolicyResponse
+	(*DryRunMessage)(nil),             // 16: fila.v1.DryRunMessage
+	(*DryRunRouting)(nil),             // 17: fila.v1.DryRunRouting
+	(*DryRunDeadLetter)(nil),          // 18: fila.v1.DryRunDeadLetter
+	(*UpdateQueueResponse)(nil),       // 19: fila.v1.UpdateQueueResponse
+	(*DeleteQueueRequest)(nil),        // 20: fila.v1.DeleteQueueRequest
+	(*DeleteQueueResponse)(nil),       // 21: fila.v1.DeleteQueueResponse
+	(*PurgeQueueRequest)(nil),         // 22: fila.v1.PurgeQueueRequest
+	(*PurgeQueueResponse)(nil),        // 23: fila.v1.PurgeQueueResponse
+	(*PeekMessagesRequest)(nil),       // 24: fila.v1.PeekMessagesRequest
+	(*PeekMessagesResponse)(nil),      // 25: fila.v1.PeekMessagesResponse
+	(*SetConfigRequest)(nil),          // 26: fila.v1.SetConfigRequest
+	(*SetConfigResponse)(nil),         // 27: fila.v1.SetConfigResponse
+	(*GetConfigRequest)(nil),          // 28: fila.v1.GetConfigRequest
+	(*GetConfigResponse)(nil),         // 29: fila.v1.GetConfigResponse
+	(*ListConfigRequest)(nil),         // 30: fila.v1.ListConfigRequest
+	(*ListConfigResponse)(nil),        // 31: fila.v1.ListConfigResponse
+	(*ConfigEntry)(nil),               // 32: fila.v1.ConfigEntry
+	(*GetStatsRequest)(nil),           // 33: fila.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),          // 34: fila.v1.GetStatsResponse
+	(*HookStats)(nil),                 // 35: fila.v1.HookStats
+	(*PerFairnessKeyStats)(nil),       // 36: fila.v1.PerFairnessKeyStats
+	(*PerThrottleKeyStats)(nil),       // 37: fila.v1.PerThrottleKeyStats
+	(*RedriveRequest)(nil),            // 38: fila.v1.RedriveRequest
+	(*RedriveResponse)(nil),           // 39: fila.v1.RedriveResponse
+	(*ListQueuesRequest)(nil),         // 40: fila.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),        // 41: fila.v1.ListQueuesResponse
+	(*QueueInfo)(nil),                 // 42: fila.v1.QueueInfo
+	(*CreateChannelRequest)(nil),      // 43: fila.v1.CreateChannelRequest
+	(*CreateChannelResponse)(nil),     // 44: fila.v1.CreateChannelResponse
+	(*DeleteChannelRequest)(nil),      // 45: fila.v1.DeleteChannelRequest
+	(*DeleteChannelResponse)(nil),     // 46: fila.v1.DeleteChannelResponse
+	(*ListChannelsRequest)(nil),       // 47: fila.v1.ListChannelsRequest
+	(*ListChannelsResponse)(nil),      // 48: fila.v1.ListChannelsResponse
+	(*ChannelInfo)(nil),               // 49: fila.v1.ChannelInfo
+	(*SeekChannelRequest)(nil),        // 50: fila.v1.SeekChannelRequest
+	(*SeekChannelResponse)(nil),       // 51: fila.v1.SeekChannelResponse
+	(*PurgeChannelRequest)(nil),       // 52: fila.v1.PurgeChannelRequest
+	(*PurgeChannelResponse)(nil),      // 53: fila.v1.PurgeChannelResponse
+	(*ReadLogRequest)(nil),            // 54: fila.v1.ReadLogRequest
+	(*ReadLogResponse)(nil),           // 55: fila.v1.ReadLogResponse
+	(*SetKeyPolicyRequest)(nil),       // 56: fila.v1.SetKeyPolicyRequest
+	(*SetKeyPolicyResponse)(nil),      // 57: fila.v1.SetKeyPolicyResponse
+	(*ExplainKeyRequest)(nil),         // 58: fila.v1.ExplainKeyRequest
+	(*ExplainKeyResponse)(nil),        // 59: fila.v1.ExplainKeyResponse
+	(*ListConsumersRequest)(nil),      // 60: fila.v1.ListConsumersRequest
+	(*ListConsumersResponse)(nil),     // 61: fila.v1.ListConsumersResponse
+	(*ConsumerInfo)(nil),              // 62: fila.v1.ConsumerInfo
+	nil,                               // 63: fila.v1.QueueConfig.WeightsEntry
+	nil,                               // 64: fila.v1.HookStats.LastErrorHeadersEntry
+	nil,                               // 65: fila.v1.HookStats.IgnoredFieldsEntry
+	(*timestamppb.Timestamp)(nil),     // 66: google.protobuf.Timestamp
+	(*QueueVersion)(nil),              // 67: fila.v1.QueueVersion
+	(*fieldmaskpb.FieldMask)(nil),     // 68: google.protobuf.FieldMask
+	(*Message)(nil),                   // 69: fila.v1.Message
+	(*WaitCauses)(nil),                // 70: fila.v1.WaitCauses
+	(*ServedMeanwhile)(nil),           // 71: fila.v1.ServedMeanwhile
+	(*ChannelConsumers)(nil),          // 72: fila.v1.ChannelConsumers
+	(*Forecast)(nil),                  // 73: fila.v1.Forecast
+	(*GetStatusRequest)(nil),          // 74: fila.v1.GetStatusRequest
+	(*WatchEventsRequest)(nil),        // 75: fila.v1.WatchEventsRequest
+	(*ListLateRequest)(nil),           // 76: fila.v1.ListLateRequest
+	(*ListKeyPoliciesRequest)(nil),    // 77: fila.v1.ListKeyPoliciesRequest
+	(*DropDeadLettersRequest)(nil),    // 78: fila.v1.DropDeadLettersRequest
+	(*FindKeysRequest)(nil),           // 79: fila.v1.FindKeysRequest
+	(*WatchStatsRequest)(nil),         // 80: fila.v1.WatchStatsRequest
+	(*GetHistoryRequest)(nil),         // 81: fila.v1.GetHistoryRequest
+	(*ListQueueVersionsRequest)(nil),  // 82: fila.v1.ListQueueVersionsRequest
+	(*GetQueueVersionRequest)(nil),    // 83: fila.v1.GetQueueVersionRequest
+	(*StartOperationRequest)(nil),     // 84: fila.v1.StartOperationRequest
+	(*WatchOperationRequest)(nil),     // 85: fila.v1.WatchOperationRequest
+	(*ListOperationsRequest)(nil),     // 86: fila.v1.ListOperationsRequest
+	(*CancelOperationRequest)(nil),    // 87: fila.v1.CancelOperationRequest
+	(*EditDeadLetterRequest)(nil),     // 88: fila.v1.EditDeadLetterRequest
+	(*GetStatusResponse)(nil),         // 89: fila.v1.GetStatusResponse
+	(*WatchEventsResponse)(nil),       // 90: fila.v1.WatchEventsResponse
+	(*ListLateResponse)(nil),          // 91: fila.v1.ListLateResponse
+	(*ListKeyPoliciesResponse)(nil),   // 92: fila.v1.ListKeyPoliciesResponse
+	(*DropDeadLettersResponse)(nil),   // 93: fila.v1.DropDeadLettersResponse
+	(*FindKeysResponse)(nil),          // 94: fila.v1.FindKeysResponse
+	(*WatchStatsResponse)(nil),        // 95: fila.v1.WatchStatsResponse
+	(*GetHistoryResponse)(nil),        // 96: fila.v1.GetHistoryResponse
+	(*ListQueueVersionsResponse)(nil), // 97: fila.v1.ListQueueVersionsResponse
+	(*StartOperationResponse)(nil),    // 98: fila.v1.StartOperationResponse
+	(*WatchOperationResponse)(nil),    // 99: fila.v1.WatchOperationResponse
+	(*ListOperationsResponse)(nil),    // 100: fila.v1.ListOperationsResponse
+	(*CancelOperationResponse)(nil),   // 101: fila.v1.CancelOperationResponse
+	(*EditDeadLetterResponse)(nil),    // 102: fila.v1.EditDeadLetterResponse
 }
 var file_fila_v1_admin_proto_depIdxs = []int32{
-	7,  // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
-	0,  // 1: fila.v1.QueueConfig.durability:type_name -> fila.v1.Durability
-	58, // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
-	8,  // 3: fila.v1.QueueConfig.retry:type_name -> fila.v1.RetryPolicy
-	1,  // 4: fila.v1.QueueConfig.hook_fallback:type_name -> fila.v1.HookFallback
-	9,  // 5: fila.v1.QueueConfig.retention:type_name -> fila.v1.Retention
-	3,  // 6: fila.v1.RetryPolicy.kind:type_name -> fila.v1.RetryPolicy.Kind
-	7,  // 7: fila.v1.GetQueueResponse.config:type_name -> fila.v1.QueueConfig
-	61, // 8: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
-	62, // 9: fila.v1.GetQueueVersionResponse.version:type_name -> fila.v1.QueueVersion
-	7,  // 10: fila.v1.GetQueueVersionResponse.config:type_name -> fila.v1.QueueConfig
-	7,  // 11: fila.v1.UpdateQueueRequest.config:type_name -> fila.v1.QueueConfig
-	63, // 12: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
-	7,  // 13: fila.v1.UpdateQueueResponse.config:type_name -> fila.v1.QueueConfig
-	64, // 14: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
-	27, // 15: fila.v1.ListConfigResponse.entries:type_name -> fila.v1.ConfigEntry
-	31, // 16: fila.v1.GetStatsResponse.per_key_stats:type_name -> fila.v1.PerFairnessKeyStats
-	32, // 17: fila.v1.GetStatsResponse.per_throttle_stats:type_name -> fila.v1.PerThrottleKeyStats
-	44, // 18: fila.v1.GetStatsResponse.channels:type_name -> fila.v1.ChannelInfo
-	2,  // 19: fila.v1.GetStatsResponse.breaker_state:type_name -> fila.v1.BreakerState
-	30, // 20: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
-	2,  // 21: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
-	61, // 22: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
-	59, // 23: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
-	60, // 24: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
-	37, // 25: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
-	2,  // 26: fila.v1.QueueInfo.breaker_state:type_name -> fila.v1.BreakerState
-	61, // 27: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
-	44, // 28: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
-	61, // 29: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
-	61, // 30: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
-	61, // 31: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
-	61, // 32: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
-	64, // 33: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
-	4,  // 34: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
-	61, // 35: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
-	65, // 36: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
-	66, // 37: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
-	67, // 38: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
-	68, // 39: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
-	68, // 40: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
-	57, // 41: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
-	61, // 42: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
-	5,  // 43: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
-	10, // 44: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
-	13, // 45: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
-	15, // 46: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
-	35, // 47: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
-	17, // 48: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
-	19, // 49: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
-	28, // 50: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
-	21, // 51: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
-	23, // 52: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
-	25, // 53: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
-	33, // 54: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
-	38, // 55: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
-	40, // 56: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
-	42, // 57: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
-	45, // 58: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
-	47, // 59: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
-	49, // 60: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
-	51, // 61: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
-	53, // 62: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
-	55, // 63: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
-	69, // 64: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
-	70, // 65: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
-	71, // 66: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
-	72, // 67: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
-	73, // 68: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
-	74, // 69: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
-	75, // 70: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
-	76, // 71: fila.v1.FilaAdmin.GetHistory:input_type -> fila.v1.GetHistoryRequest
-	77, // 72: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
-	78, // 73: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
-	79, // 74: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
-	80, // 75: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
-	81, // 76: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
-	82, // 77: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
-	83, // 78: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
-	6,  // 79: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	11, // 80: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	14, // 81: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	16, // 82: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	36, // 83: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	18, // 84: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	20, // 85: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	29, // 86: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	22, // 87: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	24, // 88: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	26, // 89: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	34, // 90: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	39, // 91: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	41, // 92: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	43, // 93: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	46, // 94: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	48, // 95: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	50, // 96: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	52, // 97: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	54, // 98: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	56, // 99: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	84, // 100: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	85, // 101: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	86, // 102: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	87, // 103: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	88, // 104: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	89, // 105: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
-	90, // 106: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
-	91, // 107: fila.v1.FilaAdmin.GetHistory:output_type -> fila.v1.GetHistoryResponse
-	92, // 108: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
-	12, // 109: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
-	93, // 110: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
-	94, // 111: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
-	95, // 112: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
-	96, // 113: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
-	97, // 114: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
-	79, // [79:115] is the sub-list for method output_type
-	43, // [43:79] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	7,   // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
+	0,   // 1: fila.v1.QueueConfig.durability:type_name -> fila.v1.Durability
+	63,  // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
+	8,   // 3: fila.v1.QueueConfig.retry:type_name -> fila.v1.RetryPolicy
+	1,   // 4: fila.v1.QueueConfig.hook_fallback:type_name -> fila.v1.HookFallback
+	9,   // 5: fila.v1.QueueConfig.retention:type_name -> fila.v1.Retention
+	3,   // 6: fila.v1.RetryPolicy.kind:type_name -> fila.v1.RetryPolicy.Kind
+	7,   // 7: fila.v1.GetQueueResponse.config:type_name -> fila.v1.QueueConfig
+	66,  // 8: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
+	67,  // 9: fila.v1.GetQueueVersionResponse.version:type_name -> fila.v1.QueueVersion
+	7,   // 10: fila.v1.GetQueueVersionResponse.config:type_name -> fila.v1.QueueConfig
+	7,   // 11: fila.v1.UpdateQueueRequest.config:type_name -> fila.v1.QueueConfig
+	68,  // 12: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
+	7,   // 13: fila.v1.DryRunPolicyRequest.config:type_name -> fila.v1.QueueConfig
+	68,  // 14: fila.v1.DryRunPolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
+	16,  // 15: fila.v1.DryRunPolicyResponse.messages:type_name -> fila.v1.DryRunMessage
+	18,  // 16: fila.v1.DryRunPolicyResponse.dead_letters:type_name -> fila.v1.DryRunDeadLetter
+	17,  // 17: fila.v1.DryRunMessage.before:type_name -> fila.v1.DryRunRouting
+	17,  // 18: fila.v1.DryRunMessage.after:type_name -> fila.v1.DryRunRouting
+	7,   // 19: fila.v1.UpdateQueueResponse.config:type_name -> fila.v1.QueueConfig
+	69,  // 20: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
+	32,  // 21: fila.v1.ListConfigResponse.entries:type_name -> fila.v1.ConfigEntry
+	36,  // 22: fila.v1.GetStatsResponse.per_key_stats:type_name -> fila.v1.PerFairnessKeyStats
+	37,  // 23: fila.v1.GetStatsResponse.per_throttle_stats:type_name -> fila.v1.PerThrottleKeyStats
+	49,  // 24: fila.v1.GetStatsResponse.channels:type_name -> fila.v1.ChannelInfo
+	2,   // 25: fila.v1.GetStatsResponse.breaker_state:type_name -> fila.v1.BreakerState
+	35,  // 26: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
+	2,   // 27: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
+	66,  // 28: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
+	64,  // 29: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
+	65,  // 30: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
+	42,  // 31: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
+	2,   // 32: fila.v1.QueueInfo.breaker_state:type_name -> fila.v1.BreakerState
+	66,  // 33: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
+	49,  // 34: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
+	66,  // 35: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
+	66,  // 36: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
+	66,  // 37: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
+	66,  // 38: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
+	69,  // 39: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
+	4,   // 40: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
+	66,  // 41: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
+	70,  // 42: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
+	71,  // 43: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
+	72,  // 44: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
+	73,  // 45: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
+	73,  // 46: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
+	62,  // 47: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
+	66,  // 48: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
+	5,   // 49: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
+	10,  // 50: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
+	13,  // 51: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
+	20,  // 52: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
+	40,  // 53: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
+	22,  // 54: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
+	24,  // 55: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
+	33,  // 56: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
+	26,  // 57: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
+	28,  // 58: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
+	30,  // 59: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
+	38,  // 60: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
+	43,  // 61: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
+	45,  // 62: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
+	47,  // 63: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
+	50,  // 64: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
+	52,  // 65: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
+	54,  // 66: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
+	56,  // 67: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
+	58,  // 68: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
+	60,  // 69: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
+	74,  // 70: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
+	75,  // 71: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
+	76,  // 72: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
+	77,  // 73: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
+	78,  // 74: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
+	79,  // 75: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
+	80,  // 76: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
+	81,  // 77: fila.v1.FilaAdmin.GetHistory:input_type -> fila.v1.GetHistoryRequest
+	82,  // 78: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
+	83,  // 79: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
+	84,  // 80: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
+	85,  // 81: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
+	86,  // 82: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
+	87,  // 83: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
+	88,  // 84: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
+	14,  // 85: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
+	6,   // 86: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	11,  // 87: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	19,  // 88: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	21,  // 89: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	41,  // 90: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	23,  // 91: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	25,  // 92: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	34,  // 93: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	27,  // 94: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	29,  // 95: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	31,  // 96: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	39,  // 97: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	44,  // 98: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	46,  // 99: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	48,  // 100: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	51,  // 101: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	53,  // 102: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	55,  // 103: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	57,  // 104: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	59,  // 105: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	61,  // 106: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	89,  // 107: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	90,  // 108: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	91,  // 109: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	92,  // 110: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	93,  // 111: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	94,  // 112: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	95,  // 113: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
+	96,  // 114: fila.v1.FilaAdmin.GetHistory:output_type -> fila.v1.GetHistoryResponse
+	97,  // 115: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
+	12,  // 116: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
+	98,  // 117: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
+	99,  // 118: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
+	100, // 119: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
+	101, // 120: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
+	102, // 121: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
+	15,  // 122: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
+	86,  // [86:123] is the sub-list for method output_type
+	49,  // [49:86] is the sub-list for method input_type
+	49,  // [49:49] is the sub-list for extension type_name
+	49,  // [49:49] is the sub-list for extension extendee
+	0,   // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_admin_proto_init() }
@@ -5241,26 +5646,26 @@ func file_fila_v1_admin_proto_init() {
 	file_fila_v1_version_proto_init()
 	file_fila_v1_watch_proto_init()
 	file_fila_v1_admin_proto_msgTypes[2].OneofWrappers = []any{}
-	file_fila_v1_admin_proto_msgTypes[12].OneofWrappers = []any{}
-	file_fila_v1_admin_proto_msgTypes[33].OneofWrappers = []any{
+	file_fila_v1_admin_proto_msgTypes[17].OneofWrappers = []any{}
+	file_fila_v1_admin_proto_msgTypes[38].OneofWrappers = []any{
 		(*CreateChannelRequest_Head)(nil),
 		(*CreateChannelRequest_Oldest)(nil),
 		(*CreateChannelRequest_Offset)(nil),
 		(*CreateChannelRequest_Time)(nil),
 	}
-	file_fila_v1_admin_proto_msgTypes[40].OneofWrappers = []any{
+	file_fila_v1_admin_proto_msgTypes[45].OneofWrappers = []any{
 		(*SeekChannelRequest_Offset)(nil),
 		(*SeekChannelRequest_Time)(nil),
 	}
-	file_fila_v1_admin_proto_msgTypes[42].OneofWrappers = []any{}
-	file_fila_v1_admin_proto_msgTypes[46].OneofWrappers = []any{}
+	file_fila_v1_admin_proto_msgTypes[47].OneofWrappers = []any{}
+	file_fila_v1_admin_proto_msgTypes[51].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_admin_proto_rawDesc), len(file_fila_v1_admin_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   56,
+			NumMessages:   61,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -59,6 +59,7 @@ const (
 	FilaAdmin_ListOperations_FullMethodName    = "/fila.v1.FilaAdmin/ListOperations"
 	FilaAdmin_CancelOperation_FullMethodName   = "/fila.v1.FilaAdmin/CancelOperation"
 	FilaAdmin_EditDeadLetter_FullMethodName    = "/fila.v1.FilaAdmin/EditDeadLetter"
+	FilaAdmin_DryRunPolicy_FullMethodName      = "/fila.v1.FilaAdmin/DryRunPolicy"
 )
 
 // FilaAdminClient is the client API for FilaAdmin service.
@@ -140,6 +141,8 @@ type FilaAdminClient interface {
 	CancelOperation(ctx context.Context, in *CancelOperationRequest, opts ...grpc.CallOption) (*CancelOperationResponse, error)
 	// Send a dead letter back with other headers and another payload, as a new message.
 	EditDeadLetter(ctx context.Context, in *EditDeadLetterRequest, opts ...grpc.CallOption) (*EditDeadLetterResponse, error)
+	// Say how a change of settings would route the newest messages and judge the newest dead letters; changes nothing.
+	DryRunPolicy(ctx context.Context, in *DryRunPolicyRequest, opts ...grpc.CallOption) (*DryRunPolicyResponse, error)
 }
 
 type filaAdminClient struct {
@@ -546,6 +549,16 @@ func (c *filaAdminClient) EditDeadLetter(ctx context.Context, in *EditDeadLetter
 	return out, nil
 }
 
+func (c *filaAdminClient) DryRunPolicy(ctx context.Context, in *DryRunPolicyRequest, opts ...grpc.CallOption) (*DryRunPolicyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DryRunPolicyResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_DryRunPolicy_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FilaAdminServer is the server API for FilaAdmin service.
 // All implementations must embed UnimplementedFilaAdminServer
 // for forward compatibility.
@@ -625,6 +638,8 @@ type FilaAdminServer interface {
 	CancelOperation(context.Context, *CancelOperationRequest) (*CancelOperationResponse, error)
 	// Send a dead letter back with other headers and another payload, as a new message.
 	EditDeadLetter(context.Context, *EditDeadLetterRequest) (*EditDeadLetterResponse, error)
+	// Say how a change of settings would route the newest messages and judge the newest dead letters; changes nothing.
+	DryRunPolicy(context.Context, *DryRunPolicyRequest) (*DryRunPolicyResponse, error)
 	mustEmbedUnimplementedFilaAdminServer()
 }
 
@@ -742,6 +757,9 @@ func (UnimplementedFilaAdminServer) CancelOperation(context.Context, *CancelOper
 }
 func (UnimplementedFilaAdminServer) EditDeadLetter(context.Context, *EditDeadLetterRequest) (*EditDeadLetterResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EditDeadLetter not implemented")
+}
+func (UnimplementedFilaAdminServer) DryRunPolicy(context.Context, *DryRunPolicyRequest) (*DryRunPolicyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DryRunPolicy not implemented")
 }
 func (UnimplementedFilaAdminServer) mustEmbedUnimplementedFilaAdminServer() {}
 func (UnimplementedFilaAdminServer) testEmbeddedByValue()                   {}
@@ -1384,6 +1402,24 @@ func _FilaAdmin_EditDeadLetter_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FilaAdmin_DryRunPolicy_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DryRunPolicyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).DryRunPolicy(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_DryRunPolicy_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).DryRunPolicy(ctx, req.(*DryRunPolicyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // FilaAdmin_ServiceDesc is the grpc.ServiceDesc for FilaAdmin service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1518,6 +1554,10 @@ var FilaAdmin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "EditDeadLetter",
 			Handler:    _FilaAdmin_EditDeadLetter_Handler,
+		},
+		{
+			MethodName: "DryRunPolicy",
+			Handler:    _FilaAdmin_DryRunPolicy_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

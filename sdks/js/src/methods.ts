@@ -49,6 +49,7 @@ const REPEATABLE: ReadonlySet<DescMethod> = new Set<DescMethod>([
   admin.watchOperation,
   admin.listOperations,
   admin.cancelOperation,
+  admin.dryRunPolicy,
 ]);
 
 /** Whether a second run after a lost answer leaves the same state and gives as good an answer. */

@@ -20,7 +20,7 @@ from fila_cli.waiting import wait_for
 from fila_cli.watching import show_or_watch, watch_option
 
 if TYPE_CHECKING:
-    from fila.v1.admin_pb2 import GetStatsResponse, ListQueuesResponse, QueueInfo
+    from fila.v1.admin_pb2 import DryRunRouting, GetStatsResponse, ListQueuesResponse, QueueInfo
 
 
 @click.group(
@@ -130,6 +130,47 @@ def update(
     request.update_mask.paths.extend(paths)
     answer = session.admin.UpdateQueue(request, timeout=session.timeout_s)
     session.show(answer, facts(describe(answer.config)))
+
+
+@queue.command(
+    name="dry-run",
+    examples="""
+    fila queue dry-run orders --on-enqueue @route.lua
+    fila queue dry-run orders --fairness-header customer --last 1000
+    """,
+)
+@queue_argument
+@setting_options
+@click.option("--last", type=Count(1, 1_000), default=100, show_default=True, help="How many of the newest")
+@click.pass_obj
+def dry_run(session: Session, /, queue: str, last: int, **flags: Any) -> None:
+    """Say how settings would route the newest messages and judge the newest dead letters; nothing is changed."""
+    from fila.v1 import admin_pb2
+
+    config, paths = config_from(flags)
+    request = admin_pb2.DryRunPolicyRequest(queue=queue, config=config, last=last)
+    request.update_mask.paths.extend(paths)
+    answer = session.admin.DryRunPolicy(request, timeout=session.timeout_s)
+    rows: list[tuple[Cell, ...]] = [
+        (each.offset, _routing(each.before), _routing(each.after), each.error) for each in answer.messages
+    ]
+    parts = [table(("OFFSET", "NOW", "WOULD BE", "ERROR"), rows)] if rows else []
+    judged: list[tuple[Cell, ...]] = [
+        (each.offset, each.action or "-", f"{each.delay_ms} ms", each.error) for each in answer.dead_letters
+    ]
+    if judged:
+        parts.append(table(("DEAD LETTER", "WOULD BE", "AFTER", "ERROR"), judged))
+    changed = sum(each.before != each.after for each in answer.messages)
+    parts.append(
+        f"{changed} of {counted(len(rows), 'message')} would be routed otherwise; {answer.retained} are retained"
+        + ("; the time for it was over before all were judged" if answer.cut else "")
+    )
+    session.show(answer, "\n\n".join(parts))
+
+
+def _routing(routing: DryRunRouting) -> str:
+    keys = f" [{', '.join(routing.throttle_keys)}]" if routing.throttle_keys else ""
+    return f"{routing.fairness_key} weight {routing.weight} cost {routing.cost:g}{keys}"
 
 
 @queue.command(

@@ -231,6 +231,15 @@ ROUTES = (
         in_path=('dlq_queue',),
     ),
     Route(
+        name='DryRunPolicy',
+        verb='POST',
+        path='/v1/queues/{queue}/dry-run',
+        call='/fila.v1.FilaAdmin/DryRunPolicy',
+        request=admin_pb2.DryRunPolicyRequest,
+        response=admin_pb2.DryRunPolicyResponse,
+        in_path=('queue',),
+    ),
+    Route(
         name='SetConfig',
         verb='PUT',
         path='/v1/config/value',

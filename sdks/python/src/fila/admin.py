@@ -32,6 +32,7 @@ from fila.explanation import KeyExplanation
 from fila.messages import StoredMessage, to_timestamp
 from fila.methods import Method, Request, Response
 from fila.settings import Duration, QueueSettings, encode_settings, mask_of, resolve
+from fila.tried import DryRun
 from fila.v1 import admin_pb2 as wire
 from fila.v1 import version_pb2 as wire_version
 from fila.values import duration_ms
@@ -100,6 +101,20 @@ class AdminCalls:
             comment=comment,
         )
         return answer(QueueConfig, (await self._admin(methods.UPDATE_QUEUE, request, queue=queue)).config)
+
+    async def dry_run_policy(self, queue: str, *, last: int = 0, **settings: Unpack[QueueSettings]) -> DryRun:
+        """Say how these settings would route the `last` newest messages (0: 100, up to 1,000) and judge the newest dead
+        letters; nothing is changed. Raises QueueNotFound, Invalid."""
+        resolved = resolve(settings)
+        request = make(
+            wire.DryRunPolicyRequest,
+            queue=queue,
+            config=encode_settings(resolved),
+            update_mask=mask_of(resolved),
+            last=last,
+        )
+        told = await self._admin(methods.DRY_RUN_POLICY, request, queue=queue)
+        return answer(DryRun, told)
 
     async def list_queue_versions(self, queue: str, *, before: int = 0, limit: int = 0) -> list[QueueVersion]:
         """Return the versions of a queue's settings, newest first; the last 100 are kept. Raises QueueNotFound."""

@@ -110,6 +110,9 @@ SET_KEY_POLICY = _admin(
 )
 WATCH_STATS = _admin("WatchStats", watch.WatchStatsRequest, watch.WatchStatsResponse, repeatable=True)
 GET_HISTORY = _admin("GetHistory", watch.GetHistoryRequest, watch.GetHistoryResponse, repeatable=True)
+DRY_RUN_POLICY = _admin(
+    "DryRunPolicy", admin.DryRunPolicyRequest, admin.DryRunPolicyResponse, repeatable=True
+)
 LIST_QUEUE_VERSIONS = _admin(
     "ListQueueVersions",
     version.ListQueueVersionsRequest,

@@ -106,6 +106,7 @@ RPCS: dict[str, Need] = {
     "FilaAdmin/ListOperations": Need(MANAGE, "dlq_queue", filtered=True),
     "FilaAdmin/CancelOperation": Need(MANAGE, "dlq_queue"),
     "FilaAdmin/EditDeadLetter": Need(MANAGE, "dlq_queue"),
+    "FilaAdmin/DryRunPolicy": _MANAGE,
     "FilaAdmin/ListQueueVersions": _MANAGE,
     "FilaAdmin/GetQueueVersion": _MANAGE,
     "FilaAdmin/WatchStats": Need(ANY, "queues", for_tenant=True, filtered=True),

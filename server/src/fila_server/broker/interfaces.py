@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from fila_server import errors
 from fila_server.core.doors.rights_table import Rights
 from fila_server.hooks.counters import HookStatus
+from fila_server.hooks.sandbox import HookLimits
 from fila_server.hooks.stage import ParsedFrame
 
 
@@ -44,6 +45,11 @@ class EnqueueHooks(Protocol):
         """True while any queue has a script; frames skip the stage otherwise."""
         ...
 
+    @property
+    def limits(self) -> HookLimits:
+        """What one call of a script may take."""
+        ...
+
     def concerns(self, parsed: ParsedFrame) -> bool:
         """True when a message of the frame goes to a queue with a script; other frames skip the stage too."""
         ...
@@ -68,6 +74,7 @@ class NoHooks:
     """A broker without hooks: every frame goes straight in."""
 
     scripted = False
+    limits = HookLimits()
 
     def concerns(self, parsed: ParsedFrame) -> bool:  # noqa: ARG002 - the protocol's
         """No frame needs a hook."""

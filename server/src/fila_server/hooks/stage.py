@@ -191,6 +191,11 @@ class HookStage:
         """True when a message of the frame goes to a queue with an on_enqueue script."""
         return not self._on_enqueue.keys().isdisjoint(parsed.queues())
 
+    @property
+    def limits(self) -> HookLimits:
+        """What one call of a script may take."""
+        return self._limits
+
     def check_scripts(self, on_enqueue_script: str, on_failure_script: str) -> None:
         """Raise errors.Invalid unless each script that is given compiles and defines its function."""
         for function_name, script in (("on_enqueue", on_enqueue_script), ("on_failure", on_failure_script)):

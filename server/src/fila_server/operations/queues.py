@@ -24,6 +24,7 @@ from fila_server.hooks.counters import HookStatus
 from fila_server.hooks.packed import KeyLimits
 from fila_server.operations import rules, versions
 from fila_server.operations.audit import carry_out
+from fila_server.operations.dry_run import LAST_DEFAULT, DryRun
 from fila_server.operations.keys import find_keys
 from fila_server.operations.redrive import Redrive, drop
 from fila_server.operations.requests import AdminRules, check_own_key
@@ -45,6 +46,7 @@ class Queues:
         self._durability = durability
         self._looks = Gate("GetStats calls", at_once=1)
         self._peeks = Gate("PeekMessages calls", at_once=4)
+        self._dry_runs = Gate("DryRunPolicy calls", at_once=1)
 
     async def create(self, request: pb.CreateQueueRequest, caller: Caller) -> bytes:
         rules.check_new_name("name", request.name)
@@ -71,6 +73,19 @@ class Queues:
         rules.tell_defaults(got.config, self._durability)
         got.version = await versions.newest(self._broker.call, request.queue) or 1
         return got.SerializeToString()
+
+    async def dry_run(self, request: pb.DryRunPolicyRequest, _caller: Caller) -> bytes:
+        self._check.dry_run(request)
+        current = self._broker.queue_configs.get(request.queue)
+        if current is None:
+            raise errors.QueueNotFound(request.queue)
+        if request.update_mask.paths:
+            update = pb.UpdateQueueRequest(config=request.config, update_mask=request.update_mask)
+            current = rules.complete(rules.merge(current, update), self._limits, default_channel=False)
+            self._broker.hooks.check_scripts(current.on_enqueue_script, current.on_failure_script)
+        async with self._dry_runs:
+            run = DryRun(self._broker, current, self._limits)
+            return (await run.run(request.queue, request.last or LAST_DEFAULT)).SerializeToString()
 
     async def delete(self, request: pb.DeleteQueueRequest, caller: Caller) -> bytes:
         self._check.changed_queue(request)

@@ -24,6 +24,7 @@ RUN_ID_BYTES_MAX = 128
 SINK_KEEP_MS_MAX = 30 * 24 * 3600 * 1000
 FOUND_KEYS_MAX = 256
 VERSIONS_MAX = 100
+DRY_RUN_MAX = 1_000
 FILTER_TEXT_BYTES_MAX = 1024
 DEATHS = ("max_attempts", "on_failure", "ttl", "rejected")
 """Why a message may be a dead letter."""
@@ -263,6 +264,11 @@ class AdminRules:
             self._bytes(f"headers[{name[:64]!r}]", value, limits.header_value_bytes_max)
             if name.startswith("fila-"):
                 raise Invalid("headers", f"that begin with fila- are the broker's own, got {name[:64]!r}")
+
+    def dry_run(self, request: pb.DryRunPolicyRequest) -> None:
+        self.queue(request)
+        self._at_most("last", request.last, DRY_RUN_MAX)
+        self._at_most("update_mask", len(request.update_mask.paths), MASK_PATHS_MAX)
 
     def versions(self, request: version_pb2.ListQueueVersionsRequest) -> None:
         self.queue(request)

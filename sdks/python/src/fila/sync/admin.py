@@ -24,6 +24,7 @@ from fila.explanation import KeyExplanation
 from fila.messages import StoredMessage
 from fila.settings import Duration, QueueSettings
 from fila.sync.loop_thread import LoopThread
+from fila.tried import DryRun
 
 ResultT = TypeVar("ResultT")
 
@@ -91,6 +92,11 @@ class AdminCalls:
         return self._run(
             self._client.update_queue(queue, expected_version=expected_version, comment=comment, **settings)
         )
+
+    def dry_run_policy(self, queue: str, *, last: int = 0, **settings: Unpack[QueueSettings]) -> DryRun:
+        """Say how these settings would route the `last` newest messages (0: 100, up to 1,000) and judge the newest dead
+        letters; nothing is changed. Raises QueueNotFound, Invalid."""
+        return self._run(self._client.dry_run_policy(queue, last=last, **settings))
 
     def list_queue_versions(self, queue: str, *, before: int = 0, limit: int = 0) -> list[QueueVersion]:
         """Return the versions of a queue's settings, newest first; the last 100 are kept. Raises QueueNotFound."""

@@ -142,6 +142,66 @@ class DeleteQueueResponse(_message.Message):
     __slots__ = []
     def __init__(self) -> None: ...
 
+class DryRunDeadLetter(_message.Message):
+    __slots__ = ["action", "delay_ms", "error", "offset"]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    DELAY_MS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    action: str
+    delay_ms: int
+    error: str
+    offset: int
+    def __init__(self, offset: _Optional[int] = ..., action: _Optional[str] = ..., delay_ms: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
+
+class DryRunMessage(_message.Message):
+    __slots__ = ["after", "before", "error", "offset"]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    after: DryRunRouting
+    before: DryRunRouting
+    error: str
+    offset: int
+    def __init__(self, offset: _Optional[int] = ..., before: _Optional[_Union[DryRunRouting, _Mapping]] = ..., after: _Optional[_Union[DryRunRouting, _Mapping]] = ..., error: _Optional[str] = ...) -> None: ...
+
+class DryRunPolicyRequest(_message.Message):
+    __slots__ = ["config", "last", "queue", "update_mask"]
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_MASK_FIELD_NUMBER: _ClassVar[int]
+    config: QueueConfig
+    last: int
+    queue: str
+    update_mask: _field_mask_pb2.FieldMask
+    def __init__(self, queue: _Optional[str] = ..., config: _Optional[_Union[QueueConfig, _Mapping]] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., last: _Optional[int] = ...) -> None: ...
+
+class DryRunPolicyResponse(_message.Message):
+    __slots__ = ["cut", "dead_letters", "messages", "retained"]
+    CUT_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTERS_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    RETAINED_FIELD_NUMBER: _ClassVar[int]
+    cut: bool
+    dead_letters: _containers.RepeatedCompositeFieldContainer[DryRunDeadLetter]
+    messages: _containers.RepeatedCompositeFieldContainer[DryRunMessage]
+    retained: int
+    def __init__(self, messages: _Optional[_Iterable[_Union[DryRunMessage, _Mapping]]] = ..., dead_letters: _Optional[_Iterable[_Union[DryRunDeadLetter, _Mapping]]] = ..., retained: _Optional[int] = ..., cut: bool = ...) -> None: ...
+
+class DryRunRouting(_message.Message):
+    __slots__ = ["cost", "fairness_key", "throttle_keys", "weight"]
+    COST_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    THROTTLE_KEYS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    cost: float
+    fairness_key: str
+    throttle_keys: _containers.RepeatedScalarFieldContainer[str]
+    weight: int
+    def __init__(self, fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., cost: _Optional[float] = ..., throttle_keys: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class ExplainKeyRequest(_message.Message):
     __slots__ = ["channel", "fairness_key", "queue"]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]

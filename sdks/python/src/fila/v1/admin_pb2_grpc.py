@@ -201,6 +201,11 @@ class FilaAdminStub(object):
                 request_serializer=fila_dot_v1_dot_operation__pb2.EditDeadLetterRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_operation__pb2.EditDeadLetterResponse.FromString,
                 )
+        self.DryRunPolicy = channel.unary_unary(
+                '/fila.v1.FilaAdmin/DryRunPolicy',
+                request_serializer=fila_dot_v1_dot_admin__pb2.DryRunPolicyRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_admin__pb2.DryRunPolicyResponse.FromString,
+                )
 
 
 class FilaAdminServicer(object):
@@ -460,6 +465,13 @@ class FilaAdminServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DryRunPolicy(self, request, context):
+        """Say how a change of settings would route the newest messages and judge the newest dead letters; changes nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FilaAdminServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -642,6 +654,11 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.EditDeadLetter,
                     request_deserializer=fila_dot_v1_dot_operation__pb2.EditDeadLetterRequest.FromString,
                     response_serializer=fila_dot_v1_dot_operation__pb2.EditDeadLetterResponse.SerializeToString,
+            ),
+            'DryRunPolicy': grpc.unary_unary_rpc_method_handler(
+                    servicer.DryRunPolicy,
+                    request_deserializer=fila_dot_v1_dot_admin__pb2.DryRunPolicyRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_admin__pb2.DryRunPolicyResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1264,5 +1281,22 @@ class FilaAdmin(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/EditDeadLetter',
             fila_dot_v1_dot_operation__pb2.EditDeadLetterRequest.SerializeToString,
             fila_dot_v1_dot_operation__pb2.EditDeadLetterResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def DryRunPolicy(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/DryRunPolicy',
+            fila_dot_v1_dot_admin__pb2.DryRunPolicyRequest.SerializeToString,
+            fila_dot_v1_dot_admin__pb2.DryRunPolicyResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

@@ -115,6 +115,8 @@ class FilaAdminStub:
     """End an operation; what it did is done."""
     EditDeadLetter: _grpc.UnaryUnaryMultiCallable[_operation_pb2.EditDeadLetterRequest, _operation_pb2.EditDeadLetterResponse]
     """Send a dead letter back with other headers and another payload, as a new message."""
+    DryRunPolicy: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DryRunPolicyRequest, _admin_pb2.DryRunPolicyResponse]
+    """Say how a change of settings would route the newest messages and judge the newest dead letters; changes nothing."""
 
 @_typing.type_check_only
 class FilaAdminAsyncStub(FilaAdminStub):
@@ -195,6 +197,8 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """End an operation; what it did is done."""
     EditDeadLetter: _aio.UnaryUnaryMultiCallable[_operation_pb2.EditDeadLetterRequest, _operation_pb2.EditDeadLetterResponse]  # type: ignore[assignment]
     """Send a dead letter back with other headers and another payload, as a new message."""
+    DryRunPolicy: _aio.UnaryUnaryMultiCallable[_admin_pb2.DryRunPolicyRequest, _admin_pb2.DryRunPolicyResponse]  # type: ignore[assignment]
+    """Say how a change of settings would route the newest messages and judge the newest dead letters; changes nothing."""
 
 class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
     """Make, watch, change and clean up.
@@ -488,5 +492,13 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_operation_pb2.EditDeadLetterResponse, _abc.Awaitable[_operation_pb2.EditDeadLetterResponse]]:
         """Send a dead letter back with other headers and another payload, as a new message."""
+
+    @_abc_1.abstractmethod
+    def DryRunPolicy(
+        self,
+        request: _admin_pb2.DryRunPolicyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.DryRunPolicyResponse, _abc.Awaitable[_admin_pb2.DryRunPolicyResponse]]:
+        """Say how a change of settings would route the newest messages and judge the newest dead letters; changes nothing."""
 
 def add_FilaAdminServicer_to_server(servicer: FilaAdminServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -87,6 +87,9 @@ def handlers(
     methods["DeleteQueue"] = answering(
         "DeleteQueue", _parsed("DeleteQueue", door, pb.DeleteQueueRequest, queues.delete)
     )
+    methods["DryRunPolicy"] = answering(
+        "DryRunPolicy", _parsed("DryRunPolicy", door, pb.DryRunPolicyRequest, queues.dry_run)
+    )
     methods["ListQueueVersions"] = answering(
         "ListQueueVersions",
         _parsed("ListQueueVersions", door, version_pb2.ListQueueVersionsRequest, queues.list_versions),

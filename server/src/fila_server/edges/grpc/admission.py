@@ -20,7 +20,7 @@ ENTRIES_FROM_BYTES = 64 * KIB
 PARTS_MAX = WEIGHTS_MAX + CHANNELS_MAX + 1_000
 """Of a queue's settings: every weight, every channel, and everything else."""
 
-_WITH_SETTINGS = ("CreateQueue", "UpdateQueue")
+_WITH_SETTINGS = ("CreateQueue", "UpdateQueue", "DryRunPolicy")
 _WITH_MESSAGE = "EditDeadLetter"
 
 _CONFIG_FIELD, _LEN, _FIXED64, _FIXED32 = 2, 2, 1, 5

@@ -77,6 +77,31 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fila_v1_UpdateQueueRequest_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_DryRunPolicyRequest_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_DryRunPolicyRequest_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_DryRunPolicyResponse_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_DryRunPolicyResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_DryRunMessage_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_DryRunMessage_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_DryRunRouting_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_DryRunRouting_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_DryRunDeadLetter_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_DryRunDeadLetter_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_fila_v1_UpdateQueueResponse_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -372,291 +397,312 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
       ".v1.QueueConfigR\006config\022;\n\013update_mask\030\003" +
       " \001(\0132\032.google.protobuf.FieldMaskR\nupdate" +
       "Mask\022)\n\020expected_version\030\004 \001(\004R\017expected" +
-      "Version\022\030\n\007comment\030\005 \001(\tR\007comment\"]\n\023Upd" +
-      "ateQueueResponse\022,\n\006config\030\001 \001(\0132\024.fila." +
-      "v1.QueueConfigR\006config\022\030\n\007version\030\002 \001(\004R" +
-      "\007version\"@\n\022DeleteQueueRequest\022\024\n\005queue\030" +
-      "\001 \001(\tR\005queue\022\024\n\005force\030\002 \001(\010R\005force\"\025\n\023De" +
-      "leteQueueResponse\"\215\001\n\021PurgeQueueRequest\022" +
-      "\024\n\005queue\030\001 \001(\tR\005queue\022&\n\014fairness_key\030\002 " +
-      "\001(\tH\000R\013fairnessKey\210\001\001\022\035\n\007channel\030\003 \001(\tH\001" +
-      "R\007channel\210\001\001B\017\n\r_fairness_keyB\n\n\010_channe" +
-      "l\",\n\022PurgeQueueResponse\022\026\n\006purged\030\001 \001(\004R" +
-      "\006purged\"\256\001\n\023PeekMessagesRequest\022\024\n\005queue" +
-      "\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022" +
-      "!\n\014max_messages\030\003 \001(\rR\013maxMessages\022!\n\014af" +
-      "ter_offset\030\004 \001(\004R\013afterOffset\022!\n\014fairnes" +
-      "s_key\030\005 \001(\tR\013fairnessKey\"D\n\024PeekMessages" +
-      "Response\022,\n\010messages\030\001 \003(\0132\020.fila.v1.Mes" +
-      "sageR\010messages\":\n\020SetConfigRequest\022\020\n\003ke" +
-      "y\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value\"\023\n\021Se" +
-      "tConfigResponse\"$\n\020GetConfigRequest\022\020\n\003k" +
-      "ey\030\001 \001(\tR\003key\")\n\021GetConfigResponse\022\024\n\005va" +
-      "lue\030\001 \001(\tR\005value\"+\n\021ListConfigRequest\022\026\n" +
-      "\006prefix\030\001 \001(\tR\006prefix\"e\n\022ListConfigRespo" +
-      "nse\022.\n\007entries\030\001 \003(\0132\024.fila.v1.ConfigEnt" +
-      "ryR\007entries\022\037\n\013total_count\030\002 \001(\rR\ntotalC" +
-      "ount\"5\n\013ConfigEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n" +
-      "\005value\030\002 \001(\tR\005value\"\\\n\017GetStatsRequest\022\024" +
+      "Version\022\030\n\007comment\030\005 \001(\tR\007comment\"\252\001\n\023Dr" +
+      "yRunPolicyRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022" +
+      ",\n\006config\030\002 \001(\0132\024.fila.v1.QueueConfigR\006c" +
+      "onfig\022;\n\013update_mask\030\003 \001(\0132\032.google.prot" +
+      "obuf.FieldMaskR\nupdateMask\022\022\n\004last\030\004 \001(\r" +
+      "R\004last\"\266\001\n\024DryRunPolicyResponse\0222\n\010messa" +
+      "ges\030\001 \003(\0132\026.fila.v1.DryRunMessageR\010messa" +
+      "ges\022<\n\014dead_letters\030\002 \003(\0132\031.fila.v1.DryR" +
+      "unDeadLetterR\013deadLetters\022\032\n\010retained\030\003 " +
+      "\001(\004R\010retained\022\020\n\003cut\030\004 \001(\010R\003cut\"\233\001\n\rDryR" +
+      "unMessage\022\026\n\006offset\030\001 \001(\004R\006offset\022.\n\006bef" +
+      "ore\030\002 \001(\0132\026.fila.v1.DryRunRoutingR\006befor" +
+      "e\022,\n\005after\030\003 \001(\0132\026.fila.v1.DryRunRouting" +
+      "R\005after\022\024\n\005error\030\004 \001(\tR\005error\"\203\001\n\rDryRun" +
+      "Routing\022!\n\014fairness_key\030\001 \001(\tR\013fairnessK" +
+      "ey\022\026\n\006weight\030\002 \001(\rR\006weight\022\022\n\004cost\030\003 \001(\001" +
+      "R\004cost\022#\n\rthrottle_keys\030\004 \003(\tR\014throttleK" +
+      "eys\"s\n\020DryRunDeadLetter\022\026\n\006offset\030\001 \001(\004R" +
+      "\006offset\022\026\n\006action\030\002 \001(\tR\006action\022\031\n\010delay" +
+      "_ms\030\003 \001(\004R\007delayMs\022\024\n\005error\030\004 \001(\tR\005error" +
+      "\"]\n\023UpdateQueueResponse\022,\n\006config\030\001 \001(\0132" +
+      "\024.fila.v1.QueueConfigR\006config\022\030\n\007version" +
+      "\030\002 \001(\004R\007version\"@\n\022DeleteQueueRequest\022\024\n" +
+      "\005queue\030\001 \001(\tR\005queue\022\024\n\005force\030\002 \001(\010R\005forc" +
+      "e\"\025\n\023DeleteQueueResponse\"\215\001\n\021PurgeQueueR" +
+      "equest\022\024\n\005queue\030\001 \001(\tR\005queue\022&\n\014fairness" +
+      "_key\030\002 \001(\tH\000R\013fairnessKey\210\001\001\022\035\n\007channel\030" +
+      "\003 \001(\tH\001R\007channel\210\001\001B\017\n\r_fairness_keyB\n\n\010" +
+      "_channel\",\n\022PurgeQueueResponse\022\026\n\006purged" +
+      "\030\001 \001(\004R\006purged\"\256\001\n\023PeekMessagesRequest\022\024" +
       "\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007c" +
-      "hannel\022\031\n\010max_keys\030\003 \001(\rR\007maxKeys\"\232\n\n\020Ge" +
-      "tStatsResponse\022\024\n\005depth\030\001 \001(\004R\005depth\022\033\n\t" +
-      "in_flight\030\002 \001(\004R\010inFlight\0220\n\024active_fair" +
-      "ness_keys\030\003 \001(\004R\022activeFairnessKeys\022)\n\020a" +
-      "ctive_consumers\030\004 \001(\rR\017activeConsumers\022\030" +
-      "\n\007quantum\030\005 \001(\rR\007quantum\022@\n\rper_key_stat" +
-      "s\030\006 \003(\0132\034.fila.v1.PerFairnessKeyStatsR\013p" +
-      "erKeyStats\022J\n\022per_throttle_stats\030\007 \003(\0132\034" +
-      ".fila.v1.PerThrottleKeyStatsR\020perThrottl" +
-      "eStats\022$\n\016leader_node_id\030\010 \001(\004R\014leaderNo" +
-      "deId\022+\n\021replication_count\030\t \001(\rR\020replica" +
-      "tionCount\022\"\n\roldest_age_ms\030\n \001(\004R\013oldest" +
-      "AgeMs\022%\n\016hook_fallbacks\030\013 \001(\004R\rhookFallb" +
-      "acks\022!\n\014hard_dropped\030\014 \001(\004R\013hardDropped\022" +
-      ".\n\023dead_lettered_total\030\r \001(\004R\021deadLetter" +
-      "edTotal\022%\n\016enqueued_total\030\016 \001(\004R\renqueue" +
-      "dTotal\022\'\n\017delivered_total\030\017 \001(\004R\016deliver" +
-      "edTotal\022\037\n\013acked_total\030\020 \001(\004R\nackedTotal" +
-      "\022!\n\014nacked_total\030\021 \001(\004R\013nackedTotal\022#\n\re" +
-      "xpired_total\030\022 \001(\004R\014expiredTotal\022*\n\021ttl_" +
-      "dropped_total\030\023 \001(\004R\017ttlDroppedTotal\022\037\n\013" +
-      "head_offset\030\024 \001(\004R\nheadOffset\022\037\n\013tail_of" +
-      "fset\030\025 \001(\004R\ntailOffset\022!\n\014stored_bytes\030\026" +
-      " \001(\004R\013storedBytes\022(\n\020stale_acks_total\030\027 " +
-      "\001(\004R\016staleAcksTotal\0220\n\010channels\030\030 \003(\0132\024." +
-      "fila.v1.ChannelInfoR\010channels\022\037\n\013hook_er" +
-      "rors\030\031 \001(\004R\nhookErrors\022:\n\rbreaker_state\030" +
-      "\032 \001(\0162\025.fila.v1.BreakerStateR\014breakerSta" +
-      "te\0222\n\025weights_clamped_total\030\033 \001(\004R\023weigh" +
-      "tsClampedTotal\022\030\n\007unbegun\030\034 \001(\004R\007unbegun" +
-      "\022%\n\016returned_total\030\035 \001(\004R\rreturnedTotal\022" +
-      ";\n\032dead_letters_dropped_total\030\036 \001(\004R\027dea" +
-      "dLettersDroppedTotal\022(\n\005hooks\030\037 \003(\0132\022.fi" +
-      "la.v1.HookStatsR\005hooks\"\216\005\n\tHookStats\022\022\n\004" +
-      "hook\030\001 \001(\tR\004hook\022\022\n\004runs\030\002 \001(\004R\004runs\022\026\n\006" +
-      "errors\030\003 \001(\004R\006errors\022\034\n\tfallbacks\030\004 \001(\004R" +
-      "\tfallbacks\022\022\n\004held\030\005 \001(\004R\004held\022:\n\rbreake" +
-      "r_state\030\006 \001(\0162\025.fila.v1.BreakerStateR\014br" +
-      "eakerState\022\035\n\nlast_error\030\007 \001(\tR\tlastErro" +
-      "r\022>\n\rlast_error_at\030\010 \001(\0132\032.google.protob" +
-      "uf.TimestampR\013lastErrorAt\022V\n\022last_error_" +
-      "headers\030\t \003(\0132(.fila.v1.HookStats.LastEr" +
-      "rorHeadersEntryR\020lastErrorHeaders\022L\n\016ign" +
-      "ored_fields\030\n \003(\0132%.fila.v1.HookStats.Ig" +
-      "noredFieldsEntryR\rignoredFields\022\033\n\tlog_l" +
-      "ines\030\013 \001(\004R\010logLines\022*\n\021log_lines_droppe" +
-      "d\030\014 \001(\004R\017logLinesDropped\032C\n\025LastErrorHea" +
-      "dersEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001" +
-      "(\tR\005value:\0028\001\032@\n\022IgnoredFieldsEntry\022\020\n\003k" +
-      "ey\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\004R\005value:\0028\001\"" +
-      "\273\003\n\023PerFairnessKeyStats\022\020\n\003key\030\001 \001(\tR\003ke" +
-      "y\022#\n\rpending_count\030\002 \001(\004R\014pendingCount\022\'" +
-      "\n\017current_deficit\030\003 \001(\003R\016currentDeficit\022" +
-      "\026\n\006weight\030\004 \001(\rR\006weight\022\033\n\tin_flight\030\005 \001" +
-      "(\004R\010inFlight\022\"\n\roldest_age_ms\030\006 \001(\004R\013old" +
-      "estAgeMs\022\'\n\017delivered_total\030\007 \001(\004R\016deliv" +
-      "eredTotal\022*\n\021served_cost_total\030\010 \001(\001R\017se" +
-      "rvedCostTotal\022\026\n\006paused\030\t \001(\010R\006paused\022\"\n" +
-      "\rmax_in_flight\030\n \001(\rR\013maxInFlight\022\034\n\tthr" +
-      "ottled\030\013 \001(\010R\tthrottled\022&\n\017rate_per_seco" +
-      "nd\030\014 \001(\001R\rratePerSecond\022\024\n\005burst\030\r \001(\001R\005" +
-      "burst\"\227\001\n\023PerThrottleKeyStats\022\020\n\003key\030\001 \001" +
-      "(\tR\003key\022\026\n\006tokens\030\002 \001(\001R\006tokens\022&\n\017rate_" +
-      "per_second\030\003 \001(\001R\rratePerSecond\022\024\n\005burst" +
-      "\030\004 \001(\001R\005burst\022\030\n\007waiting\030\005 \001(\004R\007waiting\"" +
-      "\312\001\n\016RedriveRequest\022\033\n\tdlq_queue\030\001 \001(\tR\010d" +
-      "lqQueue\022\024\n\005count\030\002 \001(\004R\005count\022&\n\017rate_pe" +
-      "r_second\030\003 \001(\001R\rratePerSecond\022!\n\014after_o" +
-      "ffset\030\004 \001(\004R\013afterOffset\022 \n\014up_to_offset" +
-      "\030\005 \001(\004R\nupToOffset\022\030\n\007offsets\030\006 \003(\004R\007off" +
-      "sets\"d\n\017RedriveResponse\022\032\n\010redriven\030\001 \001(" +
-      "\004R\010redriven\022\037\n\013last_offset\030\002 \001(\004R\nlastOf" +
-      "fset\022\024\n\005stuck\030\003 \001(\004R\005stuck\"\023\n\021ListQueues" +
-      "Request\"n\n\022ListQueuesResponse\022*\n\006queues\030" +
-      "\001 \003(\0132\022.fila.v1.QueueInfoR\006queues\022,\n\022clu" +
-      "ster_node_count\030\002 \001(\rR\020clusterNodeCount\"" +
-      "\356\003\n\tQueueInfo\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005dep" +
-      "th\030\002 \001(\004R\005depth\022\033\n\tin_flight\030\003 \001(\004R\010inFl" +
-      "ight\022)\n\020active_consumers\030\004 \001(\rR\017activeCo" +
-      "nsumers\022$\n\016leader_node_id\030\005 \001(\004R\014leaderN" +
-      "odeId\022%\n\016enqueued_total\030\006 \001(\004R\renqueuedT" +
-      "otal\022\'\n\017delivered_total\030\007 \001(\004R\016delivered" +
-      "Total\022\037\n\013acked_total\030\010 \001(\004R\nackedTotal\022." +
-      "\n\023dead_lettered_total\030\t \001(\004R\021deadLettere" +
-      "dTotal\022\"\n\roldest_age_ms\030\n \001(\004R\013oldestAge" +
-      "Ms\0220\n\024active_fairness_keys\030\013 \001(\rR\022active" +
-      "FairnessKeys\022\026\n\006paused\030\014 \001(\010R\006paused\022:\n\r" +
-      "breaker_state\030\r \001(\0162\025.fila.v1.BreakerSta" +
-      "teR\014breakerState\"\376\001\n\024CreateChannelReques" +
-      "t\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\t" +
-      "R\007channel\022\024\n\004head\030\003 \001(\010H\000R\004head\022\030\n\006oldes" +
-      "t\030\004 \001(\010H\000R\006oldest\022\030\n\006offset\030\005 \001(\004H\000R\006off" +
-      "set\0220\n\004time\030\006 \001(\0132\032.google.protobuf.Time" +
-      "stampH\000R\004time\0221\n\025expires_after_idle_ms\030\007" +
-      " \001(\004R\022expiresAfterIdleMsB\007\n\005start\":\n\025Cre" +
-      "ateChannelResponse\022!\n\014start_offset\030\001 \001(\004" +
-      "R\013startOffset\"F\n\024DeleteChannelRequest\022\024\n" +
-      "\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007ch" +
-      "annel\"\027\n\025DeleteChannelResponse\"+\n\023ListCh" +
-      "annelsRequest\022\024\n\005queue\030\001 \001(\tR\005queue\"H\n\024L" +
-      "istChannelsResponse\0220\n\010channels\030\001 \003(\0132\024." +
-      "fila.v1.ChannelInfoR\010channels\"\357\001\n\013Channe" +
-      "lInfo\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005depth\030\002 \001(\004" +
-      "R\005depth\022\033\n\tin_flight\030\003 \001(\004R\010inFlight\022\037\n\013" +
-      "tail_offset\030\004 \001(\004R\ntailOffset\022\037\n\013head_of" +
-      "fset\030\005 \001(\004R\nheadOffset\022\034\n\tconsumers\030\006 \001(" +
-      "\rR\tconsumers\0229\n\ncreated_at\030\007 \001(\0132\032.googl" +
-      "e.protobuf.TimestampR\tcreatedAt\"\277\001\n\022Seek" +
-      "ChannelRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007" +
-      "channel\030\002 \001(\tR\007channel\022\030\n\006offset\030\003 \001(\004H\000" +
-      "R\006offset\0220\n\004time\030\004 \001(\0132\032.google.protobuf" +
-      ".TimestampH\000R\004time\022#\n\rvalidate_only\030\005 \001(" +
-      "\010R\014validateOnlyB\010\n\006target\"\212\001\n\023SeekChanne" +
-      "lResponse\022\026\n\006offset\030\001 \001(\004R\006offset\022\032\n\010rep" +
-      "layed\030\002 \001(\004R\010replayed\022\030\n\007skipped\030\003 \001(\004R\007" +
-      "skipped\022%\n\016leases_revoked\030\004 \001(\004R\rleasesR" +
-      "evoked\"~\n\023PurgeChannelRequest\022\024\n\005queue\030\001" +
-      " \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022&\n" +
-      "\014fairness_key\030\003 \001(\tH\000R\013fairnessKey\210\001\001B\017\n" +
-      "\r_fairness_key\".\n\024PurgeChannelResponse\022\026" +
-      "\n\006purged\030\001 \001(\004R\006purged\"\222\002\n\016ReadLogReques" +
-      "t\022\024\n\005queue\030\001 \001(\tR\005queue\022\037\n\013from_offset\030\002" +
-      " \001(\004R\nfromOffset\022\033\n\tto_offset\030\003 \001(\004R\010toO" +
-      "ffset\0227\n\tfrom_time\030\004 \001(\0132\032.google.protob" +
-      "uf.TimestampR\010fromTime\0223\n\007to_time\030\005 \001(\0132" +
-      "\032.google.protobuf.TimestampR\006toTime\022!\n\014f" +
-      "airness_key\030\006 \001(\tR\013fairnessKey\022\033\n\tmax_ba" +
-      "tch\030\007 \001(\rR\010maxBatch\"`\n\017ReadLogResponse\022," +
-      "\n\010messages\030\001 \003(\0132\020.fila.v1.MessageR\010mess" +
-      "ages\022\037\n\013next_offset\030\002 \001(\004R\nnextOffset\"\277\002" +
-      "\n\023SetKeyPolicyRequest\022\024\n\005queue\030\001 \001(\tR\005qu" +
-      "eue\022!\n\014fairness_key\030\002 \001(\tR\013fairnessKey\022\033" +
-      "\n\006weight\030\003 \001(\rH\000R\006weight\210\001\001\022\033\n\006paused\030\004 " +
-      "\001(\010H\001R\006paused\210\001\001\022\'\n\rmax_in_flight\030\005 \001(\rH" +
-      "\002R\013maxInFlight\210\001\001\022+\n\017rate_per_second\030\006 \001" +
-      "(\001H\003R\rratePerSecond\210\001\001\022\031\n\005burst\030\007 \001(\001H\004R" +
-      "\005burst\210\001\001B\t\n\007_weightB\t\n\007_pausedB\020\n\016_max_" +
-      "in_flightB\022\n\020_rate_per_secondB\010\n\006_burst\"" +
-      "\250\001\n\024SetKeyPolicyResponse\022\026\n\006weight\030\001 \001(\r" +
-      "R\006weight\022\026\n\006paused\030\002 \001(\010R\006paused\022\"\n\rmax_" +
-      "in_flight\030\003 \001(\rR\013maxInFlight\022&\n\017rate_per" +
-      "_second\030\004 \001(\001R\rratePerSecond\022\024\n\005burst\030\005 " +
-      "\001(\001R\005burst\"f\n\021ExplainKeyRequest\022\024\n\005queue" +
-      "\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022" +
-      "!\n\014fairness_key\030\003 \001(\tR\013fairnessKey\"\222\007\n\022E" +
-      "xplainKeyResponse\0227\n\005state\030\001 \001(\0162!.fila." +
-      "v1.ExplainKeyResponse.StateR\005state\022\'\n\017bl" +
-      "ocking_bucket\030\002 \001(\tR\016blockingBucket\0220\n\005u" +
-      "ntil\030\003 \001(\0132\032.google.protobuf.TimestampR\005" +
-      "until\022\024\n\005share\030\004 \001(\001R\005share\022\033\n\tdue_share" +
-      "\030\005 \001(\001R\010dueShare\022)\n\005waits\030\006 \001(\0132\023.fila.v" +
-      "1.WaitCausesR\005waits\022\030\n\007pending\030\007 \001(\004R\007pe" +
-      "nding\022\033\n\tin_flight\030\010 \001(\004R\010inFlight\022\"\n\rol" +
-      "dest_age_ms\030\t \001(\004R\013oldestAgeMs\022\026\n\006weight" +
-      "\030\n \001(\rR\006weight\022)\n\020returning_offset\030\013 \001(\004" +
-      "R\017returningOffset\022\'\n\017returning_count\030\014 \001" +
-      "(\rR\016returningCount\022C\n\020served_meanwhile\030\r" +
-      " \001(\0132\030.fila.v1.ServedMeanwhileR\017servedMe" +
-      "anwhile\0227\n\tconsumers\030\016 \001(\0132\031.fila.v1.Cha" +
-      "nnelConsumersR\tconsumers\0226\n\rhead_forecas" +
-      "t\030\017 \001(\0132\021.fila.v1.ForecastR\014headForecast" +
-      "\0226\n\rtail_forecast\030\020 \001(\0132\021.fila.v1.Foreca" +
-      "stR\014tailForecast\"\324\001\n\005State\022\025\n\021STATE_UNSP" +
-      "ECIFIED\020\000\022\025\n\021STATE_NO_CONSUMER\020\001\022\026\n\022STAT" +
-      "E_NOT_ITS_TURN\020\002\022\023\n\017STATE_THROTTLED\020\003\022\021\n" +
-      "\rSTATE_DELAYED\020\004\022\020\n\014STATE_LEASED\020\005\022\020\n\014ST" +
-      "ATE_PAUSED\020\006\022\020\n\014STATE_CAPPED\020\007\022\017\n\013STATE_" +
-      "EMPTY\020\010\022\026\n\022STATE_RATE_LIMITED\020\t\"F\n\024ListC" +
-      "onsumersRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n" +
-      "\007channel\030\002 \001(\tR\007channel\"L\n\025ListConsumers" +
-      "Response\0223\n\tconsumers\030\001 \003(\0132\025.fila.v1.Co" +
-      "nsumerInfoR\tconsumers\"\372\002\n\014ConsumerInfo\022\037" +
-      "\n\013consumer_id\030\001 \001(\004R\nconsumerId\022\022\n\004name\030" +
-      "\002 \001(\tR\004name\022\022\n\004peer\030\003 \001(\tR\004peer\022\030\n\007chann" +
-      "el\030\004 \001(\tR\007channel\022\022\n\004held\030\005 \001(\004R\004held\022\024\n" +
-      "\005begun\030\006 \001(\004R\005begun\022%\n\016returned_total\030\007 " +
-      "\001(\004R\rreturnedTotal\022(\n\020handling_time_us\030\010" +
-      " \001(\004R\016handlingTimeUs\022\026\n\006window\030\t \001(\rR\006wi" +
-      "ndow\022!\n\014tracks_begun\030\n \001(\010R\013tracksBegun\022" +
-      "=\n\014connected_at\030\013 \001(\0132\032.google.protobuf." +
-      "TimestampR\013connectedAt\022\022\n\004away\030\014 \001(\010R\004aw" +
-      "ay*Q\n\nDurability\022\032\n\026DURABILITY_UNSPECIFI" +
-      "ED\020\000\022\024\n\020DURABILITY_FSYNC\020\001\022\021\n\rDURABILITY" +
-      "_OS\020\002*_\n\014HookFallback\022\035\n\031HOOK_FALLBACK_U" +
-      "NSPECIFIED\020\000\022\030\n\024HOOK_FALLBACK_POLICY\020\001\022\026" +
-      "\n\022HOOK_FALLBACK_HOLD\020\002*|\n\014BreakerState\022\035" +
-      "\n\031BREAKER_STATE_UNSPECIFIED\020\000\022\030\n\024BREAKER" +
-      "_STATE_CLOSED\020\001\022\026\n\022BREAKER_STATE_OPEN\020\002\022" +
-      "\033\n\027BREAKER_STATE_HALF_OPEN\020\0032\237\025\n\tFilaAdm" +
-      "in\022H\n\013CreateQueue\022\033.fila.v1.CreateQueueR" +
-      "equest\032\034.fila.v1.CreateQueueResponse\022?\n\010" +
-      "GetQueue\022\030.fila.v1.GetQueueRequest\032\031.fil" +
-      "a.v1.GetQueueResponse\022H\n\013UpdateQueue\022\033.f" +
-      "ila.v1.UpdateQueueRequest\032\034.fila.v1.Upda" +
-      "teQueueResponse\022H\n\013DeleteQueue\022\033.fila.v1" +
-      ".DeleteQueueRequest\032\034.fila.v1.DeleteQueu" +
-      "eResponse\022E\n\nListQueues\022\032.fila.v1.ListQu" +
-      "euesRequest\032\033.fila.v1.ListQueuesResponse" +
-      "\022E\n\nPurgeQueue\022\032.fila.v1.PurgeQueueReque" +
-      "st\032\033.fila.v1.PurgeQueueResponse\022K\n\014PeekM" +
-      "essages\022\034.fila.v1.PeekMessagesRequest\032\035." +
-      "fila.v1.PeekMessagesResponse\022?\n\010GetStats" +
-      "\022\030.fila.v1.GetStatsRequest\032\031.fila.v1.Get" +
-      "StatsResponse\022B\n\tSetConfig\022\031.fila.v1.Set" +
-      "ConfigRequest\032\032.fila.v1.SetConfigRespons" +
-      "e\022B\n\tGetConfig\022\031.fila.v1.GetConfigReques" +
-      "t\032\032.fila.v1.GetConfigResponse\022E\n\nListCon" +
-      "fig\022\032.fila.v1.ListConfigRequest\032\033.fila.v" +
-      "1.ListConfigResponse\022<\n\007Redrive\022\027.fila.v" +
-      "1.RedriveRequest\032\030.fila.v1.RedriveRespon" +
-      "se\022N\n\rCreateChannel\022\035.fila.v1.CreateChan" +
-      "nelRequest\032\036.fila.v1.CreateChannelRespon" +
-      "se\022N\n\rDeleteChannel\022\035.fila.v1.DeleteChan" +
-      "nelRequest\032\036.fila.v1.DeleteChannelRespon" +
-      "se\022K\n\014ListChannels\022\034.fila.v1.ListChannel" +
-      "sRequest\032\035.fila.v1.ListChannelsResponse\022" +
-      "H\n\013SeekChannel\022\033.fila.v1.SeekChannelRequ" +
-      "est\032\034.fila.v1.SeekChannelResponse\022K\n\014Pur" +
-      "geChannel\022\034.fila.v1.PurgeChannelRequest\032" +
-      "\035.fila.v1.PurgeChannelResponse\022>\n\007ReadLo" +
-      "g\022\027.fila.v1.ReadLogRequest\032\030.fila.v1.Rea" +
-      "dLogResponse0\001\022K\n\014SetKeyPolicy\022\034.fila.v1" +
-      ".SetKeyPolicyRequest\032\035.fila.v1.SetKeyPol" +
-      "icyResponse\022E\n\nExplainKey\022\032.fila.v1.Expl" +
-      "ainKeyRequest\032\033.fila.v1.ExplainKeyRespon" +
-      "se\022N\n\rListConsumers\022\035.fila.v1.ListConsum" +
-      "ersRequest\032\036.fila.v1.ListConsumersRespon" +
-      "se\022B\n\tGetStatus\022\031.fila.v1.GetStatusReque" +
-      "st\032\032.fila.v1.GetStatusResponse\022J\n\013WatchE" +
-      "vents\022\033.fila.v1.WatchEventsRequest\032\034.fil" +
-      "a.v1.WatchEventsResponse0\001\022?\n\010ListLate\022\030" +
-      ".fila.v1.ListLateRequest\032\031.fila.v1.ListL" +
-      "ateResponse\022T\n\017ListKeyPolicies\022\037.fila.v1" +
-      ".ListKeyPoliciesRequest\032 .fila.v1.ListKe" +
-      "yPoliciesResponse\022T\n\017DropDeadLetters\022\037.f" +
-      "ila.v1.DropDeadLettersRequest\032 .fila.v1." +
-      "DropDeadLettersResponse\022?\n\010FindKeys\022\030.fi" +
-      "la.v1.FindKeysRequest\032\031.fila.v1.FindKeys" +
-      "Response\022G\n\nWatchStats\022\032.fila.v1.WatchSt" +
-      "atsRequest\032\033.fila.v1.WatchStatsResponse0" +
-      "\001\022E\n\nGetHistory\022\032.fila.v1.GetHistoryRequ" +
-      "est\032\033.fila.v1.GetHistoryResponse\022Z\n\021List" +
-      "QueueVersions\022!.fila.v1.ListQueueVersion" +
-      "sRequest\032\".fila.v1.ListQueueVersionsResp" +
-      "onse\022T\n\017GetQueueVersion\022\037.fila.v1.GetQue" +
-      "ueVersionRequest\032 .fila.v1.GetQueueVersi" +
-      "onResponse\022Q\n\016StartOperation\022\036.fila.v1.S" +
-      "tartOperationRequest\032\037.fila.v1.StartOper" +
-      "ationResponse\022S\n\016WatchOperation\022\036.fila.v" +
-      "1.WatchOperationRequest\032\037.fila.v1.WatchO" +
-      "perationResponse0\001\022Q\n\016ListOperations\022\036.f" +
-      "ila.v1.ListOperationsRequest\032\037.fila.v1.L" +
-      "istOperationsResponse\022T\n\017CancelOperation" +
-      "\022\037.fila.v1.CancelOperationRequest\032 .fila" +
-      ".v1.CancelOperationResponse\022Q\n\016EditDeadL" +
-      "etter\022\036.fila.v1.EditDeadLetterRequest\032\037." +
-      "fila.v1.EditDeadLetterResponseB\033\n\013dev.fi" +
-      "la.v1B\nAdminProtoP\001b\006proto3"
+      "hannel\022!\n\014max_messages\030\003 \001(\rR\013maxMessage" +
+      "s\022!\n\014after_offset\030\004 \001(\004R\013afterOffset\022!\n\014" +
+      "fairness_key\030\005 \001(\tR\013fairnessKey\"D\n\024PeekM" +
+      "essagesResponse\022,\n\010messages\030\001 \003(\0132\020.fila" +
+      ".v1.MessageR\010messages\":\n\020SetConfigReques" +
+      "t\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005valu" +
+      "e\"\023\n\021SetConfigResponse\"$\n\020GetConfigReque" +
+      "st\022\020\n\003key\030\001 \001(\tR\003key\")\n\021GetConfigRespons" +
+      "e\022\024\n\005value\030\001 \001(\tR\005value\"+\n\021ListConfigReq" +
+      "uest\022\026\n\006prefix\030\001 \001(\tR\006prefix\"e\n\022ListConf" +
+      "igResponse\022.\n\007entries\030\001 \003(\0132\024.fila.v1.Co" +
+      "nfigEntryR\007entries\022\037\n\013total_count\030\002 \001(\rR" +
+      "\ntotalCount\"5\n\013ConfigEntry\022\020\n\003key\030\001 \001(\tR" +
+      "\003key\022\024\n\005value\030\002 \001(\tR\005value\"\\\n\017GetStatsRe" +
+      "quest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002" +
+      " \001(\tR\007channel\022\031\n\010max_keys\030\003 \001(\rR\007maxKeys" +
+      "\"\232\n\n\020GetStatsResponse\022\024\n\005depth\030\001 \001(\004R\005de" +
+      "pth\022\033\n\tin_flight\030\002 \001(\004R\010inFlight\0220\n\024acti" +
+      "ve_fairness_keys\030\003 \001(\004R\022activeFairnessKe" +
+      "ys\022)\n\020active_consumers\030\004 \001(\rR\017activeCons" +
+      "umers\022\030\n\007quantum\030\005 \001(\rR\007quantum\022@\n\rper_k" +
+      "ey_stats\030\006 \003(\0132\034.fila.v1.PerFairnessKeyS" +
+      "tatsR\013perKeyStats\022J\n\022per_throttle_stats\030" +
+      "\007 \003(\0132\034.fila.v1.PerThrottleKeyStatsR\020per" +
+      "ThrottleStats\022$\n\016leader_node_id\030\010 \001(\004R\014l" +
+      "eaderNodeId\022+\n\021replication_count\030\t \001(\rR\020" +
+      "replicationCount\022\"\n\roldest_age_ms\030\n \001(\004R" +
+      "\013oldestAgeMs\022%\n\016hook_fallbacks\030\013 \001(\004R\rho" +
+      "okFallbacks\022!\n\014hard_dropped\030\014 \001(\004R\013hardD" +
+      "ropped\022.\n\023dead_lettered_total\030\r \001(\004R\021dea" +
+      "dLetteredTotal\022%\n\016enqueued_total\030\016 \001(\004R\r" +
+      "enqueuedTotal\022\'\n\017delivered_total\030\017 \001(\004R\016" +
+      "deliveredTotal\022\037\n\013acked_total\030\020 \001(\004R\nack" +
+      "edTotal\022!\n\014nacked_total\030\021 \001(\004R\013nackedTot" +
+      "al\022#\n\rexpired_total\030\022 \001(\004R\014expiredTotal\022" +
+      "*\n\021ttl_dropped_total\030\023 \001(\004R\017ttlDroppedTo" +
+      "tal\022\037\n\013head_offset\030\024 \001(\004R\nheadOffset\022\037\n\013" +
+      "tail_offset\030\025 \001(\004R\ntailOffset\022!\n\014stored_" +
+      "bytes\030\026 \001(\004R\013storedBytes\022(\n\020stale_acks_t" +
+      "otal\030\027 \001(\004R\016staleAcksTotal\0220\n\010channels\030\030" +
+      " \003(\0132\024.fila.v1.ChannelInfoR\010channels\022\037\n\013" +
+      "hook_errors\030\031 \001(\004R\nhookErrors\022:\n\rbreaker" +
+      "_state\030\032 \001(\0162\025.fila.v1.BreakerStateR\014bre" +
+      "akerState\0222\n\025weights_clamped_total\030\033 \001(\004" +
+      "R\023weightsClampedTotal\022\030\n\007unbegun\030\034 \001(\004R\007" +
+      "unbegun\022%\n\016returned_total\030\035 \001(\004R\rreturne" +
+      "dTotal\022;\n\032dead_letters_dropped_total\030\036 \001" +
+      "(\004R\027deadLettersDroppedTotal\022(\n\005hooks\030\037 \003" +
+      "(\0132\022.fila.v1.HookStatsR\005hooks\"\216\005\n\tHookSt" +
+      "ats\022\022\n\004hook\030\001 \001(\tR\004hook\022\022\n\004runs\030\002 \001(\004R\004r" +
+      "uns\022\026\n\006errors\030\003 \001(\004R\006errors\022\034\n\tfallbacks" +
+      "\030\004 \001(\004R\tfallbacks\022\022\n\004held\030\005 \001(\004R\004held\022:\n" +
+      "\rbreaker_state\030\006 \001(\0162\025.fila.v1.BreakerSt" +
+      "ateR\014breakerState\022\035\n\nlast_error\030\007 \001(\tR\tl" +
+      "astError\022>\n\rlast_error_at\030\010 \001(\0132\032.google" +
+      ".protobuf.TimestampR\013lastErrorAt\022V\n\022last" +
+      "_error_headers\030\t \003(\0132(.fila.v1.HookStats" +
+      ".LastErrorHeadersEntryR\020lastErrorHeaders" +
+      "\022L\n\016ignored_fields\030\n \003(\0132%.fila.v1.HookS" +
+      "tats.IgnoredFieldsEntryR\rignoredFields\022\033" +
+      "\n\tlog_lines\030\013 \001(\004R\010logLines\022*\n\021log_lines" +
+      "_dropped\030\014 \001(\004R\017logLinesDropped\032C\n\025LastE" +
+      "rrorHeadersEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005va" +
+      "lue\030\002 \001(\tR\005value:\0028\001\032@\n\022IgnoredFieldsEnt" +
+      "ry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\004R\005val" +
+      "ue:\0028\001\"\273\003\n\023PerFairnessKeyStats\022\020\n\003key\030\001 " +
+      "\001(\tR\003key\022#\n\rpending_count\030\002 \001(\004R\014pending" +
+      "Count\022\'\n\017current_deficit\030\003 \001(\003R\016currentD" +
+      "eficit\022\026\n\006weight\030\004 \001(\rR\006weight\022\033\n\tin_fli" +
+      "ght\030\005 \001(\004R\010inFlight\022\"\n\roldest_age_ms\030\006 \001" +
+      "(\004R\013oldestAgeMs\022\'\n\017delivered_total\030\007 \001(\004" +
+      "R\016deliveredTotal\022*\n\021served_cost_total\030\010 " +
+      "\001(\001R\017servedCostTotal\022\026\n\006paused\030\t \001(\010R\006pa" +
+      "used\022\"\n\rmax_in_flight\030\n \001(\rR\013maxInFlight" +
+      "\022\034\n\tthrottled\030\013 \001(\010R\tthrottled\022&\n\017rate_p" +
+      "er_second\030\014 \001(\001R\rratePerSecond\022\024\n\005burst\030" +
+      "\r \001(\001R\005burst\"\227\001\n\023PerThrottleKeyStats\022\020\n\003" +
+      "key\030\001 \001(\tR\003key\022\026\n\006tokens\030\002 \001(\001R\006tokens\022&" +
+      "\n\017rate_per_second\030\003 \001(\001R\rratePerSecond\022\024" +
+      "\n\005burst\030\004 \001(\001R\005burst\022\030\n\007waiting\030\005 \001(\004R\007w" +
+      "aiting\"\312\001\n\016RedriveRequest\022\033\n\tdlq_queue\030\001" +
+      " \001(\tR\010dlqQueue\022\024\n\005count\030\002 \001(\004R\005count\022&\n\017" +
+      "rate_per_second\030\003 \001(\001R\rratePerSecond\022!\n\014" +
+      "after_offset\030\004 \001(\004R\013afterOffset\022 \n\014up_to" +
+      "_offset\030\005 \001(\004R\nupToOffset\022\030\n\007offsets\030\006 \003" +
+      "(\004R\007offsets\"d\n\017RedriveResponse\022\032\n\010redriv" +
+      "en\030\001 \001(\004R\010redriven\022\037\n\013last_offset\030\002 \001(\004R" +
+      "\nlastOffset\022\024\n\005stuck\030\003 \001(\004R\005stuck\"\023\n\021Lis" +
+      "tQueuesRequest\"n\n\022ListQueuesResponse\022*\n\006" +
+      "queues\030\001 \003(\0132\022.fila.v1.QueueInfoR\006queues" +
+      "\022,\n\022cluster_node_count\030\002 \001(\rR\020clusterNod" +
+      "eCount\"\356\003\n\tQueueInfo\022\022\n\004name\030\001 \001(\tR\004name" +
+      "\022\024\n\005depth\030\002 \001(\004R\005depth\022\033\n\tin_flight\030\003 \001(" +
+      "\004R\010inFlight\022)\n\020active_consumers\030\004 \001(\rR\017a" +
+      "ctiveConsumers\022$\n\016leader_node_id\030\005 \001(\004R\014" +
+      "leaderNodeId\022%\n\016enqueued_total\030\006 \001(\004R\ren" +
+      "queuedTotal\022\'\n\017delivered_total\030\007 \001(\004R\016de" +
+      "liveredTotal\022\037\n\013acked_total\030\010 \001(\004R\nacked" +
+      "Total\022.\n\023dead_lettered_total\030\t \001(\004R\021dead" +
+      "LetteredTotal\022\"\n\roldest_age_ms\030\n \001(\004R\013ol" +
+      "destAgeMs\0220\n\024active_fairness_keys\030\013 \001(\rR" +
+      "\022activeFairnessKeys\022\026\n\006paused\030\014 \001(\010R\006pau" +
+      "sed\022:\n\rbreaker_state\030\r \001(\0162\025.fila.v1.Bre" +
+      "akerStateR\014breakerState\"\376\001\n\024CreateChanne" +
+      "lRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channe" +
+      "l\030\002 \001(\tR\007channel\022\024\n\004head\030\003 \001(\010H\000R\004head\022\030" +
+      "\n\006oldest\030\004 \001(\010H\000R\006oldest\022\030\n\006offset\030\005 \001(\004" +
+      "H\000R\006offset\0220\n\004time\030\006 \001(\0132\032.google.protob" +
+      "uf.TimestampH\000R\004time\0221\n\025expires_after_id" +
+      "le_ms\030\007 \001(\004R\022expiresAfterIdleMsB\007\n\005start" +
+      "\":\n\025CreateChannelResponse\022!\n\014start_offse" +
+      "t\030\001 \001(\004R\013startOffset\"F\n\024DeleteChannelReq" +
+      "uest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 " +
+      "\001(\tR\007channel\"\027\n\025DeleteChannelResponse\"+\n" +
+      "\023ListChannelsRequest\022\024\n\005queue\030\001 \001(\tR\005que" +
+      "ue\"H\n\024ListChannelsResponse\0220\n\010channels\030\001" +
+      " \003(\0132\024.fila.v1.ChannelInfoR\010channels\"\357\001\n" +
+      "\013ChannelInfo\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005dept" +
+      "h\030\002 \001(\004R\005depth\022\033\n\tin_flight\030\003 \001(\004R\010inFli" +
+      "ght\022\037\n\013tail_offset\030\004 \001(\004R\ntailOffset\022\037\n\013" +
+      "head_offset\030\005 \001(\004R\nheadOffset\022\034\n\tconsume" +
+      "rs\030\006 \001(\rR\tconsumers\0229\n\ncreated_at\030\007 \001(\0132" +
+      "\032.google.protobuf.TimestampR\tcreatedAt\"\277" +
+      "\001\n\022SeekChannelRequest\022\024\n\005queue\030\001 \001(\tR\005qu" +
+      "eue\022\030\n\007channel\030\002 \001(\tR\007channel\022\030\n\006offset\030" +
+      "\003 \001(\004H\000R\006offset\0220\n\004time\030\004 \001(\0132\032.google.p" +
+      "rotobuf.TimestampH\000R\004time\022#\n\rvalidate_on" +
+      "ly\030\005 \001(\010R\014validateOnlyB\010\n\006target\"\212\001\n\023See" +
+      "kChannelResponse\022\026\n\006offset\030\001 \001(\004R\006offset" +
+      "\022\032\n\010replayed\030\002 \001(\004R\010replayed\022\030\n\007skipped\030" +
+      "\003 \001(\004R\007skipped\022%\n\016leases_revoked\030\004 \001(\004R\r" +
+      "leasesRevoked\"~\n\023PurgeChannelRequest\022\024\n\005" +
+      "queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007cha" +
+      "nnel\022&\n\014fairness_key\030\003 \001(\tH\000R\013fairnessKe" +
+      "y\210\001\001B\017\n\r_fairness_key\".\n\024PurgeChannelRes" +
+      "ponse\022\026\n\006purged\030\001 \001(\004R\006purged\"\222\002\n\016ReadLo" +
+      "gRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\037\n\013from_o" +
+      "ffset\030\002 \001(\004R\nfromOffset\022\033\n\tto_offset\030\003 \001" +
+      "(\004R\010toOffset\0227\n\tfrom_time\030\004 \001(\0132\032.google" +
+      ".protobuf.TimestampR\010fromTime\0223\n\007to_time" +
+      "\030\005 \001(\0132\032.google.protobuf.TimestampR\006toTi" +
+      "me\022!\n\014fairness_key\030\006 \001(\tR\013fairnessKey\022\033\n" +
+      "\tmax_batch\030\007 \001(\rR\010maxBatch\"`\n\017ReadLogRes" +
+      "ponse\022,\n\010messages\030\001 \003(\0132\020.fila.v1.Messag" +
+      "eR\010messages\022\037\n\013next_offset\030\002 \001(\004R\nnextOf" +
+      "fset\"\277\002\n\023SetKeyPolicyRequest\022\024\n\005queue\030\001 " +
+      "\001(\tR\005queue\022!\n\014fairness_key\030\002 \001(\tR\013fairne" +
+      "ssKey\022\033\n\006weight\030\003 \001(\rH\000R\006weight\210\001\001\022\033\n\006pa" +
+      "used\030\004 \001(\010H\001R\006paused\210\001\001\022\'\n\rmax_in_flight" +
+      "\030\005 \001(\rH\002R\013maxInFlight\210\001\001\022+\n\017rate_per_sec" +
+      "ond\030\006 \001(\001H\003R\rratePerSecond\210\001\001\022\031\n\005burst\030\007" +
+      " \001(\001H\004R\005burst\210\001\001B\t\n\007_weightB\t\n\007_pausedB\020" +
+      "\n\016_max_in_flightB\022\n\020_rate_per_secondB\010\n\006" +
+      "_burst\"\250\001\n\024SetKeyPolicyResponse\022\026\n\006weigh" +
+      "t\030\001 \001(\rR\006weight\022\026\n\006paused\030\002 \001(\010R\006paused\022" +
+      "\"\n\rmax_in_flight\030\003 \001(\rR\013maxInFlight\022&\n\017r" +
+      "ate_per_second\030\004 \001(\001R\rratePerSecond\022\024\n\005b" +
+      "urst\030\005 \001(\001R\005burst\"f\n\021ExplainKeyRequest\022\024" +
+      "\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007c" +
+      "hannel\022!\n\014fairness_key\030\003 \001(\tR\013fairnessKe" +
+      "y\"\222\007\n\022ExplainKeyResponse\0227\n\005state\030\001 \001(\0162" +
+      "!.fila.v1.ExplainKeyResponse.StateR\005stat" +
+      "e\022\'\n\017blocking_bucket\030\002 \001(\tR\016blockingBuck" +
+      "et\0220\n\005until\030\003 \001(\0132\032.google.protobuf.Time" +
+      "stampR\005until\022\024\n\005share\030\004 \001(\001R\005share\022\033\n\tdu" +
+      "e_share\030\005 \001(\001R\010dueShare\022)\n\005waits\030\006 \001(\0132\023" +
+      ".fila.v1.WaitCausesR\005waits\022\030\n\007pending\030\007 " +
+      "\001(\004R\007pending\022\033\n\tin_flight\030\010 \001(\004R\010inFligh" +
+      "t\022\"\n\roldest_age_ms\030\t \001(\004R\013oldestAgeMs\022\026\n" +
+      "\006weight\030\n \001(\rR\006weight\022)\n\020returning_offse" +
+      "t\030\013 \001(\004R\017returningOffset\022\'\n\017returning_co" +
+      "unt\030\014 \001(\rR\016returningCount\022C\n\020served_mean" +
+      "while\030\r \001(\0132\030.fila.v1.ServedMeanwhileR\017s" +
+      "ervedMeanwhile\0227\n\tconsumers\030\016 \001(\0132\031.fila" +
+      ".v1.ChannelConsumersR\tconsumers\0226\n\rhead_" +
+      "forecast\030\017 \001(\0132\021.fila.v1.ForecastR\014headF" +
+      "orecast\0226\n\rtail_forecast\030\020 \001(\0132\021.fila.v1" +
+      ".ForecastR\014tailForecast\"\324\001\n\005State\022\025\n\021STA" +
+      "TE_UNSPECIFIED\020\000\022\025\n\021STATE_NO_CONSUMER\020\001\022" +
+      "\026\n\022STATE_NOT_ITS_TURN\020\002\022\023\n\017STATE_THROTTL" +
+      "ED\020\003\022\021\n\rSTATE_DELAYED\020\004\022\020\n\014STATE_LEASED\020" +
+      "\005\022\020\n\014STATE_PAUSED\020\006\022\020\n\014STATE_CAPPED\020\007\022\017\n" +
+      "\013STATE_EMPTY\020\010\022\026\n\022STATE_RATE_LIMITED\020\t\"F" +
+      "\n\024ListConsumersRequest\022\024\n\005queue\030\001 \001(\tR\005q" +
+      "ueue\022\030\n\007channel\030\002 \001(\tR\007channel\"L\n\025ListCo" +
+      "nsumersResponse\0223\n\tconsumers\030\001 \003(\0132\025.fil" +
+      "a.v1.ConsumerInfoR\tconsumers\"\372\002\n\014Consume" +
+      "rInfo\022\037\n\013consumer_id\030\001 \001(\004R\nconsumerId\022\022" +
+      "\n\004name\030\002 \001(\tR\004name\022\022\n\004peer\030\003 \001(\tR\004peer\022\030" +
+      "\n\007channel\030\004 \001(\tR\007channel\022\022\n\004held\030\005 \001(\004R\004" +
+      "held\022\024\n\005begun\030\006 \001(\004R\005begun\022%\n\016returned_t" +
+      "otal\030\007 \001(\004R\rreturnedTotal\022(\n\020handling_ti" +
+      "me_us\030\010 \001(\004R\016handlingTimeUs\022\026\n\006window\030\t " +
+      "\001(\rR\006window\022!\n\014tracks_begun\030\n \001(\010R\013track" +
+      "sBegun\022=\n\014connected_at\030\013 \001(\0132\032.google.pr" +
+      "otobuf.TimestampR\013connectedAt\022\022\n\004away\030\014 " +
+      "\001(\010R\004away*Q\n\nDurability\022\032\n\026DURABILITY_UN" +
+      "SPECIFIED\020\000\022\024\n\020DURABILITY_FSYNC\020\001\022\021\n\rDUR" +
+      "ABILITY_OS\020\002*_\n\014HookFallback\022\035\n\031HOOK_FAL" +
+      "LBACK_UNSPECIFIED\020\000\022\030\n\024HOOK_FALLBACK_POL" +
+      "ICY\020\001\022\026\n\022HOOK_FALLBACK_HOLD\020\002*|\n\014Breaker" +
+      "State\022\035\n\031BREAKER_STATE_UNSPECIFIED\020\000\022\030\n\024" +
+      "BREAKER_STATE_CLOSED\020\001\022\026\n\022BREAKER_STATE_" +
+      "OPEN\020\002\022\033\n\027BREAKER_STATE_HALF_OPEN\020\0032\354\025\n\t" +
+      "FilaAdmin\022H\n\013CreateQueue\022\033.fila.v1.Creat" +
+      "eQueueRequest\032\034.fila.v1.CreateQueueRespo" +
+      "nse\022?\n\010GetQueue\022\030.fila.v1.GetQueueReques" +
+      "t\032\031.fila.v1.GetQueueResponse\022H\n\013UpdateQu" +
+      "eue\022\033.fila.v1.UpdateQueueRequest\032\034.fila." +
+      "v1.UpdateQueueResponse\022H\n\013DeleteQueue\022\033." +
+      "fila.v1.DeleteQueueRequest\032\034.fila.v1.Del" +
+      "eteQueueResponse\022E\n\nListQueues\022\032.fila.v1" +
+      ".ListQueuesRequest\032\033.fila.v1.ListQueuesR" +
+      "esponse\022E\n\nPurgeQueue\022\032.fila.v1.PurgeQue" +
+      "ueRequest\032\033.fila.v1.PurgeQueueResponse\022K" +
+      "\n\014PeekMessages\022\034.fila.v1.PeekMessagesReq" +
+      "uest\032\035.fila.v1.PeekMessagesResponse\022?\n\010G" +
+      "etStats\022\030.fila.v1.GetStatsRequest\032\031.fila" +
+      ".v1.GetStatsResponse\022B\n\tSetConfig\022\031.fila" +
+      ".v1.SetConfigRequest\032\032.fila.v1.SetConfig" +
+      "Response\022B\n\tGetConfig\022\031.fila.v1.GetConfi" +
+      "gRequest\032\032.fila.v1.GetConfigResponse\022E\n\n" +
+      "ListConfig\022\032.fila.v1.ListConfigRequest\032\033" +
+      ".fila.v1.ListConfigResponse\022<\n\007Redrive\022\027" +
+      ".fila.v1.RedriveRequest\032\030.fila.v1.Redriv" +
+      "eResponse\022N\n\rCreateChannel\022\035.fila.v1.Cre" +
+      "ateChannelRequest\032\036.fila.v1.CreateChanne" +
+      "lResponse\022N\n\rDeleteChannel\022\035.fila.v1.Del" +
+      "eteChannelRequest\032\036.fila.v1.DeleteChanne" +
+      "lResponse\022K\n\014ListChannels\022\034.fila.v1.List" +
+      "ChannelsRequest\032\035.fila.v1.ListChannelsRe" +
+      "sponse\022H\n\013SeekChannel\022\033.fila.v1.SeekChan" +
+      "nelRequest\032\034.fila.v1.SeekChannelResponse" +
+      "\022K\n\014PurgeChannel\022\034.fila.v1.PurgeChannelR" +
+      "equest\032\035.fila.v1.PurgeChannelResponse\022>\n" +
+      "\007ReadLog\022\027.fila.v1.ReadLogRequest\032\030.fila" +
+      ".v1.ReadLogResponse0\001\022K\n\014SetKeyPolicy\022\034." +
+      "fila.v1.SetKeyPolicyRequest\032\035.fila.v1.Se" +
+      "tKeyPolicyResponse\022E\n\nExplainKey\022\032.fila." +
+      "v1.ExplainKeyRequest\032\033.fila.v1.ExplainKe" +
+      "yResponse\022N\n\rListConsumers\022\035.fila.v1.Lis" +
+      "tConsumersRequest\032\036.fila.v1.ListConsumer" +
+      "sResponse\022B\n\tGetStatus\022\031.fila.v1.GetStat" +
+      "usRequest\032\032.fila.v1.GetStatusResponse\022J\n" +
+      "\013WatchEvents\022\033.fila.v1.WatchEventsReques" +
+      "t\032\034.fila.v1.WatchEventsResponse0\001\022?\n\010Lis" +
+      "tLate\022\030.fila.v1.ListLateRequest\032\031.fila.v" +
+      "1.ListLateResponse\022T\n\017ListKeyPolicies\022\037." +
+      "fila.v1.ListKeyPoliciesRequest\032 .fila.v1" +
+      ".ListKeyPoliciesResponse\022T\n\017DropDeadLett" +
+      "ers\022\037.fila.v1.DropDeadLettersRequest\032 .f" +
+      "ila.v1.DropDeadLettersResponse\022?\n\010FindKe" +
+      "ys\022\030.fila.v1.FindKeysRequest\032\031.fila.v1.F" +
+      "indKeysResponse\022G\n\nWatchStats\022\032.fila.v1." +
+      "WatchStatsRequest\032\033.fila.v1.WatchStatsRe" +
+      "sponse0\001\022E\n\nGetHistory\022\032.fila.v1.GetHist" +
+      "oryRequest\032\033.fila.v1.GetHistoryResponse\022" +
+      "Z\n\021ListQueueVersions\022!.fila.v1.ListQueue" +
+      "VersionsRequest\032\".fila.v1.ListQueueVersi" +
+      "onsResponse\022T\n\017GetQueueVersion\022\037.fila.v1" +
+      ".GetQueueVersionRequest\032 .fila.v1.GetQue" +
+      "ueVersionResponse\022Q\n\016StartOperation\022\036.fi" +
+      "la.v1.StartOperationRequest\032\037.fila.v1.St" +
+      "artOperationResponse\022S\n\016WatchOperation\022\036" +
+      ".fila.v1.WatchOperationRequest\032\037.fila.v1" +
+      ".WatchOperationResponse0\001\022Q\n\016ListOperati" +
+      "ons\022\036.fila.v1.ListOperationsRequest\032\037.fi" +
+      "la.v1.ListOperationsResponse\022T\n\017CancelOp" +
+      "eration\022\037.fila.v1.CancelOperationRequest" +
+      "\032 .fila.v1.CancelOperationResponse\022Q\n\016Ed" +
+      "itDeadLetter\022\036.fila.v1.EditDeadLetterReq" +
+      "uest\032\037.fila.v1.EditDeadLetterResponse\022K\n" +
+      "\014DryRunPolicy\022\034.fila.v1.DryRunPolicyRequ" +
+      "est\032\035.fila.v1.DryRunPolicyResponseB\033\n\013de" +
+      "v.fila.v1B\nAdminProtoP\001b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -729,104 +775,134 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_UpdateQueueRequest_descriptor,
         new java.lang.String[] { "Queue", "Config", "UpdateMask", "ExpectedVersion", "Comment", });
-    internal_static_fila_v1_UpdateQueueResponse_descriptor =
+    internal_static_fila_v1_DryRunPolicyRequest_descriptor =
       getDescriptor().getMessageType(9);
+    internal_static_fila_v1_DryRunPolicyRequest_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_DryRunPolicyRequest_descriptor,
+        new java.lang.String[] { "Queue", "Config", "UpdateMask", "Last", });
+    internal_static_fila_v1_DryRunPolicyResponse_descriptor =
+      getDescriptor().getMessageType(10);
+    internal_static_fila_v1_DryRunPolicyResponse_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_DryRunPolicyResponse_descriptor,
+        new java.lang.String[] { "Messages", "DeadLetters", "Retained", "Cut", });
+    internal_static_fila_v1_DryRunMessage_descriptor =
+      getDescriptor().getMessageType(11);
+    internal_static_fila_v1_DryRunMessage_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_DryRunMessage_descriptor,
+        new java.lang.String[] { "Offset", "Before", "After", "Error", });
+    internal_static_fila_v1_DryRunRouting_descriptor =
+      getDescriptor().getMessageType(12);
+    internal_static_fila_v1_DryRunRouting_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_DryRunRouting_descriptor,
+        new java.lang.String[] { "FairnessKey", "Weight", "Cost", "ThrottleKeys", });
+    internal_static_fila_v1_DryRunDeadLetter_descriptor =
+      getDescriptor().getMessageType(13);
+    internal_static_fila_v1_DryRunDeadLetter_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_DryRunDeadLetter_descriptor,
+        new java.lang.String[] { "Offset", "Action", "DelayMs", "Error", });
+    internal_static_fila_v1_UpdateQueueResponse_descriptor =
+      getDescriptor().getMessageType(14);
     internal_static_fila_v1_UpdateQueueResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_UpdateQueueResponse_descriptor,
         new java.lang.String[] { "Config", "Version", });
     internal_static_fila_v1_DeleteQueueRequest_descriptor =
-      getDescriptor().getMessageType(10);
+      getDescriptor().getMessageType(15);
     internal_static_fila_v1_DeleteQueueRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_DeleteQueueRequest_descriptor,
         new java.lang.String[] { "Queue", "Force", });
     internal_static_fila_v1_DeleteQueueResponse_descriptor =
-      getDescriptor().getMessageType(11);
+      getDescriptor().getMessageType(16);
     internal_static_fila_v1_DeleteQueueResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_DeleteQueueResponse_descriptor,
         new java.lang.String[] { });
     internal_static_fila_v1_PurgeQueueRequest_descriptor =
-      getDescriptor().getMessageType(12);
+      getDescriptor().getMessageType(17);
     internal_static_fila_v1_PurgeQueueRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PurgeQueueRequest_descriptor,
         new java.lang.String[] { "Queue", "FairnessKey", "Channel", });
     internal_static_fila_v1_PurgeQueueResponse_descriptor =
-      getDescriptor().getMessageType(13);
+      getDescriptor().getMessageType(18);
     internal_static_fila_v1_PurgeQueueResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PurgeQueueResponse_descriptor,
         new java.lang.String[] { "Purged", });
     internal_static_fila_v1_PeekMessagesRequest_descriptor =
-      getDescriptor().getMessageType(14);
+      getDescriptor().getMessageType(19);
     internal_static_fila_v1_PeekMessagesRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PeekMessagesRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", "MaxMessages", "AfterOffset", "FairnessKey", });
     internal_static_fila_v1_PeekMessagesResponse_descriptor =
-      getDescriptor().getMessageType(15);
+      getDescriptor().getMessageType(20);
     internal_static_fila_v1_PeekMessagesResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PeekMessagesResponse_descriptor,
         new java.lang.String[] { "Messages", });
     internal_static_fila_v1_SetConfigRequest_descriptor =
-      getDescriptor().getMessageType(16);
+      getDescriptor().getMessageType(21);
     internal_static_fila_v1_SetConfigRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SetConfigRequest_descriptor,
         new java.lang.String[] { "Key", "Value", });
     internal_static_fila_v1_SetConfigResponse_descriptor =
-      getDescriptor().getMessageType(17);
+      getDescriptor().getMessageType(22);
     internal_static_fila_v1_SetConfigResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SetConfigResponse_descriptor,
         new java.lang.String[] { });
     internal_static_fila_v1_GetConfigRequest_descriptor =
-      getDescriptor().getMessageType(18);
+      getDescriptor().getMessageType(23);
     internal_static_fila_v1_GetConfigRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_GetConfigRequest_descriptor,
         new java.lang.String[] { "Key", });
     internal_static_fila_v1_GetConfigResponse_descriptor =
-      getDescriptor().getMessageType(19);
+      getDescriptor().getMessageType(24);
     internal_static_fila_v1_GetConfigResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_GetConfigResponse_descriptor,
         new java.lang.String[] { "Value", });
     internal_static_fila_v1_ListConfigRequest_descriptor =
-      getDescriptor().getMessageType(20);
+      getDescriptor().getMessageType(25);
     internal_static_fila_v1_ListConfigRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListConfigRequest_descriptor,
         new java.lang.String[] { "Prefix", });
     internal_static_fila_v1_ListConfigResponse_descriptor =
-      getDescriptor().getMessageType(21);
+      getDescriptor().getMessageType(26);
     internal_static_fila_v1_ListConfigResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListConfigResponse_descriptor,
         new java.lang.String[] { "Entries", "TotalCount", });
     internal_static_fila_v1_ConfigEntry_descriptor =
-      getDescriptor().getMessageType(22);
+      getDescriptor().getMessageType(27);
     internal_static_fila_v1_ConfigEntry_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ConfigEntry_descriptor,
         new java.lang.String[] { "Key", "Value", });
     internal_static_fila_v1_GetStatsRequest_descriptor =
-      getDescriptor().getMessageType(23);
+      getDescriptor().getMessageType(28);
     internal_static_fila_v1_GetStatsRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_GetStatsRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", "MaxKeys", });
     internal_static_fila_v1_GetStatsResponse_descriptor =
-      getDescriptor().getMessageType(24);
+      getDescriptor().getMessageType(29);
     internal_static_fila_v1_GetStatsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_GetStatsResponse_descriptor,
         new java.lang.String[] { "Depth", "InFlight", "ActiveFairnessKeys", "ActiveConsumers", "Quantum", "PerKeyStats", "PerThrottleStats", "LeaderNodeId", "ReplicationCount", "OldestAgeMs", "HookFallbacks", "HardDropped", "DeadLetteredTotal", "EnqueuedTotal", "DeliveredTotal", "AckedTotal", "NackedTotal", "ExpiredTotal", "TtlDroppedTotal", "HeadOffset", "TailOffset", "StoredBytes", "StaleAcksTotal", "Channels", "HookErrors", "BreakerState", "WeightsClampedTotal", "Unbegun", "ReturnedTotal", "DeadLettersDroppedTotal", "Hooks", });
     internal_static_fila_v1_HookStats_descriptor =
-      getDescriptor().getMessageType(25);
+      getDescriptor().getMessageType(30);
     internal_static_fila_v1_HookStats_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_HookStats_descriptor,
@@ -844,163 +920,163 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
         internal_static_fila_v1_HookStats_IgnoredFieldsEntry_descriptor,
         new java.lang.String[] { "Key", "Value", });
     internal_static_fila_v1_PerFairnessKeyStats_descriptor =
-      getDescriptor().getMessageType(26);
+      getDescriptor().getMessageType(31);
     internal_static_fila_v1_PerFairnessKeyStats_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PerFairnessKeyStats_descriptor,
         new java.lang.String[] { "Key", "PendingCount", "CurrentDeficit", "Weight", "InFlight", "OldestAgeMs", "DeliveredTotal", "ServedCostTotal", "Paused", "MaxInFlight", "Throttled", "RatePerSecond", "Burst", });
     internal_static_fila_v1_PerThrottleKeyStats_descriptor =
-      getDescriptor().getMessageType(27);
+      getDescriptor().getMessageType(32);
     internal_static_fila_v1_PerThrottleKeyStats_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PerThrottleKeyStats_descriptor,
         new java.lang.String[] { "Key", "Tokens", "RatePerSecond", "Burst", "Waiting", });
     internal_static_fila_v1_RedriveRequest_descriptor =
-      getDescriptor().getMessageType(28);
+      getDescriptor().getMessageType(33);
     internal_static_fila_v1_RedriveRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_RedriveRequest_descriptor,
         new java.lang.String[] { "DlqQueue", "Count", "RatePerSecond", "AfterOffset", "UpToOffset", "Offsets", });
     internal_static_fila_v1_RedriveResponse_descriptor =
-      getDescriptor().getMessageType(29);
+      getDescriptor().getMessageType(34);
     internal_static_fila_v1_RedriveResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_RedriveResponse_descriptor,
         new java.lang.String[] { "Redriven", "LastOffset", "Stuck", });
     internal_static_fila_v1_ListQueuesRequest_descriptor =
-      getDescriptor().getMessageType(30);
+      getDescriptor().getMessageType(35);
     internal_static_fila_v1_ListQueuesRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListQueuesRequest_descriptor,
         new java.lang.String[] { });
     internal_static_fila_v1_ListQueuesResponse_descriptor =
-      getDescriptor().getMessageType(31);
+      getDescriptor().getMessageType(36);
     internal_static_fila_v1_ListQueuesResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListQueuesResponse_descriptor,
         new java.lang.String[] { "Queues", "ClusterNodeCount", });
     internal_static_fila_v1_QueueInfo_descriptor =
-      getDescriptor().getMessageType(32);
+      getDescriptor().getMessageType(37);
     internal_static_fila_v1_QueueInfo_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_QueueInfo_descriptor,
         new java.lang.String[] { "Name", "Depth", "InFlight", "ActiveConsumers", "LeaderNodeId", "EnqueuedTotal", "DeliveredTotal", "AckedTotal", "DeadLetteredTotal", "OldestAgeMs", "ActiveFairnessKeys", "Paused", "BreakerState", });
     internal_static_fila_v1_CreateChannelRequest_descriptor =
-      getDescriptor().getMessageType(33);
+      getDescriptor().getMessageType(38);
     internal_static_fila_v1_CreateChannelRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_CreateChannelRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", "Head", "Oldest", "Offset", "Time", "ExpiresAfterIdleMs", "Start", });
     internal_static_fila_v1_CreateChannelResponse_descriptor =
-      getDescriptor().getMessageType(34);
+      getDescriptor().getMessageType(39);
     internal_static_fila_v1_CreateChannelResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_CreateChannelResponse_descriptor,
         new java.lang.String[] { "StartOffset", });
     internal_static_fila_v1_DeleteChannelRequest_descriptor =
-      getDescriptor().getMessageType(35);
+      getDescriptor().getMessageType(40);
     internal_static_fila_v1_DeleteChannelRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_DeleteChannelRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", });
     internal_static_fila_v1_DeleteChannelResponse_descriptor =
-      getDescriptor().getMessageType(36);
+      getDescriptor().getMessageType(41);
     internal_static_fila_v1_DeleteChannelResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_DeleteChannelResponse_descriptor,
         new java.lang.String[] { });
     internal_static_fila_v1_ListChannelsRequest_descriptor =
-      getDescriptor().getMessageType(37);
+      getDescriptor().getMessageType(42);
     internal_static_fila_v1_ListChannelsRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListChannelsRequest_descriptor,
         new java.lang.String[] { "Queue", });
     internal_static_fila_v1_ListChannelsResponse_descriptor =
-      getDescriptor().getMessageType(38);
+      getDescriptor().getMessageType(43);
     internal_static_fila_v1_ListChannelsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListChannelsResponse_descriptor,
         new java.lang.String[] { "Channels", });
     internal_static_fila_v1_ChannelInfo_descriptor =
-      getDescriptor().getMessageType(39);
+      getDescriptor().getMessageType(44);
     internal_static_fila_v1_ChannelInfo_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ChannelInfo_descriptor,
         new java.lang.String[] { "Name", "Depth", "InFlight", "TailOffset", "HeadOffset", "Consumers", "CreatedAt", });
     internal_static_fila_v1_SeekChannelRequest_descriptor =
-      getDescriptor().getMessageType(40);
+      getDescriptor().getMessageType(45);
     internal_static_fila_v1_SeekChannelRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SeekChannelRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", "Offset", "Time", "ValidateOnly", "Target", });
     internal_static_fila_v1_SeekChannelResponse_descriptor =
-      getDescriptor().getMessageType(41);
+      getDescriptor().getMessageType(46);
     internal_static_fila_v1_SeekChannelResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SeekChannelResponse_descriptor,
         new java.lang.String[] { "Offset", "Replayed", "Skipped", "LeasesRevoked", });
     internal_static_fila_v1_PurgeChannelRequest_descriptor =
-      getDescriptor().getMessageType(42);
+      getDescriptor().getMessageType(47);
     internal_static_fila_v1_PurgeChannelRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PurgeChannelRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", "FairnessKey", });
     internal_static_fila_v1_PurgeChannelResponse_descriptor =
-      getDescriptor().getMessageType(43);
+      getDescriptor().getMessageType(48);
     internal_static_fila_v1_PurgeChannelResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_PurgeChannelResponse_descriptor,
         new java.lang.String[] { "Purged", });
     internal_static_fila_v1_ReadLogRequest_descriptor =
-      getDescriptor().getMessageType(44);
+      getDescriptor().getMessageType(49);
     internal_static_fila_v1_ReadLogRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ReadLogRequest_descriptor,
         new java.lang.String[] { "Queue", "FromOffset", "ToOffset", "FromTime", "ToTime", "FairnessKey", "MaxBatch", });
     internal_static_fila_v1_ReadLogResponse_descriptor =
-      getDescriptor().getMessageType(45);
+      getDescriptor().getMessageType(50);
     internal_static_fila_v1_ReadLogResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ReadLogResponse_descriptor,
         new java.lang.String[] { "Messages", "NextOffset", });
     internal_static_fila_v1_SetKeyPolicyRequest_descriptor =
-      getDescriptor().getMessageType(46);
+      getDescriptor().getMessageType(51);
     internal_static_fila_v1_SetKeyPolicyRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SetKeyPolicyRequest_descriptor,
         new java.lang.String[] { "Queue", "FairnessKey", "Weight", "Paused", "MaxInFlight", "RatePerSecond", "Burst", });
     internal_static_fila_v1_SetKeyPolicyResponse_descriptor =
-      getDescriptor().getMessageType(47);
+      getDescriptor().getMessageType(52);
     internal_static_fila_v1_SetKeyPolicyResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SetKeyPolicyResponse_descriptor,
         new java.lang.String[] { "Weight", "Paused", "MaxInFlight", "RatePerSecond", "Burst", });
     internal_static_fila_v1_ExplainKeyRequest_descriptor =
-      getDescriptor().getMessageType(48);
+      getDescriptor().getMessageType(53);
     internal_static_fila_v1_ExplainKeyRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ExplainKeyRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", "FairnessKey", });
     internal_static_fila_v1_ExplainKeyResponse_descriptor =
-      getDescriptor().getMessageType(49);
+      getDescriptor().getMessageType(54);
     internal_static_fila_v1_ExplainKeyResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ExplainKeyResponse_descriptor,
         new java.lang.String[] { "State", "BlockingBucket", "Until", "Share", "DueShare", "Waits", "Pending", "InFlight", "OldestAgeMs", "Weight", "ReturningOffset", "ReturningCount", "ServedMeanwhile", "Consumers", "HeadForecast", "TailForecast", });
     internal_static_fila_v1_ListConsumersRequest_descriptor =
-      getDescriptor().getMessageType(50);
+      getDescriptor().getMessageType(55);
     internal_static_fila_v1_ListConsumersRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListConsumersRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", });
     internal_static_fila_v1_ListConsumersResponse_descriptor =
-      getDescriptor().getMessageType(51);
+      getDescriptor().getMessageType(56);
     internal_static_fila_v1_ListConsumersResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListConsumersResponse_descriptor,
         new java.lang.String[] { "Consumers", });
     internal_static_fila_v1_ConsumerInfo_descriptor =
-      getDescriptor().getMessageType(52);
+      getDescriptor().getMessageType(57);
     internal_static_fila_v1_ConsumerInfo_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ConsumerInfo_descriptor,

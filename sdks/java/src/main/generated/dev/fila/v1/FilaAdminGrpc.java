@@ -1132,6 +1132,37 @@ public final class FilaAdminGrpc {
     return getEditDeadLetterMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.DryRunPolicyRequest,
+      dev.fila.v1.DryRunPolicyResponse> getDryRunPolicyMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "DryRunPolicy",
+      requestType = dev.fila.v1.DryRunPolicyRequest.class,
+      responseType = dev.fila.v1.DryRunPolicyResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.DryRunPolicyRequest,
+      dev.fila.v1.DryRunPolicyResponse> getDryRunPolicyMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.DryRunPolicyRequest, dev.fila.v1.DryRunPolicyResponse> getDryRunPolicyMethod;
+    if ((getDryRunPolicyMethod = FilaAdminGrpc.getDryRunPolicyMethod) == null) {
+      synchronized (FilaAdminGrpc.class) {
+        if ((getDryRunPolicyMethod = FilaAdminGrpc.getDryRunPolicyMethod) == null) {
+          FilaAdminGrpc.getDryRunPolicyMethod = getDryRunPolicyMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.DryRunPolicyRequest, dev.fila.v1.DryRunPolicyResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "DryRunPolicy"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.DryRunPolicyRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.DryRunPolicyResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAdminMethodDescriptorSupplier("DryRunPolicy"))
+              .build();
+        }
+      }
+    }
+    return getDryRunPolicyMethod;
+  }
+
   /**
    * Creates a new async stub that supports all call types for the service
    */
@@ -1557,6 +1588,16 @@ public final class FilaAdminGrpc {
     default void editDeadLetter(dev.fila.v1.EditDeadLetterRequest request,
         io.grpc.stub.StreamObserver<dev.fila.v1.EditDeadLetterResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getEditDeadLetterMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Say how a change of settings would route the newest messages and judge the newest dead letters; changes nothing.
+     * </pre>
+     */
+    default void dryRunPolicy(dev.fila.v1.DryRunPolicyRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.DryRunPolicyResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getDryRunPolicyMethod(), responseObserver);
     }
   }
 
@@ -1990,6 +2031,17 @@ public final class FilaAdminGrpc {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getEditDeadLetterMethod(), getCallOptions()), request, responseObserver);
     }
+
+    /**
+     * <pre>
+     * Say how a change of settings would route the newest messages and judge the newest dead letters; changes nothing.
+     * </pre>
+     */
+    public void dryRunPolicy(dev.fila.v1.DryRunPolicyRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.DryRunPolicyResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getDryRunPolicyMethod(), getCallOptions()), request, responseObserver);
+    }
   }
 
   /**
@@ -2379,6 +2431,16 @@ public final class FilaAdminGrpc {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
           getChannel(), getEditDeadLetterMethod(), getCallOptions(), request);
     }
+
+    /**
+     * <pre>
+     * Say how a change of settings would route the newest messages and judge the newest dead letters; changes nothing.
+     * </pre>
+     */
+    public dev.fila.v1.DryRunPolicyResponse dryRunPolicy(dev.fila.v1.DryRunPolicyRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getDryRunPolicyMethod(), getCallOptions(), request);
+    }
   }
 
   /**
@@ -2764,6 +2826,16 @@ public final class FilaAdminGrpc {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getEditDeadLetterMethod(), getCallOptions(), request);
     }
+
+    /**
+     * <pre>
+     * Say how a change of settings would route the newest messages and judge the newest dead letters; changes nothing.
+     * </pre>
+     */
+    public dev.fila.v1.DryRunPolicyResponse dryRunPolicy(dev.fila.v1.DryRunPolicyRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getDryRunPolicyMethod(), getCallOptions(), request);
+    }
   }
 
   /**
@@ -3137,6 +3209,17 @@ public final class FilaAdminGrpc {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getEditDeadLetterMethod(), getCallOptions()), request);
     }
+
+    /**
+     * <pre>
+     * Say how a change of settings would route the newest messages and judge the newest dead letters; changes nothing.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.DryRunPolicyResponse> dryRunPolicy(
+        dev.fila.v1.DryRunPolicyRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getDryRunPolicyMethod(), getCallOptions()), request);
+    }
   }
 
   private static final int METHODID_CREATE_QUEUE = 0;
@@ -3175,6 +3258,7 @@ public final class FilaAdminGrpc {
   private static final int METHODID_LIST_OPERATIONS = 33;
   private static final int METHODID_CANCEL_OPERATION = 34;
   private static final int METHODID_EDIT_DEAD_LETTER = 35;
+  private static final int METHODID_DRY_RUN_POLICY = 36;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -3336,6 +3420,10 @@ public final class FilaAdminGrpc {
         case METHODID_EDIT_DEAD_LETTER:
           serviceImpl.editDeadLetter((dev.fila.v1.EditDeadLetterRequest) request,
               (io.grpc.stub.StreamObserver<dev.fila.v1.EditDeadLetterResponse>) responseObserver);
+          break;
+        case METHODID_DRY_RUN_POLICY:
+          serviceImpl.dryRunPolicy((dev.fila.v1.DryRunPolicyRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.DryRunPolicyResponse>) responseObserver);
           break;
         default:
           throw new AssertionError();
@@ -3607,6 +3695,13 @@ public final class FilaAdminGrpc {
               dev.fila.v1.EditDeadLetterRequest,
               dev.fila.v1.EditDeadLetterResponse>(
                 service, METHODID_EDIT_DEAD_LETTER)))
+        .addMethod(
+          getDryRunPolicyMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fila.v1.DryRunPolicyRequest,
+              dev.fila.v1.DryRunPolicyResponse>(
+                service, METHODID_DRY_RUN_POLICY)))
         .build();
   }
 
@@ -3691,6 +3786,7 @@ public final class FilaAdminGrpc {
               .addMethod(getListOperationsMethod())
               .addMethod(getCancelOperationMethod())
               .addMethod(getEditDeadLetterMethod())
+              .addMethod(getDryRunPolicyMethod())
               .build();
         }
       }

@@ -1,0 +1,201 @@
+"""What a change of settings would do to the newest messages and dead letters, in a sandbox of its own.
+
+The order is the core's (core/life/routing.pyx): a script's word, else the settings, else defaults; a message bound to a
+tenant stays the tenant's. A test holds this against messages that are really enqueued.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from fila.v1 import admin_pb2 as pb
+from fila.v1.messages_pb2 import Message
+from fila_server import commands
+from fila_server.broker.calls import Broker
+from fila_server.broker.mirror import DLQ_SUFFIX
+from fila_server.config.schema import Limits
+from fila_server.hooks.on_enqueue import OnEnqueue
+from fila_server.hooks.on_failure import DeadLetter, FailedMessage, OnFailure
+from fila_server.hooks.packed import KeyLimits, Routing, pack_messages, unpack_routings
+from fila_server.hooks.sandbox import HookFailure, new_runtime_config
+
+LAST_DEFAULT = 100
+TIME_S_MAX = 2.0
+DEFAULT_KEY = "default"
+_TENANT = "fila-tenant"
+_WEIGHT_MAX, _COST_MIN, _COST_MAX = 1000, 0.001, 1_000_000.0
+
+
+class DryRun:
+    """One of them."""
+
+    def __init__(self, broker: Broker, config: pb.QueueConfig, limits: Limits) -> None:
+        self._broker = broker
+        self._config = config
+        self._key_limits = KeyLimits(
+            fairness_key_bytes=limits.fairness_key_bytes_max,
+            throttle_key_bytes=limits.throttle_key_bytes_max,
+            throttle_keys=limits.throttle_keys_max,
+        )
+        self._hook_limits = broker.hooks.limits
+        self._ends_s = time.monotonic() + TIME_S_MAX
+
+    async def run(self, queue: str, last: int) -> pb.DryRunPolicyResponse:
+        """Raises QueueNotFound, and what is wrong with a script."""
+        told = pb.DryRunPolicyResponse()
+        stats = await self._stats(queue)
+        told.retained = max(0, stats.head_offset - stats.tail_offset)
+        first = max(1, stats.tail_offset, stats.head_offset - last)
+        router = self._router()
+        for message in await self._log(queue, first, last):
+            if time.monotonic() > self._ends_s:
+                told.cut = True
+                return told
+            self._judge(told.messages.add(), message, queue, router)
+            await asyncio.sleep(0)  # a script may take its whole time limit
+        if self._config.on_failure_script and queue + DLQ_SUFFIX in self._broker.queue_configs:
+            await self._judge_dead_letters(told, queue, last)
+        return told
+
+    async def _stats(self, queue: str) -> pb.GetStatsResponse:
+        asked = pb.GetStatsRequest(queue=queue, max_keys=1)
+        reply = await self._broker.call(commands.GET_STATS, asked.SerializeToString())
+        return pb.GetStatsResponse.FromString(reply)
+
+    async def _log(self, queue: str, first: int, most: int) -> list[Message]:
+        asked = pb.ReadLogRequest(queue=queue, from_offset=first, max_batch=most)
+        found: list[Message] = []
+        async for piece in self._broker.read_log(asked.SerializeToString()):
+            found += pb.ReadLogResponse.FromString(piece).messages
+            if len(found) >= most:
+                break
+        return found[:most]
+
+    def _router(self) -> OnEnqueue | None:
+        if not self._config.on_enqueue_script:
+            return None
+        return OnEnqueue(
+            self._config.on_enqueue_script.encode(),
+            limits=self._hook_limits,
+            config=self._runtime_config(),
+            now_ns=time.monotonic_ns,
+            seed=0,
+        )
+
+    def _runtime_config(self) -> Any:
+        config = new_runtime_config()
+        config.replace({key.encode(): value.encode() for key, value in self._broker.runtime_config.items()})
+        return config
+
+    def _judge(self, told: pb.DryRunMessage, message: Message, queue: str, router: OnEnqueue | None) -> None:
+        told.offset = message.metadata.offset
+        before = message.metadata
+        told.before.fairness_key, told.before.weight, told.before.cost = (
+            before.fairness_key,
+            before.weight,
+            before.cost,
+        )
+        told.before.throttle_keys.extend(before.throttle_keys)
+        hooked: Routing | None = None
+        if router is not None:
+            hooked, told.error = self._ask(router, queue, message)
+        self._route(told.after, dict(message.headers), hooked)
+
+    def _ask(self, router: OnEnqueue, queue: str, message: Message) -> tuple[Routing | None, str]:
+        headers = {name.encode(): value.encode() for name, value in message.headers.items()}
+        fairness_header = self._config.fairness_key_header.encode()
+        if fairness_header and (tenant := headers.get(_TENANT.encode())):
+            headers[fairness_header] = tenant
+        packed = pack_messages([(list(headers.items()), len(message.payload))])
+        answers = router.route(queue.encode(), 1, packed)
+        if answers.failure is not None:
+            return None, answers.failure.text
+        routings, problem, _ = unpack_routings(answers.routings, 0, 1, self._key_limits)
+        return (None, problem) if problem is not None else (routings[0], "")
+
+    def _route(self, told: pb.DryRunRouting, headers: Mapping[str, str], hooked: Routing | None) -> None:
+        config = self._config
+        tenant = headers.get(_TENANT, "")
+        told.fairness_key = headers.get(config.fairness_key_header, "") or DEFAULT_KEY
+        told.weight, told.cost = 1, 1.0
+        if not tenant:
+            if config.weight_header in headers:
+                told.weight = _weight(_number(headers[config.weight_header]))
+            if config.cost_header in headers:
+                cost = _number(headers[config.cost_header])
+                told.cost = 1.0 if math.isnan(cost) else _cost(cost)
+        if hooked is not None:
+            if hooked.fairness_key:
+                told.fairness_key = hooked.fairness_key.decode("utf-8", "backslashreplace")
+            if hooked.weight is not None:
+                told.weight = _weight(hooked.weight)
+            if hooked.cost is not None:
+                told.cost = _cost(hooked.cost)
+        if hooked is not None and hooked.throttle_keys is not None:
+            keys = {key.decode("utf-8", "backslashreplace") for key in hooked.throttle_keys if key}
+        else:
+            keys = set() if tenant else {headers.get(name, "") for name in config.throttle_key_headers} - {""}
+        told.throttle_keys.extend(sorted(keys, key=str.encode))
+        if tenant:
+            told.fairness_key = tenant
+
+    async def _judge_dead_letters(self, told: pb.DryRunPolicyResponse, queue: str, last: int) -> None:
+        judge = OnFailure(
+            self._config.on_failure_script.encode(),
+            limits=self._hook_limits,
+            config=self._runtime_config(),
+            now_ns=time.monotonic_ns,
+            seed=0,
+        )
+        dlq = queue + DLQ_SUFFIX
+        stats = await self._stats(dlq)
+        asked = pb.PeekMessagesRequest(
+            queue=dlq, max_messages=last, after_offset=max(0, stats.head_offset - 1 - last)
+        )
+        reply = await self._broker.call(commands.PEEK_MESSAGES, asked.SerializeToString())
+        for message in pb.PeekMessagesResponse.FromString(reply).messages:
+            if time.monotonic() > self._ends_s:
+                told.cut = True
+                return
+            letter = message.metadata.dead_letter
+            judged = judge.decide(
+                FailedMessage(
+                    queue=queue.encode(),
+                    channel=letter.source_channel.encode(),
+                    headers=[(name.encode(), value.encode()) for name, value in message.headers.items()],
+                    message_id=message.id.encode(),
+                    attempts=letter.attempts,
+                    error=letter.last_error.encode(),
+                    fairness_key=message.metadata.fairness_key.encode(),
+                )
+            )
+            row = told.dead_letters.add(offset=message.metadata.offset)
+            if isinstance(judged, HookFailure):
+                row.error = judged.text
+            elif isinstance(judged, DeadLetter):
+                row.action = "dlq"
+            else:
+                row.action, row.delay_ms = "retry", judged.delay_ms or 0
+            await asyncio.sleep(0)
+
+
+def _number(text: str) -> float:
+    """As the core reads a header: digits and nothing before them; what is no number is none."""
+    if not text or len(text) >= 64 or text[0] in " \t\n" or text[-1] in " \t\n" or "_" in text:
+        return math.nan
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _weight(weight: float) -> int:
+    return int(weight) if 1 <= weight <= _WEIGHT_MAX else _WEIGHT_MAX if weight > _WEIGHT_MAX else 1
+
+
+def _cost(cost: float) -> float:
+    return math.floor(min(max(cost, _COST_MIN), _COST_MAX) * 1000 + 0.5) / 1000
