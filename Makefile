@@ -27,7 +27,7 @@ SETUP :=
 TEST :=
 CHECK :=
 GENERATED := sdks/python/src/fila/v1 docs/api-reference.md cli/src/fila_http/v1
-include $(wildcard sdks/*/rules.mk pipeline/rules.mk bench/*/rules.mk tools/*/rules.mk)
+include $(wildcard sdks/*/rules.mk pipeline/rules.mk bench/*/rules.mk tools/*/rules.mk console/rules.mk)
 
 .PHONY: help setup build run test test-python check check-python bench bench-check soak planted-faults gen gen-check fmt lock clean
 

@@ -9,6 +9,7 @@ when its .pyx, its .pxd, or any .pxd it cimports is newer than the result.
 
 import fcntl
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,9 @@ from setuptools.command.sdist import sdist
 
 ROOT = Path(__file__).resolve().parent
 SOURCES = Path("server/src")
-PACKAGES = ("server/src", "cli/src", "sdks/python/src")
+PACKAGES = ("server/src", "cli/src", "sdks/python/src", "console/src")
+# What the console serves that others made: a list, and nothing else.
+VENDORED = Path("console/src/fila_console/vendored.py")
 # What tests and benchmarks need compiled beside the server: built in place, and in no wheel.
 BESIDE = Path("tests/native")
 WORK = Path("build/cython")
@@ -105,6 +108,17 @@ def write_commit(package: Path) -> None:
     (package / "commit.txt").write_text((told or "unknown") + "\n", encoding="ascii")
 
 
+def take_along_for_the_console(vendor: Path) -> None:
+    """Scripts and the font that others made, with their licences, where npm has put them. Without them `fila console`
+    says what is missing."""
+    listed = runpy.run_path(str(ROOT / VENDORED))
+    for name, source in (listed["VENDOR"] | listed["LICENCES"]).items():
+        path = ROOT / "console/node_modules" / source
+        if path.is_file():
+            vendor.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, vendor / name)
+
+
 class BuildPy(build_py):
     """A build says which commit it was made of; an editable install asks git whenever it is asked."""
 
@@ -112,6 +126,7 @@ class BuildPy(build_py):
         super().run()
         if not self.editable_mode:
             write_commit(Path(self.build_lib, "fila_server"))
+            take_along_for_the_console(Path(self.build_lib, "fila_console/vendor"))
 
 
 class Sdist(sdist):

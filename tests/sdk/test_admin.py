@@ -20,6 +20,7 @@ from fila import (
     explanation,
     letters,
     tried,
+    observations,
     watched,
 )
 from fila.answers import RetryPolicy
@@ -253,6 +254,11 @@ async def test_answers_show_every_field_also_zeros(client: FilaClient) -> None:
         (answers.FoundKeys, watch_pb2.FindKeysResponse),
         (answers.SeekPreview, admin_pb2.SeekChannelResponse),
         (answers.Identity, auth_pb2.WhoAmIResponse),
+        (observations.BrokerStatus, events_pb2.GetStatusResponse),
+        (observations.LateKey, events_pb2.LateKey),
+        (observations.LateKeys, events_pb2.ListLateResponse),
+        (observations.KeyPolicyState, events_pb2.KeyPolicy),
+        (observations.Event, events_pb2.Event),
     ],
 )
 def test_an_answer_has_all_that_the_wire_has(kind: Any, message: Any) -> None:

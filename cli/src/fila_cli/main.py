@@ -44,6 +44,7 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "hour": ("watch", "Fairness", "The last hour of a queue, minute by minute."),
     "top": ("top", "Fairness", "Watch queues live."),
     "history": ("history", "Tools", "What a broker recorded: status, files, newest decisions, export."),
+    "console": ("console", "Tools", "Pages in a browser: who waits, why, and what to do about it."),
     "status": ("status", "Tools", "Which broker this is, and how it is."),
     "events": ("events", "Tools", "What happened and happens: changes, consumers, dead letters."),
     "http": ("http", "Tools", "Serve the broker's calls as JSON over HTTP."),

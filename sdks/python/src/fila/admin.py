@@ -5,7 +5,7 @@ Answers with more than one value are the dataclasses of `fila.answers`; settings
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Literal, TypeVar, Unpack, cast
 
@@ -190,15 +190,23 @@ class AdminCalls:
         return [StoredMessage(message) for message in told.messages]
 
     async def redrive(
-        self, dlq: str, *, count: int = 0, rate_per_second: float = 0, timeout_s: float | None = None
+        self,
+        dlq: str,
+        *,
+        count: int = 0,
+        rate_per_second: float = 0,
+        offsets: Sequence[int] = (),
+        timeout_s: float | None = None,
     ) -> int:
         """Move dead letters back to the queue they came from, oldest first. Return how many.
 
-        `count` 0 moves all that are there at the start. A paced redrive takes its time: give `timeout_s`
-        (seconds). Raises QueueNotFound, Invalid (no dead-letter queue), SourceQueueGone.
+        `count` 0 moves all that are there at the start; `offsets` (at most 1,000) just those. A paced redrive takes
+        its time: give `timeout_s` (seconds). Raises QueueNotFound, Invalid (no dead-letter queue), SourceQueueGone.
         """
         require_text("dlq", dlq)
-        request = make(wire.RedriveRequest, dlq_queue=dlq, count=count, rate_per_second=rate_per_second)
+        request = make(
+            wire.RedriveRequest, dlq_queue=dlq, count=count, rate_per_second=rate_per_second, offsets=offsets
+        )
         return (await self._admin(methods.REDRIVE, request, timeout_s=timeout_s, queue=dlq)).redriven
 
     # Channels.

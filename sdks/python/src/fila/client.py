@@ -28,6 +28,7 @@ from fila.letters import LetterCalls
 from fila.messages import LeasedMessage, Message, MessageId, NewMessage, encode_options
 from fila.methods import ENQUEUE, LEASE
 from fila.nack import Nack
+from fila.observing import ObservingCalls
 from fila.options import ClientOptions, OptionFields, check_prefetch
 from fila.prefetch import Prefetch
 from fila.producer import Producer, travels_alone
@@ -100,7 +101,7 @@ def _check_connected(connection: object) -> None:
         )
 
 
-class FilaClient(AdminCalls, WatchCalls, LetterCalls, KeyCalls):
+class FilaClient(AdminCalls, WatchCalls, LetterCalls, KeyCalls, ObservingCalls):
     """A client of one broker.
 
         client = await FilaClient.connect("localhost:5555")

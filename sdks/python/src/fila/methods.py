@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import auth_pb2 as auth
+from fila.v1 import events_pb2 as events
 from fila.v1 import operation_pb2 as operation
 from fila.v1 import service_pb2 as service
 from fila.v1 import version_pb2 as version
@@ -142,6 +143,16 @@ FIND_KEYS = _admin("FindKeys", watch.FindKeysRequest, watch.FindKeysResponse, re
 EXPLAIN_KEY = _admin("ExplainKey", admin.ExplainKeyRequest, admin.ExplainKeyResponse, repeatable=True)
 LIST_CONSUMERS = _admin(
     "ListConsumers", admin.ListConsumersRequest, admin.ListConsumersResponse, repeatable=True
+)
+GET_STATUS = _admin("GetStatus", events.GetStatusRequest, events.GetStatusResponse, repeatable=True)
+LIST_LATE = _admin("ListLate", events.ListLateRequest, events.ListLateResponse, repeatable=True)
+LIST_KEY_POLICIES = _admin(
+    "ListKeyPolicies", events.ListKeyPoliciesRequest, events.ListKeyPoliciesResponse, repeatable=True
+)
+WATCH_EVENTS = _admin("WatchEvents", events.WatchEventsRequest, events.WatchEventsResponse, repeatable=True)
+# They are named by offsets that are never given again.
+DROP_DEAD_LETTERS = _admin(
+    "DropDeadLetters", events.DropDeadLettersRequest, events.DropDeadLettersResponse, repeatable=True
 )
 
 # A key that was made and never seen is of no use, and no harm; but it is one more.

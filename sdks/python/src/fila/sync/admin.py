@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeVar, Unpack
 
@@ -27,9 +27,10 @@ from fila.sync.loop_thread import LoopThread
 from fila.tried import DryRun
 
 ResultT = TypeVar("ResultT")
+ItemT = TypeVar("ItemT")
 
-READ_AHEAD_MESSAGES_MAX = 500
-"""Messages of the log fetched from the loop's thread in one go."""
+READ_AHEAD_MAX = 500
+"""Messages of the log, or events, fetched from the loop's thread in one go."""
 
 
 class AdminCalls:
@@ -45,16 +46,16 @@ class AdminCalls:
             raise ClientClosed("this client was closed; connect a new one")
         return self._thread.run(work)
 
-    def _iterate(self, messages: AsyncIterator[StoredMessage]) -> Iterator[StoredMessage]:
+    def _iterate(self, items: AsyncIterator[ItemT], ahead_max: int = READ_AHEAD_MAX) -> Iterator[ItemT]:
         failure: Exception | None = None
 
-        async def read_ahead() -> list[StoredMessage]:
+        async def read_ahead() -> list[ItemT]:
             nonlocal failure
-            batch: list[StoredMessage] = []
+            batch: list[ItemT] = []
             try:
-                async for message in messages:
-                    batch.append(message)
-                    if len(batch) >= READ_AHEAD_MESSAGES_MAX:
+                async for item in items:
+                    batch.append(item)
+                    if len(batch) >= ahead_max:
                         break
             except Exception as error:  # noqa: BLE001 - raised below, after what came before it
                 failure = error
@@ -160,15 +161,23 @@ class AdminCalls:
         )
 
     def redrive(
-        self, dlq: str, *, count: int = 0, rate_per_second: float = 0, timeout_s: float | None = None
+        self,
+        dlq: str,
+        *,
+        count: int = 0,
+        rate_per_second: float = 0,
+        offsets: Sequence[int] = (),
+        timeout_s: float | None = None,
     ) -> int:
         """Move dead letters back to the queue they came from, oldest first. Return how many.
 
-        `count` 0 moves all that are there at the start. A paced redrive takes its time: give `timeout_s`
-        (seconds). Raises QueueNotFound, Invalid (no dead-letter queue), SourceQueueGone.
+        `count` 0 moves all that are there at the start; `offsets` (at most 1,000) just those. A paced redrive takes
+        its time: give `timeout_s` (seconds). Raises QueueNotFound, Invalid (no dead-letter queue), SourceQueueGone.
         """
         return self._run(
-            self._client.redrive(dlq, count=count, rate_per_second=rate_per_second, timeout_s=timeout_s)
+            self._client.redrive(
+                dlq, count=count, rate_per_second=rate_per_second, offsets=offsets, timeout_s=timeout_s
+            )
         )
 
     def create_channel(

@@ -20,6 +20,7 @@ from fila.session import Session
 from fila.settle import Settler
 from fila.sync.keys import KeyCalls
 from fila.sync.loop_thread import LoopThread
+from fila.sync.observing import ObservingCalls
 from fila.v1 import messages_pb2
 
 
@@ -136,7 +137,7 @@ class Consumer:
         self.close()
 
 
-class FilaClient(KeyCalls):
+class FilaClient(KeyCalls, ObservingCalls):
     """A client of one broker, for programs without an event loop.
 
         with FilaClient.connect("localhost:5555") as client:

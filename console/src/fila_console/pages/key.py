@@ -1,0 +1,296 @@
+"""One fairness key: why it waits, until when, where its hour went, and what an operator can set."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from starlette.responses import Response
+
+from fila.explanation import Forecast, KeyExplanation
+from fila.observations import KeyPolicyState
+from fila_console.cells import Cell, Plot, Row, State, cell, row
+from fila_console.feed import Feed
+from fila_console.history import STEP_S, history_times
+from fila_console.trouble import Trouble
+from fila_console.upstream import NewKeyPolicy, Upstream
+from fila_console.visit import Visit, as_decimal, as_number
+from fila_console.watches import Watch
+from fila_console.wording import age, brief, cause, clock, count, counted, named, part, rate
+
+WEIGHT_MAX = 1_000
+CAP_MAX = (1 << 32) - 1
+RATE_MAX = 1_000_000.0
+LATE_MS = 10_000
+BAR_S = 600.0
+"""What the forecast's bar stands for."""
+WAIT_COLUMNS = ("Cause", ">>Waited in all", ">>Part")
+_WAITS = (
+    ("no_consumer_ms", "nobody with room consumed the channel"),
+    ("share_ms", "other keys had their turn"),
+    ("throttle_ms", "a rate limit was used up"),
+    ("delay_ms", "a delay or a backoff was running"),
+    ("held_ms", "the key was paused, or at its cap"),
+)
+
+
+_UNKNOWN = {
+    "nothing_pending": "nothing waits",
+    "paused": "not before it is resumed",
+    "delayed": "when its delay is over",
+    "no_consumer": "not before somebody consumes",
+    "no_tokens": "its rate limit gains no tokens",
+    "not_watched": "known in a few seconds, once the broker has seen its pace",
+}
+
+
+class KeyTopic:
+    """What the broker tells of one key: its numbers as they change, why it waits, its hour."""
+
+    def __init__(self, queue: str, channel: str, key: str) -> None:
+        self._queue = queue
+        self._channel = channel
+        self._key = key
+        self._feed: Feed | None = None
+        self._hour_at = 0
+        self._plot = Plot([], {})
+
+    @property
+    def news(self) -> asyncio.Event | None:
+        """Set when the numbers changed."""
+        return self._feed.news if self._feed is not None else None
+
+    async def close(self) -> None:
+        """End the stream of numbers."""
+        if self._feed is not None:
+            await self._feed.close()
+            self._feed = None
+
+    async def look(self, upstream: Upstream) -> State:
+        """Ask the broker. Raises Trouble."""
+        if self._feed is None:
+            self._feed = upstream.follow([self._queue], self._channel, 1, [self._key])
+        told, policies, *_ = await asyncio.gather(
+            upstream.explain(self._queue, self._key, self._channel),
+            upstream.key_policies(self._queue, self._key),
+            self._feed.ready(),
+            self._ask_history(upstream),
+        )
+        mine = self._feed.keys.get((self._queue, self._channel or "default"), {}).get(self._key)
+        served = mine.delivered_per_second if mine is not None else 0.0
+        arrived = mine.arriving_per_second if mine is not None else 0.0
+        state = State()
+        policy = next(iter(policies), None)
+        state.texts = _headline(self._key, told) | _facts(told, served, arrived, policy)
+        state.tables["waits"] = _wait_rows(told)
+        state.plots["hour"] = self._plot
+        return state
+
+    async def _ask_history(self, upstream: Upstream) -> None:
+        """The hour, once it has another point."""
+        step = int(time.time()) // STEP_S
+        if step == self._hour_at:
+            return
+        history = await upstream.history(self._queue, self._channel, [self._key])
+        times, first = history_times(history)
+        points = history.keys[0].points[first:] if history.keys else []
+        seconds = history.step_ms / 1000
+        series: dict[str, list[float | None]] = {
+            "arrived": [each.arrived / seconds if each.recorded else None for each in points],
+            "served": [each.served / seconds if each.recorded else None for each in points],
+            "due": [each.due / seconds if each.recorded else None for each in points],
+        }
+        colors = {"arrived": -1, "served": upstream.color(self._queue, self._key), "due": -1}
+        self._plot = Plot(times if points else [], series, colors, ["due"], "a second")
+        self._hour_at = step
+
+
+def _headline(key: str, told: KeyExplanation) -> dict[str, Cell]:
+    name = named(key)
+    tone = "late" if told.pending and told.oldest_age_ms >= LATE_MS else ""
+    waiting = counted(told.pending, "message")
+    if told.state == "empty":
+        text = f"{name} has nothing that waits and nothing in hand."
+    elif told.state == "leased":
+        text = f"{name} waits for nothing: {counted(told.in_flight, 'message')} in consumers' hands."
+    elif told.state == "paused":
+        text, tone = (
+            f"{name} is paused: {counted(told.pending, 'message')} stay where they are until it is resumed.",
+            "paused",
+        )
+    elif told.state == "capped":
+        text = f"{name} is at its cap, {counted(told.in_flight, 'message')} in hand: {waiting} behind it."
+    elif told.state == "throttled":
+        text = f"{name} waits for its rate limit {brief(told.blocking_bucket, 60)}: {waiting} behind it."
+    elif told.state == "rate_limited":
+        text = f"{name} waits for the rate an operator set for it: {waiting}, the oldest {age(told.oldest_age_ms)}."
+    elif told.state == "no_consumer":
+        text = f"{name} waits for a consumer with room: {waiting}, the oldest {age(told.oldest_age_ms)}."
+    elif told.state == "delayed":
+        text = f"All that {name} has is delayed: {counted(told.pending, 'message')}."
+    else:
+        text = f"{name} waits for its turn: {counted(told.pending, 'message')}, the oldest {age(told.oldest_age_ms)}."
+    return {"headline": cell(text, tone=tone), **_forecast(told)}
+
+
+def _forecast(told: KeyExplanation) -> dict[str, Cell]:
+    """When the next message goes, and when all that waits now is gone, by the broker's own forecast."""
+    if not told.pending:
+        return {"head": cell("Nothing waits."), "tail": cell(""), "forecast": cell("", bar=0.0)}
+    tail = told.tail_forecast
+    likely_s = tail.likely_ms / 1000 if tail is not None and not tail.unknown else BAR_S
+    return {
+        "head": cell(f"Next message: {_when(told.head_forecast)}"),
+        "tail": cell(f"The last that waits now: {_when(told.tail_forecast)}"),
+        "forecast": cell("", bar=min(1.0, likely_s / BAR_S)),
+    }
+
+
+def _when(forecast: Forecast | None) -> str:
+    if forecast is None:
+        return "this broker makes no forecast."
+    if forecast.unknown:
+        return f"{_UNKNOWN.get(forecast.unknown, forecast.unknown)}."
+    at = datetime.fromtimestamp(time.time() + forecast.likely_ms / 1000, UTC)
+    between = f"nine times in ten {age(forecast.earliest_ms)} to {age(forecast.latest_ms)} from now"
+    return f"about {clock(at)}, in {age(forecast.likely_ms)}; {between}."
+
+
+def _facts(
+    told: KeyExplanation, served: float | None, arrived: float | None, policy: KeyPolicyState | None
+) -> dict[str, Cell]:
+    weight = f"{told.weight:,}" + (" (set by an operator)" if policy is not None and policy.weight else "")
+    cap = count(policy.max_in_flight) if policy is not None and policy.max_in_flight else "none"
+    late = told.pending > 0 and told.oldest_age_ms >= LATE_MS
+    return {
+        "waiting": cell(count(told.pending)),
+        "in-hand": cell(count(told.in_flight)),
+        "oldest": cell(("▲ " if late else "") + age(told.oldest_age_ms), tone="late" if late else ""),
+        "arrived": cell(rate(arrived)),
+        "served": cell(rate(served)),
+        "share": cell(part(told.share), bar=told.share),
+        "due": cell(part(told.due_share), bar=told.due_share),
+        "weight": cell(weight),
+        "cap": cell(cap),
+        "rate": cell(
+            rate(policy.rate_per_second) if policy is not None and policy.rate_per_second else "none"
+        ),
+        "why": cell(cause(told.state, told.blocking_bucket)),
+        "paused": cell(
+            "‖ paused" if policy is not None and policy.paused else "no",
+            tone="paused" if policy is not None and policy.paused else "",
+        ),
+        "returning": cell(_returning(told), tone="late" if told.returning_count else ""),
+        "at": cell(f"as of {clock(datetime.now(UTC))}"),
+    }
+
+
+def _returning(told: KeyExplanation) -> str:
+    if not told.returning_count:
+        return ""
+    often = f"{told.returning_count} times" + (" or more" if told.returning_count >= 127 else "")
+    where = f"The message at offset {told.returning_offset:,}"
+    return f"▲ {where} came back {often} without being begun: its consumers fail early."
+
+
+def _wait_rows(told: KeyExplanation) -> list[Row]:
+    if told.waits is None:
+        return []
+    spent = [(text, int(getattr(told.waits, name))) for name, text in _WAITS]
+    whole = sum(each for _, each in spent)
+    if not whole:
+        return []
+    return [row(text, [text, age(each), cell(part(each / whole), bar=each / whole)]) for text, each in spent]
+
+
+def watch(visit: Visit) -> Watch:
+    """This key of this queue."""
+    queue = visit.query("queue") or str(visit.request.path_params.get("queue", ""))
+    channel, key = visit.query("channel"), visit.query("key")
+    return visit.watch(("key", queue, channel, key), lambda: KeyTopic(queue, channel, key))
+
+
+async def page(visit: Visit) -> Response:
+    """The key's page."""
+    queue, channel, key = visit.path("queue"), visit.query("channel"), visit.query("key")
+    watched = watch(visit)
+    state = await watched.current()
+    policies = await visit.upstream.key_policies(queue, key)
+    return visit.page(
+        "key.html",
+        here="queue",
+        queue=queue,
+        channel=channel,
+        key=key,
+        policy=next(iter(policies), None),
+        state=state,
+        live=visit.url("live", "key", queue=queue, channel=channel, key=key),
+        wait_columns=WAIT_COLUMNS,
+        weight_max=WEIGHT_MAX,
+    )
+
+
+def _asked(field: Callable[[str], str]) -> NewKeyPolicy:
+    """What a form asks for. Raises Trouble."""
+    weight, cap, per_second = field("weight"), field("cap"), field("rate")
+    return NewKeyPolicy(
+        weight=as_number("weight", weight, WEIGHT_MAX) if weight else None,
+        cap=as_number("cap", cap, CAP_MAX) if cap else None,
+        rate=as_decimal("rate", per_second, RATE_MAX) if per_second else None,
+        paused={"yes": True, "no": False}.get(field("paused")),
+    )
+
+
+async def preview(visit: Visit) -> Response:
+    """What would change, for beside the button."""
+    queue, key, channel = visit.path("queue"), visit.query("key"), visit.query("channel")
+    asked = _asked(visit.query)
+    told = await visit.upstream.explain(queue, key, channel)
+    return visit.page("said.html", text=_preview(told, asked), tone="")
+
+
+def _preview(told: KeyExplanation, asked: NewKeyPolicy) -> str:
+    parts = []
+    if asked.weight and told.due_share > 0:
+        # Its due share says what all active weights come to.
+        others = told.weight / told.due_share - told.weight
+        after = asked.weight / (asked.weight + others)
+        parts.append(f"Due share: {part(told.due_share)} now, {part(after)} at weight {asked.weight:,}.")
+        factor = (told.weight + others) / (asked.weight + others)
+        if others > 0 and factor != 1:
+            word = "less" if factor < 1 else "more"
+            parts.append(f"Each of the other active keys is due {abs(factor - 1):.0%} {word}.")
+    elif asked.weight:
+        parts.append(f"Weight {asked.weight:,} counts from its next message on; it has none that waits now.")
+    if asked.rate:
+        waits = f" What waits now takes {age(told.pending / asked.rate * 1000)}." if told.pending else ""
+        parts.append(f"At most {rate(asked.rate)} are delivered, over all channels.{waits}")
+    if asked.cap and told.in_flight > asked.cap:
+        held = counted(told.in_flight, "message")
+        parts.append(f"{held} are in hand: no other is delivered until fewer than {asked.cap:,} are.")
+    elif asked.cap:
+        most = counted(asked.cap, "message")
+        parts.append(f"At most {most} in hand at once, in each channel; now {told.in_flight:,}.")
+    return " ".join(parts) or "Nothing would change."
+
+
+async def change(visit: Visit) -> Response:
+    """Weigh, cap, slow, pause or resume it."""
+    queue, key = visit.path("queue"), visit.field("key")
+    asked = _asked(visit.field)
+    if asked == NewKeyPolicy():
+        raise Trouble(400, "Nothing was asked for", "Give a weight, a rate or a cap, or press pause.")
+    await visit.upstream.set_key_policy(queue, key, asked)
+    done = []
+    if asked.weight is not None:
+        done.append(f"weight {asked.weight:,}" if asked.weight else "weight as the queue has it")
+    if asked.rate is not None:
+        done.append(f"at most {rate(asked.rate)}" if asked.rate else "no rate")
+    if asked.cap is not None:
+        done.append(f"at most {asked.cap:,} in hand" if asked.cap else "no cap")
+    if asked.paused is not None:
+        done.append("paused" if asked.paused else "resumed")
+    text = f"Done at {clock(datetime.now(UTC))}: {named(key)} {', '.join(done)}."
+    return visit.done(text, tone="paused" if asked.paused else "done")

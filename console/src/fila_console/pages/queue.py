@@ -1,0 +1,405 @@
+"""One queue: who gets which part of it, who waits and why, and all that hangs on it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from starlette.responses import Response
+
+from fila.answers import ConsumerInfo, KeyState, Stats
+from fila.observations import LateKeys
+from fila.watched import History, QueueState
+from fila_console.addresses import key_path, queue_path
+from fila_console.cells import Cell, Plot, Row, State, cell, row
+from fila_console.feed import Feed
+from fila_console.history import STEP_S, Meter, history_times
+from fila_console.trouble import Trouble
+from fila_console.upstream import Upstream
+from fila_console.visit import Visit
+from fila_console.watches import Watch
+from fila_console.wording import (
+    UNKNOWN,
+    age,
+    brief,
+    cause,
+    clock,
+    count,
+    counted,
+    moment,
+    named,
+    part,
+    rate,
+    size,
+)
+
+ResultT = TypeVar("ResultT")
+
+KEYS_SHOWN = 50
+LATE_ASKED = 1_000
+REST_EVERY_S = 2.0
+LINES = 20
+DUE_LINES = 6
+REST = "all other keys"
+LATE_MS = 10_000
+
+KEY_COLUMNS = (
+    "Key",
+    ">Waiting",
+    ">In hand",
+    ">Arriving",
+    ">Served",
+    ">>Share",
+    ">Due",
+    ">>Oldest",
+    ">Weight",
+)
+CAUSE_COLUMNS = ("Why they wait", ">Keys", ">>Longest wait", "Key that waits longest")
+CONSUMER_COLUMNS = (
+    "Consumer",
+    "Address",
+    "Channel",
+    ">Holds",
+    ">Begun",
+    ">Room",
+    ">>A message takes",
+    "Since",
+    "State",
+)
+HOOK_COLUMNS = ("Hook", "State", ">Calls", ">Failed", ">>By policy instead", ">Held", "Last error")
+BUCKET_COLUMNS = ("Bucket", ">Tokens", ">Refill", ">Burst", ">>Messages that wait")
+CHANNEL_COLUMNS = ("Channel", ">Waiting", ">In hand", ">>Done up to", ">>Behind by", "Consumers")
+NUMBERS = (
+    ("waiting", "Waiting", "messages"),
+    ("in_hand", "In hand", "messages"),
+    ("arriving", "Arriving", "messages a second"),
+    ("served", "Served", "deliveries a second"),
+    ("oldest", "Oldest waits", ""),
+    ("keys", "Active keys", ""),
+)
+
+
+class QueueTopic:
+    """What the broker tells of one channel of a queue: its numbers as they change, the rest every other second, its
+    hour when there is a new point."""
+
+    def __init__(self, queue: str, channel: str) -> None:
+        self._queue = queue
+        self._asked_channel = channel
+        self._channel = channel
+        self._feed: Feed | None = None
+        self._cost = Meter()
+        self._rest_at_s = 0.0
+        self._stats: Stats | None = None
+        self._late = LateKeys(keys=[], waiting_keys=0)
+        self._consumers: list[ConsumerInfo] = []
+        self._hour_at = 0
+        self._history: History | None = None
+
+    @property
+    def news(self) -> asyncio.Event | None:
+        """Set when the numbers changed."""
+        return self._feed.news if self._feed is not None else None
+
+    async def close(self) -> None:
+        """End the stream of numbers."""
+        if self._feed is not None:
+            await self._feed.close()
+            self._feed = None
+
+    async def look(self, upstream: Upstream) -> State:
+        """Ask the broker. Raises Trouble."""
+        stats = await self._ask_the_rest(upstream)
+        await self._ask_history(upstream)
+        if self._feed is None:
+            # Those that were served most stay in the table also while nothing of theirs waits.
+            served_most = self._history.recorded_keys[:LINES] if self._history is not None else []
+            self._feed = upstream.follow([self._queue], self._channel, KEYS_SHOWN, served_most)
+        await self._feed.ready()
+        place = (self._queue, self._channel)
+        told = self._feed.channels.get(place)
+        if told is None:
+            raise Trouble(
+                404, "There is no such channel", f"{self._queue} has no channel {self._channel} any more."
+            )
+        keys = [*self._feed.keys[place].values()]
+        cost = self._cost.read(time.monotonic(), told.served_total)
+        state = State()
+        state.texts = _numbers(told, stats) | _sentence(self._queue, told, self._late)
+        state.texts["rest"] = cell(_rest(told, keys))
+        state.tables["keys"] = [self._key_row(upstream, each, cost) for each in keys]
+        state.tables["causes"] = _cause_rows(upstream.broker.name, self._queue, self._late)
+        state.tables["consumers"] = [_consumer_row(each) for each in self._consumers]
+        state.tables["hooks"] = _hook_rows(stats)
+        state.tables["buckets"] = _bucket_rows(stats)
+        state.tables["channels"] = _channel_rows(upstream.broker.name, self._queue, stats)
+        if self._history is not None:
+            state.plots["shares"] = self._plot(upstream, self._history)
+        return state
+
+    async def _ask_the_rest(self, upstream: Upstream) -> Stats:
+        """Buckets, hooks, channels, consumers, who is late: every other second."""
+        now_s = time.monotonic()
+        if self._stats is not None and now_s - self._rest_at_s < REST_EVERY_S:
+            return self._stats
+        stats, late, consumers = await asyncio.gather(
+            upstream.stats(self._queue),
+            _unless_denied(upstream.late(self._queue, LATE_ASKED), LateKeys(keys=[], waiting_keys=0)),
+            _unless_denied(upstream.consumers(self._queue, self._asked_channel), []),
+        )
+        self._stats, self._late, self._consumers, self._rest_at_s = stats, late, consumers, now_s
+        names = [each.name for each in stats.channels]
+        if not self._channel:
+            self._channel = "default" if "default" in names or not names else names[0]
+        return stats
+
+    async def _ask_history(self, upstream: Upstream) -> None:
+        """The hour, once it has another point."""
+        step = int(time.time()) // STEP_S
+        if step == self._hour_at:
+            return
+        names = self._history.recorded_keys[:LINES] if self._history is not None else []
+        history = await upstream.history(self._queue, self._channel, names)
+        if self._history is None and history.recorded_keys:
+            history = await upstream.history(self._queue, self._channel, history.recorded_keys[:LINES])
+        self._history, self._hour_at = history, step
+
+    def _plot(self, upstream: Upstream, history: History) -> Plot:
+        """Each key's part of the cost that was served, what the leading ones were due, and the part of all others."""
+        times, first = history_times(history)
+        points = history.points[first:]
+        of_keys = [each.points[first:] for each in history.keys]
+        served = [sum(each[place].served for each in of_keys) for place in range(len(times))]
+        # What all keys together were served is told in messages: where they cost more, it is what is known of them.
+        whole = [max(told, point.delivered) for told, point in zip(served, points, strict=True)]
+        series: dict[str, list[float | None]] = {}
+        colors: dict[str, int] = {}
+        dashed: list[str] = []
+        for place, each in enumerate(history.keys):
+            label = named(each.fairness_key)
+            series[label] = [
+                _part_of(point.served, all_of) for point, all_of in zip(of_keys[place], whole, strict=True)
+            ]
+            colors[label] = upstream.color(self._queue, each.fairness_key)
+            if place < DUE_LINES:
+                due = f"{label}, due"
+                series[due] = [
+                    _part_of(point.due, all_of) for point, all_of in zip(of_keys[place], whole, strict=True)
+                ]
+                colors[due] = colors[label]
+                dashed.append(due)
+        rest = [_part_of(all_of - told, all_of) for told, all_of in zip(served, whole, strict=True)]
+        if any(each is not None and each > 0.001 for each in rest):
+            series[REST] = rest
+            colors[REST] = -1
+        return Plot(times, series, colors, dashed, "part of the served cost")
+
+    def _key_row(self, upstream: Upstream, each: KeyState, cost: float | None) -> Row:
+        share = each.served_per_second / cost if cost else None
+        due = each.due_per_second / cost if cost else None
+        href = key_path(upstream.broker.name, self._queue, each.fairness_key, self._channel)
+        tone, mark = "", ""
+        if each.paused:
+            tone, mark = "paused", "‖ paused · "
+        elif each.waiting_ms >= LATE_MS:
+            tone, mark = "late", "▲ "
+        bounds = (
+            f" of {each.max_in_flight:,}" if each.max_in_flight else "",
+            f" of {rate(each.rate_per_second)}",
+        )
+        cells: list[Cell | str] = [
+            cell(named(each.fairness_key), href=href, color=upstream.color(self._queue, each.fairness_key)),
+            count(each.ready + each.delayed),
+            count(each.in_flight) + bounds[0],
+            rate(each.arriving_per_second),
+            rate(each.delivered_per_second) + (bounds[1] if each.rate_per_second else ""),
+            cell(part(share), bar=share),
+            part(due),
+            cell(mark + age(each.waiting_ms), tone=tone),
+            count(each.weight),
+        ]
+        return row(each.fairness_key, cells, href=href)
+
+
+def _part_of(value: float, whole: float) -> float | None:
+    """None where nothing was served: nobody had a part of it."""
+    return round(min(1.0, value / whole), 4) if whole > 0 else None
+
+
+async def _unless_denied(asked: Coroutine[Any, Any, ResultT], otherwise: ResultT) -> ResultT:
+    """What was asked for, or `otherwise` where the key may not be told."""
+    try:
+        return await asked
+    except Trouble as trouble:
+        if trouble.status != 403:
+            raise
+        return otherwise
+
+
+def _numbers(told: QueueState, stats: Stats) -> dict[str, Cell]:
+    late = told.ready > 0 and told.oldest_age_ms >= LATE_MS
+    return {
+        "number-waiting": cell(count(told.ready + told.delayed)),
+        "number-in_hand": cell(count(told.in_flight)),
+        "number-arriving": cell(rate(told.arriving_per_second)),
+        "number-served": cell(rate(told.delivered_per_second)),
+        "number-oldest": cell(("▲ " if late else "") + age(told.oldest_age_ms), tone="late" if late else ""),
+        "number-keys": cell(count(told.active_keys)),
+        "stored": cell(size(stats.stored_bytes)),
+        "at": cell(f"as of {clock(datetime.now(UTC))}"),
+    }
+
+
+def _sentence(queue: str, told: QueueState, late: LateKeys) -> dict[str, Cell]:
+    waiting = told.ready + told.delayed
+    known = [each for each in late.keys if each.waiting_ms >= LATE_MS]
+    if not waiting and not told.in_flight:
+        return {"sentence": cell(f"Nothing waits in {queue}.")}
+    if not known:
+        keys = counted(told.active_keys, "key")
+        return {"sentence": cell(f"Nobody is late: {counted(waiting, 'message')} of {keys} wait their turn.")}
+    worst = known[0]
+    text = f"{named(worst.fairness_key)} waits {age(worst.waiting_ms)}: {cause(worst.cause, worst.blocking_bucket)}."
+    if len(known) > 1:
+        text += f" {counted(len(known) - 1, 'other key')} {'is' if len(known) == 2 else 'are'} late, too."
+    return {"sentence": cell(text, tone="paused" if worst.cause == "paused" else "late")}
+
+
+def _rest(told: QueueState, keys: list[KeyState]) -> str:
+    others = told.active_keys - sum(1 for each in keys if each.ready + each.delayed)
+    if others <= 0:
+        return ""
+    waiting = max(0, told.ready + told.delayed - sum(each.ready + each.delayed for each in keys))
+    return f"{counted(others, 'other key')} with {counted(waiting, 'message')} that wait"
+
+
+def _cause_rows(broker: str, queue: str, late: LateKeys) -> list[Row]:
+    by_cause: dict[tuple[str, str], list[int]] = {}
+    for place, each in enumerate(late.keys):
+        by_cause.setdefault((each.cause, each.blocking_bucket), []).append(place)
+    rows = []
+    for (word, bucket), places in sorted(by_cause.items(), key=lambda each: -len(each[1])):
+        worst = late.keys[places[0]]
+        tone = "paused" if word == "paused" else "late" if worst.waiting_ms >= LATE_MS else ""
+        href = key_path(broker, queue, worst.fairness_key, worst.channel)
+        more = " or more" if len(late.keys) >= 1_000 else ""
+        cells: list[Cell | str] = [
+            cause(word, bucket),
+            count(len(places)) + more,
+            cell(age(worst.waiting_ms), tone=tone),
+            cell(named(worst.fairness_key), href=href),
+        ]
+        rows.append(row(f"{word}\0{bucket}", cells, href=href))
+    return rows
+
+
+def _consumer_row(each: ConsumerInfo) -> Row:
+    state = cell("▲ away, may resume", tone="late") if each.away else cell("here", tone="quiet")
+    takes = age(each.handling_time_us / 1000) if each.handling_time_us else UNKNOWN
+    begun = count(each.begun) if each.tracks_begun else UNKNOWN
+    cells: list[Cell | str] = [
+        brief(each.name) or f"number {each.consumer_id}",
+        brief(each.peer),
+        brief(each.channel),
+        count(each.held),
+        begun,
+        count(each.window),
+        takes,
+        moment(each.connected_at),
+        state,
+    ]
+    return row(str(each.consumer_id), cells)
+
+
+def _hook_rows(stats: Stats) -> list[Row]:
+    rows = []
+    for hook in stats.hooks:
+        is_bad = hook.breaker_state in ("open", "half_open")
+        word = {"closed": "in use", "open": "● not called, it fails", "half_open": "● tried again"}
+        state = cell(word.get(hook.breaker_state, hook.breaker_state), tone="lost" if is_bad else "quiet")
+        last = f"{clock(hook.last_error_at)} {brief(hook.last_error)}" if hook.last_error else UNKNOWN
+        numbers = [count(each) for each in (hook.runs, hook.errors, hook.fallbacks, hook.held)]
+        rows.append(row(hook.hook, [hook.hook, state, *numbers, last]))
+    return rows
+
+
+def _bucket_rows(stats: Stats) -> list[Row]:
+    return [
+        row(
+            each.key,
+            [
+                named(each.key),
+                cell(f"{each.tokens:,.1f}", bar=each.tokens / each.burst if each.burst else None),
+                rate(each.rate_per_second),
+                f"{each.burst:,.0f} tokens",
+                cell(count(each.waiting), tone="late" if each.waiting else ""),
+            ],
+        )
+        for each in stats.per_throttle_stats
+    ]
+
+
+def _channel_rows(broker: str, queue: str, stats: Stats) -> list[Row]:
+    return [
+        row(
+            each.name,
+            [
+                cell(each.name, href=f"{queue_path(broker, queue)}?channel={each.name}"),
+                count(each.depth),
+                count(each.in_flight),
+                f"offset {each.tail_offset:,}",
+                counted(max(0, each.head_offset - each.tail_offset), "message"),
+                cell(count(each.consumers), tone="late" if each.depth and not each.consumers else ""),
+            ],
+        )
+        for each in stats.channels
+    ]
+
+
+def watch(visit: Visit) -> Watch:
+    """This queue, in one channel or in all, with this key."""
+    queue, channel = (
+        visit.query("queue") or str(visit.request.path_params.get("queue", "")),
+        visit.query("channel"),
+    )
+    return visit.watch(("queue", queue, channel), lambda: QueueTopic(queue, channel))
+
+
+async def page(visit: Visit) -> Response:
+    """The queue's page."""
+    queue, channel = visit.path("queue"), visit.query("channel")
+    watched = watch(visit)
+    state = await watched.current()
+    return visit.page(
+        "queue.html",
+        here="queue",
+        queue=queue,
+        channel=channel,
+        state=state,
+        live=visit.url("live", "queue", queue=queue, channel=channel),
+        numbers=NUMBERS,
+        key_columns=KEY_COLUMNS,
+        tabs=(
+            ("causes", "Why they wait", CAUSE_COLUMNS, "No key waits."),
+            (
+                "consumers",
+                "Consumers",
+                CONSUMER_COLUMNS,
+                "Nobody consumes this queue: start one with fila consume or the SDK.",
+            ),
+            ("hooks", "Hooks", HOOK_COLUMNS, "This queue has no script."),
+            ("buckets", "Buckets", BUCKET_COLUMNS, "No message of this queue names a throttle key."),
+            ("channels", "Channels", CHANNEL_COLUMNS, "The queue has no channel."),
+        ),
+    )
+
+
+async def pause(visit: Visit) -> Response:
+    """Deliver nothing of this queue, or go on."""
+    paused = visit.field("paused") == "yes"
+    await visit.upstream.update_queue(visit.path("queue"), paused=paused)
+    text = "Paused: nothing is delivered until it is resumed." if paused else "Resumed."
+    return visit.done(text, tone="paused" if paused else "")

@@ -1,0 +1,237 @@
+"""Every address of the console, what answers it, and what a failure looks like."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from fila_console.assets import Assets
+from fila_console.guard import Guard
+from fila_console.logins import Logins
+from fila_console.pages import dead_letters, enter, events, key, log, overview, policy, queue, search
+from fila_console.settings import Settings
+from fila_console.streams import ENDED, STREAMS_MAX, stream
+from fila_console.trouble import Trouble
+from fila_console.visit import Console, Handler, Visit, fields_of, visit_of
+from fila_console.watches import Watch, Watches
+
+TIDY_EVERY_S = 5.0
+
+_log = logging.getLogger("fila.console")
+
+PAGES: dict[str, Handler] = {
+    "": overview.page,
+    "queues/{queue}": queue.page,
+    "queues/{queue}/key": key.page,
+    "queues/{queue}/key/preview": key.preview,
+    "queues/{queue}/dead-letters": dead_letters.page,
+    "queues/{queue}/dead-letters/letter": dead_letters.letter,
+    "queues/{queue}/dead-letters/payload": dead_letters.payload,
+    "queues/{queue}/dead-letters/export": dead_letters.export,
+    "queues/{queue}/policy": policy.page,
+    "queues/{queue}/log": log.page,
+    "queues/{queue}/log/preview": log.preview,
+    "events": events.page,
+    "search": search.page,
+}
+"""What is read, below /b/BROKER/."""
+
+CHANGES: dict[str, Handler] = {
+    "queues/{queue}/pause": queue.pause,
+    "queues/{queue}/key": key.change,
+    "queues/{queue}/dead-letters/redrive": dead_letters.redrive,
+    "queues/{queue}/dead-letters/drop": dead_letters.drop,
+    "queues/{queue}/policy": policy.change,
+    "queues/{queue}/policy/diff": policy.diff,
+    "queues/{queue}/log/seek": log.seek,
+}
+"""What is posted, below /b/BROKER/: each with the token of a page of ours."""
+
+STREAMS: dict[str, Callable[[Visit], Watch]] = {
+    "live/overview": overview.watch,
+    "live/queue": queue.watch,
+    "live/key": key.watch,
+    "live/dead-letters": dead_letters.watch,
+    "live/events": events.watch,
+}
+"""What keeps a page current, below /b/BROKER/."""
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def application(console: Console) -> Guard:
+    """The whole console, as one ASGI application."""
+    settings = console.settings
+
+    @contextlib.asynccontextmanager
+    async def life(_: Starlette) -> AsyncIterator[None]:
+        tidying = asyncio.create_task(_tidy(console))
+        yield
+        tidying.cancel()
+        await console.watches.close()
+
+    below = "/b/{broker}/"
+    routes = [
+        Route("/", _first(console)),
+        Route("/assets/{digest}/{name}", console.assets.serve),
+        Route("/healthz", _health),
+        Route(below + "login", enter.asked(console), methods=["GET"]),
+        Route(below + "login", enter.entered(console), methods=["POST"]),
+        Route(below + "logout", enter.left(console), methods=["POST"]),
+        *(Route(below + path, _page(console, handler), methods=["GET"]) for path, handler in PAGES.items()),
+        *(
+            Route(below + path, _change(console, handler), methods=["POST"])
+            for path, handler in CHANGES.items()
+        ),
+        *(Route(below + path, _stream(console, watch), methods=["GET"]) for path, watch in STREAMS.items()),
+    ]
+    app = Starlette(
+        routes=routes,
+        lifespan=life,
+        exception_handlers={
+            Trouble: _troubled(console),
+            HTTPException: _missing(console),
+            500: _failed(console),
+        },
+    )
+    return Guard(
+        app, lambda: settings.hosts(console.port), by_tls=settings.by_tls, read_only=settings.read_only
+    )
+
+
+def console_of(settings: Settings) -> Console:
+    """All that requests share. Raises NotInstalled."""
+    logins = Logins(time.monotonic)
+    return Console(settings, logins, Watches(settings.ca_file, logins.forget_key), Assets())
+
+
+async def _tidy(console: Console) -> None:
+    while True:
+        await asyncio.sleep(TIDY_EVERY_S)
+        try:
+            await console.watches.tidy(console.logins.keys_in_use())
+        except Exception:  # noqa: BLE001 - logged whole, and whatever it is must not end the tidying
+            _log.exception("tidying failed; it is tried again")
+
+
+def _first(console: Console) -> Endpoint:
+    async def first(_: Request) -> Response:
+        return RedirectResponse(f"/b/{next(iter(console.brokers))}/", 303)
+
+    return first
+
+
+async def _health(_: Request) -> Response:
+    return PlainTextResponse("ok\n")
+
+
+def _page(console: Console, handler: Handler) -> Endpoint:
+    async def answered(request: Request) -> Response:
+        visit = await visit_of(console, request)
+        return await handler(visit) if isinstance(visit, Visit) else visit
+
+    return answered
+
+
+def _change(console: Console, handler: Handler) -> Endpoint:
+    async def answered(request: Request) -> Response:
+        visit = await visit_of(console, request)
+        if not isinstance(visit, Visit):
+            return visit
+        visit.form = fields_of(await request.body())
+        if not visit.login.has_token(visit.field("csrf")):
+            raise Trouble(
+                403,
+                "This form is too old",
+                "It does not carry the token of your login.",
+                "Load the page again.",
+            )
+        return await handler(visit)
+
+    return answered
+
+
+def _stream(console: Console, watch_of: Callable[[Visit], Watch]) -> Endpoint:
+    async def answered(request: Request) -> Response:
+        visit = await visit_of(console, request)
+        if not isinstance(visit, Visit):
+            # Told within the stream: of a status a browser's page would learn nothing.
+            return PlainTextResponse(ENDED, media_type="text/event-stream")
+        if console.watches.watching() >= STREAMS_MAX:
+            raise Trouble(503, "Too many pages are open", f"{STREAMS_MAX} are kept current already.")
+        cookie = request.cookies.get(console.cookie, "")
+        key = visit.upstream.key
+
+        def is_logged_in() -> bool:
+            # An open page is in use: the login stays.
+            login = console.logins.of(cookie) if key else console.logins.nobody
+            return login is not None and login.keys.get(visit.broker.name, "") == key
+
+        return stream(watch_of(visit), is_logged_in)
+
+    return answered
+
+
+# What goes wrong.
+
+
+def _troubled(console: Console) -> Callable[[Request, Exception], Awaitable[Response]]:
+    async def answered(request: Request, error: Exception) -> Response:
+        assert isinstance(error, Trouble)
+        name = request.path_params.get("broker", "")
+        broker = console.brokers.get(name)
+        if broker is not None and (error.logs_out or error.status == 503):
+            console.forget_openness(broker)
+        if broker is not None and error.logs_out:
+            login = console.logins.of(request.cookies.get(console.cookie, ""))
+            if login is not None and name in login.keys:
+                console.logins.forget_key(name, login.keys[name])
+                return RedirectResponse(f"/b/{name}/login", 303)
+        is_part = request.headers.get("hx-request") == "true" or request.method == "POST"
+        template = "said.html" if is_part else "trouble.html"
+        return _plain_page(console, request, template, error)
+
+    return answered
+
+
+def _plain_page(console: Console, request: Request, template: str, trouble: Trouble) -> Response:
+    """A page that needs nobody to be logged in, and no broker to answer."""
+    text = console.render(
+        template,
+        {
+            "trouble": trouble,
+            "text": f"{trouble.title}. {trouble.text} {trouble.advice}".strip(),
+            "tone": "lost",
+            "home": f"/b/{request.path_params.get('broker') or next(iter(console.brokers))}/",
+            "retry": trouble.status == 503,
+        },
+    )
+    return Response(text, trouble.status, media_type="text/html")
+
+
+def _missing(console: Console) -> Callable[[Request, Exception], Awaitable[Response]]:
+    async def answered(request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 404
+        trouble = Trouble(
+            status, "There is no such page", "The address may be mistyped, or from another version."
+        )
+        return _plain_page(console, request, "trouble.html", trouble)
+
+    return answered
+
+
+def _failed(console: Console) -> Callable[[Request, Exception], Awaitable[Response]]:
+    async def answered(request: Request, _: Exception) -> Response:
+        trouble = Trouble(500, "The console failed", "Its log has the rest.", "Load the page again.")
+        return _plain_page(console, request, "trouble.html", trouble)
+
+    return answered

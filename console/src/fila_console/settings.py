@@ -1,0 +1,117 @@
+"""What the console was told at its start, checked before anything is opened."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+DEFAULT_LISTEN = "127.0.0.1:8080"
+DEFAULT_BROKER = "http://localhost:5555"
+_BROKER_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+_HOST = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?")
+
+
+class BadSetting(ValueError):
+    """A setting that cannot be; the text says which, and what to write instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """One broker the console shows."""
+
+    name: str
+    """Its name in addresses: a-z, 0-9 and -."""
+    address: str
+    """`http://host:port`, `https://host:port`."""
+
+    def __post_init__(self) -> None:
+        if not _BROKER_NAME.fullmatch(self.name):
+            raise BadSetting(f"{self.name!r} is no name for a broker: 1 to 32 of a-z, 0-9 and -")
+        parts = urlsplit(self.address)
+        if parts.scheme not in ("http", "https") or not parts.netloc or parts.path not in ("", "/"):
+            raise BadSetting(f"{self.address!r} is no broker's address; write it like {DEFAULT_BROKER}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All of it."""
+
+    brokers: Sequence[Broker]
+    """At least one; the first is where `/` leads."""
+    listen: str = DEFAULT_LISTEN
+    """`host:port`."""
+    allowed_hosts: Sequence[str] = ()
+    """Names, with their port unless it is the scheme's own, by which browsers may reach the console."""
+    allow_plaintext: bool = False
+    """Serve other machines without TLS."""
+    read_only: bool = False
+    """Refuse every change."""
+    ca_file: str = ""
+    """Authorities to trust with https brokers."""
+    cert_file: str = ""
+    key_file: str = ""
+    host: str = field(init=False)
+    port: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not self.brokers:
+            raise BadSetting("no broker is named; give one with --addr or --broker NAME=ADDRESS")
+        names = [broker.name for broker in self.brokers]
+        if len(set(names)) != len(names):
+            raise BadSetting("two brokers have one name; each needs its own in --broker NAME=ADDRESS")
+        host, port = _host_and_port(self.listen)
+        object.__setattr__(self, "host", host)
+        object.__setattr__(self, "port", port)
+        for name in self.allowed_hosts:
+            if not _HOST.fullmatch(name):
+                raise BadSetting(f"{name!r} is no host; write --allow-host console.example or host:port")
+        if bool(self.cert_file) != bool(self.key_file):
+            raise BadSetting("TLS takes both --tls-cert and --tls-key")
+        for file in (self.cert_file, self.key_file, self.ca_file):
+            if file and not Path(file).is_file():
+                raise BadSetting(f"{file} is no file")
+        if not self.is_loopback and not self.by_tls and not self.allow_plaintext:
+            raise BadSetting(
+                f"{self.listen} reaches other machines, and keys would cross the network unprotected. Give --tls-cert "
+                "and --tls-key, or --allow-plaintext behind a proxy that ends TLS, or listen on 127.0.0.1"
+            )
+
+    @property
+    def by_tls(self) -> bool:
+        """Whether this process ends TLS."""
+        return bool(self.cert_file)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+
+    def hosts(self, port: int) -> frozenset[str]:
+        """What a browser may send as `Host`, in lower case, when `port` is the one that was opened."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        own = {host}
+        if self.is_loopback:
+            own |= {"localhost", "127.0.0.1", "[::1]"}
+        if host in ("0.0.0.0", "[::]"):  # noqa: S104 - compared, not bound
+            own = set()
+        default_port = 443 if self.by_tls else 80
+        named = {f"{name}:{port}" for name in own} | (own if port == default_port else set())
+        return frozenset(name.lower() for name in [*named, *self.allowed_hosts])
+
+
+def _host_and_port(listen: str) -> tuple[str, int]:
+    host, _, port = listen.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    try:
+        if host != "localhost":
+            ipaddress.ip_address(host)
+        number = int(port)
+        if not 0 <= number <= 65_535:
+            raise ValueError
+    except ValueError:
+        raise BadSetting(f"{listen!r} is no place to listen; write it like {DEFAULT_LISTEN}") from None
+    return host, number

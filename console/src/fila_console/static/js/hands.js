@@ -1,0 +1,101 @@
+// Keyboard, dialogs, tabs, theme and density: what a person does to the page itself.
+
+/** @param {string} id */
+function openDialog(id) {
+  const dialog = document.getElementById(id);
+  if (!(dialog instanceof HTMLDialogElement) || dialog.open) return;
+  dialog.showModal();
+  const field = dialog.querySelector("input");
+  field?.select();
+  field?.dispatchEvent(new CustomEvent("fila:opened"));
+}
+
+/** @returns {HTMLAnchorElement[]} the first link of each row that is seen */
+function rowLinks() {
+  const rows = document.querySelectorAll(document.querySelector("dialog[open]") ? "dialog[open] li" : "main tbody tr");
+  const links = [...rows].filter((row) => row instanceof HTMLElement && row.offsetParent !== null).map((row) => row.querySelector("a"));
+  return /** @type {HTMLAnchorElement[]} */ (links.filter((link) => link !== null));
+}
+
+/** @param {number} step */
+function walk(step) {
+  const links = rowLinks();
+  const row = document.activeElement?.closest("tr, li");
+  const here = links.findIndex((link) => row?.contains(link));
+  const next = links[here < 0 ? (step > 0 ? 0 : links.length - 1) : here + step];
+  next?.focus();
+  next?.scrollIntoView({ block: "nearest" });
+}
+
+/** @param {KeyboardEvent} event */
+function pressed(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const target = event.target;
+  const isTyping = target instanceof HTMLElement && target.matches("input, textarea, select");
+  const inSearch = target instanceof HTMLElement && target.id === "search-field";
+  if (inSearch && event.key === "ArrowDown") walk(1);
+  else if (inSearch && event.key === "Enter") rowLinks()[0]?.click();
+  else if (isTyping) return;
+  else if (event.key === "/") openDialog("search");
+  else if (event.key === "?") openDialog("help");
+  else if (event.key === "j") walk(1);
+  else if (event.key === "k") walk(-1);
+  else if (event.key === "g") /** @type {HTMLElement|null} */ (document.querySelector(".brand"))?.click();
+  else return;
+  event.preventDefault();
+}
+
+/** @param {HTMLElement} list */
+function makeTabs(list) {
+  const tabs = /** @type {HTMLElement[]} */ ([...list.querySelectorAll("[role=tab]")]);
+  /** @param {HTMLElement} chosen */
+  const choose = (chosen) => {
+    for (const tab of tabs) {
+      const isChosen = tab === chosen;
+      tab.setAttribute("aria-selected", String(isChosen));
+      tab.tabIndex = isChosen ? 0 : -1;
+      const panel = document.getElementById(tab.getAttribute("aria-controls") ?? "");
+      if (panel) panel.hidden = !isChosen;
+    }
+  };
+  for (const [place, tab] of tabs.entries()) {
+    tab.addEventListener("click", () => choose(tab));
+    tab.addEventListener("keydown", (event) => {
+      const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+      const next = tabs[(place + step + tabs.length) % tabs.length];
+      if (!step || !next) return;
+      choose(next);
+      next.focus();
+    });
+    if (location.hash === `#${tab.id.replace("tab-", "")}`) choose(tab);
+  }
+}
+
+/** @param {"theme"|"density"} name @param {string} value */
+function keep(name, value) {
+  document.documentElement.dataset[name] = value;
+  try {
+    localStorage.setItem(`fila-${name}`, value);
+  } catch {
+    // It holds for this page, then.
+  }
+}
+
+function changeTheme() {
+  const now = document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  keep("theme", now === "dark" ? "light" : "dark");
+  dispatchEvent(new Event("fila:theme"));
+}
+
+/** Begin. */
+export function listen() {
+  document.addEventListener("keydown", pressed);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("fila:theme")));
+  for (const list of document.querySelectorAll("[role=tablist]")) if (list instanceof HTMLElement) makeTabs(list);
+  document.addEventListener("click", (event) => {
+    const button = event.target instanceof Element ? event.target.closest("button") : null;
+    if (button?.dataset.opens) openDialog(button.dataset.opens);
+    if (button && "themeButton" in button.dataset) changeTheme();
+    if (button && "densityButton" in button.dataset) keep("density", document.documentElement.dataset.density === "compact" ? "normal" : "compact");
+  });
+}

@@ -1,0 +1,101 @@
+// Keeps the page current: one stream while the page is visible, none while it is not.
+
+import { changeTables, showLines, showTables, showTexts } from "./cells.js";
+import { addPoints, showPlots } from "./plots.js";
+
+const SILENT_MS = 6000;
+const RETRY_MS_MAX = 15000;
+
+/** @type {EventSource|null} */
+let source = null;
+let heardAt = performance.now();
+let retryMs = 1000;
+/** @type {ReturnType<typeof setTimeout>|undefined} */
+let retrying;
+
+/** @param {string} text what is wrong; empty when nothing is */
+function band(text) {
+  const place = document.getElementById("band");
+  if (!place) return;
+  if (place.textContent !== text) place.textContent = text;
+  place.hidden = !text;
+}
+
+/** @param {(data: any) => void} show */
+function heard(show) {
+  return (/** @type {MessageEvent<string>} */ event) => {
+    heardAt = performance.now();
+    retryMs = 1000;
+    show(JSON.parse(event.data));
+  };
+}
+
+/** @param {string} address */
+function open(address) {
+  close();
+  const opened = new EventSource(address);
+  source = opened;
+  opened.addEventListener(
+    "whole",
+    heard((/** @type {import("./types.js").Whole} */ whole) => {
+      band("");
+      showTexts(whole.texts);
+      showLines(whole.lines);
+      showTables(whole.tables);
+      showPlots(whole.plots);
+      document.body.dataset.live = "yes";
+    }),
+  );
+  opened.addEventListener(
+    "changes",
+    heard((/** @type {import("./types.js").Changes} */ changes) => {
+      band("");
+      showTexts(changes.texts);
+      showLines(changes.lines);
+      changeTables(changes.tables);
+      addPoints(changes.plots);
+    }),
+  );
+  opened.addEventListener(
+    "failed",
+    heard((/** @type {import("./types.js").Failure} */ failure) => {
+      band(`● ${failure.title}. ${failure.text} ${failure.advice} The numbers are of before.`);
+    }),
+  );
+  opened.addEventListener("ended", () => {
+    // The key is not valid any more: the page says who may go on.
+    close();
+    location.reload();
+  });
+  opened.addEventListener("error", () => {
+    if (opened.readyState !== EventSource.CLOSED || source !== opened) return;
+    close();
+    retrying = setTimeout(() => open(address), retryMs);
+    retryMs = Math.min(RETRY_MS_MAX, retryMs * 2);
+  });
+}
+
+function close() {
+  clearTimeout(retrying);
+  source?.close();
+  source = null;
+}
+
+/** Begin. */
+export function keepCurrent() {
+  const address = document.querySelector("main")?.dataset.live;
+  if (!address) return;
+  const follow = () => {
+    heardAt = performance.now();
+    if (document.visibilityState === "visible") open(address);
+    else close();
+  };
+  document.addEventListener("visibilitychange", follow);
+  addEventListener("pagehide", close);
+  addEventListener("pageshow", follow);
+  setInterval(() => {
+    if (document.visibilityState !== "visible" || performance.now() - heardAt < SILENT_MS) return;
+    const seconds = Math.round((performance.now() - heardAt) / 1000);
+    band(`● Nothing came from the console for ${seconds} s: the numbers are of before. See whether fila console runs.`);
+  }, 1000);
+}

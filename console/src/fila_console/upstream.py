@@ -1,0 +1,284 @@
+"""One broker with one key: everything the console asks goes through here, and a failure comes back in words.
+
+Browsers that use one key share one of these, its connection, and what is being watched (`watches.py`). Nothing is kept
+of an answer but colours, so that a key has the same one on every page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import grpc
+
+from fila import FilaClient, FilaError, StoredMessage
+from fila.answers import (
+    ConsumerInfo,
+    FoundKeys,
+    Identity,
+    QueueConfig,
+    QueueDetails,
+    QueueInfo,
+    SeekPreview,
+    Stats,
+)
+from fila.explanation import KeyExplanation
+from fila.observations import BrokerStatus, Event, KeyPolicyState, LateKeys
+from fila.watched import History, StatsChange
+from fila_console.feed import Feed
+from fila_console.settings import Broker
+from fila_console.trouble import Trouble, trouble_of
+from fila_console.wording import shown
+
+CONNECT_S_MAX = 2.0
+CALL_S_MAX = 8.0
+COLORS = 7
+"""Colours of series; what comes later shares them."""
+_COLORED_MAX = 4_096
+
+ResultT = TypeVar("ResultT")
+
+
+class NewKeyPolicy(NamedTuple):
+    """What an operator asks for one key; None: as it is."""
+
+    weight: int | None = None
+    cap: int | None = None
+    rate: float | None = None
+    paused: bool | None = None
+
+
+class Upstream:
+    """The calls. Each raises Trouble."""
+
+    def __init__(self, broker: Broker, key: str, ca_file: str = "") -> None:
+        self.broker = broker
+        self.key = key
+        self._credentials = (
+            grpc.ssl_channel_credentials(Path(ca_file).read_bytes())
+            if ca_file and broker.address.startswith("https://")
+            else None
+        )
+        self._client: FilaClient | None = None
+        self._connecting = asyncio.Lock()
+        self._colors: OrderedDict[tuple[str, str], int] = OrderedDict()
+
+    async def close(self) -> None:
+        """Hang up."""
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    async def _connected(self) -> FilaClient:
+        if self._client is None:
+            async with self._connecting:
+                if self._client is None:
+                    self._client = await FilaClient.connect(
+                        self.broker.address,
+                        credentials=self._credentials,
+                        api_key=self.key,
+                        connect_timeout_s=CONNECT_S_MAX,
+                        call_timeout_s=CALL_S_MAX,
+                        retry_for_s=CONNECT_S_MAX,
+                        name="fila console",
+                    )
+        return self._client
+
+    async def _told(self, call: Coroutine[Any, Any, ResultT]) -> ResultT:
+        try:
+            return await call
+        except FilaError as error:
+            raise trouble_of(error, self.broker.address) from error
+        except (ValueError, TypeError) as error:
+            # The SDK looks at what it is given before it asks.
+            raise Trouble(400, "That cannot be asked", shown(str(error))) from error
+
+    async def connect(self) -> FilaClient:
+        """The client, connected."""
+        return await self._told(self._connected())
+
+    def color(self, queue: str, key: str) -> int:
+        """The place of a key in the palette, the same wherever it is shown."""
+        known = self._colors.get((queue, key))
+        if known is not None:
+            return known
+        if len(self._colors) >= _COLORED_MAX:
+            self._colors.popitem(last=False)
+        used = [color for (name, _), color in self._colors.items() if name == queue]
+        free = [color for color in range(COLORS) if color not in used]
+        digest = hashlib.sha256(f"{queue}\0{key}".encode(errors="replace")).digest()
+        chosen = free[0] if free else digest[0] % COLORS
+        self._colors[queue, key] = chosen
+        return chosen
+
+    # What is read.
+
+    async def status(self) -> BrokerStatus:
+        """How the broker is."""
+        client = await self.connect()
+        return await self._told(client.get_status())
+
+    async def who(self) -> Identity:
+        """Whose key this is, and whether the broker asks for one."""
+        client = await self.connect()
+        return await self._told(client.who_am_i())
+
+    async def find_keys(self, queue: str, prefix: str, most: int) -> FoundKeys:
+        """The keys that begin so."""
+        client = await self.connect()
+        return await self._told(client.find_keys(queue, prefix, limit=most))
+
+    def follow(
+        self, queues: Sequence[str] = (), channel: str = "", top: int = 50, keys: Sequence[str] = ()
+    ) -> Feed:
+        """What the broker tells of these queues, or of all, and of their keys with the largest backlogs."""
+
+        async def told() -> AsyncIterator[StatsChange]:
+            client = await self.connect()
+            try:
+                async for change in client.watch_stats(queues, channel=channel or None, top=top, keys=keys):
+                    yield change
+            except FilaError as error:
+                raise trouble_of(error, self.broker.address) from error
+
+        return Feed(told, keys)
+
+    async def history(self, queue: str, channel: str = "", keys: Sequence[str] = ()) -> History:
+        """The last hour of a channel, and of keys."""
+        client = await self.connect()
+        return await self._told(client.get_history(queue, channel=channel or None, keys=keys))
+
+    async def preview_seek(self, queue: str, channel: str, target: int | datetime) -> SeekPreview:
+        """What moving a channel would do."""
+        client = await self.connect()
+        return await self._told(client.preview_seek(queue, channel or None, target))
+
+    async def queues(self) -> list[QueueInfo]:
+        """Every queue the key may name."""
+        client = await self.connect()
+        return await self._told(client.list_queues())
+
+    async def queue(self, name: str) -> QueueDetails:
+        """A queue's settings."""
+        client = await self.connect()
+        return await self._told(client.get_queue(name))
+
+    async def stats(self, queue: str, channel: str = "", max_keys: int = 1) -> Stats:
+        """A queue in numbers."""
+        client = await self.connect()
+        return await self._told(client.get_stats(queue, channel=channel or None, max_keys=max_keys))
+
+    async def late(self, queue: str = "", max_keys: int = 50) -> LateKeys:
+        """The keys that wait longest."""
+        client = await self.connect()
+        return await self._told(client.list_late(queue, max_keys=max_keys))
+
+    async def explain(self, queue: str, key: str, channel: str = "") -> KeyExplanation:
+        """What holds a key's next message."""
+        client = await self.connect()
+        return await self._told(client.explain_key(queue, key, channel=channel or None))
+
+    async def key_policies(self, queue: str, key: str = "") -> list[KeyPolicyState]:
+        """What was set for single keys."""
+        client = await self.connect()
+        return await self._told(client.list_key_policies(queue, fairness_key=key))
+
+    async def consumers(self, queue: str, channel: str = "") -> list[ConsumerInfo]:
+        """Who consumes."""
+        client = await self.connect()
+        return await self._told(client.list_consumers(queue, channel=channel or None))
+
+    async def peek(
+        self, queue: str, after_offset: int = 0, most: int = 100, key: str = ""
+    ) -> list[StoredMessage]:
+        """Pending messages, in order of offset, without leasing them."""
+        client = await self.connect()
+        return await self._told(
+            client.peek(queue, after_offset=after_offset, max_messages=most, fairness_key=key)
+        )
+
+    async def read_log(
+        self, queue: str, most: int, from_offset: int = 0, from_time: datetime | None = None, key: str = ""
+    ) -> list[StoredMessage]:
+        """Retained messages from an offset or a moment on."""
+        client = await self.connect()
+
+        async def read() -> list[StoredMessage]:
+            found: list[StoredMessage] = []
+            messages = client.read_log(
+                queue, from_offset=from_offset, from_time=from_time, fairness_key=key, max_batch=most
+            )
+            async for message in messages:
+                found.append(message)
+                if len(found) >= most:
+                    break
+            return found
+
+        return await self._told(read())
+
+    async def events(
+        self, queue: str, kinds: Sequence[str], key: str, after_position: int, *, follow: bool
+    ) -> AsyncIterator[Event]:
+        """What happened; with `follow` what happens, too."""
+        client = await self.connect()
+        try:
+            async for event in client.watch_events(
+                queue=queue, kinds=kinds, fairness_key=key, after_position=after_position, follow=follow
+            ):
+                yield event
+        except FilaError as error:
+            raise trouble_of(error, self.broker.address) from error
+
+    # What changes something.
+
+    async def set_key_policy(self, queue: str, key: str, policy: NewKeyPolicy) -> None:
+        """Weigh, cap, slow, pause or resume one key; what is None stays."""
+        client = await self.connect()
+        await self._told(
+            client.set_key_policy(
+                queue,
+                key,
+                weight=policy.weight,
+                max_in_flight=policy.cap,
+                rate_per_second=policy.rate,
+                paused=policy.paused,
+            )
+        )
+
+    async def update_queue(self, queue: str, **settings: Any) -> QueueConfig:
+        """Change settings of a queue."""
+        client = await self.connect()
+        return await self._told(client.update_queue(queue, **settings))
+
+    async def redrive(self, dlq: str, offsets: Sequence[int]) -> int:
+        """Move dead letters back."""
+        client = await self.connect()
+        return await self._told(client.redrive(dlq, offsets=offsets))
+
+    async def drop(self, dlq: str, offsets: Sequence[int]) -> int:
+        """Drop dead letters for good."""
+        client = await self.connect()
+        return await self._told(client.drop_dead_letters(dlq, offsets))
+
+    async def seek(self, queue: str, channel: str, target: int | datetime) -> int:
+        """Move a channel."""
+        client = await self.connect()
+        return await self._told(client.seek_channel(queue, channel or None, target))
+
+
+async def asks_for_no_key(broker: Broker, ca_file: str = "") -> bool:
+    """Whether the broker serves this machine without a key. Raises Trouble when it does not answer."""
+    nobody = Upstream(broker, "", ca_file)
+    try:
+        return not (await nobody.who()).auth_enabled
+    except Trouble as trouble:
+        if trouble.logs_out:
+            return False
+        raise
+    finally:
+        await nobody.close()

@@ -1,0 +1,137 @@
+"""How a number, an age, a moment and a stranger's text are written: numbers with units, times with their zone.
+
+Text that came from producers, keys or errors may hold characters that change how the text around them reads
+(direction marks, control characters). `shown` replaces them by their code, so that what is read is what is there.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+
+_HIDDEN = re.compile(
+    # C0 and C1 without tab and newline; soft hyphen; zero width; direction marks; separators; lone surrogates;
+    # tags and variation selectors.
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffc\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+CELL_CHARACTERS_MAX = 200
+"""Longer texts are cut in tables; the page of the thing itself shows all of it."""
+
+UNKNOWN = "\N{EN DASH}"
+"""Stands where a number was not measured, or there is none."""
+
+_BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def shown(text: str) -> str:
+    """Return `text` with every character that hides or reorders others written as its code."""
+    return _HIDDEN.sub(lambda found: f"\\u{{{ord(found[0]):x}}}", text)
+
+
+def brief(text: str, most: int = CELL_CHARACTERS_MAX) -> str:
+    """Return `text` as `shown` writes it, cut after `most` characters of the original."""
+    return shown(text) if len(text) <= most else shown(text[:most]) + "…"
+
+
+def named(key: str) -> str:
+    """A fairness key as people read it; the empty one has a name too."""
+    return brief(key) if key else "(no key)"
+
+
+def count(number: float) -> str:
+    """`12,345`."""
+    return f"{number:,.0f}"
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`1 message`, `12,345 messages`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def rate(per_second: float | None) -> str:
+    """`12.3/s`; a dash where it was not measured yet."""
+    if per_second is None:
+        return UNKNOWN
+    if per_second and per_second < 0.05:
+        return f"{per_second * 60:.1f}/min"
+    return f"{per_second:,.1f}/s" if per_second < 100 else f"{per_second:,.0f}/s"
+
+
+def part(fraction: float | None) -> str:
+    """`33 %`; a dash where it was not measured yet."""
+    if fraction is None:
+        return UNKNOWN
+    if 0 < fraction < 0.01:
+        return "< 1 %"
+    return f"{fraction * 100:.0f} %"
+
+
+def age(milliseconds: float) -> str:
+    """`420 ms`, `12.3 s`, `4 min 05 s`, `3 h 12 min`, `5 d 3 h`."""
+    if milliseconds < 1000:
+        return f"{milliseconds:.0f} ms"
+    seconds = milliseconds / 1000
+    if seconds < 60:
+        return f"{math.floor(seconds * 10) / 10:.1f} s"
+    if seconds < 3600:
+        return (
+            f"{seconds // 60:.0f} min {seconds % 60:02.0f} s"
+            if seconds % 60 < 59.5
+            else f"{seconds / 60:.0f} min"
+        )
+    if seconds < 86_400:
+        return f"{seconds // 3600:.0f} h {seconds % 3600 // 60:02.0f} min"
+    return f"{seconds // 86_400:.0f} d {seconds % 86_400 // 3600:.0f} h"
+
+
+def size(octets: float) -> str:
+    """`12.3 MiB`."""
+    unit = 0
+    while octets >= 1024 and unit < len(_BYTE_UNITS) - 1:
+        octets /= 1024
+        unit += 1
+    return (
+        f"{octets:.0f} {_BYTE_UNITS[unit]}"
+        if unit == 0 or octets >= 100
+        else f"{octets:.1f} {_BYTE_UNITS[unit]}"
+    )
+
+
+def clock(moment: datetime | None, *, seconds: bool = True) -> str:
+    """`14:02:10 UTC`."""
+    if moment is None:
+        return UNKNOWN
+    return moment.astimezone(UTC).strftime("%H:%M:%S UTC" if seconds else "%H:%M UTC")
+
+
+def moment(at: datetime | None, *, milliseconds: bool = False) -> str:
+    """`2026-03-02 14:02:10 UTC`."""
+    if at is None:
+        return UNKNOWN
+    text = at.astimezone(UTC)
+    return (
+        text.strftime("%Y-%m-%d %H:%M:%S")
+        + (f".{text.microsecond // 1000:03d}" if milliseconds else "")
+        + " UTC"
+    )
+
+
+_CAUSES = {
+    "no_consumer": "no consumer has room",
+    "not_its_turn": "other keys are served first",
+    "throttled": "its rate limit is used up",
+    "paused": "paused",
+    "rate_limited": "the rate an operator set is used up",
+    "capped": "at its cap of messages in hand",
+    "delayed": "all it has is delayed",
+    "leased": "all it has is in hand",
+    "empty": "nothing waits",
+}
+
+
+def cause(word: str, bucket: str = "") -> str:
+    """Why a key waits, in words; `bucket` is the one that holds it back."""
+    text = _CAUSES.get(word, word or "not known")
+    return f"{text}: {brief(bucket, 60)}" if bucket else text

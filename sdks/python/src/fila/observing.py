@@ -1,0 +1,88 @@
+"""What a client is told of the broker itself: its state, who waits longest, what was set for keys, what happens."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import cast
+
+from grpc.aio import EOF, AioRpcError
+
+from fila import methods
+from fila.answers import answer
+from fila.arguments import make, require_text
+from fila.connection import Connection, unavailable_unless_said
+from fila.errors import from_rpc_error
+from fila.observations import BrokerStatus, Event, KeyPolicyState, LateKeys
+from fila.v1 import events_pb2 as wire
+
+
+class ObservingCalls:
+    """The calls of FilaAdmin that concern more than one queue, and those about what was done to single keys."""
+
+    _connection: Connection
+
+    async def get_status(self) -> BrokerStatus:
+        """Say how the broker is: version, disk, connections, damage. Who is no admin is told the version, the disk and
+        whether it is stopping."""
+        told = await self._connection.call(methods.GET_STATUS, wire.GetStatusRequest(), {})
+        return answer(BrokerStatus, told)
+
+    async def list_late(self, queue: str = "", *, max_keys: int = 0) -> LateKeys:
+        """Rank the fairness keys of one queue, or of all, by how long their next message has been waiting.
+
+        At most `max_keys` (0: 20, at most 1,000). Raises QueueNotFound.
+        """
+        request = make(wire.ListLateRequest, queue=queue, max_keys=max_keys)
+        told = await self._connection.call(methods.LIST_LATE, request, {"queue": queue})
+        return answer(LateKeys, told)
+
+    async def list_key_policies(self, queue: str, *, fairness_key: str = "") -> list[KeyPolicyState]:
+        """Return what was set for single keys of a queue, or for the one named, also when that is nothing.
+        Raises QueueNotFound."""
+        require_text("queue", queue)
+        request = make(wire.ListKeyPoliciesRequest, queue=queue, fairness_key=fairness_key)
+        told = await self._connection.call(methods.LIST_KEY_POLICIES, request, {"queue": queue})
+        return [answer(KeyPolicyState, each) for each in told.policies]
+
+    async def drop_dead_letters(self, dlq: str, offsets: Sequence[int]) -> int:
+        """Drop the dead letters with these offsets (1 to 1,000) for good. Return how many were there.
+        Raises QueueNotFound, Invalid."""
+        require_text("dlq", dlq)
+        request = make(wire.DropDeadLettersRequest, dlq_queue=dlq, offsets=offsets)
+        return (await self._connection.call(methods.DROP_DEAD_LETTERS, request, {"queue": dlq})).dropped
+
+    async def watch_events(
+        self,
+        *,
+        queue: str = "",
+        kinds: Sequence[str] = (),
+        fairness_key: str = "",
+        after_position: int = 0,
+        follow: bool = False,
+    ) -> AsyncIterator[Event]:
+        """Loop over what happened, oldest first; with `follow` also over what happens from then on.
+
+        kinds           only these: `queue.created`, or `queue` for all that begin with it; at most 64
+        after_position  only those after this event's `position`; 0: all that are kept
+
+        Raises QueueNotFound, NotAllowed; Unavailable when the stream breaks: ask again after the last position.
+        """
+        request = make(
+            wire.WatchEventsRequest,
+            queue=queue,
+            kinds=kinds,
+            fairness_key=fairness_key,
+            after_position=after_position,
+            follow=follow,
+        )
+        options = self._connection.options
+        await self._connection.ready(options.clock.now_s() + options.retry_for_s)
+        stream = self._connection.read_stream(methods.WATCH_EVENTS, request)
+        try:
+            while (told := await stream.read()) is not EOF:
+                for event in cast("wire.WatchEventsResponse", told).events:
+                    yield answer(Event, event)
+        except AioRpcError as failure:
+            raise unavailable_unless_said(from_rpc_error(failure, {"queue": queue})) from failure
+        finally:
+            stream.cancel()

@@ -1,0 +1,445 @@
+"""Each part alone: words, cells, hours, logins, payloads, settings, and how many questions a crowd of browsers asks."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fila.answers import KeyState
+from fila.watched import QueueState, StatsChange, WatchedChannel
+from fila_console import payloads, watches, wording
+from fila_console.cells import Plot, State, cell, line_points, row
+from fila_console.feed import Feed
+from fila_console.history import STEPS_MAX, Hour, Meter
+from fila_console.logins import IDLE_S_MAX, LOGINS_MAX, Logins
+from fila_console.settings import BadSetting, Broker, Settings
+from fila_console.streams import stream
+from fila_console.trouble import Trouble
+from fila_console.upstream import Upstream
+from fila_console.watches import Asked, Watch
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Broker("broker", "http://localhost:1")
+
+# Words.
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("plain", "plain"),
+        ("a\u202eb", "a\\u{202e}b"),
+        ("\x00\x1b[2J", "\\u{0}\\u{1b}[2J"),
+        ("two\nlines\tand", "two\nlines\tand"),
+        ("zero\u200bwidth", "zero\\u{200b}width"),
+        ("漢字 ü 😀", "漢字 ü 😀"),
+        ("\ud800", "\\u{d800}"),
+    ],
+)
+def test_what_hides_or_reorders_text_is_shown_as_its_code(text, read):
+    assert wording.shown(text) == read
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "read"),
+    [
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1000, "1.0 s"),
+        (59_990, "59.9 s"),
+        (245_000, "4 min 05 s"),
+        (3_600_000, "1 h 00 min"),
+        (90_000_000, "1 d 1 h"),
+    ],
+)
+def test_an_age_has_its_unit(milliseconds, read):
+    assert wording.age(milliseconds) == read
+
+
+def test_numbers_have_units_and_times_their_zone():
+    assert wording.rate(None) == wording.UNKNOWN
+    assert (wording.rate(0.01), wording.rate(12.34), wording.rate(1234.5)) == ("0.6/min", "12.3/s", "1,234/s")
+    assert (wording.size(1023), wording.size(1536), wording.size(5 << 40)) == ("1023 B", "1.5 KiB", "5.0 TiB")
+    assert wording.counted(1, "message") == "1 message"
+    assert wording.clock(datetime(2026, 3, 2, 14, 2, 10, tzinfo=UTC)) == "14:02:10 UTC"
+    assert wording.part(0.004) == "< 1 %"
+
+
+# Cells.
+
+
+def state(**texts: str) -> State:
+    made = State()
+    made.texts = {name: cell(text) for name, text in texts.items()}
+    return made
+
+
+def test_only_what_differs_travels():
+    before, now = state(a="1", b="2"), state(a="1", b="3")
+    before.tables["t"] = [row("x", ["1"]), row("y", ["2"])]
+    now.tables["t"] = [row("y", ["2"]), row("x", ["9"])]
+    changes = now.changes_since(before)
+
+    assert changes["texts"] == {"b": {"t": "3"}}
+    assert changes["tables"]["t"]["rows"] == [row("x", ["9"])]
+    assert changes["tables"]["t"]["order"] == [row("y", [""])["id"], row("x", [""])["id"]]
+    assert now.changes_since(now)["tables"] == {}
+
+
+@given(st.text(), st.text())
+def test_rows_are_told_apart_by_names_that_a_page_can_carry(one, other):
+    first, second = row(one, []), row(other, [])
+    assert first["id"].isalnum()
+    assert (first["id"] == second["id"]) == (one == other)
+
+
+def test_of_a_plot_the_newest_point_travels_and_all_of_it_when_that_is_not_enough():
+    before = Plot([10, 20], {"a": [1.0, None]})
+
+    assert Plot([10, 20], {"a": [1.0, None]}).changes_since(before) is None
+    assert Plot([10, 20, 30], {"a": [1.0, None, 3.0]}).changes_since(before)["values"] == {"a": 3.0}
+    for other in (Plot([10, 20, 30], {"b": [1.0, 2.0, 3.0]}), Plot([50], {"a": [1.0]}), Plot([], {"a": []})):
+        assert other.changes_since(before) == other.whole()
+    assert Plot([], {"a": []}).changes_since(None) == Plot([], {"a": []}).whole()
+
+
+async def test_a_page_that_cannot_be_made_is_tried_again(quick):
+    topic = Topic()
+    watch = Watch(topic, Upstream(HERE, ""))
+    await watch.current()
+    topic.breaks = True
+    await watch._ask()
+    assert watch.trouble.status == 500
+    topic.breaks = False
+    assert (await watch.current()).texts["asked"]
+    watch.stop()
+
+
+def test_a_small_line_has_gaps_where_nothing_was_recorded():
+    points = line_points([1.0, None, 2.0, 3.0])
+    assert points.count("M") == 2
+    assert line_points([None, None]) == ""
+
+
+# An hour.
+
+
+def test_what_was_not_recorded_is_a_gap_and_never_zero():
+    hour = Hour()
+    hour.put(1000, {"a": 4.0})
+    hour.put(1003, {"a": 6.0})
+    hour.put(1030, {"a": 1.0})
+    times, series = hour.series(["a"], 1030)
+
+    assert times == [1000, 1010, 1020, 1030]
+    assert series["a"] == [5.0, None, None, 1.0]
+
+
+def test_an_hour_is_no_longer_than_an_hour():
+    hour = Hour()
+    for at in range(0, 8000, 10):
+        hour.put(at, {"a": 1.0})
+    times, _ = hour.series(["a"], 7990)
+    assert (len(times), times[-1]) == (STEPS_MAX, 7990)
+
+
+def test_a_counter_that_began_anew_is_a_gap_and_no_spike():
+    meter = Meter()
+    assert meter.read(0, 100) is None
+    assert meter.read(1, 110) == 10
+    assert meter.read(2, 0) is None, "the broker started anew"
+    assert meter.read(3, 5) == 5
+
+
+def test_a_keys_counter_may_begin_anew_while_the_broker_runs():
+    meter = Meter(begins_anew=True)
+    meter.read(0, 100)
+    assert meter.read(1, 110) == 10
+    assert meter.read(2, 4) == 7, "14 in two seconds"
+
+
+# Logins.
+
+
+class Clock:
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_a_login_that_is_not_used_ends_after_twelve_hours():
+    clock = Clock()
+    logins = Logins(clock)
+    cookie = logins.begin("broker", "key", "anna")
+    clock.now_s = IDLE_S_MAX - 1
+    assert logins.of(cookie).keys == {"broker": "key"}
+    clock.now_s += IDLE_S_MAX
+    assert logins.keys_in_use() >= {("broker", "key")}
+    clock.now_s += 1
+    assert logins.of(cookie) is None
+    assert logins.keys_in_use() == set()
+
+
+def test_logins_are_bounded_and_the_oldest_goes():
+    logins = Logins(Clock())
+    first, second = logins.begin("broker", "1", ""), logins.begin("broker", "2", "")
+    logins.of(first)
+    for number in range(LOGINS_MAX - 1):
+        logins.begin("broker", str(number), "")
+    assert len(logins) == LOGINS_MAX
+    assert logins.of(first) is not None
+    assert logins.of(second) is None
+
+
+def test_a_new_login_has_a_new_cookie_and_keeps_the_other_brokers():
+    logins = Logins(Clock())
+    first = logins.begin("one", "a", "")
+    second = logins.begin("two", "b", "", first)
+    assert first != second
+    assert logins.of(first) is None
+    assert logins.of(second).keys == {"one": "a", "two": "b"}
+    logins.forget_key("one", "a")
+    assert logins.of(second).keys == {"two": "b"}
+
+
+# Settings.
+
+
+@pytest.mark.parametrize(
+    ("given_settings", "said"),
+    [
+        ({"listen": "nowhere"}, "no place to listen"),
+        ({"listen": "10.0.0.1:8080"}, "--allow-plaintext"),
+        ({"listen": "[::]:8080"}, "--allow-plaintext"),
+        ({"allowed_hosts": ["a b"]}, "is no host"),
+        ({"cert_file": "x"}, "both --tls-cert and --tls-key"),
+        ({"brokers": [Broker("a", "http://x:1"), Broker("a", "http://y:1")]}, "one name"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_named(given_settings, said):
+    with pytest.raises(BadSetting, match=said):
+        Settings(**{"brokers": [HERE]} | given_settings)
+
+
+def test_a_wildcard_answers_to_listed_names_only():
+    settings = Settings(
+        brokers=[HERE], listen="0.0.0.0:80", allow_plaintext=True, allowed_hosts=["Console.example"]
+    )
+    assert settings.hosts(80) == {"console.example"}
+    assert "localhost:8080" in Settings(brokers=[HERE]).hosts(8080)
+
+
+# Payloads.
+
+
+def test_a_megabyte_of_brackets_is_text_and_ends_nothing():
+    payload = b"[" * (1 << 20)
+    assert payloads.as_json(payload) is None
+    assert payloads.as_json(b"[" * 60_000) is None
+    assert "bytes more" in payloads.as_text(payload)
+    assert "bytes more" in payloads.as_hex(payload)
+
+
+def test_payloads_are_shown_as_what_they_are():
+    assert payloads.as_json(b' {"a": [1]}') == '{\n  "a": [\n    1\n  ]\n}'
+    assert payloads.as_json(b"plain") is None
+    assert payloads.as_text(b"\xff\x00ok") == "\ufffd\\u{0}ok"
+    assert payloads.as_hex(b"\x00az").endswith(".az")
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1"])
+def test_no_spreadsheet_takes_an_export_for_a_formula(text):
+    assert payloads.cell_of_csv(text).startswith("\"'")
+    assert payloads.cell_of_csv('a"b,c') == '"a""b,c"'
+
+
+# Watching.
+
+
+class Topic(Asked):
+    """Counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.trouble: Trouble | None = None
+        self.breaks = False
+
+    async def look(self, upstream: Upstream) -> State:
+        self.asked += 1
+        assert not self.breaks
+        if self.trouble is not None:
+            raise self.trouble
+        return state(asked=str(self.asked))
+
+
+async def told(answer, events: list[str]) -> None:
+    # One by one: whoever reads them is cancelled, and what came before counts.
+    async for chunk in answer.body_iterator:
+        events.append(chunk.decode())  # noqa: PERF401
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(watches, "EVERY_S", 0.02)
+    monkeypatch.setattr(watches, "LINGER_S", 0.05)
+
+
+async def test_twenty_browsers_ask_one_question(quick):
+    topic = Topic()
+    watch = Watch(topic, Upstream(HERE, ""))
+    events: list[list[str]] = [[] for _ in range(20)]
+    tasks = [asyncio.create_task(told(stream(watch, lambda: True), each)) for each in events]
+    await asyncio.sleep(0.2)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert topic.asked <= 0.2 / 0.02 + 2
+    assert watch.watchers == 0
+    assert all("event: whole" in each[1] for each in events)
+    assert all("event: changes" in each[2] for each in events)
+
+
+async def test_nobody_is_asked_when_nobody_looks(quick):
+    topic = Topic()
+    watch = Watch(topic, Upstream(HERE, ""))
+    await watch.current()
+    await asyncio.sleep(0.2)
+    asked = topic.asked
+    await asyncio.sleep(0.1)
+    assert topic.asked == asked
+
+
+async def test_a_browser_that_missed_a_state_gets_the_newest_whole(quick):
+    topic = Topic()
+    watch = Watch(topic, Upstream(HERE, ""))
+    await watch.current()
+    seq = watch.seq
+    await watch._ask()
+    assert watch.since(seq)[0] == "changes"
+    await watch._ask()
+    name, data = watch.since(seq)
+    assert name == "whole"
+    assert orjson.loads(data)["texts"]["asked"]["t"] == str(topic.asked)
+    watch.stop()
+
+
+async def test_a_failure_is_told_once_and_what_comes_after_it_is_whole(quick):
+    topic = Topic()
+    watch = Watch(topic, Upstream(HERE, ""))
+    await watch.current()
+    topic.trouble = Trouble(503, "Away", "text")
+    await watch._ask()
+    seq = watch.seq
+    assert watch.since(0)[0] == "failed"
+    await watch._ask()
+    assert watch.seq == seq
+    topic.trouble = None
+    await watch._ask()
+    assert watch.since(seq)[0] == "whole"
+    watch.stop()
+
+
+async def test_a_stream_ends_with_its_login(quick):
+    watch = Watch(Topic(), Upstream(HERE, ""))
+    events: list[str] = []
+    allowed = [True, True, False]
+    await asyncio.wait_for(told(stream(watch, lambda: allowed.pop(0) if allowed else False), events), 5)
+    assert "event: ended" in events[-1]
+    watch.stop()
+
+
+# House rules of the pages.
+
+
+def sources(pattern: str) -> list[Path]:
+    return sorted((ROOT / "console/src/fila_console").rglob(pattern))
+
+
+def test_no_template_switches_escaping_off():
+    for path in sources("*.html"):
+        text = path.read_text()
+        for way in ("|safe", "| safe", "autoescape false", "Markup"):
+            assert way not in text, (path.name, way)
+
+
+def test_no_script_of_ours_makes_elements_of_text():
+    for path in sources("*.js"):
+        text = path.read_text()
+        for way in (
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "new Function",
+        ):
+            assert way not in text, (path.name, way)
+
+
+def test_every_colour_stands_in_the_list_of_colours():
+    rules = (ROOT / "console/src/fila_console/static/console.css").read_text()
+    below = rules[rules.index("*, *::before") :]
+    assert "#" not in below.replace("#000", "#000") or not __import__("re").findall(
+        r":\s*#[0-9a-f]{3,6}", below
+    )
+
+
+def test_sizes_and_weights_are_those_of_the_house():
+    rules = (ROOT / "console/src/fila_console/static/console.css").read_text()
+    sizes = set(re.findall(r"font-size: (\d+)px", rules)) | set(re.findall(r"font: 400 (\d+)px", rules))
+    assert sizes <= {"12", "14", "16", "20", "28"}
+    assert set(re.findall(r"font-weight: (\d+);", rules)) <= {"400", "600"}
+
+
+# What the broker tells as it changes.
+
+
+def key_state(name: str, ready: int = 0) -> KeyState:
+    return KeyState(fairness_key=name, state="not_its_turn", ready=ready)
+
+
+def change(leading: list[str], keys: list[KeyState], *, full: bool = False) -> StatsChange:
+    channel = WatchedChannel(state=QueueState(queue="q", channel="default"), keys=keys, leading=leading)
+    return StatsChange(sequence=1, full=full, channels=[channel], gone=[])
+
+
+async def test_changes_are_put_together_again():
+    async def told():
+        yield change(["a", "b"], [key_state("a", 1), key_state("b", 2)], full=True)
+        yield change(["b", "c"], [key_state("c", 3)])
+        await asyncio.Event().wait()
+
+    feed = Feed(told, ["a"])
+    await feed.ready()
+    await asyncio.sleep(0)
+    keys = feed.keys["q", "default"]
+    assert [(name, each.ready) for name, each in sorted(keys.items())] == [("a", 1), ("b", 2), ("c", 3)]
+    assert feed.leading["q", "default"] == ["b", "c"]
+    await feed.close()
+
+
+async def test_a_feed_that_broke_says_so_and_begins_anew():
+    begun = 0
+
+    async def told():
+        nonlocal begun
+        begun += 1
+        if begun == 1:
+            raise Trouble(503, "Away", "text")
+        yield change(["a"], [key_state("a")], full=True)
+
+    feed = Feed(told)
+    with pytest.raises(Trouble, match="Away"):
+        await feed.ready()
+    await feed.ready()
+    assert feed.leading["q", "default"] == ["a"]
+    await feed.close()

@@ -1,0 +1,303 @@
+"""Logins, foreign pages, foreign names, a console that changes nothing, a broker that asks for no key, bad input."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from fila_console.routes import CHANGES, PAGES, STREAMS
+from fila_console.streams import ENDED
+from tests.console.conftest import start_console, until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+HOME = "/b/broker/"
+
+
+def filled(path: str) -> str:
+    return HOME + path.replace("{queue}", "orders")
+
+
+def test_every_answer_carries_the_policy_that_lets_no_foreign_script_in(console):
+    for path in (HOME, "/nowhere", "/assets/x/main.js", HOME + "queues/none", "/healthz"):
+        policy = console.get(path).headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
+        assert "unsafe" not in policy
+        assert "require-trusted-types-for 'script'" in policy
+    assert console.get(HOME).headers["referrer-policy"] == "no-referrer"
+    assert console.get(HOME).headers["cache-control"] == "no-store"
+
+
+def test_a_page_has_no_script_or_style_of_its_own(console, broker):
+    page = console.get(HOME).text
+    assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", page)
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1", "localhost:1", "127.0.0.1.evil.example:{port}", ""]
+)
+def test_a_name_that_was_not_listed_is_not_served(console, host):
+    port = console.address.rpartition(":")[2]
+    answer = console.get(HOME, Host=host.format(port=port))
+
+    assert answer.status in (400, 421)
+    assert "csrf" not in answer.text
+
+
+def test_the_names_of_this_machine_are_served(console):
+    port = console.address.rpartition(":")[2]
+    assert console.get(HOME, Host=f"localhost:{port}").status == 200
+    assert console.get(HOME, Host=f"LOCALHOST:{port}").status == 200
+
+
+@pytest.mark.parametrize("path", CHANGES)
+@pytest.mark.parametrize(
+    "headers",
+    [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": ""}, {"Sec-Fetch-Site": "cross-site"}],
+    ids=str,
+)
+def test_a_change_from_another_page_is_refused(console, path, headers):
+    csrf = console.get(HOME + "events").text and console.get(HOME).text
+    answer = console.post(filled(path), {"csrf": csrf[:10]}, **headers)
+
+    assert answer.status == 403
+    assert "from a page of this console" in answer.text
+
+
+@pytest.mark.parametrize("path", CHANGES)
+def test_a_change_without_the_pages_token_is_refused(console, path):
+    for fields in ({}, {"csrf": ""}, {"csrf": "x" * 43}, {"csrf": "é"}):
+        answer = console.post(filled(path), fields)
+        assert answer.status == 403
+        assert "too old" in answer.text
+
+
+def test_a_console_that_changes_nothing_refuses_every_change_in_the_server(broker):
+    quiet = start_console(broker.addresses["grpc"], "--read-only")
+    try:
+        for path in CHANGES:
+            answer = quiet.post(filled(path), {"csrf": "whatever"})
+            assert (answer.status, "--read-only" in answer.text) == (403, True)
+        assert "Pause the queue" not in quiet.get(HOME).text
+    finally:
+        quiet.stop()
+
+
+# Keys.
+
+
+def test_nothing_is_shown_before_somebody_logs_in(keyed):
+    keyed.console.cookie = ""
+    for path in STREAMS:
+        assert keyed.console.get(filled(path)).text == ENDED
+    for path in PAGES:
+        answer = keyed.console.get(filled(path))
+        assert answer.status == 303
+        assert answer.headers["location"].startswith("/b/broker/login?")
+    for path in CHANGES:
+        assert keyed.console.post(filled(path), {"csrf": "x"}).status == 303
+
+
+def test_a_key_opens_the_pages_and_is_in_none_of_them(keyed):
+    answer = keyed.console.log_in(keyed.admin_key)
+    cookie = answer.headers["set-cookie"]
+
+    assert (answer.status, answer.headers["location"]) == (303, HOME)
+    port = keyed.console.address.rpartition(":")[2]
+    assert cookie.startswith(f"fila-console-{port}=")
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    page = keyed.console.get(HOME)
+    assert page.status == 200
+    assert keyed.admin_key not in page.text + str(page.headers)
+    assert "asks for no key" not in page.text
+
+
+@pytest.mark.parametrize("key", ["", "fila_nobody_" + "x" * 43, "x" * 600, "a b", "clé", "a\nb"])
+def test_a_wrong_key_is_told_so_in_words_and_opens_nothing(keyed, key):
+    keyed.console.cookie = ""
+    answer = keyed.console.log_in(key)
+
+    assert answer.status in (400, 401)
+    assert 'role="alert"' in answer.text
+    assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "after",
+    ["//evil.example/", "https://evil.example/", "/b/broker/\\evil", "javascript:alert(1)", "/assets/x"],
+)
+def test_after_the_login_one_goes_nowhere_else(keyed, after):
+    answer = keyed.console.post("/b/broker/login", {"key": keyed.admin_key, "after": after})
+
+    assert answer.headers["location"] == HOME
+
+
+def test_logging_out_ends_the_login(keyed):
+    keyed.console.log_in(keyed.admin_key)
+    page = keyed.console.get(HOME)
+    cookie = keyed.console.cookie
+
+    answer = keyed.console.post("/b/broker/logout", {"csrf": page.csrf})
+
+    assert answer.headers["location"] == "/b/broker/login"
+    keyed.console.cookie = cookie
+    assert keyed.console.get(HOME).status == 303
+
+
+def test_a_revoked_key_ends_its_pages_within_two_seconds(keyed):
+    with keyed.client() as client:
+        key = client.create_key("anna")
+        client.grant("anna", admin=True)
+        keyed.console.log_in(key)
+        stream = socket.create_connection(tuple(keyed.console.address.split(":")), 10)
+        stream.sendall(
+            f"GET {HOME}live/overview HTTP/1.1\r\nHost: {keyed.console.address}\r\n"
+            f"Cookie: {keyed.console.cookie}\r\n\r\n".encode()
+        )
+        told = b""
+        while b"event: whole" not in told:
+            told += stream.recv(65536)
+
+        client.revoke_key(key.split("_")[1])
+
+        stream.settimeout(2.0)
+        while b"event: ended" not in told:
+            told += stream.recv(65536)
+        stream.close()
+    assert keyed.console.get(HOME).status == 303
+
+
+def test_the_broker_says_what_a_key_may_see_and_do(keyed):
+    with keyed.client() as client:
+        client.create_queue("shop.orders", exist_ok=True)
+        client.create_queue("secret", exist_ok=True)
+        key = client.create_key("shop")
+        client.grant("shop", produce=["shop.*"], consume=["shop.*"])
+    keyed.console.log_in(key)
+
+    overview = keyed.console.get(HOME)
+    assert "shop.orders" in overview.text
+    assert "secret" not in overview.text
+    assert keyed.console.get(HOME + "queues/secret").status == 404
+    assert keyed.console.get(HOME + "queues/shop.orders").status == 200
+    assert keyed.console.get(HOME + "queues/shop.orders/policy").status == 403
+    answer = keyed.console.post(
+        HOME + "queues/shop.orders/key", {"csrf": overview.csrf, "key": "a", "weight": "2"}
+    )
+    assert answer.status == 403
+    assert "manage" in answer.text
+
+
+# Who is shown a broker that asks for no key.
+
+
+def test_other_machines_are_not_lent_the_trust_in_this_one(broker):
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from fila_cli.main import main; main()",
+            "--addr",
+            broker.addresses["grpc"],
+            "console",
+            "--listen",
+            "0.0.0.0:0",
+            "--allow-plaintext",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+    assert run.returncode == 2
+    assert "asks for no key" in run.stderr
+    assert "127.0.0.1" in run.stderr
+
+
+def test_keys_do_not_cross_the_network_unprotected():
+    run = subprocess.run(
+        [sys.executable, "-c", "from fila_cli.main import main; main()", "console", "--listen", "0.0.0.0:0"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+    assert run.returncode == 2
+    assert "--allow-plaintext" in run.stderr
+
+
+def test_a_band_says_that_no_key_is_asked_for(console):
+    assert "whoever is on this machine may do everything" in console.get(HOME).text
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"[" * (1 << 20), b"\xff\xfe" * 1000, b"a=1&" * 100_000, b"csrf=%ff%fe", b"\0" * 100],
+    ids=lambda b: repr(b[:8]),
+)
+def test_a_body_that_is_no_form_is_refused_in_words(console, body):
+    for path in (HOME + "queues/orders/key", "/b/broker/login"):
+        answer = console.ask("POST", path, body, Origin=console.url)
+        assert 400 <= answer.status < 500
+        assert answer.text
+
+
+def test_a_chunked_body_is_bounded_too(console):
+    answer = console.ask("POST", HOME + "queues/orders/key", iter([b"x" * 65536] * 32), Origin=console.url)
+
+    assert answer.status == 413
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        HOME + "queues/%00",
+        HOME + "queues/..%2f..%2fetc",
+        HOME + "queues/orders/key?key=%ff%00%e2%80%ae",
+        HOME + "queues/" + "x" * 4000,
+        HOME + "queues/orders/dead-letters/letter?offset=99999999999999999999999",
+        HOME + "queues/orders/log?from=-1",
+        HOME + "queues/orders/log?time=yesterday",
+        HOME + "events?kind=%3Cscript%3E",
+        "/assets/../../etc/passwd",
+        "/b/nobody/",
+    ],
+)
+def test_an_address_that_is_none_is_answered_in_words(console, path):
+    answer = console.get(path)
+
+    assert 200 <= answer.status < 500
+    assert "Traceback" not in answer.text
+
+
+def test_a_broker_that_goes_away_is_told_in_words_and_comes_back(tmp_path):
+    from tests.e2e.conftest import launch, wait_until_started
+
+    first = wait_until_started(launch(tmp_path / "data", tmp_path / "one.log"))
+    away = start_console(first.addresses["grpc"])
+    try:
+        assert away.get(HOME).status == 200
+        first.stop()
+
+        # What was told a moment ago is shown a moment longer.
+        gone = until(lambda: answer if (answer := away.get(HOME)).status == 503 else None)
+        assert "does not answer" in gone.text
+        assert first.addresses["grpc"] in gone.text
+
+        again = wait_until_started(
+            launch(tmp_path / "data", tmp_path / "two.log", FILA_SERVER__LISTEN_ADDR=first.addresses["grpc"])
+        )
+        until(lambda: away.get(HOME).status == 200, 15)
+        again.stop()
+    finally:
+        away.stop()
