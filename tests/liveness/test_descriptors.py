@@ -141,3 +141,16 @@ def test_a_small_limit_keeps_a_few_free_all_the_same() -> None:
     counted = Counted(128)
     assert not counted.descriptors.may_be_kept(128 - KEEP_FREE_MIN - SPARE)
     counted.descriptors.stop()
+
+
+def test_looking_for_listeners_leaves_nothing_open_that_is_none():
+    before = count_open()
+    reading, writing = os.pipe()
+    descriptors = Descriptors(4096)
+    descriptors.guard({1})
+    os.close(writing)
+
+    assert os.read(reading, 1) == b"", "the pipe's other end stayed open"
+    os.close(reading)
+    descriptors.stop()
+    assert count_open() == before

@@ -112,7 +112,7 @@ class Descriptors:
         """Take hold of the sockets that listen on these ports, whoever opened them."""
         for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - names are all it has
             with contextlib.suppress(OSError):
-                listener = socket.socket(fileno=os.dup(int(name)))
+                listener = _socket_of(int(name))
                 is_inet = listener.family in (socket.AF_INET, socket.AF_INET6)
                 if (
                     is_inet
@@ -168,6 +168,17 @@ class Descriptors:
         for descriptor in self._spare:
             os.close(descriptor)
         self._spare.clear()
+
+
+def _socket_of(descriptor: int) -> socket.socket:
+    """Another hold of the same socket. Raises OSError when it is none; a pipe that stayed open twice would never end
+    for who reads it."""
+    held = os.dup(descriptor)
+    try:
+        return socket.socket(fileno=held)
+    except OSError:
+        os.close(held)
+        raise
 
 
 def _shut(listener: socket.socket, is_shut: bool) -> None:
