@@ -19,8 +19,8 @@ from fila import (
     answers,
     explanation,
     letters,
-    tried,
     observations,
+    tried,
     watched,
 )
 from fila.answers import RetryPolicy
