@@ -46,7 +46,7 @@ QUEUE_COLUMNS = (
     ">Arriving",
     ">Served",
     ">>Oldest",
-    ">Consumers",
+    ">>Consumers",
     ">>Dead letters",
 )
 NUMBERS = (
