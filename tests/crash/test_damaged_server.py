@@ -107,7 +107,9 @@ KINDS = ["*.log", "*.sst", "*.blob", "MANIFEST-*"]
 def test_a_flipped_byte_costs_a_few_frames_and_is_reported(
     sound: Path, tmp_path: Path, start_server: StartServer, pattern: str, seed: int
 ) -> None:
-    shutil.copytree(sound, tmp_path / "data")
+    shutil.copytree(
+        sound, tmp_path / "data", ignore=shutil.ignore_patterns("control")
+    )  # no socket can be copied
     flipped = _flip(tmp_path / "data", pattern, seed)
 
     servers: list[RunningServer] = []
@@ -148,7 +150,9 @@ def test_a_flipped_byte_costs_a_few_frames_and_is_reported(
 def test_with_on_damage_stop_a_start_on_damage_is_exit_1_with_one_line_and_changes_nothing(
     sound: Path, tmp_path: Path, start_server: StartServer, pattern: str
 ) -> None:
-    shutil.copytree(sound, tmp_path / "data")
+    shutil.copytree(
+        sound, tmp_path / "data", ignore=shutil.ignore_patterns("control")
+    )  # no socket can be copied
     flipped = _flip(tmp_path / "data", pattern, seed=1)
     before = flipped.read_bytes()
 
