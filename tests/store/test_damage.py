@@ -238,6 +238,39 @@ def test_a_flipped_byte_in_a_table_costs_its_block_and_the_next_start_is_sound(d
         store.close()
 
 
+def test_what_other_tables_hold_beside_a_damaged_block_is_kept(tmp_path: Path) -> None:
+    """The block holds the last records of one queue and the first of the next one; older tables hold more of that."""
+    directory = tmp_path / "data"
+    store = StoreProbe(str(directory))
+    for older in (True, False):
+        for queue in "ab":
+            numbers_ = range(100) if older else range(100, 200)
+            store.write([(INDEX, f"{queue}{number:08d}".encode(), b"y" * 300) for number in numbers_])
+        store.flush(INDEX)
+    store.close()
+    table = max(files(directory, "*.sst"), key=lambda path: (path.stat().st_size > 50_000, path.name))
+    data_bytes = table.stat().st_size - 4000  # behind it stand the index and the properties
+    worst = 0
+    for place in range(-2, 3):
+        broken = tmp_path / f"broken{place}"
+        shutil.copytree(directory, broken)
+        flip(broken / "rocksdb" / table.name, data_bytes // 2 + place * 1500)
+
+        store = StoreProbe(str(broken))
+        store.scan(INDEX, b"", skip_damage=True)
+        store.close()
+        store = StoreProbe(str(broken))
+        kept = {key_ for key_, _ in store.scan(INDEX, b"", skip_damage=True)}
+        store.close()
+
+        gone = {f"{queue}{number:08d}".encode() for queue in "ab" for number in range(200)} - kept
+        assert all(int(key_[1:]) >= 100 for key_ in gone), "records of the other table are gone"
+        assert len(gone) <= BLOCK_RECORDS[INDEX]
+        assert not (broken / "rocksdb.beside").exists()
+        worst = max(worst, len(gone))
+    assert worst, "no byte that was flipped lay in the data"
+
+
 def test_a_table_that_cannot_be_opened_costs_that_table_only(directory: Path) -> None:
     table = of_family(directory, lambda size: size > 50_000)
     with table.open("r+b") as file:

@@ -24,7 +24,8 @@ from fila_server.core.store.log_note cimport lognote_check_end, lognote_check_fi
 from fila_server.core.store.manifest_copy cimport manifest_copy_heal, manifest_copy_update
 from fila_server.core.store.rocksdb cimport rocksdb_get_latest_sequence_number, rocksdb_writebatch_t
 from fila_server.core.store.salvage cimport (
-    salvage_begin, salvage_commit, salvage_finish, salvage_records, salvage_replace_tables,
+    Gap, salvage_begin, salvage_beside, salvage_commit, salvage_finish, salvage_gaps, salvage_gaps_free,
+    salvage_records, salvage_replace_tables,
 )
 from fila_server.core.store.status cimport (
     STORE_DAMAGED, STORE_ERROR_BYTES, STORE_NOT_FOUND, STORE_OK, STORE_TOO_NEW, STORE_UNWRITABLE,
@@ -147,6 +148,7 @@ cdef int _salvage(
     """Replace the damaged store by a copy of what can be read of it."""
     cdef Store damaged
     cdef Store sound
+    cdef Gap* gaps = NULL
     cdef int status
     memset(&damaged, 0, sizeof(Store))
     memset(&sound, 0, sizeof(Store))
@@ -157,12 +159,33 @@ cdef int _salvage(
     snprintf(sound.directory, sizeof(sound.directory), "%s/rocksdb.copying", directory)
     status = database_open(&sound, sound.directory, options, False, error)
     if status == STORE_OK:
-        status = salvage_records(&damaged, &sound, error)
+        status = salvage_records(&damaged, &sound, &gaps, error)
+    if status == STORE_OK and gaps != NULL:
+        status = _salvage_gaps(&damaged, &sound, directory, gaps, options, error)
     database_close(&damaged)
     database_close(&sound)
+    salvage_gaps_free(directory, gaps)
     store.salvage.records = sound.salvage.records
     store.salvage.gaps = sound.salvage.gaps
     return salvage_commit(directory, error) if status == STORE_OK else status
+
+
+cdef int _salvage_gaps(
+        Store* damaged, Store* sound, const char* directory, const Gap* gaps, const StoreOptions* options,
+        StoreError* error) noexcept nogil:
+    """What cannot be opened beside the damaged store has nothing to add: the salvage goes on without."""
+    cdef Store beside
+    cdef StoreError ignored
+    cdef int status
+    memset(&beside, 0, sizeof(Store))
+    if not salvage_beside(damaged, gaps, directory):
+        return STORE_OK
+    snprintf(beside.directory, sizeof(beside.directory), "%s/rocksdb.beside", directory)
+    if database_open(&beside, beside.directory, options, True, &ignored) != STORE_OK:
+        return STORE_OK
+    status = salvage_gaps(&beside, sound, gaps, error)
+    database_close(&beside)
+    return status
 
 
 cdef int _open_damaged(

@@ -18,6 +18,7 @@ from fila_server.core.store.rocksdb cimport (
 
 cdef enum:
     KEY_BYTES_MAX = 1024        # twice the longest key of any family
+    TABLE_NAME_BYTES = 64
 
 cdef struct Scanned:                            # what a new iterator is made of
     rocksdb_t* db
@@ -31,9 +32,13 @@ cdef struct DamageScan:
     Store* store
     size_t last_bytes                           # the last key that was read
     char last[KEY_BYTES_MAX]
+    char table[TABLE_NAME_BYTES]                # whose block ended the scan last, or empty
 
 
 cdef void damage_scan_begin(DamageScan* scan, Store* store, int family) noexcept nogil      # on the first key
+# on the first key that is not below this one
+cdef void damage_scan_from(
+    DamageScan* scan, Store* store, int family, const char* key, size_t key_bytes) noexcept nogil
 cdef bint damage_scan_valid(DamageScan* scan) noexcept nogil        # False only at the end of the family
 cdef void damage_scan_next(DamageScan* scan) noexcept nogil
 # Leaves the note that the next start copies the store, if there was a gap.
@@ -43,3 +48,6 @@ cdef void damage_scan_end(DamageScan* scan) noexcept nogil
 # block, or at the end of the family (then not valid, without an error); NULL when nothing readable follows.
 cdef rocksdb_iterator_t* scan_behind_damage(
     const Scanned* scanned, const char* last, size_t last_bytes) noexcept nogil
+
+# RocksDB's texts name the file they are about: ".../000035.sst". False, and an empty name, without one.
+cdef bint table_named_in(const char* message, char* name) noexcept nogil

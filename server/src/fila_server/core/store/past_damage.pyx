@@ -10,7 +10,7 @@ Each try takes a new iterator: one that met damage reports it again wherever it 
 """
 
 from libc.stdint cimport uint8_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memset, strstr
 
 from fila_server.core.store.data_directory cimport salvage_ask
 from fila_server.core.store.rocksdb cimport *
@@ -20,14 +20,27 @@ cdef enum:
 
 
 cdef void damage_scan_begin(DamageScan* scan, Store* store, int family) noexcept nogil:
+    _begin(scan, store, family)
+    rocksdb_iter_seek_to_first(scan.iterator)
+
+
+cdef void damage_scan_from(
+        DamageScan* scan, Store* store, int family, const char* key, size_t key_bytes) noexcept nogil:
+    _begin(scan, store, family)
+    scan.last_bytes = key_bytes
+    memcpy(scan.last, key, key_bytes)
+    rocksdb_iter_seek(scan.iterator, key, key_bytes)
+
+
+cdef void _begin(DamageScan* scan, Store* store, int family) noexcept nogil:
     scan.store = store
     scan.gaps = 0
     scan.last_bytes = 0
+    scan.table[0] = 0
     scan.scanned.db = store.db
     scan.scanned.options = store.scan_options
     scan.scanned.family = store.family[family]
     scan.iterator = rocksdb_create_iterator_cf(store.db, store.scan_options, store.family[family])
-    rocksdb_iter_seek_to_first(scan.iterator)
 
 
 cdef bint damage_scan_valid(DamageScan* scan) noexcept nogil:
@@ -37,6 +50,7 @@ cdef bint damage_scan_valid(DamageScan* scan) noexcept nogil:
         if message == NULL:
             return False
         # Whatever keeps a scan from going on is damage here: the disk gives no better reason.
+        table_named_in(message, scan.table)
         rocksdb_free(message)
         message = NULL
         scan.gaps += 1
@@ -129,3 +143,18 @@ cdef bint _add_power_of_two(char* key, size_t key_bytes, int power) noexcept nog
         carry >>= 8
         at -= 1
     return carry == 0
+
+
+cdef bint table_named_in(const char* message, char* name) noexcept nogil:
+    cdef const char* end = strstr(message, ".sst")
+    cdef const char* begin = end
+    name[0] = 0
+    if end == NULL:
+        return False
+    while begin > message and b"0" <= (begin - 1)[0] <= b"9" and end - begin < TABLE_NAME_BYTES - 8:
+        begin -= 1
+    if begin == end:
+        return False
+    memcpy(name, begin, end - begin + 4)
+    name[end - begin + 4] = 0
+    return True

@@ -25,6 +25,7 @@ cdef extern from "<unistd.h>" nogil:
     int fsync(int fd)
     int ftruncate(int fd, int64_t length)
     int getpid()
+    int link(const char* path, const char* another)
     int64_t lseek(int fd, int64_t offset, int whence)
     ssize_t pread(int fd, void* buffer, size_t count, int64_t offset)
     ssize_t pwrite(int fd, const void* buffer, size_t count, int64_t offset)
@@ -40,3 +41,6 @@ cdef extern from "<dirent.h>" nogil:
     int dirfd(DIR* directory)
     DIR* opendir(const char* path)
     dirent_t* readdir(DIR* directory)
+
+cdef extern from "<sys/stat.h>" nogil:
+    int c_mkdir "mkdir"(const char* path, unsigned int mode)

@@ -10,6 +10,12 @@ met is copied at the next start, record by record, without the blocks that canno
     rocksdb.damaged     what was exchanged, kept for whoever wants to look into it
     salvage             the note that a copy is due
 
+A damaged block hides more than it holds: no scan gets at what other tables have between its first key and its
+last, which may belong to different queues. So each place that was stepped over is read once more, in a store
+that has the same files but for the damaged table:
+
+    rocksdb.beside      links to all files of `rocksdb`, an empty table for each that was met damaged
+
 A deleted record may come back where the block that said "deleted" is the damaged one. That is
 why the engine compares every record it recovers with its own counters.
 """
@@ -17,30 +23,32 @@ why the engine compares every record it recovers with its own counters.
 from libc.errno cimport errno
 from libc.stdint cimport int64_t
 from libc.stdio cimport rename, snprintf
-from libc.string cimport memcpy, strcmp, strerror, strstr
+from libc.stdlib cimport free
+from libc.string cimport memcmp, memcpy, strcmp, strerror
 
 from fila_server.core.store.families cimport FAMILY_COUNT
 from fila_server.core.store.past_damage cimport (
-    DamageScan, damage_scan_begin, damage_scan_end, damage_scan_next, damage_scan_valid,
+    KEY_BYTES_MAX, TABLE_NAME_BYTES, DamageScan, damage_scan_begin, damage_scan_end, damage_scan_from,
+    damage_scan_next, damage_scan_valid, table_named_in,
 )
 from fila_server.core.store.posix cimport (
-    DIR, O_CLOEXEC, O_DIRECTORY, O_RDONLY, O_RDWR, SEEK_END, access, c_close, c_open, closedir, dirent_t,
-    fsync, lseek, opendir, pread, pwrite, readdir, rmdir, unlink,
+    DIR, O_CLOEXEC, O_DIRECTORY, O_RDONLY, O_RDWR, SEEK_END, access, c_close, c_mkdir, c_open, closedir,
+    dirent_t, fsync, link, lseek, opendir, pread, pwrite, readdir, rmdir, unlink,
 )
 from fila_server.core.store.rocksdb cimport *
 from fila_server.core.store.status cimport STORE_FAILED, STORE_OK, store_classify, store_failed
 from fila_server.core.store.store cimport batch_bytes, batch_clear, batch_put, scan_key, scan_value
+from fila_server.core.structures.buffer cimport must_malloc
 
 cdef enum:
     BATCH_BYTES = 1048576
-    NAME_BYTES = 64
     FOOTER_BYTES = 53           # of tables of format 5, which is what tuning.pyx asks for
     PATH_BYTES = 4300
 
 
 # --- the copy ----------------------------------------------------------------------------
 
-cdef int salvage_records(Store* damaged, Store* sound, StoreError* error) noexcept nogil:
+cdef int salvage_records(Store* damaged, Store* sound, Gap** gaps, StoreError* error) noexcept nogil:
     cdef rocksdb_writebatch_t* batch = rocksdb_writebatch_create()
     # Nobody is served yet, so here a write may wait for the disk.
     cdef rocksdb_writeoptions_t* patient = rocksdb_writeoptions_create()
@@ -48,7 +56,7 @@ cdef int salvage_records(Store* damaged, Store* sound, StoreError* error) noexce
     cdef char* message = NULL
     cdef int family
     for family in range(FAMILY_COUNT):
-        _copy_family(damaged, sound, family, batch, patient, &message)
+        _copy_family(damaged, sound, family, gaps, batch, patient, &message)
         if message == NULL:
             _write(sound, batch, patient, &message)
         if message == NULL:
@@ -62,23 +70,43 @@ cdef int salvage_records(Store* damaged, Store* sound, StoreError* error) noexce
 
 
 cdef void _copy_family(
-        Store* damaged, Store* sound, int family, rocksdb_writebatch_t* batch,
+        Store* damaged, Store* sound, int family, Gap** gaps, rocksdb_writebatch_t* batch,
         rocksdb_writeoptions_t* patient, char** message) noexcept nogil:
     cdef DamageScan scan
     cdef size_t key_bytes = 0, value_bytes = 0
     cdef const char* key
     cdef const char* value
+    cdef int64_t stepped_over = 0
     damage_scan_begin(&scan, damaged, family)
     while message[0] == NULL and damage_scan_valid(&scan):
         key = scan_key(scan.iterator, &key_bytes)
+        if scan.gaps != stepped_over:
+            _gap_note(gaps, &scan, family, key, min(key_bytes, <size_t> KEY_BYTES_MAX))
+            stepped_over = scan.gaps
         value = scan_value(scan.iterator, &value_bytes)
         batch_put(sound, batch, family, key, key_bytes, value, value_bytes)
         sound.salvage.records += 1
         if batch_bytes(batch) > BATCH_BYTES:
             _write(sound, batch, patient, message)
         damage_scan_next(&scan)
+    if scan.gaps != stepped_over:
+        _gap_note(gaps, &scan, family, NULL, 0)
     sound.salvage.gaps += scan.gaps
     damage_scan_end(&scan)
+
+
+cdef void _gap_note(
+        Gap** gaps, const DamageScan* scan, int family, const char* before,
+        size_t before_bytes) noexcept nogil:
+    cdef Gap* gap = <Gap*> must_malloc(sizeof(Gap))
+    gap.family = family
+    gap.after_bytes, gap.before_bytes = scan.last_bytes, before_bytes
+    memcpy(gap.after, scan.last, scan.last_bytes)
+    if before_bytes:
+        memcpy(gap.before, before, before_bytes)
+    memcpy(gap.table, scan.table, TABLE_NAME_BYTES)
+    gap.next = gaps[0]
+    gaps[0] = gap
 
 
 cdef void _write(
@@ -88,6 +116,96 @@ cdef void _write(
     batch_clear(batch)
 
 
+# --- what a damaged block hides of other tables ----------------------------------------------------
+
+cdef bint salvage_beside(Store* damaged, const Gap* gaps, const char* directory) noexcept nogil:
+    cdef char store[PATH_BYTES]
+    cdef char beside[PATH_BYTES]
+    cdef bint replaced = False
+    snprintf(store, PATH_BYTES, "%s/rocksdb", directory)
+    snprintf(beside, PATH_BYTES, "%s/rocksdb.beside", directory)
+    _remove(directory, "rocksdb.beside")
+    if gaps == NULL or c_mkdir(beside, 0o700) != 0 or not _link_all(store, beside):
+        return False
+    while gaps != NULL:
+        if gaps.table[0]:               # of a table that was met twice the first stand-in stays
+            replaced = _stand_in(damaged, gaps.family, beside, gaps.table) or replaced
+        gaps = gaps.next
+    return replaced
+
+
+cdef bint _link_all(const char* from_, const char* to) noexcept nogil:
+    cdef char old[PATH_BYTES + 300]
+    cdef char new[PATH_BYTES + 300]
+    cdef dirent_t* entry
+    cdef bint linked = True
+    cdef DIR* listing = opendir(from_)
+    if listing == NULL:
+        return False
+    while linked:
+        entry = readdir(listing)
+        if entry == NULL:
+            break
+        if entry.d_name[0] == c"." or strcmp(entry.d_name, "LOCK") == 0:
+            continue
+        snprintf(old, sizeof(old), "%s/%s", from_, <char*> entry.d_name)
+        snprintf(new, sizeof(new), "%s/%s", to, <char*> entry.d_name)
+        linked = link(old, new) == 0
+    closedir(listing)
+    return linked
+
+
+cdef int salvage_gaps(Store* beside, Store* sound, const Gap* gaps, StoreError* error) noexcept nogil:
+    cdef rocksdb_writebatch_t* batch = rocksdb_writebatch_create()
+    cdef rocksdb_writeoptions_t* patient = rocksdb_writeoptions_create()
+    cdef char* message = NULL
+    while gaps != NULL and message == NULL:
+        _copy_gap(beside, sound, gaps, batch, patient, &message)
+        if message == NULL:
+            _write(sound, batch, patient, &message)
+        gaps = gaps.next
+    rocksdb_writeoptions_destroy(patient)
+    rocksdb_writebatch_destroy(batch)
+    return STORE_OK if message == NULL else store_classify(error, message)
+
+
+cdef void _copy_gap(
+        Store* beside, Store* sound, const Gap* gap, rocksdb_writebatch_t* batch,
+        rocksdb_writeoptions_t* patient, char** message) noexcept nogil:
+    cdef DamageScan scan
+    cdef size_t key_bytes = 0, value_bytes = 0
+    cdef const char* key
+    cdef const char* value
+    damage_scan_from(&scan, beside, gap.family, gap.after, gap.after_bytes)
+    while message[0] == NULL and damage_scan_valid(&scan):
+        key = scan_key(scan.iterator, &key_bytes)
+        if gap.before_bytes and _order(key, key_bytes, gap.before, gap.before_bytes) >= 0:
+            break
+        if gap.after_bytes == 0 or _order(key, key_bytes, gap.after, gap.after_bytes) > 0:
+            value = scan_value(scan.iterator, &value_bytes)
+            batch_put(sound, batch, gap.family, key, key_bytes, value, value_bytes)
+            sound.salvage.records += 1
+            if batch_bytes(batch) > BATCH_BYTES:
+                _write(sound, batch, patient, message)
+        damage_scan_next(&scan)
+    scan.gaps = 0                       # told already, by the scan of the whole
+    damage_scan_end(&scan)
+
+
+cdef int _order(const char* a, size_t a_bytes, const char* b, size_t b_bytes) noexcept nogil:
+    cdef int order = memcmp(a, b, min(a_bytes, b_bytes))
+    return order if order else (a_bytes > b_bytes) - (a_bytes < b_bytes)
+
+
+cdef void salvage_gaps_free(const char* directory, Gap* gaps) noexcept nogil:
+    cdef Gap* following
+    _remove(directory, "rocksdb.beside")
+    while gaps != NULL:
+        following = gaps.next
+        free(gaps)
+        gaps = following
+
+
 # --- tables that cannot be opened --------------------------------------------------------
 
 cdef int salvage_replace_tables(Store* damaged, const char* path) noexcept nogil:
@@ -95,8 +213,8 @@ cdef int salvage_replace_tables(Store* damaged, const char* path) noexcept nogil
     or footer is damaged ends it everywhere."""
     cdef int family
     cdef int replaced = 0
-    cdef char from_the_front[NAME_BYTES]
-    cdef char from_the_back[NAME_BYTES]
+    cdef char from_the_front[TABLE_NAME_BYTES]
+    cdef char from_the_back[TABLE_NAME_BYTES]
     for family in range(FAMILY_COUNT):
         if not _unreadable_table(damaged, family, False, from_the_front):
             continue
@@ -125,22 +243,6 @@ cdef bint _unreadable_table(Store* damaged, int family, bint from_the_back, char
             rocksdb_free(message)
     rocksdb_iter_destroy(scan)
     return name[0] != 0
-
-
-cdef bint table_named_in(const char* message, char* name) noexcept nogil:
-    """RocksDB's texts name the file they are about: ".../000035.sst"."""
-    cdef const char* end = strstr(message, ".sst")
-    cdef const char* begin = end
-    name[0] = 0
-    if end == NULL:
-        return False
-    while begin > message and b"0" <= (begin - 1)[0] <= b"9" and end - begin < NAME_BYTES - 8:
-        begin -= 1
-    if begin == end:
-        return False
-    memcpy(name, begin, end - begin + 4)
-    name[end - begin + 4] = 0
-    return True
 
 
 cdef int64_t _recorded_bytes(Store* damaged, const char* name) noexcept nogil:
