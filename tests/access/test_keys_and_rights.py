@@ -10,7 +10,7 @@ import time
 import grpc
 import pytest
 
-from fila.v1 import admin_pb2, auth_pb2, events_pb2, service_pb2
+from fila.v1 import admin_pb2, auth_pb2, events_pb2, operation_pb2, service_pb2, watch_pb2
 from tests.access.guarded_server import Guarded, details_of, key_id, make_queue, permission, refusal
 
 pytestmark = pytest.mark.e2e
@@ -205,7 +205,9 @@ def test_channels_that_one_may_not_consume_are_told_nowhere(guarded: Guarded):
 
     def asked(channel: str) -> list[tuple[str, str, bytes]]:
         explain = admin_pb2.ExplainKeyRequest(queue=queue, channel=channel, fairness_key="a")
+        watch = watch_pb2.WatchStatsRequest(queues=[queue], channel=channel)
         return [
+            refusal(lambda: next(client.admin.WatchStats(watch, timeout=10))),
             refusal(lambda: client.admin.GetStats(admin_pb2.GetStatsRequest(queue=queue, channel=channel))),
             refusal(lambda: client.admin.ExplainKey(explain)),
         ]
@@ -218,6 +220,34 @@ def test_channels_that_one_may_not_consume_are_told_nowhere(guarded: Guarded):
     lease = service_pb2.LeaseRequest(queue=queue, channel="billings")
     code, sentence, _ = refusal(lambda: client.service.Lease(lease))
     assert (code, "secret" in sentence) == ("NOT_FOUND", False)
+
+
+def test_a_long_operation_is_told_no_longer_than_the_right_to_it_lasts(guarded: Guarded):
+    queue = make_queue(guarded, "mover")
+    dlq = f"{queue}.dlq"
+    guarded.admin.service.EnqueueBatch(
+        service_pb2.EnqueueBatchRequest(queue=queue, messages=[service_pb2.EnqueueMessage(payload=b"x")] * 40)
+    )
+    for message in guarded.admin.service.Lease(
+        service_pb2.LeaseRequest(queue=queue, max_messages=40)
+    ).messages:
+        guarded.admin.service.Nack(
+            service_pb2.NackRequest(
+                queue=queue, message_id=message.id, lease_id=message.metadata.lease_id, dead_letter=True
+            )
+        )
+    manager = guarded.make_key("mover", f"manage {dlq}", f"manage {queue}")
+    start = operation_pb2.StartOperationRequest(
+        dlq_queue=dlq, kind=operation_pb2.StartOperationRequest.KIND_REDRIVE, rate_per_second=2
+    )
+    begun = manager.admin.StartOperation(start).operation
+    watch = operation_pb2.WatchOperationRequest(dlq_queue=dlq, id=begun.id)
+    reports = manager.admin.WatchOperation(watch, timeout=15)
+    next(reports)
+    guarded.admin.auth.RevokeGrant(
+        auth_pb2.RevokeGrantRequest(name="mover", permissions=[permission(f"manage {dlq}")])
+    )
+    assert refusal(lambda: list(reports))[0] == "PERMISSION_DENIED"
 
 
 def test_a_waiting_pull_and_an_idle_producer_end_with_their_right(guarded: Guarded):

@@ -174,7 +174,12 @@ class QueueTopic:
         of_keys = [each.points[first:] for each in history.keys]
         served = [sum(each[place].served for each in of_keys) for place in range(len(times))]
         # What all keys together were served is told in messages: where they cost more, it is what is known of them.
-        whole = [max(told, point.delivered) for told, point in zip(served, points, strict=True)]
+        # A tenant is told nothing of the whole.
+        whole = (
+            [max(told, point.delivered) for told, point in zip(served, points, strict=True)]
+            if points
+            else served
+        )
         series: dict[str, list[float | None]] = {}
         colors: dict[str, int] = {}
         dashed: list[str] = []

@@ -18,7 +18,7 @@ from fila.v1 import admin_pb2 as pb
 from fila.v1 import events_pb2, operation_pb2, version_pb2, watch_pb2
 from fila_server import commands
 from fila_server.access.door import Caller, Door
-from fila_server.access.rights import ADMIN, CONSUME
+from fila_server.access.rights import ADMIN, CONSUME, MANAGE
 from fila_server.access.table import RPCS, Need
 from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate
@@ -30,10 +30,10 @@ from fila_server.edges.grpc.service import Context, until_written
 from fila_server.edges.grpc.status import abort
 from fila_server.edges.grpc.watching import Watching
 from fila_server.edges.grpc.wire_fault import explain
-from fila_server.errors import FilaServerError
+from fila_server.errors import ChannelNotFound, FilaServerError
 from fila_server.operations import changes
 from fila_server.operations.audit import carry_out
-from fila_server.operations.explain import Explaining
+from fila_server.operations.explain import DEFAULT_CHANNEL, Explaining
 from fila_server.operations.hour import Hour
 from fila_server.operations.late import list_late
 from fila_server.operations.letter_calls import LetterCalls
@@ -175,13 +175,14 @@ def _add_streams(
 
     def numbers(request: Any, caller: Caller, _frame: bytes) -> AsyncIterator[bytes]:
         check.watch_stats(request)
-        return stats.watch(watcher_of(request, caller), partial(door.sees_channel, caller))
+        pieces = stats.watch(watcher_of(request, caller), partial(door.sees_channel, caller))
+        return _naming_no_hidden_channel(door, caller, request, pieces)
 
     def operation(request: Any, _caller: Caller, _frame: bytes) -> AsyncIterator[bytes]:
         return letters.watch(request)
 
     methods["WatchOperation"] = _streaming(
-        "WatchOperation", operation_pb2.WatchOperationRequest, admission, identity, operation
+        "WatchOperation", operation_pb2.WatchOperationRequest, admission, identity, operation, MANAGE
     )
     methods["WatchEvents"] = _streaming(
         "WatchEvents", events_pb2.WatchEventsRequest, admission, identity, events
@@ -199,9 +200,35 @@ def _status(status: Status) -> Callable[[Any, Caller], Awaitable[bytes]]:
 def _explained(door: Door, explaining: Explaining) -> Callable[[Any, Caller], Awaitable[bytes]]:
     async def explained(request: pb.ExplainKeyRequest, caller: Caller) -> bytes:
         told = explaining.explain(request, caller)
-        return await (told if caller.tenant else on_channel(door, caller, request, told))
+        if not caller.tenant:
+            return await on_channel(door, caller, request, told)
+        try:
+            return await told
+        except ChannelNotFound:
+            raise ChannelNotFound(request.queue, request.channel or DEFAULT_CHANNEL) from None
 
     return explained
+
+
+async def _naming_no_hidden_channel(
+    door: Door, caller: Caller, request: watch_pb2.WatchStatsRequest, pieces: AsyncIterator[bytes]
+) -> AsyncIterator[bytes]:
+    """To whoever may not name all channels of a queue, one that it may not name and one that is not there are the
+    same, and the refusal names no others."""
+    channel = request.channel or DEFAULT_CHANNEL
+    short_sighted = [
+        queue for queue in request.queues if caller.tenant or not door.sees_all_channels(caller, queue)
+    ]
+    for queue in short_sighted:
+        if not door.sees_channel(caller, queue, channel):
+            raise ChannelNotFound(queue, channel)
+    try:
+        async for piece in pieces:
+            yield piece
+    except ChannelNotFound:
+        if not short_sighted:
+            raise
+        raise ChannelNotFound(short_sighted[0], channel) from None
 
 
 def _late(broker: Broker, door: Door) -> Callable[[Any, Caller], Awaitable[bytes]]:
@@ -313,7 +340,7 @@ def _streaming(
         except Exception as error:
             await abort(context, error)
         ended: list[FilaServerError] = []
-        held, queue = right, request.queue if right else ""
+        held, queue = right, getattr(request, need.queue) if right else ""
         if need.filtered and need.queue == "queue":
             # Without a queue it goes on for whoever may see some; what it tells is judged event by event.
             held, queue = (need.right, request.queue) if request.queue else (ADMIN * caller.is_admin, "")
