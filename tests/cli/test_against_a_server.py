@@ -82,6 +82,15 @@ def test_a_message_that_keeps_failing_can_be_read_in_the_dlq_and_redriven(fila):
     assert ok(fila("consume fragile --count 1")) == "order-7\n"
 
 
+def test_consume_stays_with_a_queue_on_which_nothing_comes(fila):
+    """The broker ends a session that says nothing for a visibility timeout; waiting is no silence."""
+    ok(fila("queue create silent --visibility-timeout 1s"))
+
+    ran = fila("consume silent --wait 2500ms")
+
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
 def test_consume_stands_among_the_consumers_and_comes_back_after_a_restart(tmp_path):
     with Server() as restarted:
         environ = os.environ | {"FILA_ADDR": restarted.address, "PYTHONUNBUFFERED": "1"}

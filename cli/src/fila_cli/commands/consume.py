@@ -7,6 +7,7 @@ second), it pulls instead.
 
 from __future__ import annotations
 
+import itertools
 import queue as queues
 import sys
 import threading
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _BATCH_MESSAGES_MAX = 100
 _WAIT_MS = 1_000
 _AGAIN_AFTER_S = 0.5
+_ALIVE_PER_TIMEOUT = 4
 _REMEDY = "raise the queue's --visibility-timeout if printing takes that long"
 
 
@@ -130,11 +132,14 @@ class _Stream:
         requests.put(service_pb2.ConsumeSessionRequest(open=open_))
         call = self._session.service.ConsumeSession(iter(requests.get, None))
         unsettled = 0
+        over = threading.Event()
         try:
             frames = _Frames(call)
             for frame in frames.within(self._wait_s):
                 if frame.HasField("opened"):
                     self._opened()
+                    every_s = frame.opened.visibility_timeout_ms / 1000 / _ALIVE_PER_TIMEOUT
+                    threading.Thread(target=_say_alive, args=(requests, every_s, over), daemon=True).start()
                 elif frame.HasField("delivery") and self._left != 0:
                     unsettled += 1
                     requests.put(self._print(list(frame.delivery.messages)))
@@ -147,6 +152,7 @@ class _Stream:
             for _ in frames.within(self._session.timeout_s):
                 pass  # what it says goodbye with
         finally:
+            over.set()
             requests.put(None)
             call.cancel()
 
@@ -170,6 +176,18 @@ class _Stream:
         return ack
 
 
+def _say_alive(
+    requests: queues.SimpleQueue[ConsumeSessionRequest | None], every_s: float, over: threading.Event
+) -> None:
+    """The broker takes a session that says nothing for a visibility timeout for dead."""
+    from fila.v1 import service_pb2
+
+    for sequence in itertools.count(1):
+        if not every_s or over.wait(every_s):
+            return
+        requests.put(service_pb2.ConsumeSessionRequest(alive={"sequence": sequence}))
+
+
 class _Frames:
     """A call's frames, read by a thread: nothing else can wait for a frame and for a time."""
 
@@ -181,7 +199,8 @@ class _Frames:
     def _read(self) -> None:
         try:
             for frame in self._call:
-                self._arrived.put(frame)
+                if not frame.HasField("alive"):  # an answer to ours: the queue is as silent as before
+                    self._arrived.put(frame)
             self._arrived.put(None)
         except BaseException as error:  # noqa: BLE001 - it is raised again by the thread that waits
             self._arrived.put(error)
