@@ -157,7 +157,7 @@ def test_a_queue_of_more_keys_than_one_part_holds_is_walked_to_its_end(server):
 # --- when it will go -------------------------------------------------------------------------
 
 
-def explained(server, queue: str, key: str) -> pb.ExplainKeyResponse:
+def explained(server, queue, key):
     return server.admin.ExplainKey(pb.ExplainKeyRequest(queue=queue, fairness_key=key))
 
 
