@@ -23,6 +23,9 @@ ValueListener = Callable[[str, str], None]
 
 DLQ_SUFFIX = ".dlq"
 
+DEFAULT_CHANNEL = "default"
+"""What a consumer reads where it names no channel; a queue without channels of its own has it alone."""
+
 CHANGES_AT_ONCE = 8
 """Each is up to four commands to the core, and enough are under way to share a sync."""
 

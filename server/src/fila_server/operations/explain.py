@@ -10,12 +10,12 @@ from fila.v1 import events_pb2
 from fila_server import commands, seam_frames
 from fila_server.access.door import Caller
 from fila_server.broker.calls import Broker
+from fila_server.broker.mirror import DEFAULT_CHANNEL
 from fila_server.broker.speed import Speeds
 from fila_server.operations.forecast import Interval, Line, Rivals, Situation, Unknown, forecast
 from fila_server.operations.requests import AdminRules, check_own_key
 from fila_server.telemetry.snapshot import text_of
 
-DEFAULT_CHANNEL = "default"
 SERVED_KEYS_MAX = 10
 THOUSANDTHS = 1000.0
 

@@ -9,12 +9,12 @@ from fila_server import errors
 from fila_server.access.door import Caller, Door
 from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate
+from fila_server.broker.mirror import DEFAULT_CHANNEL
 from fila_server.operations.hour import Hour
 from fila_server.operations.requests import AdminRules
 from fila_server.operations.watch_stats import Watcher
 
 TOP_DEFAULT = 20
-DEFAULT_CHANNEL = "default"
 
 
 def watcher_of(request: pb.WatchStatsRequest, caller: Caller) -> Watcher:

@@ -17,7 +17,7 @@ from fila_server.access.door import Caller, Door
 from fila_server.access.table import RPCS
 from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate
-from fila_server.broker.mirror import DLQ_SUFFIX
+from fila_server.broker.mirror import DEFAULT_CHANNEL, DLQ_SUFFIX
 from fila_server.broker.unwritten import PAGE_BYTES_MAX
 from fila_server.config.schema import Limits
 from fila_server.hooks.counters import HookStatus
@@ -29,8 +29,6 @@ from fila_server.operations.keys import find_keys
 from fila_server.operations.redrive import Redrive, drop
 from fila_server.operations.requests import AdminRules, check_own_key
 from fila_server.operations.seeking import preview_seek
-
-DEFAULT_CHANNEL = "default"
 
 
 class Queues:

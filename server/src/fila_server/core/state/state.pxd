@@ -452,8 +452,10 @@ cdef struct Core:
                                     # once more, behind `settles`
     Share*   dirty_shares
     ThrottleKey* dirty_keys
-    Builder *builders, *movers
-    Effect   *passing, *passing_last            # answers of this pass
+    Builder* builders
+    Builder* movers
+    Effect*  passing                # answers of this pass
+    Effect*  passing_last
     Decision* unasked               # bytes they waited for are here; oldest first
     Decision* unasked_last
     Map64    decisions              # by number

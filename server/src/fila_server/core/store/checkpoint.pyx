@@ -2,18 +2,10 @@
 
 from libc.stdint cimport UINT64_MAX, uint64_t
 
-from fila_server.core.store.rocksdb cimport rocksdb_t
+from fila_server.core.store.rocksdb cimport (
+    rocksdb_checkpoint_create, rocksdb_checkpoint_object_create, rocksdb_checkpoint_object_destroy,
+    rocksdb_checkpoint_t)
 from fila_server.core.store.status cimport STORE_FULL, STORE_OK, store_classify, store_failed
-
-# Nobody else makes checkpoints, so their part of the API is declared here and not in rocksdb.pxd.
-cdef extern from "rocksdb/c.h" nogil:
-    ctypedef struct rocksdb_checkpoint_t:
-        pass
-    rocksdb_checkpoint_t* rocksdb_checkpoint_object_create(rocksdb_t* db, char** errptr)
-    void rocksdb_checkpoint_create(
-        rocksdb_checkpoint_t* checkpoint, const char* checkpoint_dir, uint64_t log_size_for_flush,
-        char** errptr)
-    void rocksdb_checkpoint_object_destroy(rocksdb_checkpoint_t* checkpoint)
 
 
 cdef int store_checkpoint(Store* store, const char* path, StoreError* error) noexcept nogil:

@@ -16,6 +16,8 @@ cdef extern from "rocksdb/c.h" nogil:
         pass
     ctypedef struct rocksdb_cache_t:
         pass
+    ctypedef struct rocksdb_checkpoint_t:
+        pass
     ctypedef struct rocksdb_column_family_handle_t:
         pass
     ctypedef struct rocksdb_column_family_metadata_t:
@@ -62,6 +64,13 @@ cdef extern from "rocksdb/c.h" nogil:
     void rocksdb_cancel_all_background_work(rocksdb_t* db, unsigned char wait)
     void rocksdb_close(rocksdb_t* db)
     void rocksdb_free(void* ptr)
+
+    # --- copy -------------------------------------------------------------------------
+    rocksdb_checkpoint_t* rocksdb_checkpoint_object_create(rocksdb_t* db, char** errptr)
+    void rocksdb_checkpoint_create(
+        rocksdb_checkpoint_t* checkpoint, const char* checkpoint_dir, uint64_t log_size_for_flush,
+        char** errptr)
+    void rocksdb_checkpoint_object_destroy(rocksdb_checkpoint_t* checkpoint)
 
     # --- write ------------------------------------------------------------------------
     void rocksdb_write(

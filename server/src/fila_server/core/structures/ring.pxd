@@ -31,7 +31,8 @@ cdef struct Turn:        # one flow's place; embedded FIRST in the owner's struc
     uint32_t weight      # 1..1000
     uint32_t deferred_at     # DEFERRED: index in the heap
     uint8_t  place       # a Place
-    uint8_t  carried     # some of the deficit came through a park or a pass, and no turn has ended since
+    uint8_t  carried     # some of the deficit came through a park, a pass or a refund,
+                         # and no turn has ended since
 
 
 cdef struct Ring:

@@ -19,6 +19,7 @@ from fila_server import commands, errors
 from fila_server.access.door import Caller
 from fila_server.access.rights import CONSUME
 from fila_server.broker.calls import OPENING_BYTES_MAX, Broker, shutting_down
+from fila_server.broker.mirror import DEFAULT_CHANNEL
 from fila_server.broker.stream import Stream
 from fila_server.broker.unwritten import COUNTED_FROM_BYTES, Unwritten
 from fila_server.edges.grpc.identity import Identity
@@ -32,7 +33,6 @@ ENQUEUE_STREAM_FRAMES_MAX = 32
 """Frames of one producer's stream that may wait for their answers; then its socket is not read."""
 
 FULL_MAILBOX_RETRY_S = 0.002
-DEFAULT_CHANNEL = "default"
 
 CANCELLATION_TURNS = 3
 """Turns of the loop from a cancellation's byte in grpc's own socket to the CancelledError in a handler: the socket is
