@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -11,7 +12,8 @@ import (
 )
 
 // kafkaBroker is a Kafka topic with a partition a receiver, or a partition a tenant, and one consumer group: acks of all
-// replicas, of which there is one, and a synchronous commit after each batch.
+// replicas, of which there is one. Offsets are committed one request after the other, each for all that was settled
+// meanwhile, so that a receiver does not stand still for a commit; the offsets of everything settled are committed in the end.
 type kafkaBroker struct {
 	plan   Plan
 	client *kgo.Client
@@ -77,9 +79,16 @@ func (s *kafkaSender) send(ctx context.Context, batch []message) error {
 	return s.b.client.ProduceSync(ctx, records...).FirstErr()
 }
 
+// kafkaCommitsMax is how many settled batches may wait for their commit.
+const kafkaCommitsMax = 64
+
 type kafkaReceiver struct {
-	b      *kafkaBroker
-	client *kgo.Client
+	b       *kafkaBroker
+	client  *kgo.Client
+	settled chan []*kgo.Record
+	ended   chan struct{} // the committer has ended, and failed may be read
+	failed  error
+	closing sync.Once
 }
 
 func (b *kafkaBroker) receiver(context.Context) (receiver, error) {
@@ -95,11 +104,33 @@ func (b *kafkaBroker) receiver(context.Context) (receiver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kafkaReceiver{b: b, client: client}, nil
+	r := &kafkaReceiver{
+		b: b, client: client, settled: make(chan []*kgo.Record, kafkaCommitsMax), ended: make(chan struct{}),
+	}
+	go r.commitAll()
+	return r, nil
 }
 
-// close leaves the group, so that the next receiver gets its partitions at once.
+// commitAll commits what is settled until there is no more to come.
+func (r *kafkaReceiver) commitAll() {
+	defer close(r.ended)
+	for records := range r.settled {
+		for more := len(r.settled); more > 0; more-- {
+			records = append(records, <-r.settled...)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		r.failed = r.client.CommitRecords(ctx, records...)
+		cancel()
+		if r.failed != nil {
+			return
+		}
+	}
+}
+
+// close commits what is left, then leaves the group, so that the next receiver gets its partitions at once.
 func (r *kafkaReceiver) close() {
+	r.closing.Do(func() { close(r.settled) })
+	<-r.ended
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = r.client.LeaveGroupContext(ctx)
@@ -127,7 +158,14 @@ func (r *kafkaReceiver) settle(ctx context.Context, deliveries []delivery) error
 	for i, d := range deliveries {
 		records[i] = d.tag.(*kgo.Record)
 	}
-	return r.client.CommitRecords(ctx, records...)
+	select {
+	case r.settled <- records:
+		return nil
+	case <-r.ended:
+		return r.failed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // giveBack sends the messages again: a log has no way to skip one and come back to it.

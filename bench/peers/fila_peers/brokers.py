@@ -11,7 +11,9 @@ import os
 import secrets
 import shutil
 import signal
+import socket
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,7 +124,20 @@ def _redis(folder: Path, durability: str) -> Running:
     options += ["--appendonly", "yes", "--appendfsync", policy, "--daemonize", "no"]
     started = Started([program, *options], log=folder / "log", env=install.libraries(root), cwd=folder)
     started.wait_until_open([port], timeout_s=120)
+    # It listens while it still reads its file, and refuses every command until it has.
+    _wait_until_loaded(port, timeout_s=120)
     return Running(f"127.0.0.1:{port}", started, f"appendonly yes, appendfsync {policy}, no snapshots")
+
+
+def _wait_until_loaded(port: int, timeout_s: float) -> None:
+    began, answer = time.monotonic(), b""
+    with socket.create_connection(("127.0.0.1", port), timeout=timeout_s) as connection:
+        while not answer.startswith(b"+PONG"):
+            if time.monotonic() - began > timeout_s:
+                raise PeerFailed(f"redis-server does not serve after {timeout_s:g} s: {answer!r}")
+            time.sleep(0.01)
+            connection.sendall(b"PING\r\n")
+            answer = connection.recv(1024)
 
 
 def _program(root: Path, path: str, name: str, folder: Path) -> str:
