@@ -9,7 +9,7 @@ import pytest
 
 from fila import NewMessage
 from fila.sync import FilaClient
-from tests.console.conftest import live, until
+from tests.console.conftest import live, until, within
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.needs("chromium")]
 
@@ -77,17 +77,24 @@ def test_axe_finds_nothing_and_no_page_scrolls_sideways(console, orders, page, a
         assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == [], scheme
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
+        until(lambda width=width: page.evaluate("() => innerWidth") == width)
         assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), width
 
 
 def test_a_number_moves_within_two_seconds_and_is_the_brokers(console, orders, client, page):
     live(page, console.url + HOME + "queues/orders")
-    before = numbers_of(shown(page, "number-waiting"))
+    before = client.get_stats("orders").depth
+    until(lambda: numbers_of(shown(page, "number-waiting")) == before)
 
-    client.enqueue_many("orders", [NewMessage(headers={"tenant": "globex"}, payload=b"x") for _ in range(7)])
+    def moves(number):
+        messages = [NewMessage(headers={"tenant": "globex"}, payload=b"x") for _ in range(7)]
+        began_s = time.monotonic()
+        client.enqueue_many("orders", messages)
+        until(lambda: numbers_of(shown(page, "number-waiting")) == before + 7 * (number + 1))
+        return time.monotonic() - began_s
 
-    until(lambda: numbers_of(shown(page, "number-waiting")) == before + 7, 2.0)
-    assert client.get_stats("orders").depth == before + 7
+    within(2.0, moves)
+    assert client.get_stats("orders").depth == numbers_of(shown(page, "number-waiting"))
 
 
 def test_a_key_is_slowed_from_the_overview_by_what_the_page_says(console, client, page):
@@ -125,7 +132,7 @@ def test_a_weight_that_cannot_be_is_refused_in_words(console, orders, page, valu
 
 def test_dead_letters_are_looked_at_moved_back_and_dropped(console, orders, client, page):
     live(page, console.url + HOME + "queues/orders.dlq/dead-letters")
-    assert "6 dead letters" in shown(page, "depth")
+    until(lambda: "6 dead letters" in shown(page, "depth"))
     groups = page.locator(".groups a").all_inner_texts()
     assert any("card # was declined" in each for each in groups)
 
@@ -144,7 +151,7 @@ def test_dead_letters_are_looked_at_moved_back_and_dropped(console, orders, clie
     page.get_by_role("button", name="Drop").click()
     until(lambda: "1 letter dropped" in page.locator("#said").inner_text())
     assert client.get_stats("orders.dlq").depth == 4
-    until(lambda: "4 dead letters" in shown(page, "depth"), 2.5)
+    until(lambda: "4 dead letters" in shown(page, "depth"))
 
 
 def test_a_policy_is_compared_before_it_is_saved(console, client, page):
@@ -152,8 +159,10 @@ def test_a_policy_is_compared_before_it_is_saved(console, client, page):
     page.goto(console.url + HOME + "queues/policed/policy")
     page.get_by_label("Failures until it is a dead letter").fill("7")
     page.get_by_label("on_enqueue").fill('function on_enqueue(msg)\n  return { fairness_key = "one" }\nend')
-    until(lambda: "+7" in page.locator("#diff").inner_text())
-    assert "+  return" in page.locator("#diff").inner_text()
+    # Each of the two is asked about: the answer to the second tells of both.
+    until(
+        lambda: {"+7", "+  return"} <= set(re.findall(r"\+7|\+  return", page.locator("#diff").inner_text()))
+    )
     assert client.get_queue("policed").config.max_attempts != 7
     page.get_by_role("button", name="Save").click()
     until(lambda: "Saved: 2 settings" in page.locator("#said").inner_text())
@@ -183,8 +192,11 @@ def test_a_script_the_broker_refuses_is_told_with_its_line(console, client, page
 def test_a_channel_is_moved_after_its_effect_was_told(console, client, page):
     client.create_queue("logged", retention={"soft_period_ms": "1h"})
     client.enqueue_many("logged", [b"%d" % number for number in range(10)])
-    for message in client.lease("logged", 10):
-        client.ack("logged", message.id)
+    left = 10
+    while left:
+        for message in client.lease("logged", left):
+            client.ack("logged", message.id)
+            left -= 1
     page.goto(console.url + HOME + "queues/logged/log")
     assert page.locator("tbody tr").count() == 10
     page.get_by_label("To offset").fill("4")
@@ -203,27 +215,61 @@ def test_a_channel_is_moved_after_its_effect_was_told(console, client, page):
 def test_events_come_in_until_somebody_scrolls(console, orders, client, page):
     live(page, console.url + HOME + "events?kind=key")
     client.set_key_policy("orders", "acme", weight=4)
-    until(lambda: "weight=4" in page.locator("tbody tr").first.inner_text(), 8.0)
+    until(lambda: "weight=4" in page.locator("tbody tr").first.inner_text())
 
 
-def test_keys_of_the_keyboard_search_walk_and_help(console, orders, page):
+def row_with_focus(page) -> str:
+    """Which row of the page has the focus; empty where none has."""
+    place: str = page.evaluate("() => document.activeElement.closest('main tbody tr')?.dataset.id ?? ''")
+    return place
+
+
+def test_keys_of_the_keyboard_search_walk_and_help(console, orders, client, page):
+    client.create_queue("another", exist_ok=True)
     live(page, console.url + HOME)
+    until(lambda: page.locator("main tbody tr").count() >= 2)
     page.keyboard.press("?")
-    assert page.locator("#help").is_visible()
+    page.locator("#help").wait_for()
     page.keyboard.press("Escape")
+    page.locator("#help").wait_for(state="hidden")
     page.keyboard.press("/")
+    page.locator("#search").wait_for()
     page.keyboard.type("order")
     until(lambda: "orders" in page.locator("#found").inner_text())
     page.keyboard.press("Escape")
     page.locator("#search").wait_for(state="hidden")
     page.keyboard.press("j")
-    first = page.evaluate("() => document.activeElement.textContent")
+    first = until(lambda: row_with_focus(page))
     page.keyboard.press("j")
-    assert page.evaluate("() => document.activeElement.textContent") != first
+    until(lambda: row_with_focus(page) not in ("", first))
     page.keyboard.press("k")
-    assert page.evaluate("() => document.activeElement.textContent") == first
+    until(lambda: row_with_focus(page) == first)
     page.keyboard.press("Enter")
     page.wait_for_url("**/queues/**")
+
+
+def test_a_key_pressed_right_after_a_dialog_closed_is_the_pages(console, orders, page):
+    live(page, console.url + HOME)
+    page.keyboard.press("/")
+    page.locator("#search").wait_for()
+    # In one task: until the browser paints next, the field of the closed dialog has the focus still.
+    walked = page.evaluate(
+        """() => {
+          const field = document.getElementById("search-field");
+          document.getElementById("search").close();
+          field.dispatchEvent(new KeyboardEvent("keydown", { key: "j", bubbles: true, cancelable: true }));
+          return document.activeElement.closest("main tbody tr") !== null;
+        }"""
+    )
+    assert walked
+
+
+def test_a_key_pressed_in_a_field_is_the_fields(console, orders, page):
+    page.goto(console.url + HOME + "queues/orders/key?key=acme")
+    page.get_by_label("Weight").press("j")
+    page.get_by_label("Weight").press("?")
+    assert page.get_by_label("Weight").input_value() == "j?"
+    assert not page.locator("#help").is_visible()
 
 
 def test_nothing_moves_but_data(console, orders, client, page):
@@ -234,27 +280,52 @@ def test_nothing_moves_but_data(console, orders, client, page):
     )
     for path in ("", "queues/orders", "queues/orders/key?key=globex"):
         live(page, console.url + HOME + path)
-        for number in range(3):
+        for number in range(2):
+            before = shown(page, "at")
             client.enqueue("orders", b"x", {"tenant": f"new-{number}"})
-            time.sleep(0.7)
+            until(lambda before=before: shown(page, "at") != before)
         assert page.evaluate("() => window.shifts") == [], path
 
 
-def test_a_hidden_page_asks_for_nothing(console, orders, page):
-    live(page, console.url + HOME)
-    page.evaluate(
-        "() => { Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true });"
-        " document.dispatchEvent(new Event('visibilitychange')); }"
+STREAMS_COUNTED = """
+  window.streams = [];
+  window.EventSource = class extends EventSource {
+    constructor(address) { super(address); window.streams.push(this); }
+  };
+  let state = "visible";
+  Object.defineProperty(document, "visibilityState", { get: () => state });
+  window.turn = (to) => { state = to; document.dispatchEvent(new Event("visibilitychange")); };
+"""
+"""Lets a test see a page's streams, and hide it as another tab does that is put before it."""
+
+
+def open_streams(page) -> int:
+    number: int = page.evaluate(
+        "() => window.streams.filter((each) => each.readyState !== EventSource.CLOSED).length"
     )
+    return number
+
+
+def test_a_hidden_page_asks_for_nothing_and_goes_on_when_it_is_seen(console, orders, page):
+    page.add_init_script(STREAMS_COUNTED)
+    live(page, console.url + HOME)
+    assert open_streams(page) == 1
+    page.evaluate("() => window.turn('hidden')")
+    assert open_streams(page) == 0
     before = shown(page, "at")
-    time.sleep(2.2)
-    assert shown(page, "at") == before
+    page.evaluate("() => window.turn('visible')")
+    assert open_streams(page) == 1
+    until(lambda: shown(page, "at") != before)
 
 
 def test_eight_tabs_of_one_browser_load(console, orders, chromium):
+    """A browser opens six connections to a console: the tabs that are not seen must hold none of them."""
     context = chromium.new_context()
-    tabs = [context.new_page() for _ in range(4)]
-    for tab in tabs:
+    context.add_init_script(STREAMS_COUNTED)
+    tabs = [context.new_page() for _ in range(8)]
+    for place, tab in enumerate(tabs):
+        if place:
+            tabs[place - 1].evaluate("() => window.turn('hidden')")
         live(tab, console.url + HOME)
     assert all("UTC" in shown(tab, "at") for tab in tabs)
     context.close()
@@ -303,7 +374,6 @@ def test_no_text_of_a_stranger_becomes_a_script(console, client, page, complaint
         page.goto(console.url + HOME + path)
         if path in ("", "queues/xss") or "key?" in path or "dlq" in path:
             page.wait_for_selector("body[data-live=yes]", state="attached")
-        page.wait_for_timeout(150)
         # No element came of any text: what was put in is there as text, and nothing else.
         assert (
             page.locator(
@@ -313,13 +383,14 @@ def test_no_text_of_a_stranger_becomes_a_script(console, client, page, complaint
         )
         assert "alert(1)" in page.locator("main").inner_html() or path in ("", "queues/xss/policy"), path
     page.goto(console.url + HOME + "queues/xss.dlq/dead-letters")
-    for place in range(page.locator("tbody tr a").count()):
-        page.locator("tbody tr a").nth(place).click()
-        page.wait_for_timeout(120)
+    for offset in page.locator("tbody tr a").all_inner_texts():
+        page.get_by_role("link", name=offset, exact=True).click()
+        until(lambda offset=offset: page.locator("#letter dd").first.inner_text() == offset)
         assert page.locator("#letter script, #letter img").count() == 0
     page.keyboard.press("/")
+    page.locator("#search").wait_for()
     page.keyboard.type("<img src=x onerror=alert(1)>")
-    page.wait_for_timeout(300)
+    until(lambda: "onerror=alert(1)>" in page.locator("#found").inner_text())
     assert page.locator("#found img").count() == 0
     assert complaints == []
 

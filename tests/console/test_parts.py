@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -295,27 +297,36 @@ def quick(monkeypatch):
 async def test_twenty_browsers_ask_one_question(quick):
     topic = Topic()
     watch = Watch(topic, Upstream(HERE, ""))
-    events: list[list[str]] = [[] for _ in range(20)]
-    tasks = [asyncio.create_task(told(stream(watch, lambda: True), each)) for each in events]
-    await asyncio.sleep(0.2)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    began_s = time.monotonic()
+    events = await asyncio.gather(*(until_changes(stream(watch, lambda: True)) for _ in range(20)))
 
-    assert topic.asked <= 0.2 / 0.02 + 2
+    assert topic.asked <= (time.monotonic() - began_s) / watches.EVERY_S + 2
     assert watch.watchers == 0
     assert all("event: whole" in each[1] for each in events)
-    assert all("event: changes" in each[2] for each in events)
+    watch.stop()
+
+
+async def until_changes(answer) -> list[str]:
+    """What a browser is told, until it is told of a change."""
+    events: list[str] = []
+    async with contextlib.aclosing(answer.body_iterator) as told_it:
+        async for chunk in told_it:
+            events.append(chunk.decode())
+            if "event: changes" in events[-1]:
+                break
+    return events
 
 
 async def test_nobody_is_asked_when_nobody_looks(quick):
     topic = Topic()
     watch = Watch(topic, Upstream(HERE, ""))
     await watch.current()
-    await asyncio.sleep(0.2)
-    asked = topic.asked
-    await asyncio.sleep(0.1)
-    assert topic.asked == asked
+    await watch._task
+    assert topic.asked <= watches.LINGER_S / watches.EVERY_S + 2
+
+    await watch.current()
+    assert not watch._task.done(), "it goes on once somebody looks again"
+    watch.stop()
 
 
 async def test_a_browser_that_missed_a_state_gets_the_newest_whole(quick):

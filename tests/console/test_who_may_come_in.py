@@ -6,12 +6,14 @@ import re
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
+from fila.sync import FilaClient
 from fila_console.routes import CHANGES, PAGES, STREAMS
 from fila_console.streams import ENDED
-from tests.console.conftest import start_console, until
+from tests.console.conftest import start_console, until, within
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -54,15 +56,22 @@ def test_the_names_of_this_machine_are_served(console):
     assert console.get(HOME, Host=f"LOCALHOST:{port}").status == 200
 
 
+@pytest.fixture(scope="module")
+def csrf(broker, console):
+    """The token that a page of ours would send."""
+    with FilaClient.connect(broker.addresses["grpc"]) as client:
+        client.create_queue("entered", exist_ok=True)
+    return console.get(HOME + "queues/entered/policy").csrf
+
+
 @pytest.mark.parametrize("path", CHANGES)
 @pytest.mark.parametrize(
     "headers",
     [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": ""}, {"Sec-Fetch-Site": "cross-site"}],
     ids=str,
 )
-def test_a_change_from_another_page_is_refused(console, path, headers):
-    csrf = console.get(HOME + "events").text and console.get(HOME).text
-    answer = console.post(filled(path), {"csrf": csrf[:10]}, **headers)
+def test_a_change_from_another_page_is_refused(console, csrf, path, headers):
+    answer = console.post(filled(path), {"csrf": csrf}, **headers)
 
     assert answer.status == 403
     assert "from a page of this console" in answer.text
@@ -149,27 +158,40 @@ def test_logging_out_ends_the_login(keyed):
     assert keyed.console.get(HOME).status == 303
 
 
+def open_stream(console):
+    """The overview's stream, once it has told everything."""
+    stream = socket.create_connection(tuple(console.address.split(":")), 20)
+    stream.sendall(
+        f"GET {HOME}live/overview HTTP/1.1\r\nHost: {console.address}\r\nCookie: {console.cookie}\r\n\r\n".encode()
+    )
+    read_until(stream, b"event: whole")
+    return stream
+
+
+def read_until(stream, words: bytes) -> None:
+    told = b""
+    while words not in told:
+        chunk = stream.recv(65536)
+        assert chunk, told[-500:]
+        told += chunk
+
+
 def test_a_revoked_key_ends_its_pages_within_two_seconds(keyed):
-    with keyed.client() as client:
-        key = client.create_key("anna")
-        client.grant("anna", admin=True)
+    def ends(number):
+        name = f"anna-{number}"
+        key = client.create_key(name)
+        client.grant(name, admin=True)
         keyed.console.log_in(key)
-        stream = socket.create_connection(tuple(keyed.console.address.split(":")), 10)
-        stream.sendall(
-            f"GET {HOME}live/overview HTTP/1.1\r\nHost: {keyed.console.address}\r\n"
-            f"Cookie: {keyed.console.cookie}\r\n\r\n".encode()
-        )
-        told = b""
-        while b"event: whole" not in told:
-            told += stream.recv(65536)
+        with open_stream(keyed.console) as stream:
+            began_s = time.monotonic()
+            client.revoke_key(key.split("_")[1])
+            read_until(stream, b"event: ended")
+            took_s = time.monotonic() - began_s
+        assert keyed.console.get(HOME).status == 303
+        return took_s
 
-        client.revoke_key(key.split("_")[1])
-
-        stream.settimeout(2.0)
-        while b"event: ended" not in told:
-            told += stream.recv(65536)
-        stream.close()
-    assert keyed.console.get(HOME).status == 303
+    with keyed.client() as client:
+        within(2.0, ends)
 
 
 def test_the_broker_says_what_a_key_may_see_and_do(keyed):
@@ -297,7 +319,7 @@ def test_a_broker_that_goes_away_is_told_in_words_and_comes_back(tmp_path):
         again = wait_until_started(
             launch(tmp_path / "data", tmp_path / "two.log", FILA_SERVER__LISTEN_ADDR=first.addresses["grpc"])
         )
-        until(lambda: away.get(HOME).status == 200, 15)
+        until(lambda: away.get(HOME).status == 200)
         again.stop()
     finally:
         away.stop()

@@ -37,7 +37,7 @@ async def page(visit: Visit) -> Response:
         asked=asked,
         names=names,
         keys=keys,
-        here=queue,
+        in_queue=queue,
         found=found,
         elsewhere=first if word else [],
     )

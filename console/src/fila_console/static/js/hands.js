@@ -27,15 +27,24 @@ function walk(step) {
   next?.scrollIntoView({ block: "nearest" });
 }
 
+/**
+ * The field that a key is meant for. One that is not shown takes none: a dialog that was closed keeps the focus until
+ * the browser paints next, and keys pressed before that are meant for the page.
+ * @param {EventTarget|null} target
+ */
+function typedInto(target) {
+  if (!(target instanceof HTMLElement) || !target.checkVisibility()) return null;
+  return target.matches("input:not([type=checkbox]), textarea, select") ? target : null;
+}
+
 /** @param {KeyboardEvent} event */
 function pressed(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const target = event.target;
-  const isTyping = target instanceof HTMLElement && target.matches("input, textarea, select");
-  const inSearch = target instanceof HTMLElement && target.id === "search-field";
+  const field = typedInto(event.target);
+  const inSearch = field?.id === "search-field";
   if (inSearch && event.key === "ArrowDown") walk(1);
   else if (inSearch && event.key === "Enter") rowLinks()[0]?.click();
-  else if (isTyping) return;
+  else if (field) return;
   else if (event.key === "/") openDialog("search");
   else if (event.key === "?") openDialog("help");
   else if (event.key === "j") walk(1);
