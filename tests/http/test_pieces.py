@@ -8,12 +8,12 @@ import grpc
 import pytest
 
 from fila.errors import AnswerLost, FilaError, Overloaded
-from fila.v1 import events_pb2, messages_pb2, service_pb2
+from fila.v1 import admin_pb2, events_pb2, messages_pb2, operation_pb2, service_pb2
 from fila_http.body import Budget, Gone, Hold
 from fila_http.calls import unless_gone
 from fila_http.options import Door
 from fila_http.problems import STATUS_BY_CODE, Problem, from_error
-from fila_http.proto_json import bytes_in
+from fila_http.proto_json import dumps, into, loads
 from fila_http.route import Events
 from fila_http.streams import events_of
 
@@ -83,12 +83,21 @@ def test_a_lost_answer_says_that_it_may_have_been_carried_out():
     assert from_error(error).status == 504
 
 
-def test_where_bytes_may_stand_is_read_from_the_contract():
-    assert bytes_in(service_pb2.EnqueueRequest.DESCRIPTOR) == ((("payload", "payload"),),)
-    assert bytes_in(service_pb2.EnqueueBatchRequest.DESCRIPTOR) == (
-        (("messages", "messages"), ("payload", "payload")),
+def test_json_of_every_field_that_a_message_has_is_taken_back():
+    config = admin_pb2.QueueConfig(
+        weights={"acme": 3}, ttl_to_dlq=True, retry={"jitter": 0.5}, durability="DURABILITY_FSYNC"
     )
-    assert bytes_in(service_pb2.LeaseRequest.DESCRIPTOR) == ()
+    for message in (
+        config,
+        service_pb2.EnqueueRequest(payload=b"\xfb\xff", headers={"a_b": "1", "aB": "2"}),
+        operation_pb2.StartOperationRequest(
+            kind="KIND_REDRIVE", rate_per_second=2.5, filter={"died_from": {"seconds": 7}}
+        ),
+        admin_pb2.UpdateQueueRequest(config=config, update_mask={"paths": ["max_attempts", "retry.base_ms"]}),
+    ):
+        again = type(message)()
+        into(again, loads(dumps(message)))
+        assert again == message
 
 
 def test_an_event_has_its_place_and_a_response_marks_where_it_ends():

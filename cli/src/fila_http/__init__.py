@@ -4,10 +4,10 @@ A flood of requests must not stall the broker, so the door stands beside it: it 
 server, has no key of its own, and judges no right. A request goes through these modules:
 
     protocol.py     one connection: its head in time and within a bound
-    guards.py       what is refused before anything is read: a foreign Host or Origin, too many at once
+    guards.py       what is refused before anything is read: a foreign Host or Origin, a target with two readings
     route.py        what a route is; v1/routes.py has the table, made of proto/http.yaml
     body.py         the body, within its bounds and in time
-    binding.py      path, query, headers and body become the request's message; proto_json.py
+    binding.py      path, query, headers and body become the request's message; proto_json.py, judged_json.py
     upstream.py     the call to the broker, in the name of the caller's key
     calls.py        answers in one piece; streams.py: answers as server-sent events
     problems.py     every way to say no

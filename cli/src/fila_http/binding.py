@@ -18,12 +18,17 @@ JSON = "application/json"
 HEADER_PREFIX = b"fila-header-"
 IDEMPOTENCY_KEY = "idempotency-key"
 DEDUP_KEY_BYTES_MAX = 128
+ONCE = ("content-type", IDEMPOTENCY_KEY, "last-event-id")
+"""Headers that are given once: of two, a proxy before the door may have judged the other one."""
 SCALAR_MESSAGES = frozenset({"google.protobuf.Timestamp", "google.protobuf.FieldMask"})
 MASK = "update_mask"
 
 
 def bind(route: Route, path: Mapping[str, str], query: QueryParams, headers: Headers, body: bytes) -> Message:
     """The request's message. Raises Problem."""
+    for name in ONCE:
+        if len(headers.getlist(name)) > 1:
+            raise invalid(f"the request has more than one header {name}; send one")
     if IDEMPOTENCY_KEY in headers and route.request not in (EnqueueRequest, EnqueueBatchRequest):
         raise invalid(
             "Idempotency-Key is taken with messages alone: POST /v1/queues/{queue}/messages, and .../messages/batch"
@@ -109,11 +114,11 @@ def _take_body(request: Message, route: Route, headers: Headers, body: bytes) ->
     value = proto_json.loads(body)
     if route.body:
         part = getattr(request, route.body)
+        part.SetInParent()
+        proto_json.into(part, value)
         if MASK in request.DESCRIPTOR.fields_by_name and not request.HasField(MASK):
             mask = getattr(request, MASK)
             mask.paths.extend(paths_of(value, part.DESCRIPTOR))
-        part.SetInParent()
-        proto_json.into(part, value)
         return
     for name in route.in_path:
         if {name, request.DESCRIPTOR.fields_by_name[name].json_name} & value.keys():
@@ -124,13 +129,11 @@ def _take_body(request: Message, route: Route, headers: Headers, body: bytes) ->
 
 
 def paths_of(value: dict[str, Any], descriptor: Any) -> list[str]:
-    """The paths of all that a JSON object gives: a PATCH without a mask changes what it names."""
+    """The paths of all that a JSON object gives, which fits: a PATCH without a mask changes what it names."""
     fields = {name: field for field in descriptor.fields for name in (field.json_name, field.name)}
     found: list[str] = []
     for name, given in value.items():
-        field = fields.get(name)
-        if field is None:
-            raise invalid(f"the body: there is no field {name!r}")
+        field = fields[name]
         is_nested = (
             field.message_type is not None
             and not field.is_repeated
@@ -158,6 +161,10 @@ def _take_raw(request: Message, query: QueryParams, headers: Headers, body: byte
     for name, value in headers.raw:
         if name.startswith(HEADER_PREFIX) and len(name) > len(HEADER_PREFIX):
             key = name[len(HEADER_PREFIX) :].decode("ascii", "replace")
+            if key in request.headers:
+                raise invalid(
+                    f"the request has more than one Fila-Header-{key}; a message has each header once"
+                )
             try:
                 request.headers[key] = value.decode("utf-8")
             except UnicodeDecodeError:

@@ -3,18 +3,25 @@
     Host      a page of another site can point a name of its own at this machine (DNS rebinding), and its script would
               be answered: so only the names that are the door's own are
     Origin    a page of another site can send a POST without asking; a browser says whose page it is
+    target    what a proxy before the door may have read in another way: another host than Host's, a slash in disguise
 
-Neither is a key. Where the broker asks for keys they come on top.
+None is a key. Where the broker asks for keys they come on top.
 """
 
 from __future__ import annotations
+
+import re
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fila_http.options import Door
-from fila_http.problems import Code, Problem
+from fila_http.problems import Code, Problem, invalid
 from fila_http.sending import send_problem
+
+_HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._~-]{0,255})(?::[0-9]{0,5})?")
+_ABSOLUTE = re.compile(rb"https?://([^/?#]*)", re.IGNORECASE)
+_SLASH = re.compile(rb"%2f", re.IGNORECASE)
 
 
 class Guards:
@@ -30,7 +37,11 @@ class Guards:
         """Refuse, or hand on."""
         if scope["type"] == "http":
             headers = Headers(scope=scope)
-            problem = self._host_problem(headers) or self._origin_problem(scope, headers)
+            problem = (
+                self._host_problem(headers)
+                or _target_problem(scope, headers)
+                or self._origin_problem(scope, headers)
+            )
             if problem is not None:
                 await send_problem(scope, send, self._door.bounds, problem, close=True)
                 return
@@ -38,20 +49,27 @@ class Guards:
 
     def _host_problem(self, headers: Headers) -> Problem | None:
         given = headers.getlist("host")
-        host = given[0].lower() if len(given) == 1 else ""
-        name = host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
-        if name in self._hosts:
+        if len(given) != 1:
+            return invalid(
+                f"a request has one Host, this one has {len(given) or 'none'}", reason="INVALID_HTTP"
+            )
+        read = _HOST.fullmatch(given[0].lower())
+        if read is None:
+            said = f"Host must be a name or an address, with a port or without, got {given[0][:100]!r}"
+            return invalid(said, reason="INVALID_HTTP")
+        if read[1] in self._hosts:
             return None
         return Problem(
             421,
             "HOST_NOT_ALLOWED",
-            f"this door is not called {', '.join(given)[:100]!r}; it is {' or '.join(sorted(self._hosts))}. Whoever "
+            f"this door is not called {given[0][:100]!r}; it is {' or '.join(sorted(self._hosts))}. Whoever "
             "runs it allows another name with --allow-host",
             Code.PERMISSION_DENIED,
         )
 
     def _origin_problem(self, scope: Scope, headers: Headers) -> Problem | None:
-        origin = headers.get("origin")
+        given = headers.getlist("origin")
+        origin = ", ".join(given) if given else None  # two are nobody's
         if origin is None:
             foreign = headers.get("sec-fetch-site") in ("cross-site", "same-site")
         else:
@@ -66,3 +84,22 @@ class Guards:
             "--allow-origin",
             Code.PERMISSION_DENIED,
         )
+
+
+def _target_problem(scope: Scope, headers: Headers) -> Problem | None:
+    target: bytes = scope["state"].get("target", b"/")
+    if (absolute := _ABSOLUTE.match(target)) and absolute[1].decode("latin-1").lower() != headers[
+        "host"
+    ].lower():
+        said = (
+            f"the request's line names the host {absolute[1].decode('latin-1')[:100]!r}, and Host another one"
+        )
+        return invalid(said, reason="INVALID_HTTP")
+    if b"#" in target:
+        return invalid("a request's path ends before a #, which stays with the caller", reason="INVALID_HTTP")
+    if _SLASH.search(scope["raw_path"]):
+        return invalid(
+            "the path has a %2F: names of queues and channels hold no slash; keys and ids go into query or body",
+            reason="INVALID_HTTP",
+        )
+    return None

@@ -1,31 +1,19 @@
-"""Between protobuf messages and their JSON, by the protobuf library, and stricter than it: base64 is judged.
-
-The library's own decoder of base64 skips what does not belong to it, so that a payload sent as plain text would be
-stored as other bytes than its sender meant.
-"""
+"""Between protobuf messages and their JSON, by the protobuf library, and stricter than it (judged_json.py)."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from functools import cache
+import json
 from typing import Any
 
 import orjson
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from google.protobuf.message import Message
 
-from fila_http.problems import invalid
+from fila_http import judged_json
+from fila_http.problems import Problem, invalid
 
 DEPTH_MAX = 20
 """No request nests nearly so deep."""
-
-_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}|[A-Za-z0-9_-]*={0,2}")
-_WITHIN = re.compile(r"Failed to parse (\w+) field: ")
-_NO_FIELD = re.compile(
-    r'Message type "[\w.]+" has no field named "(.*?)" at "(?:\w+\.?)(.*?)"\.\s*Available', re.DOTALL
-)
 
 
 def loads(body: bytes) -> dict[str, Any]:
@@ -38,18 +26,39 @@ def loads(body: bytes) -> dict[str, Any]:
         raise invalid(f"the body is no JSON: {error}", reason="INVALID_JSON") from None
     if not isinstance(value, dict):
         raise invalid("the body must be a JSON object, like {}", reason="INVALID_JSON")
+    try:
+        _TWICE.decode(body.decode())
+    except RecursionError:
+        raise invalid(f"the body nests deeper than {DEPTH_MAX} objects", reason="INVALID_JSON") from None
     return value
 
 
-def into(message: Message, value: dict[str, Any], where: str = "the body") -> None:
-    """Set the message's fields from JSON. Raises Problem."""
-    _check_bytes(value, message.DESCRIPTOR)
+def _check_once(members: list[tuple[str, Any]]) -> None:
+    if len(members) == len(names := {name for name, _ in members}):
+        return
+    for name, _ in members:
+        if name not in names:
+            raise invalid(
+                f"the body gives {name[:64]!r} twice in one object; leave one out: which one counts differs by reader"
+            )
+        names.remove(name)
+
+
+_TWICE = json.JSONDecoder(object_pairs_hook=_check_once, parse_int=str, parse_float=str)
+"""orjson takes the last of two members with one name, and a proxy before the door may have judged the first."""
+
+
+def into(message: Message, value: dict[str, Any], where: str = "") -> None:
+    """Set the message's fields from JSON; `where` is put before a refusal. Raises Problem."""
+    descriptor: Any = message.DESCRIPTOR
     try:
+        judged_json.check(value, descriptor)
         ParseDict(value, message, max_recursion_depth=DEPTH_MAX)
-    except ParseError as error:
-        raise invalid(f"{where}: {_sentence(str(error), message)}") from None
-    except (ValueError, TypeError, OverflowError, AttributeError, RecursionError) as error:
-        raise invalid(f"{where}: {error}") from None
+    except Problem as problem:
+        raise invalid(f"{where}: {problem.detail}") if where else problem from None
+    except (ParseError, ValueError, TypeError, OverflowError, AttributeError, RecursionError) as error:
+        # What was judged fits; whatever the library finds all the same is no mistake of the door's.
+        raise invalid(f"{where or 'the body'}: {error}") from None
 
 
 def as_json(message: Message) -> dict[str, Any]:
@@ -61,56 +70,3 @@ def as_json(message: Message) -> dict[str, Any]:
 def dumps(message: Message) -> bytes:
     """The message as JSON's bytes."""
     return orjson.dumps(as_json(message))
-
-
-def _sentence(said: str, message: Message) -> str:
-    """The library's sentence, with the fields in front and without what it says of its own inside."""
-    _WITHIN.findall(said)
-    said = _WITHIN.sub("", said).rstrip(".")
-    if unknown := _NO_FIELD.match(said):
-        name, place = unknown[1], unknown[2]
-        known = ", ".join(field.json_name for field in message.DESCRIPTOR.fields)
-        return (
-            f"there is no field {name!r} in {place}"
-            if place
-            else f"there is no field {name!r}; there are {known}"
-        )
-    return said
-
-
-def _check_bytes(value: Any, descriptor: Any) -> None:
-    for path in bytes_in(descriptor):
-        for text in _at(value, path):
-            if not isinstance(text, str) or not _BASE64.fullmatch(text):
-                raise invalid(
-                    f"{'.'.join(names[0] for names in path)} must be base64 text; to send bytes as they are, POST one "
-                    "message with another content type than application/json"
-                )
-
-
-@cache
-def bytes_in(descriptor: Descriptor) -> tuple[tuple[tuple[str, str], ...], ...]:
-    """Where a message's JSON may hold bytes: paths of the names, (in JSON, in the proto)."""
-    return tuple(_bytes_in(descriptor, 0))
-
-
-def _bytes_in(descriptor: Descriptor, depth: int) -> Iterator[tuple[tuple[str, str], ...]]:
-    for field in descriptor.fields:
-        step = (field.json_name, field.name)
-        if field.type == FieldDescriptor.TYPE_BYTES:
-            yield (step,)
-        elif field.message_type is not None and depth < DEPTH_MAX:
-            for rest in _bytes_in(field.message_type, depth + 1):
-                yield (step, *rest)
-
-
-def _at(value: Any, path: tuple[tuple[str, str], ...]) -> Iterator[Any]:
-    for item in value if isinstance(value, list) else [value]:
-        if not path:
-            yield item
-        elif isinstance(item, dict):
-            for name in path[0]:
-                if item.get(name) is not None:
-                    yield from _at(item[name], path[1:])
-                if path[0][0] == path[0][1]:
-                    break

@@ -2,6 +2,8 @@
 
 connections     one beyond the bound is told so and closed
 head            in time, and within its bytes: uvicorn itself would wait and gather for ever
+trailers        fields behind a body are dropped: uvicorn takes those that come together with the head for headers of
+                the head, past every proxy that looked at it
 pipelining      a few requests ahead, no more
 leaving         a caller that does not take its last answer is cut off, not waited for
 """
@@ -27,6 +29,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._bounds = bounds
         self._in_head = True
         self._head_bytes = 0
+        self._framing_bytes = 0
+        """Of a body since its last piece: chunk extensions, trailers."""
         self._head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
@@ -51,15 +55,21 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         if self._in_head:
             self._head_bytes += len(data)
+        else:
+            self._framing_bytes += len(data)
         super().data_received(data)
-        if self._in_head and self._head_bytes > self._bounds.head_bytes_max:
-            self._refuse(
-                invalid(
-                    f"the request's line and headers may have {self._bounds.head_bytes_max:,} bytes",
-                    status=431,
-                    reason="LIMIT_EXCEEDED",
-                )
-            )
+        most = self._bounds.head_bytes_max
+        if self._in_head and self._head_bytes > most:
+            said = f"the request's line and headers may have {most:,} bytes"
+            self._refuse(invalid(said, status=431, reason="LIMIT_EXCEEDED"))
+        elif not self._in_head and self._framing_bytes > most:
+            said = f"between the pieces of a chunked body, and behind the last one, may stand {most:,} bytes"
+            self._refuse(invalid(said, status=431, reason="LIMIT_EXCEEDED"))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header of its head; a trailer is none."""
+        if self._in_head:
+            super().on_header(name, value)
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -73,13 +83,20 @@ class BoundedProtocol(HttpToolsProtocol):
         """Its head is whole."""
         self._disarm()
         self._in_head = False
+        self._framing_bytes = 0
         if len(self.pipeline) >= PIPELINED_MAX:
             self.transport.abort()
-        if not self.transport.is_closing():
-            super().on_headers_complete()
+        if self.transport.is_closing():
+            return
+        self.scope["state"]["target"] = self.url
+        super().on_headers_complete()
+        if self.parser.should_upgrade():
+            # HTTP/1.1 is all that is spoken here, and the parser loses what came behind this request.
+            self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         """A piece of its body."""
+        self._framing_bytes = 0
         if self.cycle is not None:
             super().on_body(body)
 
@@ -98,7 +115,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """What is no HTTP."""
-        self._refuse(invalid(msg, reason="INVALID_HTTP"))
+        del msg  # uvicorn's own, which says no more
+        said = (
+            "what came is no request of HTTP/1.1: a line like GET /v1/status HTTP/1.1, headers, and a body as long as "
+            "they say. TLS is spoken where the door has a certificate"
+        )
+        self._refuse(invalid(said, reason="INVALID_HTTP"))
 
     # The head's time.
 
@@ -118,6 +140,10 @@ class BoundedProtocol(HttpToolsProtocol):
     def _refuse(self, problem: Problem) -> None:
         if self.transport.is_closing():
             return
+        self._disarm()
+        if not self._may_answer():
+            self.transport.close()
+            return
         body = problem.body()
         lines = [
             f"HTTP/1.1 {problem.status} {problem.members()['title']}",
@@ -127,5 +153,13 @@ class BoundedProtocol(HttpToolsProtocol):
             *(f"{name}: {value}" for name, value in problem.headers.items()),
         ]
         self.transport.write("\r\n".join([*lines, "", ""]).encode("ascii") + body)
-        self._disarm()
         self.transport.close()
+
+    def _may_answer(self) -> bool:
+        """Whether an answer that is written now is taken for that of the refused request, and of none before it."""
+        cycle: Any = self.cycle  # None before the connection's first request
+        if cycle is None:
+            return True
+        if self._in_head:
+            return bool(cycle.response_complete)
+        return not self.pipeline and not cycle.response_started

@@ -1,0 +1,288 @@
+"""What stands where a proxy before the door may have looked elsewhere: trailers, targets, paths, names given twice."""
+
+from __future__ import annotations
+
+import json
+import socket
+from contextlib import closing
+
+import pytest
+
+from tests.http.test_bad_input import JSON, TEXT, problem_in, talk
+
+pytestmark = [pytest.mark.e2e, pytest.mark.needs("module:fila_server.core.drive.engine", "module:uvicorn")]
+
+CLOSE = b"connection: close\r\n"
+U64 = "from 0 to 18446744073709551615"
+TIME = "a time like 2026-11-20T14:00:00Z"
+
+
+def post(
+    path: str, *headers: str, body: bytes = b"", trailers: bytes = b"", host: str = "localhost"
+) -> bytes:
+    """A chunked request, in one piece with what comes behind its body."""
+    lines = [
+        f"POST {path} HTTP/1.1",
+        *([f"Host: {host}"] if host else []),
+        "transfer-encoding: chunked",
+        *headers,
+    ]
+    head = "\r\n".join([*lines, "", ""]).encode()
+    chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+    return head + chunk + b"0\r\n" + trailers + b"\r\n"
+
+
+def status(said: bytes) -> int:
+    return int(said.split()[1])
+
+
+def depth(door, queue):
+    return door.get(f"/v1/queues/{queue}/stats").json["depth"]
+
+
+def test_a_trailer_is_no_header(door, queue):
+    path = f"/v1/queues/{queue}/messages"
+    trailers = b"fila-header-tenant: acme\r\nidempotency-key: once\r\nauthorization: Bearer fila_a_b\r\n"
+    told = post(path, "content-type: a/b", "connection: close", body=b"x", trailers=trailers)
+
+    assert [status(talk(door, told)) for _ in range(2)] == [200, 200]
+    leased = door.post(f"/v1/queues/{queue}/lease", {"maxMessages": 5}).json["messages"]
+    assert [message["headers"] for message in leased] == [{}, {}], (
+        "two, since none had a key, and no tenant's"
+    )
+
+
+def test_a_host_among_the_trailers_is_none(door, queue):
+    path = f"/v1/queues/{queue}/messages"
+    told = post(path, "connection: close", body=b"x", trailers=b"host: localhost\r\n", host="")
+
+    assert problem_in(talk(door, told)) == (400, "INVALID_HTTP")
+    assert depth(door, queue) == "0"
+
+
+def test_what_stands_between_a_bodys_pieces_and_behind_it_is_bounded(bounded_door, queue):
+    door = bounded_door(head_bytes_max=8192, body_s_max=5.0)
+    head = post(f"/v1/queues/{queue}/messages", body=b"x").removesuffix(b"\r\n")
+
+    extension = head.removesuffix(b"0\r\n") + b"1;x="
+    for endless in (
+        (head, b"x-trailer: " + b"y" * 400_000),
+        (head, b"x: y\r\n" * 70_000),
+        (extension, b"y" * 400_000),
+    ):
+        said = talk_in_pieces(door, *endless)
+        # The refusal may be lost with what was still on its way when the door closed.
+        assert said == b"" or problem_in(said) == (431, "LIMIT_EXCEEDED")
+    assert depth(door, queue) == "0"
+
+
+def talk_in_pieces(door, *pieces: bytes) -> bytes:
+    with closing(socket.create_connection(("127.0.0.1", door.port), timeout=15)) as raw:
+        got = b""
+        try:
+            for piece in pieces:
+                for at in range(0, len(piece), 4096):
+                    raw.sendall(piece[at : at + 4096])
+        except OSError:
+            pass  # it was refused while it was sent
+        while piece := _received(raw):
+            got += piece
+        return got
+
+
+def _received(raw: socket.socket) -> bytes:
+    try:
+        return raw.recv(65536)
+    except ConnectionResetError:
+        return b""
+
+
+@pytest.mark.parametrize("slash", ["%2F", "%2f"])
+def test_a_slash_in_disguise_is_refused(door, queue, slash):
+    for path in (f"/v1/queues/{queue}{slash}stats", f"/v1{slash}queues", f"/v1/queues/{queue}/stats{slash}"):
+        answer = door.get(path)
+        assert answer.refusal == (400, "INVALID_HTTP")
+        assert "%2F" in answer.json["detail"]
+    assert door.get(f"/v1/queues/{queue}/explain?fairnessKey=a{slash}b").status == 200, "a key's may be one"
+
+
+def test_a_target_with_a_host_names_the_one_that_host_does(door):
+    head = "GET http://{} HTTP/1.1\r\nHost: localhost:1\r\nconnection: close\r\n\r\n"
+
+    assert status(talk(door, head.format("localhost:1/healthz").encode())) == 200
+    assert status(talk(door, head.format("LOCALHOST:1/healthz").encode())) == 200
+    for target in (
+        "evil.example/healthz",
+        "localhost:1@evil.example/healthz",
+        "127.0.0.1:1/healthz",
+        "localhost:1",
+    ):
+        assert problem_in(talk(door, head.format(target).encode())) == (400, "INVALID_HTTP")
+    assert (
+        problem_in(talk(door, b"GET /healthz#x HTTP/1.1\r\nHost: localhost\r\n" + CLOSE + b"\r\n"))[0] == 400
+    )
+    for line in (b"CONNECT localhost:1", b"OPTIONS *"):
+        assert problem_in(talk(door, line + b" HTTP/1.1\r\nHost: localhost\r\n" + CLOSE + b"\r\n"))[0] in (
+            400,
+            404,
+        )
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost:evil",
+        "localhost:80:80",
+        "localhost:123456",
+        "user@localhost",
+        "localhost/x",
+        "localhost, localhost",
+        "localhost localhost",
+        "[::1",
+        "[::1]x",
+        "[::1]:x",
+    ],
+)
+def test_a_host_that_is_no_name_is_refused(door, host):
+    assert door.get("/healthz", headers={"Host": host}).refusal == (400, "INVALID_HTTP")
+
+
+def test_a_host_is_given_once(door):
+    for lines in (
+        b"",
+        b"Host: localhost\r\nHost: localhost\r\n",
+        b"Host: localhost\r\nhost: evil.example\r\n",
+    ):
+        said = talk(door, b"GET /healthz HTTP/1.1\r\n" + lines + CLOSE + b"\r\n")
+        assert problem_in(said) == (400, "INVALID_HTTP")
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("Idempotency-Key", ("one", "two")),
+        ("Idempotency-Key", ("one", "one")),
+        ("Content-Type", ("text/plain", "application/json")),
+        ("Fila-Header-Tenant", ("acme", "globex")),
+        ("Last-Event-ID", ("1", "2")),
+    ],
+)
+def test_a_header_that_means_something_is_given_once(door, queue, name, values):
+    given = "".join(f"{name}: {value}\r\n" for value in values)
+    head = f"POST /v1/queues/{queue}/messages HTTP/1.1\r\nHost: localhost\r\n{given}content-length: 1\r\n"
+    said = talk(door, head.encode() + CLOSE + b"\r\nx")
+
+    assert problem_in(said) == (400, "INVALID_FIELD")
+    assert depth(door, queue) == "0"
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ('{"payload": "YQ==", "payload": "Yg=="}', "payload"),
+        ('{"headers": {"tenant": "acme", "tenant": "globex"}}', "tenant"),
+        ('{"options": {"delayMs": 1, "delay_ms": 0}}', "options.delayMs"),
+        ('{"options": {"dedup_key": "a", "dedupKey": "b"}}', "options.dedupKey"),
+        ('{"payload": "YQ==", "payl\\u006fad": "Yg=="}', "payload"),
+    ],
+)
+def test_a_field_is_given_once(door, queue, body, names):
+    path = f"/v1/queues/{queue}/messages"
+    one = door.call("POST", path, body=body.encode(), headers=JSON)
+    many = door.call("POST", f"{path}/batch", body=f'{{"messages": [{{}}, {body}]}}'.encode(), headers=JSON)
+
+    for answer in (one, many):
+        assert answer.refusal == (400, "INVALID_FIELD")
+        assert names in answer.json["detail"]
+        assert "twice" in answer.json["detail"]
+    assert depth(door, queue) == "0"
+    same = {"messages": [{"headers": {"a_b": "1", "aB": "2"}}, {"headers": {"a_b": "1"}}]}
+    assert door.post(f"{path}/batch", same).status == 200, "names of headers are the sender's own"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"headers": [1]}, "headers must be an object, like {}, got a list"),
+        ({"headers": {"tenant": 7}}, "headers['tenant'] must be text, got 7"),
+        ({"headers": {"tenant": None}}, "headers['tenant'] must be text, got null"),
+        ({"options": 5}, "options must be an object, like {}, got 5"),
+        ({"options": {"delayMs": "soon"}}, f'options.delayMs must be a whole number {U64}, got "soon"'),
+        ({"options": {"delayMs": 1.5}}, f"options.delayMs must be a whole number {U64}, got 1.5"),
+        ({"options": {"deliverAt": "2026-02-31T00:00:00Z"}}, f"options.deliverAt must be {TIME}, got"),
+        ({"options": {"deliverAt": 7}}, f"options.deliverAt must be {TIME}, got 7"),
+        ({"options": {"dedupKey": ["a"]}}, "options.dedupKey must be text, got a list"),
+        ({"options": {"urgent": True}}, "there is no field 'urgent' in options; there are dedupKey"),
+    ],
+)
+def test_a_field_that_does_not_fit_is_named_with_what_it_must_be(door, queue, body, said):
+    answer = door.post(f"/v1/queues/{queue}/messages", body)
+
+    assert answer.refusal == (400, "INVALID_FIELD")
+    assert answer.json["detail"].startswith(said.split(" there are")[0])
+    assert depth(door, queue) == "0"
+
+
+def test_other_shapes_that_do_not_fit_are_named_too(door, queue):
+    def detail(verb, path, value=None):
+        answer = door.call(verb, path, value)
+        assert answer.status == 400
+        return answer.json["detail"]
+
+    queues = f"/v1/queues/{queue}"
+    batch = f"{queues}/messages/batch"
+    assert detail("POST", batch, {"messages": {}}) == "messages must be a list, like [], got an object"
+    assert (
+        detail("POST", batch, {"messages": [{}, None]}) == "messages[1] must be an object, like {}, got null"
+    )
+    assert detail("PATCH", queues, {"fallback": "SOMETIMES"}).startswith("there is no field 'fallback'")
+    assert detail("PATCH", queues, {"durability": "SOMETIMES"}).startswith(
+        "durability must be one of DURABILITY_"
+    )
+    assert detail("PATCH", queues, {"ttlToDlq": "yes"}) == 'ttlToDlq must be true or false, got "yes"'
+    assert (
+        detail("PATCH", queues, {"retry": {"jitter": "much"}}) == 'retry.jitter must be a number, got "much"'
+    )
+    assert detail("GET", f"{queues}/stats?maxKeys=one").startswith(
+        "the query: maxKeys must be a whole number"
+    )
+    both = {"offset": 1, "time": "2026-11-20T14:00:00Z"}
+    assert detail("POST", f"{queues}/channels/default/seek", both).startswith(
+        "of offset or time one may be given"
+    )
+
+
+@pytest.mark.parametrize("number", [3, 3.0, "3", "3.0", "3e0"])
+def test_a_whole_number_is_taken_in_each_of_its_forms(door, queue, number):
+    assert door.post(f"/v1/queues/{queue}/lease", {"maxMessages": number}).status == 200
+
+
+def test_what_is_no_http_is_refused_in_our_words(bounded_door):
+    door = bounded_door()
+    for text in (b"\x16\x03\x01\x02\x00 hello\r\n\r\n", b"GET\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"):
+        said = talk(door, text)
+        assert problem_in(said) == (400, "INVALID_HTTP")
+        assert b"no request of HTTP/1.1" in said
+
+
+def test_a_refusal_is_never_taken_for_the_answer_of_the_request_before_it(door, queue):
+    waits = json.dumps({"waitMs": 5000}).encode()
+    head = f"POST /v1/queues/{queue}/lease HTTP/1.1\r\nHost: localhost\r\ncontent-type: application/json\r\n"
+    pull = f"{head}content-length: {len(waits)}\r\n\r\n".encode() + waits
+
+    assert talk(door, pull + b"nonsense\r\n\r\n") == b"", "the pull has no answer, and the connection ends"
+    assert door.get("/healthz").status == 200
+
+
+def test_what_asks_for_another_protocol_is_answered_and_ends_the_connection(door):
+    upgrade = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n"
+    said = talk(door, upgrade + b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+
+    assert said.count(b"HTTP/1.1 200") == 1
+    assert b"connection: close" in said
+
+
+def test_a_payload_of_any_name_stays_what_it_is(door, queue):
+    door.post(f"/v1/queues/{queue}/messages", body=b'{"a": 1, "a": 2}', headers=TEXT)
+    (message,) = door.post(f"/v1/queues/{queue}/lease").json["messages"]
+    assert message["payload"] == "eyJhIjogMSwgImEiOiAyfQ=="
