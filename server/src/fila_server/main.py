@@ -47,7 +47,7 @@ from fila_server.events import emit
 from fila_server.hooks.sandbox import HookLimits
 from fila_server.hooks.stage import HookStage
 from fila_server.hooks.trial import Trial, try_script
-from fila_server.opening import open_engine
+from fila_server.opening import OURS_ALONE, open_engine
 from fila_server.operations.observing import observe
 from fila_server.operations.scripts import start_with_hooks
 from fila_server.operations.start_access import new_door, recover_access, start_access
@@ -211,6 +211,7 @@ def auth_recover(asked: Asked, config_path: Path | None, data_dir: str | None, y
         settings, server=msgspec.structs.replace(settings.server, data_dir=place)
     )
     logs.setup(level=settings.log.level, form=settings.log.format)
+    os.umask(OURS_ALONE)
     try:
         file = uvloop.run(recover_access(open_engine(settings), place))
     except errors.StartError as error:
@@ -224,6 +225,7 @@ main.add_command(backup_commands.restore)
 
 def run(settings: Config) -> None:
     """Open the store and serve until a signal."""
+    os.umask(OURS_ALONE)
     limit = raise_limit()
     _check_history(settings)
     engine = open_engine(settings)

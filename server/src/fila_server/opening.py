@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -27,6 +28,10 @@ CHECKPOINT = "checkpoint"
 """In the data directory: made for a backup that is being copied (backup/control.py)."""
 RESTORING = "restoring"
 """In the data directory: what a restore has copied so far (backup/restoring.py)."""
+STORE = "rocksdb"
+"""In the data directory: the messages, and all else that is kept."""
+OURS_ALONE = 0o077
+"""The umask: nobody but the server's user reads what the server writes, whatever the shell that started it says."""
 OPENING_QUIET_S = 1.0
 OPENING_TOLD_EVERY_S = 10.0
 
@@ -49,6 +54,7 @@ def open_engine(settings: Config) -> Engine:
         )
     engine = _open_once(scheduler_thread.Engine, settings)
     _clear_up(Path(data_dir))
+    _keep_from_others(Path(data_dir))
     report = engine.open_report()
     _report_losses(report, data_dir)
     if report.get("damaged_blocks"):
@@ -63,13 +69,41 @@ def open_engine(settings: Config) -> Engine:
 
 def is_restored_in_part(data_dir: Path) -> bool:
     """Whether a restore began here and did not come to its end, which is the store's name."""
-    return (data_dir / RESTORING).exists() and not (data_dir / "rocksdb").exists()
+    return (data_dir / RESTORING).exists() and not (data_dir / STORE).exists()
 
 
 def _clear_up(data_dir: Path) -> None:
     """Remove what a killed server, backup or restore left; the directory is ours by now."""
     for name in (CHECKPOINT, f"{CHECKPOINT}.tmp", RESTORING):
         shutil.rmtree(data_dir / name, ignore_errors=True)
+
+
+def _keep_from_others(data_dir: Path) -> None:
+    """Close the store, which an earlier version or a copy may have left open, and say where the directory is.
+
+    The directory itself stays as it is, and a start is not refused for it: a volume has the mode and the owner that
+    whoever made it chose, and files in it are closed one by one. Who may write there could still put others in
+    their place.
+    """
+    for directory in (data_dir / STORE, data_dir):
+        mode = stat.S_IMODE(directory.stat().st_mode) if directory.exists() else 0
+        if not mode & OURS_ALONE:
+            continue
+        if directory != data_dir:
+            with contextlib.suppress(OSError):
+                directory.chmod(mode & ~OURS_ALONE)
+                log.info("store.closed_to_others", directory=str(directory), mode=f"{mode:04o}")
+                continue
+        log.warning(
+            "store.open_to_others",
+            directory=str(directory),
+            mode=f"{mode:04o}",
+            detail=f"other users of this machine may {_what(mode)} the directory: run chmod 0700 on it",
+        )
+
+
+def _what(mode: int) -> str:
+    return "replace files in" if mode & 0o022 else "look into"
 
 
 def _open_once(compiled_engine: type[CompiledEngine], settings: Config) -> CompiledEngine:
