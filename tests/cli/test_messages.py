@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from grpc import StatusCode
 
 from fila.v1 import admin_pb2, messages_pb2, service_pb2
@@ -247,6 +248,36 @@ def test_other_headers_are_refused_where_other_channels_would_get_the_message(fi
     assert ran.code == 1
     assert "orders has 2 channels" in ran.err
     assert not [name for name, _ in broker.asked if name in ("EnqueueBatch", "DropDeadLetters")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "dlq list orders",
+        "dlq show orders 0198c2f0-5d3e-7c11-9d5a-2f6f3f7a0001",
+        "dlq group orders",
+        "dlq export orders -",
+        "dlq redrive orders --dry-run",
+        "dlq delete orders --yes",
+        "dlq edit orders 1 --payload x",
+        "redrive orders",
+        "operation start orders purge --yes",
+        "operation list orders",
+        "operation watch orders 1-a",
+        "operation cancel orders 1-a",
+    ],
+)
+def test_messages_of_a_plain_queue_are_no_dead_letters(fila, broker: FakeBroker, line: str):
+    waiting = messages_pb2.Message(id="id-1", payload=b"body")
+    waiting.metadata.offset = 1
+    letters_with(broker, waiting)
+
+    ran = fila(*line.split())
+
+    assert (ran.code, ran.out) == (1, "")
+    assert "orders is no dead-letter queue" in ran.err
+    assert "orders.dlq" in ran.err
+    assert not broker.asked
 
 
 def test_a_redrive_that_is_stopped_says_how_many_it_moved(fila, broker: FakeBroker, monkeypatch):

@@ -78,6 +78,18 @@ complete_key = _completing(_keys)
 complete_channel = _completing(_channels)
 complete_config_key = _completing(_config_keys)
 
+
+def _check_dlq(ctx: click.Context, _param: click.Parameter, name: str) -> str:
+    if name and not name.endswith(_DLQ_SUFFIX) and not ctx.resilient_parsing:
+        raise click.ClickException(
+            f"{name} is no dead-letter queue: those are called QUEUE{_DLQ_SUFFIX}. What died of its messages is in "
+            f"{name}{_DLQ_SUFFIX}; 'fila queue peek {name}' shows its own"
+        )
+    return name
+
+
+dlq_argument = click.argument("dlq", shell_complete=complete_dlq, callback=_check_dlq)
+any_dlq_argument = click.argument("dlq", default="", shell_complete=complete_dlq, callback=_check_dlq)
 queue_argument = click.argument("queue", shell_complete=complete_queue)
 key_argument = click.argument("key", shell_complete=complete_key)
 channel_argument = click.argument("channel", shell_complete=complete_channel)

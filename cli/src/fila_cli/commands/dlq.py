@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from fila_cli.arguments import complete_dlq, key_option, yes_option
+from fila_cli.arguments import dlq_argument, key_option, yes_option
 from fila_cli.commands.operation import edit
 from fila_cli.commands.redrive import Walk
 from fila_cli.edited import HeaderEdits, check_one_channel, move_edited
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from fila.v1.messages_pb2 import Message
 
 _PAGE = 1_000
-
-_dlq_argument = click.argument("dlq", shell_complete=complete_dlq)
 
 
 class Chosen:
@@ -129,7 +127,7 @@ dlq.add_command(edit)
     fila dlq list orders.dlq --reason max_attempts --newer-than 1h
     """,
 )
-@_dlq_argument
+@dlq_argument
 @_filters
 @click.option("-n", "--count", type=Count(1), default=20, show_default=True, help="Most to list")
 @click.pass_obj
@@ -143,7 +141,7 @@ def list_(session: Session, dlq: str, count: int, chosen: Chosen) -> None:
 
 
 @dlq.command(name="show", examples="fila dlq show orders.dlq 0198c2f0-5d3e-7c11-9d5a-2f6f3f7a0001")
-@_dlq_argument
+@dlq_argument
 @click.argument("message_id", metavar="ID")
 @click.pass_obj
 def show_(session: Session, dlq: str, message_id: str) -> None:
@@ -181,7 +179,7 @@ def show_(session: Session, dlq: str, message_id: str) -> None:
     fila dlq group orders.dlq --by key
     """
 )
-@_dlq_argument
+@dlq_argument
 @_filters
 @click.option(
     "--by",
@@ -228,7 +226,7 @@ def _shape(error: str) -> str:
     fila dlq redrive orders.dlq --error 'no such region' --set-header region=eu --remove-header zone
     """
 )
-@_dlq_argument
+@dlq_argument
 @_filters
 @click.option(
     "--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Move so many a second"
@@ -292,7 +290,7 @@ def redrive(
     fila dlq delete orders.dlq --error 'no such customer' --dry-run
     """
 )
-@_dlq_argument
+@dlq_argument
 @_filters
 @click.option("--dry-run", is_flag=True, help="Say what would be dropped, and drop nothing")
 @yes_option
@@ -327,7 +325,7 @@ def delete(session: Session, dlq: str, chosen: Chosen, *, dry_run: bool, yes: bo
     fila dlq export orders.dlq - --key acme
     """
 )
-@_dlq_argument
+@dlq_argument
 @click.argument("file", metavar="FILE|-", type=click.File("wb", lazy=False))
 @_filters
 @click.pass_obj

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fila_cli.arguments import complete_dlq, key_option, yes_option
+from fila_cli.arguments import any_dlq_argument, dlq_argument, key_option, yes_option
 from fila_cli.output import Cell, Format, counted, facts, table
 from fila_cli.session import Command, Group, Session, confirm
 from fila_cli.values import MOMENT, PAIR, Count
@@ -16,7 +16,6 @@ from fila_cli.values import MOMENT, PAIR, Count
 if TYPE_CHECKING:
     from fila.v1.operation_pb2 import Operation
 
-_dlq_argument = click.argument("dlq", shell_complete=complete_dlq)
 _KINDS = ("redrive", "delete", "purge")
 
 
@@ -41,7 +40,7 @@ def operation() -> None:
     fila operation start orders.dlq purge --yes
     """
 )
-@_dlq_argument
+@dlq_argument
 @click.argument("kind", type=click.Choice(_KINDS))
 @click.option("--reason", default="", help="Only of this: max_attempts, on_failure, ttl or rejected")
 @click.option("--error", default="", metavar="TEXT", help="Only those whose last error has this in it")
@@ -94,7 +93,7 @@ def start(
     fila operation list orders.dlq -o json
     """,
 )
-@click.argument("dlq", default="", shell_complete=complete_dlq)
+@any_dlq_argument
 @click.pass_obj
 def list_(session: Session, dlq: str) -> None:
     """List operations, newest first, those that have ended, too."""
@@ -119,7 +118,7 @@ def list_(session: Session, dlq: str) -> None:
 
 
 @operation.command(examples="fila operation watch orders.dlq 1767225600000-0badcafe")
-@_dlq_argument
+@dlq_argument
 @click.argument("operation_id", metavar="ID")
 @click.pass_obj
 def watch(session: Session, dlq: str, operation_id: str) -> None:
@@ -134,7 +133,7 @@ def watch(session: Session, dlq: str, operation_id: str) -> None:
 
 
 @operation.command(examples="fila operation cancel orders.dlq 1767225600000-0badcafe")
-@_dlq_argument
+@dlq_argument
 @click.argument("operation_id", metavar="ID")
 @click.pass_obj
 def cancel(session: Session, dlq: str, operation_id: str) -> None:
@@ -153,7 +152,7 @@ def cancel(session: Session, dlq: str, operation_id: str) -> None:
     fila dlq edit orders.dlq 17 --header tenant=acme --payload-file fixed.json
     """,
 )
-@_dlq_argument
+@dlq_argument
 @click.argument("offset", type=Count(1, 2**64 - 1))
 @click.option("-H", "--header", "headers", type=PAIR, multiple=True, help="A header of it; repeat for more")
 @click.option("--payload", help="Its payload from now on")

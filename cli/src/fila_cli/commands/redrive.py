@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fila_cli.arguments import complete_dlq
+from fila_cli.arguments import dlq_argument
 from fila_cli.output import counted
 from fila_cli.progress import Progress
 from fila_cli.session import Command, Session, Stopped
@@ -28,7 +28,7 @@ _PAGES_A_SECOND = 4
     fila redrive orders.dlq --rate 50
     """,
 )
-@click.argument("dlq", shell_complete=complete_dlq)
+@dlq_argument
 @click.option(
     "-n",
     "--count",
