@@ -222,6 +222,38 @@ def test_channels_that_one_may_not_consume_are_told_nowhere(guarded: Guarded):
     assert (code, "secret" in sentence) == ("NOT_FOUND", False)
 
 
+def test_who_produces_only_is_told_of_the_queue_and_of_no_channel_but_the_one_that_everybody_knows(
+    guarded: Guarded,
+):
+    queue = make_queue(guarded, "shout", channels=["default", "secret-plans"])
+    client = guarded.make_key("shouting", f"produce {queue}")
+    tenant = guarded.make_key("shouting-tenant", f"produce {queue}", as_tenant="acme")
+    told = client.admin.GetStats(admin_pb2.GetStatsRequest(queue=queue))
+    assert [channel.name for channel in told.channels] == ["default"]
+
+    def asked(channel: str) -> list[tuple[str, str, bytes]]:
+        explain = admin_pb2.ExplainKeyRequest(queue=queue, channel=channel, fairness_key="a")
+        watch = watch_pb2.WatchStatsRequest(queues=[queue], channel=channel)
+        history = watch_pb2.GetHistoryRequest(queue=queue, channel=channel)
+        return [
+            refusal(lambda: next(client.admin.WatchStats(watch, timeout=10))),
+            refusal(lambda: client.admin.GetStats(admin_pb2.GetStatsRequest(queue=queue, channel=channel))),
+            refusal(lambda: client.admin.ExplainKey(explain)),
+            refusal(lambda: client.admin.GetHistory(history)),
+        ]
+
+    for there, not_there in zip(asked("secret-plans"), asked("secret-plant"), strict=True):
+        assert there[0] == not_there[0] == "NOT_FOUND"
+        assert there[1].replace("plans", "plant") == not_there[1]
+        assert there[2].replace(b"plans", b"plant") == not_there[2]
+    for own in (client, tenant):
+        own.admin.GetHistory(watch_pb2.GetHistoryRequest(queue=queue))
+        own.admin.GetStats(admin_pb2.GetStatsRequest(queue=queue, channel="default"))
+        wrong = admin_pb2.GetStatsRequest(queue=queue, channel="secret-plant")
+        code, sentence, _ = refusal(lambda own=own, wrong=wrong: own.admin.GetStats(wrong))
+        assert (code, "plans" in sentence) == ("NOT_FOUND", False)
+
+
 def test_a_long_operation_is_told_no_longer_than_the_right_to_it_lasts(guarded: Guarded):
     queue = make_queue(guarded, "mover")
     dlq = f"{queue}.dlq"

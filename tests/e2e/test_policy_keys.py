@@ -52,6 +52,23 @@ async def test_a_weight_set_by_an_operator_wins_at_once(
     assert await _weight(client, queue, "acme") == 2
 
 
+async def test_a_key_that_nothing_waits_under_is_paused_all_the_same_and_the_answer_says_so(
+    client: FilaClient, fila: CommandLine, queue: str
+) -> None:
+    await fill(client, queue, acme=3)
+
+    mistyped = await fila("key", "pause", queue, "amce")
+    meant = await fila("key", "pause", queue, "acme")
+
+    assert mistyped.fact("paused") == meant.fact("paused") == "yes"
+    assert f"Nothing of amce waits in {queue} just now" in mistyped.out
+    assert "Nothing of" not in meant.out
+    assert (await client.set_key_policy(queue, "amce", paused=True)).pending == 0
+    assert (await client.set_key_policy(queue, "acme", paused=True)).pending == 3
+    await client.enqueue(queue, b"x", {"tenant": "amce"})
+    assert await client.lease(queue, 10, wait_ms=100) == [], "a policy may be ahead of its messages"
+
+
 async def test_a_paused_key_waits_alone_until_it_is_resumed(
     client: FilaClient, fila: CommandLine, queue: str
 ) -> None:

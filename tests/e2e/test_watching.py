@@ -142,3 +142,5 @@ def test_the_hour_of_a_broker_that_just_started_is_one_long_gap(server, queue):
     assert not told.points[0].recorded
     with pytest.raises(Exception, match="does not exist"):
         server.admin.GetHistory(watch_pb2.GetHistoryRequest(queue="nowhere"))
+    with pytest.raises(Exception, match='has no channel "nowhere"'):
+        server.admin.GetHistory(watch_pb2.GetHistoryRequest(queue=queue, channel="nowhere"))

@@ -302,6 +302,10 @@ BAD_REQUESTS = [
         ("SetConfig", admin_pb2.SetConfigRequest(key=key, value="1,1"), f'throttle:<key>:burst, got "{key}"')
         for key in ("throttle", "Throttle.x", "THROTTLE:x:rate", "throttles.x", "Throttles")
     ),
+    *(
+        ("SetConfig", admin_pb2.SetConfigRequest(key=key, value="1"), f'would change nothing, got "{key}"')
+        for key in ("server.io_threads", "storage.durability", "limits.payload_bytes_max")
+    ),
     ("GetConfig", admin_pb2.GetConfigRequest(), "key must not be empty"),
     ("ListConfig", admin_pb2.ListConfigRequest(prefix="k" * 301), "prefix must be at most 300 bytes"),
     ("CreateChannel", admin_pb2.CreateChannelRequest(queue="q"), "channel must be 1 to 251 bytes"),

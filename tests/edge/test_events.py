@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from fila.v1 import admin_pb2, events_pb2
 from fila_server import events
 from fila_server.edges.grpc.watching import WATCHERS_MAX, Watching
-from fila_server.errors import LimitExceeded
-from fila_server.events import MISSED, PER_KIND_A_SECOND, Ring, matches
+from fila_server.errors import Invalid, LimitExceeded
+from fila_server.events import FAMILIES, KINDS, MISSED, PER_KIND_A_SECOND, Ring, matches
 from fila_server.operations import changes
+
+ROOT = Path(__file__).parents[2]
+SERVER = ROOT / "server/src/fila_server"
+KIND = re.compile(r"[a-z_]+\.[a-z_]+")
 
 
 class Clock:
@@ -149,6 +158,83 @@ async def test_more_watchers_than_there_may_be_are_refused(ring: Ring):
         await anext(watching.watch(events_pb2.WatchEventsRequest()))
     for stream in streams:
         await stream.aclose()
+
+
+@pytest.mark.parametrize(
+    ("kind", "there_are"),
+    [
+        ("queue.craeted", "queue.created, queue.updated"),
+        ("key.", "key.policy_set, key.throttled"),
+        ("queues", ", ".join(FAMILIES)),
+        ("que", ", ".join(FAMILIES)),
+        ("", ", ".join(FAMILIES)),
+        ("Queue", ", ".join(FAMILIES)),
+        ("*", ", ".join(FAMILIES)),
+    ],
+)
+async def test_a_kind_that_there_is_none_of_is_refused_with_those_that_there_are(ring: Ring, kind, there_are):
+    with pytest.raises(Invalid) as told:
+        await heard(Watching(never_drains, ring), kinds=["config", kind], follow=True)
+
+    assert told.value.message.startswith(
+        f'kinds must be kinds of events, got "{kind}": there are {there_are}'
+    )
+
+
+async def test_each_kind_and_each_family_of_kinds_can_be_asked_for(ring: Ring):
+    for kind in KINDS:
+        add(ring, 1, kind)
+        asked = Watching(never_drains, ring)
+        assert kind in [event.kind for event in await heard(asked, kinds=[kind])]
+        assert kind in [event.kind for event in await heard(asked, kinds=[kind.partition(".")[0]])]
+
+
+def emitted_in(tree: ast.Module) -> Iterator[str]:
+    """What stands where a kind is told, or is chosen from: arguments of emit, and tables and tuples of kinds."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            found = node.args[:1] if name.endswith("emit") else []
+        elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "").startswith("_"):
+            of_table = node.value.values if isinstance(node.value, ast.Dict) else []
+            found = node.value.elts if isinstance(node.value, ast.Tuple) else of_table
+        elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "kind":
+            found = [node.value, getattr(node.value, "body", None), getattr(node.value, "orelse", None)]
+        else:
+            continue
+        for each in found:
+            if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                yield each.value
+
+
+def test_what_is_told_what_the_page_says_and_what_can_be_asked_for_are_the_same():
+    sources = [file.read_text() for file in SERVER.rglob("*.py")]
+    told = {
+        kind
+        for source in sources
+        if "import emit" in source or "def emit" in source or ", emit" in source
+        for kind in emitted_in(ast.parse(source))
+        if KIND.fullmatch(kind)
+    }
+    table = (ROOT / "docs/events.md").read_text().partition("## Kinds")[2].partition("## Bounds")[0]
+    described = {
+        kind
+        for line in table.splitlines()
+        if line.startswith("| `")
+        for kind in re.findall(r"`([a-z_.]+)`", line.split("|")[1])
+    }
+    of_keys = {"key.throttled", "key.starved", "key.released"}  # made of the state
+
+    assert described == set(KINDS)
+    assert told | of_keys | {MISSED} == set(KINDS)
+
+
+def test_the_console_and_the_command_line_know_no_other_kinds():
+    from fila_cli.commands.events import _HELD, _TROUBLE
+    from fila_console.pages import events as page
+
+    assert set(page.KINDS) < set(FAMILIES)
+    assert {*_HELD, *_TROUBLE, *page._LOST} <= set(KINDS)
 
 
 # --- what a call is told as ------------------------------------------------------------------

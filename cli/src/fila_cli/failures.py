@@ -87,6 +87,7 @@ _FLAG_BY_FIELD = {
     "extend_ms": "--by",
     "expires_after_idle_ms": "--expires-after-idle",
     "wait_ms": "--wait",
+    "kinds": "--kind",
 }
 
 

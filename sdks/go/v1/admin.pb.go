@@ -1820,7 +1820,7 @@ func (x *PeekMessagesResponse) GetMessages() []*Message {
 type SetConfigRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// At most 300 bytes. `throttle.<key>`, `throttle:<key>:rate` and `throttle:<key>:burst` set token buckets;
-	// no other key may start with `throttle.` or `throttle:`.
+	// no other key may start with `throttle.` or `throttle:`. A setting of the server's file (`server.io_threads`) is none.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	// At most 64 KiB; empty deletes the key.
 	Value         string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
@@ -4365,7 +4365,10 @@ type SetKeyPolicyResponse struct {
 	// Its rate; 0 when there is none.
 	RatePerSecond float64 `protobuf:"fixed64,4,opt,name=rate_per_second,json=ratePerSecond,proto3" json:"rate_per_second,omitempty"`
 	// How many may be delivered at once after a pause; 0 when there is no rate.
-	Burst         float64 `protobuf:"fixed64,5,opt,name=burst,proto3" json:"burst,omitempty"`
+	Burst float64 `protobuf:"fixed64,5,opt,name=burst,proto3" json:"burst,omitempty"`
+	// Its pending messages, in the channel that has most of them. 0: nothing waits under this key just now, so it may be
+	// mistyped; the policy is kept for what comes.
+	Pending       uint64 `protobuf:"varint,6,opt,name=pending,proto3" json:"pending,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4431,6 +4434,13 @@ func (x *SetKeyPolicyResponse) GetRatePerSecond() float64 {
 func (x *SetKeyPolicyResponse) GetBurst() float64 {
 	if x != nil {
 		return x.Burst
+	}
+	return 0
+}
+
+func (x *SetKeyPolicyResponse) GetPending() uint64 {
+	if x != nil {
+		return x.Pending
 	}
 	return 0
 }
@@ -5264,13 +5274,14 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\a_pausedB\x10\n" +
 	"\x0e_max_in_flightB\x12\n" +
 	"\x10_rate_per_secondB\b\n" +
-	"\x06_burst\"\xa8\x01\n" +
+	"\x06_burst\"\xc2\x01\n" +
 	"\x14SetKeyPolicyResponse\x12\x16\n" +
 	"\x06weight\x18\x01 \x01(\rR\x06weight\x12\x16\n" +
 	"\x06paused\x18\x02 \x01(\bR\x06paused\x12\"\n" +
 	"\rmax_in_flight\x18\x03 \x01(\rR\vmaxInFlight\x12&\n" +
 	"\x0frate_per_second\x18\x04 \x01(\x01R\rratePerSecond\x12\x14\n" +
-	"\x05burst\x18\x05 \x01(\x01R\x05burst\"f\n" +
+	"\x05burst\x18\x05 \x01(\x01R\x05burst\x12\x18\n" +
+	"\apending\x18\x06 \x01(\x04R\apending\"f\n" +
 	"\x11ExplainKeyRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12!\n" +

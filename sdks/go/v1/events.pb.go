@@ -470,7 +470,8 @@ type WatchEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only of this queue.
 	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
-	// Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64.
+	// Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64; one that there is none of
+	// is INVALID_ARGUMENT.
 	Kinds []string `protobuf:"bytes,2,rep,name=kinds,proto3" json:"kinds,omitempty"`
 	// Only of this fairness key.
 	FairnessKey string `protobuf:"bytes,3,opt,name=fairness_key,json=fairnessKey,proto3" json:"fairness_key,omitempty"`

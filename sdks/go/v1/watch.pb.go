@@ -968,7 +968,7 @@ type GetHistoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The queue's name.
 	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
-	// The channel; empty means `default`.
+	// The channel; empty means `default`. One that the queue has not is NOT_FOUND.
 	Channel string `protobuf:"bytes,2,opt,name=channel,proto3" json:"channel,omitempty"`
 	// Keys whose history to tell, at most 50. Asking also has them recorded from now on, for the hour that follows.
 	Keys          []string `protobuf:"bytes,3,rep,name=keys,proto3" json:"keys,omitempty"`

@@ -26,6 +26,29 @@ EVENTS_KEPT = 10_000
 PER_KIND_A_SECOND = 100
 MISSED = "events.missed"
 
+KINDS = (
+    "queue.created", "queue.updated", "queue.deleted", "queue.purged", "queue.expired", "queue.dead_letters_dropped",
+    "channel.created", "channel.deleted", "channel.moved", "channel.purged", "channel.expired",
+    "config.set", "config.deleted",
+    "key.policy_set", "key.throttled", "key.starved", "key.released",
+    "consumer.joined", "consumer.left",
+    "dead_letters.made", "dead_letters.redriven", "dead_letters.dropped_by_hand", "dead_letters.edited",
+    "operation.started", "operation.ended",
+    "message.keeps_returning",
+    "hook.failed", "hook.circuit_opened", "hook.circuit_closed",
+    "access.key_created", "access.key_rotated", "access.key_revoked", "access.granted", "access.grant_revoked",
+    "access.quotas_set", "access.denied",
+    "sink.messages_lost",
+    "disk.low", "disk.critical", "disk.roomy",
+    "store.recovered", "store.unsynced_end_dropped", "store.damage_found", "store.range_lost",
+    "checkpoint.made", "checkpoint.removed", "checkpoint.refused",
+    "server.started", "server.draining", "server.stopped",
+    MISSED,
+)  # fmt: skip
+"""All there are: a watcher may name them, or what stands before their dot."""
+FAMILIES = tuple(dict.fromkeys(kind.partition(".")[0] for kind in KINDS))
+_ASKED_FOR = frozenset((*KINDS, *FAMILIES))
+
 
 @dataclass(frozen=True, slots=True)
 class Happening:
@@ -136,6 +159,11 @@ def emit(
         if count != 1:
             told["count"] = count
         getattr(log, level)(kind, **told)
+
+
+def unknown_kinds(asked: Sequence[str]) -> list[str]:
+    """Those of the kinds, or families of kinds, that never happen."""
+    return [kind for kind in asked if kind not in _ASKED_FOR]
 
 
 def matches(happening: Happening, queue: str, kinds: Sequence[str], fairness_key: str) -> bool:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _AGAIN_AFTER_S = 0.5
 _TROUBLE = (
     "dead_letters.made", "hook.failed", "hook.circuit_opened", "disk.low", "disk.critical", "store.damage_found",
-    "store.range_lost", "events.missed", "queue.dead_letters_dropped", "message.keeps_returning",
+    "store.range_lost", "sink.messages_lost", "events.missed", "queue.dead_letters_dropped", "message.keeps_returning",
 )  # fmt: skip
 _HELD = ("key.starved", "key.throttled", "queue.deleted", "queue.purged", "channel.deleted", "channel.purged")
 

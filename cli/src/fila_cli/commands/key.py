@@ -236,4 +236,6 @@ def _set(session: Session, queue: str, key: str, **change: Any) -> None:
             ("rate", _rate(answer) or "no bound"),
         ]
     )
+    if not answer.pending:
+        shown += f"\n\nNothing of {key} waits in {queue} just now; 'fila key find {queue}' lists the keys there are"
     session.show(answer, shown)

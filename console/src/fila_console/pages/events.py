@@ -23,15 +23,28 @@ KINDS = (
     "config",
     "consumer",
     "dead_letters",
+    "operation",
     "hook",
-    "redrive",
-    "auth",
+    "access",
+    "sink",
     "disk",
-    "log",
-    "broker",
+    "store",
+    "checkpoint",
+    "server",
 )
 COLUMNS = ("When", "What", "Queue", "Key", ">Count", "Who, from where", "More")
-_LOST = ("dead_letters.", "log.damaged", "disk.", "hook.opened", "hook.failed", "events.missed")
+_LOST = (
+    "dead_letters.made",
+    "queue.dead_letters_dropped",
+    "sink.messages_lost",
+    "store.damage_found",
+    "store.range_lost",
+    "disk.low",
+    "disk.critical",
+    "hook.circuit_opened",
+    "hook.failed",
+    "events.missed",
+)
 
 
 class EventsTopic(Asked):

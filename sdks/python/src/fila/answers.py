@@ -258,6 +258,8 @@ class KeyPolicy:
     """Most of its messages delivered a second, over all channels; 0: no rate."""
     burst: float = 0.0
     """How many may be delivered at once after a pause."""
+    pending: int = 0
+    """Its pending messages; 0: nothing waits under this key just now, so it may be mistyped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from fila_server.access.failures import Failures, is_loopback
 from fila_server.access.records import PrincipalRecord
 from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE, is_admin
 from fila_server.access.table import NOTHING, Need
+from fila_server.broker.mirror import DEFAULT_CHANNEL
 from fila_server.core.doors.rights_table import Rights
 
 LOOK_EVERY_S = 0.25
@@ -203,12 +204,14 @@ class Door:
         return caller.number is None or bool(self.table.on(caller.number, queue.encode())[1])
 
     def sees_channel(self, caller: Caller, queue: str, channel: str) -> bool:
-        """Whether the caller may name the channel: one that consumes others does not."""
+        """Whether the caller may name the channel: one that consumes others does not, and who produces only names
+        the one that everybody knows. A tenant's key names any, where it is told its own numbers."""
         if caller.number is None:
             return True
         everywhere, somewhere = self.table.on(caller.number, queue.encode(), channel.encode())
-        # Who produces only has no channels of its own, and names any.
-        return bool(everywhere & (somewhere & (CONSUME | MANAGE) or PRODUCE))
+        if may_consume := somewhere & (CONSUME | MANAGE):
+            return bool(everywhere & may_consume)
+        return bool(everywhere & PRODUCE) and (channel == DEFAULT_CHANNEL or bool(caller.tenant))
 
     def sees_all_channels(self, caller: Caller, queue: str) -> bool:
         """Whether the caller may name every channel of the queue, those to come too."""

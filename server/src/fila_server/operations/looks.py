@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
+from fila.v1 import admin_pb2
 from fila.v1 import watch_pb2 as pb
-from fila_server import errors
+from fila_server import commands, errors
 from fila_server.access.door import Caller, Door
 from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate
@@ -44,16 +45,15 @@ class Looks:
         self._tellings = Gate("GetHistory calls", at_once=1)
 
     async def history(self, request: pb.GetHistoryRequest, caller: Caller) -> bytes:
-        """What was recorded of a channel within the hour. Raises QueueNotFound, PermissionDenied."""
+        """What was recorded of a channel within the hour. Raises QueueNotFound, ChannelNotFound."""
         self._check.history(request)
-        if request.queue not in self._broker.queue_configs:
-            raise errors.QueueNotFound(request.queue)
+        asked = admin_pb2.ListChannelsRequest(queue=request.queue)
+        reply = await self._broker.call(commands.LIST_CHANNELS, asked.SerializeToString())
         place = (request.queue, request.channel or DEFAULT_CHANNEL)
-        keys = list(dict.fromkeys(request.keys))
-        if caller.tenant:
-            keys = [caller.tenant]
-        elif not self._door.sees_channel(caller, *place):
-            raise errors.PermissionDenied.on_queue("any right", ":".join(place))
+        there_are = {channel.name for channel in admin_pb2.ListChannelsResponse.FromString(reply).channels}
+        if place[1] not in there_are or not self._door.sees_channel(caller, *place):
+            raise errors.ChannelNotFound(*place)
+        keys = [caller.tenant] if caller.tenant else list(dict.fromkeys(request.keys))
         self._hour.ask_for(place, keys, time.monotonic())
         async with self._tellings:
             return (await self._hour.tell(place, keys, whole=not caller.tenant)).SerializeToString()

@@ -166,7 +166,7 @@ class Queues:
     async def stats(self, request: pb.GetStatsRequest, caller: Caller) -> bytes:
         self._check.stats(request)
         if caller.tenant:
-            return await self._own_stats(request, caller.tenant)
+            return await self._own_stats(request, caller)
         async with self._looks:
             call = self._broker.call(commands.GET_STATS, request.SerializeToString())
             reply = await (on_channel(self._door, caller, request, call) if request.channel else call)
@@ -183,10 +183,12 @@ class Queues:
         stats.channels.extend(seen)
         return stats.SerializeToString()
 
-    async def _own_stats(self, request: pb.GetStatsRequest, tenant: str) -> bytes:
+    async def _own_stats(self, request: pb.GetStatsRequest, caller: Caller) -> bytes:
         """What a tenant may know: its own fairness key, and nothing that others make up."""
+        tenant = caller.tenant
         explained = pb.ExplainKeyRequest(queue=request.queue, channel=request.channel, fairness_key=tenant)
-        reply = await self._broker.call(commands.EXPLAIN_KEY, explained.SerializeToString())
+        call = self._broker.call(commands.EXPLAIN_KEY, explained.SerializeToString())
+        reply = await on_channel(self._door, caller, request, call)
         own = pb.ExplainKeyResponse.FromString(reply)
         stats = pb.GetStatsResponse(
             depth=own.pending, in_flight=own.in_flight, oldest_age_ms=own.oldest_age_ms, replication_count=1
@@ -263,7 +265,7 @@ async def on_channel(door: Door, caller: Caller, request: Any, call: Awaitable[b
     """A call about one channel. To whoever may not name them all, one that it may not name and one that is not there
     are the same, and the refusal names no others."""
     channel = request.channel or DEFAULT_CHANNEL
-    if door.sees_all_channels(caller, request.queue):
+    if not caller.tenant and door.sees_all_channels(caller, request.queue):
         return await call
     try:
         reply = await call

@@ -12,6 +12,7 @@ from typing import Any
 from fila.v1 import admin_pb2 as pb
 from fila.v1 import operation_pb2, sink_pb2, version_pb2, watch_pb2
 from fila_server.access.door import Caller
+from fila_server.config.load import settings_by_section
 from fila_server.config.schema import Limits, Sinks
 from fila_server.errors import Invalid, LimitExceeded, PermissionDenied
 from fila_server.operations import rules
@@ -38,6 +39,11 @@ MASK_PATHS_MAX = 64
 
 _MEANT_AS_THROTTLE = re.compile(r"throttles?([.:].*)?", re.IGNORECASE | re.DOTALL)
 _IS_THROTTLE = re.compile(r"throttle[.:]")
+
+_OF_THE_FILE = frozenset(
+    setting.name for settings in settings_by_section().values() for setting in settings.values()
+)
+"""What is set for the server before it starts, and not while it runs."""
 
 _NANOS_MAX = 999_999_999
 _SECONDS_MAX = 253_402_300_799
@@ -144,6 +150,12 @@ class AdminRules:
     def set_config(self, request: pb.SetConfigRequest) -> None:
         self.config_key(request)
         self._bytes("value", request.value, self._limits.config_value_bytes_max)
+        if request.value and request.key in _OF_THE_FILE:
+            raise Invalid(
+                "key",
+                "must name a value for hooks, or a throttle: the server's own settings are read at its start, from "
+                f'fila.toml, FILA_SECTION__KEY or a flag, and this would change nothing, got "{request.key}"',
+            )
         # What starts with "throttle." or "throttle:" is the core's to judge; an empty value deletes what there is.
         if (
             request.value

@@ -785,18 +785,20 @@ class SetKeyPolicyRequest(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ...) -> None: ...
 
 class SetKeyPolicyResponse(_message.Message):
-    __slots__ = ["burst", "max_in_flight", "paused", "rate_per_second", "weight"]
+    __slots__ = ["burst", "max_in_flight", "paused", "pending", "rate_per_second", "weight"]
     BURST_FIELD_NUMBER: _ClassVar[int]
     MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
     RATE_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     burst: float
     max_in_flight: int
     paused: bool
+    pending: int
     rate_per_second: float
     weight: int
-    def __init__(self, weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ...) -> None: ...
+    def __init__(self, weight: _Optional[int] = ..., paused: bool = ..., max_in_flight: _Optional[int] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., pending: _Optional[int] = ...) -> None: ...
 
 class UpdateQueueRequest(_message.Message):
     __slots__ = ["comment", "config", "expected_version", "queue", "update_mask"]

@@ -19,7 +19,7 @@ from fila_server.core.records.records cimport (
 from fila_server.core.records.reservations cimport OFFSETS_RESERVED
 from fila_server.core.state.directory cimport queue_offset_at, queue_oldest
 from fila_server.core.state.paths cimport channel_find, key_has_policy, queue_find
-from fila_server.core.state.state cimport Channel, Key, Queue
+from fila_server.core.state.state cimport Channel, Flow, Key, Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, put_bytes
 from fila_server.core.structures.maps cimport textmap_get, textmap_next
 from fila_server.core.turns.flows cimport channel_activate, key_reconsider
@@ -301,6 +301,8 @@ cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* q
     cdef double rate = 0
     cdef double burst = 0
     cdef Buffer buffer
+    cdef Flow* flow
+    cdef uint64_t pending = 0
     if key != NULL and key.pace != NULL:
         rate, burst = key.pace.bucket.rate, key.pace.bucket.burst
     if fields.seen & (1 << 6):
@@ -330,6 +332,11 @@ cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* q
     if key.pace != NULL:
         put_double_field(&buffer, 4, key.pace.bucket.rate)
         put_double_field(&buffer, 5, key.pace.bucket.burst)
+    flow = key.flows
+    while flow != NULL:
+        pending = max(pending, <uint64_t> flow.backlog + flow.delayed)
+        flow = flow.next_of_key
+    put_number_field(&buffer, 6, pending)
     key_reconsider(core, key)
     if key_has_policy(key) or key.refs:
         key_record_put(core, key)

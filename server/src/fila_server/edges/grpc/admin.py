@@ -22,6 +22,7 @@ from fila_server.access.rights import ADMIN, CONSUME, MANAGE
 from fila_server.access.table import RPCS, Need
 from fila_server.broker.calls import Broker
 from fila_server.broker.gate import Gate
+from fila_server.broker.mirror import DEFAULT_CHANNEL
 from fila_server.broker.unwritten import COUNTED_FROM_BYTES, Unwritten
 from fila_server.config.schema import Limits
 from fila_server.edges.grpc.admission import Admission
@@ -33,7 +34,7 @@ from fila_server.edges.grpc.wire_fault import explain
 from fila_server.errors import ChannelNotFound, FilaServerError
 from fila_server.operations import changes
 from fila_server.operations.audit import carry_out
-from fila_server.operations.explain import DEFAULT_CHANNEL, Explaining
+from fila_server.operations.explain import Explaining
 from fila_server.operations.hour import Hour
 from fila_server.operations.late import list_late
 from fila_server.operations.letter_calls import LetterCalls
@@ -199,13 +200,7 @@ def _status(status: Status) -> Callable[[Any, Caller], Awaitable[bytes]]:
 
 def _explained(door: Door, explaining: Explaining) -> Callable[[Any, Caller], Awaitable[bytes]]:
     async def explained(request: pb.ExplainKeyRequest, caller: Caller) -> bytes:
-        told = explaining.explain(request, caller)
-        if not caller.tenant:
-            return await on_channel(door, caller, request, told)
-        try:
-            return await told
-        except ChannelNotFound:
-            raise ChannelNotFound(request.queue, request.channel or DEFAULT_CHANNEL) from None
+        return await on_channel(door, caller, request, explaining.explain(request, caller))
 
     return explained
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 
 from fila.v1 import events_pb2 as pb
-from fila_server.errors import LimitExceeded
-from fila_server.events import MISSED, RING, Happening, Ring, matches
+from fila_server.errors import Invalid, LimitExceeded
+from fila_server.events import FAMILIES, KINDS, MISSED, RING, Happening, Ring, matches, unknown_kinds
 
 EVENTS_A_FRAME = 100
 KINDS_MAX = 64
@@ -27,12 +27,14 @@ class Watching:
     async def watch(
         self, request: pb.WatchEventsRequest, sees: Callable[[str, str], bool] = lambda _queue, _channel: True
     ) -> AsyncGenerator[bytes, None]:
-        """Tell what is kept, and go on where that was asked for. Raises LimitExceeded.
+        """Tell what is kept, and go on where that was asked for. Raises Invalid, LimitExceeded.
 
         `sees` gets an event's queue and channel, both may be empty, and says whether the watcher may know of it.
         """
         if len(request.kinds) > KINDS_MAX:
             raise LimitExceeded("kinds", f"must be at most {KINDS_MAX}, got {len(request.kinds)}")
+        if unknown := unknown_kinds(request.kinds):
+            raise Invalid("kinds", _advice(unknown[0]))
         if self._watchers >= WATCHERS_MAX:
             raise LimitExceeded("follow", f"of at most {WATCHERS_MAX} watchers at a time; end one first")
         draining = asyncio.Event()
@@ -64,6 +66,16 @@ class Watching:
         finally:
             self._watchers -= 1
             stay()
+
+
+def _advice(unknown: str) -> str:
+    """What finishes the sentence about a kind that never happens: those of its family, or the families."""
+    family = unknown.partition(".")[0]
+    of_family = [kind for kind in KINDS if kind.startswith(f"{family}.")]
+    there_are = (
+        ", ".join(of_family) if of_family else f"{', '.join(FAMILIES)}, or one of them like {KINDS[0]}"
+    )
+    return f'must be kinds of events, got "{unknown[:64]}": there are {there_are}'
 
 
 async def _first(*events: asyncio.Event) -> None:

@@ -193,7 +193,8 @@ export type WatchEventsRequest = Message<"fila.v1.WatchEventsRequest"> & {
   queue: string;
 
   /**
-   * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64.
+   * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64; one that there is none of
+   * is INVALID_ARGUMENT.
    *
    * @generated from field: repeated string kinds = 2;
    */

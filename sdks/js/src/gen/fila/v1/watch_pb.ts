@@ -682,7 +682,7 @@ export type GetHistoryRequest = Message<"fila.v1.GetHistoryRequest"> & {
   queue: string;
 
   /**
-   * The channel; empty means `default`.
+   * The channel; empty means `default`. One that the queue has not is NOT_FOUND.
    *
    * @generated from field: string channel = 2;
    */

@@ -108,7 +108,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object channel_ = "";
   /**
    * <pre>
-   * The channel; empty means `default`.
+   * The channel; empty means `default`. One that the queue has not is NOT_FOUND.
    * </pre>
    *
    * <code>string channel = 2 [json_name = "channel"];</code>
@@ -129,7 +129,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The channel; empty means `default`.
+   * The channel; empty means `default`. One that the queue has not is NOT_FOUND.
    * </pre>
    *
    * <code>string channel = 2 [json_name = "channel"];</code>
@@ -660,7 +660,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object channel_ = "";
     /**
      * <pre>
-     * The channel; empty means `default`.
+     * The channel; empty means `default`. One that the queue has not is NOT_FOUND.
      * </pre>
      *
      * <code>string channel = 2 [json_name = "channel"];</code>
@@ -680,7 +680,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The channel; empty means `default`.
+     * The channel; empty means `default`. One that the queue has not is NOT_FOUND.
      * </pre>
      *
      * <code>string channel = 2 [json_name = "channel"];</code>
@@ -701,7 +701,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The channel; empty means `default`.
+     * The channel; empty means `default`. One that the queue has not is NOT_FOUND.
      * </pre>
      *
      * <code>string channel = 2 [json_name = "channel"];</code>
@@ -718,7 +718,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The channel; empty means `default`.
+     * The channel; empty means `default`. One that the queue has not is NOT_FOUND.
      * </pre>
      *
      * <code>string channel = 2 [json_name = "channel"];</code>
@@ -732,7 +732,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The channel; empty means `default`.
+     * The channel; empty means `default`. One that the queue has not is NOT_FOUND.
      * </pre>
      *
      * <code>string channel = 2 [json_name = "channel"];</code>

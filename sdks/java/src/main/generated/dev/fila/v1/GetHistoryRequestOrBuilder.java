@@ -32,7 +32,7 @@ public interface GetHistoryRequestOrBuilder extends
 
   /**
    * <pre>
-   * The channel; empty means `default`.
+   * The channel; empty means `default`. One that the queue has not is NOT_FOUND.
    * </pre>
    *
    * <code>string channel = 2 [json_name = "channel"];</code>
@@ -41,7 +41,7 @@ public interface GetHistoryRequestOrBuilder extends
   java.lang.String getChannel();
   /**
    * <pre>
-   * The channel; empty means `default`.
+   * The channel; empty means `default`. One that the queue has not is NOT_FOUND.
    * </pre>
    *
    * <code>string channel = 2 [json_name = "channel"];</code>

@@ -60,7 +60,7 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * At most 300 bytes. `throttle.&lt;key&gt;`, `throttle:&lt;key&gt;:rate` and `throttle:&lt;key&gt;:burst` set token buckets;
-   * no other key may start with `throttle.` or `throttle:`.
+   * no other key may start with `throttle.` or `throttle:`. A setting of the server's file (`server.io_threads`) is none.
    * </pre>
    *
    * <code>string key = 1 [json_name = "key"];</code>
@@ -82,7 +82,7 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * At most 300 bytes. `throttle.&lt;key&gt;`, `throttle:&lt;key&gt;:rate` and `throttle:&lt;key&gt;:burst` set token buckets;
-   * no other key may start with `throttle.` or `throttle:`.
+   * no other key may start with `throttle.` or `throttle:`. A setting of the server's file (`server.io_threads`) is none.
    * </pre>
    *
    * <code>string key = 1 [json_name = "key"];</code>
@@ -478,7 +478,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * At most 300 bytes. `throttle.&lt;key&gt;`, `throttle:&lt;key&gt;:rate` and `throttle:&lt;key&gt;:burst` set token buckets;
-     * no other key may start with `throttle.` or `throttle:`.
+     * no other key may start with `throttle.` or `throttle:`. A setting of the server's file (`server.io_threads`) is none.
      * </pre>
      *
      * <code>string key = 1 [json_name = "key"];</code>
@@ -499,7 +499,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * At most 300 bytes. `throttle.&lt;key&gt;`, `throttle:&lt;key&gt;:rate` and `throttle:&lt;key&gt;:burst` set token buckets;
-     * no other key may start with `throttle.` or `throttle:`.
+     * no other key may start with `throttle.` or `throttle:`. A setting of the server's file (`server.io_threads`) is none.
      * </pre>
      *
      * <code>string key = 1 [json_name = "key"];</code>
@@ -521,7 +521,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * At most 300 bytes. `throttle.&lt;key&gt;`, `throttle:&lt;key&gt;:rate` and `throttle:&lt;key&gt;:burst` set token buckets;
-     * no other key may start with `throttle.` or `throttle:`.
+     * no other key may start with `throttle.` or `throttle:`. A setting of the server's file (`server.io_threads`) is none.
      * </pre>
      *
      * <code>string key = 1 [json_name = "key"];</code>
@@ -539,7 +539,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * At most 300 bytes. `throttle.&lt;key&gt;`, `throttle:&lt;key&gt;:rate` and `throttle:&lt;key&gt;:burst` set token buckets;
-     * no other key may start with `throttle.` or `throttle:`.
+     * no other key may start with `throttle.` or `throttle:`. A setting of the server's file (`server.io_threads`) is none.
      * </pre>
      *
      * <code>string key = 1 [json_name = "key"];</code>
@@ -554,7 +554,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * At most 300 bytes. `throttle.&lt;key&gt;`, `throttle:&lt;key&gt;:rate` and `throttle:&lt;key&gt;:burst` set token buckets;
-     * no other key may start with `throttle.` or `throttle:`.
+     * no other key may start with `throttle.` or `throttle:`. A setting of the server's file (`server.io_threads`) is none.
      * </pre>
      *
      * <code>string key = 1 [json_name = "key"];</code>

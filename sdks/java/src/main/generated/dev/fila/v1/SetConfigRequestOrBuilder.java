@@ -13,7 +13,7 @@ public interface SetConfigRequestOrBuilder extends
   /**
    * <pre>
    * At most 300 bytes. `throttle.&lt;key&gt;`, `throttle:&lt;key&gt;:rate` and `throttle:&lt;key&gt;:burst` set token buckets;
-   * no other key may start with `throttle.` or `throttle:`.
+   * no other key may start with `throttle.` or `throttle:`. A setting of the server's file (`server.io_threads`) is none.
    * </pre>
    *
    * <code>string key = 1 [json_name = "key"];</code>
@@ -23,7 +23,7 @@ public interface SetConfigRequestOrBuilder extends
   /**
    * <pre>
    * At most 300 bytes. `throttle.&lt;key&gt;`, `throttle:&lt;key&gt;:rate` and `throttle:&lt;key&gt;:burst` set token buckets;
-   * no other key may start with `throttle.` or `throttle:`.
+   * no other key may start with `throttle.` or `throttle:`. A setting of the server's file (`server.io_threads`) is none.
    * </pre>
    *
    * <code>string key = 1 [json_name = "key"];</code>

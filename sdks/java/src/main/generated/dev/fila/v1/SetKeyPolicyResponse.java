@@ -127,6 +127,22 @@ private static final long serialVersionUID = 0L;
     return burst_;
   }
 
+  public static final int PENDING_FIELD_NUMBER = 6;
+  private long pending_ = 0L;
+  /**
+   * <pre>
+   * Its pending messages, in the channel that has most of them. 0: nothing waits under this key just now, so it may be
+   * mistyped; the policy is kept for what comes.
+   * </pre>
+   *
+   * <code>uint64 pending = 6 [json_name = "pending"];</code>
+   * @return The pending.
+   */
+  @java.lang.Override
+  public long getPending() {
+    return pending_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -156,6 +172,9 @@ private static final long serialVersionUID = 0L;
     if (java.lang.Double.doubleToRawLongBits(burst_) != 0) {
       output.writeDouble(5, burst_);
     }
+    if (pending_ != 0L) {
+      output.writeUInt64(6, pending_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -179,6 +198,10 @@ private static final long serialVersionUID = 0L;
     if (java.lang.Double.doubleToRawLongBits(burst_) != 0) {
       size += com.google.protobuf.CodedOutputStream
         .computeDoubleSize(5, burst_);
+    }
+    if (pending_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(6, pending_);
     }
     return size;
   }
@@ -216,6 +239,8 @@ private static final long serialVersionUID = 0L;
     if (java.lang.Double.doubleToLongBits(getBurst())
         != java.lang.Double.doubleToLongBits(
             other.getBurst())) return false;
+    if (getPending()
+        != other.getPending()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -240,6 +265,9 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + BURST_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         java.lang.Double.doubleToLongBits(getBurst()));
+    hash = (37 * hash) + PENDING_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getPending());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -380,6 +408,7 @@ private static final long serialVersionUID = 0L;
       maxInFlight_ = 0;
       ratePerSecond_ = 0D;
       burst_ = 0D;
+      pending_ = 0L;
       return this;
     }
 
@@ -428,6 +457,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000010) != 0)) {
         result.burst_ = burst_;
       }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.pending_ = pending_;
+      }
     }
 
     @java.lang.Override
@@ -456,6 +488,9 @@ private static final long serialVersionUID = 0L;
       }
       if (java.lang.Double.doubleToRawLongBits(other.getBurst()) != 0) {
         setBurst(other.getBurst());
+      }
+      if (other.getPending() != 0L) {
+        setPending(other.getPending());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -506,6 +541,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000010;
               break;
             } // case 41
+            case 48: {
+              pending_ = input.readUInt64();
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 48
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -739,6 +779,53 @@ private static final long serialVersionUID = 0L;
     public Builder clearBurst() {
       bitField0_ = (bitField0_ & ~0x00000010);
       burst_ = 0D;
+      onChanged();
+      return this;
+    }
+
+    private long pending_ ;
+    /**
+     * <pre>
+     * Its pending messages, in the channel that has most of them. 0: nothing waits under this key just now, so it may be
+     * mistyped; the policy is kept for what comes.
+     * </pre>
+     *
+     * <code>uint64 pending = 6 [json_name = "pending"];</code>
+     * @return The pending.
+     */
+    @java.lang.Override
+    public long getPending() {
+      return pending_;
+    }
+    /**
+     * <pre>
+     * Its pending messages, in the channel that has most of them. 0: nothing waits under this key just now, so it may be
+     * mistyped; the policy is kept for what comes.
+     * </pre>
+     *
+     * <code>uint64 pending = 6 [json_name = "pending"];</code>
+     * @param value The pending to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPending(long value) {
+
+      pending_ = value;
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Its pending messages, in the channel that has most of them. 0: nothing waits under this key just now, so it may be
+     * mistyped; the policy is kept for what comes.
+     * </pre>
+     *
+     * <code>uint64 pending = 6 [json_name = "pending"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearPending() {
+      bitField0_ = (bitField0_ & ~0x00000020);
+      pending_ = 0L;
       onChanged();
       return this;
     }

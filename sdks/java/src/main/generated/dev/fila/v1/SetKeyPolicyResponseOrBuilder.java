@@ -59,4 +59,15 @@ public interface SetKeyPolicyResponseOrBuilder extends
    * @return The burst.
    */
   double getBurst();
+
+  /**
+   * <pre>
+   * Its pending messages, in the channel that has most of them. 0: nothing waits under this key just now, so it may be
+   * mistyped; the policy is kept for what comes.
+   * </pre>
+   *
+   * <code>uint64 pending = 6 [json_name = "pending"];</code>
+   * @return The pending.
+   */
+  long getPending();
 }

@@ -109,7 +109,8 @@ private static final long serialVersionUID = 0L;
       com.google.protobuf.LazyStringArrayList.emptyList();
   /**
    * <pre>
-   * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64.
+   * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64; one that there is none of
+   * is INVALID_ARGUMENT.
    * </pre>
    *
    * <code>repeated string kinds = 2 [json_name = "kinds"];</code>
@@ -121,7 +122,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64.
+   * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64; one that there is none of
+   * is INVALID_ARGUMENT.
    * </pre>
    *
    * <code>repeated string kinds = 2 [json_name = "kinds"];</code>
@@ -132,7 +134,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64.
+   * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64; one that there is none of
+   * is INVALID_ARGUMENT.
    * </pre>
    *
    * <code>repeated string kinds = 2 [json_name = "kinds"];</code>
@@ -144,7 +147,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64.
+   * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64; one that there is none of
+   * is INVALID_ARGUMENT.
    * </pre>
    *
    * <code>repeated string kinds = 2 [json_name = "kinds"];</code>
@@ -745,7 +749,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64.
+     * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64; one that there is none of
+     * is INVALID_ARGUMENT.
      * </pre>
      *
      * <code>repeated string kinds = 2 [json_name = "kinds"];</code>
@@ -758,7 +763,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64.
+     * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64; one that there is none of
+     * is INVALID_ARGUMENT.
      * </pre>
      *
      * <code>repeated string kinds = 2 [json_name = "kinds"];</code>
@@ -769,7 +775,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64.
+     * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64; one that there is none of
+     * is INVALID_ARGUMENT.
      * </pre>
      *
      * <code>repeated string kinds = 2 [json_name = "kinds"];</code>
@@ -781,7 +788,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64.
+     * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64; one that there is none of
+     * is INVALID_ARGUMENT.
      * </pre>
      *
      * <code>repeated string kinds = 2 [json_name = "kinds"];</code>
@@ -794,7 +802,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64.
+     * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64; one that there is none of
+     * is INVALID_ARGUMENT.
      * </pre>
      *
      * <code>repeated string kinds = 2 [json_name = "kinds"];</code>
@@ -813,7 +822,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64.
+     * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64; one that there is none of
+     * is INVALID_ARGUMENT.
      * </pre>
      *
      * <code>repeated string kinds = 2 [json_name = "kinds"];</code>
@@ -831,7 +841,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64.
+     * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64; one that there is none of
+     * is INVALID_ARGUMENT.
      * </pre>
      *
      * <code>repeated string kinds = 2 [json_name = "kinds"];</code>
@@ -849,7 +860,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64.
+     * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64; one that there is none of
+     * is INVALID_ARGUMENT.
      * </pre>
      *
      * <code>repeated string kinds = 2 [json_name = "kinds"];</code>
@@ -864,7 +876,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64.
+     * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64; one that there is none of
+     * is INVALID_ARGUMENT.
      * </pre>
      *
      * <code>repeated string kinds = 2 [json_name = "kinds"];</code>

@@ -32,7 +32,8 @@ public interface WatchEventsRequestOrBuilder extends
 
   /**
    * <pre>
-   * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64.
+   * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64; one that there is none of
+   * is INVALID_ARGUMENT.
    * </pre>
    *
    * <code>repeated string kinds = 2 [json_name = "kinds"];</code>
@@ -42,7 +43,8 @@ public interface WatchEventsRequestOrBuilder extends
       getKindsList();
   /**
    * <pre>
-   * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64.
+   * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64; one that there is none of
+   * is INVALID_ARGUMENT.
    * </pre>
    *
    * <code>repeated string kinds = 2 [json_name = "kinds"];</code>
@@ -51,7 +53,8 @@ public interface WatchEventsRequestOrBuilder extends
   int getKindsCount();
   /**
    * <pre>
-   * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64.
+   * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64; one that there is none of
+   * is INVALID_ARGUMENT.
    * </pre>
    *
    * <code>repeated string kinds = 2 [json_name = "kinds"];</code>
@@ -61,7 +64,8 @@ public interface WatchEventsRequestOrBuilder extends
   java.lang.String getKinds(int index);
   /**
    * <pre>
-   * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64.
+   * Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64; one that there is none of
+   * is INVALID_ARGUMENT.
    * </pre>
    *
    * <code>repeated string kinds = 2 [json_name = "kinds"];</code>
