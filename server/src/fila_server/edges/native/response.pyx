@@ -26,6 +26,7 @@ cdef enum:
     PREFIX = 5
     FRAME_HEAD = 9
     HEADERS_MAX = 3                 # before the trailers
+    OUT_BYTES_FIRST = 512           # of a connection: ten thousand that only wait are not to have pages of it
 
 cdef const char* CONTENT_TYPE = b"application/grpc"
 cdef const char* ACCEPTS = b"identity,deflate,gzip"
@@ -129,7 +130,7 @@ cdef char* out_room(Connection* connection, size_t length) noexcept nogil:
             memmove(connection.out, connection.out + connection.out_done, connection.out_length)
             connection.out_done = 0
         if connection.out_length + length > connection.out_capacity:
-            connection.out_capacity = max((connection.out_length + length) * 2, <size_t> 4096)
+            connection.out_capacity = max((connection.out_length + length) * 2, <size_t> OUT_BYTES_FIRST)
             connection.out = <char*> must_realloc(connection.out, connection.out_capacity)
     connection.out_length += length
     connection.out_made += length
