@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -140,6 +140,6 @@ async def _listen(plan: Listener) -> list[int]:
     return delays
 
 
-def percentile(sorted_values: list[int], share: float) -> float:
+def percentile(sorted_values: Sequence[float], share: float) -> float:
     """The smallest value that at least `share` of them do not exceed."""
     return float(sorted_values[min(len(sorted_values) - 1, int(len(sorted_values) * share))])

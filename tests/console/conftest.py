@@ -198,6 +198,12 @@ def live(tab: Any, url: str) -> Any:
     return tab
 
 
+def shown(tab: Any, name: str) -> str:
+    """A text of the page's state."""
+    text: str = tab.locator(f"[data-text='{name}']").first.inner_text()
+    return text
+
+
 def until(holds: Any) -> Any:
     """What `holds` returns once it is true. When to give up is no bound of anything: a busy machine takes its time."""
     give_up_s = time.monotonic() + GIVE_UP_S
@@ -218,14 +224,18 @@ def within(seconds: float, attempt: Callable[[int], float]) -> None:
 
 
 @pytest.fixture(scope="session")
-def axe() -> Callable[[Any], list[dict[str, Any]]]:
+def axe() -> Callable[..., list[dict[str, Any]]]:
     """Run axe in a page; what it found. The content policy lets no foreign script in: it comes by the driver."""
     root = Path(__file__).resolve().parents[2]
     source = (root / "console/node_modules/axe-core/axe.min.js").read_text()
 
-    def run(tab: Any) -> list[dict[str, Any]]:
-        tab.evaluate(f"() => {{ {source}\n; window.axe = window.axe || axe; }}")
-        found: dict[str, Any] = tab.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
+    def run(tab: Any, *, colours_only: bool = False) -> list[dict[str, Any]]:
+        """With `colours_only` the rules that a theme can break, and no other."""
+        if not tab.evaluate("() => 'axe' in window"):
+            tab.evaluate(f"() => {{ {source}\n; window.axe = window.axe || axe; }}")
+        colours = "['color-contrast', 'link-in-text-block']"
+        chosen = f", runOnly: {{ type: 'rule', values: {colours} }}" if colours_only else ""
+        found = tab.evaluate(f"() => axe.run(document, {{ resultTypes: ['violations']{chosen} }})")
         violations: list[dict[str, Any]] = found["violations"]
         return violations
 

@@ -112,8 +112,11 @@ async def photograph(console: RunningConsole, folder: Path) -> None:
             await tab.wait_for_timeout(1500)
             if name == "dead-letters":
                 await tab.locator("tbody tr a").first.click()
+                await tab.locator("#letter dd").first.wait_for()
             if name == "policy":
                 await tab.get_by_label("on_enqueue").fill(SCRIPT.replace("1 or 2", "1 or 3"))
+                await tab.get_by_role("tab", name="Dry run").click()
+                await tab.get_by_role("button", name="Try it on them").click()
             if name == "search":
                 await tab.keyboard.press("/")
                 await tab.keyboard.type("or")

@@ -9,7 +9,7 @@ import pytest
 
 from fila import NewMessage
 from fila.sync import FilaClient
-from tests.console.conftest import live, until, within
+from tests.console.conftest import live, shown, until, within
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.needs("chromium")]
 
@@ -48,18 +48,15 @@ PAGES = {
     "overview": "",
     "queue": "queues/orders",
     "key": "queues/orders/key?key=globex",
-    "dead letters": "queues/orders.dlq/dead-letters",
+    "dead letters": "queues/orders.dlq/dead-letters?offset=1",
     "policy": "queues/orders/policy",
     "log": "queues/orders/log",
     "events": "events",
     "no such queue": "queues/none",
 }
+PARTS = {"dead letters": ("#letter dd", "#letter .edit"), "policy": ("[aria-label='Versions, table'] a",)}
+"""What comes into a page after it."""
 LIVE = ("overview", "queue", "key", "dead letters", "events")
-
-
-def shown(page, name: str) -> str:
-    text: str = page.locator(f"[data-text='{name}']").first.inner_text()
-    return text
 
 
 def numbers_of(text: str) -> int:
@@ -71,9 +68,14 @@ def test_axe_finds_nothing_and_no_page_scrolls_sideways(console, orders, page, a
     page.goto(console.url + HOME + PAGES[name])
     if name in LIVE:
         page.wait_for_selector("body[data-live=yes]", state="attached")
+    for part in PARTS.get(name, ()):
+        page.locator(part).first.wait_for()
+    page.evaluate(
+        "() => { for (const each of document.querySelectorAll('details.bulk, details.edit')) each.open = true; }"
+    )
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
-        found = axe(page)
+        found = axe(page, colours_only=scheme == "dark")
         assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == [], scheme
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
@@ -95,121 +97,6 @@ def test_a_number_moves_within_two_seconds_and_is_the_brokers(console, orders, c
 
     within(2.0, moves)
     assert client.get_stats("orders").depth == numbers_of(shown(page, "number-waiting"))
-
-
-def test_a_key_is_slowed_from_the_overview_by_what_the_page_says(console, client, page):
-    """The way of somebody who was called: read who floods, press the button, set a cap; the broker has it."""
-    client.create_queue("flooded", fairness_key_header="tenant")
-    client.enqueue_many(
-        "flooded", [NewMessage(headers={"tenant": "floods"}, payload=b"x") for _ in range(50)]
-    )
-    live(page, console.url + HOME + "queues/flooded/key?key=floods")
-    page.get_by_label("Weight").fill("5")
-    page.get_by_label("Most in hand at once").fill("2")
-    page.get_by_label("Most delivered a second").fill("12.5")
-    until(lambda: "At most 2 messages in hand" in page.locator(".preview").inner_text())
-    page.get_by_role("button", name="Set").click()
-    until(lambda: "at most 2 in hand" in page.locator("#said").inner_text())
-
-    (policy,) = client.list_key_policies("flooded", fairness_key="floods")
-    assert (policy.weight, policy.max_in_flight, policy.rate_per_second, policy.paused) == (5, 2, 12.5, False)
-    page.get_by_role("button", name="Pause").click()
-    until(lambda: client.list_key_policies("flooded", fairness_key="floods")[0].paused)
-    until(lambda: "is paused" in shown(page, "headline"))
-    page.get_by_role("button", name="Resume").click()
-    until(lambda: not client.list_key_policies("flooded", fairness_key="floods")[0].paused)
-
-
-@pytest.mark.parametrize("value", ["1001", "x", "-1", "1e3"])
-def test_a_weight_that_cannot_be_is_refused_in_words(console, orders, page, value):
-    page.goto(console.url + HOME + "queues/orders/key?key=acme")
-    page.get_by_label("Weight").evaluate(
-        "(field, value) => { field.removeAttribute('pattern'); field.value = value; }", value
-    )
-    page.get_by_role("button", name="Set").click()
-    until(lambda: "whole number from 0 to 1,000" in page.locator("#said").inner_text())
-
-
-def test_dead_letters_are_looked_at_moved_back_and_dropped(console, orders, client, page):
-    live(page, console.url + HOME + "queues/orders.dlq/dead-letters")
-    until(lambda: "6 dead letters" in shown(page, "depth"))
-    groups = page.locator(".groups a").all_inner_texts()
-    assert any("card # was declined" in each for each in groups)
-
-    page.locator("tbody tr a").first.click()
-    until(lambda: "was declined" in page.locator("#letter").inner_text())
-    page.locator("tbody input[name=offset]").first.check()
-    page.get_by_role("button", name="Move back").click()
-    until(lambda: "1 letter moved back to orders" in page.locator("#said").inner_text())
-    assert client.get_stats("orders.dlq").depth == 5
-
-    page.reload()
-    page.locator("tbody input[name=offset]").nth(0).check()
-    page.get_by_role("button", name="Drop").click()
-    until(lambda: "Nothing was dropped" in page.locator("#said").inner_text())
-    page.get_by_label("for good").check()
-    page.get_by_role("button", name="Drop").click()
-    until(lambda: "1 letter dropped" in page.locator("#said").inner_text())
-    assert client.get_stats("orders.dlq").depth == 4
-    until(lambda: "4 dead letters" in shown(page, "depth"))
-
-
-def test_a_policy_is_compared_before_it_is_saved(console, client, page):
-    client.create_queue("policed", fairness_key_header="tenant")
-    page.goto(console.url + HOME + "queues/policed/policy")
-    page.get_by_label("Failures until it is a dead letter").fill("7")
-    page.get_by_label("on_enqueue").fill('function on_enqueue(msg)\n  return { fairness_key = "one" }\nend')
-    # Each of the two is asked about: the answer to the second tells of both.
-    until(
-        lambda: {"+7", "+  return"} <= set(re.findall(r"\+7|\+  return", page.locator("#diff").inner_text()))
-    )
-    assert client.get_queue("policed").config.max_attempts != 7
-    page.get_by_role("button", name="Save").click()
-    until(lambda: "Saved: 2 settings" in page.locator("#said").inner_text())
-    config = client.get_queue("policed").config
-    assert (config.max_attempts, config.fairness_key_header) == (7, "tenant")
-    assert 'fairness_key = "one"' in config.on_enqueue_script
-
-
-def test_a_change_over_somebody_elses_is_refused(console, client, page):
-    client.create_queue("shared")
-    page.goto(console.url + HOME + "queues/shared/policy")
-    client.update_queue("shared", max_attempts=3)
-    page.get_by_label("Failures until it is a dead letter").fill("9")
-    page.get_by_role("button", name="Save").click()
-    until(lambda: "Somebody else changed it" in page.locator("#said").inner_text())
-    assert client.get_queue("shared").config.max_attempts == 3
-
-
-def test_a_script_the_broker_refuses_is_told_with_its_line(console, client, page):
-    client.create_queue("scripted")
-    page.goto(console.url + HOME + "queues/scripted/policy")
-    page.get_by_label("on_enqueue").fill("function on_enqueue(msg)\n  return {{\nend")
-    page.get_by_role("button", name="Save").click()
-    until(lambda: re.search(r"The broker refused it.*line|:3:", page.locator("#said").inner_text()))
-
-
-def test_a_channel_is_moved_after_its_effect_was_told(console, client, page):
-    client.create_queue("logged", retention={"soft_period_ms": "1h"})
-    client.enqueue_many("logged", [b"%d" % number for number in range(10)])
-    left = 10
-    while left:
-        for message in client.lease("logged", left):
-            client.ack("logged", message.id)
-            left -= 1
-    page.goto(console.url + HOME + "queues/logged/log")
-    assert page.locator("tbody tr").count() == 10
-    page.get_by_label("To offset").fill("4")
-    until(
-        lambda: (
-            "7 messages it is done with would be delivered again"
-            in page.locator("#seek .preview").inner_text()
-        )
-    )
-    page.get_by_label("I read what it does").check()
-    page.get_by_role("button", name="Move").click()
-    until(lambda: "is at offset 4" in page.locator("#said").inner_text())
-    assert client.get_stats("logged", channel="default").depth == 7
 
 
 def test_events_come_in_until_somebody_scrolls(console, orders, client, page):
@@ -246,6 +133,16 @@ def test_keys_of_the_keyboard_search_walk_and_help(console, orders, client, page
     until(lambda: row_with_focus(page) == first)
     page.keyboard.press("Enter")
     page.wait_for_url("**/queues/**")
+
+
+def test_the_search_of_a_queues_page_finds_its_keys(console, orders, page):
+    page.goto(console.url + HOME + "queues/orders")
+    page.keyboard.press("/")
+    page.locator("#search").wait_for()
+    page.keyboard.type("glob")
+    until(lambda: "Keys of orders, 1 in all" in page.locator("#found").inner_text())
+    page.locator("#found").get_by_role("link", name="globex", exact=False).first.click()
+    page.wait_for_url(lambda url: "/queues/orders/key?key=globex" in url)
 
 
 def test_a_key_pressed_right_after_a_dialog_closed_is_the_pages(console, orders, page):

@@ -222,6 +222,7 @@ def test_a_new_login_has_a_new_cookie_and_keeps_the_other_brokers():
         ({"listen": "10.0.0.1:8080"}, "--allow-plaintext"),
         ({"listen": "[::]:8080"}, "--allow-plaintext"),
         ({"allowed_hosts": ["a b"]}, "is no host"),
+        ({"allowed_hosts": ["ftp://a"]}, "is no host"),
         ({"cert_file": "x"}, "both --tls-cert and --tls-key"),
         ({"brokers": [Broker("a", "http://x:1"), Broker("a", "http://y:1")]}, "one name"),
     ],
@@ -235,8 +236,18 @@ def test_a_wildcard_answers_to_listed_names_only():
     settings = Settings(
         brokers=[HERE], listen="0.0.0.0:80", allow_plaintext=True, allowed_hosts=["Console.example"]
     )
-    assert settings.hosts(80) == {"console.example"}
-    assert "localhost:8080" in Settings(brokers=[HERE]).hosts(8080)
+    assert settings.origins(80) == {"console.example": {"http://console.example"}}
+    assert settings_of("127.0.0.1:8080").origins(8080)["localhost:8080"] == {"http://localhost:8080"}
+
+
+def test_a_name_where_a_proxy_ends_tls_is_listed_with_its_scheme():
+    settings = settings_of("127.0.0.1:8080", "https://console.example", "other.example:81")
+    assert settings.origins(8080)["console.example"] == {"https://console.example"}
+    assert settings.origins(8080)["other.example:81"] == {"http://other.example:81"}
+
+
+def settings_of(listen, *hosts):
+    return Settings(brokers=[HERE], listen=listen, allowed_hosts=hosts)
 
 
 # Payloads.
@@ -248,6 +259,14 @@ def test_a_megabyte_of_brackets_is_text_and_ends_nothing():
     assert payloads.as_json(b"[" * 60_000) is None
     assert "bytes more" in payloads.as_text(payload)
     assert "bytes more" in payloads.as_hex(payload)
+
+
+@pytest.mark.parametrize(
+    ("payload", "typed"),
+    [(b"two\nlines", "two\nlines"), (b"", ""), (b"a\rb", None), (b"a\0b", None), (b"\xff", None)],
+)
+def test_what_a_text_field_would_change_is_not_put_into_one(payload, typed):
+    assert payloads.as_typed(payload) == typed
 
 
 def test_payloads_are_shown_as_what_they_are():

@@ -7,11 +7,14 @@ import socket
 import subprocess
 import sys
 import time
+from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
 from fila.sync import FilaClient
-from fila_console.routes import CHANGES, PAGES, STREAMS
+from fila_console.routes import ASKED, CHANGES, PAGES, STREAMS, console_of, routes_of
+from fila_console.settings import Broker, Settings
 from fila_console.streams import ENDED
 from tests.console.conftest import start_console, until, within
 
@@ -64,20 +67,21 @@ def csrf(broker, console):
     return console.get(HOME + "queues/entered/policy").csrf
 
 
-@pytest.mark.parametrize("path", CHANGES)
-@pytest.mark.parametrize(
-    "headers",
-    [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": ""}, {"Sec-Fetch-Site": "cross-site"}],
-    ids=str,
-)
-def test_a_change_from_another_page_is_refused(console, csrf, path, headers):
-    answer = console.post(filled(path), {"csrf": csrf}, **headers)
+@pytest.mark.parametrize("path", [*CHANGES, *ASKED])
+def test_a_change_from_another_page_is_refused(console, csrf, path):
+    for headers in (
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": ""},
+        {"Origin": f"https://{console.address}"},
+        {"Origin": f"{console.url}/"},
+        {"Sec-Fetch-Site": "cross-site"},
+    ):
+        answer = console.post(filled(path), {"csrf": csrf}, **headers)
+        assert (answer.status, "from a page of this console" in answer.text) == (403, True), headers
 
-    assert answer.status == 403
-    assert "from a page of this console" in answer.text
 
-
-@pytest.mark.parametrize("path", CHANGES)
+@pytest.mark.parametrize("path", [*CHANGES, *ASKED])
 def test_a_change_without_the_pages_token_is_refused(console, path):
     for fields in ({}, {"csrf": ""}, {"csrf": "x" * 43}, {"csrf": "é"}):
         answer = console.post(filled(path), fields)
@@ -85,13 +89,27 @@ def test_a_change_without_the_pages_token_is_refused(console, path):
         assert "too old" in answer.text
 
 
-def test_a_console_that_changes_nothing_refuses_every_change_in_the_server(broker):
+def test_every_address_that_takes_a_form_is_a_change_or_is_known_to_change_nothing():
+    console = console_of(Settings(brokers=[Broker("broker", "http://localhost:1")]))
+    posted = {route.path for route in routes_of(console) if "POST" in route.methods}
+    known = {"/b/{broker}/" + path for path in (*CHANGES, *ASKED, "login", "logout")}
+    assert posted - known == set()
+
+
+def test_a_console_that_changes_nothing_refuses_every_change_in_the_server(broker, csrf):
     quiet = start_console(broker.addresses["grpc"], "--read-only")
     try:
         for path in CHANGES:
             answer = quiet.post(filled(path), {"csrf": "whatever"})
             assert (answer.status, "--read-only" in answer.text) == (403, True)
-        assert "Pause the queue" not in quiet.get(HOME).text
+        page = quiet.get(HOME + "queues/entered/policy")
+        assert "Go back to" not in quiet.get(HOME + "queues/entered/policy/version?number=1").text
+        assert "Pause the queue" not in quiet.get(HOME + "queues/entered").text
+        # What changes nothing is answered: a page that only shows shows this, too.
+        answer = quiet.post(HOME + "queues/entered/policy/diff", {"csrf": page.csrf, "max_attempts": "7"})
+        assert (answer.status, "+7" in answer.text) == (200, True)
+        answer = quiet.post(HOME + "queues/entered/policy/dry-run", {"csrf": page.csrf})
+        assert (answer.status, "nothing to try it on" in answer.text) == (200, True)
     finally:
         quiet.stop()
 
@@ -126,6 +144,27 @@ def test_a_key_opens_the_pages_and_is_in_none_of_them(keyed):
     assert "asks for no key" not in page.text
 
 
+def test_a_name_where_a_proxy_ends_tls_has_that_scheme_and_a_cookie_for_tls_alone(keyed):
+    behind = start_console(keyed.server.addresses["grpc"], "--allow-host", "https://console.example")
+    try:
+        told = {
+            scheme: behind.post(
+                "/b/broker/login",
+                {"key": keyed.admin_key},
+                Host="console.example",
+                Origin=f"{scheme}://console.example",
+            )
+            for scheme in ("https", "http")
+        }
+    finally:
+        behind.stop()
+    assert told["http"].status == 403
+    assert told["https"].status == 303
+    cookie = told["https"].headers["set-cookie"]
+    assert cookie.startswith("__Host-fila-console-")
+    assert "Secure" in cookie
+
+
 @pytest.mark.parametrize("key", ["", "fila_nobody_" + "x" * 43, "x" * 600, "a b", "clé", "a\nb"])
 def test_a_wrong_key_is_told_so_in_words_and_opens_nothing(keyed, key):
     keyed.console.cookie = ""
@@ -158,22 +197,22 @@ def test_logging_out_ends_the_login(keyed):
     assert keyed.console.get(HOME).status == 303
 
 
-def open_stream(console):
-    """The overview's stream, once it has told everything."""
+def open_stream(console, path: str):
+    """A page's stream."""
     stream = socket.create_connection(tuple(console.address.split(":")), 20)
     stream.sendall(
-        f"GET {HOME}live/overview HTTP/1.1\r\nHost: {console.address}\r\nCookie: {console.cookie}\r\n\r\n".encode()
+        f"GET {HOME}{path} HTTP/1.1\r\nHost: {console.address}\r\nCookie: {console.cookie}\r\n\r\n".encode()
     )
-    read_until(stream, b"event: whole")
     return stream
 
 
-def read_until(stream, words: bytes) -> None:
+def read_until(stream, words: bytes) -> bytes:
     told = b""
     while words not in told:
         chunk = stream.recv(65536)
         assert chunk, told[-500:]
         told += chunk
+    return told
 
 
 def test_a_revoked_key_ends_its_pages_within_two_seconds(keyed):
@@ -182,7 +221,8 @@ def test_a_revoked_key_ends_its_pages_within_two_seconds(keyed):
         key = client.create_key(name)
         client.grant(name, admin=True)
         keyed.console.log_in(key)
-        with open_stream(keyed.console) as stream:
+        with open_stream(keyed.console, "live/overview") as stream:
+            read_until(stream, b"event: whole")
             began_s = time.monotonic()
             client.revoke_key(key.split("_")[1])
             read_until(stream, b"event: ended")
@@ -208,11 +248,73 @@ def test_the_broker_says_what_a_key_may_see_and_do(keyed):
     assert keyed.console.get(HOME + "queues/secret").status == 404
     assert keyed.console.get(HOME + "queues/shop.orders").status == 200
     assert keyed.console.get(HOME + "queues/shop.orders/policy").status == 403
-    answer = keyed.console.post(
-        HOME + "queues/shop.orders/key", {"csrf": overview.csrf, "key": "a", "weight": "2"}
-    )
+    answer = keyed.console.post(HOME + "queues/shop.orders/key?key=a", {"csrf": overview.csrf, "weight": "2"})
     assert answer.status == 403
     assert "manage" in answer.text
+
+
+PRINCIPALS: dict[str, dict[str, Any]] = {
+    "produces": {"produce": ["shop.*"]},
+    "consumes": {"consume": ["shop.*"]},
+    "manages": {"manage": ["shop.*"]},
+    "administers": {"admin": True},
+    "tenant": {"produce": ["shop.*"]},
+    "stranger": {},
+}
+ASKS = {
+    "key": "acme",
+    "offset": "1",
+    "number": "1",
+    "as": "csv",
+    "q": "a",
+    "from": "1",
+    "queue": "shop.orders",
+}
+NONSENSE = {
+    "key": "\x00\u202e",
+    "offset": "-1",
+    "number": "1e9",
+    "as": "exe",
+    "q": "\ud7ff" * 900,
+    "from": "x",
+    "queue": "../x",
+    "weight": "nan",
+    "last": "0x1",
+    "version": "999999999999999999999",
+}
+
+
+@pytest.mark.parametrize("who", PRINCIPALS)
+def test_every_address_answers_every_key_in_words(keyed, who):
+    """What a key may not is refused by the broker, and said; nothing is a failure of the console."""
+    with keyed.client() as client:
+        client.create_queue("shop.orders", exist_ok=True)
+        client.enqueue("shop.orders", b"x", {"tenant": "acme"})
+        key = client.create_key(f"{who}.key", as_tenant="acme" if who == "tenant" else "")
+        if PRINCIPALS[who]:
+            client.grant(f"{who}.key", **PRINCIPALS[who])
+    keyed.console.log_in(key)
+    home = keyed.console.get(HOME)
+    assert home.status == 200, home.text[-1500:]
+    csrf = home.csrf
+    paths = [
+        HOME + path.replace("{queue}", queue)
+        for path in PAGES
+        for queue in ("shop.orders", "shop.orders.dlq")
+    ]
+    for path in paths:
+        for asked in (ASKS, NONSENSE):
+            answer = keyed.console.get(f"{path}?{urlencode(asked)}")
+            assert 200 <= answer.status < 500, (path, asked, answer.text[-2000:])
+    for path in (*ASKED, *CHANGES):
+        for asked in ({}, NONSENSE):
+            answer = keyed.console.post(
+                HOME + path.replace("{queue}", "shop.orders.dlq"), asked | {"csrf": csrf, "sure": "yes"}
+            )
+            assert 200 <= answer.status < 500, (path, asked, answer.text[-2000:])
+    for path in STREAMS:
+        with open_stream(keyed.console, f"{path}?{urlencode(ASKS | {'queue': 'shop.orders.dlq'})}") as stream:
+            assert b"The console failed" not in read_until(stream, b"}\n")
 
 
 # Who is shown a broker that asks for no key.
@@ -291,6 +393,12 @@ def test_a_chunked_body_is_bounded_too(console):
         HOME + "queues/orders/log?from=-1",
         HOME + "queues/orders/log?time=yesterday",
         HOME + "events?kind=%3Cscript%3E",
+        HOME + "events?queue=%00",
+        HOME + "queues/orders/key/preview?key=a&weight=%ff",
+        HOME + "queues/orders.dlq/dead-letters/meant?reason=boredom",
+        HOME + "queues/orders/policy/version?number=99999",
+        HOME + "queues/orders/log/preview?offset=1&time=2026-01-01T00:00",
+        HOME + "search?queue=none&q=%00",
         "/assets/../../etc/passwd",
         "/b/nobody/",
     ],

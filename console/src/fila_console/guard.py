@@ -9,8 +9,7 @@ by the token in its form (`visit.py`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from urllib.parse import urlsplit
+from collections.abc import Callable, Mapping
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
@@ -49,12 +48,12 @@ class Guard:
     """The outermost layer."""
 
     def __init__(
-        self, app: ASGIApp, hosts: Callable[[], frozenset[str]], *, by_tls: bool, read_only: bool
+        self, app: ASGIApp, origins: Callable[[], Mapping[str, frozenset[str]]], *, by_tls: bool
     ) -> None:
+        """`origins`: what a browser may send as `Host`, and the `Origin`s of our pages there, in lower case."""
         self._app = app
-        self._hosts = hosts
+        self._origins = origins
         self._by_tls = by_tls
-        self._read_only = read_only
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Judge one request, and hand it on."""
@@ -86,7 +85,8 @@ class Guard:
     def _judge(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or hosts[0].lower() not in self._hosts():
+        ours = self._origins().get(hosts[0].lower()) if len(hosts) == 1 else None
+        if ours is None:
             raise Refused(
                 421, "This console is not reached by that name. Use the address it printed, or --allow-host."
             )
@@ -96,13 +96,11 @@ class Guard:
             return
         if scope["method"] != "POST":
             raise Refused(405, "Only GET and POST are served here.")
-        origin = headers.get("origin", "")
-        if urlsplit(origin).netloc.lower() != hosts[0].lower():
+        # Scheme and all: https on this port is somebody else, and so is http before a console with TLS.
+        if headers.get("origin", "").lower() not in ours:
             raise Refused(403, "A change must come from a page of this console (Origin).")
         if headers.get("sec-fetch-site", "same-origin") != "same-origin":
             raise Refused(403, "A change must come from a page of this console (Sec-Fetch-Site).")
-        if self._read_only and not scope["path"].endswith(("/login", "/logout")):
-            raise Refused(403, "This console was started with --read-only: it changes nothing.")
 
 
 async def _body(scope: Scope, receive: Receive) -> bytes:

@@ -44,6 +44,16 @@ def as_text(payload: bytes) -> str:
     return text if left <= 0 else f"{text}\n… {left:,} bytes more: save it to see all"
 
 
+def as_typed(payload: bytes) -> str | None:
+    """The payload as a text field can hold it and give it back unchanged; None where it cannot."""
+    if len(payload) > TEXT_BYTES_MAX or b"\r" in payload or b"\0" in payload:
+        return None
+    try:
+        return payload.decode()
+    except UnicodeDecodeError:
+        return None
+
+
 def as_hex(payload: bytes) -> str:
     """Offset, sixteen bytes, and their letters, line by line; cut where it is long."""
     lines = []

@@ -17,7 +17,19 @@ from starlette.routing import Route
 from fila_console.assets import Assets
 from fila_console.guard import Guard
 from fila_console.logins import Logins
-from fila_console.pages import dead_letters, enter, events, key, log, overview, policy, queue, search
+from fila_console.pages import (
+    dead_letters,
+    enter,
+    events,
+    key,
+    log,
+    operations,
+    overview,
+    policy,
+    queue,
+    search,
+    versions,
+)
 from fila_console.settings import Settings
 from fila_console.streams import ENDED, STREAMS_MAX, stream
 from fila_console.trouble import Trouble
@@ -37,7 +49,10 @@ PAGES: dict[str, Handler] = {
     "queues/{queue}/dead-letters/letter": dead_letters.letter,
     "queues/{queue}/dead-letters/payload": dead_letters.payload,
     "queues/{queue}/dead-letters/export": dead_letters.export,
+    "queues/{queue}/dead-letters/meant": operations.preview,
     "queues/{queue}/policy": policy.page,
+    "queues/{queue}/policy/versions": versions.listed,
+    "queues/{queue}/policy/version": versions.one,
     "queues/{queue}/log": log.page,
     "queues/{queue}/log/preview": log.preview,
     "events": events.page,
@@ -50,11 +65,20 @@ CHANGES: dict[str, Handler] = {
     "queues/{queue}/key": key.change,
     "queues/{queue}/dead-letters/redrive": dead_letters.redrive,
     "queues/{queue}/dead-letters/drop": dead_letters.drop,
+    "queues/{queue}/dead-letters/edit": dead_letters.edit,
+    "queues/{queue}/dead-letters/start": operations.start,
+    "queues/{queue}/dead-letters/cancel": operations.cancel,
     "queues/{queue}/policy": policy.change,
-    "queues/{queue}/policy/diff": policy.diff,
+    "queues/{queue}/policy/back": versions.back,
     "queues/{queue}/log/seek": log.seek,
 }
-"""What is posted, below /b/BROKER/: each with the token of a page of ours."""
+"""What is posted, below /b/BROKER/: each with the token of a page of ours. --read-only refuses all of it."""
+
+ASKED: dict[str, Handler] = {
+    "queues/{queue}/policy/diff": policy.diff,
+    "queues/{queue}/policy/dry-run": policy.dry_run,
+}
+"""What is posted because it is long, and changes nothing; with the token as well."""
 
 STREAMS: dict[str, Callable[[Visit], Watch]] = {
     "live/overview": overview.watch,
@@ -79,8 +103,22 @@ def application(console: Console) -> Guard:
         tidying.cancel()
         await console.watches.close()
 
+    app = Starlette(
+        routes=routes_of(console),
+        lifespan=life,
+        exception_handlers={
+            Trouble: _troubled(console),
+            HTTPException: _missing(console),
+            500: _failed(console),
+        },
+    )
+    return Guard(app, lambda: settings.origins(console.port), by_tls=settings.by_tls)
+
+
+def routes_of(console: Console) -> list[Route]:
+    """Every address."""
     below = "/b/{broker}/"
-    routes = [
+    return [
         Route("/", _first(console)),
         Route("/assets/{digest}/{name}", console.assets.serve),
         Route("/healthz", _health),
@@ -92,20 +130,12 @@ def application(console: Console) -> Guard:
             Route(below + path, _change(console, handler), methods=["POST"])
             for path, handler in CHANGES.items()
         ),
+        *(
+            Route(below + path, _posted(console, handler), methods=["POST"])
+            for path, handler in ASKED.items()
+        ),
         *(Route(below + path, _stream(console, watch), methods=["GET"]) for path, watch in STREAMS.items()),
     ]
-    app = Starlette(
-        routes=routes,
-        lifespan=life,
-        exception_handlers={
-            Trouble: _troubled(console),
-            HTTPException: _missing(console),
-            500: _failed(console),
-        },
-    )
-    return Guard(
-        app, lambda: settings.hosts(console.port), by_tls=settings.by_tls, read_only=settings.read_only
-    )
 
 
 def console_of(settings: Settings) -> Console:
@@ -143,6 +173,18 @@ def _page(console: Console, handler: Handler) -> Endpoint:
 
 
 def _change(console: Console, handler: Handler) -> Endpoint:
+    if not console.settings.read_only:
+        return _posted(console, handler)
+
+    async def refused(_: Request) -> Response:
+        raise Trouble(
+            403, "Nothing was changed", "This console was started with --read-only: it changes nothing."
+        )
+
+    return refused
+
+
+def _posted(console: Console, handler: Handler) -> Endpoint:
     async def answered(request: Request) -> Response:
         visit = await visit_of(console, request)
         if not isinstance(visit, Visit):
@@ -168,7 +210,7 @@ def _stream(console: Console, watch_of: Callable[[Visit], Watch]) -> Endpoint:
             return PlainTextResponse(ENDED, media_type="text/event-stream")
         if console.watches.watching() >= STREAMS_MAX:
             raise Trouble(503, "Too many pages are open", f"{STREAMS_MAX} are kept current already.")
-        cookie = request.cookies.get(console.cookie, "")
+        cookie = request.cookies.get(console.cookie(request), "")
         key = visit.upstream.key
 
         def is_logged_in() -> bool:
@@ -192,7 +234,7 @@ def _troubled(console: Console) -> Callable[[Request, Exception], Awaitable[Resp
         if broker is not None and (error.logs_out or error.status == 503):
             console.forget_openness(broker)
         if broker is not None and error.logs_out:
-            login = console.logins.of(request.cookies.get(console.cookie, ""))
+            login = console.logins.of(request.cookies.get(console.cookie(request), ""))
             if login is not None and name in login.keys:
                 console.logins.forget_key(name, login.keys[name])
                 return RedirectResponse(f"/b/{name}/login", 303)

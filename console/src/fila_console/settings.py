@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 DEFAULT_LISTEN = "127.0.0.1:8080"
 DEFAULT_BROKER = "http://localhost:5555"
 _BROKER_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
-_HOST = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?")
+_LISTED = re.compile(r"(?:(https?)://)?((?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(?::\d{1,5})?)")
 
 
 class BadSetting(ValueError):
@@ -45,7 +45,8 @@ class Settings:
     listen: str = DEFAULT_LISTEN
     """`host:port`."""
     allowed_hosts: Sequence[str] = ()
-    """Names, with their port unless it is the scheme's own, by which browsers may reach the console."""
+    """Names, with their port unless it is the scheme's own, by which browsers may reach the console; `https://` before
+    one says that a proxy ends TLS there."""
     allow_plaintext: bool = False
     """Serve other machines without TLS."""
     read_only: bool = False
@@ -67,8 +68,11 @@ class Settings:
         object.__setattr__(self, "host", host)
         object.__setattr__(self, "port", port)
         for name in self.allowed_hosts:
-            if not _HOST.fullmatch(name):
-                raise BadSetting(f"{name!r} is no host; write --allow-host console.example or host:port")
+            if not _LISTED.fullmatch(name):
+                raise BadSetting(
+                    f"{name!r} is no host; write --allow-host console.example, host:port, or https://console.example "
+                    "where a proxy ends TLS"
+                )
         if bool(self.cert_file) != bool(self.key_file):
             raise BadSetting("TLS takes both --tls-cert and --tls-key")
         for file in (self.cert_file, self.key_file, self.ca_file):
@@ -90,8 +94,10 @@ class Settings:
         """Whether only this machine reaches it."""
         return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
 
-    def hosts(self, port: int) -> frozenset[str]:
-        """What a browser may send as `Host`, in lower case, when `port` is the one that was opened."""
+    def origins(self, port: int) -> dict[str, frozenset[str]]:
+        """What a browser may send as `Host`, and as `Origin` with it, in lower case, when `port` is the one that was
+        opened."""
+        scheme = "https" if self.by_tls else "http"
         host = f"[{self.host}]" if ":" in self.host else self.host
         own = {host}
         if self.is_loopback:
@@ -100,7 +106,12 @@ class Settings:
             own = set()
         default_port = 443 if self.by_tls else 80
         named = {f"{name}:{port}" for name in own} | (own if port == default_port else set())
-        return frozenset(name.lower() for name in [*named, *self.allowed_hosts])
+        known = {name.lower(): {f"{scheme}://{name.lower()}"} for name in named}
+        for name in self.allowed_hosts:
+            listed = _LISTED.fullmatch(name.lower())
+            assert listed is not None
+            known.setdefault(listed[2], set()).add(f"{listed[1] or scheme}://{listed[2]}")
+        return {name: frozenset(origins) for name, origins in known.items()}
 
 
 def _host_and_port(listen: str) -> tuple[str, int]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Collection
+from typing import TypeVar
+
 import grpc
 
 from fila import FilaError, Invalid, NotAllowed, NotFound, Overloaded, Unavailable
 from fila_console.wording import shown
+
+ResultT = TypeVar("ResultT")
 
 
 class Trouble(Exception):
@@ -40,6 +45,13 @@ def trouble_of(error: FilaError, address: str) -> Trouble:
         )
     if isinstance(error, Invalid):
         return Trouble(400, "The broker refused it", text)
+    if error.reason == "VERSION_STALE":
+        return Trouble(
+            409,
+            "Somebody else changed it meanwhile",
+            text,
+            "Your text is still here: open the page anew in another tab and compare.",
+        )
     if isinstance(error, Overloaded):
         return Trouble(503, "The broker is at a bound", text, "Try again in a moment.")
     if isinstance(error, Unavailable):
@@ -50,3 +62,15 @@ def trouble_of(error: FilaError, address: str) -> Trouble:
             "See whether fila-server runs there and is reachable from here; this page goes on by itself.",
         )
     return Trouble(502 if error.code is grpc.StatusCode.INTERNAL else 409, "The broker refused it", text)
+
+
+async def unless_refused(
+    asked: Awaitable[ResultT], otherwise: ResultT, statuses: Collection[int] = (403,)
+) -> ResultT:
+    """What was asked for, or `otherwise` where the key may not be told (or, with 404 among `statuses`, it is gone)."""
+    try:
+        return await asked
+    except Trouble as trouble:
+        if trouble.status not in statuses:
+            raise
+        return otherwise

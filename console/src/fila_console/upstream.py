@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import grpc
 
@@ -24,11 +24,15 @@ from fila.answers import (
     QueueConfig,
     QueueDetails,
     QueueInfo,
+    QueueVersion,
+    QueueVersionDetails,
     SeekPreview,
     Stats,
 )
 from fila.explanation import KeyExplanation
+from fila.letters import DeadLetterFilter, Operation
 from fila.observations import BrokerStatus, Event, KeyPolicyState, LateKeys
+from fila.tried import DryRun
 from fila.watched import History, StatsChange
 from fila_console.feed import Feed
 from fila_console.settings import Broker
@@ -168,6 +172,26 @@ class Upstream:
         client = await self.connect()
         return await self._told(client.get_queue(name))
 
+    async def versions(self, queue: str, most: int = 0) -> list[QueueVersion]:
+        """The versions of a queue's settings, newest first; 0: all that are kept."""
+        client = await self.connect()
+        return await self._told(client.list_queue_versions(queue, limit=most))
+
+    async def version(self, queue: str, number: int) -> QueueVersionDetails:
+        """One version, with its settings."""
+        client = await self.connect()
+        return await self._told(client.get_queue_version(queue, number))
+
+    async def dry_run(self, queue: str, last: int, **settings: Any) -> DryRun:
+        """What other settings would do to the newest messages and dead letters; nothing is changed."""
+        client = await self.connect()
+        return await self._told(client.dry_run_policy(queue, last=last, **settings))
+
+    async def operations(self, dlq: str) -> list[Operation]:
+        """What the broker does or did with dead letters, newest first."""
+        client = await self.connect()
+        return await self._told(client.list_operations(dlq))
+
     async def stats(self, queue: str, channel: str = "", max_keys: int = 1) -> Stats:
         """A queue in numbers."""
         client = await self.connect()
@@ -264,6 +288,23 @@ class Upstream:
         """Drop dead letters for good."""
         client = await self.connect()
         return await self._told(client.drop_dead_letters(dlq, offsets))
+
+    async def start_operation(
+        self, dlq: str, kind: Literal["redrive", "delete"], wanted: DeadLetterFilter, per_second: float
+    ) -> Operation:
+        """Let the broker move dead letters back, or drop them; 0 a second: as fast as it goes."""
+        client = await self.connect()
+        return await self._told(client.start_operation(dlq, kind, filter=wanted, rate_per_second=per_second))
+
+    async def cancel_operation(self, dlq: str, identity: str) -> Operation:
+        """End an operation; what it did is done."""
+        client = await self.connect()
+        return await self._told(client.cancel_operation(dlq, identity))
+
+    async def edit_letter(self, dlq: str, offset: int, payload: bytes, headers: Mapping[str, str]) -> str:
+        """Send a dead letter back with this payload and these headers; the new message's id."""
+        client = await self.connect()
+        return await self._told(client.edit_dead_letter(dlq, offset, payload=payload, headers=headers))
 
     async def seek(self, queue: str, channel: str, target: int | datetime) -> int:
         """Move a channel."""

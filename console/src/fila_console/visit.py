@@ -60,11 +60,15 @@ class Console:
         self._templates.globals["asset"] = assets.url
         self._templates.globals["words"] = wording
 
-    @property
-    def cookie(self) -> str:
+    def is_by_tls(self, request: Request) -> bool:
+        """Whether the browser comes by TLS, ours or that of a proxy: the name it uses says so."""
+        origins = self.settings.origins(self.port).get(request.headers.get("host", "").lower(), frozenset())
+        return bool(origins) and all(each.startswith("https://") for each in origins)
+
+    def cookie(self, request: Request) -> str:
         """The login cookie's name: browsers keep cookies by host, whatever the port."""
         name = f"fila-console-{self.port}"
-        return f"__Host-{name}" if self.settings.by_tls else name
+        return f"__Host-{name}" if self.is_by_tls(request) else name
 
     async def is_open(self, broker: Broker) -> bool:
         """Whether the broker asks for no key. It may be switched, but not while it runs: a broker that did not answer
@@ -197,7 +201,7 @@ async def visit_of(console: Console, request: Request) -> Visit | RedirectRespon
     broker = console.brokers.get(request.path_params["broker"])
     if broker is None:
         raise Trouble(404, "There is no such broker", "This console was not told of one by that name.")
-    login = console.logins.of(request.cookies.get(console.cookie, ""))
+    login = console.logins.of(request.cookies.get(console.cookie(request), ""))
     key = login.keys.get(broker.name) if login is not None else None
     if login is None or key is None:
         if not await may_enter_without_key(console, broker):

@@ -42,8 +42,8 @@ _MISSING = "the console's libraries are not installed; pip install 'fila-server[
     "--allow-host",
     "hosts",
     multiple=True,
-    metavar="HOST[:PORT]",
-    help="Another name by which browsers reach it",
+    metavar="[https://]HOST[:PORT]",
+    help="Another name by which browsers reach it; https:// where a proxy ends TLS",
 )
 @click.option(
     "--allow-plaintext", is_flag=True, help="Serve other machines without TLS: a proxy in front ends it"

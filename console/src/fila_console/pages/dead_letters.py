@@ -1,104 +1,49 @@
-"""The desk for dead letters: groups by what they died of, the letters of one, one letter; move back, drop, save."""
+"""The desk for dead letters: groups by what they died of, the letters of one, one letter; move, drop, edit, save."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-import re
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from fila import StoredMessage
 from fila_console.cells import State, cell
-from fila_console.payloads import as_hex, as_json, as_text, cell_of_csv
-from fila_console.trouble import Trouble
+from fila_console.differences import in_one_line
+from fila_console.letters import DLQ_SUFFIX, REASONS, Group, Letter, check_dlq, letter_of, letters_of
+from fila_console.payloads import as_hex, as_json, as_text, as_typed, cell_of_csv
+from fila_console.progress import progress
+from fila_console.trouble import Trouble, unless_refused
 from fila_console.upstream import Upstream
 from fila_console.visit import Visit, as_number
 from fila_console.watches import Asked, Watch
 from fila_console.wording import UNKNOWN, age, brief, clock, count, counted, moment, named, size
 
-PEEKED_AT_ONCE = 500
 LOOKED_AT_MAX = 5_000
 """Letters a page looks through to group them."""
-LOOK_S_MAX = 3.0
 SHOWN_MAX = 200
 MOVED_AT_ONCE = 500
-CHANGED_MAX = 10_000
-"""Letters one press of a button moves or drops; it says how many are left."""
-
-_NUMBERS = re.compile(r"0x[0-9a-fA-F]+|[0-9a-f]{8}-[0-9a-f-]{27}|\d+")
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Letters that died of the same."""
-
-    reason: str
-    error: str
-    """The last error with its numbers left out."""
-    key: str
-
-    def takes(self, letter: Letter) -> bool:
-        """Whether it is one of these; what is empty does not count."""
-        return (
-            (not self.reason or self.reason == letter.reason)
-            and (not self.error or self.error == letter.kind)
-            and (not self.key or self.key == letter.message.fairness_key)
-        )
+EXPORTED_MAX = 10_000
+OWN_HEADERS = "fila-"
+"""What the broker's own headers begin with; they stay as they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Letter:
-    """One of them."""
-
-    message: StoredMessage
-    reason: str
-    error: str
-    kind: str
-    attempts: int
-    died_at: datetime | None
-    source: str
-
-
-def _letter(message: StoredMessage) -> Letter:
-    dead = message.dead_letter
-    if dead is None:
-        return Letter(message, "put here by hand", "", "", 0, None, "")
-    kind = _NUMBERS.sub("#", dead.last_error.partition("\n")[0])[:200]
-    source = dead.source_queue + (
-        "" if dead.source_channel in ("", "default") else f" / {dead.source_channel}"
-    )
-    return Letter(message, dead.reason, dead.last_error, kind, dead.attempts, dead.at, source)
-
-
-async def _letters(upstream: Upstream, dlq: str, looked_at_max: int) -> AsyncIterator[Letter]:
-    """Page through the queue, oldest first."""
-    after, looked_at, began_s = 0, 0, time.monotonic()
-    while looked_at < looked_at_max and time.monotonic() - began_s < LOOK_S_MAX:
-        messages = await upstream.peek(dlq, after, min(PEEKED_AT_ONCE, looked_at_max - looked_at))
-        if not messages:
-            return
-        for message in messages:
-            yield _letter(message)
-        looked_at += len(messages)
-        after = messages[-1].offset
-
-
-class Depth(Asked):
-    """How many there are, for the page's head."""
+class Desk(Asked):
+    """How many there are, and what the broker does with them, for the page's head."""
 
     def __init__(self, dlq: str) -> None:
         self._dlq = dlq
 
     async def look(self, upstream: Upstream) -> State:
         """Ask the broker. Raises Trouble."""
-        stats = await upstream.stats(self._dlq)
+        stats, operations = await asyncio.gather(
+            upstream.stats(self._dlq), unless_refused(upstream.operations(self._dlq), [])
+        )
         state = State()
-        state.texts = {
+        state.texts = progress(operations) | {
             "depth": cell(counted(stats.depth, "dead letter"), tone="lost" if stats.depth else ""),
             "in-hand": cell(
                 f"{counted(stats.in_flight, 'message')} in consumers' hands" if stats.in_flight else ""
@@ -110,8 +55,8 @@ class Depth(Asked):
 
 def watch(visit: Visit) -> Watch:
     """The head of this dead-letter queue's page."""
-    dlq = visit.query("queue") or str(visit.request.path_params.get("queue", ""))
-    return visit.watch(("dead-letters", dlq), lambda: Depth(dlq))
+    dlq = check_dlq(visit.query("queue") or str(visit.request.path_params.get("queue", "")))
+    return visit.watch(("dead-letters", dlq), lambda: Desk(dlq))
 
 
 def _wanted(visit: Visit) -> Group:
@@ -121,12 +66,14 @@ def _wanted(visit: Visit) -> Group:
 async def page(visit: Visit) -> Response:
     """The desk."""
     dlq, wanted = visit.path("queue"), _wanted(visit)
+    if not dlq.endswith(DLQ_SUFFIX):
+        return RedirectResponse(visit.url("queues", dlq + DLQ_SUFFIX, "dead-letters"), 303)
     watched = watch(visit)
     state = await watched.current()
     groups: Counter[Group] = Counter()
     shown: list[Letter] = []
     looked_at = matching = 0
-    async for letter in _letters(visit.upstream, dlq, LOOKED_AT_MAX):
+    async for letter in letters_of(visit.upstream, dlq, LOOKED_AT_MAX):
         looked_at += 1
         groups[Group(letter.reason, letter.kind, letter.message.fairness_key)] += 1
         if wanted.takes(letter):
@@ -137,7 +84,7 @@ async def page(visit: Visit) -> Response:
         "dead_letters.html",
         here="dead-letters",
         queue=dlq,
-        source=dlq.removesuffix(".dlq"),
+        source=dlq.removesuffix(DLQ_SUFFIX),
         state=state,
         live=visit.url("live", "dead-letters", queue=dlq),
         groups=groups.most_common(100),
@@ -153,6 +100,9 @@ async def page(visit: Visit) -> Response:
         counted=counted,
         size=size,
         chosen=visit.query("offset"),
+        meant=wanted.as_filter(),
+        reasons=REASONS,
+        in_one_line=in_one_line,
     )
 
 
@@ -160,7 +110,7 @@ async def _one(visit: Visit) -> StoredMessage:
     offset = visit.number("offset")
     if offset == 0:
         raise Trouble(400, "No letter was named", "Choose one from the list.")
-    found = await visit.upstream.peek(visit.path("queue"), offset - 1, 1)
+    found = await visit.upstream.peek(check_dlq(visit.path("queue")), offset - 1, 1)
     if not found or found[0].offset != offset:
         raise Trouble(404, "That letter is gone", "It was moved back, dropped, or is in a consumer's hands.")
     return found[0]
@@ -173,11 +123,13 @@ async def letter(visit: Visit) -> Response:
         "letter.html",
         queue=visit.path("queue"),
         message=message,
-        letter=_letter(message),
+        letter=letter_of(message),
         json=as_json(message.payload),
         text=as_text(message.payload),
         hex=as_hex(message.payload),
         size=size(len(message.payload)),
+        typed=as_typed(message.payload),
+        headers=_headers_text(message),
         moment=moment,
         named=named,
     )
@@ -195,13 +147,15 @@ async def export(visit: Visit) -> Response:
     kind = visit.query("as")
     if kind not in ("csv", "jsonl"):
         raise Trouble(400, "No such kind", "Ask for csv or jsonl.")
-    headers = {"content-disposition": f'attachment; filename="{visit.path("queue")}.{kind}"'}
-    dlq, wanted = visit.path("queue"), _wanted(visit)
+    dlq, wanted = check_dlq(visit.path("queue")), _wanted(visit)
+    headers = {"content-disposition": f'attachment; filename="{dlq}.{kind}"'}
+    # What is wrong is said instead of a file; what goes wrong later ends the file in its middle, as browsers tell.
+    await visit.upstream.peek(dlq, 0, 1)
 
     async def lines() -> AsyncIterator[str]:
         if kind == "csv":
             yield "offset,id,key,reason,attempts,died_at,error\r\n"
-        async for each in _letters(visit.upstream, dlq, CHANGED_MAX):
+        async for each in letters_of(visit.upstream, dlq, EXPORTED_MAX):
             if wanted.takes(each):
                 yield _line(each, kind)
 
@@ -228,13 +182,12 @@ def _line(each: Letter, kind: str) -> str:
 
 async def redrive(visit: Visit) -> Response:
     """Move letters back to where they came from."""
-    dlq = visit.path("queue")
-    offsets = await _chosen(visit)
+    dlq, offsets = check_dlq(visit.path("queue")), _chosen(visit)
     moved = 0
     for part in _parts(offsets):
         moved += await visit.upstream.redrive(dlq, part)
     stuck = len(offsets) - moved
-    text = f"{counted(moved, 'letter')} moved back to {dlq.removesuffix('.dlq')}."
+    text = f"{counted(moved, 'letter')} moved back to {dlq.removesuffix(DLQ_SUFFIX)}."
     if stuck:
         text += (
             f" {counted(stuck, 'letter')} stayed: put here by hand, or their queue is gone or refuses them."
@@ -248,8 +201,7 @@ async def drop(visit: Visit) -> Response:
         raise Trouble(
             400, "Nothing was dropped", "Dropped letters are gone for good: tick the box beside the button."
         )
-    dlq = visit.path("queue")
-    offsets = await _chosen(visit)
+    dlq, offsets = check_dlq(visit.path("queue")), _chosen(visit)
     dropped = 0
     for part in _parts(offsets):
         dropped += await visit.upstream.drop(dlq, part)
@@ -260,17 +212,40 @@ def _parts(offsets: Sequence[int]) -> list[Sequence[int]]:
     return [offsets[first : first + MOVED_AT_ONCE] for first in range(0, len(offsets), MOVED_AT_ONCE)]
 
 
-async def _chosen(visit: Visit) -> list[int]:
-    """The letters that were ticked, or all of the group that was shown."""
-    if visit.field("all") == "yes":
-        wanted = Group(visit.field("reason"), visit.field("error"), visit.field("key"))
-        found = [
-            each.message.offset
-            async for each in _letters(visit.upstream, visit.path("queue"), CHANGED_MAX)
-            if wanted.takes(each)
-        ]
-    else:
-        found = [as_number("offset", each) for each in visit.form.get("offset", [])]
+def _chosen(visit: Visit) -> list[int]:
+    """The letters that were ticked. Raises Trouble."""
+    found = [as_number("offset", each) for each in visit.form.get("offset", [])]
     if not found:
-        raise Trouble(400, "No letter was chosen", "Tick some, or choose all of a group.")
+        raise Trouble(400, "No letter was chosen", "Tick some.")
     return found
+
+
+async def edit(visit: Visit) -> Response:
+    """Send a letter back with other headers and another payload; it ends."""
+    dlq, offset = check_dlq(visit.path("queue")), as_number("offset", visit.field("offset"))
+    identity = await visit.upstream.edit_letter(
+        dlq, offset, visit.field("payload").encode(), _headers(visit.field("headers"))
+    )
+    source = dlq.removesuffix(DLQ_SUFFIX)
+    return visit.done(
+        f"Sent back to {source} as {identity}; the letter at offset {offset:,} is no more.", tone="done"
+    )
+
+
+def _headers_text(message: StoredMessage) -> str:
+    """The headers that may be edited, as JSON: so that a text field holds every character."""
+    own = {name: value for name, value in message.headers.items() if not name.startswith(OWN_HEADERS)}
+    return json.dumps(own, indent=2, sort_keys=True, ensure_ascii=False)
+
+
+def _headers(text: str) -> dict[str, str]:
+    """What was made of them. Raises Trouble."""
+    try:
+        headers = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        headers = None
+    if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
+        raise Trouble(
+            400, "The headers cannot be read", 'Write them like {"tenant": "acme"}, each value a text.'
+        )
+    return headers

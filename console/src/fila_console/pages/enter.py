@@ -75,10 +75,15 @@ def entered(console: Console) -> Endpoint:
             return _form(console, broker.name, after, text, 401 if trouble.logs_out else trouble.status)
         finally:
             waiting -= 1
-        value = console.logins.begin(broker.name, key, name, request.cookies.get(console.cookie, ""))
+        value = console.logins.begin(broker.name, key, name, request.cookies.get(console.cookie(request), ""))
         answer = RedirectResponse(_safe(after, broker.name), 303)
         answer.set_cookie(
-            console.cookie, value, path="/", httponly=True, samesite="strict", secure=console.settings.by_tls
+            console.cookie(request),
+            value,
+            path="/",
+            httponly=True,
+            samesite="strict",
+            secure=console.is_by_tls(request),
         )
         return answer
 
@@ -89,14 +94,18 @@ def left(console: Console) -> Endpoint:
     """Log out."""
 
     async def answered(request: Request) -> Response:
-        cookie = request.cookies.get(console.cookie, "")
+        cookie = request.cookies.get(console.cookie(request), "")
         login = console.logins.of(cookie)
         form = fields_of(await request.body())
         if login is not None and login.has_token(form.get("csrf", [""])[0]):
             console.logins.end(cookie)
         answer = RedirectResponse(f"/b/{request.path_params['broker']}/login", 303)
         answer.delete_cookie(
-            console.cookie, path="/", httponly=True, samesite="strict", secure=console.settings.by_tls
+            console.cookie(request),
+            path="/",
+            httponly=True,
+            samesite="strict",
+            secure=console.is_by_tls(request),
         )
         return answer
 

@@ -278,7 +278,8 @@ def _preview(told: KeyExplanation, asked: NewKeyPolicy) -> str:
 
 async def change(visit: Visit) -> Response:
     """Weigh, cap, slow, pause or resume it."""
-    queue, key = visit.path("queue"), visit.field("key")
+    # In the address, since a field of a form keeps neither a CR nor a NUL.
+    queue, key = visit.path("queue"), visit.query("key")
     asked = _asked(visit.field)
     if asked == NewKeyPolicy():
         raise Trouble(400, "Nothing was asked for", "Give a weight, a rate or a cap, or press pause.")

@@ -28,6 +28,8 @@ LATE_MS = 10_000
 ASKED_A_SECOND = 5
 """Queues whose scripts and largest key are asked for in one second."""
 HOURS_ASKED = 10
+NAMED_MAX = 20
+"""Queues that one stream of numbers may name."""
 DLQ = ".dlq"
 QUEUES_SHOWN = 200
 OTHERS_TURNS = frozenset(("not_its_turn", "no_consumer"))
@@ -102,11 +104,9 @@ class Overview:
 
     async def look(self, upstream: Upstream) -> State:
         """Ask the broker. Raises Trouble."""
-        if self._feed is None:
-            self._feed = upstream.follow()
-        late, status, _ = await asyncio.gather(_late(upstream), upstream.status(), self._feed.ready())
+        late, status, feed = await asyncio.gather(_late(upstream), upstream.status(), self._follow(upstream))
         queues: dict[str, _Queue] = {}
-        for (name, _channel), told in self._feed.channels.items():
+        for (name, _channel), told in feed.channels.items():
             queues.setdefault(name, _Queue()).add(told)
         ours = {name: queue for name, queue in sorted(queues.items()) if not name.endswith(DLQ)}
         await self._ask_in_turns(upstream, ours, late)
@@ -128,6 +128,23 @@ class Overview:
         ]
         state.tables["queues"] = self._queue_rows(name, ours, queues, late)
         return state
+
+    async def _follow(self, upstream: Upstream) -> Feed:
+        """The stream of numbers, once it has told everything. Raises Trouble."""
+        if self._feed is None:
+            self._feed = upstream.follow()
+        try:
+            await self._feed.ready()
+        except Trouble as trouble:
+            names = (
+                [info.name for info in await upstream.queues()][:NAMED_MAX] if trouble.status == 403 else []
+            )
+            if not names:
+                raise
+            # A key that is bound to a tenant is told its own part of queues that it names.
+            self._feed = upstream.follow(names, top=1)
+            await self._feed.ready()
+        return self._feed
 
     async def _ask_in_turns(self, upstream: Upstream, ours: dict[str, _Queue], late: LateKeys) -> None:
         """Largest keys and scripts: of queues with late keys each second, of the others in turns."""

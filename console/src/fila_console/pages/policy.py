@@ -1,21 +1,26 @@
-"""A queue's settings and scripts: an editor, what would change, and what the broker says of it."""
+"""A queue's settings and scripts: an editor, what would change, what it would do to the newest messages, and what the
+broker says of it."""
 
 from __future__ import annotations
 
-import difflib
-import hashlib
-import json
+import asyncio
 from typing import Any
 
 from starlette.responses import Response
 
 from fila.answers import QueueConfig
+from fila.tried import DryRun, DryRunRouting
+from fila_console.differences import as_sent, difference, from_one_line, text_of
+from fila_console.stale import refuse_stale
 from fila_console.trouble import Trouble
 from fila_console.visit import Visit, as_number
-from fila_console.wording import counted
+from fila_console.wording import age, brief, count, counted, named
 
 SCRIPT_BYTES_MAX = 64 << 10
 WEIGHTS_MAX = 10_000
+TRIED = (100, 1_000)
+"""How many of the newest messages a dry run takes."""
+TRIED_SHOWN = 100
 
 TEXTS = (
     ("fairness_key_header", "Fairness key", "the header whose value is the key"),
@@ -34,6 +39,7 @@ SCRIPTS = (
     ("on_enqueue_script", "on_enqueue"),
     ("on_failure_script", "on_failure"),
 )
+FIELDS = (*(name for name, *_ in (*TEXTS, *NUMBERS, *SCRIPTS)), "weights")
 
 _WHOLE = frozenset(name for name, *_ in NUMBERS)
 
@@ -41,39 +47,33 @@ _WHOLE = frozenset(name for name, *_ in NUMBERS)
 async def page(visit: Visit) -> Response:
     """The editor."""
     queue = visit.path("queue")
-    details = await visit.upstream.queue(queue)
-    stats = await visit.upstream.stats(queue)
-    values = _values(details.config)
+    details, stats = await asyncio.gather(visit.upstream.queue(queue), visit.upstream.stats(queue))
     return visit.page(
         "policy.html",
         here="policy",
         queue=queue,
-        config=details.config,
         created_at=details.created_at,
-        values=values,
-        was=_stamp(values),
+        values=_values(details.config),
+        version=details.version,
+        is_set=0 < details.version == visit.number("set"),
         texts=TEXTS,
         number_fields=NUMBERS,
         scripts=SCRIPTS,
         hooks=stats.hooks,
+        tried=TRIED,
     )
 
 
 def _values(config: QueueConfig) -> dict[str, str]:
     """Each field as its text in the form."""
-    values = {name: str(getattr(config, name)) for name, *_ in (*NUMBERS, *SCRIPTS)}
-    for name, *_ in TEXTS:
-        value = getattr(config, name)
-        values[name] = ", ".join(value) if isinstance(value, list) else value
-    values["weights"] = "\n".join(f"{key}={weight}" for key, weight in sorted(config.weights.items()))
-    return values
+    return {name: text_of(getattr(config, name)) for name in FIELDS}
 
 
 def _asked(visit: Visit, now: dict[str, str]) -> dict[str, Any]:
     """What the form changes, as settings of the SDK. Raises Trouble."""
     changes: dict[str, Any] = {}
     for name, text in now.items():
-        if name not in visit.form or visit.field(name).rstrip("\n") == text.rstrip("\n"):
+        if name not in visit.form or visit.field(name).rstrip("\n") == as_sent(text).rstrip("\n"):
             continue
         given = visit.field(name)
         if name in _WHOLE:
@@ -103,7 +103,7 @@ def _weights(text: str) -> dict[str, int]:
                 "A weight cannot be read",
                 f"Line {number} must be KEY=WEIGHT, and there may be {WEIGHTS_MAX:,}.",
             )
-        weights[key] = as_number(f"the weight in line {number}", weight, 1_000)
+        weights[from_one_line(key)] = as_number(f"the weight in line {number}", weight, 1_000)
     return weights
 
 
@@ -111,34 +111,85 @@ async def diff(visit: Visit) -> Response:
     """What saving would change, line by line."""
     now = _values((await visit.upstream.queue(visit.path("queue"))).config)
     changes = _asked(visit, now)
-    lines = []
-    for name in changes:
-        before, after = now[name].split("\n"), visit.field(name).split("\n")
-        lines += [
-            *difflib.unified_diff(before, after, f"{name}, as it is", f"{name}, as written", lineterm="", n=2)
-        ]
-    return visit.page("diff.html", lines=lines)
+    return visit.page(
+        "diff.html", differences=[difference(name, as_sent(now[name]), visit.field(name)) for name in changes]
+    )
+
+
+async def dry_run(visit: Visit) -> Response:
+    """What saving would do to the newest messages and dead letters; the broker tries it, and nothing changes."""
+    queue = visit.path("queue")
+    now = _values((await visit.upstream.queue(queue)).config)
+    last = as_number("last", visit.field("last") or str(TRIED[0]), TRIED[-1])
+    told = await visit.upstream.dry_run(queue, last, **_asked(visit, now))
+    changed = [
+        (f"{each.offset:,}", _routing(each.before), _routing(each.after), brief(each.error))
+        for each in told.messages
+        if each.before != each.after or each.error
+    ]
+    judged = [
+        (
+            f"{each.offset:,}",
+            {"retry": "tried again", "dlq": "stays"}.get(each.action, "the script fails"),
+            age(each.delay_ms) if each.action == "retry" else "",
+            brief(each.error),
+        )
+        for each in told.dead_letters
+    ]
+    return visit.page(
+        "tried.html",
+        sentence=_tried(told),
+        tone="lost" if any(each.error for each in told.messages) else "",
+        changed=changed[:TRIED_SHOWN],
+        more=max(0, len(changed) - TRIED_SHOWN),
+        judged=judged[:TRIED_SHOWN],
+    )
+
+
+def _tried(told: DryRun) -> str:
+    """A dry run in a few sentences."""
+    if not told.messages and not told.dead_letters:
+        return "No message is retained: there is nothing to try it on."
+    changed = sum(1 for each in told.messages if each.before != each.after)
+    failed = sum(1 for each in told.messages if each.error)
+    newest = counted(len(told.messages), "newest message")
+    parts = [
+        f"{count(changed)} of the {newest} would be routed otherwise; {count(told.retained)} are retained."
+    ]
+    if failed:
+        parts.append(f"● The script fails on {count(failed)} of them.")
+    if told.dead_letters:
+        again = sum(1 for each in told.dead_letters if each.action == "retry")
+        parts.append(
+            f"{count(again)} of {counted(len(told.dead_letters), 'dead letter')} would be tried again."
+        )
+    if told.cut:
+        parts.append("The time for it, two seconds, was over before all were judged.")
+    return " ".join(parts)
+
+
+def _routing(routing: DryRunRouting) -> str:
+    buckets = (
+        f", buckets {', '.join(brief(each, 60) for each in routing.throttle_keys)}"
+        if routing.throttle_keys
+        else ""
+    )
+    return f"{named(routing.fairness_key)}, weight {routing.weight:,}, cost {routing.cost:g}{buckets}"
 
 
 async def change(visit: Visit) -> Response:
     """Save what differs; it applies at once to what waits."""
-    queue = visit.path("queue")
-    now = _values((await visit.upstream.queue(queue)).config)
-    if visit.field("was") != _stamp(now):
-        raise Trouble(
-            409,
-            "Somebody else changed it meanwhile",
-            "Your text is still here.",
-            "Open the page anew in another tab and compare.",
-        )
-    changes = _asked(visit, now)
+    queue, seen = visit.path("queue"), as_number("version", visit.field("version"))
+    details = await visit.upstream.queue(queue)
+    await refuse_stale(visit, details, seen)
+    changes = _asked(visit, _values(details.config))
     if not changes:
         return visit.done("Nothing differs from what the queue has.")
-    await visit.upstream.update_queue(queue, **changes)
-    what = ", ".join(changes)
-    return visit.done(f"Saved: {counted(len(changes), 'setting')} ({what}), in force now.", tone="done")
-
-
-def _stamp(values: dict[str, str]) -> str:
-    """What the page was made from, to see whether somebody else changed it since."""
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode(errors="replace")).hexdigest()[:32]
+    # The broker compares again: whoever was quicker in between is not written over.
+    await visit.upstream.update_queue(
+        queue, expected_version=seen, comment=visit.field("comment").strip(), **changes
+    )
+    text = f"Saved as version {seen + 1:,}: {counted(len(changes), 'setting')} ({', '.join(changes)}), in force now."
+    answer = visit.page("saved.html", text=text, tone="done", version=seen + 1)
+    answer.headers["HX-Trigger"] = "fila:saved"
+    return answer

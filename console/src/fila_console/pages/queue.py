@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
 from datetime import UTC, datetime
-from typing import Any, TypeVar
 
 from starlette.responses import Response
 
@@ -17,7 +15,7 @@ from fila_console.addresses import key_path, queue_path
 from fila_console.cells import Cell, Plot, Row, State, cell, row
 from fila_console.feed import Feed
 from fila_console.history import STEP_S, Meter, history_times
-from fila_console.trouble import Trouble
+from fila_console.trouble import Trouble, unless_refused
 from fila_console.upstream import Upstream
 from fila_console.visit import Visit
 from fila_console.watches import Watch
@@ -35,8 +33,6 @@ from fila_console.wording import (
     rate,
     size,
 )
-
-ResultT = TypeVar("ResultT")
 
 KEYS_SHOWN = 50
 LATE_ASKED = 1_000
@@ -147,8 +143,8 @@ class QueueTopic:
             return self._stats
         stats, late, consumers = await asyncio.gather(
             upstream.stats(self._queue),
-            _unless_denied(upstream.late(self._queue, LATE_ASKED), LateKeys(keys=[], waiting_keys=0)),
-            _unless_denied(upstream.consumers(self._queue, self._asked_channel), []),
+            unless_refused(upstream.late(self._queue, LATE_ASKED), LateKeys(keys=[], waiting_keys=0)),
+            unless_refused(upstream.consumers(self._queue, self._asked_channel), []),
         )
         self._stats, self._late, self._consumers, self._rest_at_s = stats, late, consumers, now_s
         names = [each.name for each in stats.channels]
@@ -232,16 +228,6 @@ class QueueTopic:
 def _part_of(value: float, whole: float) -> float | None:
     """None where nothing was served: nobody had a part of it."""
     return round(min(1.0, value / whole), 4) if whole > 0 else None
-
-
-async def _unless_denied(asked: Coroutine[Any, Any, ResultT], otherwise: ResultT) -> ResultT:
-    """What was asked for, or `otherwise` where the key may not be told."""
-    try:
-        return await asked
-    except Trouble as trouble:
-        if trouble.status != 403:
-            raise
-        return otherwise
 
 
 def _numbers(told: QueueState, stats: Stats) -> dict[str, Cell]:

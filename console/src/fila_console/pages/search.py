@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
 
 from starlette.responses import Response
 
 from fila.answers import FoundKeys
-from fila_console.trouble import Trouble
+from fila_console.trouble import unless_refused
 from fila_console.visit import Visit
-
-ResultT = TypeVar("ResultT")
 
 FOUND_MAX = 12
 ASKED_CHARACTERS_MAX = 1_024
+GONE_TOO = (403, 404)
+"""Statuses that leave a part of the answer out: the key may not be told, or the queue is gone."""
 
 
 async def page(visit: Visit) -> Response:
@@ -25,7 +23,7 @@ async def page(visit: Visit) -> Response:
     queue = visit.query("queue")
     queues, late, found = await asyncio.gather(
         visit.upstream.queues(),
-        _unless_refused(visit.upstream.late(max_keys=1_000)),
+        unless_refused(visit.upstream.late(max_keys=1_000), None, GONE_TOO),
         _keys(visit, queue, asked),
     )
     names = [info.name for info in queues if word in info.name.lower()][:FOUND_MAX]
@@ -46,17 +44,7 @@ async def page(visit: Visit) -> Response:
 async def _keys(visit: Visit, queue: str, prefix: str) -> FoundKeys | None:
     """The keys of the queue whose page this is that begin so."""
     return (
-        await _unless_refused(visit.upstream.find_keys(queue, prefix, FOUND_MAX))
+        await unless_refused(visit.upstream.find_keys(queue, prefix, FOUND_MAX), None, GONE_TOO)
         if queue and prefix
         else None
     )
-
-
-async def _unless_refused(asked: Coroutine[Any, Any, ResultT]) -> ResultT | None:
-    """What was asked for; None where this key may not be told, or the queue is gone."""
-    try:
-        return await asked
-    except Trouble as trouble:
-        if trouble.status not in (403, 404):
-            raise
-        return None

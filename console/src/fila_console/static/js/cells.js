@@ -71,11 +71,11 @@ export function showTexts(texts) {
       if (!(place instanceof HTMLElement)) continue;
       if (place.textContent !== cell.t) place.textContent = cell.t;
       setTone(place, cell.tone);
-      if (place instanceof HTMLAnchorElement && "link" in place.dataset) {
-        place.hidden = !cell.t;
-        if (cell.href && isOurs(cell.href)) place.href = cell.href;
-      }
+      if ("shown" in place.dataset) place.hidden = !cell.t;
+      if (place instanceof HTMLAnchorElement && cell.href && isOurs(cell.href)) place.href = cell.href;
     }
+    const field = document.querySelector(`[data-value="${CSS.escape(name)}"]`);
+    if (field instanceof HTMLInputElement) field.value = cell.t;
     if (cell.bar !== undefined) {
       document.querySelector(`[data-bar="${CSS.escape(name)}"]`)?.setAttribute("width", `${cell.bar * 100}%`);
     }
