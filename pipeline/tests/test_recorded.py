@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
+import zipfile
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,7 @@ from fila_pipeline.backtest import (
     segments,
     try_policy,
 )
+from fila_pipeline.checkpoint import NOTHING_NEW, checkpoint, sweep
 from fila_pipeline.events import per_message
 from fila_pipeline.history import live_entries, open_history
 from fila_pipeline.pages.policy import compare, policy_answer, policy_page
@@ -218,3 +222,88 @@ def test_a_segment_ends_at_the_first_gap(spark: SparkSession, recorded, tmp_path
         f'"last_at": "2020-01-01T00:00:01+00:00"}}'
     )
     assert segments(live_entries(spark, str(directory), replaced=True), str(directory)) == []
+
+
+@pytest.fixture
+def rolled(tmp_path: Path) -> Path:
+    """A recording in several files, as a broker leaves them that runs for long."""
+    broker = BrokerProcess(ROOT, tmp_path)
+    directory = tmp_path / "history"
+    broker.start(FILA_HISTORY__ENABLED="true", FILA_HISTORY__DIR=str(directory), FILA_HISTORY__ROLL_MS="1000")
+    try:
+        _work(broker)
+        time.sleep(1.5)  # the next file begins with another second
+        _more_work(broker)
+        broker.stop()
+    finally:
+        broker.kill()
+    return directory
+
+
+def _more_work(broker: BrokerProcess) -> None:
+    for tenant in ("acme", "hooli", "acme"):
+        message = service_pb2.EnqueueMessage(queue="orders", headers={"tenant": tenant}, payload=b"p" * 200)
+        broker.service.EnqueueBatch(service_pb2.EnqueueBatchRequest(messages=[message] * 50))
+        answered = broker.service.Lease(service_pb2.LeaseRequest(queue="orders", max_messages=25))
+        items = [
+            service_pb2.SettleItem(message_id=m.id, lease_id=m.metadata.lease_id) for m in answered.messages
+        ]
+        broker.service.AckBatch(service_pb2.AckBatchRequest(queue="orders", items=items))
+
+
+def _forget(directory: Path, through: str) -> None:
+    """Remove files and their entries, oldest first, as retention does."""
+    for path in sorted((directory / schema.LIST).glob("[!_]*.json")):
+        entry = json.loads(path.read_text())
+        if entry.get("table") == schema.INPUTS and entry["file"] <= through:
+            last_at = entry["last_at"]
+    for path in sorted((directory / schema.LIST).glob("[!_]*.json")):
+        entry = json.loads(path.read_text())
+        if entry.get("file") and entry["last_at"] <= last_at:
+            path.unlink()
+            (directory / entry["file"]).unlink()
+
+
+def test_a_run_whose_beginning_is_gone_is_followed_from_a_checkpoint(spark: SparkSession, rolled) -> None:
+    directory = str(rolled)
+    (whole,) = backtest(spark, directory)
+    (segment,) = segments(live_entries(spark, directory), directory)
+    assert len(segment.inputs) > 1
+    first, second = (
+        next(entry for entry in live_entries(spark, directory) if entry.file == file)
+        for file in (segment.inputs[0], segment.inputs[1])
+    )
+    (made,) = checkpoint(spark, directory, datetime.fromisoformat(second.first_at))
+    assert (made.outcome, whole.outcome) == (SAME, SAME)
+    _forget(rolled, first.file)
+
+    (verdict,) = backtest(spark, directory)
+    assert (verdict.outcome, bool(verdict.since)) == (SAME, True)
+    assert made.deliveries + verdict.deliveries == whole.deliveries
+    assert verdict.deliveries > 0
+    (later,) = checkpoint(spark, directory, None)
+    assert (later.outcome, later.deliveries) == (SAME, verdict.deliveries)
+    (nothing,) = checkpoint(spark, directory, None)
+    assert nothing.outcome == NOTHING_NEW
+    assert sweep(spark, directory) == []
+    with pytest.raises(PolicyNotTried, match="no base"):
+        try_policy(spark, directory, "[queues.orders]\nmax_attempts = 1\n", [verdict.run], seeds=1)
+
+
+def test_a_checkpoint_of_another_version_is_not_taken_up_and_says_so(spark: SparkSession, rolled) -> None:
+    directory = str(rolled)
+    (segment,) = segments(live_entries(spark, directory), directory)
+    entry = next(entry for entry in live_entries(spark, directory) if entry.file == segment.inputs[1])
+    checkpoint(spark, directory, datetime.fromisoformat(entry.first_at))
+    _forget(rolled, segment.inputs[0])
+    (path,) = (rolled / "checkpoints").iterdir()
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    parts["head.json"] = json.dumps(json.loads(parts["head.json"]) | {"version": "0.0.9"}).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+
+    (verdict,) = backtest(spark, directory)
+    assert verdict.outcome == NO_BASE
+    assert "written by the core of Fila 0.0.9" in verdict.said

@@ -18,7 +18,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
-from fila.v1 import admin_pb2, service_pb2
+from fila.v1 import admin_pb2, service_pb2, sink_pb2
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -39,7 +39,11 @@ class FakeBroker:
         self.answers: dict[str, Any] = {}
         self.asked: list[tuple[str, Any]] = []
         self._server = grpc.server(futures.ThreadPoolExecutor(4))
-        for module, service in ((admin_pb2, "FilaAdmin"), (service_pb2, "FilaService")):
+        for module, service in (
+            (admin_pb2, "FilaAdmin"),
+            (service_pb2, "FilaService"),
+            (sink_pb2, "FilaSink"),
+        ):
             descriptor = module.DESCRIPTOR.services_by_name[service]
             handlers = {method.name: self._handler(method) for method in descriptor.methods}
             generic = grpc.method_handlers_generic_handler(descriptor.full_name, handlers)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fila.v1 import admin_pb2, events_pb2, watch_pb2
+from fila.v1 import admin_pb2, events_pb2, sink_pb2, watch_pb2
 from tests.cli.fake_broker import FakeBroker, assert_golden
 
 
@@ -188,6 +188,31 @@ def test_consumers_are_listed_with_what_lies_with_them(fila, broker: FakeBroker)
 
     assert_golden("consumer_list.txt", fila("consumer", "list", "orders", "--channel", "audit").out)
     assert broker.request("ListConsumers").channel == "audit"
+
+
+def test_sinks_are_listed_over_all_pages(fila, broker: FakeBroker):
+    published = sink_pb2.SinkInfo(
+        sink_id="spark-a",
+        epoch=3,
+        run_id="r",
+        next_batch=12,
+        attempts=2,
+        staged_messages=4_000,
+        staged_bytes=4_200_000,
+        publishing=sink_pb2.PublishingBatch(batch=12, messages=4_000, moved=1_500),
+    )
+    published.used_at.FromJsonString("2026-03-02T14:00:00Z")
+    fresh = sink_pb2.SinkInfo(sink_id="spark-b", epoch=1)
+    fresh.used_at.FromJsonString("2026-03-02T14:05:00Z")
+    totals = {"staged_bytes": 4_200_000, "staged_bytes_max": 1 << 30}
+    broker.answers["ListSinks"] = lambda request: (
+        sink_pb2.ListSinksResponse(sinks=[fresh], **totals)
+        if request.after
+        else sink_pb2.ListSinksResponse(sinks=[published], next_after="spark-a", **totals)
+    )
+
+    assert_golden("sink_list.txt", fila("sink", "list", "--prefix", "spark-").out)
+    assert [request.prefix for name, request in broker.asked if name == "ListSinks"] == ["spark-"] * 2
 
 
 def test_a_message_that_keeps_returning_is_explained(fila, broker: FakeBroker):

@@ -1,6 +1,7 @@
 """Sinks: what is staged is invisible, and published once, whoever repeats what and whatever ends in between."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -362,3 +363,51 @@ def test_a_sink_may_ask_to_be_kept_for_less(engine: DrivenEngine, sink: SinkClie
     engine.sleep(2 * 3600_000, step_ms=600_000)
 
     assert engine.core.counters()["sinks"] == 1
+
+
+# --- who looks at them ------------------------------------------------------------------------
+
+
+def _listed(engine: DrivenEngine, **request: Any) -> pb.ListSinksResponse:
+    return engine.call(commands.LIST_SINKS, pb.ListSinksRequest(**request), pb.ListSinksResponse)
+
+
+def test_a_listed_sink_says_what_it_has_staged_and_published(engine: DrivenEngine, sink: SinkClient) -> None:
+    sink.publish(0, [sink.staged(0, [b"a"])])
+    sink.stage(1, [b"b", b"c"])
+    sink.stage(1, [b"d"], frame=1)
+    sink.stage(1, [b"e"], partition=1)
+
+    told = _listed(engine)
+    (info,) = told.sinks
+    assert (info.sink_id, info.run_id, info.epoch, info.keep_ms) == ("s", "run-1", 1, 30 * DAY_MS)
+    assert (info.next_batch, info.attempts, info.staged_messages) == (1, 2, 4)
+    assert info.staged_bytes == told.staged_bytes > 3 * 1024
+    assert told.staged_bytes_max == 1 << 30
+    assert not info.HasField("publishing")
+    sink.drop(1)
+    assert _listed(engine).sinks[0].staged_bytes == 0
+
+
+def test_a_batch_on_its_way_is_listed_with_how_far_it_is(engine: DrivenEngine, sink: SinkClient) -> None:
+    listed = sink.staged(0, [b"a", b"b"])
+    engine.submit(commands.PUBLISH, sink.publish_request(0, [listed]))
+    engine.run_pass()
+
+    (info,) = _listed(engine).sinks
+    assert (info.publishing.batch, info.publishing.messages, info.next_batch) == (0, 2, 0)
+
+
+def test_sinks_are_listed_by_name_page_by_page(engine: DrivenEngine) -> None:
+    for number in range(7):
+        SinkClient(engine, f"job-{number}").open()
+    SinkClient(engine, "another").open()
+
+    names, after = [], ""
+    while True:
+        page = _listed(engine, prefix="job-", after=after, limit=3)
+        names.append([info.sink_id for info in page.sinks])
+        after = page.next_after
+        if not after:
+            break
+    assert names == [["job-0", "job-1", "job-2"], ["job-3", "job-4", "job-5"], ["job-6"]]

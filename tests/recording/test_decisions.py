@@ -1,5 +1,6 @@
 """What the core decides is in the history: each step of a message's life, and for what reason."""
 
+import json
 import re
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import pytest
 
 from fila.v1 import admin_pb2 as admin
 from fila_server import commands
-from fila_server.recording import columns
+from fila_server.recording import columns, replaying
+from tests.core.driven_session import DrivenSession
 from tests.recording.recorded import RecordedEngine
 
 CORE = Path(__file__).resolve().parents[2] / "server/src/fila_server/core/recording"
@@ -48,6 +50,36 @@ def test_messages_of_one_key_in_one_frame_are_one_row(engine):
     engine.ack("orders", leased)
 
     assert [len(row["offsets"]) for row in engine.rows("delivered", "acked")] == [3, 3]
+
+
+def test_messages_of_several_keys_in_turn_are_a_row_each_and_keep_their_order(engine):
+    for tenant in ("acme", "acme", "acme", "globex", "globex", "globex"):
+        engine.enqueue("orders", headers={"tenant": tenant})
+    engine.take()
+    engine.kept.clear()
+    leased = engine.lease("orders", most=6)
+    engine.ack("orders", leased)
+
+    delivered = engine.rows("delivered")
+    assert [(row["fairness_key"], row["offsets"], row["places"]) for row in delivered] == [
+        ("acme", [1, 2, 3], [0, 2, 4]),
+        ("globex", [4, 5, 6], [1, 3, 5]),
+    ]
+    in_order = replaying.flat(engine.table(columns.DECISIONS)).to_pylist()
+    assert [row["offset"] for row in in_order if row["kind"] == "delivered"] == [1, 4, 2, 5, 3, 6]
+    assert [row["offset"] for row in in_order if row["kind"] == "acked"] == [1, 4, 2, 5, 3, 6]
+
+
+def test_messages_of_a_key_that_name_other_buckets_are_rows_of_their_own(engine):
+    engine.create_queue("calls", fairness_key_header="tenant", throttle_key_headers=["provider"])
+    for provider in ("openai", "other", "openai"):
+        engine.enqueue("calls", headers={"tenant": "acme", "provider": provider})
+    engine.lease("calls", most=3)
+
+    delivered = engine.rows("delivered")
+    assert sum(len(row["offsets"]) for row in delivered) == 3
+    told = {offset: row["throttle_keys"] for row in delivered for offset in row["offsets"]}
+    assert told == {1: ["openai"], 2: ["other"], 3: ["openai"]}
 
 
 def test_a_failure_is_told_with_its_reason_and_the_delay_that_follows(engine):
@@ -132,6 +164,75 @@ def test_what_is_dropped_says_why(engine):
     assert [row["reason"] for row in engine.decisions("dropped")] == ["purge", "ttl"]
 
 
+def _changes(engine, *kinds):
+    return [row for row in engine.table(columns.CHANGES).to_pylist() if row["kind"] in kinds]
+
+
+def test_a_queues_settings_are_told_whenever_they_change(engine):
+    update = admin.UpdateQueueRequest(
+        queue="orders", config=admin.QueueConfig(max_attempts=7, weights={"acme": 3})
+    )
+    engine.call(commands.UPDATE_QUEUE, update, admin.UpdateQueueResponse)
+    engine.call(commands.DELETE_QUEUE, admin.DeleteQueueRequest(queue="orders"), admin.DeleteQueueResponse)
+
+    created, updated, deleted = (
+        row
+        for row in _changes(engine, "queue_created", "queue_updated", "queue_deleted")
+        if row["queue"] == "orders"
+    )
+    assert json.loads(created["value"])["fairness_key_header"] == "tenant"
+    settings = json.loads(updated["value"])
+    assert (settings["max_attempts"], settings["weights"]) == (7, {"acme": 3})
+    assert deleted["value"] is None
+
+
+def test_channels_and_where_they_begin_are_told(engine):
+    for _ in range(3):
+        engine.enqueue("orders")
+    made = admin.CreateChannelRequest(queue="orders", channel="audit", oldest=True)
+    engine.call(commands.CREATE_CHANNEL, made, admin.CreateChannelResponse)
+    sought = admin.SeekChannelRequest(queue="orders", channel="audit", offset=3)
+    engine.call(commands.SEEK_CHANNEL, sought, admin.SeekChannelResponse)
+    gone = admin.DeleteChannelRequest(queue="orders", channel="audit")
+    engine.call(commands.DELETE_CHANNEL, gone, admin.DeleteChannelResponse)
+
+    told = _changes(engine, "channel_created", "channel_sought", "channel_deleted")
+    assert [(row["kind"], row["channel"], row["value"]) for row in told] == [
+        ("channel_created", "audit", "1"),
+        ("channel_sought", "audit", "3"),
+        ("channel_deleted", "audit", None),
+    ]
+
+
+def test_a_keys_policy_is_told(engine):
+    wanted = admin.SetKeyPolicyRequest(
+        queue="orders", fairness_key="acme", weight=5, paused=True, max_in_flight=9, rate_per_second=2.5
+    )
+    engine.call(commands.SET_KEY_POLICY, wanted, admin.SetKeyPolicyResponse)
+
+    (row,) = _changes(engine, "key")
+    assert (row["queue"], row["name"], row["rate"], row["burst"]) == ("orders", "acme", 2.5, 2.5)
+    assert json.loads(row["value"]) == {"weight": 5, "paused": True, "cap": 9}
+
+
+def test_consumers_and_their_room_are_told(engine):
+    session = DrivenSession(engine, "orders", max_in_flight=100, name="worker-7")
+    session.say(window={"size": 30})
+    session.say(window={"size": 30})
+    session.say(close={})
+
+    told = _changes(engine, "consumer_joined", "consumer_room", "consumer_left")
+    assert [(row["kind"], json.loads(row["value"])["room"]) for row in told] == [
+        ("consumer_joined", 100),
+        ("consumer_room", 30),
+        ("consumer_left", 30),
+    ]
+    assert {(row["queue"], row["channel"], row["name"]) for row in told} == {
+        ("orders", "default", "worker-7")
+    }
+    assert {json.loads(row["value"])["consumer"] for row in told} == {session.opened.consumer_id}
+
+
 def test_a_seek_drops_what_waits_and_brings_it_back(engine):
     engine.create_queue("log", retention=admin.Retention(soft_period_ms=3_600_000))
     offset = engine.enqueue("log")
@@ -206,7 +307,7 @@ def test_the_numbers_of_the_core_are_the_words_of_the_files():
         word.lower().replace("delayed_for", "delayed") for word in _enum("decisions.pxd", "DecisionKind")
     ]
     inputs = [word.lower().removeprefix("input_") for word in _enum("inputs.pxd", "InputKind")]
-    changes = [word.lower().removeprefix("changed_") for word in _enum("decisions.pxd", "ChangeKind")]
+    changes = [word.lower().removeprefix("changed_") for word in _enum("changes.pxd", "ChangeKind")]
     assert ("", *kinds) == columns.KINDS
     assert ("", *inputs) == columns.INPUT_KINDS
     assert ("", *changes) == columns.CHANGE_KINDS

@@ -14,10 +14,8 @@ from tests.simulation.simulate import simulate
 SEEDS = (1, 5, 12)
 
 
-@pytest.mark.parametrize("policy", [False, True])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_what_a_simulation_recorded_is_decided_again(seed, policy, monkeypatch):
-    runs = []
+def recording_core(runs: list[dict[str, list[pa.Table]]]) -> type[CoreEngine]:
+    """An engine that records, and leaves each of its starts' tables in `runs`."""
 
     class Recording(CoreEngine):
         def __init__(self, data_dir, settings, **clocks):
@@ -33,7 +31,14 @@ def test_what_a_simulation_recorded_is_decided_again(seed, policy, monkeypatch):
             kept(self.recording, self.tables)
             return wanted
 
-    monkeypatch.setattr(driven_engine, "CoreEngine", Recording)
+    return Recording
+
+
+@pytest.mark.parametrize("policy", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_a_simulation_recorded_is_decided_again(seed, policy, monkeypatch):
+    runs: list[dict[str, list[pa.Table]]] = []
+    monkeypatch.setattr(driven_engine, "CoreEngine", recording_core(runs))
     simulate(seed, policy=policy)
 
     assert runs

@@ -47,6 +47,7 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "console": ("console", "Tools", "Pages in a browser: who waits, why, and what to do about it."),
     "status": ("status", "Tools", "Which broker this is, and how it is."),
     "events": ("events", "Tools", "What happened and happens: changes, consumers, dead letters."),
+    "sink": ("sink", "Tools", "Sinks: what is staged, and what was published last."),
     "http": ("http", "Tools", "Serve the broker's calls as JSON over HTTP."),
     "auth": ("auth", "Tools", "Keys, rights, quotas, and what admins did."),
     "bench": ("bench", "Tools", "A quick load test against a running broker."),

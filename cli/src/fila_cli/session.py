@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fila.v1.admin_pb2_grpc import FilaAdminStub
     from fila.v1.auth_pb2_grpc import FilaAuthStub
     from fila.v1.service_pb2_grpc import FilaServiceStub
+    from fila.v1.sink_pb2_grpc import FilaSinkStub
 
 # What gRPC's C core would write to stderr is told in one line of ours. It reads this when it is imported.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -75,6 +76,12 @@ class Session:
         from fila.v1.service_pb2_grpc import FilaServiceStub
 
         return FilaServiceStub(self.channel)
+
+    @property
+    def sinks(self) -> FilaSinkStub:
+        from fila.v1.sink_pb2_grpc import FilaSinkStub
+
+        return FilaSinkStub(self.channel)
 
     @property
     def channel(self) -> grpc.Channel:

@@ -1,9 +1,10 @@
 """Feeds what the broker took in through the broker's own core again, and compares what it decides; or, under another
 policy, what would have come of it.
 
-The only part of the pipeline that knows the broker: it needs `fila-server` beside it (`fila-spark[backtest]`), of the
-version that recorded. A segment is all that one start of the broker recorded, up to the first gap. Segments know
-nothing of each other, so each is a task for Spark, and a process of its own: the core seeds its maps once.
+Beside `checkpoint` the only part of the pipeline that knows the broker: it needs `fila-server` beside it
+(`fila-spark[backtest]`), of the version that recorded. A segment is all that one start of the broker recorded, up to
+the first gap. Segments know nothing of each other, so each is a task for Spark, and a process of its own: the core
+seeds its maps once.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ class Verdict:
     decisions: int = 0
     deliveries: int = 0
     said: str = ""
+    since: str = ""
+    """The moment of the checkpoint that it begins at, ISO 8601; empty: the start of the broker."""
 
 
 def segments(entries: Sequence[Row], directory: str) -> list[Segment]:
@@ -97,7 +100,7 @@ def backtest(spark: SparkSession, directory: str) -> list[Verdict]:
     if not found:
         return []
     tasks = spark.sparkContext.parallelize([json.dumps(asdict(each)) for each in found], len(found))
-    return [Verdict(**json.loads(line)) for line in tasks.map(_in_a_process).collect()]
+    return [Verdict(**json.loads(line)) for line in tasks.map(in_a_process).collect()]
 
 
 class PolicyNotTried(Exception):
@@ -137,7 +140,7 @@ def try_policy(spark: SparkSession, directory: str, policy: str, runs: Sequence[
             wanted.append({"segment": segment, "course": "as it was", "policy": None, "seed": seed})
             wanted.append({"segment": segment, "course": "policy", "policy": policy, "seed": seed})
     tasks = spark.sparkContext.parallelize([json.dumps(each) for each in wanted], len(wanted))
-    came = [json.loads(line) for line in tasks.map(_in_a_process).collect()]
+    came = [json.loads(line) for line in tasks.map(in_a_process).collect()]
     for each in came:
         if "refused" in each:
             raise PolicyNotTried(each["refused"])
@@ -199,23 +202,26 @@ def answer(verdicts: Sequence[Verdict]) -> str:
 # --- one segment, in a process of its own ------------------------------------------------------
 
 
-def _in_a_process(wanted: str) -> str:
+def in_a_process(wanted: str) -> str:
+    """Do what is wanted of one segment, as JSON, in a process of its own; returns the line that it ends with."""
     command = [sys.executable, "-m", "fila_pipeline.backtest", wanted]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ourselves
     if done.returncode != 0:
         given = json.loads(wanted)
-        raise RuntimeError(f"the replay of {given.get('segment', given)['run']} broke off:\n{done.stderr}")
+        segment = given.get("segment") or given.get("checkpoint") or given
+        raise RuntimeError(f"the replay of {segment['run']} broke off:\n{done.stderr}")
     return done.stdout.splitlines()[-1]
 
 
 def verify(segment: Segment) -> Verdict:
-    """Replay one segment in this process, which can do so once."""
+    """Replay one segment in this process, which can do so once: from its base, or else from a checkpoint."""
+    from fila_pipeline import checkpoint
     from fila_server.recording import replaying
 
     try:
-        outcome = replaying.verify(_tables(segment, segment.inputs), _tables(segment, segment.decisions))
+        outcome = replaying.verify(tables(segment, segment.inputs), tables(segment, segment.decisions))
     except replaying.NoBase as missing:
-        return Verdict(segment.run, NO_BASE, said=str(missing))
+        return checkpoint.verify(segment) or Verdict(segment.run, NO_BASE, said=str(missing))
     except replaying.NotReplayable as refused:
         return Verdict(segment.run, REFUSED, said=str(refused))
     return Verdict(
@@ -228,8 +234,8 @@ def verify(segment: Segment) -> Verdict:
     )
 
 
-def _tables(segment: Segment, files: Sequence[str]) -> Iterator[pa.Table]:
-    """One row group after the other: memory does not grow with the history."""
+def tables(segment: Segment, files: Sequence[str]) -> Iterator[pa.Table]:
+    """Read files of a segment, one row group after the other: memory does not grow with the history."""
     for file in files:
         path = Path(segment.directory.removeprefix("file://")) / file
         opened = pq.ParquetFile(path, page_checksum_verification=True)
@@ -247,13 +253,13 @@ def course(segment: Segment, kind: str, policy: str | None, seed: int) -> dict[s
     told: dict[str, Any] = {"run": segment.run, "course": kind, "seed": seed}
     if kind == "recorded":
         served = Served()
-        for part in _tables(segment, segment.decisions):
+        for part in tables(segment, segment.decisions):
             served.take(part)
         return told | {"served": served.rows()}
     try:
         came = modelled.run(
-            _tables(segment, segment.inputs),
-            _tables(segment, segment.decisions),
+            tables(segment, segment.inputs),
+            tables(segment, segment.decisions),
             read_policy(policy) if policy is not None else Policy(),
             seed,
         )
@@ -274,7 +280,11 @@ def _segment(given: dict[str, Any]) -> Segment:
 
 def _main(argument: str) -> None:
     given: dict[str, Any] = json.loads(argument)
-    if "course" in given:
+    if "checkpoint" in given:
+        from fila_pipeline import checkpoint
+
+        print(json.dumps(asdict(checkpoint.make(_segment(given["checkpoint"])))))
+    elif "course" in given:
         told = course(_segment(given["segment"]), given["course"], given.get("policy"), given.get("seed", 0))
         print(json.dumps(told))
     else:

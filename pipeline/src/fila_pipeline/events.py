@@ -15,6 +15,7 @@ PER_MESSAGE = (
     ("wait_throttle_ms", "wait_throttle_ms"),
     ("wait_delay_ms", "wait_delay_ms"),
     ("wait_held_ms", "wait_held_ms"),
+    ("places", "place"),
 )
 PLACE = ("queue", "channel")
 

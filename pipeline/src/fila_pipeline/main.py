@@ -26,6 +26,7 @@ from fila_pipeline.backtest import (
     try_policy,
     verdict_page,
 )
+from fila_pipeline.checkpoint import checkpoint, sweep
 from fila_pipeline.history import History, HistoryMissing, open_history
 from fila_pipeline.jobs.compact import compact
 from fila_pipeline.pages.overview import overview
@@ -95,6 +96,8 @@ def _run(spark: SparkSession, given: argparse.Namespace) -> int:
     history = open_history(spark, given.history)
     for note in notes(history):
         print(f"  note: {note}")
+    if given.command == "checkpoint":
+        return _checkpoint(spark, history, given.until)
     facts = f"{history.messages:,} decisions in {len(history.files):,} files"
     print(f"  {facts}", flush=True)
     if given.command == "compact":
@@ -145,10 +148,23 @@ def _backtest(spark: SparkSession, history: History, given: argparse.Namespace) 
     return 0
 
 
+def _checkpoint(spark: SparkSession, history: History, until: datetime | None) -> int:
+    verdicts = checkpoint(spark, history.directory, until)
+    for verdict in verdicts:
+        print(
+            f"{verdict.run}: {verdict.outcome}, {verdict.passes:,} passes, {verdict.decisions:,} decisions "
+            f"({verdict.said})"
+        )
+    for name in sweep(spark, history.directory):
+        print(f"{name}: removed, nothing that is recorded goes on from it")
+    return DIFFERS if any(verdict.outcome in (DIFFERENT, REFUSED) for verdict in verdicts) else 0
+
+
 def _verdict(history: History, verdicts: Sequence[Verdict], out: str) -> Page:
     for verdict in verdicts:
         print(
             f"{verdict.run}: {verdict.outcome}, {verdict.passes:,} passes, {verdict.decisions:,} decisions"
+            + (f", from the checkpoint of {verdict.since} on" if verdict.since else "")
             + (f" ({verdict.said})" if verdict.said else "")
         )
     page = replace(verdict_page(verdicts), notes=notes(history))
@@ -171,10 +187,11 @@ def _read(policy: str) -> str:
 def _policy(
     spark: SparkSession, history: History, verdicts: Sequence[Verdict], policy: str, given: argparse.Namespace
 ) -> None:
-    runs = [verdict.run for verdict in verdicts if verdict.outcome == SAME]
+    runs = [verdict.run for verdict in verdicts if verdict.outcome == SAME and not verdict.since]
     if not runs:
         raise PolicyNotTried(
-            "nothing of this history could be replayed, so no other policy can be tried on it"
+            "no start of the broker could be replayed from its beginning, so no other policy can be tried on this "
+            "history"
         )
     print(f"Trying the policy, {given.seeds} courses", flush=True)
     courses = try_policy(spark, history.directory, policy, runs, given.seeds)
@@ -230,6 +247,16 @@ def _parser() -> argparse.ArgumentParser:
         "--seeds", type=_seeds, default=SEEDS, help=f"courses of the model, 1 to 100 ({SEEDS})"
     )
     _add_common(again, out=True)
+    later = commands.add_parser(
+        "checkpoint",
+        help="make a later starting point for backtests (exit 3: what is recorded does not follow)",
+        description="Follow each start of the broker to where its files end, and write the core as it is then beside "
+        "them: a backtest can begin there once retention has removed what comes before.",
+    )
+    later.add_argument(
+        "--until", type=_moment, help="only files that began before this moment, ISO 8601 (UTC)"
+    )
+    _add_common(later, out=False)
     merging = commands.add_parser(
         "compact", help="merge the small files of each hour", description=compact.__doc__
     )

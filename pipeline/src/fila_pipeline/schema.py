@@ -66,6 +66,8 @@ DECISION_COLUMNS = pa.schema(
         pa.field("wait_held_ms", _INTS),
         # Where a run is counted and its messages are not listed: how many.
         pa.field("messages", pa.int64()),
+        # In which order messages of several keys were decided on; see docs/history.md.
+        pa.field("places", _INTS),
     ]
 )
 

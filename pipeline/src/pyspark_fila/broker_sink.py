@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 
-from pyspark_fila.broker import BrokerLog
+from pyspark_fila.broker import CALL_S_MAX, BrokerLog
 from pyspark_fila.errors import BrokerFailed, SinkRefused
 from pyspark_fila.wire import admin_pb2
 from pyspark_fila.wire import sink_pb2 as pb
@@ -36,6 +36,11 @@ class BrokerSink(BrokerLog):
         """Store a frame aside; returns the StageResponse."""
         request.sink_id = self._sink_id
         return self._call("Stage", request, pb.StageResponse)
+
+    def stage_ahead(self, request: Any) -> Any:
+        """Begin to store a frame aside; returns a future of its StageResponse. If it fails, call `stage`."""
+        request.sink_id = self._sink_id
+        return self._method("Stage", pb.StageResponse).future(request, timeout=CALL_S_MAX)  # type: ignore[attr-defined]
 
     def publish(self, epoch: int, batch: int, attempts: Iterable[Any], *, accept_gap: bool) -> Any:
         """Publish the listed attempts; returns the PublishResponse once all of them is in the queues."""

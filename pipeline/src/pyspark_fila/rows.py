@@ -20,6 +20,8 @@ TYPES: dict[str, tuple[str, ...]] = {
 }
 FRAME_BYTES_MAX = 2 << 20
 """Of messages in one call; a larger message is a call of its own."""
+FIELD_BYTES = 6
+"""Of a message beside its own bytes, at most: what says that it is one, and how long."""
 
 
 def check_write_schema(schema: StructType, queue: str) -> None:
@@ -43,17 +45,12 @@ def check_write_schema(schema: StructType, queue: str) -> None:
 
 def messages_of(batch: pa.RecordBatch, default_queue: str) -> Iterator[tuple[str, Any, int]]:
     """Each row's queue, message and size."""
-    columns = {name: batch.column(i).to_pylist() for i, name in enumerate(batch.schema.names)}
+    columns = {name: _values(batch.column(i)) for i, name in enumerate(batch.schema.names)}
     empty: list[Any] = [None] * batch.num_rows
     rows = zip(*(columns.get(name, empty) for name in TYPES), strict=True)
     for queue, headers, payload, dedup_key, delay_ms in rows:
         body = payload.encode() if isinstance(payload, str) else payload or b""
-        message = pb.EnqueueMessage(payload=body)
-        size = len(body) + 16
-        if headers:
-            pairs = dict(headers)
-            message.headers.update(pairs)
-            size += sum(len(name) + len(value) + 8 for name, value in pairs.items())
+        message = pb.EnqueueMessage(payload=body, headers=headers)
         if dedup_key:
             message.options.dedup_key = dedup_key
         if delay_ms is not None:
@@ -62,4 +59,16 @@ def messages_of(batch: pa.RecordBatch, default_queue: str) -> Iterator[tuple[str
             message.options.delay_ms = delay_ms
         if not queue and not default_queue:
             raise OptionInvalid("queue", "is empty in a row, and no option names a queue for such rows")
-        yield queue or default_queue, message, size
+        yield queue or default_queue, message, message.ByteSize() + FIELD_BYTES
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """A column as Python has it. Maps are made of all names and values at once: one by one they take most of it."""
+    if not pa.types.is_map(column.type):
+        return list(column.to_pylist())
+    begins = column.offsets.to_pylist()
+    names, values = column.keys.to_pylist(), column.items.to_pylist()
+    return [
+        dict(zip(names[begin:end], values[begin:end], strict=True)) if is_there and begin < end else None
+        for begin, end, is_there in zip(begins, begins[1:], column.is_valid().to_pylist(), strict=False)
+    ]

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import grpc
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -25,6 +27,8 @@ from pyspark_fila.options import WriteOptions
 from pyspark_fila.rows import FRAME_BYTES_MAX, messages_of
 from pyspark_fila.wire import sink_pb2 as pb
 
+UNDER_WAY_MAX = 4
+"""Frames of one task that are not answered yet: at most 2 MiB each, unless a message is larger."""
 ONE_JOB_KEEP_MS = 86_400_000
 """How long the broker remembers a batch write's own sink: nobody comes back to it."""
 
@@ -53,6 +57,8 @@ class _Task:
         self._options = options
         self._sink = BrokerSink(options.address, sink_id, options.timeout_ms)
         self._frames = 0
+        self._under_way: deque[tuple[Any, Any]] = deque()
+        """Frames that are not answered yet, oldest first: the request and its future."""
         self._over = False
         self.staged = StagedRows(
             sink_id=sink_id,
@@ -82,27 +88,51 @@ class _Task:
                     return self.staged
         for queue, frame in waiting.items():
             self._stage(queue, frame)
+        self._settle(0)
         return self.staged
 
     def _stage(self, queue: str, frame: list[Any]) -> None:
         if not frame or self._over:
             return
         staged = self.staged
-        answer = self._sink.stage(
-            pb.StageRequest(
-                queue=queue,
-                messages=frame,
-                epoch=staged.epoch,
-                batch=staged.batch,
-                partition=staged.partition,
-                attempt=staged.attempt,
-                frame=self._frames,
-            )
+        request = pb.StageRequest(
+            queue=queue,
+            messages=frame,
+            epoch=staged.epoch,
+            batch=staged.batch,
+            partition=staged.partition,
+            attempt=staged.attempt,
+            frame=self._frames,
         )
         frame.clear()
         self._frames += 1
+        self._under_way.append((request, self._sink.stage_ahead(request)))
+        self._settle(UNDER_WAY_MAX - 1)
+
+    def _settle(self, left: int) -> None:
+        """Wait until at most so many frames are under way: the broker syncs one while the next ones are made."""
+        while len(self._under_way) > left and not self._over:
+            try:
+                answer = self._under_way[0][1].result()
+            except grpc.RpcError:
+                self._stage_again()
+                continue
+            self._under_way.popleft()
+            self._answered(answer)
+        if self._over:
+            self._under_way.clear()
+
+    def _stage_again(self) -> None:
+        """One of them failed, and with it perhaps those behind it, which the broker takes in order only: each once
+        more, one after the other, with the patience of `stage`. One that had arrived is not stored twice."""
+        for _, future in self._under_way:
+            future.cancel()
+        while self._under_way and not self._over:
+            self._answered(self._sink.stage(self._under_way.popleft()[0]))
+
+    def _answered(self, answer: Any) -> None:
         self._over = answer.already_published
-        staged.messages, staged.checksum = answer.messages, answer.checksum
+        self.staged.messages, self.staged.checksum = answer.messages, answer.checksum
 
 
 def _publish(options: WriteOptions, messages: Sequence[Any], *, accept_gap: bool) -> Any:

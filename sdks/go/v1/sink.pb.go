@@ -14,6 +14,7 @@ package filav1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -668,11 +669,339 @@ func (x *DropResponse) GetAttempts() uint64 {
 	return 0
 }
 
+// Which sinks to list.
+type ListSinksRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only names that begin with this; empty for all.
+	Prefix string `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// Only names behind this one, as next_after of the page before said; empty begins.
+	After string `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
+	// Sinks a page: up to 1,000; 0 means 100. A page may hold fewer.
+	Limit         uint32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSinksRequest) Reset() {
+	*x = ListSinksRequest{}
+	mi := &file_fila_v1_sink_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSinksRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSinksRequest) ProtoMessage() {}
+
+func (x *ListSinksRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_sink_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSinksRequest.ProtoReflect.Descriptor instead.
+func (*ListSinksRequest) Descriptor() ([]byte, []int) {
+	return file_fila_v1_sink_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ListSinksRequest) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *ListSinksRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *ListSinksRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// A page of sinks.
+type ListSinksResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By name.
+	Sinks []*SinkInfo `protobuf:"bytes,1,rep,name=sinks,proto3" json:"sinks,omitempty"`
+	// There are more behind this name; empty: that was all.
+	NextAfter string `protobuf:"bytes,2,opt,name=next_after,json=nextAfter,proto3" json:"next_after,omitempty"`
+	// Bytes that all sinks have staged and not published yet.
+	StagedBytes uint64 `protobuf:"varint,3,opt,name=staged_bytes,json=stagedBytes,proto3" json:"staged_bytes,omitempty"`
+	// The most there may be (sinks.staged_bytes_max).
+	StagedBytesMax uint64 `protobuf:"varint,4,opt,name=staged_bytes_max,json=stagedBytesMax,proto3" json:"staged_bytes_max,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ListSinksResponse) Reset() {
+	*x = ListSinksResponse{}
+	mi := &file_fila_v1_sink_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSinksResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSinksResponse) ProtoMessage() {}
+
+func (x *ListSinksResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_sink_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSinksResponse.ProtoReflect.Descriptor instead.
+func (*ListSinksResponse) Descriptor() ([]byte, []int) {
+	return file_fila_v1_sink_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ListSinksResponse) GetSinks() []*SinkInfo {
+	if x != nil {
+		return x.Sinks
+	}
+	return nil
+}
+
+func (x *ListSinksResponse) GetNextAfter() string {
+	if x != nil {
+		return x.NextAfter
+	}
+	return ""
+}
+
+func (x *ListSinksResponse) GetStagedBytes() uint64 {
+	if x != nil {
+		return x.StagedBytes
+	}
+	return 0
+}
+
+func (x *ListSinksResponse) GetStagedBytesMax() uint64 {
+	if x != nil {
+		return x.StagedBytesMax
+	}
+	return 0
+}
+
+// One sink.
+type SinkInfo struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	SinkId string `protobuf:"bytes,1,opt,name=sink_id,json=sinkId,proto3" json:"sink_id,omitempty"`
+	// The epoch of its newest run.
+	Epoch uint64 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// The newest run's name.
+	RunId string `protobuf:"bytes,3,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Number of the next batch; the one before was published last, 0: none was.
+	NextBatch uint64 `protobuf:"varint,4,opt,name=next_batch,json=nextBatch,proto3" json:"next_batch,omitempty"`
+	// Attempts that have something staged.
+	Attempts uint32 `protobuf:"varint,5,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	// Messages that are staged, or published and not in their queues yet.
+	StagedMessages uint64 `protobuf:"varint,6,opt,name=staged_messages,json=stagedMessages,proto3" json:"staged_messages,omitempty"`
+	// Bytes of these, with 1 KiB for each frame.
+	StagedBytes uint64 `protobuf:"varint,7,opt,name=staged_bytes,json=stagedBytes,proto3" json:"staged_bytes,omitempty"`
+	// The batch that is on its way into the queues, where one is.
+	Publishing *PublishingBatch `protobuf:"bytes,8,opt,name=publishing,proto3" json:"publishing,omitempty"`
+	// When a run began or a batch was published last.
+	UsedAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=used_at,json=usedAt,proto3" json:"used_at,omitempty"`
+	// How long it is remembered while nobody uses it.
+	KeepMs        uint64 `protobuf:"varint,10,opt,name=keep_ms,json=keepMs,proto3" json:"keep_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SinkInfo) Reset() {
+	*x = SinkInfo{}
+	mi := &file_fila_v1_sink_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SinkInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SinkInfo) ProtoMessage() {}
+
+func (x *SinkInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_sink_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SinkInfo.ProtoReflect.Descriptor instead.
+func (*SinkInfo) Descriptor() ([]byte, []int) {
+	return file_fila_v1_sink_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *SinkInfo) GetSinkId() string {
+	if x != nil {
+		return x.SinkId
+	}
+	return ""
+}
+
+func (x *SinkInfo) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *SinkInfo) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *SinkInfo) GetNextBatch() uint64 {
+	if x != nil {
+		return x.NextBatch
+	}
+	return 0
+}
+
+func (x *SinkInfo) GetAttempts() uint32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
+func (x *SinkInfo) GetStagedMessages() uint64 {
+	if x != nil {
+		return x.StagedMessages
+	}
+	return 0
+}
+
+func (x *SinkInfo) GetStagedBytes() uint64 {
+	if x != nil {
+		return x.StagedBytes
+	}
+	return 0
+}
+
+func (x *SinkInfo) GetPublishing() *PublishingBatch {
+	if x != nil {
+		return x.Publishing
+	}
+	return nil
+}
+
+func (x *SinkInfo) GetUsedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UsedAt
+	}
+	return nil
+}
+
+func (x *SinkInfo) GetKeepMs() uint64 {
+	if x != nil {
+		return x.KeepMs
+	}
+	return 0
+}
+
+// A batch behind its commit point whose messages are on their way.
+type PublishingBatch struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its number.
+	Batch uint64 `protobuf:"varint,1,opt,name=batch,proto3" json:"batch,omitempty"`
+	// Its messages.
+	Messages uint64 `protobuf:"varint,2,opt,name=messages,proto3" json:"messages,omitempty"`
+	// Of these, how many are done with: in their queues, left out as duplicates, or lost with a queue.
+	Moved         uint64 `protobuf:"varint,3,opt,name=moved,proto3" json:"moved,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PublishingBatch) Reset() {
+	*x = PublishingBatch{}
+	mi := &file_fila_v1_sink_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PublishingBatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PublishingBatch) ProtoMessage() {}
+
+func (x *PublishingBatch) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_sink_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PublishingBatch.ProtoReflect.Descriptor instead.
+func (*PublishingBatch) Descriptor() ([]byte, []int) {
+	return file_fila_v1_sink_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *PublishingBatch) GetBatch() uint64 {
+	if x != nil {
+		return x.Batch
+	}
+	return 0
+}
+
+func (x *PublishingBatch) GetMessages() uint64 {
+	if x != nil {
+		return x.Messages
+	}
+	return 0
+}
+
+func (x *PublishingBatch) GetMoved() uint64 {
+	if x != nil {
+		return x.Moved
+	}
+	return 0
+}
+
 var File_fila_v1_sink_proto protoreflect.FileDescriptor
 
 const file_fila_v1_sink_proto_rawDesc = "" +
 	"\n" +
-	"\x12fila/v1/sink.proto\x12\afila.v1\x1a\x15fila/v1/service.proto\"Z\n" +
+	"\x12fila/v1/sink.proto\x12\afila.v1\x1a\x15fila/v1/service.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"Z\n" +
 	"\x0fOpenSinkRequest\x12\x17\n" +
 	"\asink_id\x18\x01 \x01(\tR\x06sinkId\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -718,12 +1047,42 @@ const file_fila_v1_sink_proto_rawDesc = "" +
 	"\x05batch\x18\x03 \x01(\x04R\x05batch\x122\n" +
 	"\battempts\x18\x04 \x03(\v2\x16.fila.v1.StagedAttemptR\battempts\"*\n" +
 	"\fDropResponse\x12\x1a\n" +
-	"\battempts\x18\x01 \x01(\x04R\battempts2\xf6\x01\n" +
+	"\battempts\x18\x01 \x01(\x04R\battempts\"V\n" +
+	"\x10ListSinksRequest\x12\x16\n" +
+	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x14\n" +
+	"\x05after\x18\x02 \x01(\tR\x05after\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\rR\x05limit\"\xa8\x01\n" +
+	"\x11ListSinksResponse\x12'\n" +
+	"\x05sinks\x18\x01 \x03(\v2\x11.fila.v1.SinkInfoR\x05sinks\x12\x1d\n" +
+	"\n" +
+	"next_after\x18\x02 \x01(\tR\tnextAfter\x12!\n" +
+	"\fstaged_bytes\x18\x03 \x01(\x04R\vstagedBytes\x12(\n" +
+	"\x10staged_bytes_max\x18\x04 \x01(\x04R\x0estagedBytesMax\"\xdf\x02\n" +
+	"\bSinkInfo\x12\x17\n" +
+	"\asink_id\x18\x01 \x01(\tR\x06sinkId\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x15\n" +
+	"\x06run_id\x18\x03 \x01(\tR\x05runId\x12\x1d\n" +
+	"\n" +
+	"next_batch\x18\x04 \x01(\x04R\tnextBatch\x12\x1a\n" +
+	"\battempts\x18\x05 \x01(\rR\battempts\x12'\n" +
+	"\x0fstaged_messages\x18\x06 \x01(\x04R\x0estagedMessages\x12!\n" +
+	"\fstaged_bytes\x18\a \x01(\x04R\vstagedBytes\x128\n" +
+	"\n" +
+	"publishing\x18\b \x01(\v2\x18.fila.v1.PublishingBatchR\n" +
+	"publishing\x123\n" +
+	"\aused_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x06usedAt\x12\x17\n" +
+	"\akeep_ms\x18\n" +
+	" \x01(\x04R\x06keepMs\"Y\n" +
+	"\x0fPublishingBatch\x12\x14\n" +
+	"\x05batch\x18\x01 \x01(\x04R\x05batch\x12\x1a\n" +
+	"\bmessages\x18\x02 \x01(\x04R\bmessages\x12\x14\n" +
+	"\x05moved\x18\x03 \x01(\x04R\x05moved2\xba\x02\n" +
 	"\bFilaSink\x12?\n" +
 	"\bOpenSink\x12\x18.fila.v1.OpenSinkRequest\x1a\x19.fila.v1.OpenSinkResponse\x126\n" +
 	"\x05Stage\x12\x15.fila.v1.StageRequest\x1a\x16.fila.v1.StageResponse\x12<\n" +
 	"\aPublish\x12\x17.fila.v1.PublishRequest\x1a\x18.fila.v1.PublishResponse\x123\n" +
-	"\x04Drop\x12\x14.fila.v1.DropRequest\x1a\x15.fila.v1.DropResponseB\x1a\n" +
+	"\x04Drop\x12\x14.fila.v1.DropRequest\x1a\x15.fila.v1.DropResponse\x12B\n" +
+	"\tListSinks\x12\x19.fila.v1.ListSinksRequest\x1a\x1a.fila.v1.ListSinksResponseB\x1a\n" +
 	"\vdev.fila.v1B\tSinkProtoP\x01b\x06proto3"
 
 var (
@@ -738,36 +1097,46 @@ func file_fila_v1_sink_proto_rawDescGZIP() []byte {
 	return file_fila_v1_sink_proto_rawDescData
 }
 
-var file_fila_v1_sink_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_fila_v1_sink_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_fila_v1_sink_proto_goTypes = []any{
-	(*OpenSinkRequest)(nil),  // 0: fila.v1.OpenSinkRequest
-	(*OpenSinkResponse)(nil), // 1: fila.v1.OpenSinkResponse
-	(*StageRequest)(nil),     // 2: fila.v1.StageRequest
-	(*StageResponse)(nil),    // 3: fila.v1.StageResponse
-	(*PublishRequest)(nil),   // 4: fila.v1.PublishRequest
-	(*StagedAttempt)(nil),    // 5: fila.v1.StagedAttempt
-	(*PublishResponse)(nil),  // 6: fila.v1.PublishResponse
-	(*DropRequest)(nil),      // 7: fila.v1.DropRequest
-	(*DropResponse)(nil),     // 8: fila.v1.DropResponse
-	(*EnqueueMessage)(nil),   // 9: fila.v1.EnqueueMessage
+	(*OpenSinkRequest)(nil),       // 0: fila.v1.OpenSinkRequest
+	(*OpenSinkResponse)(nil),      // 1: fila.v1.OpenSinkResponse
+	(*StageRequest)(nil),          // 2: fila.v1.StageRequest
+	(*StageResponse)(nil),         // 3: fila.v1.StageResponse
+	(*PublishRequest)(nil),        // 4: fila.v1.PublishRequest
+	(*StagedAttempt)(nil),         // 5: fila.v1.StagedAttempt
+	(*PublishResponse)(nil),       // 6: fila.v1.PublishResponse
+	(*DropRequest)(nil),           // 7: fila.v1.DropRequest
+	(*DropResponse)(nil),          // 8: fila.v1.DropResponse
+	(*ListSinksRequest)(nil),      // 9: fila.v1.ListSinksRequest
+	(*ListSinksResponse)(nil),     // 10: fila.v1.ListSinksResponse
+	(*SinkInfo)(nil),              // 11: fila.v1.SinkInfo
+	(*PublishingBatch)(nil),       // 12: fila.v1.PublishingBatch
+	(*EnqueueMessage)(nil),        // 13: fila.v1.EnqueueMessage
+	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
 }
 var file_fila_v1_sink_proto_depIdxs = []int32{
-	9, // 0: fila.v1.StageRequest.messages:type_name -> fila.v1.EnqueueMessage
-	5, // 1: fila.v1.PublishRequest.attempts:type_name -> fila.v1.StagedAttempt
-	5, // 2: fila.v1.DropRequest.attempts:type_name -> fila.v1.StagedAttempt
-	0, // 3: fila.v1.FilaSink.OpenSink:input_type -> fila.v1.OpenSinkRequest
-	2, // 4: fila.v1.FilaSink.Stage:input_type -> fila.v1.StageRequest
-	4, // 5: fila.v1.FilaSink.Publish:input_type -> fila.v1.PublishRequest
-	7, // 6: fila.v1.FilaSink.Drop:input_type -> fila.v1.DropRequest
-	1, // 7: fila.v1.FilaSink.OpenSink:output_type -> fila.v1.OpenSinkResponse
-	3, // 8: fila.v1.FilaSink.Stage:output_type -> fila.v1.StageResponse
-	6, // 9: fila.v1.FilaSink.Publish:output_type -> fila.v1.PublishResponse
-	8, // 10: fila.v1.FilaSink.Drop:output_type -> fila.v1.DropResponse
-	7, // [7:11] is the sub-list for method output_type
-	3, // [3:7] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	13, // 0: fila.v1.StageRequest.messages:type_name -> fila.v1.EnqueueMessage
+	5,  // 1: fila.v1.PublishRequest.attempts:type_name -> fila.v1.StagedAttempt
+	5,  // 2: fila.v1.DropRequest.attempts:type_name -> fila.v1.StagedAttempt
+	11, // 3: fila.v1.ListSinksResponse.sinks:type_name -> fila.v1.SinkInfo
+	12, // 4: fila.v1.SinkInfo.publishing:type_name -> fila.v1.PublishingBatch
+	14, // 5: fila.v1.SinkInfo.used_at:type_name -> google.protobuf.Timestamp
+	0,  // 6: fila.v1.FilaSink.OpenSink:input_type -> fila.v1.OpenSinkRequest
+	2,  // 7: fila.v1.FilaSink.Stage:input_type -> fila.v1.StageRequest
+	4,  // 8: fila.v1.FilaSink.Publish:input_type -> fila.v1.PublishRequest
+	7,  // 9: fila.v1.FilaSink.Drop:input_type -> fila.v1.DropRequest
+	9,  // 10: fila.v1.FilaSink.ListSinks:input_type -> fila.v1.ListSinksRequest
+	1,  // 11: fila.v1.FilaSink.OpenSink:output_type -> fila.v1.OpenSinkResponse
+	3,  // 12: fila.v1.FilaSink.Stage:output_type -> fila.v1.StageResponse
+	6,  // 13: fila.v1.FilaSink.Publish:output_type -> fila.v1.PublishResponse
+	8,  // 14: fila.v1.FilaSink.Drop:output_type -> fila.v1.DropResponse
+	10, // 15: fila.v1.FilaSink.ListSinks:output_type -> fila.v1.ListSinksResponse
+	11, // [11:16] is the sub-list for method output_type
+	6,  // [6:11] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_sink_proto_init() }
@@ -782,7 +1151,7 @@ func file_fila_v1_sink_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_sink_proto_rawDesc), len(file_fila_v1_sink_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -24,10 +24,11 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	FilaSink_OpenSink_FullMethodName = "/fila.v1.FilaSink/OpenSink"
-	FilaSink_Stage_FullMethodName    = "/fila.v1.FilaSink/Stage"
-	FilaSink_Publish_FullMethodName  = "/fila.v1.FilaSink/Publish"
-	FilaSink_Drop_FullMethodName     = "/fila.v1.FilaSink/Drop"
+	FilaSink_OpenSink_FullMethodName  = "/fila.v1.FilaSink/OpenSink"
+	FilaSink_Stage_FullMethodName     = "/fila.v1.FilaSink/Stage"
+	FilaSink_Publish_FullMethodName   = "/fila.v1.FilaSink/Publish"
+	FilaSink_Drop_FullMethodName      = "/fila.v1.FilaSink/Drop"
+	FilaSink_ListSinks_FullMethodName = "/fila.v1.FilaSink/ListSinks"
 )
 
 // FilaSinkClient is the client API for FilaSink service.
@@ -45,6 +46,8 @@ type FilaSinkClient interface {
 	Publish(ctx context.Context, in *PublishRequest, opts ...grpc.CallOption) (*PublishResponse, error)
 	// Give up attempts that were not published.
 	Drop(ctx context.Context, in *DropRequest, opts ...grpc.CallOption) (*DropResponse, error)
+	// List the sinks that are remembered, by name, with what each has staged and which batch it published last.
+	ListSinks(ctx context.Context, in *ListSinksRequest, opts ...grpc.CallOption) (*ListSinksResponse, error)
 }
 
 type filaSinkClient struct {
@@ -95,6 +98,16 @@ func (c *filaSinkClient) Drop(ctx context.Context, in *DropRequest, opts ...grpc
 	return out, nil
 }
 
+func (c *filaSinkClient) ListSinks(ctx context.Context, in *ListSinksRequest, opts ...grpc.CallOption) (*ListSinksResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListSinksResponse)
+	err := c.cc.Invoke(ctx, FilaSink_ListSinks_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FilaSinkServer is the server API for FilaSink service.
 // All implementations must embed UnimplementedFilaSinkServer
 // for forward compatibility.
@@ -110,6 +123,8 @@ type FilaSinkServer interface {
 	Publish(context.Context, *PublishRequest) (*PublishResponse, error)
 	// Give up attempts that were not published.
 	Drop(context.Context, *DropRequest) (*DropResponse, error)
+	// List the sinks that are remembered, by name, with what each has staged and which batch it published last.
+	ListSinks(context.Context, *ListSinksRequest) (*ListSinksResponse, error)
 	mustEmbedUnimplementedFilaSinkServer()
 }
 
@@ -131,6 +146,9 @@ func (UnimplementedFilaSinkServer) Publish(context.Context, *PublishRequest) (*P
 }
 func (UnimplementedFilaSinkServer) Drop(context.Context, *DropRequest) (*DropResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Drop not implemented")
+}
+func (UnimplementedFilaSinkServer) ListSinks(context.Context, *ListSinksRequest) (*ListSinksResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSinks not implemented")
 }
 func (UnimplementedFilaSinkServer) mustEmbedUnimplementedFilaSinkServer() {}
 func (UnimplementedFilaSinkServer) testEmbeddedByValue()                  {}
@@ -225,6 +243,24 @@ func _FilaSink_Drop_Handler(srv interface{}, ctx context.Context, dec func(inter
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FilaSink_ListSinks_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSinksRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaSinkServer).ListSinks(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaSink_ListSinks_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaSinkServer).ListSinks(ctx, req.(*ListSinksRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // FilaSink_ServiceDesc is the grpc.ServiceDesc for FilaSink service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -247,6 +283,10 @@ var FilaSink_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Drop",
 			Handler:    _FilaSink_Drop_Handler,
+		},
+		{
+			MethodName: "ListSinks",
+			Handler:    _FilaSink_ListSinks_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

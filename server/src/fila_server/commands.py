@@ -63,6 +63,7 @@ STAGE: Final = 65  # StageRequest -> StageResponse, once it is on the disk
 PUBLISH: Final = 66  # PublishRequest -> PublishResponse, once all of the batch is in its queues
 DROP_STAGED: Final = 67  # DropRequest -> DropResponse
 MOVE_STAGED: Final = 68  # the core's own: a staged frame on its way into its queue
+LIST_SINKS: Final = 69  # ListSinksRequest -> ListSinksResponse
 # Keys, grants, and what admins did: core/desk/access.pxd.
 ACCESS_CHANGE: Final = 55  # seam_frames.AccessChange -> empty, once durable
 ACCESS_READ: Final = 56  # empty -> seam_frames.AccessChange

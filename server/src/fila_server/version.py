@@ -15,8 +15,11 @@ _GIT_S_MAX = 2.0
 
 
 def version() -> str:
-    """The release's number."""
-    return metadata.version("fila-server")
+    """The release's number; "unknown" where it is imported from a checkout that is not installed."""
+    try:
+        return metadata.version("fila-server")
+    except metadata.PackageNotFoundError:
+        return "unknown"
 
 
 @cache

@@ -115,6 +115,7 @@ RPCS: dict[str, Need] = {
     "FilaSink/Stage": Need(PRODUCE, "queue"),
     "FilaSink/Publish": _SINK,
     "FilaSink/Drop": _SINK,
+    "FilaSink/ListSinks": _ADMIN,
     "FilaAuth/CreateKey": _ADMIN,
     "FilaAuth/ListPrincipals": _ADMIN,
     "FilaAuth/GetPrincipal": Need(NOTHING, any_key=True, for_tenant=True),

@@ -22,6 +22,7 @@ PEEK_MESSAGES_MAX = 1_000
 STATS_KEYS_MAX = 10_000
 REDRIVE_OFFSETS_MAX = 1_000
 RUN_ID_BYTES_MAX = 128
+SINKS_MAX = 1_000
 SINK_KEEP_MS_MAX = 30 * 24 * 3600 * 1000
 FOUND_KEYS_MAX = 256
 VERSIONS_MAX = 100
@@ -99,6 +100,12 @@ class AdminRules:
             raise LimitExceeded(
                 "attempts", f"must be at most {self._attempts_max}, got {len(request.attempts)}"
             )
+
+    def sinks(self, request: sink_pb2.ListSinksRequest) -> None:
+        """A page of sinks."""
+        for field in ("prefix", "after"):
+            self._bytes(field, getattr(request, field), rules.NAME_BYTES_MAX)
+        self._at_most("limit", request.limit, SINKS_MAX)
 
     def read_log(self, request: pb.ReadLogRequest) -> None:
         """A range of a queue's log."""

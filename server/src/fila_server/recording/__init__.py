@@ -5,5 +5,7 @@
                                                           ├─ files.py     open files, closed ones, the list of them
                                                           └─ upkeep.py    what a killed run left, what is too old
 
+Read back by replaying.py, which follows a recording from its beginning, and checkpoints.py, which makes later ones.
+
 What is written is described in docs/history.md. pyarrow is imported here and nowhere else in the server.
 """

@@ -1,6 +1,6 @@
 """What a history looks like on disk, and how a block of the core becomes it without a copy of its columns.
 
-The numbers of the kinds are those of core/recording/decisions.pxd and inputs.pxd.
+The numbers of the kinds are those of core/recording/decisions.pxd, changes.pxd and inputs.pxd.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from google.protobuf import json_format
 
+from fila.v1 import admin_pb2
 from fila_server.core.recording.tap import RecordedBlock
 
 VERSION = 1
@@ -20,9 +22,16 @@ KINDS = (
     *("", "enqueued", "redriven", "rewound", "throttled", "released", "delivered", "returned"),
     *("nacked", "expired", "delayed", "acked", "dead_lettered", "dropped"),
 )
-CHANGE_KINDS = ("", "limit")
+CHANGE_KINDS = (
+    *("", "limit", "queue_created", "queue_updated", "queue_deleted"),
+    *("channel_created", "channel_deleted", "channel_sought"),
+    *("key", "consumer_joined", "consumer_room", "consumer_left"),
+)
 INPUT_KINDS = ("", "pass", "command", "load", "write", "base", "record", "base_ends")
 
+_WITH_SETTINGS = pa.array(
+    [CHANGE_KINDS.index(kind) for kind in ("queue_created", "queue_updated")], pa.uint8()
+)
 _DELIVERED = KINDS.index("delivered")
 _HELD = [KINDS.index(kind) for kind in ("released", "returned", "nacked", "expired", "delayed", "acked")]
 
@@ -56,6 +65,7 @@ SCHEMAS = {
             pa.field("wait_delay_ms", _INTS),
             pa.field("wait_held_ms", _INTS),
             pa.field("messages", pa.int64()),
+            pa.field("places", _INTS),
         ]
     ),
     CHANGES: pa.schema(
@@ -88,7 +98,7 @@ SCHEMAS = {
 
 # Numbers that grow by little from row to row are written as their differences, texts by a dictionary.
 DIFFERENCES = {
-    DECISIONS: ("at", "pass", "offsets.list.element"),
+    DECISIONS: ("at", "pass", "offsets.list.element", "places.list.element"),
     CHANGES: ("at", "pass"),
     INPUTS: ("at", "pass", "token", "a", "b"),
 }
@@ -202,6 +212,7 @@ def _decisions(columns: Mapping[str, memoryview], runs: int, messages: int) -> p
             of_each("wait_delay_ms", delivered),
             of_each("wait_held_ms", delivered),
             _or_null(_array(pa.int64(), columns, "many", runs)),
+            of_each("place", None),
         ],
         schema=SCHEMAS[DECISIONS],
     )
@@ -214,6 +225,14 @@ def _changes(columns: Mapping[str, memoryview], count: int) -> pa.Table:
     unlimited = pc.less(rate, 0.0)
     none = pa.scalar(None, pa.float64())
 
+    kinds = _array(pa.uint8(), columns, "change_kind", count)
+    settings = pc.is_in(kinds, _WITH_SETTINGS).to_pylist()
+    stored = _named(texts, _array(pa.int32(), columns, "change_value", count)).view(pa.binary()).to_pylist()
+    values = [
+        _settings(value) if is_settings else value and value.decode()
+        for value, is_settings in zip(stored, settings, strict=True)
+    ]
+
     def text(name: str) -> pa.Array:
         return _named(texts, _array(pa.int32(), columns, name, count))
 
@@ -221,16 +240,24 @@ def _changes(columns: Mapping[str, memoryview], count: int) -> pa.Table:
         [
             _array(_AT, columns, "change_at_us", count),
             _array(pa.int64(), columns, "change_pass", count),
-            _kinds(CHANGE_KINDS, _array(pa.uint8(), columns, "change_kind", count)),
+            _kinds(CHANGE_KINDS, kinds),
             text("change_queue"),
             text("change_channel"),
             text("change_name"),
-            text("change_value"),
+            pa.array(values, pa.string()),
             pc.if_else(unlimited, none, rate),
             pc.if_else(unlimited, none, burst),
         ],
         schema=SCHEMAS[CHANGES],
     )
+
+
+def _settings(stored: bytes | None) -> str | None:
+    """A queue's settings as they are stored, with the names of their fields."""
+    if stored is None:
+        return None
+    config = admin_pb2.QueueConfig.FromString(stored)
+    return json_format.MessageToJson(config, indent=None, preserving_proto_field_name=True)
 
 
 def _inputs(columns: Mapping[str, memoryview], count: int) -> pa.Table:

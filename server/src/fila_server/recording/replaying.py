@@ -1,10 +1,12 @@
 """Whether what was recorded follows from what was taken in: inputs through the core again, decision by decision.
 
-One process verifies one recording: the core's hash maps are seeded once.
+One process verifies one recording: the core's hash maps are seeded once. It begins at the recording's base, or where
+a checkpoint was written (checkpoints.py).
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import tempfile
@@ -20,6 +22,9 @@ from fila_server.core.drive.replay import NotReplayable, Replay
 from fila_server.recording import columns
 
 R = TypeVar("R", bound=Replay)
+
+GROUP_MAX = 1024
+"""Messages that are decided on together at most (core/recording/decisions.pyx)."""
 
 COMPARED = ("pass", "kind", "queue", "channel", "fairness_key", "consumer", "offset", "attempt")
 
@@ -49,6 +54,28 @@ class Outcome:
     difference: Difference | None
 
 
+@dataclass(frozen=True)
+class Start:
+    """Where a replay begins."""
+
+    replay: Replay
+    inputs: pa.Table
+    """Rows that were read beyond it."""
+    decisions: pa.Table | None = None
+    """Recorded decisions that are still to be made, one row a message."""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """How far a replay came."""
+
+    outcome: Outcome
+    pending: pa.Table
+    """The inputs of the newest pass."""
+    recorded: pa.Table | None
+    """Recorded decisions of that pass and later, one row a message."""
+
+
 def verify(inputs: Iterable[pa.Table], decisions: Iterable[pa.Table]) -> Outcome:
     """Replay the inputs of one segment, in their order, and compare with its decisions, in theirs.
 
@@ -56,39 +83,62 @@ def verify(inputs: Iterable[pa.Table], decisions: Iterable[pa.Table]) -> Outcome
     NotReplayable where the inputs contradict themselves.
     """
     folder = tempfile.mkdtemp(prefix="fila-replay-")
+    rows = iter(inputs)
     try:
-        return _verify(iter(inputs), decisions, Path(folder))
+        replay, rest = begin(rows, Path(folder), Replay)
+        try:
+            return follow(Start(replay, rest), rows, decisions).outcome
+        finally:
+            replay.close()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _verify(inputs: Iterator[pa.Table], decisions: Iterable[pa.Table], folder: Path) -> Outcome:
-    replay, rest = begin(inputs, folder, Replay)
-    comparison = _Comparison(decisions)
-    try:
-        last = 0
-        for part in _chained(rest, inputs):
-            if len(part):
-                last = pc.max(part.column("pass")).as_py()
-            for made in _fed(replay, part):
-                comparison.take(made)
-                if comparison.difference is not None:
-                    break
+def follow(
+    start: Start, inputs: Iterable[pa.Table], decisions: Iterable[pa.Table], *, runs_newest: bool = True
+) -> Followed:
+    """Go on from a start. runs_newest: run the newest pass, too, though there may be more of it than was recorded."""
+    comparison = _Comparison(decisions, start.decisions)
+    passes = _WholePasses(itertools.chain([start.inputs], inputs))
+    for part in passes:
+        for made in _fed(start.replay, part):
+            comparison.take(made)
             if comparison.difference is not None:
                 break
-        if comparison.difference is None:
-            replay.finish()
-            for made in _taken(replay, cut=True):
+        if comparison.difference is not None:
+            break
+    if comparison.difference is None:
+        if runs_newest:
+            for made in _fed(start.replay, passes.pending):
                 comparison.take(made)
-            comparison.end(last)
-        return Outcome(replay.passes, comparison.compared, comparison.delivered, comparison.difference)
-    finally:
-        replay.close()
+        start.replay.finish()
+        for made in _taken(start.replay, cut=True):
+            comparison.take(made)
+        comparison.end(passes.newest)
+    outcome = Outcome(start.replay.passes, comparison.compared, comparison.delivered, comparison.difference)
+    return Followed(outcome, passes.pending, comparison.recorded_left)
 
 
-def _chained(rest: pa.Table, others: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    yield rest
-    yield from others
+class _WholePasses:
+    """Inputs up to the newest pass. That one is kept back, since the next piece may have more of it, or the rest of
+    a row whose bytes did not fit."""
+
+    def __init__(self, parts: Iterable[pa.Table]) -> None:
+        self._parts = parts
+        self.pending = columns.SCHEMAS[columns.INPUTS].empty_table()
+        self.newest = 0
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        for part in self._parts:
+            if not len(part):
+                continue
+            whole = pa.concat_tables([self.pending, part]) if len(self.pending) else part
+            numbers = whole.column("pass")
+            self.newest = pc.max(numbers).as_py()
+            before = pc.index(numbers, self.newest).as_py()
+            self.pending = whole.slice(before)
+            if before:
+                yield whole.slice(0, before)
 
 
 def begin(inputs: Iterator[pa.Table], folder: Path, kind: type[R], more_seed: int = 0) -> tuple[R, pa.Table]:
@@ -196,25 +246,37 @@ def _taken(replay: Replay, *, cut: bool) -> Iterator[pa.Table]:
 
 
 def flat(decisions: pa.Table) -> pa.Table:
-    """One row a message, with what is compared."""
+    """One row a message, with what is compared, in the order in which it was decided."""
     lists = decisions.column("offsets").combine_chunks()
     rows = pc.list_parent_indices(lists)
     plain = decisions.select(["pass", "kind", "queue", "channel", "fairness_key", "consumer"]).take(rows)
     offsets = pc.list_flatten(lists)
     attempts = pc.list_flatten(decisions.column("attempts").combine_chunks())
-    return plain.append_column("offset", offsets).append_column("attempt", attempts)
+    plain = plain.append_column("offset", offsets).append_column("attempt", attempts)
+    return plain.take(_as_decided(pc.list_flatten(decisions.column("places").combine_chunks())))
+
+
+def _as_decided(places: pa.Array) -> pa.Array:
+    """In which order to take messages: a group begins with the one at place 0, and its rows follow one another."""
+    groups = pc.cumulative_sum(pc.cast(pc.equal(places, 0), pa.int64()))
+    return pc.sort_indices(pc.add(pc.multiply(groups, GROUP_MAX), places))
 
 
 class _Comparison:
     """Takes what is decided anew in pieces, and the recorded decisions as they are needed."""
 
-    def __init__(self, recorded: Iterable[pa.Table]) -> None:
+    def __init__(self, recorded: Iterable[pa.Table], first: pa.Table | None) -> None:
         self._recorded = (flat(part) for part in recorded)
-        self._left: dict[bool, pa.Table | None] = {True: None, False: None}
+        self._left: dict[bool, pa.Table | None] = {True: None, False: first}
         self.compared = 0
         self.delivered = 0
         self.difference: Difference | None = None
         self._over = False
+
+    @property
+    def recorded_left(self) -> pa.Table | None:
+        """What was recorded, and not made so far."""
+        return self._left[False]
 
     def take(self, made: pa.Table) -> None:
         """Compare with as much as was recorded."""
@@ -282,4 +344,16 @@ def _said(row: dict[str, Any] | None) -> str:
     )
 
 
-__all__ = ["Difference", "NoBase", "NotReplayable", "Outcome", "begin", "flat", "in_whole", "verify"]
+__all__ = [
+    "Difference",
+    "Followed",
+    "NoBase",
+    "NotReplayable",
+    "Outcome",
+    "Start",
+    "begin",
+    "flat",
+    "follow",
+    "in_whole",
+    "verify",
+]

@@ -13,9 +13,10 @@ _sym_db = _symbol_database.Default()
 
 
 from fila.v1 import service_pb2 as fila_dot_v1_dot_service__pb2
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12\x66ila/v1/sink.proto\x12\x07\x66ila.v1\x1a\x15\x66ila/v1/service.proto\"Z\n\x0fOpenSinkRequest\x12\x17\n\x07sink_id\x18\x01 \x01(\tR\x06sinkId\x12\x15\n\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n\x07keep_ms\x18\x03 \x01(\x04R\x06keepMs\"G\n\x10OpenSinkResponse\x12\x14\n\x05\x65poch\x18\x01 \x01(\x04R\x05\x65poch\x12\x1d\n\nnext_batch\x18\x02 \x01(\x04R\tnextBatch\"\xec\x01\n\x0cStageRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x33\n\x08messages\x18\x02 \x03(\x0b\x32\x17.fila.v1.EnqueueMessageR\x08messages\x12\x17\n\x07sink_id\x18\x03 \x01(\tR\x06sinkId\x12\x14\n\x05\x65poch\x18\x04 \x01(\x04R\x05\x65poch\x12\x14\n\x05\x62\x61tch\x18\x05 \x01(\x04R\x05\x62\x61tch\x12\x1c\n\tpartition\x18\x06 \x01(\rR\tpartition\x12\x18\n\x07\x61ttempt\x18\x07 \x01(\x04R\x07\x61ttempt\x12\x14\n\x05\x66rame\x18\x08 \x01(\rR\x05\x66rame\"t\n\rStageResponse\x12\x1a\n\x08messages\x18\x01 \x01(\x04R\x08messages\x12\x1a\n\x08\x63hecksum\x18\x02 \x01(\x06R\x08\x63hecksum\x12+\n\x11\x61lready_published\x18\x03 \x01(\x08R\x10\x61lreadyPublished\"\x9f\x01\n\x0ePublishRequest\x12\x17\n\x07sink_id\x18\x01 \x01(\tR\x06sinkId\x12\x14\n\x05\x65poch\x18\x02 \x01(\x04R\x05\x65poch\x12\x14\n\x05\x62\x61tch\x18\x03 \x01(\x04R\x05\x62\x61tch\x12\x32\n\x08\x61ttempts\x18\x04 \x03(\x0b\x32\x16.fila.v1.StagedAttemptR\x08\x61ttempts\x12\x14\n\x05reset\x18\x05 \x01(\x08R\x05reset\"\x7f\n\rStagedAttempt\x12\x1c\n\tpartition\x18\x01 \x01(\rR\tpartition\x12\x18\n\x07\x61ttempt\x18\x02 \x01(\x04R\x07\x61ttempt\x12\x1a\n\x08messages\x18\x03 \x01(\x04R\x08messages\x12\x1a\n\x08\x63hecksum\x18\x04 \x01(\x06R\x08\x63hecksum\"\x8e\x01\n\x0fPublishResponse\x12+\n\x11\x61lready_published\x18\x01 \x01(\x08R\x10\x61lreadyPublished\x12\x1a\n\x08messages\x18\x02 \x01(\x04R\x08messages\x12\x1e\n\nduplicates\x18\x03 \x01(\x04R\nduplicates\x12\x12\n\x04lost\x18\x04 \x01(\x04R\x04lost\"\x86\x01\n\x0b\x44ropRequest\x12\x17\n\x07sink_id\x18\x01 \x01(\tR\x06sinkId\x12\x14\n\x05\x65poch\x18\x02 \x01(\x04R\x05\x65poch\x12\x14\n\x05\x62\x61tch\x18\x03 \x01(\x04R\x05\x62\x61tch\x12\x32\n\x08\x61ttempts\x18\x04 \x03(\x0b\x32\x16.fila.v1.StagedAttemptR\x08\x61ttempts\"*\n\x0c\x44ropResponse\x12\x1a\n\x08\x61ttempts\x18\x01 \x01(\x04R\x08\x61ttempts2\xf6\x01\n\x08\x46ilaSink\x12?\n\x08OpenSink\x12\x18.fila.v1.OpenSinkRequest\x1a\x19.fila.v1.OpenSinkResponse\x12\x36\n\x05Stage\x12\x15.fila.v1.StageRequest\x1a\x16.fila.v1.StageResponse\x12<\n\x07Publish\x12\x17.fila.v1.PublishRequest\x1a\x18.fila.v1.PublishResponse\x12\x33\n\x04\x44rop\x12\x14.fila.v1.DropRequest\x1a\x15.fila.v1.DropResponseB\x1a\n\x0b\x64\x65v.fila.v1B\tSinkProtoP\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12\x66ila/v1/sink.proto\x12\x07\x66ila.v1\x1a\x15\x66ila/v1/service.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"Z\n\x0fOpenSinkRequest\x12\x17\n\x07sink_id\x18\x01 \x01(\tR\x06sinkId\x12\x15\n\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n\x07keep_ms\x18\x03 \x01(\x04R\x06keepMs\"G\n\x10OpenSinkResponse\x12\x14\n\x05\x65poch\x18\x01 \x01(\x04R\x05\x65poch\x12\x1d\n\nnext_batch\x18\x02 \x01(\x04R\tnextBatch\"\xec\x01\n\x0cStageRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x33\n\x08messages\x18\x02 \x03(\x0b\x32\x17.fila.v1.EnqueueMessageR\x08messages\x12\x17\n\x07sink_id\x18\x03 \x01(\tR\x06sinkId\x12\x14\n\x05\x65poch\x18\x04 \x01(\x04R\x05\x65poch\x12\x14\n\x05\x62\x61tch\x18\x05 \x01(\x04R\x05\x62\x61tch\x12\x1c\n\tpartition\x18\x06 \x01(\rR\tpartition\x12\x18\n\x07\x61ttempt\x18\x07 \x01(\x04R\x07\x61ttempt\x12\x14\n\x05\x66rame\x18\x08 \x01(\rR\x05\x66rame\"t\n\rStageResponse\x12\x1a\n\x08messages\x18\x01 \x01(\x04R\x08messages\x12\x1a\n\x08\x63hecksum\x18\x02 \x01(\x06R\x08\x63hecksum\x12+\n\x11\x61lready_published\x18\x03 \x01(\x08R\x10\x61lreadyPublished\"\x9f\x01\n\x0ePublishRequest\x12\x17\n\x07sink_id\x18\x01 \x01(\tR\x06sinkId\x12\x14\n\x05\x65poch\x18\x02 \x01(\x04R\x05\x65poch\x12\x14\n\x05\x62\x61tch\x18\x03 \x01(\x04R\x05\x62\x61tch\x12\x32\n\x08\x61ttempts\x18\x04 \x03(\x0b\x32\x16.fila.v1.StagedAttemptR\x08\x61ttempts\x12\x14\n\x05reset\x18\x05 \x01(\x08R\x05reset\"\x7f\n\rStagedAttempt\x12\x1c\n\tpartition\x18\x01 \x01(\rR\tpartition\x12\x18\n\x07\x61ttempt\x18\x02 \x01(\x04R\x07\x61ttempt\x12\x1a\n\x08messages\x18\x03 \x01(\x04R\x08messages\x12\x1a\n\x08\x63hecksum\x18\x04 \x01(\x06R\x08\x63hecksum\"\x8e\x01\n\x0fPublishResponse\x12+\n\x11\x61lready_published\x18\x01 \x01(\x08R\x10\x61lreadyPublished\x12\x1a\n\x08messages\x18\x02 \x01(\x04R\x08messages\x12\x1e\n\nduplicates\x18\x03 \x01(\x04R\nduplicates\x12\x12\n\x04lost\x18\x04 \x01(\x04R\x04lost\"\x86\x01\n\x0b\x44ropRequest\x12\x17\n\x07sink_id\x18\x01 \x01(\tR\x06sinkId\x12\x14\n\x05\x65poch\x18\x02 \x01(\x04R\x05\x65poch\x12\x14\n\x05\x62\x61tch\x18\x03 \x01(\x04R\x05\x62\x61tch\x12\x32\n\x08\x61ttempts\x18\x04 \x03(\x0b\x32\x16.fila.v1.StagedAttemptR\x08\x61ttempts\"*\n\x0c\x44ropResponse\x12\x1a\n\x08\x61ttempts\x18\x01 \x01(\x04R\x08\x61ttempts\"V\n\x10ListSinksRequest\x12\x16\n\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x14\n\x05\x61\x66ter\x18\x02 \x01(\tR\x05\x61\x66ter\x12\x14\n\x05limit\x18\x03 \x01(\rR\x05limit\"\xa8\x01\n\x11ListSinksResponse\x12\'\n\x05sinks\x18\x01 \x03(\x0b\x32\x11.fila.v1.SinkInfoR\x05sinks\x12\x1d\n\nnext_after\x18\x02 \x01(\tR\tnextAfter\x12!\n\x0cstaged_bytes\x18\x03 \x01(\x04R\x0bstagedBytes\x12(\n\x10staged_bytes_max\x18\x04 \x01(\x04R\x0estagedBytesMax\"\xdf\x02\n\x08SinkInfo\x12\x17\n\x07sink_id\x18\x01 \x01(\tR\x06sinkId\x12\x14\n\x05\x65poch\x18\x02 \x01(\x04R\x05\x65poch\x12\x15\n\x06run_id\x18\x03 \x01(\tR\x05runId\x12\x1d\n\nnext_batch\x18\x04 \x01(\x04R\tnextBatch\x12\x1a\n\x08\x61ttempts\x18\x05 \x01(\rR\x08\x61ttempts\x12\'\n\x0fstaged_messages\x18\x06 \x01(\x04R\x0estagedMessages\x12!\n\x0cstaged_bytes\x18\x07 \x01(\x04R\x0bstagedBytes\x12\x38\n\npublishing\x18\x08 \x01(\x0b\x32\x18.fila.v1.PublishingBatchR\npublishing\x12\x33\n\x07used_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x06usedAt\x12\x17\n\x07keep_ms\x18\n \x01(\x04R\x06keepMs\"Y\n\x0fPublishingBatch\x12\x14\n\x05\x62\x61tch\x18\x01 \x01(\x04R\x05\x62\x61tch\x12\x1a\n\x08messages\x18\x02 \x01(\x04R\x08messages\x12\x14\n\x05moved\x18\x03 \x01(\x04R\x05moved2\xba\x02\n\x08\x46ilaSink\x12?\n\x08OpenSink\x12\x18.fila.v1.OpenSinkRequest\x1a\x19.fila.v1.OpenSinkResponse\x12\x36\n\x05Stage\x12\x15.fila.v1.StageRequest\x1a\x16.fila.v1.StageResponse\x12<\n\x07Publish\x12\x17.fila.v1.PublishRequest\x1a\x18.fila.v1.PublishResponse\x12\x33\n\x04\x44rop\x12\x14.fila.v1.DropRequest\x1a\x15.fila.v1.DropResponse\x12\x42\n\tListSinks\x12\x19.fila.v1.ListSinksRequest\x1a\x1a.fila.v1.ListSinksResponseB\x1a\n\x0b\x64\x65v.fila.v1B\tSinkProtoP\x01\x62\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'fila.v1.sink_pb2', globals())
@@ -23,24 +24,32 @@ if _descriptor._USE_C_DESCRIPTORS == False:
 
   DESCRIPTOR._options = None
   DESCRIPTOR._serialized_options = b'\n\013dev.fila.v1B\tSinkProtoP\001'
-  _OPENSINKREQUEST._serialized_start=54
-  _OPENSINKREQUEST._serialized_end=144
-  _OPENSINKRESPONSE._serialized_start=146
-  _OPENSINKRESPONSE._serialized_end=217
-  _STAGEREQUEST._serialized_start=220
-  _STAGEREQUEST._serialized_end=456
-  _STAGERESPONSE._serialized_start=458
-  _STAGERESPONSE._serialized_end=574
-  _PUBLISHREQUEST._serialized_start=577
-  _PUBLISHREQUEST._serialized_end=736
-  _STAGEDATTEMPT._serialized_start=738
-  _STAGEDATTEMPT._serialized_end=865
-  _PUBLISHRESPONSE._serialized_start=868
-  _PUBLISHRESPONSE._serialized_end=1010
-  _DROPREQUEST._serialized_start=1013
-  _DROPREQUEST._serialized_end=1147
-  _DROPRESPONSE._serialized_start=1149
-  _DROPRESPONSE._serialized_end=1191
-  _FILASINK._serialized_start=1194
-  _FILASINK._serialized_end=1440
+  _OPENSINKREQUEST._serialized_start=87
+  _OPENSINKREQUEST._serialized_end=177
+  _OPENSINKRESPONSE._serialized_start=179
+  _OPENSINKRESPONSE._serialized_end=250
+  _STAGEREQUEST._serialized_start=253
+  _STAGEREQUEST._serialized_end=489
+  _STAGERESPONSE._serialized_start=491
+  _STAGERESPONSE._serialized_end=607
+  _PUBLISHREQUEST._serialized_start=610
+  _PUBLISHREQUEST._serialized_end=769
+  _STAGEDATTEMPT._serialized_start=771
+  _STAGEDATTEMPT._serialized_end=898
+  _PUBLISHRESPONSE._serialized_start=901
+  _PUBLISHRESPONSE._serialized_end=1043
+  _DROPREQUEST._serialized_start=1046
+  _DROPREQUEST._serialized_end=1180
+  _DROPRESPONSE._serialized_start=1182
+  _DROPRESPONSE._serialized_end=1224
+  _LISTSINKSREQUEST._serialized_start=1226
+  _LISTSINKSREQUEST._serialized_end=1312
+  _LISTSINKSRESPONSE._serialized_start=1315
+  _LISTSINKSRESPONSE._serialized_end=1483
+  _SINKINFO._serialized_start=1486
+  _SINKINFO._serialized_end=1837
+  _PUBLISHINGBATCH._serialized_start=1839
+  _PUBLISHINGBATCH._serialized_end=1928
+  _FILASINK._serialized_start=1931
+  _FILASINK._serialized_end=2245
 # @@protoc_insertion_point(module_scope)

@@ -1,5 +1,6 @@
 # Generated from proto/ by `make gen`; do not edit.
 from fila.v1 import service_pb2 as _service_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -24,6 +25,28 @@ class DropResponse(_message.Message):
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     attempts: int
     def __init__(self, attempts: _Optional[int] = ...) -> None: ...
+
+class ListSinksRequest(_message.Message):
+    __slots__ = ["after", "limit", "prefix"]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    PREFIX_FIELD_NUMBER: _ClassVar[int]
+    after: str
+    limit: int
+    prefix: str
+    def __init__(self, prefix: _Optional[str] = ..., after: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class ListSinksResponse(_message.Message):
+    __slots__ = ["next_after", "sinks", "staged_bytes", "staged_bytes_max"]
+    NEXT_AFTER_FIELD_NUMBER: _ClassVar[int]
+    SINKS_FIELD_NUMBER: _ClassVar[int]
+    STAGED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    STAGED_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    next_after: str
+    sinks: _containers.RepeatedCompositeFieldContainer[SinkInfo]
+    staged_bytes: int
+    staged_bytes_max: int
+    def __init__(self, sinks: _Optional[_Iterable[_Union[SinkInfo, _Mapping]]] = ..., next_after: _Optional[str] = ..., staged_bytes: _Optional[int] = ..., staged_bytes_max: _Optional[int] = ...) -> None: ...
 
 class OpenSinkRequest(_message.Message):
     __slots__ = ["keep_ms", "run_id", "sink_id"]
@@ -68,6 +91,40 @@ class PublishResponse(_message.Message):
     lost: int
     messages: int
     def __init__(self, already_published: bool = ..., messages: _Optional[int] = ..., duplicates: _Optional[int] = ..., lost: _Optional[int] = ...) -> None: ...
+
+class PublishingBatch(_message.Message):
+    __slots__ = ["batch", "messages", "moved"]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    MOVED_FIELD_NUMBER: _ClassVar[int]
+    batch: int
+    messages: int
+    moved: int
+    def __init__(self, batch: _Optional[int] = ..., messages: _Optional[int] = ..., moved: _Optional[int] = ...) -> None: ...
+
+class SinkInfo(_message.Message):
+    __slots__ = ["attempts", "epoch", "keep_ms", "next_batch", "publishing", "run_id", "sink_id", "staged_bytes", "staged_messages", "used_at"]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    KEEP_MS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_BATCH_FIELD_NUMBER: _ClassVar[int]
+    PUBLISHING_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    SINK_ID_FIELD_NUMBER: _ClassVar[int]
+    STAGED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    STAGED_MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    USED_AT_FIELD_NUMBER: _ClassVar[int]
+    attempts: int
+    epoch: int
+    keep_ms: int
+    next_batch: int
+    publishing: PublishingBatch
+    run_id: str
+    sink_id: str
+    staged_bytes: int
+    staged_messages: int
+    used_at: _timestamp_pb2.Timestamp
+    def __init__(self, sink_id: _Optional[str] = ..., epoch: _Optional[int] = ..., run_id: _Optional[str] = ..., next_batch: _Optional[int] = ..., attempts: _Optional[int] = ..., staged_messages: _Optional[int] = ..., staged_bytes: _Optional[int] = ..., publishing: _Optional[_Union[PublishingBatch, _Mapping]] = ..., used_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., keep_ms: _Optional[int] = ...) -> None: ...
 
 class StageRequest(_message.Message):
     __slots__ = ["attempt", "batch", "epoch", "frame", "messages", "partition", "queue", "sink_id"]

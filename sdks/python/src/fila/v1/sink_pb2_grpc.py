@@ -37,6 +37,11 @@ class FilaSinkStub(object):
                 request_serializer=fila_dot_v1_dot_sink__pb2.DropRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_sink__pb2.DropResponse.FromString,
                 )
+        self.ListSinks = channel.unary_unary(
+                '/fila.v1.FilaSink/ListSinks',
+                request_serializer=fila_dot_v1_dot_sink__pb2.ListSinksRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_sink__pb2.ListSinksResponse.FromString,
+                )
 
 
 class FilaSinkServicer(object):
@@ -72,6 +77,13 @@ class FilaSinkServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListSinks(self, request, context):
+        """List the sinks that are remembered, by name, with what each has staged and which batch it published last.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FilaSinkServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -94,6 +106,11 @@ def add_FilaSinkServicer_to_server(servicer, server):
                     servicer.Drop,
                     request_deserializer=fila_dot_v1_dot_sink__pb2.DropRequest.FromString,
                     response_serializer=fila_dot_v1_dot_sink__pb2.DropResponse.SerializeToString,
+            ),
+            'ListSinks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSinks,
+                    request_deserializer=fila_dot_v1_dot_sink__pb2.ListSinksRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_sink__pb2.ListSinksResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -172,5 +189,22 @@ class FilaSink(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaSink/Drop',
             fila_dot_v1_dot_sink__pb2.DropRequest.SerializeToString,
             fila_dot_v1_dot_sink__pb2.DropResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ListSinks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaSink/ListSinks',
+            fila_dot_v1_dot_sink__pb2.ListSinksRequest.SerializeToString,
+            fila_dot_v1_dot_sink__pb2.ListSinksResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

@@ -48,6 +48,8 @@ class FilaSinkStub:
     """Put what the listed attempts of a batch staged into the queues, once. Answered when all of it is there."""
     Drop: _grpc.UnaryUnaryMultiCallable[_sink_pb2.DropRequest, _sink_pb2.DropResponse]
     """Give up attempts that were not published."""
+    ListSinks: _grpc.UnaryUnaryMultiCallable[_sink_pb2.ListSinksRequest, _sink_pb2.ListSinksResponse]
+    """List the sinks that are remembered, by name, with what each has staged and which batch it published last."""
 
 @_typing.type_check_only
 class FilaSinkAsyncStub(FilaSinkStub):
@@ -64,6 +66,8 @@ class FilaSinkAsyncStub(FilaSinkStub):
     """Put what the listed attempts of a batch staged into the queues, once. Answered when all of it is there."""
     Drop: _aio.UnaryUnaryMultiCallable[_sink_pb2.DropRequest, _sink_pb2.DropResponse]  # type: ignore[assignment]
     """Give up attempts that were not published."""
+    ListSinks: _aio.UnaryUnaryMultiCallable[_sink_pb2.ListSinksRequest, _sink_pb2.ListSinksResponse]  # type: ignore[assignment]
+    """List the sinks that are remembered, by name, with what each has staged and which batch it published last."""
 
 class FilaSinkServicer(metaclass=_abc_1.ABCMeta):
     """Stage, then publish once.
@@ -101,5 +105,13 @@ class FilaSinkServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_sink_pb2.DropResponse, _abc.Awaitable[_sink_pb2.DropResponse]]:
         """Give up attempts that were not published."""
+
+    @_abc_1.abstractmethod
+    def ListSinks(
+        self,
+        request: _sink_pb2.ListSinksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_sink_pb2.ListSinksResponse, _abc.Awaitable[_sink_pb2.ListSinksResponse]]:
+        """List the sinks that are remembered, by name, with what each has staged and which batch it published last."""
 
 def add_FilaSinkServicer_to_server(servicer: FilaSinkServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -13,6 +13,10 @@ from fila_server.core.holdings.policy cimport queue_configure
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
 from fila_server.core.life.queues cimport channel_new, number_next, queue_new
 from fila_server.core.life.seek cimport channel_seek, channel_start
+from fila_server.core.recording.changes cimport (
+    CHANGED_CHANNEL_CREATED, CHANGED_QUEUE_CREATED, CHANGED_QUEUE_UPDATED, channel_changed, key_changed,
+    queue_changed,
+)
 from fila_server.core.records.records cimport (
     channel_record_put, key_record_delete, key_record_put, queue_record_put,
 )
@@ -128,6 +132,7 @@ cdef void _make_channels(Core* core, Queue* queue, Slice config) noexcept nogil:
             channel_record_put(core, channel_new(core, queue, text, number_next(core), 1))
     if queue.channels == NULL:
         channel_record_put(core, channel_new(core, queue, _text(b"default", 7), number_next(core), 1))
+    queue_changed(core, CHANGED_QUEUE_CREATED, queue)
 
 
 cdef void _create_queue(Core* core, Command* command, Fields* fields) noexcept nogil:
@@ -176,6 +181,7 @@ cdef void _update_queue(Core* core, Command* command, Fields* fields, Queue* que
     cdef Channel* channel = queue.channels
     queue_configure(core, queue, fields.text[2])
     queue_record_put(core, queue)
+    queue_changed(core, CHANGED_QUEUE_UPDATED, queue)
     kept_put(core, command)
     while was_paused and not queue.policy.paused and channel != NULL:
         channel_activate(core, channel)
@@ -266,6 +272,7 @@ cdef void _create_channel(Core* core, Command* command, Fields* fields, Queue* q
         channel_start(core, channel, start)
     else:
         channel_record_put(core, channel)
+    channel_changed(core, CHANGED_CHANNEL_CREATED, channel)
     buffer_init(&buffer)
     put_number_field(&buffer, 1, channel.start_offset)
     answer(core, command.token, OK, &buffer, True)
@@ -337,6 +344,7 @@ cdef void _set_key_policy(Core* core, Command* command, Fields* fields, Queue* q
         pending = max(pending, <uint64_t> flow.backlog + flow.delayed)
         flow = flow.next_of_key
     put_number_field(&buffer, 6, pending)
+    key_changed(core, key)
     key_reconsider(core, key)
     if key_has_policy(key) or key.refs:
         key_record_put(core, key)

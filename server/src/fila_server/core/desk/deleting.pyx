@@ -18,6 +18,9 @@ from fila_server.core.life.consumers cimport channel_consumers_end
 from fila_server.core.life.ending cimport settled_flush, slot_stop
 from fila_server.core.life.failure cimport slot_outlived
 from fila_server.core.life.queues cimport channel_part
+from fila_server.core.recording.changes cimport (
+    CHANGED_CHANNEL_DELETED, CHANGED_QUEUE_DELETED, channel_changed, queue_changed,
+)
 from fila_server.core.records.records cimport channel_records_delete, queue_records_delete
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, directory_first, directory_free, directory_pop
@@ -38,6 +41,7 @@ from fila_server.core.turns.pace cimport pace_set
 # --- at once ---------------------------------------------------------------------------------
 
 cdef void channel_delete(Core* core, Channel* channel) noexcept nogil:
+    channel_changed(core, CHANGED_CHANNEL_DELETED, channel)
     settled_flush(core)                 # its last records, before they are deleted
     channel_records_delete(core, channel)
     channel_part(core, channel, DELETED)
@@ -47,6 +51,7 @@ cdef void queue_delete(Core* core, Queue* queue) noexcept nogil:
     cdef Queue** link = &core.gone
     cdef Queue* other
     cdef uint32_t cursor = 0
+    queue_changed(core, CHANGED_QUEUE_DELETED, queue)
     settled_flush(core)
     answers_forget(core, queue)
     while queue.channels != NULL:

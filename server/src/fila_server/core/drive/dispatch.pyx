@@ -16,15 +16,16 @@ from fila_server.core.life.enqueue cimport enqueue_command
 from fila_server.core.life.failure cimport decide
 from fila_server.core.life.sessions cimport pull_cancel, session_command
 from fila_server.core.life.settle cimport settle_command
+from fila_server.core.sinks.listing cimport sinks_list
 from fila_server.core.sinks.publishing cimport drop_staged, publish
 from fila_server.core.sinks.registry cimport sink_open
 from fila_server.core.sinks.staging cimport stage
 from fila_server.core.wire.commands cimport (
     ACCESS_CHANGE, ACCESS_READ, ACK, AUDIT_READ, CANCEL, CONSUMER_CLOSE, CONSUME_OPEN, DECIDE,
     DROP_STAGED, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, FIND_KEYS, GET_STATS, KEPT_CHANGE,
-    KEPT_READ, KEY_POLICIES, LATE_PAGE, LEASE, LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES, METRICS,
-    OPEN_SINK, PEEK_MESSAGES, PUBLISH, REDRIVE_MOVE, SEEK_PREVIEW, SESSION, SESSION_OPEN, STAGE, WATCH_ROWS,
-    WRITTEN,
+    KEPT_READ, KEY_POLICIES, LATE_PAGE, LEASE, LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES,
+    LIST_SINKS, METRICS, OPEN_SINK, PEEK_MESSAGES, PUBLISH, REDRIVE_MOVE, SEEK_PREVIEW, SESSION, SESSION_OPEN,
+    STAGE, WATCH_ROWS, WRITTEN,
 )
 
 
@@ -60,6 +61,8 @@ cdef bint command_run(Core* core, Command* command) noexcept nogil:
         publish(core, command)
     elif kind == DROP_STAGED:
         drop_staged(core, command)
+    elif kind == LIST_SINKS:
+        sinks_list(core, command)
     elif (
         kind == GET_STATS or kind == LIST_QUEUES or kind == LIST_CHANNELS or kind == EXPLAIN_KEY
         or kind == LIST_CONSUMERS

@@ -37,7 +37,7 @@ from fila_server.core.drive.handover cimport (
 from fila_server.core.drive.passes cimport run_pass
 from fila_server.core.holdings.groups cimport groups_flush
 from fila_server.core.recording.base cimport base_put
-from fila_server.core.recording.decisions cimport limit_changed
+from fila_server.core.recording.changes cimport limit_changed
 from fila_server.core.recording.tap cimport Recording
 from fila_server.core.records.records cimport meta_record_put, queue_record_put, reservation_record_put
 from fila_server.core.records.reservations cimport LEASE_IDS_RESERVED

@@ -24,6 +24,7 @@ from fila_server.core.life.failure cimport failures_turn
 from fila_server.core.life.revoked cimport revoked_flush
 from fila_server.core.life.seek cimport channel_rebuild
 from fila_server.core.life.sending cimport deliveries_loaded, pull_answer
+from fila_server.core.recording.decisions cimport decisions_told
 from fila_server.core.recording.inputs cimport commands_taken, pass_begins
 from fila_server.core.records.records cimport state_record_ready
 from fila_server.core.sinks.moving cimport sinks_turn
@@ -178,6 +179,13 @@ cdef bint _stages(Core* core) noexcept nogil:
 
 
 cdef int64_t run_pass(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
+    cdef int64_t next_ns = _pass(core, mono_ns, wall_ms)
+    if core.history != NULL:
+        decisions_told(core)
+    return next_ns
+
+
+cdef int64_t _pass(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
     cdef bint more = False
     cdef uint64_t work = core.counters.work
     core.mono_ns = mono_ns if mono_ns > core.mono_ns else core.mono_ns

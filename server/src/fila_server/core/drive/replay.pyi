@@ -8,6 +8,8 @@ from fila_server.core.drive.engine import CoreEngine
 class NotReplayable(Exception): ...
 
 class Replay(CoreEngine):
+    @property
+    def head(self) -> dict[str, Any]: ...
     def __init__(
         self,
         data_dir: str,

@@ -44,18 +44,11 @@ class NotReplayable(Exception):
 cdef class Replay(CoreEngine):
     """One recording, from its base on."""
 
-    cdef readonly str headers           # history.headers as it was recorded
-    cdef readonly tuple clocks          # monotonic and wall, as the recording began
-    cdef object records
-    cdef bint begun                     # a pass was read, and waits for all that it took
-    cdef int64_t mono_ns, wall_ms, durable, level
-    cdef uint64_t number                # of the recorded pass
-    cdef uint64_t first                 # the pass that opening itself ran
-
     def __init__(self, str data_dir, dict head, object records, *, uint32_t sample=1):
         """data_dir: an empty directory. head: the row `base`. records: the store's then, as (family, key,
         value)."""
         self.seed_hashes(head["hash_seed"])
+        self.head = head
         self.records = records
         self.headers = head.get("headers", "policy")
         self.clocks = (head["mono_ns"], head["wall_ns"])

@@ -11,6 +11,7 @@ from fila_server.core.life.failure cimport NO_DELAY, lease_expired, lease_fail
 from fila_server.core.life.giveback cimport MAY_BE_SEEN, UNWRITTEN, lease_return
 from fila_server.core.life.revoked cimport lease_revoke, revoked_note, revoked_tell
 from fila_server.core.life.sending cimport consumer_forget, consumer_unlink, delivery_free, pull_answer
+from fila_server.core.recording.changes cimport CHANGED_CONSUMER_JOINED, consumer_changed
 from fila_server.core.recording.decisions cimport EXPIRED, lease_decided
 from fila_server.core.records.records cimport lease_extension_put
 from fila_server.core.state.budget cimport stage_goes_on
@@ -113,6 +114,7 @@ cdef void consumer_open(Core* core, Command* command) noexcept nogil:
         _open_stream(core, consumer, &fields)
     else:
         _open_session(core, consumer, &fields)
+    consumer_changed(core, CHANGED_CONSUMER_JOINED, consumer)
 
 
 cdef void _open_pull(Core* core, Consumer* consumer, Fields* fields) noexcept nogil:

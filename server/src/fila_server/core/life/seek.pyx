@@ -11,6 +11,7 @@ from fila_server.core.holdings.slots cimport slot_ready
 from fila_server.core.life.ending cimport settled_flush, share_dirty
 from fila_server.core.life.failure cimport slot_expire
 from fila_server.core.life.queues cimport channel_anew, channel_rebuild_end
+from fila_server.core.recording.changes cimport CHANGED_CHANNEL_SOUGHT, channel_changed
 from fila_server.core.recording.decisions cimport REWOUND, Detail, slot_decided
 from fila_server.core.records.records cimport channel_record_put, channel_records_delete
 from fila_server.core.state.budget cimport stage_goes_on
@@ -52,6 +53,7 @@ cdef Channel* channel_seek(Core* core, Channel* channel, uint64_t offset) noexce
     channel_records_delete(core, channel)
     fresh = channel_anew(core, channel)
     channel_start(core, fresh, offset)
+    channel_changed(core, CHANGED_CHANNEL_SOUGHT, fresh)
     return fresh
 
 

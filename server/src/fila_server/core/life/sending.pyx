@@ -13,6 +13,7 @@ from fila_server.core.life.ending cimport frame_lost
 from fila_server.core.life.giveback cimport UNWRITTEN, lease_return
 from fila_server.core.life.revoked cimport revoked_forget
 from fila_server.core.life.view cimport message_bytes, message_view
+from fila_server.core.recording.changes cimport CHANGED_CONSUMER_LEFT, consumer_changed
 from fila_server.core.recording.inputs cimport load_taken
 from fila_server.core.state.directory cimport directory_at
 from fila_server.core.state.kinds cimport PULL, STREAM
@@ -329,6 +330,7 @@ cdef void consumer_forget(Core* core, Consumer* consumer) noexcept nogil:
     cdef Delivery* delivery = consumer.first
     cdef Delivery* following
     cdef Lease* lease = consumer.leases
+    consumer_changed(core, CHANGED_CONSUMER_LEFT, consumer)
     timer_cancel(&core.timers, &consumer.timer)
     _reader_leave(core, consumer)
     while delivery != NULL:

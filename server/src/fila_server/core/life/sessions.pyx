@@ -10,6 +10,7 @@ from fila_server.core.life.revoked cimport revoked_note
 from fila_server.core.life.settle cimport (
     Verdict, Wishes, lease_ack, lease_begin, lease_extend, lease_find, lease_nack, verdict, wishes_of,
 )
+from fila_server.core.recording.changes cimport CHANGED_CONSUMER_ROOM, consumer_changed
 from fila_server.core.state.paths cimport lease_is_gone
 from fila_server.core.state.pending cimport OpenReply
 from fila_server.core.state.state cimport Consumer, Lease
@@ -150,7 +151,10 @@ cdef void _window(Core* core, Consumer* consumer, Slice text) noexcept nogil:
     cdef uint64_t lease_id
     cdef Lease* lease
     fields_parse(&fields, text.at, text.length)
-    consumer.limit = consumer.max_in_flight = <uint32_t> fields.number[1]
+    if consumer.limit != fields.number[1]:
+        consumer.limit = <uint32_t> fields.number[1]
+        consumer_changed(core, CHANGED_CONSUMER_ROOM, consumer)
+    consumer.max_in_flight = consumer.limit
     while _next_id(&ids, &lease_id):
         lease = <Lease*> map64_get(&core.leases, lease_id)
         if lease != NULL and lease.consumer == consumer:

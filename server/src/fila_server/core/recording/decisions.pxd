@@ -1,16 +1,22 @@
 """What a pass decided about messages, as rows of the history; nothing at all where none is recorded.
 
-`decided` adds one message to the run before it, where that is about the same key and the same thing, or
-begins a run. What it costs is a few comparisons and the writes into the block's columns. The order is the
-order in which things were decided, so a row says what was true when it was made; the stages say it right
-before they act.
+Messages that the same thing is decided about, one after the other in one pass, are a group, whatever keys
+they have; the fair order alternates between keys, so a run of one key's would be one message long.
+`decided` adds a message to the group, and when that ends each key in it becomes one row, in the order of
+their first messages, a key's own messages in theirs. The order in which it was decided is not lost: each
+message says its place in the group. It costs a few comparisons, a look for the key's text, and two copies
+of 48 bytes.
 
-The numbers of DecisionKind and ChangeKind are those of recording/columns.py; a test holds the two together.
+Groups, and what else is told, come in the order in which it was decided, so a row says what was true when
+it was made; the stages say it right before they act. A pass ends its last group (decisions_told): a block
+that is handed over in between would leave the texts behind that the group names.
+
+The numbers of DecisionKind are those of recording/columns.py; a test holds the two together.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from fila_server.core.state.state cimport Channel, Core, Frame, Lease, Slot, ThrottleKey
+from fila_server.core.state.state cimport Channel, Core, Frame, Lease, Slot
 from fila_server.core.structures.buffer cimport Slice
 from fila_server.core.structures.maps cimport Text
 
@@ -28,9 +34,6 @@ cdef enum DecisionKind:
     ACKED = 11
     DEAD_LETTERED = 12
     DROPPED = 13
-
-cdef enum ChangeKind:
-    CHANGED_LIMIT = 1
 
 cdef struct Waited:                 # a delivery's wait by cause
     int32_t no_consumer_ms
@@ -59,9 +62,10 @@ cdef void lease_decided(
 # So many of a key at once, without naming them: `cost` is that of all, in thousandths.
 cdef void held(Core* core, Slot* first, const Text* bucket, uint64_t many, uint64_t cost) noexcept nogil
 
+# The group is at its end: its rows are in the block. Before a block is handed over, and at the end of a pass.
+cdef void decisions_told(Core* core) noexcept nogil
+
 # How the message that ends next ends; else it is DROPPED, for what `core.revoking` says.
 cdef void ending_is(
     Core* core, int kind, const char* reason, uint64_t consumer, int64_t held_ms) noexcept nogil
 cdef void slot_ends(Core* core, Slot* slot) noexcept nogil
-
-cdef void limit_changed(Core* core, ThrottleKey* bucket) noexcept nogil

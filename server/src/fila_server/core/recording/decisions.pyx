@@ -1,9 +1,10 @@
 """See decisions.pxd."""
 
+from libc.stdint cimport uint8_t, uint16_t
 from libc.string cimport memset, strlen
 
 from fila_server.core.doors.blocks cimport (
-    CHANGES_MAX, MESSAGES_MAX, RUNS_MAX, Block, History, RunKey, block_end, block_has_texts, block_text,
+    MESSAGES_MAX, RUNS_MAX, TEXTS_MAX, Block, History, RunKey, block_end, block_has_texts, block_text,
 )
 from fila_server.core.state.paths cimport frame_offset, key_weight, share_of
 from fila_server.core.state.state cimport Entry
@@ -11,8 +12,31 @@ from fila_server.core.structures.maps cimport text_hash
 
 cdef enum:
     REASON_BYTES_MAX = 256
+    GROUP_MAX = 1024                # the Group has room behind the History: see blocks.pyx
 
 cdef int64_t HELD_MS_MAX = 0x7FFFFFFF
+
+cdef struct Told:                   # one message of a group
+    int64_t  offset
+    uint64_t cost
+    int32_t  attempts, held_ms
+    Waited   waited
+    uint16_t next                   # of its run; GROUP_MAX: none
+
+cdef struct Run:                    # those of one key, which become one row
+    int32_t  key, buckets, weight   # texts of the current block, but for the weight
+    uint16_t first, last
+
+cdef struct Group:                  # behind the History; what its messages have in common is in its RunKey
+    int32_t  queue, channel, key    # texts of the current block; the key's of its newest message
+    uint32_t count, run_count
+    Told     told[GROUP_MAX]
+    Run      runs[GROUP_MAX]
+    uint16_t run_of[TEXTS_MAX]      # by the text of the key
+
+
+cdef inline Group* _group(Core* core) noexcept nogil:
+    return <Group*> (core.history + 1)
 
 
 cdef inline bint _is_sampled(Core* core, uint64_t queue, uint64_t offset) noexcept nogil:
@@ -22,18 +46,6 @@ cdef inline bint _is_sampled(Core* core, uint64_t queue, uint64_t offset) noexce
         return True
     mixed = (offset ^ (queue << 40)) * <uint64_t> 0x9E3779B97F4A7C15
     return (mixed >> 32) % core.history.sample == 0
-
-
-cdef Block* _room(Core* core) noexcept nogil:
-    """The current block, with room for a row with all its texts; a new one where this one has none."""
-    cdef Block* b = core.history.current
-    if b.runs >= RUNS_MAX or b.messages >= MESSAGES_MAX or b.changes >= CHANGES_MAX or not block_has_texts(b):
-        block_end(core.history)
-        b = core.history.current
-    if b.first_ms == 0:
-        b.first_ms = core.wall_ms
-    b.last_ms = core.wall_ms
-    return b
 
 
 cdef inline int32_t _text(History* history, const Text* text) noexcept nogil:
@@ -49,43 +61,42 @@ cdef inline int32_t _words(History* history, Slice words) noexcept nogil:
     return block_text(history, words.at, length, text_hash(words.at, length)) if length else 0
 
 
-cdef void _begin(
-        Core* core, Block* b, int kind, Channel* channel, Entry* entry, const Detail* detail) noexcept nogil:
-    """A new row; its messages follow."""
+# --- groups ------------------------------------------------------------------------------------
+
+cdef Block* _room(Core* core) noexcept nogil:
+    """The current block, with room for a group of any keys; a new one where this one has none. Not within a
+    group."""
+    cdef Block* b = core.history.current
+    if b.runs + GROUP_MAX > RUNS_MAX or b.messages + GROUP_MAX > MESSAGES_MAX or not block_has_texts(b):
+        block_end(core.history)
+        b = core.history.current
+    if b.first_ms == 0:
+        b.first_ms = core.wall_ms
+    b.last_ms = core.wall_ms
+    return b
+
+
+cdef void _begin(Core* core, int kind, Channel* channel, const Detail* detail) noexcept nogil:
     cdef History* history = core.history
-    cdef uint32_t row = b.runs
-    b.at_us[row] = core.wall_ms * 1000
-    b.pass_number[row] = <int64_t> core.counters.passes
-    b.kind[row] = <unsigned char> kind
-    b.queue[row] = _text(history, &channel.queue.text)
-    b.channel[row] = _text(history, &channel.text)
-    b.key[row] = _text(history, &entry.key.text)
-    b.weight[row] = <int32_t> key_weight(entry.key)
-    b.consumer[row] = <int64_t> detail.consumer
-    b.throttle_set[row] = _text(history, &entry.set.text) if entry.set != NULL else 0
-    b.bucket[row] = _text(history, detail.bucket)
-    b.reason[row] = _words(history, detail.reason)
-    b.many[row] = 0
-    b.begins[row] = b.begins[row + 1] = <int32_t> b.messages
-    b.runs += 1
-    history.run.pass_number = core.counters.passes
+    cdef Group* group = _group(core)
+    _room(core)
+    history.run.kind = <uint8_t> kind
     history.run.channel = channel
-    history.run.key = entry.key
-    history.run.key_hash = entry.key.text.hash
     history.run.consumer = detail.consumer
-    history.run.bucket = b.bucket[row]
-    history.run.reason = b.reason[row]
-    history.run.kind = <unsigned char> kind
+    history.run.key = NULL
+    history.run.bucket = _text(history, detail.bucket)
+    history.run.reason = _words(history, detail.reason)
+    group.queue = _text(history, &channel.queue.text)
+    group.channel = _text(history, &channel.text)
 
 
-cdef inline bint _goes_on(
-        Core* core, Block* b, int kind, Channel* channel, Entry* entry, const Detail* detail) noexcept nogil:
-    """Whether this message belongs to the run before it. An address alone may be another key's by now."""
+cdef inline bint _goes_on(Core* core, int kind, Channel* channel, const Detail* detail) noexcept nogil:
+    """Whether a message belongs to the group before it."""
     cdef RunKey* run = &core.history.run
+    cdef uint32_t count = _group(core).count
     if (
-        run.kind != kind or run.key != entry.key or run.channel != channel
-        or run.pass_number != core.counters.passes or run.key_hash != entry.key.text.hash
-        or run.consumer != detail.consumer
+        count == 0 or count == GROUP_MAX or run.kind != kind or run.channel != channel
+        or run.consumer != detail.consumer or not block_has_texts(core.history.current)
     ):
         return False
     if detail.bucket == NULL and detail.reason.length == 0:
@@ -96,35 +107,105 @@ cdef inline bint _goes_on(
     )
 
 
+cdef void _add(Core* core, Entry* entry, Told* told) noexcept nogil:
+    """To the run of its key, weight and buckets; one that is not there yet begins. `run_of` may hold
+    anything: what it says counts where that run is of the same text."""
+    cdef Group* group = _group(core)
+    cdef RunKey* last = &core.history.run
+    cdef int32_t key
+    cdef int32_t buckets = _text(core.history, &entry.set.text) if entry.set != NULL else 0
+    cdef int32_t weight = <int32_t> key_weight(entry.key)
+    cdef uint32_t number
+    cdef Run* run
+    # An address alone may be another key's by now.
+    if last.key == entry.key and last.key_hash == entry.key.text.hash:
+        key = group.key
+    else:
+        key = group.key = _text(core.history, &entry.key.text)
+        last.key, last.key_hash = entry.key, entry.key.text.hash
+    number = group.run_of[key]
+    run = &group.runs[number]
+    told.next = GROUP_MAX
+    if (
+        number < group.run_count and run.key == key and run.buckets == buckets and run.weight == weight
+    ):
+        group.told[run.last].next = <uint16_t> group.count
+    else:
+        group.run_of[key] = <uint16_t> group.run_count
+        run = &group.runs[group.run_count]
+        group.run_count += 1
+        run.key, run.buckets, run.weight = key, buckets, weight
+        run.first = <uint16_t> group.count
+    run.last = <uint16_t> group.count
+    group.count += 1
+
+
+cdef void _row(Core* core, Block* b, const Run* run) noexcept nogil:
+    """A run as a row; its messages follow."""
+    cdef RunKey* common = &core.history.run
+    cdef Group* group = _group(core)
+    cdef uint32_t row = b.runs
+    b.at_us[row] = core.wall_ms * 1000
+    b.pass_number[row] = <int64_t> core.counters.passes
+    b.kind[row] = common.kind
+    b.queue[row], b.channel[row] = group.queue, group.channel
+    b.key[row], b.weight[row], b.throttle_set[row] = run.key, run.weight, run.buckets
+    b.consumer[row] = <int64_t> common.consumer
+    b.bucket[row], b.reason[row] = common.bucket, common.reason
+    b.many[row] = 0
+    b.runs += 1
+
+
+cdef inline void _message(Block* b, int kind, const Told* told, uint32_t place) noexcept nogil:
+    cdef uint32_t at = b.messages
+    b.offset[at], b.cost[at] = told.offset, told.cost
+    b.attempts[at] = told.attempts
+    b.held_ms[at] = told.held_ms
+    (b.attempts + MESSAGES_MAX)[at] = <int32_t> place
+    if kind == DELIVERED:
+        b.wait_no_consumer_ms[at] = told.waited.no_consumer_ms
+        b.wait_share_ms[at] = told.waited.share_ms
+        b.wait_throttle_ms[at] = told.waited.throttle_ms
+        b.wait_delay_ms[at] = told.waited.delay_ms
+        b.wait_held_ms[at] = told.waited.held_ms
+    b.messages += 1
+
+
+cdef void decisions_told(Core* core) noexcept nogil:
+    cdef Block* b = core.history.current
+    cdef Group* group = _group(core)
+    cdef uint32_t i, at
+    for i in range(group.run_count):
+        _row(core, b, &group.runs[i])
+        at = group.runs[i].first
+        while at != GROUP_MAX:
+            _message(b, core.history.run.kind, &group.told[at], at)
+            at = group.told[at].next
+        b.begins[b.runs] = <int32_t> b.messages
+    group.count = group.run_count = 0
+
+
 cdef void decided(
         Core* core, int kind, Channel* channel, Frame* frame, uint32_t index, uint32_t attempts,
         const Detail* detail) noexcept nogil:
-    cdef Entry* entry
-    cdef Block* b
-    cdef uint32_t at
+    cdef Told* told
     cdef uint64_t offset
     if not records(core):
         return
     offset = frame_offset(frame, index)
     if not _is_sampled(core, channel.queue.number, offset):
         return
-    entry = &frame.entries[index]
-    b = _room(core)
-    if not _goes_on(core, b, kind, channel, entry, detail):
-        _begin(core, b, kind, channel, entry, detail)
-    at = b.messages
-    b.offset[at] = <int64_t> offset
-    b.cost[at] = entry.cost
-    b.attempts[at] = <int32_t> attempts
-    b.held_ms[at] = detail.held_ms
+    if not _goes_on(core, kind, channel, detail):
+        decisions_told(core)
+        _begin(core, kind, channel, detail)
+    told = &_group(core).told[_group(core).count]
+    told.offset = <int64_t> offset
+    told.cost = frame.entries[index].cost
+    told.attempts = <int32_t> attempts
+    told.held_ms = detail.held_ms
     if kind == DELIVERED:
-        b.wait_no_consumer_ms[at] = detail.waited.no_consumer_ms
-        b.wait_share_ms[at] = detail.waited.share_ms
-        b.wait_throttle_ms[at] = detail.waited.throttle_ms
-        b.wait_delay_ms[at] = detail.waited.delay_ms
-        b.wait_held_ms[at] = detail.waited.held_ms
-    b.messages += 1
-    b.begins[b.runs] = <int32_t> b.messages
+        told.waited = detail.waited
+    _add(core, &frame.entries[index], told)
 
 
 cdef void slot_decided(Core* core, int kind, Slot* slot, const Detail* detail) noexcept nogil:
@@ -146,23 +227,24 @@ cdef void lease_decided(
 
 
 cdef void held(Core* core, Slot* first, const Text* bucket, uint64_t many, uint64_t cost) noexcept nogil:
+    """A group of its own, of one message that stands for many."""
+    cdef Frame* frame
+    cdef Told* told
     cdef Detail detail
-    cdef Block* b
-    cdef uint32_t at
     if not records(core):
         return
+    frame = share_of(first).frame
+    decisions_told(core)
+    told = &_group(core).told[0]
     memset(&detail, 0, sizeof(Detail))
     detail.bucket = bucket
-    b = _room(core)
-    _begin(core, b, THROTTLED, share_of(first).channel, &share_of(first).frame.entries[first.index], &detail)
-    memset(&core.history.run, 0, sizeof(RunKey))        # a row of its own
-    at = b.messages
-    b.offset[at] = <int64_t> frame_offset(share_of(first).frame, first.index)
-    b.cost[at] = cost
-    b.attempts[at] = b.held_ms[at] = 0
-    b.many[b.runs - 1] = <int64_t> many
-    b.messages += 1
-    b.begins[b.runs] = <int32_t> b.messages
+    _begin(core, THROTTLED, share_of(first).channel, &detail)
+    told.offset = <int64_t> frame_offset(frame, first.index)
+    told.cost = cost
+    told.attempts = told.held_ms = 0
+    _add(core, &frame.entries[first.index], told)
+    decisions_told(core)
+    core.history.current.many[core.history.current.runs - 1] = <int64_t> many
 
 
 # --- how a message ends ------------------------------------------------------------------------
@@ -203,24 +285,3 @@ cdef void slot_ends(Core* core, Slot* slot) noexcept nogil:
         detail.reason.length = <uint32_t> strlen(detail.reason.at)
     history.ending = 0
     slot_decided(core, kind, slot, &detail)
-
-
-# --- changes -----------------------------------------------------------------------------------
-
-cdef void limit_changed(Core* core, ThrottleKey* bucket) noexcept nogil:
-    cdef Block* b
-    cdef uint32_t row
-    if not records(core):
-        return
-    b = _room(core)
-    row = b.changes
-    b.change_at_us[row] = core.wall_ms * 1000
-    b.change_pass[row] = <int64_t> core.counters.passes
-    b.change_kind[row] = CHANGED_LIMIT
-    b.change_queue[row] = b.change_channel[row] = b.change_value[row] = 0
-    b.change_name[row] = _text(core.history, &bucket.text)
-    if bucket.has_rate and bucket.has_burst:
-        b.change_rate[row], b.change_burst[row] = bucket.rate, bucket.burst
-    else:                               # a bucket without a limit
-        b.change_rate[row] = b.change_burst[row] = -1
-    b.changes += 1

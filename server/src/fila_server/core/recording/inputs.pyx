@@ -1,9 +1,10 @@
 """See inputs.pxd."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint8_t
 from libc.string cimport memcmp, memcpy
 
 from fila_server.core.doors.blocks cimport INPUT_BYTES_MAX, INPUTS_MAX, Block, History, block_end
+from fila_server.core.recording.decisions cimport decisions_told
 from fila_server.core.state.paths cimport queue_find
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.state cimport Queue
@@ -18,6 +19,10 @@ from fila_server.core.wire.protobuf cimport Fields, fields_parse, next_field
 cdef enum:
     HOUR_MS = 3600000
     TEXT = 2                        # the wire's kind of what has a length
+    NAME_TAG = 1 << 3 | TEXT        # of a header's name, and so on
+    VALUE_TAG = 2 << 3 | TEXT
+    HEADER_TAG = 2 << 3 | TEXT
+    PAYLOAD_TAG = 3 << 3 | TEXT
 
 cdef struct Cutter:                 # walks a command's bytes and leaves out what is not to be kept
     const char* begin
@@ -33,6 +38,7 @@ cdef struct Cutter:                 # walks a command's bytes and leaves out wha
 cdef inline Block* _row(Core* core) noexcept nogil:
     cdef Block* b = core.history.current
     if b.inputs >= INPUTS_MAX or b.input_bytes >= INPUT_BYTES_MAX:
+        decisions_told(core)
         block_end(core.history)
         b = core.history.current
     if b.first_ms == 0:
@@ -74,6 +80,8 @@ cdef void pass_begins(Core* core) noexcept nogil:
     cdef History* history = core.history
     cdef int64_t hour = core.wall_ms // HOUR_MS
     # A file holds rows of one hour, so a block does; and its reader may want what there is.
+    if history.hour == 0:               # the opening's own pass, right behind the base
+        history.hour = hour
     if hour != history.hour or history.cut_wanted:
         history.hour = hour
         history.cut_wanted = 0
@@ -170,6 +178,73 @@ cdef void _cut_batch(Core* core, Cutter* cutter, Command* command, Slice batch) 
         i += 1
 
 
+cdef bint _cut_known_header(Core* core, Cutter* cutter, Slice header, Policy* policy) noexcept nogil:
+    """A header as clients write it: its name, then its value. False: it is written otherwise."""
+    cdef Cursor c
+    cdef Slice name
+    cdef Slice value
+    c.at, c.end, c.bad = header.at, header.at + header.length, False
+    if take_u8(&c) != NAME_TAG:
+        return False
+    name = take_slice(&c, take_varint(&c))
+    if take_u8(&c) != VALUE_TAG:
+        return False
+    value = take_slice(&c, take_varint(&c))
+    if c.bad or c.at != c.end:
+        return False
+    if core.history.headers == HEADERS_NONE or policy == NULL or not _is_policy(policy, name):
+        _cut(cutter, name.at, name.length)
+        _cut(cutter, value.at, value.length)
+    return True
+
+
+cdef void _cut_body(Core* core, Cutter* cutter, Slice body, Policy* policy) noexcept nogil:
+    """Headers and payload of a message whose place is known: `_cut_message`, without looking for them."""
+    cdef Cursor c
+    cdef Slice text
+    cdef uint8_t tag
+    c.at, c.end, c.bad = body.at, body.at + body.length, False
+    while c.at < c.end and not c.bad:
+        body.at = c.at
+        tag = take_u8(&c)
+        text = take_slice(&c, take_varint(&c))
+        if tag == PAYLOAD_TAG and not c.bad:
+            _cut(cutter, text.at, text.length)
+        elif tag != HEADER_TAG or c.bad:
+            body.length = <uint32_t> (c.end - body.at)      # tags of several bytes
+            _cut_message(core, cutter, body, policy)
+            return
+        elif core.history.headers != HEADERS_ALL and not _cut_known_header(core, cutter, text, policy):
+            _cut_header(core, cutter, text, policy)
+
+
+cdef bint _bodies_are_known(Command* command) noexcept nogil:
+    """Whether the one parse left the place of each message's headers and payload within the bytes as they
+    came."""
+    cdef uint32_t i
+    if command.rewritten:
+        return False
+    for i in range(command.count):
+        if command.items[i].refused:
+            return False
+    return command.count > 0
+
+
+cdef void _cut_items(Core* core, Cutter* cutter, Command* command) noexcept nogil:
+    """A batch of which `_bodies_are_known`."""
+    cdef Slice last
+    cdef Slice body
+    cdef uint32_t i
+    cdef Queue* queue = NULL
+    last.at, last.length = NULL, 0
+    for i in range(command.count):
+        if i == 0 or not _is(command.items[i].queue, last):
+            last = command.items[i].queue
+            queue = queue_find(core, last) if last.length else NULL
+        body.at, body.length = command.bytes + command.items[i].at, command.items[i].length
+        _cut_body(core, cutter, body, &queue.policy if queue != NULL else NULL)
+
+
 cdef void _cut_staged(Core* core, Cutter* cutter, Slice body) noexcept nogil:
     """What a sink staged (sinks/sink_records.pxd): a version, the request behind its length, routings. The
     messages get their keys when they move, so the headers that their queues name are kept."""
@@ -205,6 +280,8 @@ cdef void _cut_command(Core* core, Cutter* cutter, Command* command, uint32_t wi
     if command.kind == ENQUEUE:
         queue = queue_find(core, command.queue)
         _cut_message(core, cutter, whole, &queue.policy if queue != NULL else NULL)
+    elif _bodies_are_known(command):
+        _cut_items(core, cutter, command)
     elif command.kind == ENQUEUE_STREAM:
         if fields_parse(&fields, whole.at, whole.length) and fields.text[2].length:
             _cut_batch(core, cutter, command, fields.text[2])

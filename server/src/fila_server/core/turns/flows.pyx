@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from fila_server.core.recording.decisions cimport limit_changed
+from fila_server.core.recording.changes cimport limit_changed
 from fila_server.core.state.kinds cimport NOT_PARKED, PARKED_PAUSED, PARKED_THROTTLED
 from fila_server.core.state.paths cimport entry_of, key_weight, share_of
 from fila_server.core.state.state cimport Line, Subqueues

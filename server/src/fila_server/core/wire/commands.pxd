@@ -49,6 +49,7 @@ cdef enum CommandKind:
     PUBLISH = 66
     DROP_STAGED = 67
     MOVE_STAGED = 68
+    LIST_SINKS = 69
     ACCESS_CHANGE = 55
     ACCESS_READ = 56
     AUDIT_READ = 57

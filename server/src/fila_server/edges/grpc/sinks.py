@@ -35,6 +35,7 @@ def handlers(broker: Broker, config: Config, identity: Identity) -> grpc.Generic
         "OpenSink": (commands.OPEN_SINK, pb.OpenSinkRequest, check.open_sink),
         "Publish": (commands.PUBLISH, pb.PublishRequest, check.sink_batch),
         "Drop": (commands.DROP_STAGED, pb.DropRequest, check.sink_batch),
+        "ListSinks": (commands.LIST_SINKS, pb.ListSinksRequest, check.sinks),
     }
     methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
         name: grpc.unary_unary_rpc_method_handler(_checked(name, broker, identity, bytes_max, *row))

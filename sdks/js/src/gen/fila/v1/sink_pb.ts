@@ -11,13 +11,15 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { EnqueueMessage } from "./service_pb.js";
 import { file_fila_v1_service } from "./service_pb.js";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file fila/v1/sink.proto.
  */
 export const file_fila_v1_sink: GenFile = /*@__PURE__*/
-  fileDesc("ChJmaWxhL3YxL3NpbmsucHJvdG8SB2ZpbGEudjEiQwoPT3BlblNpbmtSZXF1ZXN0Eg8KB3NpbmtfaWQYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB2tlZXBfbXMYAyABKAQiNQoQT3BlblNpbmtSZXNwb25zZRINCgVlcG9jaBgBIAEoBBISCgpuZXh0X2JhdGNoGAIgASgEIqoBCgxTdGFnZVJlcXVlc3QSDQoFcXVldWUYASABKAkSKQoIbWVzc2FnZXMYAiADKAsyFy5maWxhLnYxLkVucXVldWVNZXNzYWdlEg8KB3NpbmtfaWQYAyABKAkSDQoFZXBvY2gYBCABKAQSDQoFYmF0Y2gYBSABKAQSEQoJcGFydGl0aW9uGAYgASgNEg8KB2F0dGVtcHQYByABKAQSDQoFZnJhbWUYCCABKA0iTgoNU3RhZ2VSZXNwb25zZRIQCghtZXNzYWdlcxgBIAEoBBIQCghjaGVja3N1bRgCIAEoBhIZChFhbHJlYWR5X3B1Ymxpc2hlZBgDIAEoCCJ4Cg5QdWJsaXNoUmVxdWVzdBIPCgdzaW5rX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBWJhdGNoGAMgASgEEigKCGF0dGVtcHRzGAQgAygLMhYuZmlsYS52MS5TdGFnZWRBdHRlbXB0Eg0KBXJlc2V0GAUgASgIIlcKDVN0YWdlZEF0dGVtcHQSEQoJcGFydGl0aW9uGAEgASgNEg8KB2F0dGVtcHQYAiABKAQSEAoIbWVzc2FnZXMYAyABKAQSEAoIY2hlY2tzdW0YBCABKAYiYAoPUHVibGlzaFJlc3BvbnNlEhkKEWFscmVhZHlfcHVibGlzaGVkGAEgASgIEhAKCG1lc3NhZ2VzGAIgASgEEhIKCmR1cGxpY2F0ZXMYAyABKAQSDAoEbG9zdBgEIAEoBCJmCgtEcm9wUmVxdWVzdBIPCgdzaW5rX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBWJhdGNoGAMgASgEEigKCGF0dGVtcHRzGAQgAygLMhYuZmlsYS52MS5TdGFnZWRBdHRlbXB0IiAKDERyb3BSZXNwb25zZRIQCghhdHRlbXB0cxgBIAEoBDL2AQoIRmlsYVNpbmsSPwoIT3BlblNpbmsSGC5maWxhLnYxLk9wZW5TaW5rUmVxdWVzdBoZLmZpbGEudjEuT3BlblNpbmtSZXNwb25zZRI2CgVTdGFnZRIVLmZpbGEudjEuU3RhZ2VSZXF1ZXN0GhYuZmlsYS52MS5TdGFnZVJlc3BvbnNlEjwKB1B1Ymxpc2gSFy5maWxhLnYxLlB1Ymxpc2hSZXF1ZXN0GhguZmlsYS52MS5QdWJsaXNoUmVzcG9uc2USMwoERHJvcBIULmZpbGEudjEuRHJvcFJlcXVlc3QaFS5maWxhLnYxLkRyb3BSZXNwb25zZUIaCgtkZXYuZmlsYS52MUIJU2lua1Byb3RvUAFiBnByb3RvMw", [file_fila_v1_service]);
+  fileDesc("ChJmaWxhL3YxL3NpbmsucHJvdG8SB2ZpbGEudjEiQwoPT3BlblNpbmtSZXF1ZXN0Eg8KB3NpbmtfaWQYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB2tlZXBfbXMYAyABKAQiNQoQT3BlblNpbmtSZXNwb25zZRINCgVlcG9jaBgBIAEoBBISCgpuZXh0X2JhdGNoGAIgASgEIqoBCgxTdGFnZVJlcXVlc3QSDQoFcXVldWUYASABKAkSKQoIbWVzc2FnZXMYAiADKAsyFy5maWxhLnYxLkVucXVldWVNZXNzYWdlEg8KB3NpbmtfaWQYAyABKAkSDQoFZXBvY2gYBCABKAQSDQoFYmF0Y2gYBSABKAQSEQoJcGFydGl0aW9uGAYgASgNEg8KB2F0dGVtcHQYByABKAQSDQoFZnJhbWUYCCABKA0iTgoNU3RhZ2VSZXNwb25zZRIQCghtZXNzYWdlcxgBIAEoBBIQCghjaGVja3N1bRgCIAEoBhIZChFhbHJlYWR5X3B1Ymxpc2hlZBgDIAEoCCJ4Cg5QdWJsaXNoUmVxdWVzdBIPCgdzaW5rX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBWJhdGNoGAMgASgEEigKCGF0dGVtcHRzGAQgAygLMhYuZmlsYS52MS5TdGFnZWRBdHRlbXB0Eg0KBXJlc2V0GAUgASgIIlcKDVN0YWdlZEF0dGVtcHQSEQoJcGFydGl0aW9uGAEgASgNEg8KB2F0dGVtcHQYAiABKAQSEAoIbWVzc2FnZXMYAyABKAQSEAoIY2hlY2tzdW0YBCABKAYiYAoPUHVibGlzaFJlc3BvbnNlEhkKEWFscmVhZHlfcHVibGlzaGVkGAEgASgIEhAKCG1lc3NhZ2VzGAIgASgEEhIKCmR1cGxpY2F0ZXMYAyABKAQSDAoEbG9zdBgEIAEoBCJmCgtEcm9wUmVxdWVzdBIPCgdzaW5rX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBWJhdGNoGAMgASgEEigKCGF0dGVtcHRzGAQgAygLMhYuZmlsYS52MS5TdGFnZWRBdHRlbXB0IiAKDERyb3BSZXNwb25zZRIQCghhdHRlbXB0cxgBIAEoBCJAChBMaXN0U2lua3NSZXF1ZXN0Eg4KBnByZWZpeBgBIAEoCRINCgVhZnRlchgCIAEoCRINCgVsaW1pdBgDIAEoDSJ5ChFMaXN0U2lua3NSZXNwb25zZRIgCgVzaW5rcxgBIAMoCzIRLmZpbGEudjEuU2lua0luZm8SEgoKbmV4dF9hZnRlchgCIAEoCRIUCgxzdGFnZWRfYnl0ZXMYAyABKAQSGAoQc3RhZ2VkX2J5dGVzX21heBgEIAEoBCL7AQoIU2lua0luZm8SDwoHc2lua19pZBgBIAEoCRINCgVlcG9jaBgCIAEoBBIOCgZydW5faWQYAyABKAkSEgoKbmV4dF9iYXRjaBgEIAEoBBIQCghhdHRlbXB0cxgFIAEoDRIXCg9zdGFnZWRfbWVzc2FnZXMYBiABKAQSFAoMc3RhZ2VkX2J5dGVzGAcgASgEEiwKCnB1Ymxpc2hpbmcYCCABKAsyGC5maWxhLnYxLlB1Ymxpc2hpbmdCYXRjaBIrCgd1c2VkX2F0GAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdrZWVwX21zGAogASgEIkEKD1B1Ymxpc2hpbmdCYXRjaBINCgViYXRjaBgBIAEoBBIQCghtZXNzYWdlcxgCIAEoBBINCgVtb3ZlZBgDIAEoBDK6AgoIRmlsYVNpbmsSPwoIT3BlblNpbmsSGC5maWxhLnYxLk9wZW5TaW5rUmVxdWVzdBoZLmZpbGEudjEuT3BlblNpbmtSZXNwb25zZRI2CgVTdGFnZRIVLmZpbGEudjEuU3RhZ2VSZXF1ZXN0GhYuZmlsYS52MS5TdGFnZVJlc3BvbnNlEjwKB1B1Ymxpc2gSFy5maWxhLnYxLlB1Ymxpc2hSZXF1ZXN0GhguZmlsYS52MS5QdWJsaXNoUmVzcG9uc2USMwoERHJvcBIULmZpbGEudjEuRHJvcFJlcXVlc3QaFS5maWxhLnYxLkRyb3BSZXNwb25zZRJCCglMaXN0U2lua3MSGS5maWxhLnYxLkxpc3RTaW5rc1JlcXVlc3QaGi5maWxhLnYxLkxpc3RTaW5rc1Jlc3BvbnNlQhoKC2Rldi5maWxhLnYxQglTaW5rUHJvdG9QAWIGcHJvdG8z", [file_fila_v1_service, file_google_protobuf_timestamp]);
 
 /**
  * Which sink, and who runs it.
@@ -387,6 +389,202 @@ export const DropResponseSchema: GenMessage<DropResponse> = /*@__PURE__*/
   messageDesc(file_fila_v1_sink, 8);
 
 /**
+ * Which sinks to list.
+ *
+ * @generated from message fila.v1.ListSinksRequest
+ */
+export type ListSinksRequest = Message<"fila.v1.ListSinksRequest"> & {
+  /**
+   * Only names that begin with this; empty for all.
+   *
+   * @generated from field: string prefix = 1;
+   */
+  prefix: string;
+
+  /**
+   * Only names behind this one, as next_after of the page before said; empty begins.
+   *
+   * @generated from field: string after = 2;
+   */
+  after: string;
+
+  /**
+   * Sinks a page: up to 1,000; 0 means 100. A page may hold fewer.
+   *
+   * @generated from field: uint32 limit = 3;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message fila.v1.ListSinksRequest.
+ * Use `create(ListSinksRequestSchema)` to create a new message.
+ */
+export const ListSinksRequestSchema: GenMessage<ListSinksRequest> = /*@__PURE__*/
+  messageDesc(file_fila_v1_sink, 9);
+
+/**
+ * A page of sinks.
+ *
+ * @generated from message fila.v1.ListSinksResponse
+ */
+export type ListSinksResponse = Message<"fila.v1.ListSinksResponse"> & {
+  /**
+   * By name.
+   *
+   * @generated from field: repeated fila.v1.SinkInfo sinks = 1;
+   */
+  sinks: SinkInfo[];
+
+  /**
+   * There are more behind this name; empty: that was all.
+   *
+   * @generated from field: string next_after = 2;
+   */
+  nextAfter: string;
+
+  /**
+   * Bytes that all sinks have staged and not published yet.
+   *
+   * @generated from field: uint64 staged_bytes = 3;
+   */
+  stagedBytes: bigint;
+
+  /**
+   * The most there may be (sinks.staged_bytes_max).
+   *
+   * @generated from field: uint64 staged_bytes_max = 4;
+   */
+  stagedBytesMax: bigint;
+};
+
+/**
+ * Describes the message fila.v1.ListSinksResponse.
+ * Use `create(ListSinksResponseSchema)` to create a new message.
+ */
+export const ListSinksResponseSchema: GenMessage<ListSinksResponse> = /*@__PURE__*/
+  messageDesc(file_fila_v1_sink, 10);
+
+/**
+ * One sink.
+ *
+ * @generated from message fila.v1.SinkInfo
+ */
+export type SinkInfo = Message<"fila.v1.SinkInfo"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string sink_id = 1;
+   */
+  sinkId: string;
+
+  /**
+   * The epoch of its newest run.
+   *
+   * @generated from field: uint64 epoch = 2;
+   */
+  epoch: bigint;
+
+  /**
+   * The newest run's name.
+   *
+   * @generated from field: string run_id = 3;
+   */
+  runId: string;
+
+  /**
+   * Number of the next batch; the one before was published last, 0: none was.
+   *
+   * @generated from field: uint64 next_batch = 4;
+   */
+  nextBatch: bigint;
+
+  /**
+   * Attempts that have something staged.
+   *
+   * @generated from field: uint32 attempts = 5;
+   */
+  attempts: number;
+
+  /**
+   * Messages that are staged, or published and not in their queues yet.
+   *
+   * @generated from field: uint64 staged_messages = 6;
+   */
+  stagedMessages: bigint;
+
+  /**
+   * Bytes of these, with 1 KiB for each frame.
+   *
+   * @generated from field: uint64 staged_bytes = 7;
+   */
+  stagedBytes: bigint;
+
+  /**
+   * The batch that is on its way into the queues, where one is.
+   *
+   * @generated from field: fila.v1.PublishingBatch publishing = 8;
+   */
+  publishing?: PublishingBatch | undefined;
+
+  /**
+   * When a run began or a batch was published last.
+   *
+   * @generated from field: google.protobuf.Timestamp used_at = 9;
+   */
+  usedAt?: Timestamp | undefined;
+
+  /**
+   * How long it is remembered while nobody uses it.
+   *
+   * @generated from field: uint64 keep_ms = 10;
+   */
+  keepMs: bigint;
+};
+
+/**
+ * Describes the message fila.v1.SinkInfo.
+ * Use `create(SinkInfoSchema)` to create a new message.
+ */
+export const SinkInfoSchema: GenMessage<SinkInfo> = /*@__PURE__*/
+  messageDesc(file_fila_v1_sink, 11);
+
+/**
+ * A batch behind its commit point whose messages are on their way.
+ *
+ * @generated from message fila.v1.PublishingBatch
+ */
+export type PublishingBatch = Message<"fila.v1.PublishingBatch"> & {
+  /**
+   * Its number.
+   *
+   * @generated from field: uint64 batch = 1;
+   */
+  batch: bigint;
+
+  /**
+   * Its messages.
+   *
+   * @generated from field: uint64 messages = 2;
+   */
+  messages: bigint;
+
+  /**
+   * Of these, how many are done with: in their queues, left out as duplicates, or lost with a queue.
+   *
+   * @generated from field: uint64 moved = 3;
+   */
+  moved: bigint;
+};
+
+/**
+ * Describes the message fila.v1.PublishingBatch.
+ * Use `create(PublishingBatchSchema)` to create a new message.
+ */
+export const PublishingBatchSchema: GenMessage<PublishingBatch> = /*@__PURE__*/
+  messageDesc(file_fila_v1_sink, 12);
+
+/**
  * Stage, then publish once.
  * buf:lint:ignore SERVICE_SUFFIX
  *
@@ -432,6 +630,16 @@ export const FilaSink: GenService<{
     methodKind: "unary";
     input: typeof DropRequestSchema;
     output: typeof DropResponseSchema;
+  },
+  /**
+   * List the sinks that are remembered, by name, with what each has staged and which batch it published last.
+   *
+   * @generated from rpc fila.v1.FilaSink.ListSinks
+   */
+  listSinks: {
+    methodKind: "unary";
+    input: typeof ListSinksRequestSchema;
+    output: typeof ListSinksResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_fila_v1_sink, 0);

@@ -140,6 +140,37 @@ public final class FilaSinkGrpc {
     return getDropMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.ListSinksRequest,
+      dev.fila.v1.ListSinksResponse> getListSinksMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ListSinks",
+      requestType = dev.fila.v1.ListSinksRequest.class,
+      responseType = dev.fila.v1.ListSinksResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.ListSinksRequest,
+      dev.fila.v1.ListSinksResponse> getListSinksMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.ListSinksRequest, dev.fila.v1.ListSinksResponse> getListSinksMethod;
+    if ((getListSinksMethod = FilaSinkGrpc.getListSinksMethod) == null) {
+      synchronized (FilaSinkGrpc.class) {
+        if ((getListSinksMethod = FilaSinkGrpc.getListSinksMethod) == null) {
+          FilaSinkGrpc.getListSinksMethod = getListSinksMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.ListSinksRequest, dev.fila.v1.ListSinksResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ListSinks"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.ListSinksRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.ListSinksResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaSinkMethodDescriptorSupplier("ListSinks"))
+              .build();
+        }
+      }
+    }
+    return getListSinksMethod;
+  }
+
   /**
    * Creates a new async stub that supports all call types for the service
    */
@@ -246,6 +277,16 @@ public final class FilaSinkGrpc {
         io.grpc.stub.StreamObserver<dev.fila.v1.DropResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getDropMethod(), responseObserver);
     }
+
+    /**
+     * <pre>
+     * List the sinks that are remembered, by name, with what each has staged and which batch it published last.
+     * </pre>
+     */
+    default void listSinks(dev.fila.v1.ListSinksRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.ListSinksResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListSinksMethod(), responseObserver);
+    }
   }
 
   /**
@@ -326,6 +367,17 @@ public final class FilaSinkGrpc {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getDropMethod(), getCallOptions()), request, responseObserver);
     }
+
+    /**
+     * <pre>
+     * List the sinks that are remembered, by name, with what each has staged and which batch it published last.
+     * </pre>
+     */
+    public void listSinks(dev.fila.v1.ListSinksRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.ListSinksResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getListSinksMethod(), getCallOptions()), request, responseObserver);
+    }
   }
 
   /**
@@ -387,6 +439,16 @@ public final class FilaSinkGrpc {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
           getChannel(), getDropMethod(), getCallOptions(), request);
     }
+
+    /**
+     * <pre>
+     * List the sinks that are remembered, by name, with what each has staged and which batch it published last.
+     * </pre>
+     */
+    public dev.fila.v1.ListSinksResponse listSinks(dev.fila.v1.ListSinksRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getListSinksMethod(), getCallOptions(), request);
+    }
   }
 
   /**
@@ -447,6 +509,16 @@ public final class FilaSinkGrpc {
     public dev.fila.v1.DropResponse drop(dev.fila.v1.DropRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getDropMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * List the sinks that are remembered, by name, with what each has staged and which batch it published last.
+     * </pre>
+     */
+    public dev.fila.v1.ListSinksResponse listSinks(dev.fila.v1.ListSinksRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getListSinksMethod(), getCallOptions(), request);
     }
   }
 
@@ -513,12 +585,24 @@ public final class FilaSinkGrpc {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getDropMethod(), getCallOptions()), request);
     }
+
+    /**
+     * <pre>
+     * List the sinks that are remembered, by name, with what each has staged and which batch it published last.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.ListSinksResponse> listSinks(
+        dev.fila.v1.ListSinksRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getListSinksMethod(), getCallOptions()), request);
+    }
   }
 
   private static final int METHODID_OPEN_SINK = 0;
   private static final int METHODID_STAGE = 1;
   private static final int METHODID_PUBLISH = 2;
   private static final int METHODID_DROP = 3;
+  private static final int METHODID_LIST_SINKS = 4;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -552,6 +636,10 @@ public final class FilaSinkGrpc {
         case METHODID_DROP:
           serviceImpl.drop((dev.fila.v1.DropRequest) request,
               (io.grpc.stub.StreamObserver<dev.fila.v1.DropResponse>) responseObserver);
+          break;
+        case METHODID_LIST_SINKS:
+          serviceImpl.listSinks((dev.fila.v1.ListSinksRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.ListSinksResponse>) responseObserver);
           break;
         default:
           throw new AssertionError();
@@ -599,6 +687,13 @@ public final class FilaSinkGrpc {
               dev.fila.v1.DropRequest,
               dev.fila.v1.DropResponse>(
                 service, METHODID_DROP)))
+        .addMethod(
+          getListSinksMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fila.v1.ListSinksRequest,
+              dev.fila.v1.ListSinksResponse>(
+                service, METHODID_LIST_SINKS)))
         .build();
   }
 
@@ -651,6 +746,7 @@ public final class FilaSinkGrpc {
               .addMethod(getStageMethod())
               .addMethod(getPublishMethod())
               .addMethod(getDropMethod())
+              .addMethod(getListSinksMethod())
               .build();
         }
       }

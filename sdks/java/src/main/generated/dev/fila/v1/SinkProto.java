@@ -71,6 +71,26 @@ public final class SinkProto extends com.google.protobuf.GeneratedFile {
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fila_v1_DropResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_ListSinksRequest_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_ListSinksRequest_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_ListSinksResponse_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_ListSinksResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_SinkInfo_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_SinkInfo_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_PublishingBatch_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_PublishingBatch_fieldAccessorTable;
 
   public static com.google.protobuf.Descriptors.FileDescriptor
       getDescriptor() {
@@ -81,47 +101,69 @@ public final class SinkProto extends com.google.protobuf.GeneratedFile {
   static {
     java.lang.String[] descriptorData = {
       "\n\022fila/v1/sink.proto\022\007fila.v1\032\025fila/v1/s" +
-      "ervice.proto\"Z\n\017OpenSinkRequest\022\027\n\007sink_" +
-      "id\030\001 \001(\tR\006sinkId\022\025\n\006run_id\030\002 \001(\tR\005runId\022" +
-      "\027\n\007keep_ms\030\003 \001(\004R\006keepMs\"G\n\020OpenSinkResp" +
-      "onse\022\024\n\005epoch\030\001 \001(\004R\005epoch\022\035\n\nnext_batch" +
-      "\030\002 \001(\004R\tnextBatch\"\354\001\n\014StageRequest\022\024\n\005qu" +
-      "eue\030\001 \001(\tR\005queue\0223\n\010messages\030\002 \003(\0132\027.fil" +
-      "a.v1.EnqueueMessageR\010messages\022\027\n\007sink_id" +
-      "\030\003 \001(\tR\006sinkId\022\024\n\005epoch\030\004 \001(\004R\005epoch\022\024\n\005" +
-      "batch\030\005 \001(\004R\005batch\022\034\n\tpartition\030\006 \001(\rR\tp" +
-      "artition\022\030\n\007attempt\030\007 \001(\004R\007attempt\022\024\n\005fr" +
-      "ame\030\010 \001(\rR\005frame\"t\n\rStageResponse\022\032\n\010mes" +
-      "sages\030\001 \001(\004R\010messages\022\032\n\010checksum\030\002 \001(\006R" +
-      "\010checksum\022+\n\021already_published\030\003 \001(\010R\020al" +
-      "readyPublished\"\237\001\n\016PublishRequest\022\027\n\007sin" +
-      "k_id\030\001 \001(\tR\006sinkId\022\024\n\005epoch\030\002 \001(\004R\005epoch" +
-      "\022\024\n\005batch\030\003 \001(\004R\005batch\0222\n\010attempts\030\004 \003(\013" +
-      "2\026.fila.v1.StagedAttemptR\010attempts\022\024\n\005re" +
-      "set\030\005 \001(\010R\005reset\"\177\n\rStagedAttempt\022\034\n\tpar" +
-      "tition\030\001 \001(\rR\tpartition\022\030\n\007attempt\030\002 \001(\004" +
-      "R\007attempt\022\032\n\010messages\030\003 \001(\004R\010messages\022\032\n" +
-      "\010checksum\030\004 \001(\006R\010checksum\"\216\001\n\017PublishRes" +
-      "ponse\022+\n\021already_published\030\001 \001(\010R\020alread" +
-      "yPublished\022\032\n\010messages\030\002 \001(\004R\010messages\022\036" +
-      "\n\nduplicates\030\003 \001(\004R\nduplicates\022\022\n\004lost\030\004" +
-      " \001(\004R\004lost\"\206\001\n\013DropRequest\022\027\n\007sink_id\030\001 " +
+      "ervice.proto\032\037google/protobuf/timestamp." +
+      "proto\"Z\n\017OpenSinkRequest\022\027\n\007sink_id\030\001 \001(" +
+      "\tR\006sinkId\022\025\n\006run_id\030\002 \001(\tR\005runId\022\027\n\007keep" +
+      "_ms\030\003 \001(\004R\006keepMs\"G\n\020OpenSinkResponse\022\024\n" +
+      "\005epoch\030\001 \001(\004R\005epoch\022\035\n\nnext_batch\030\002 \001(\004R" +
+      "\tnextBatch\"\354\001\n\014StageRequest\022\024\n\005queue\030\001 \001" +
+      "(\tR\005queue\0223\n\010messages\030\002 \003(\0132\027.fila.v1.En" +
+      "queueMessageR\010messages\022\027\n\007sink_id\030\003 \001(\tR" +
+      "\006sinkId\022\024\n\005epoch\030\004 \001(\004R\005epoch\022\024\n\005batch\030\005" +
+      " \001(\004R\005batch\022\034\n\tpartition\030\006 \001(\rR\tpartitio" +
+      "n\022\030\n\007attempt\030\007 \001(\004R\007attempt\022\024\n\005frame\030\010 \001" +
+      "(\rR\005frame\"t\n\rStageResponse\022\032\n\010messages\030\001" +
+      " \001(\004R\010messages\022\032\n\010checksum\030\002 \001(\006R\010checks" +
+      "um\022+\n\021already_published\030\003 \001(\010R\020alreadyPu" +
+      "blished\"\237\001\n\016PublishRequest\022\027\n\007sink_id\030\001 " +
       "\001(\tR\006sinkId\022\024\n\005epoch\030\002 \001(\004R\005epoch\022\024\n\005bat" +
       "ch\030\003 \001(\004R\005batch\0222\n\010attempts\030\004 \003(\0132\026.fila" +
-      ".v1.StagedAttemptR\010attempts\"*\n\014DropRespo" +
-      "nse\022\032\n\010attempts\030\001 \001(\004R\010attempts2\366\001\n\010Fila" +
-      "Sink\022?\n\010OpenSink\022\030.fila.v1.OpenSinkReque" +
-      "st\032\031.fila.v1.OpenSinkResponse\0226\n\005Stage\022\025" +
-      ".fila.v1.StageRequest\032\026.fila.v1.StageRes" +
-      "ponse\022<\n\007Publish\022\027.fila.v1.PublishReques" +
-      "t\032\030.fila.v1.PublishResponse\0223\n\004Drop\022\024.fi" +
-      "la.v1.DropRequest\032\025.fila.v1.DropResponse" +
-      "B\032\n\013dev.fila.v1B\tSinkProtoP\001b\006proto3"
+      ".v1.StagedAttemptR\010attempts\022\024\n\005reset\030\005 \001" +
+      "(\010R\005reset\"\177\n\rStagedAttempt\022\034\n\tpartition\030" +
+      "\001 \001(\rR\tpartition\022\030\n\007attempt\030\002 \001(\004R\007attem" +
+      "pt\022\032\n\010messages\030\003 \001(\004R\010messages\022\032\n\010checks" +
+      "um\030\004 \001(\006R\010checksum\"\216\001\n\017PublishResponse\022+" +
+      "\n\021already_published\030\001 \001(\010R\020alreadyPublis" +
+      "hed\022\032\n\010messages\030\002 \001(\004R\010messages\022\036\n\ndupli" +
+      "cates\030\003 \001(\004R\nduplicates\022\022\n\004lost\030\004 \001(\004R\004l" +
+      "ost\"\206\001\n\013DropRequest\022\027\n\007sink_id\030\001 \001(\tR\006si" +
+      "nkId\022\024\n\005epoch\030\002 \001(\004R\005epoch\022\024\n\005batch\030\003 \001(" +
+      "\004R\005batch\0222\n\010attempts\030\004 \003(\0132\026.fila.v1.Sta" +
+      "gedAttemptR\010attempts\"*\n\014DropResponse\022\032\n\010" +
+      "attempts\030\001 \001(\004R\010attempts\"V\n\020ListSinksReq" +
+      "uest\022\026\n\006prefix\030\001 \001(\tR\006prefix\022\024\n\005after\030\002 " +
+      "\001(\tR\005after\022\024\n\005limit\030\003 \001(\rR\005limit\"\250\001\n\021Lis" +
+      "tSinksResponse\022\'\n\005sinks\030\001 \003(\0132\021.fila.v1." +
+      "SinkInfoR\005sinks\022\035\n\nnext_after\030\002 \001(\tR\tnex" +
+      "tAfter\022!\n\014staged_bytes\030\003 \001(\004R\013stagedByte" +
+      "s\022(\n\020staged_bytes_max\030\004 \001(\004R\016stagedBytes" +
+      "Max\"\337\002\n\010SinkInfo\022\027\n\007sink_id\030\001 \001(\tR\006sinkI" +
+      "d\022\024\n\005epoch\030\002 \001(\004R\005epoch\022\025\n\006run_id\030\003 \001(\tR" +
+      "\005runId\022\035\n\nnext_batch\030\004 \001(\004R\tnextBatch\022\032\n" +
+      "\010attempts\030\005 \001(\rR\010attempts\022\'\n\017staged_mess" +
+      "ages\030\006 \001(\004R\016stagedMessages\022!\n\014staged_byt" +
+      "es\030\007 \001(\004R\013stagedBytes\0228\n\npublishing\030\010 \001(" +
+      "\0132\030.fila.v1.PublishingBatchR\npublishing\022" +
+      "3\n\007used_at\030\t \001(\0132\032.google.protobuf.Times" +
+      "tampR\006usedAt\022\027\n\007keep_ms\030\n \001(\004R\006keepMs\"Y\n" +
+      "\017PublishingBatch\022\024\n\005batch\030\001 \001(\004R\005batch\022\032" +
+      "\n\010messages\030\002 \001(\004R\010messages\022\024\n\005moved\030\003 \001(" +
+      "\004R\005moved2\272\002\n\010FilaSink\022?\n\010OpenSink\022\030.fila" +
+      ".v1.OpenSinkRequest\032\031.fila.v1.OpenSinkRe" +
+      "sponse\0226\n\005Stage\022\025.fila.v1.StageRequest\032\026" +
+      ".fila.v1.StageResponse\022<\n\007Publish\022\027.fila" +
+      ".v1.PublishRequest\032\030.fila.v1.PublishResp" +
+      "onse\0223\n\004Drop\022\024.fila.v1.DropRequest\032\025.fil" +
+      "a.v1.DropResponse\022B\n\tListSinks\022\031.fila.v1" +
+      ".ListSinksRequest\032\032.fila.v1.ListSinksRes" +
+      "ponseB\032\n\013dev.fila.v1B\tSinkProtoP\001b\006proto" +
+      "3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
         new com.google.protobuf.Descriptors.FileDescriptor[] {
           dev.fila.v1.ServiceProto.getDescriptor(),
+          com.google.protobuf.TimestampProto.getDescriptor(),
         });
     internal_static_fila_v1_OpenSinkRequest_descriptor =
       getDescriptor().getMessageType(0);
@@ -177,8 +219,33 @@ public final class SinkProto extends com.google.protobuf.GeneratedFile {
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_DropResponse_descriptor,
         new java.lang.String[] { "Attempts", });
+    internal_static_fila_v1_ListSinksRequest_descriptor =
+      getDescriptor().getMessageType(9);
+    internal_static_fila_v1_ListSinksRequest_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_ListSinksRequest_descriptor,
+        new java.lang.String[] { "Prefix", "After", "Limit", });
+    internal_static_fila_v1_ListSinksResponse_descriptor =
+      getDescriptor().getMessageType(10);
+    internal_static_fila_v1_ListSinksResponse_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_ListSinksResponse_descriptor,
+        new java.lang.String[] { "Sinks", "NextAfter", "StagedBytes", "StagedBytesMax", });
+    internal_static_fila_v1_SinkInfo_descriptor =
+      getDescriptor().getMessageType(11);
+    internal_static_fila_v1_SinkInfo_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_SinkInfo_descriptor,
+        new java.lang.String[] { "SinkId", "Epoch", "RunId", "NextBatch", "Attempts", "StagedMessages", "StagedBytes", "Publishing", "UsedAt", "KeepMs", });
+    internal_static_fila_v1_PublishingBatch_descriptor =
+      getDescriptor().getMessageType(12);
+    internal_static_fila_v1_PublishingBatch_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_PublishingBatch_descriptor,
+        new java.lang.String[] { "Batch", "Messages", "Moved", });
     descriptor.resolveAllFeaturesImmutable();
     dev.fila.v1.ServiceProto.getDescriptor();
+    com.google.protobuf.TimestampProto.getDescriptor();
   }
 
   // @@protoc_insertion_point(outer_class_scope)

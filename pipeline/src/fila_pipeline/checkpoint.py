@@ -1,0 +1,178 @@
+"""Makes later starting points for backtests: the replayed core, written down where the recorded files end so far.
+
+Beside `backtest` the only part of the pipeline that knows the broker (`fila-spark[backtest]`). A checkpoint lies in
+the history, in `checkpoints/`, under the name of the last file of inputs that is in it. Each run is followed from its
+newest checkpoint, or from its beginning, so what is checked once is not checked again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import Row, SparkSession
+
+from fila_pipeline import backtest
+from fila_pipeline.backtest import DIFFERENT, NO_BASE, REFUSED, SAME, Segment, Verdict
+from fila_pipeline.history import live_entries
+
+FOLDER = "checkpoints"
+SUFFIX = ".checkpoint"
+NOTHING_NEW = "nothing new"
+
+
+@dataclass(frozen=True)
+class Usable:
+    """A checkpoint that what is left of a run goes on from."""
+
+    path: Path
+    head: Any
+    """fila_server.recording.checkpoints.Head"""
+    rest: Segment
+    """The files behind it."""
+
+
+def checkpoint(spark: SparkSession, directory: str, until: datetime | None) -> list[Verdict]:
+    """Follow every run to where its files end, or to the last one that began before `until`, and write a checkpoint.
+
+    Raises BacktestMissing, HistoryMissing.
+    """
+    if not backtest.core_is_here():
+        raise backtest.BacktestMissing(backtest.MISSING)
+    entries = [entry for entry in live_entries(spark, directory, replaced=True) if _began(entry, until)]
+    found = [segment for segment in backtest.segments(entries, directory.rstrip("/")) if segment.inputs]
+    if not found:
+        return []
+    wanted = [json.dumps({"checkpoint": asdict(segment)}) for segment in found]
+    tasks = spark.sparkContext.parallelize(wanted, len(wanted))
+    return [Verdict(**json.loads(line)) for line in tasks.map(backtest.in_a_process).collect()]
+
+
+def sweep(spark: SparkSession, directory: str) -> list[str]:
+    """Remove checkpoints that nothing of their run goes on from any more; returns their names."""
+    found = backtest.segments(live_entries(spark, directory, replaced=True), directory.rstrip("/"))
+    kept = {usable.path for segment in found for usable in usables(segment)}
+    removed = []
+    for path in sorted(_folder(directory).glob(f"*{SUFFIX}")):
+        if path not in kept:
+            path.unlink()
+            removed.append(path.name)
+    return removed
+
+
+def usables(segment: Segment) -> list[Usable]:
+    """The checkpoints that what is left of a run goes on from, oldest first; damaged ones are none.
+
+    Where the last file that is in one was removed, the first that is left has to begin with its next pass, or the one
+    behind it: a file often ends where a pass does.
+    """
+    from fila_server.recording import checkpoints
+
+    found: list[Usable] = []
+    for path in sorted(_folder(segment.directory).glob(f"{segment.run}-*{SUFFIX}")):
+        try:
+            head = checkpoints.read_head(path)
+        except checkpoints.CheckpointRefused:
+            continue
+        rest = _behind(segment, head)
+        if head.run != segment.run or not segment.inputs:
+            continue
+        if head.inputs_through not in segment.inputs and _first_pass(segment) > head.passes + 2:
+            continue
+        found.append(Usable(path, head, rest))
+    return sorted(found, key=lambda usable: usable.head.passes)
+
+
+def make(segment: Segment) -> Verdict:
+    """Follow one run in this process, which can do so once, and write a checkpoint of where its files end."""
+    from fila_server.recording import checkpoints, replaying
+
+    reached = checkpoints.Reached(
+        segment.run, segment.inputs[-1], segment.decisions[-1] if segment.decisions else ""
+    )
+    path = _folder(segment.directory) / f"{Path(reached.inputs).stem}{SUFFIX}"
+    start, rest = None, segment
+    for usable in usables(segment):
+        if checkpoints.fits(usable.head):
+            start, rest = usable.path, usable.rest
+    if start is not None and not rest.inputs:
+        return Verdict(segment.run, NOTHING_NEW, said=f"{start.name} is of all there is")
+    try:
+        outcome = checkpoints.make(
+            path, reached, start, backtest.tables(rest, rest.inputs), backtest.tables(rest, rest.decisions)
+        )
+    except replaying.NoBase as missing:
+        return Verdict(segment.run, NO_BASE, said=str(missing))
+    except (replaying.NotReplayable, checkpoints.CheckpointRefused) as refused:
+        return Verdict(segment.run, REFUSED, said=str(refused))
+    found = (outcome.passes, outcome.decisions, outcome.messages_delivered)
+    if outcome.difference is not None:
+        return Verdict(segment.run, DIFFERENT, *found, str(outcome.difference))
+    return Verdict(segment.run, SAME, *found, f"{path.name}, {path.stat().st_size:,} bytes")
+
+
+def verify(segment: Segment) -> Verdict | None:
+    """Verify a run whose beginning is gone from the oldest checkpoint that it goes on from; None: there is none."""
+    from fila_server.recording import checkpoints, replaying
+
+    refused = ""
+    for usable in usables(segment):
+        try:
+            outcome, head = checkpoints.verify(
+                usable.path,
+                segment.run,
+                backtest.tables(usable.rest, usable.rest.inputs),
+                backtest.tables(usable.rest, usable.rest.decisions),
+            )
+        except checkpoints.CheckpointRefused as why:
+            refused = refused or str(why)
+            continue
+        except replaying.NotReplayable as why:
+            return Verdict(segment.run, REFUSED, said=str(why))
+        return Verdict(
+            segment.run,
+            SAME if outcome.difference is None else DIFFERENT,
+            outcome.passes,
+            outcome.decisions,
+            outcome.messages_delivered,
+            str(outcome.difference) if outcome.difference is not None else segment.gap or "",
+            head.last_at,
+        )
+    return Verdict(segment.run, NO_BASE, said=refused) if refused else None
+
+
+def _began(entry: Row, until: datetime | None) -> bool:
+    if until is None or entry.first_at is None:
+        return True
+    moment = datetime.fromisoformat(entry.first_at)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) < until
+
+
+def _folder(directory: str) -> Path:
+    return Path(directory.removeprefix("file://").rstrip("/")) / FOLDER
+
+
+def _behind(segment: Segment, head: Any) -> Segment:
+    def after(files: Sequence[str], last: str) -> tuple[str, ...]:
+        return tuple(file for file in files if file > last)
+
+    return Segment(
+        segment.run,
+        segment.directory,
+        after(segment.inputs, head.inputs_through),
+        after(segment.decisions, head.decisions_through),
+        segment.gap,
+    )
+
+
+def _first_pass(segment: Segment) -> int:
+    """The first pass that is left, by the statistics of the file's first rows."""
+    path = Path(segment.directory.removeprefix("file://")) / segment.inputs[0]
+    facts = pq.ParquetFile(path).metadata
+    column = facts.schema.to_arrow_schema().get_field_index("pass")
+    return int(facts.row_group(0).column(column).statistics.min)

@@ -1,0 +1,121 @@
+"""See changes.pxd."""
+
+from libc.stdint cimport int32_t, uint32_t
+from libc.stdio cimport snprintf
+
+from fila_server.core.doors.blocks cimport (
+    CHANGES_MAX, TEXT_BYTES_MAX, TEXT_BYTES_PER_ROW, Block, block_end, block_has_texts, block_text,
+)
+from fila_server.core.recording.decisions cimport decisions_told, records
+from fila_server.core.structures.maps cimport Text, text_hash
+
+cdef enum:
+    VALUE_BYTES_MAX = TEXT_BYTES_MAX // 2       # of settings: more is left out
+
+
+cdef inline int32_t _named(Core* core, const Text* text) noexcept nogil:
+    return block_text(core.history, text.bytes, text.length, text.hash)
+
+
+cdef inline int32_t _words(Core* core, const char* at, size_t length) noexcept nogil:
+    return block_text(core.history, at, <uint32_t> length, text_hash(at, length)) if length else 0
+
+
+cdef uint32_t _row(Core* core, int kind, size_t value_bytes) noexcept nogil:
+    """A new row that says nothing yet, with room for its texts."""
+    cdef Block* b = core.history.current
+    cdef uint32_t row
+    if (
+        b.changes >= CHANGES_MAX or not block_has_texts(b)
+        or b.text_bytes + TEXT_BYTES_PER_ROW + value_bytes > TEXT_BYTES_MAX
+    ):
+        decisions_told(core)
+        block_end(core.history)
+        b = core.history.current
+    if b.first_ms == 0:
+        b.first_ms = core.wall_ms
+    b.last_ms = core.wall_ms
+    row = b.changes
+    b.change_at_us[row] = core.wall_ms * 1000
+    b.change_pass[row] = <long long> core.counters.passes
+    b.change_kind[row] = <unsigned char> kind
+    b.change_queue[row] = b.change_channel[row] = b.change_name[row] = b.change_value[row] = 0
+    b.change_rate[row] = b.change_burst[row] = -1
+    b.changes += 1
+    return row
+
+
+cdef void _of_channel(Core* core, uint32_t row, Channel* channel) noexcept nogil:
+    cdef Block* b = core.history.current
+    b.change_queue[row] = _named(core, &channel.queue.text)
+    b.change_channel[row] = _named(core, &channel.text)
+
+
+cdef void limit_changed(Core* core, ThrottleKey* bucket) noexcept nogil:
+    cdef Block* b
+    cdef uint32_t row
+    if not records(core):
+        return
+    row = _row(core, CHANGED_LIMIT, 0)
+    b = core.history.current
+    b.change_name[row] = _named(core, &bucket.text)
+    if bucket.has_rate and bucket.has_burst:
+        b.change_rate[row], b.change_burst[row] = bucket.rate, bucket.burst
+
+
+cdef void queue_changed(Core* core, int kind, Queue* queue) noexcept nogil:
+    cdef size_t length = queue.config.length if queue.config.length <= VALUE_BYTES_MAX else 0
+    cdef Block* b
+    cdef uint32_t row
+    if not records(core):
+        return
+    if kind == CHANGED_QUEUE_DELETED:
+        length = 0
+    row = _row(core, kind, length)
+    b = core.history.current
+    b.change_queue[row] = _named(core, &queue.text)
+    b.change_value[row] = _words(core, queue.config.data, length)
+
+
+cdef void channel_changed(Core* core, int kind, Channel* channel) noexcept nogil:
+    cdef char value[32]
+    cdef uint32_t row
+    if not records(core):
+        return
+    row = _row(core, kind, 0)
+    _of_channel(core, row, channel)
+    if kind != CHANGED_CHANNEL_DELETED:
+        core.history.current.change_value[row] = _words(core, value, <size_t> snprintf(
+            value, sizeof(value), b"%llu", <unsigned long long> channel.start_offset))
+
+
+cdef void key_changed(Core* core, Key* key) noexcept nogil:
+    cdef Block* b
+    cdef char value[128]
+    cdef uint32_t row
+    if not records(core):
+        return
+    row = _row(core, CHANGED_KEY, 0)
+    b = core.history.current
+    b.change_queue[row] = _named(core, &key.queue.text)
+    b.change_name[row] = _named(core, &key.text)
+    b.change_value[row] = _words(core, value, <size_t> snprintf(
+        value, sizeof(value), b"{\"weight\": %u, \"paused\": %s, \"cap\": %u}", <unsigned int>
+        key.admin_weight, b"true" if key.paused else b"false", <unsigned int> key.cap))
+    if key.pace != NULL:
+        b.change_rate[row], b.change_burst[row] = key.pace.bucket.rate, key.pace.bucket.burst
+
+
+cdef void consumer_changed(Core* core, int kind, Consumer* consumer) noexcept nogil:
+    cdef Block* b
+    cdef char value[128]
+    cdef uint32_t row
+    if consumer.number == 0 or not records(core):
+        return
+    row = _row(core, kind, consumer.name.length)
+    b = core.history.current
+    _of_channel(core, row, consumer.channel)
+    b.change_name[row] = _words(core, consumer.name.data, consumer.name.length)
+    b.change_value[row] = _words(core, value, <size_t> snprintf(
+        value, sizeof(value), b"{\"consumer\": %llu, \"room\": %u}", <unsigned long long> consumer.number,
+        <unsigned int> consumer.limit))
