@@ -14,7 +14,7 @@ import (
 	filav1 "github.com/fila-mq/fila/sdks/go/v1"
 )
 
-// adminCalls are all calls of FilaAdmin but ReadLog, which is a stream, and the answers they get.
+// adminCalls are all calls of FilaAdmin and FilaAuth but those that answer with a stream, and the answers they get.
 func adminCalls(ctx context.Context, c *Client) map[string]struct {
 	answer     proto.Message
 	repeatable bool
@@ -58,6 +58,56 @@ func adminCalls(ctx context.Context, c *Client) map[string]struct {
 			return err
 		}},
 		"ExplainKey": {&filav1.ExplainKeyResponse{}, true, func() error { _, err := c.ExplainKey(ctx, "q", "k"); return err }},
+		"GetStatus":  {&filav1.GetStatusResponse{}, true, func() error { _, err := c.GetStatus(ctx); return err }},
+		"ListLate":   {&filav1.ListLateResponse{}, true, func() error { _, err := c.ListLate(ctx, ""); return err }},
+		"ListKeyPolicies": {&filav1.ListKeyPoliciesResponse{}, true, func() error {
+			_, err := c.ListKeyPolicies(ctx, "q")
+			return err
+		}},
+		"FindKeys":   {&filav1.FindKeysResponse{}, true, func() error { _, err := c.FindKeys(ctx, "q", ""); return err }},
+		"GetHistory": {&filav1.GetHistoryResponse{}, true, func() error { _, err := c.GetHistory(ctx, "q"); return err }},
+		"ListQueueVersions": {&filav1.ListQueueVersionsResponse{}, true, func() error {
+			_, err := c.ListQueueVersions(ctx, "q")
+			return err
+		}},
+		"GetQueueVersion": {&filav1.GetQueueVersionResponse{}, true, func() error {
+			_, err := c.GetQueueVersion(ctx, "q", 0)
+			return err
+		}},
+		"DryRunPolicy": {&filav1.DryRunPolicyResponse{}, true, func() error {
+			_, err := c.DryRunPolicy(ctx, "q", 0, MaxAttempts(1))
+			return err
+		}},
+		"DropDeadLetters": {&filav1.DropDeadLettersResponse{}, true, func() error {
+			_, err := c.DropDeadLetters(ctx, "q", []uint64{1})
+			return err
+		}},
+		"EditDeadLetter": {&filav1.EditDeadLetterResponse{}, false, func() error {
+			_, err := c.EditDeadLetter(ctx, "q", 1, nil, nil)
+			return err
+		}},
+		"StartOperation": {&filav1.StartOperationResponse{}, false, func() error {
+			_, err := c.StartOperation(ctx, "q", OperationPurge)
+			return err
+		}},
+		"ListOperations": {&filav1.ListOperationsResponse{}, true, func() error { _, err := c.ListOperations(ctx, ""); return err }},
+		"CancelOperation": {&filav1.CancelOperationResponse{}, true, func() error {
+			_, err := c.CancelOperation(ctx, "q", "o")
+			return err
+		}},
+		"WhoAmI":       {&filav1.WhoAmIResponse{}, true, func() error { _, err := c.WhoAmI(ctx); return err }},
+		"CreateKey":    {&filav1.CreateKeyResponse{}, false, func() error { _, err := c.CreateKey(ctx, "n"); return err }},
+		"RotateKey":    {&filav1.RotateKeyResponse{}, false, func() error { _, err := c.RotateKey(ctx, "k"); return err }},
+		"RevokeKey":    {&filav1.RevokeKeyResponse{}, false, func() error { return c.RevokeKey(ctx, "k") }},
+		"Grant":        {&filav1.GrantResponse{}, true, func() error { _, err := c.Grant(ctx, "n", CanAdmin()); return err }},
+		"RevokeGrant":  {&filav1.RevokeGrantResponse{}, false, func() error { _, err := c.RevokeGrant(ctx, "n", nil); return err }},
+		"GetPrincipal": {&filav1.GetPrincipalResponse{}, true, func() error { _, err := c.GetPrincipal(ctx, ""); return err }},
+		"SetQuotas":    {&filav1.SetQuotasResponse{}, true, func() error { _, err := c.SetQuotas(ctx, "n", nil); return err }},
+		"ListAudit":    {&filav1.ListAuditResponse{}, true, func() error { _, err := c.ListAudit(ctx); return err }},
+		"ListPrincipals": {&filav1.ListPrincipalsResponse{}, true, func() error {
+			_, err := c.ListPrincipals(ctx, "")
+			return err
+		}},
 	}
 }
 
@@ -67,7 +117,7 @@ func TestACallWhoseAnswerIsLostIsRepeatedOnlyWhereThatIsHarmless(t *testing.T) {
 		for name, one := range adminCalls(t.Context(), client) {
 			attempts := 0
 			broker.unary = func(_ context.Context, method string, _ any) (any, error) {
-				if method != "/fila.v1.FilaAdmin/"+name {
+				if method != "/fila.v1.FilaAdmin/"+name && method != "/fila.v1.FilaAuth/"+name {
 					t.Errorf("%s called %s", name, method)
 				}
 				attempts++
@@ -82,6 +132,43 @@ func TestACallWhoseAnswerIsLostIsRepeatedOnlyWhereThatIsHarmless(t *testing.T) {
 				t.Errorf("%s: %v after %d attempts", name, err, attempts)
 			case !one.repeatable && (!errors.Is(err, ErrAnswerLost) || attempts != 1):
 				t.Errorf("%s, which must not be repeated: %v after %d attempts", name, err, attempts)
+			}
+		}
+	})
+}
+
+func TestAChangeThatExpectsAVersionIsNotRepeatedAndALookAtASeekIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t)
+		attempts := 0
+		broker.unary = func(context.Context, string, any) (any, error) {
+			if attempts++; attempts == 2 {
+				return &filav1.SeekChannelResponse{}, nil
+			}
+			return nil, status.Error(codes.Unavailable, "the connection broke")
+		}
+		if _, err := client.PreviewSeekOffset(t.Context(), "q", "", 1); err != nil || attempts != 2 {
+			t.Errorf("a look at a seek: %v after %d attempts", err, attempts)
+		}
+		_, err := client.UpdateQueue(t.Context(), "q", MaxAttempts(1), ExpectedVersion(3))
+		if !errors.Is(err, ErrAnswerLost) || attempts != 3 {
+			t.Errorf("a change that expects a version: %v after %d attempts", err, attempts)
+		}
+	})
+}
+
+func TestAVersionAndACommentAreForUpdatesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker, client := startFake(t)
+		broker.unary = func(context.Context, string, any) (any, error) {
+			return nil, status.Error(codes.Internal, "nothing should have been sent")
+		}
+		for _, opt := range []QueueOption{ExpectedVersion(1), Comment("why")} {
+			if err := client.CreateQueue(t.Context(), "q", opt); !errors.Is(err, ErrInvalid) {
+				t.Errorf("creating: %v", err)
+			}
+			if _, err := client.DryRunPolicy(t.Context(), "q", 0, opt); !errors.Is(err, ErrInvalid) {
+				t.Errorf("trying: %v", err)
 			}
 		}
 	})

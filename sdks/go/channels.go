@@ -73,24 +73,55 @@ func (c *Client) ListChannels(ctx context.Context, queue string) ([]*filav1.Chan
 // SeekOffset moves a channel to an offset; its leases end. An empty channel means `default`. It returns the
 // offset it is at now, which lies within what is retained.
 func (c *Client) SeekOffset(ctx context.Context, queue, channel string, offset uint64) (uint64, error) {
-	return c.seek(ctx, &filav1.SeekChannelRequest{
-		Queue: queue, Channel: channel, Target: &filav1.SeekChannelRequest_Offset{Offset: offset},
-	})
+	answer, err := c.seek(ctx, seekOffset(queue, channel, offset))
+	return answer.GetOffset(), err
 }
 
 // SeekTime is SeekOffset to the first message appended at this moment or later.
 func (c *Client) SeekTime(ctx context.Context, queue, channel string, moment time.Time) (uint64, error) {
-	return c.seek(ctx, &filav1.SeekChannelRequest{
-		Queue: queue, Channel: channel, Target: &filav1.SeekChannelRequest_Time{Time: timestamppb.New(moment)},
-	})
+	answer, err := c.seek(ctx, seekTime(queue, channel, moment))
+	return answer.GetOffset(), err
 }
 
-// seek is made once: a second one would take back the leases given since the first.
-func (c *Client) seek(ctx context.Context, request *filav1.SeekChannelRequest) (uint64, error) {
+// PreviewSeekOffset says what SeekOffset would do, and does nothing: how many messages would be delivered again, how
+// many not any more, how many leases would end.
+func (c *Client) PreviewSeekOffset(
+	ctx context.Context, queue, channel string, offset uint64,
+) (*filav1.SeekChannelResponse, error) {
+	request := seekOffset(queue, channel, offset)
+	request.ValidateOnly = true
+	return c.seek(ctx, request)
+}
+
+// PreviewSeekTime says what SeekTime would do, and does nothing.
+func (c *Client) PreviewSeekTime(
+	ctx context.Context, queue, channel string, moment time.Time,
+) (*filav1.SeekChannelResponse, error) {
+	request := seekTime(queue, channel, moment)
+	request.ValidateOnly = true
+	return c.seek(ctx, request)
+}
+
+func seekOffset(queue, channel string, offset uint64) *filav1.SeekChannelRequest {
+	return &filav1.SeekChannelRequest{
+		Queue: queue, Channel: channel, Target: &filav1.SeekChannelRequest_Offset{Offset: offset},
+	}
+}
+
+func seekTime(queue, channel string, moment time.Time) *filav1.SeekChannelRequest {
+	return &filav1.SeekChannelRequest{
+		Queue: queue, Channel: channel, Target: &filav1.SeekChannelRequest_Time{Time: timestamppb.New(moment)},
+	}
+}
+
+// seek is made once: a second one would take back the leases given since the first. One that only looks may be
+// repeated.
+func (c *Client) seek(
+	ctx context.Context, request *filav1.SeekChannelRequest,
+) (*filav1.SeekChannelResponse, error) {
 	about := subject{queue: request.GetQueue(), channel: channelOrDefault(request.GetChannel())}
-	plan := callPlan{about: about, repeatable: once}
-	answer, err := call(ctx, c.connection, plan, request, c.connection.admin.SeekChannel)
-	return answer.GetOffset(), err
+	plan := callPlan{about: about, repeatable: request.GetValidateOnly()}
+	return call(ctx, c.connection, plan, request, c.connection.admin.SeekChannel)
 }
 
 // PurgeChannel drops what is pending in one channel; others keep theirs. It returns how many messages.

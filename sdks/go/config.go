@@ -56,7 +56,18 @@ func KeyMaxInFlight(n uint32) KeyPolicyOption {
 	return func(r *filav1.SetKeyPolicyRequest) { r.MaxInFlight = &n }
 }
 
-// SetKeyPolicy weighs, pauses, resumes or caps one fairness key; what is not given stays. It returns the
+// KeyRate is how many messages of the key are delivered a second at most, over all channels; 0 takes the rate away.
+func KeyRate(perSecond float64) KeyPolicyOption {
+	return func(r *filav1.SetKeyPolicyRequest) { r.RatePerSecond = &perSecond }
+}
+
+// KeyBurst is how many messages of the key may be delivered at once after a pause, at least 1; 0 for one second's
+// worth. It needs a rate.
+func KeyBurst(messages float64) KeyPolicyOption {
+	return func(r *filav1.SetKeyPolicyRequest) { r.Burst = &messages }
+}
+
+// SetKeyPolicy weighs, pauses, resumes, caps or slows one fairness key; what is not given stays. It returns the
 // key's policy now.
 func (c *Client) SetKeyPolicy(
 	ctx context.Context, queue, fairnessKey string, opts ...KeyPolicyOption,

@@ -32,6 +32,7 @@ type connection struct {
 	channel  *grpc.ClientConn
 	service  filav1.FilaServiceClient
 	admin    filav1.FilaAdminClient
+	auth     filav1.FilaAuthClient
 
 	// alive ends when the client is closed; streams live by it, never by one call's context.
 	alive  context.Context
@@ -93,6 +94,7 @@ func newConnection(addr string, s settings) (*connection, error) {
 		channel:  channel,
 		service:  filav1.NewFilaServiceClient(channel),
 		admin:    filav1.NewFilaAdminClient(channel),
+		auth:     filav1.NewFilaAuthClient(channel),
 		alive:    alive,
 		end:      end,
 	}, nil

@@ -18,7 +18,7 @@ func TestEveryReasonHasAKindWhoseCodeFits(t *testing.T) {
 		if got.Kind != kind {
 			t.Errorf("%s became %s", reason, got.Kind)
 		}
-		if got := errorFromStatus(codes.DataLoss, "text", reason, subject{}); got.Kind != ErrInternal {
+		if got := errorFromStatus(codes.Aborted, "text", reason, subject{}); got.Kind != ErrConflict {
 			t.Errorf("%s with a code that does not fit became %s: the code decides", reason, got.Kind)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 type fakeBroker struct {
 	filav1.UnimplementedFilaServiceServer
 	filav1.UnimplementedFilaAdminServer
+	filav1.UnimplementedFilaAuthServer
 
 	network  *fakeNetwork
 	enqueues chan *enqueueStream // each EnqueueStream that is opened
@@ -151,6 +152,7 @@ func startFake(t *testing.T, opts ...Option) (*fakeBroker, *Client) {
 	server := grpc.NewServer(grpc.UnaryInterceptor(broker.answer), grpc.MaxRecvMsgSize(messageBytesMax))
 	filav1.RegisterFilaServiceServer(server, broker)
 	filav1.RegisterFilaAdminServer(server, broker)
+	filav1.RegisterFilaAuthServer(server, broker)
 	go server.Serve(broker.network)
 	opts = append([]Option{func(s *settings) { s.dial = broker.network.dial }, steady}, opts...)
 	client, err := Connect("broker:5555", opts...)

@@ -23,6 +23,11 @@ func newKind(name string, code codes.Code) *Kind { return &Kind{name: name, code
 
 func (k *Kind) child(name string) *Kind { return &Kind{name: name, parent: k, code: k.code} }
 
+// childBy is a child that the broker tells by a code of its own.
+func (k *Kind) childBy(name string, code codes.Code) *Kind {
+	return &Kind{name: name, parent: k, code: code}
+}
+
 // The kinds of failure. What each carries besides its text stands behind it.
 var (
 	// ErrNotFound and its children: what was named does not exist.
@@ -62,8 +67,10 @@ var (
 	ErrNotSupported = newKind("NotSupported", codes.Unimplemented)
 	// ErrNotAllowed: credentials are missing, or do not permit it.
 	ErrNotAllowed = newKind("NotAllowed", codes.PermissionDenied)
-	// ErrInternal: the broker's own mistake; its log has the rest.
-	ErrInternal = newKind("InternalError", codes.Internal)
+	// ErrInternal: the broker's own mistake; its log has the rest. Its child: ReadLog came to messages that the broker's
+	// disk damaged; the text says from which offset to read on.
+	ErrInternal   = newKind("InternalError", codes.Internal)
+	ErrLogDamaged = ErrInternal.childBy("LogDamaged", codes.DataLoss)
 	// ErrClientClosed: the call was made on, or outlived, a closed client.
 	ErrClientClosed = newKind("ClientClosed", codes.Canceled)
 	// ErrUnknown: a status that no kind is for.
@@ -84,6 +91,7 @@ var kindByReason = map[string]*Kind{
 	"CONFLICT":             ErrConflict,
 	"LEASE_LOST":           ErrLeaseLost,
 	"SOURCE_QUEUE_GONE":    ErrSourceQueueGone,
+	"LOG_DAMAGED":          ErrLogDamaged,
 	"OVERLOADED":           ErrOverloaded,
 	"QUEUE_FULL":           ErrQueueFull,
 	"HOOKS_FULL":           ErrHooksFull,

@@ -16,6 +16,19 @@ type QueueOption func(*queueSettings)
 type queueSettings struct {
 	config filav1.QueueConfig
 	paths  []string
+
+	expectedVersion uint64
+	comment         string
+}
+
+// ExpectedVersion changes the settings only if this is their version, as GetQueue tells it. Only for UpdateQueue.
+func ExpectedVersion(version uint64) QueueOption {
+	return func(s *queueSettings) { s.expectedVersion = version }
+}
+
+// Comment is why the settings are changed, at most 1,024 bytes; kept with their version. Only for UpdateQueue.
+func Comment(text string) QueueOption {
+	return func(s *queueSettings) { s.comment = text }
 }
 
 // queueOption sets one field and names it for the update's mask.

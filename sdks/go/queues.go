@@ -16,7 +16,11 @@ func (c *Client) CreateQueue(ctx context.Context, queue string, opts ...QueueOpt
 	if err := requireName("queue", queue); err != nil {
 		return err
 	}
-	request := &filav1.CreateQueueRequest{Name: queue, Config: &settingsOf(opts).config}
+	s := settingsOf(opts)
+	if s.expectedVersion != 0 || s.comment != "" {
+		return invalidField("expected_version", "ExpectedVersion and Comment are for UpdateQueue: a new queue has no version")
+	}
+	request := &filav1.CreateQueueRequest{Name: queue, Config: &s.config}
 	plan := callPlan{about: subject{queue: queue}}
 	_, err := call(ctx, c.connection, plan, request, c.connection.admin.CreateQueue)
 	return err
@@ -29,20 +33,33 @@ func (c *Client) GetQueue(ctx context.Context, queue string) (*filav1.GetQueueRe
 	return call(ctx, c.connection, plan, request, c.connection.admin.GetQueue)
 }
 
-// UpdateQueue changes the settings given, and no other; they apply at once to what waits. It returns them all.
+// UpdateQueue changes the settings given, and no other; they apply at once to what waits. It returns them all. With
+// [ExpectedVersion] it fails with ErrConflict where somebody else changed them since; a [Comment] is kept with the
+// version.
 func (c *Client) UpdateQueue(
 	ctx context.Context, queue string, opts ...QueueOption,
 ) (*filav1.QueueConfig, error) {
 	s := settingsOf(opts)
-	request := &filav1.UpdateQueueRequest{Queue: queue, Config: &s.config, UpdateMask: s.mask()}
-	plan := callPlan{about: subject{queue: queue}, repeatable: repeatable}
+	request := &filav1.UpdateQueueRequest{
+		Queue: queue, Config: &s.config, UpdateMask: s.mask(), ExpectedVersion: s.expectedVersion, Comment: s.comment,
+	}
+	// With an expected version a second run would find the version that the first one made.
+	plan := callPlan{about: subject{queue: queue}, repeatable: s.expectedVersion == 0}
 	answer, err := call(ctx, c.connection, plan, request, c.connection.admin.UpdateQueue)
 	return answer.GetConfig(), err
 }
 
-// DeleteQueue deletes a queue, its own dead-letter queue, and everything in them.
-func (c *Client) DeleteQueue(ctx context.Context, queue string) error {
-	request := &filav1.DeleteQueueRequest{Queue: queue}
+// ForceOption is what [Force] returns.
+type ForceOption struct{}
+
+// Force does what is refused without it: DeleteQueue while a published batch of a sink is still on its way into the
+// queue, RevokeKey and RevokeGrant where nobody is an admin then.
+func Force() ForceOption { return ForceOption{} }
+
+// DeleteQueue deletes a queue, its own dead-letter queue, and everything in them. While a published batch of a sink is
+// still on its way into it, only with [Force]; else it fails with ErrConflict.
+func (c *Client) DeleteQueue(ctx context.Context, queue string, force ...ForceOption) error {
+	request := &filav1.DeleteQueueRequest{Queue: queue, Force: len(force) > 0}
 	plan := callPlan{about: subject{queue: queue}}
 	_, err := call(ctx, c.connection, plan, request, c.connection.admin.DeleteQueue)
 	return err
@@ -60,15 +77,15 @@ type StatsOption interface {
 	applyToStats(*filav1.GetStatsRequest)
 }
 
-type statsOption func(*filav1.GetStatsRequest)
+// MaxKeysOption is what [MaxKeys] returns.
+type MaxKeysOption uint32
 
-func (o statsOption) applyToStats(r *filav1.GetStatsRequest)   { o(r) }
+// MaxKeys is how many fairness keys are listed at most: 1,000 unless set by GetStats, which lists so many buckets too;
+// 20 unless set, and no more than 1,000, by ListLate.
+func MaxKeys(n uint32) MaxKeysOption { return MaxKeysOption(n) }
+
+func (o MaxKeysOption) applyToStats(r *filav1.GetStatsRequest) { r.MaxKeys = uint32(o) }
 func (o ChannelOption) applyToStats(r *filav1.GetStatsRequest) { r.Channel = string(o) }
-
-// MaxKeys is how many fairness keys and buckets GetStats lists at most; 1,000 unless set.
-func MaxKeys(n uint32) StatsOption {
-	return statsOption(func(r *filav1.GetStatsRequest) { r.MaxKeys = n })
-}
 
 // GetStats returns a queue in numbers: over all channels, or of one.
 func (c *Client) GetStats(
@@ -175,6 +192,11 @@ func RedriveCount(n uint64) RedriveOption { return func(r *filav1.RedriveRequest
 // RedriveRate moves so many dead letters a second; without it, as fast as it goes.
 func RedriveRate(perSecond float64) RedriveOption {
 	return func(r *filav1.RedriveRequest) { r.RatePerSecond = perSecond }
+}
+
+// RedriveOffsets moves just the dead letters with these offsets, at most 1,000.
+func RedriveOffsets(offsets ...uint64) RedriveOption {
+	return func(r *filav1.RedriveRequest) { r.Offsets = offsets }
 }
 
 // Redrive moves dead letters back to the queue they came from, oldest first, and returns how many. A paced

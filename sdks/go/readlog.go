@@ -2,11 +2,10 @@ package fila
 
 import (
 	"context"
-	"errors"
-	"io"
 	"iter"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	filav1 "github.com/fila-mq/fila/sdks/go/v1"
@@ -50,58 +49,22 @@ func (c *Client) ReadLog(
 		opt.applyToLog(request)
 	}
 	return func(yield func(*StoredMessage, error) bool) {
-		settings := &c.connection.settings
-		var lostAt time.Time
-		for attempt := 0; ; attempt++ {
-			progressed, err := c.readLogOnce(ctx, request, yield)
-			if err == nil {
-				return
-			}
-			if progressed || lostAt.IsZero() {
-				attempt, lostAt = 0, time.Now()
-			}
-			wait := settings.backoff.wait(attempt)
-			gaveUp := time.Since(lostAt)+wait > settings.retryFor
-			if gaveUp || !errors.Is(err, ErrUnavailable) || ctx.Err() != nil || sleep(ctx, wait) != nil {
+		reading := proto.Clone(request).(*filav1.ReadLogRequest)
+		log := streamPlan[filav1.ReadLogRequest, filav1.ReadLogResponse]{
+			about: subject{queue: queue}, request: reading, open: c.connection.admin.ReadLog,
+		}
+		for answer, err := range log.answers(ctx, c.connection) {
+			if err != nil {
 				yield(nil, err)
 				return
 			}
-		}
-	}
-}
-
-// readLogOnce reads over one stream. It returns nil when all was read, or the loop was left.
-func (c *Client) readLogOnce(
-	ctx context.Context, request *filav1.ReadLogRequest, yield func(*StoredMessage, error) bool,
-) (progressed bool, err error) {
-	if err := c.connection.ready(ctx, time.Now().Add(c.connection.settings.retryFor)); err != nil {
-		return false, err
-	}
-	reading, stop := context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(c.connection.alive, stop)()
-	stream, err := c.connection.admin.ReadLog(reading, request)
-	for err == nil {
-		var answer *filav1.ReadLogResponse
-		if answer, err = stream.Recv(); err != nil {
-			break
-		}
-		progressed = true
-		// Before the messages: after a break, go on behind what was handed out.
-		request.FromOffset = answer.GetNextOffset()
-		for _, message := range storedMessages(answer.GetMessages()) {
-			if !yield(message, nil) {
-				return true, nil
+			// Before the messages: after a break, go on behind what was handed out.
+			reading.FromOffset = answer.GetNextOffset()
+			for _, message := range storedMessages(answer.GetMessages()) {
+				if !yield(message, nil) {
+					return
+				}
 			}
 		}
 	}
-	switch {
-	case errors.Is(err, io.EOF):
-		return progressed, nil
-	case ctx.Err() != nil:
-		return progressed, stoppedAfter(ctx)
-	case c.connection.closed.Load():
-		return progressed, errClosed()
-	}
-	return progressed, errorFromRPC(err, subject{queue: request.GetQueue()}).broken()
 }

@@ -90,6 +90,8 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         self.settle_calls: list[int] = []
         self.extends: list[int] = []
         self.refusals: deque[Refusal] = deque()
+        self.stream_refusal: Refusal | None = None
+        """What streams of enqueues are ended with at once."""
         self.answering = asyncio.Event()
         self.answering.set()
         self.sessions = 0
@@ -279,6 +281,8 @@ class FakeBroker(service_pb2_grpc.FilaServiceServicer, admin_pb2_grpc.FilaAdminS
         self, requests: AsyncIterator[service_pb2.EnqueueStreamRequest], context: Any
     ) -> AsyncIterator[service_pb2.EnqueueStreamResponse]:
         self.calls.append("EnqueueStream")
+        if self.stream_refusal is not None:
+            await self.abort(context, self.stream_refusal)
         self.sessions += 1
         try:
             async for request in requests:

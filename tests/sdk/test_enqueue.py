@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import grpc
 import pytest
+from google.rpc.code_pb2 import UNAUTHENTICATED
 
 from fila import (
     AnswerLost,
@@ -18,6 +19,7 @@ from fila import (
     LimitExceeded,
     MessageId,
     NewMessage,
+    NotAllowed,
     Overloaded,
     QueueNotFound,
     SomeFailed,
@@ -317,6 +319,17 @@ async def test_many_whose_answers_are_lost_say_so_each_unless_they_have_a_dedup_
         await call
     assert [type(result) for result in failed.value.results] == [AnswerLost, MessageId, AnswerLost]
     assert len(broker.queues["orders"].log) == 3
+
+
+async def test_a_stream_that_is_refused_while_it_is_written_to_says_why(broker: FakeBroker) -> None:
+    broker.stream_refusal = Refusal(UNAUTHENTICATED, "UNAUTHENTICATED", "no key, no enqueue")
+    eager = {"frame_messages_max": 1, "frames_in_flight_max": 200, "backoff": QUICK_BACKOFF}
+    async with FilaClient.connect(broker.address, **eager) as client:
+        with pytest.raises(SomeFailed) as failed:
+            await client.enqueue_many("orders", [b"x" * 2000] * 200)
+
+    failures = failed.value.failures.values()
+    assert {(type(each), str(each)) for each in failures} == {(NotAllowed, "no key, no enqueue")}
 
 
 async def test_a_cancelled_call_does_not_disturb_the_others(broker: FakeBroker, client: FilaClient) -> None:

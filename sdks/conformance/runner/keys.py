@@ -10,6 +10,8 @@ import grpc
 
 from fila.v1 import auth_pb2, auth_pb2_grpc
 
+from .certificates import NAME
+
 RIGHTS = {
     "produce": auth_pb2.RIGHT_PRODUCE,
     "consume": auth_pb2.RIGHT_CONSUME,
@@ -21,9 +23,11 @@ RIGHTS = {
 class Admin:
     """The holder of a broker's first key."""
 
-    def __init__(self, address: str, data_dir: Path) -> None:
+    def __init__(self, address: str, data_dir: Path, certificates: Path | None = None) -> None:
+        """`certificates`: where they are, when the broker speaks TLS."""
         self._address = address
         self._key_file = data_dir / "bootstrap-key"
+        self._certificates = certificates
 
     async def make_key(self, name: str, grants: list[str]) -> dict[str, str]:
         """Make a key; each grant is a right and a pattern, such as "produce orders.*"."""
@@ -52,6 +56,16 @@ class Admin:
         return {"key": made.key, "key_id": made.key_id}
 
     def _call(self, call: Any) -> Any:
-        with grpc.insecure_channel(self._address) as channel:
+        with self._channel() as channel:
             sent = (("authorization", f"Bearer {self._key_file.read_text().strip()}"),)
             return call(auth_pb2_grpc.FilaAuthStub(channel), sent)
+
+    def _channel(self) -> grpc.Channel:
+        if self._certificates is None:
+            return grpc.insecure_channel(self._address)
+        ca, key, certificate = (
+            (self._certificates / name).read_bytes() for name in ("ca.pem", "nobody.key", "nobody.pem")
+        )
+        credentials = grpc.ssl_channel_credentials(ca, key, certificate)
+        options = [("grpc.ssl_target_name_override", NAME)]
+        return grpc.secure_channel(self._address, credentials, options=options)

@@ -58,6 +58,8 @@ class Play:
     proxy: Proxy
     address: str
     """Where clients connect to: the broker, or what stands in front of it."""
+    certificates: Path
+    """Where certificates for TLS are; `$tls` in scenarios."""
     known: dict[str, Any] = field(default_factory=dict)
     clients: set[str] = field(default_factory=set)
     under_way: dict[str, tuple[int, asyncio.Future[dict[str, Any]], Step]] = field(default_factory=dict)
@@ -68,6 +70,7 @@ class Play:
         self.known |= {
             "broker": self.address,
             "proxy": self.proxy.address,
+            "tls": str(self.certificates),
             **{name: f"{self.prefix}-{slug}-{name}" for name in ("q", "q2", "q3")},
             "dlq": f"{self.prefix}-{slug}-q.dlq",
         }
@@ -90,16 +93,20 @@ class Play:
     async def _clean_up(self) -> None:
         self.proxy.set_mode("pass")
         with contextlib.suppress(Exception):
-            # A client of its own: the scenario's may be closed, or broken on purpose.
-            name = f"{self.prefix}-cleaner"
-            options = {"connect_timeout_s": 2, "retry_for_s": 0}
-            await self._ask("connect", {"client": name, "target": self.broker.address, "options": options})
-            for queue in ("q", "q2", "q3"):
-                await self._ask("delete_queue", {"client": name, "queue": self.known[queue]})
-            self.clients.add(name)
+            if self.scenario.broker_settings is None:
+                await self._delete_queues()
         for client in self.clients:
             with contextlib.suppress(Exception):
                 await asyncio.wait_for(self._ask("close", {"client": client}), 10)
+
+    async def _delete_queues(self) -> None:
+        # A client of its own: the scenario's may be closed, or broken on purpose.
+        name = f"{self.prefix}-cleaner"
+        options = {"connect_timeout_s": 2, "retry_for_s": 0}
+        await self._ask("connect", {"client": name, "target": self.broker.address, "options": options})
+        for queue in ("q", "q2", "q3"):
+            await self._ask("delete_queue", {"client": name, "queue": self.known[queue]})
+        self.clients.add(name)
 
     async def _play(self, step: Step) -> None:
         runner_step = RUNNER_STEPS.get(step.operation)
@@ -232,11 +239,12 @@ class Play:
         if step.remember_as:
             self.known[step.remember_as] = made
 
-    async def _revoke_key(self, step: Step) -> None:
+    async def _end_key(self, step: Step) -> None:
         await self._admin().revoke_key(resolve(step.arguments, self.known))
 
     def _admin(self) -> Admin:
-        return Admin(self.broker.address, self.broker.data_dir)
+        by_tls = any(name.startswith("FILA_TLS__") for name in self.scenario.broker_settings or ())
+        return Admin(self.broker.address, self.broker.data_dir, self.certificates if by_tls else None)
 
     async def _expect(self, step: Step) -> None:
         """`that: {value: $a, is: ...}`: compares two things that are known already."""
@@ -254,7 +262,7 @@ RUNNER_STEPS: dict[str, Callable[[Play, Step], Any]] = {
     "await": Play._await,
     "that": Play._expect,
     "key": Play._key,
-    "revoke_key": Play._revoke_key,
+    "end_key": Play._end_key,
 }
 
 
@@ -265,6 +273,7 @@ class Stage:
     driver: Driver
     shared: Broker
     folder: Path
+    certificates: Path
     fault: Fault | None = None
     """Planted between driver and broker."""
 
@@ -273,7 +282,8 @@ class Stage:
         own = scenario.broker_settings
         broker = self.shared
         if own is not None:
-            broker = Broker(self.folder / f"own-{next(_PLAYED)}", own)
+            settings = resolve(own, {"tls": str(self.certificates)})
+            broker = Broker(self.folder / f"own-{next(_PLAYED)}", settings)
             await broker.start()
         meddler = None if self.fault is None else Meddler(broker.address, self.fault)
         if meddler is not None:
@@ -282,7 +292,7 @@ class Stage:
         proxy = Proxy(address)
         await proxy.start()
         try:
-            await Play(scenario, self.driver, broker, proxy, address).run()
+            await Play(scenario, self.driver, broker, proxy, address, self.certificates).run()
         except Exception as failed:  # noqa: BLE001 - whatever it is, it belongs to this scenario alone
             return f"{type(failed).__name__}: {failed}"
         else:

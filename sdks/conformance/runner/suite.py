@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.broker import Broker
+from runner.certificates import make as make_certificates
 from runner.drivers import Driver, Language, languages
 from runner.meddler import Fault
 from runner.play import Stage
@@ -52,13 +53,15 @@ async def play_all(language: Language, parts: list[Part], folder: Path) -> list[
     """Return, part by part, what went wrong in each scenario; None where nothing did."""
     driver = await Driver.start(language, REPOSITORY, folder / "driver.log")
     shared = Broker(folder / "shared", {})
+    certificates = folder / "certificates"
+    make_certificates(certificates)
     await shared.start()
     places = asyncio.Semaphore(AT_ONCE)
     outcomes: list[Outcomes] = [{} for _ in parts]
 
     async def one(number: int, scenario: Scenario) -> None:
         async with places:
-            stage = Stage(driver, shared, folder, parts[number].fault)
+            stage = Stage(driver, shared, folder, certificates, parts[number].fault)
             outcomes[number][scenario.name] = await stage.play(scenario)
 
     try:

@@ -125,11 +125,17 @@ var operations = map[string]operation{
 		if err != nil {
 			return nil, err
 		}
+		if r.ExpectedVersion != 0 {
+			opts = append(opts, fila.ExpectedVersion(r.ExpectedVersion))
+		}
+		if r.Comment != "" {
+			opts = append(opts, fila.Comment(r.Comment))
+		}
 		got, err := c.UpdateQueue(ctx, r.Queue, opts...)
 		return answer{"config": plain(got)}, err
 	}),
 	"delete_queue": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
-		return nil, c.DeleteQueue(ctx, r.Queue)
+		return nil, c.DeleteQueue(ctx, r.Queue, r.force()...)
 	}),
 	"list_queues": withClient(func(ctx context.Context, c *fila.Client, _ *request) (answer, error) {
 		got, err := c.ListQueues(ctx)
@@ -156,6 +162,9 @@ var operations = map[string]operation{
 		if r.RatePerSecond != nil {
 			opts = append(opts, fila.RedriveRate(*r.RatePerSecond))
 		}
+		if r.Offsets != nil {
+			opts = append(opts, fila.RedriveOffsets(r.Offsets...))
+		}
 		redriven, err := c.Redrive(ctx, r.Queue, opts...)
 		return answer{"redriven": redriven}, err
 	}),
@@ -168,6 +177,14 @@ var operations = map[string]operation{
 		return answer{"channels": listed(got)}, err
 	}),
 	"seek_channel": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		switch {
+		case r.ValidateOnly && r.TimeMs != nil:
+			told, err := c.PreviewSeekTime(ctx, r.Queue, r.channelName(), time.UnixMilli(*r.TimeMs))
+			return plain(told), err
+		case r.ValidateOnly:
+			told, err := c.PreviewSeekOffset(ctx, r.Queue, r.channelName(), *r.Offset)
+			return plain(told), err
+		}
 		if r.TimeMs != nil {
 			offset, err := c.SeekTime(ctx, r.Queue, r.channelName(), time.UnixMilli(*r.TimeMs))
 			return answer{"offset": offset}, err
@@ -205,6 +222,12 @@ var operations = map[string]operation{
 		if r.MaxInFlight != nil {
 			opts = append(opts, fila.KeyMaxInFlight(*r.MaxInFlight))
 		}
+		if r.RatePerSecond != nil {
+			opts = append(opts, fila.KeyRate(*r.RatePerSecond))
+		}
+		if r.Burst != nil {
+			opts = append(opts, fila.KeyBurst(*r.Burst))
+		}
 		got, err := c.SetKeyPolicy(ctx, r.Queue, r.fairnessKey(), opts...)
 		return plain(got), err
 	}),
@@ -217,6 +240,13 @@ var operations = map[string]operation{
 		got, err := c.ListConsumers(ctx, r.Queue, as[fila.ConsumersOption](r.channel())...)
 		return answer{"consumers": listed(got)}, err
 	}),
+}
+
+func (r *request) force() []fila.ForceOption {
+	if r.Force {
+		return []fila.ForceOption{fila.Force()}
+	}
+	return nil
 }
 
 func (r *request) channelName() string {
@@ -364,6 +394,9 @@ func createChannel(ctx context.Context, c *fila.Client, r *request) (answer, err
 		}
 		opts = append(opts, start)
 	}
+	if r.ExpiresIdle != nil {
+		opts = append(opts, fila.ChannelExpiresAfterIdle(ms(*r.ExpiresIdle)))
+	}
 	offset, err := c.CreateChannel(ctx, r.Queue, r.channelName(), opts...)
 	return answer{"start_offset": offset}, err
 }
@@ -400,6 +433,9 @@ func readLog(ctx context.Context, c *fila.Client, r *request) (answer, error) {
 	}
 	if r.Fairness != nil {
 		opts = append(opts, fila.FairnessKey(*r.Fairness))
+	}
+	if r.MaxBatch != nil {
+		opts = append(opts, fila.LogBatch(*r.MaxBatch))
 	}
 	count := 1000
 	if r.MaxMessages != nil {

@@ -61,7 +61,59 @@ type request struct {
 	FromTimeMs    *int64          `json:"from_time_ms"`
 	ToTimeMs      *int64          `json:"to_time_ms"`
 
+	MaxBatch    *uint32 `json:"max_batch"`
+	ExpiresIdle *int64  `json:"expires_after_idle_ms"`
+
+	ExpectedVersion uint64   `json:"expected_version"`
+	Comment         string   `json:"comment"`
+	ValidateOnly    bool     `json:"validate_only"`
+	Force           bool     `json:"force"`
+	Offsets         []uint64 `json:"offsets"`
+	Burst           *float64 `json:"burst"`
+	Before          *uint64  `json:"before"`
+	Limit           *uint32  `json:"limit"`
+	Number          uint64   `json:"number"`
+	Last            uint32   `json:"last"`
+
+	Queues        []string `json:"queues"`
+	Keys          []string `json:"keys"`
+	Order         string   `json:"order"`
+	Top           *uint32  `json:"top"`
+	MaxChanges    int      `json:"max_changes"`
+	Kinds         []string `json:"kinds"`
+	AfterPosition uint64   `json:"after_position"`
+	Follow        bool     `json:"follow"`
+	MaxEvents     int      `json:"max_events"`
+
+	Kind        string            `json:"kind"`
+	Filter      *deadLetterFilter `json:"filter"`
+	OperationID string            `json:"operation_id"`
+
+	KeyID          string   `json:"key_id"`
+	ExpiresAfterMs int64    `json:"expires_after_ms"`
+	OverlapMs      int64    `json:"overlap_ms"`
+	AsTenant       string   `json:"as_tenant"`
+	Produce        []string `json:"produce"`
+	Consume        []string `json:"consume"`
+	Manage         []string `json:"manage"`
+	Admin          bool     `json:"admin"`
+
+	MessagesPerSecond float64 `json:"messages_per_second"`
+	BytesPerSecond    float64 `json:"bytes_per_second"`
+	Connections       uint32  `json:"connections"`
+	Streams           uint32  `json:"streams"`
+
 	newMessage
+}
+
+// deadLetterFilter says which dead letters an operation means.
+type deadLetterFilter struct {
+	FairnessKey   *string `json:"fairness_key"`
+	Reason        *string `json:"reason"`
+	Error         *string `json:"error"`
+	DiedFromMs    *int64  `json:"died_from_ms"`
+	DiedBeforeMs  *int64  `json:"died_before_ms"`
+	SourceChannel *string `json:"source_channel"`
 }
 
 // newMessage is a message to enqueue.

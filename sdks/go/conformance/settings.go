@@ -11,6 +11,7 @@ import (
 func connectOptions(given map[string]json.RawMessage, events func(fila.ConnectionEvent)) ([]fila.Option, error) {
 	opts := []fila.Option{fila.WithConnectionEvents(events)}
 	frameMessages, frameBytes := 200, 1<<20
+	var certificate, key string
 	for name, raw := range given {
 		number, notANumber := decode[float64](raw)
 		switch name {
@@ -48,6 +49,14 @@ func connectOptions(given map[string]json.RawMessage, events func(fila.Connectio
 			key, err := decode[string](raw)
 			notANumber = err
 			opts = append(opts, fila.WithAPIKey(key))
+		case "ca_file":
+			notANumber = text(raw, func(file string) { opts = append(opts, fila.WithCA(file)) })
+		case "server_name":
+			notANumber = text(raw, func(name string) { opts = append(opts, fila.WithServerName(name)) })
+		case "cert_file":
+			notANumber = text(raw, func(file string) { certificate = file })
+		case "key_file":
+			notANumber = text(raw, func(file string) { key = file })
 		default:
 			return nil, fmt.Errorf("%w: option %s", errUnsupported, name)
 		}
@@ -55,7 +64,18 @@ func connectOptions(given map[string]json.RawMessage, events func(fila.Connectio
 			return nil, fmt.Errorf("%w: option %s: %w", errUnsupported, name, notANumber)
 		}
 	}
+	if certificate != "" {
+		opts = append(opts, fila.WithClientCertificate(certificate, key))
+	}
 	return append(opts, fila.WithFrame(frameMessages, frameBytes)), nil
+}
+
+func text(raw json.RawMessage, use func(string)) error {
+	given, err := decode[string](raw)
+	if err == nil {
+		use(given)
+	}
+	return err
 }
 
 // queueOptions translates the fields of a QueueConfig to the SDK's options.

@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline';
 
 import { FilaClient } from '@fila-mq/client';
 
+import { operating } from './operating.js';
 import {
   clientOptions,
   errorAnswer,
@@ -76,6 +77,8 @@ const named = (name) => {
 
 /** One function an operation: the request's arguments, and the signal that `cancel` aborts. */
 const operations = {
+  ...operating(named),
+
   async connect({ client, target, options = {}, ...unknown }, signal) {
     refuse(unknown);
     const happened = [];
@@ -248,14 +251,15 @@ const operations = {
     return plain(await named(client).getQueue(queue, { signal }));
   },
 
-  async update_queue({ client, queue, config = {}, ...unknown }, signal) {
+  async update_queue({ client, queue, config = {}, expected_version, comment, ...unknown }, signal) {
     refuse(unknown);
-    return { config: plain(await named(client).updateQueue(queue, settings(config), { signal })) };
+    const options = given({ expectedVersion: expected_version, comment, signal });
+    return { config: plain(await named(client).updateQueue(queue, settings(config), options)) };
   },
 
-  async delete_queue({ client, queue, ...unknown }, signal) {
+  async delete_queue({ client, queue, force, ...unknown }, signal) {
     refuse(unknown);
-    await named(client).deleteQueue(queue, { signal });
+    await named(client).deleteQueue(queue, given({ force, signal }));
     return {};
   },
 
@@ -286,17 +290,17 @@ const operations = {
     return { messages: (await named(client).peek(queue, options)).map(messageAnswer) };
   },
 
-  async redrive({ client, queue, count, rate_per_second: ratePerSecond, ...unknown }, signal) {
+  async redrive({ client, queue, count, rate_per_second: ratePerSecond, offsets, ...unknown }, signal) {
     refuse(unknown);
-    return { redriven: await named(client).redrive(queue, given({ count, ratePerSecond, signal })) };
+    const options = given({ count, ratePerSecond, offsets, signal });
+    return { redriven: await named(client).redrive(queue, options) };
   },
 
-  async create_channel({ client, queue, channel, start, ...unknown }, signal) {
+  async create_channel({ client, queue, channel, start, expires_after_idle_ms, ...unknown }, signal) {
     refuse(unknown);
     const from = typeof start === 'object' ? (start.offset ?? moment(start.time_ms)) : start;
-    return {
-      start_offset: await named(client).createChannel(queue, channel, given({ start: from, signal })),
-    };
+    const options = given({ start: from, expiresAfterIdleMs: expires_after_idle_ms, signal });
+    return { start_offset: await named(client).createChannel(queue, channel, options) };
   },
 
   async delete_channel({ client, queue, channel, ...unknown }, signal) {
@@ -310,11 +314,12 @@ const operations = {
     return { channels: plain(await named(client).listChannels(queue, { signal })) };
   },
 
-  async seek_channel({ client, queue, channel, offset, time_ms, ...unknown }, signal) {
+  async seek_channel({ client, queue, channel, offset, time_ms, validate_only, ...unknown }, signal) {
     refuse(unknown);
-    return {
-      offset: await named(client).seekChannel(queue, offset ?? moment(time_ms), given({ channel, signal })),
-    };
+    const target = offset ?? moment(time_ms);
+    const options = given({ channel, signal });
+    if (validate_only) return plain(await named(client).previewSeek(queue, target, options));
+    return { offset: await named(client).seekChannel(queue, target, options) };
   },
 
   async purge_channel({ client, queue, channel, fairness_key: fairnessKey, ...unknown }, signal) {
@@ -338,9 +343,10 @@ const operations = {
     return { entries: plain(await named(client).listConfig(prefix, { signal })) };
   },
 
-  async set_key_policy({ client, queue, fairness_key, weight, paused, max_in_flight, ...unknown }, signal) {
+  async set_key_policy({ client, queue, fairness_key, weight, paused, max_in_flight, ...others }, signal) {
+    const { rate_per_second: ratePerSecond, burst, ...unknown } = others;
     refuse(unknown);
-    const change = given({ weight, paused, maxInFlight: max_in_flight });
+    const change = given({ weight, paused, maxInFlight: max_in_flight, ratePerSecond, burst });
     return plain(await named(client).setKeyPolicy(queue, fairness_key, change, { signal }));
   },
 
@@ -355,9 +361,9 @@ const operations = {
   },
 
   async read_log({ client, queue, from_offset, to_offset, from_time_ms, to_time_ms, ...others }, signal) {
-    const { fairness_key: fairnessKey, max_messages = Infinity, ...unknown } = others;
+    const { fairness_key: fairnessKey, max_messages = Infinity, max_batch: maxBatch, ...unknown } = others;
     refuse(unknown);
-    const range = { fromOffset: from_offset, toOffset: to_offset, fairnessKey, signal };
+    const range = { fromOffset: from_offset, toOffset: to_offset, fairnessKey, maxBatch, signal };
     const options = given({ ...range, fromTime: moment(from_time_ms), toTime: moment(to_time_ms) });
     const taken = [];
     for await (const message of named(client).readLog(queue, options)) {

@@ -18,6 +18,20 @@ export interface TimeoutOption extends SignalOption {
   readonly timeoutMs?: number;
 }
 
+/** A call that refuses to do harm unless told so. */
+export interface ForceOption extends SignalOption {
+  /** Do it all the same. */
+  readonly force?: boolean;
+}
+
+/** What goes with a change of settings. */
+export interface UpdateQueueOptions extends SignalOption {
+  /** Change them only if this is their version, as `getQueue` tells it. */
+  readonly expectedVersion?: number;
+  /** Why; kept with the version, at most 1,024 bytes. */
+  readonly comment?: string;
+}
+
 /** Which messages to drop. */
 export interface PurgeOptions extends TimeoutOption {
   /** Only this key's. */
@@ -42,6 +56,8 @@ export interface RedriveOptions extends TimeoutOption {
   readonly count?: number;
   /** The pace; as fast as it goes when left out. Paced, it takes its time: give `timeoutMs`. */
   readonly ratePerSecond?: number;
+  /** Just those with these offsets, at most 1,000. */
+  readonly offsets?: readonly number[];
 }
 
 /** Where a channel begins. */
@@ -62,6 +78,125 @@ export interface KeyPolicyChange {
   readonly paused?: boolean;
   /** Most messages of this key leased at once in a channel; 0 for no cap. */
   readonly maxInFlight?: number;
+  /** Most messages of this key delivered a second, over all channels; 0 takes the rate away. */
+  readonly ratePerSecond?: number;
+  /** How many may be delivered at once after a pause, at least 1; 0 for one second's worth. Needs a rate. */
+  readonly burst?: number;
+}
+
+/** A page of what is listed newest first. */
+export interface PageOptions extends SignalOption {
+  /** Only what has a number below this: the last one's, to turn the page. */
+  readonly before?: number;
+  /** At most so many. */
+  readonly limit?: number;
+}
+
+/** Which keys to rank. */
+export interface LateOptions extends SignalOption {
+  /** Only this queue's; every queue's when left out. */
+  readonly queue?: string;
+  /** At most so many; default 20, at most 1,000. */
+  readonly maxKeys?: number;
+}
+
+/** What to look back at. */
+export interface HistoryOptions extends ChannelOption {
+  /** Keys to tell besides, at most 50; they are recorded from then on, for the hour that follows. */
+  readonly keys?: readonly string[];
+}
+
+/** What to watch. */
+export interface WatchStatsOptions extends ChannelOption {
+  /** The queues, at most 20; all of them, keys left out, when left out. */
+  readonly queues?: readonly string[];
+  /** By what the leading keys are ranked, largest first; default `backlog`. */
+  readonly order?: 'backlog' | 'late' | 'arriving' | 'served' | 'off_share';
+  /** How many leading keys to tell, at most 50; default 20. */
+  readonly top?: number;
+  /** Keys to tell besides, at most 50. */
+  readonly keys?: readonly string[];
+}
+
+/** Which events to tell: all that is given must hold. */
+export interface WatchEventsOptions extends SignalOption {
+  /** Only of this queue. */
+  readonly queue?: string;
+  /** Only of these kinds: `queue.created`, or `queue` for all that begin with it. At most 64. */
+  readonly kinds?: readonly string[];
+  /** Only of this fairness key. */
+  readonly fairnessKey?: string;
+  /** Only those after this event's `position`. */
+  readonly afterPosition?: number;
+  /** Go on with what happens; without it the loop ends with what is kept. */
+  readonly follow?: boolean;
+}
+
+/** Which dead letters are meant: all that is given must hold. */
+export interface DeadLetterFilter {
+  /** Only of this fairness key. */
+  readonly fairnessKey?: string;
+  /** Only those that died of this: `max_attempts`, `on_failure`, `ttl` or `rejected`. */
+  readonly reason?: string;
+  /** Only those whose last error has this text in it. */
+  readonly error?: string;
+  /** Only those that died at this moment or later. */
+  readonly diedFrom?: Date;
+  /** Only those that died before this moment. */
+  readonly diedBefore?: Date;
+  /** Only those that failed in this channel. */
+  readonly sourceChannel?: string;
+}
+
+/** Which dead letters an operation means, and how fast it goes. */
+export interface OperationOptions extends SignalOption {
+  /** Those that are meant; all that are there at the start when left out. */
+  readonly filter?: DeadLetterFilter;
+  /** Most messages a second; as fast as it goes when left out. */
+  readonly ratePerSecond?: number;
+}
+
+/** How long a new key is valid, and whose messages it sends. */
+export interface CreateKeyOptions extends SignalOption {
+  /** For ever when left out. */
+  readonly expiresAfterMs?: number;
+  /**
+   * Bind the messages of its holder to this fairness key; only for a name that is new, and with no right but
+   * produce.
+   */
+  readonly asTenant?: string;
+}
+
+/** How the old key ends, and the new one. */
+export interface RotateKeyOptions extends SignalOption {
+  /** How long the old key stays valid beside the new one; not at all when left out. */
+  readonly overlapMs?: number;
+  /** How long the new one is valid; for ever when left out. */
+  readonly expiresAfterMs?: number;
+}
+
+/** Rights on queues, by names or patterns such as `orders.*`. */
+export interface Rights {
+  /** To enqueue. */
+  readonly produce?: readonly string[];
+  /** To receive, settle, peek and read the log; `orders.*:billing` names channels too. */
+  readonly consume?: readonly string[];
+  /** To create, change, purge, seek and delete queues and channels. */
+  readonly manage?: readonly string[];
+  /** To everything, keys and runtime config included. */
+  readonly admin?: boolean;
+}
+
+/** Bounds of what a name may use, all its keys together; what is left out is not bounded. */
+export interface QuotaOptions {
+  /** Messages enqueued a second. */
+  readonly messagesPerSecond?: number;
+  /** Bytes of enqueue requests a second. */
+  readonly bytesPerSecond?: number;
+  /** Connections of the Redis protocol at a time. */
+  readonly connections?: number;
+  /** Streams and waiting pulls at a time. */
+  readonly streams?: number;
 }
 
 /** What to read from a log: all the bounds given must hold. */

@@ -11,13 +11,14 @@ import { create } from '@bufbuild/protobuf';
 import type {
   ChannelOption,
   CreateChannelOptions,
+  ForceOption,
   KeyPolicyChange,
   PeekOptions,
   PurgeOptions,
   ReadLogOptions,
   RedriveOptions,
   SignalOption,
-  TimeoutOption,
+  UpdateQueueOptions,
 } from './admin-options.js';
 import {
   requireMoment,
@@ -26,9 +27,10 @@ import {
   requireTextIfGiven,
   requireWhole,
   toUint64,
+  toUint64s,
   UINT32_MAX,
 } from './arguments.js';
-import type { Connection } from './connection.js';
+import type { CallOptions, Connection } from './connection.js';
 import type { ErrorFacts } from './errors.js';
 import {
   type ChannelInfo as WireChannelInfo,
@@ -47,6 +49,8 @@ import {
   type QueueInfo as WireQueueInfo,
   QueueInfoSchema,
   ReadLogRequestSchema,
+  type SeekChannelResponse,
+  SeekChannelResponseSchema,
   type SetKeyPolicyResponse,
   SetKeyPolicyResponseSchema,
 } from './gen/fila/v1/admin_pb.js';
@@ -54,6 +58,7 @@ import { StoredMessage } from './message.js';
 import { type Plain, plain } from './plain.js';
 import { encodeSettings, maskOf, type QueueSettings } from './queue-settings.js';
 import { readLog } from './read-log.js';
+import { given, known, place, requireNames } from './request-fields.js';
 import { toTimestamp } from './times.js';
 
 /** A queue's settings, defaults filled in. */
@@ -68,6 +73,8 @@ export interface QueueStats extends Plain<GetStatsResponse> {}
 export interface ChannelInfo extends Plain<WireChannelInfo> {}
 /** What an operator decided about a fairness key. */
 export interface KeyPolicy extends Plain<SetKeyPolicyResponse> {}
+/** What a seek would do. */
+export interface SeekPreview extends Plain<SeekChannelResponse> {}
 /** What a fairness key waits for, and whether it gets its due. */
 export interface KeyExplanation extends Plain<ExplainKeyResponse> {}
 /** A consumer in numbers. */
@@ -85,14 +92,19 @@ export abstract class AdminCalls {
     this.connection = connection;
   }
 
-  #call<I extends DescMessage, O extends DescMessage>(
+  /** @internal */
+  protected ask<I extends DescMessage, O extends DescMessage>(
     which: DescMethodUnary<I, O>,
     request: MessageInitShape<I>,
     known: ErrorFacts,
-    { timeoutMs, signal }: TimeoutOption = {},
+    { timeoutMs, signal, repeatable }: CallOptions = {},
   ): Promise<MessageShape<O>> {
     if (timeoutMs !== undefined) requireRange('timeoutMs', timeoutMs, 1, Infinity);
-    return this.connection.call(which, create(which.input, request), known, { timeoutMs, signal });
+    return this.connection.call(which, create(which.input, request), known, {
+      timeoutMs,
+      signal,
+      repeatable,
+    });
   }
 
   // Queues.
@@ -100,44 +112,55 @@ export abstract class AdminCalls {
   /** Makes a queue and its dead-letter queue `<queue>.dlq`. Rejects with QueueExists, Invalid. */
   async createQueue(queue: string, settings: QueueSettings = {}, options: SignalOption = {}): Promise<void> {
     requireText('queue', queue);
-    await this.#call(
-      method.createQueue,
-      { name: queue, config: encodeSettings(settings) },
-      { queue },
-      options,
-    );
+    await this.ask(method.createQueue, { name: queue, config: encodeSettings(settings) }, { queue }, options);
   }
 
   /** A queue's settings, defaults filled in. Rejects with QueueNotFound. */
   async getQueue(queue: string, options: SignalOption = {}): Promise<QueueDescription> {
     requireText('queue', queue);
-    return plain(GetQueueResponseSchema, await this.#call(method.getQueue, { queue }, { queue }, options));
+    return plain(GetQueueResponseSchema, await this.ask(method.getQueue, { queue }, { queue }, options));
   }
 
   /**
    * Changes the settings given, and no other; they apply at once to what waits. Resolves with them all.
-   * `retry: { baseMs: 500 }` changes the base and keeps the kind. Rejects with QueueNotFound, Invalid.
+   * `retry: { baseMs: 500 }` changes the base and keeps the kind. With `expectedVersion` it is refused where
+   * somebody else changed them since (Conflict); `comment` is kept with the version. Rejects with
+   * QueueNotFound, Invalid.
    */
   async updateQueue(
     queue: string,
     settings: QueueSettings,
-    options: SignalOption = {},
+    options: UpdateQueueOptions = {},
   ): Promise<QueueConfig> {
+    const { expectedVersion = 0, comment = '', signal } = options;
     requireText('queue', queue);
-    const request = { queue, config: encodeSettings(settings), updateMask: maskOf(settings) };
-    const { config } = await this.#call(method.updateQueue, request, { queue }, options);
+    requireText('comment', comment);
+    const request = {
+      queue,
+      config: encodeSettings(settings),
+      updateMask: maskOf(settings),
+      expectedVersion: toUint64('expectedVersion', expectedVersion),
+      comment,
+    };
+    // A second run would find the version that the first one made.
+    const repeatable = expectedVersion === 0 ? undefined : false;
+    const { config } = await this.ask(method.updateQueue, request, { queue }, { signal, repeatable });
     return plain(QueueConfigSchema, config ?? create(QueueConfigSchema));
   }
 
-  /** Deletes a queue, its own dead-letter queue, and everything in them. Rejects with QueueNotFound. */
-  async deleteQueue(queue: string, options: SignalOption = {}): Promise<void> {
+  /**
+   * Deletes a queue, its own dead-letter queue, and everything in them. Rejects with QueueNotFound; with
+   * Conflict while a published batch of a sink is still on its way into it, unless `force` is set.
+   */
+  async deleteQueue(queue: string, options: ForceOption = {}): Promise<void> {
+    const { force = false } = options;
     requireText('queue', queue);
-    await this.#call(method.deleteQueue, { queue }, { queue }, options);
+    await this.ask(method.deleteQueue, { queue, force }, { queue }, options);
   }
 
   /** Every queue with its depth, in flight and consumers, sorted by name. */
   async listQueues(options: SignalOption = {}): Promise<QueueInfo[]> {
-    const { queues } = await this.#call(method.listQueues, {}, {}, options);
+    const { queues } = await this.ask(method.listQueues, {}, {}, options);
     return queues.map((queue) => plain(QueueInfoSchema, queue));
   }
 
@@ -152,12 +175,7 @@ export abstract class AdminCalls {
     const { channel = '', maxKeys = 0 } = options;
     requireNames(queue, channel);
     requireWhole('maxKeys', maxKeys, UINT32_MAX);
-    const answer = await this.#call(
-      method.getStats,
-      { queue, channel, maxKeys },
-      { queue, channel },
-      options,
-    );
+    const answer = await this.ask(method.getStats, { queue, channel, maxKeys }, { queue, channel }, options);
     return plain(GetStatsResponseSchema, answer);
   }
 
@@ -167,7 +185,7 @@ export abstract class AdminCalls {
     requireNames(queue, channel);
     requireTextIfGiven('fairnessKey', fairnessKey);
     const request = { queue, ...given({ fairnessKey, channel }) };
-    return Number((await this.#call(method.purgeQueue, request, known(queue, channel), options)).purged);
+    return Number((await this.ask(method.purgeQueue, request, known(queue, channel), options)).purged);
   }
 
   /**
@@ -186,7 +204,7 @@ export abstract class AdminCalls {
       afterOffset: toUint64('afterOffset', afterOffset),
       fairnessKey,
     };
-    const { messages } = await this.#call(method.peekMessages, request, known(queue, channel), options);
+    const { messages } = await this.ask(method.peekMessages, request, known(queue, channel), options);
     return messages.map((message) => new StoredMessage(message));
   }
 
@@ -195,11 +213,16 @@ export abstract class AdminCalls {
    * QueueNotFound, Invalid (no dead-letter queue), SourceQueueGone.
    */
   async redrive(dlq: string, options: RedriveOptions = {}): Promise<number> {
-    const { count = 0, ratePerSecond = 0 } = options;
+    const { count = 0, ratePerSecond = 0, offsets = [] } = options;
     requireText('dlq', dlq);
     requireRange('ratePerSecond', ratePerSecond, 0, Infinity);
-    const request = { dlqQueue: dlq, count: toUint64('count', count), ratePerSecond };
-    return Number((await this.#call(method.redrive, request, { queue: dlq }, options)).redriven);
+    const request = {
+      dlqQueue: dlq,
+      count: toUint64('count', count),
+      ratePerSecond,
+      offsets: toUint64s('offsets', offsets),
+    };
+    return Number((await this.ask(method.redrive, request, { queue: dlq }, options)).redriven);
   }
 
   // Channels.
@@ -217,19 +240,19 @@ export abstract class AdminCalls {
       start: start === 'head' || start === 'oldest' ? { case: start, value: true } : place('start', start),
       expiresAfterIdleMs: toUint64('expiresAfterIdleMs', expiresAfterIdleMs),
     };
-    return Number((await this.#call(method.createChannel, request, { queue, channel }, options)).startOffset);
+    return Number((await this.ask(method.createChannel, request, { queue, channel }, options)).startOffset);
   }
 
   /** Deletes a channel, its leases and what it had pending. Rejects with QueueNotFound, ChannelNotFound. */
   async deleteChannel(queue: string, channel: string, options: SignalOption = {}): Promise<void> {
     requireNames(queue, channel);
-    await this.#call(method.deleteChannel, { queue, channel }, { queue, channel }, options);
+    await this.ask(method.deleteChannel, { queue, channel }, { queue, channel }, options);
   }
 
   /** A queue's channels in numbers, sorted by name. Rejects with QueueNotFound. */
   async listChannels(queue: string, options: SignalOption = {}): Promise<ChannelInfo[]> {
     requireText('queue', queue);
-    const { channels } = await this.#call(method.listChannels, { queue }, { queue }, options);
+    const { channels } = await this.ask(method.listChannels, { queue }, { queue }, options);
     return channels.map((channel) => plain(ChannelInfoSchema, channel));
   }
 
@@ -238,10 +261,23 @@ export abstract class AdminCalls {
    * with QueueNotFound, ChannelNotFound.
    */
   async seekChannel(queue: string, target: number | Date, options: ChannelOption = {}): Promise<number> {
-    const { channel = '' } = options;
+    return Number((await this.#seek(queue, target, options, false)).offset);
+  }
+
+  /** What `seekChannel` would do; nothing is done. Rejects with QueueNotFound, ChannelNotFound. */
+  async previewSeek(queue: string, target: number | Date, options: ChannelOption = {}): Promise<SeekPreview> {
+    return plain(SeekChannelResponseSchema, await this.#seek(queue, target, options, true));
+  }
+
+  #seek(
+    queue: string,
+    target: number | Date,
+    { channel = '', signal }: ChannelOption,
+    validateOnly: boolean,
+  ): Promise<SeekChannelResponse> {
     requireNames(queue, channel);
-    const request = { queue, channel, target: place('target', target) };
-    return Number((await this.#call(method.seekChannel, request, known(queue, channel), options)).offset);
+    const request = { queue, channel, target: place('target', target), validateOnly };
+    return this.ask(method.seekChannel, request, known(queue, channel), { signal, repeatable: validateOnly });
   }
 
   /** Drops what is pending in one channel; others keep theirs. Resolves with how many messages. */
@@ -253,7 +289,7 @@ export abstract class AdminCalls {
     requireNames(queue, channel);
     requireTextIfGiven('fairnessKey', fairnessKey);
     const request = { queue, channel, ...given({ fairnessKey }) };
-    return Number((await this.#call(method.purgeChannel, request, known(queue, channel), options)).purged);
+    return Number((await this.ask(method.purgeChannel, request, known(queue, channel), options)).purged);
   }
 
   // Runtime config.
@@ -264,26 +300,26 @@ export abstract class AdminCalls {
   async setConfig(key: string, value: string, options: SignalOption = {}): Promise<void> {
     requireText('key', key);
     requireText('value', value);
-    await this.#call(method.setConfig, { key, value }, { configKey: key }, options);
+    await this.ask(method.setConfig, { key, value }, { configKey: key }, options);
   }
 
   /** A runtime config value. Rejects with ConfigKeyNotFound. */
   async getConfig(key: string, options: SignalOption = {}): Promise<string> {
     requireText('key', key);
-    return (await this.#call(method.getConfig, { key }, { configKey: key }, options)).value;
+    return (await this.ask(method.getConfig, { key }, { configKey: key }, options)).value;
   }
 
   /** The runtime config values whose key starts with `prefix`, sorted by key. */
   async listConfig(prefix = '', options: SignalOption = {}): Promise<Map<string, string>> {
     requireText('prefix', prefix);
-    const { entries } = await this.#call(method.listConfig, { prefix }, {}, options);
+    const { entries } = await this.ask(method.listConfig, { prefix }, {}, options);
     return new Map(entries.map(({ key, value }) => [key, value]));
   }
 
   // Fairness keys and consumers.
 
   /**
-   * Weighs, pauses, resumes or caps one fairness key. Resolves with its policy now. Rejects with
+   * Weighs, pauses, resumes, caps or slows one fairness key. Resolves with its policy now. Rejects with
    * QueueNotFound, Invalid.
    */
   async setKeyPolicy(
@@ -292,15 +328,21 @@ export abstract class AdminCalls {
     change: KeyPolicyChange,
     options: SignalOption = {},
   ): Promise<KeyPolicy> {
-    const { weight, paused, maxInFlight } = change;
+    const { weight, paused, maxInFlight, ratePerSecond, burst } = change;
     requireText('queue', queue);
     requireText('fairnessKey', fairnessKey);
     if (weight !== undefined) requireWhole('weight', weight, UINT32_MAX);
     if (maxInFlight !== undefined) requireWhole('maxInFlight', maxInFlight, UINT32_MAX);
-    const request = { queue, fairnessKey, ...given({ weight, paused, maxInFlight }) };
+    if (ratePerSecond !== undefined) requireRange('ratePerSecond', ratePerSecond, 0, Infinity);
+    if (burst !== undefined) requireRange('burst', burst, 0, Infinity);
+    const request = {
+      queue,
+      fairnessKey,
+      ...given({ weight, paused, maxInFlight, ratePerSecond, burst }),
+    };
     return plain(
       SetKeyPolicyResponseSchema,
-      await this.#call(method.setKeyPolicy, request, { queue }, options),
+      await this.ask(method.setKeyPolicy, request, { queue }, options),
     );
   }
 
@@ -315,7 +357,7 @@ export abstract class AdminCalls {
     const request = { queue, channel, fairnessKey };
     return plain(
       ExplainKeyResponseSchema,
-      await this.#call(method.explainKey, request, known(queue, channel), options),
+      await this.ask(method.explainKey, request, known(queue, channel), options),
     );
   }
 
@@ -323,7 +365,7 @@ export abstract class AdminCalls {
   async listConsumers(queue: string, options: ChannelOption = {}): Promise<ConsumerInfo[]> {
     const { channel = '' } = options;
     requireNames(queue, channel);
-    const { consumers } = await this.#call(
+    const { consumers } = await this.ask(
       method.listConsumers,
       { queue, channel },
       { queue, channel },
@@ -364,25 +406,4 @@ export abstract class AdminCalls {
     });
     return readLog(this.connection, request, signal);
   }
-}
-
-function requireNames(queue: unknown, channel: unknown): void {
-  requireText('queue', queue);
-  requireTextIfGiven('channel', channel);
-}
-
-function known(queue: string, channel: string | undefined): ErrorFacts {
-  return { queue, channel: channel || 'default' };
-}
-
-/** Leaves out what was not given: the wire tells "not given" from "empty". */
-function given<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> };
-}
-
-function place(name: string, target: number | Date) {
-  if (typeof target === 'number') return { case: 'offset', value: toUint64(name, target) } as const;
-  requireMoment(name, target);
-  return { case: 'time', value: toTimestamp(target) } as const;
 }

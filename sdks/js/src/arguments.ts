@@ -54,6 +54,18 @@ export function toUint64(name: string, value: unknown): bigint {
   return BigInt(value);
 }
 
+/** Whole numbers as the wire's 64 bits. */
+export function toUint64s(name: string, values: unknown): bigint[] {
+  if (!Array.isArray(values)) throw wrongType(name, 'an array of numbers', values);
+  return values.map((value, index) => toUint64(`${name}[${index}]`, value));
+}
+
+/** Refuses what is no array of strings. */
+export function requireTexts(name: string, values: unknown): asserts values is readonly string[] {
+  if (!Array.isArray(values)) throw wrongType(name, 'an array of strings', values);
+  values.forEach((value, index) => requireText(`${name}[${index}]`, value));
+}
+
 /** Refuses what is no Date, or none that names a moment. */
 export function requireMoment(name: string, value: unknown): asserts value is Date {
   if (!(value instanceof Date)) throw wrongType(name, 'a Date', value);

@@ -3,7 +3,6 @@
  * part of a program may share it.
  */
 
-import { AdminCalls } from './admin.js';
 import type { ChannelOption, SignalOption } from './admin-options.js';
 import { requireText, requireWhole, UINT32_MAX } from './arguments.js';
 import { Connection } from './connection.js';
@@ -12,6 +11,7 @@ import { Consumer } from './consumer.js';
 import { ManyEnqueues, type Messages } from './enqueue-many.js';
 import { FilaError, SomeFailed } from './errors.js';
 import { FilaService } from './gen/fila/v1/service_pb.js';
+import { KeyCalls } from './keys.js';
 import { LeaseMemory } from './leases.js';
 import { Message, type NackOptions } from './message.js';
 import { encodeMessage, type Enqueued, type MessageOptions } from './new-message.js';
@@ -63,7 +63,7 @@ export interface NackByIdOptions extends NackOptions, ChannelOption {}
  * Every call rejects with a FilaError, which draws the tree; a TypeError or RangeError for an argument that
  * can't be right; or the reason of the signal that ended it.
  */
-export class FilaClient extends AdminCalls {
+export class FilaClient extends KeyCalls {
   readonly #options: ClientOptions;
   readonly #producer: Producer;
   /** What was leased by pulling, and what outlived its consumer, by queue and channel. */

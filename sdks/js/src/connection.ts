@@ -45,7 +45,7 @@ export interface CallOptions {
   /** Replaces `callTimeoutMs` for each attempt; a call that is meant to take long gives its own. */
   readonly timeoutMs?: number | undefined;
   /** Replaces what methods.ts says. */
-  readonly repeatable?: boolean;
+  readonly repeatable?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 

@@ -25,6 +25,7 @@
  * ├── NotSupported                             this broker does not do that (yet)
  * ├── NotAllowed                               who you are does not permit it
  * ├── InternalError                            the broker's own mistake; its log has the rest
+ * │   └── LogDamaged                           what can't be read, and where to read on
  * ├── ClientClosed                             this client was closed
  * └── SomeFailed               .results        some items of a batch; results has one entry an item
  * ```
@@ -250,6 +251,11 @@ export class NotAllowed extends FilaError {
 /** The broker's own mistake. */
 export class InternalError extends FilaError {
   static override readonly code: StatusName = 'INTERNAL';
+}
+
+/** `readLog` came to messages that the broker's disk damaged; the text says from which offset to read on. */
+export class LogDamaged extends InternalError {
+  static override readonly code: StatusName = 'DATA_LOSS';
 }
 
 /** The call was made on, or outlived, a closed client. */

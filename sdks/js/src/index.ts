@@ -23,6 +23,7 @@ export type {
   QueueDescription,
   QueueInfo,
   QueueStats,
+  SeekPreview,
 } from './admin.js';
 export { AdminCalls } from './admin.js';
 export type * from './admin-options.js';
@@ -33,9 +34,26 @@ export type { ConnectionEvent } from './connection-event.js';
 export { Consumer } from './consumer.js';
 export type { Messages } from './enqueue-many.js';
 export * from './errors.js';
+export type { AuditRecord, Identity, NewKey, Principal } from './keys.js';
+export { KeyCalls } from './keys.js';
+export type { Operation } from './letters.js';
+export { LetterCalls } from './letters.js';
 export type { DeadLetter, NackOptions, WaitOptions } from './message.js';
 export { Message, StoredMessage } from './message.js';
 export type { Enqueued, MessageOptions, NewMessage } from './new-message.js';
+export type {
+  BrokerEvent,
+  BrokerStatus,
+  DryRun,
+  FoundKeys,
+  History,
+  KeyPolicyState,
+  LateKeys,
+  QueueVersion,
+  QueueVersionDescription,
+  StatsChange,
+} from './observing.js';
+export { ObservingCalls } from './observing.js';
 export type { ClientOptions, Prefetch, TlsOptions } from './options.js';
 export type { Plain } from './plain.js';
 export type { QueueSettings, RetentionSettings, RetrySettings } from './queue-settings.js';

@@ -12,10 +12,12 @@ import type { DescMessage, DescMethod, MessageShape } from '@bufbuild/protobuf';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 
 import { FilaAdmin } from './gen/fila/v1/admin_pb.js';
+import { FilaAuth } from './gen/fila/v1/auth_pb.js';
 import { FilaService } from './gen/fila/v1/service_pb.js';
 
 const service = FilaService.method;
 const admin = FilaAdmin.method;
+const auth = FilaAuth.method;
 
 const REPEATABLE: ReadonlySet<DescMethod> = new Set<DescMethod>([
   // A pull whose answer is lost leaves its messages leased until they expire; pulling again is right.
@@ -50,6 +52,14 @@ const REPEATABLE: ReadonlySet<DescMethod> = new Set<DescMethod>([
   admin.listOperations,
   admin.cancelOperation,
   admin.dryRunPolicy,
+  // They are named by offsets that are never given again.
+  admin.dropDeadLetters,
+  auth.whoAmI,
+  auth.grant,
+  auth.getPrincipal,
+  auth.listPrincipals,
+  auth.setQuotas,
+  auth.listAudit,
 ]);
 
 /** Whether a second run after a lost answer leaves the same state and gives as good an answer. */

@@ -18,6 +18,10 @@ import type {
   HookFallback,
   RetryPolicy_Kind,
 } from './gen/fila/v1/admin_pb.js';
+import type { Right } from './gen/fila/v1/auth_pb.js';
+import type { DiskLevel, Forecast_Unknown, LateKey_Cause } from './gen/fila/v1/events_pb.js';
+import type { Operation_State, StartOperationRequest_Kind } from './gen/fila/v1/operation_pb.js';
+import type { KeyState_State } from './gen/fila/v1/watch_pb.js';
 import { toDate } from './times.js';
 
 /** An enum's words, in lower case. */
@@ -31,7 +35,21 @@ type Word<T> = T extends Durability
         ? Lowercase<keyof typeof BreakerState>
         : T extends ExplainKeyResponse_State
           ? Lowercase<keyof typeof ExplainKeyResponse_State>
-          : number;
+          : T extends Forecast_Unknown
+            ? Lowercase<keyof typeof Forecast_Unknown>
+            : T extends KeyState_State
+              ? Lowercase<keyof typeof KeyState_State>
+              : T extends LateKey_Cause
+                ? Lowercase<keyof typeof LateKey_Cause>
+                : T extends DiskLevel
+                  ? Lowercase<keyof typeof DiskLevel>
+                  : T extends Operation_State
+                    ? Lowercase<keyof typeof Operation_State>
+                    : T extends StartOperationRequest_Kind
+                      ? Lowercase<keyof typeof StartOperationRequest_Kind>
+                      : T extends Right
+                        ? Lowercase<keyof typeof Right>
+                        : number;
 
 /** In `number`, and in no enum. */
 type AnyNumber = 999_999;
@@ -77,8 +95,12 @@ function plainValue(field: DescField, value: unknown): unknown {
         if (field.listKind === 'message') return plainMessage(field.message, item as Message);
         return field.listKind === 'scalar' && isWide(field.scalar) ? Number(item) : item;
       });
-    case 'map':
-      return { ...(value as object) };
+    case 'map': {
+      const wide = field.mapKind === 'scalar' && isWide(field.scalar);
+      if (!wide) return { ...(value as object) };
+      const entries = Object.entries(value as Record<string, bigint>);
+      return Object.fromEntries(entries.map(([name, count]) => [name, Number(count)]));
+    }
   }
 }
 

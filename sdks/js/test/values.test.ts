@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import * as errors from '../src/errors.js';
 import { Fifo } from '../src/fifo.js';
 import { FilaAdmin, GetQueueResponseSchema } from '../src/gen/fila/v1/admin_pb.js';
+import { FilaAuth } from '../src/gen/fila/v1/auth_pb.js';
 import { FilaService } from '../src/gen/fila/v1/service_pb.js';
 import { LeaseMemory } from '../src/leases.js';
 import { isRepeatable } from '../src/methods.js';
@@ -45,9 +46,10 @@ test('a reason from a newer broker still has its branch of the tree', () => {
 test('every call is either repeated on purpose or never', () => {
   const once = ['Ack', 'Nack', 'Enqueue', 'EnqueueBatch', 'EnqueueStream', 'Consume', 'ConsumeSession'];
   const onceAdmin = ['CreateQueue', 'DeleteQueue', 'PurgeQueue', 'Redrive', 'CreateChannel', 'DeleteChannel'];
-  const newer = ['SeekChannel', 'PurgeChannel', 'DropDeadLetters', 'StartOperation', 'EditDeadLetter'];
-  const never = new Set([...once, ...onceAdmin, ...newer]);
-  for (const method of [...FilaService.methods, ...FilaAdmin.methods]) {
+  const newer = ['SeekChannel', 'PurgeChannel', 'StartOperation', 'EditDeadLetter'];
+  const keys = ['CreateKey', 'RotateKey', 'RevokeKey', 'RevokeGrant'];
+  const never = new Set([...once, ...onceAdmin, ...newer, ...keys]);
+  for (const method of [...FilaService.methods, ...FilaAdmin.methods, ...FilaAuth.methods]) {
     assert.equal(isRepeatable(method), !never.has(method.name), method.name);
   }
 });

@@ -11,13 +11,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from translation import (
+    LOOPS,
     admin_answer,
     admin_arguments,
     client_options,
     error_answer,
     message_answer,
+    method_of,
     moment,
     new_message,
+    plain,
     stored_answer,
 )
 
@@ -206,8 +209,22 @@ class Driver:
                 break
         return {"messages": taken}
 
+    async def watch(self, operation: str, client: str, **arguments: Any) -> Request:
+        items, most = LOOPS[operation]
+        until = arguments.pop(most, None)
+        taken: list[Any] = []
+        loop = getattr(self.clients[client], operation)(**admin_arguments(operation, arguments))
+        async with contextlib.aclosing(loop):
+            async for item in loop:
+                taken.append(plain(item))
+                if len(taken) == until:
+                    break
+        return {items: taken}
+
     async def admin(self, operation: str, client: str, **arguments: Any) -> Request:
-        call: Callable[..., Awaitable[Any]] = getattr(self.clients[client], operation)
+        if operation in LOOPS:
+            return await self.watch(operation, client, **arguments)
+        call: Callable[..., Awaitable[Any]] = getattr(self.clients[client], method_of(operation, arguments))
         return admin_answer(operation, await call(**admin_arguments(operation, arguments)))
 
     def start(self, request: Request) -> Awaitable[Request]:

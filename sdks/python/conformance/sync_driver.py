@@ -15,13 +15,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from translation import (
+    LOOPS,
     admin_answer,
     admin_arguments,
     client_options,
     error_answer,
     message_answer,
+    method_of,
     moment,
     new_message,
+    plain,
     stored_answer,
 )
 
@@ -215,8 +218,16 @@ class Driver:
         log = self.clients[client].read_log(queue, **admin_arguments("read_log", arguments))
         return {"messages": [message_answer(message) for message in itertools.islice(log, max_messages)]}
 
+    def watch(self, operation: str, client: str, **arguments: Any) -> Request:
+        items, most = LOOPS[operation]
+        until = arguments.pop(most, None)
+        loop = getattr(self.clients[client], operation)(**admin_arguments(operation, arguments))
+        return {items: [plain(item) for item in itertools.islice(loop, until)]}
+
     def admin(self, operation: str, client: str, **arguments: Any) -> Request:
-        call = getattr(self.clients[client], operation)
+        if operation in LOOPS:
+            return self.watch(operation, client, **arguments)
+        call = getattr(self.clients[client], method_of(operation, arguments))
         return admin_answer(operation, call(**admin_arguments(operation, arguments)))
 
     def answer(self, request: Request) -> None:

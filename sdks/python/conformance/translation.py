@@ -11,6 +11,8 @@ from typing import Any
 from google.protobuf.message import Message as WireMessage
 
 from fila import FilaError, MessageId, NewMessage, SomeFailed
+from fila.answers import SeekPreview
+from fila.letters import DeadLetterFilter
 from fila.messages import LeasedMessage, StoredMessage
 
 CARRIED = ("queue", "channel", "message_id", "lease_id", "field", "config_key", "retry_after_s")
@@ -113,7 +115,7 @@ def error_answer(error: BaseException) -> dict[str, Any]:
 def admin_arguments(operation: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keywords of the SDK's method of that name."""
     arguments = dict(given)
-    if operation in ("create_queue", "update_queue"):
+    if operation in ("create_queue", "update_queue", "dry_run_policy"):
         arguments |= arguments.pop("config", {})
     elif operation == "create_channel":
         start = arguments.pop("start", None)
@@ -125,13 +127,52 @@ def admin_arguments(operation: str, given: Mapping[str, Any]) -> dict[str, Any]:
         arguments.setdefault("channel", None)
         at_ms = arguments.pop("time_ms", None)
         arguments["target"] = arguments.pop("offset") if at_ms is None else from_moment(at_ms)
-    elif operation == "redrive":
-        arguments["dlq"] = arguments.pop("queue")
+    elif operation in ABOUT_DEAD_LETTERS:
+        letter_arguments(arguments)
+    elif operation in ("create_key", "rotate_key"):
+        for name in ("expires_after", "overlap"):
+            arguments[name] = arguments.pop(f"{name}_ms", 0)
+        if operation == "create_key":
+            del arguments["overlap"]
     elif operation == "read_log":
         for name in ("from_time", "to_time"):
             if f"{name}_ms" in arguments:
                 arguments[name] = from_moment(arguments.pop(f"{name}_ms"))
     return arguments
+
+
+ABOUT_DEAD_LETTERS = {
+    "redrive",
+    "drop_dead_letters",
+    "edit_dead_letter",
+    "start_operation",
+    "watch_operation",
+    "list_operations",
+    "cancel_operation",
+}
+
+
+def letter_arguments(arguments: dict[str, Any]) -> None:
+    """Make of the protocol's arguments about dead letters the SDK's."""
+    arguments["dlq"] = arguments.pop("queue", "")
+    if "payload" in arguments:
+        arguments["payload"] = base64.b64decode(arguments["payload"])
+    if "filter" in arguments:
+        arguments["filter"] = dead_letter_filter(arguments["filter"])
+
+
+def dead_letter_filter(given: Mapping[str, Any]) -> DeadLetterFilter:
+    """Return the filter a request describes."""
+    fields = dict(given)
+    for name in ("died_from", "died_before"):
+        if f"{name}_ms" in fields:
+            fields[name] = from_moment(fields.pop(f"{name}_ms"))
+    return DeadLetterFilter(**fields)
+
+
+def method_of(operation: str, given: dict[str, Any]) -> str:
+    """Return the SDK's method for an operation: a seek that only looks is one of its own."""
+    return "preview_seek" if operation == "seek_channel" and given.pop("validate_only", False) else operation
 
 
 def plain(answer: Any) -> Any:
@@ -187,14 +228,33 @@ WRAPPED = {
     "list_config": "entries",
     "update_queue": "config",
     "list_consumers": "consumers",
+    "list_queue_versions": "versions",
+    "list_key_policies": "policies",
+    "drop_dead_letters": "dropped",
+    "edit_dead_letter": "message_id",
+    "list_operations": "operations",
+    "list_principals": "principals",
+    "list_audit": "records",
 }
 """Answers that the SDK gives bare and the protocol under a name."""
+
+
+LOOPS = {
+    "watch_stats": ("changes", "max_changes"),
+    "watch_events": ("events", "max_events"),
+    "watch_operation": ("operations", ""),
+}
+"""Calls that are looped over: under which name their items stand, and what says after how many to stop."""
 
 
 def admin_answer(operation: str, answer: Any) -> dict[str, Any]:
     """An answer as the protocol writes it."""
     if answer is None:
         return {}
+    if operation in ("create_key", "rotate_key"):
+        return {"key": answer, "key_id": answer.split("_")[1]}
+    if operation in WRAPPED and isinstance(answer, SeekPreview):
+        return dict(plain(answer))
     if operation in WRAPPED:
         return {WRAPPED[operation]: plain(answer)}
     result: dict[str, Any] = plain(answer)

@@ -6,10 +6,9 @@ Answers with more than one value are the dataclasses of `fila.answers`; settings
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from datetime import datetime
-from typing import Literal, TypeVar, Unpack, cast
-
-from grpc.aio import EOF, AioRpcError
+from typing import Literal, TypeVar, Unpack
 
 from fila import methods
 from fila.answers import (
@@ -26,11 +25,12 @@ from fila.answers import (
     answer,
 )
 from fila.arguments import make, require_number, require_text
-from fila.connection import Connection, unavailable_unless_said
-from fila.errors import ChannelExists, QueueExists, Unavailable, from_rpc_error
+from fila.connection import Connection
+from fila.errors import ChannelExists, QueueExists
 from fila.explanation import KeyExplanation
 from fila.messages import StoredMessage, to_timestamp
 from fila.methods import Method, Request, Response
+from fila.resumed import responses
 from fila.settings import Duration, QueueSettings, encode_settings, mask_of, resolve
 from fila.tried import DryRun
 from fila.v1 import admin_pb2 as wire
@@ -51,9 +51,10 @@ class AdminCalls:
         request: Request,
         *,
         timeout_s: float | None = None,
+        repeatable: bool | None = None,
         **known: str,
     ) -> Response:
-        return await self._connection.call(method, request, known, timeout_s=timeout_s)
+        return await self._connection.call(method, request, known, timeout_s=timeout_s, repeatable=repeatable)
 
     # Queues.
 
@@ -100,7 +101,10 @@ class AdminCalls:
             expected_version=expected_version,
             comment=comment,
         )
-        return answer(QueueConfig, (await self._admin(methods.UPDATE_QUEUE, request, queue=queue)).config)
+        # A second run would find the version that the first one made.
+        repeatable = False if expected_version else None
+        told = await self._admin(methods.UPDATE_QUEUE, request, repeatable=repeatable, queue=queue)
+        return answer(QueueConfig, told.config)
 
     async def dry_run_policy(self, queue: str, *, last: int = 0, **settings: Unpack[QueueSettings]) -> DryRun:
         """Say how these settings would route the `last` newest messages (0: 100, up to 1,000) and judge the newest dead
@@ -128,9 +132,13 @@ class AdminCalls:
         told = await self._admin(methods.GET_QUEUE_VERSION, request, queue=queue)
         return answer(QueueVersionDetails, told)
 
-    async def delete_queue(self, queue: str) -> None:
-        """Delete a queue, its own dead-letter queue, and everything in them. Raises QueueNotFound."""
-        await self._admin(methods.DELETE_QUEUE, make(wire.DeleteQueueRequest, queue=queue), queue=queue)
+    async def delete_queue(self, queue: str, *, force: bool = False) -> None:
+        """Delete a queue, its own dead-letter queue, and everything in them. Raises QueueNotFound.
+
+        While a published batch of a sink is still on its way into it, only with `force`; else it raises Conflict.
+        """
+        request = make(wire.DeleteQueueRequest, queue=queue, force=force)
+        await self._admin(methods.DELETE_QUEUE, request, queue=queue)
 
     async def list_queues(self) -> list[QueueInfo]:
         """Return every queue with its depth, in flight and consumers, sorted by name."""
@@ -376,32 +384,13 @@ class AdminCalls:
             fairness_key=fairness_key,
             max_batch=max_batch,
         )
-        options, attempt = self._connection.options, 0
-        lost_at_s: float | None = None
-        while True:
-            try:
-                await self._connection.ready(options.clock.now_s() + options.retry_for_s)
-                stream = self._connection.read_stream(methods.READ_LOG, request)
-                try:
-                    while (told := await stream.read()) is not EOF:
-                        response = cast("wire.ReadLogResponse", told)
-                        attempt, lost_at_s = 0, None
-                        # Before the messages: after a break, go on behind what was handed out.
-                        request.from_offset = response.next_offset
-                        for message in response.messages:
-                            yield StoredMessage(message)
-                    return
-                finally:
-                    stream.cancel()
-            except AioRpcError as failure:
-                error = unavailable_unless_said(from_rpc_error(failure, {"queue": queue}))
-                lost_at_s = options.clock.now_s() if lost_at_s is None else lost_at_s
-                wait_s = options.backoff.wait_s(attempt)
-                gave_up = options.clock.now_s() + wait_s > lost_at_s + options.retry_for_s
-                if gave_up or not isinstance(error, Unavailable):
-                    raise error from failure
-                attempt += 1
-                await options.clock.sleep(wait_s)
+        log = responses(self._connection, methods.READ_LOG, request, {"queue": queue})
+        async with aclosing(log):
+            async for response in log:
+                # Before the messages: after a break, go on behind what was handed out.
+                request.from_offset = response.next_offset
+                for message in response.messages:
+                    yield StoredMessage(message)
 
 
 def _seek(queue: str, channel: str | None, target: int | datetime) -> wire.SeekChannelRequest:

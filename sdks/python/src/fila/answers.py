@@ -339,9 +339,6 @@ class ConsumerInfo:
     """Its connection broke, and its leases wait for it to come back."""
 
 
-# How a message of the wire becomes one of these.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
     """One right on the queues whose names match."""
@@ -404,6 +401,28 @@ class Identity:
     auth_enabled: bool = False
     """The broker asks for keys."""
     peer: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRecord:
+    """One act of an admin."""
+
+    number: int
+    """Counts on from act to act."""
+    act: str
+    """The call."""
+    at: datetime | None = None
+    principal: str = ""
+    key_id: str = ""
+    """Empty for a certificate, and while keys are off."""
+    peer: str = ""
+    queue: str = ""
+    """The queue, or the name, that it was done to."""
+    details: dict[str, str] = field(default_factory=dict)
+    """The request's other fields; values and scripts as digests."""
+
+
+# How a message of the wire becomes one of these.
 
 
 def answer(kind: type[AnswerT], message: Message) -> AnswerT:

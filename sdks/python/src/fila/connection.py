@@ -21,8 +21,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import grpc
-from grpc.aio import AioRpcError, StreamStreamCall, UnaryStreamCall
+from grpc.aio import AioRpcError, InternalError, StreamStreamCall, UnaryStreamCall
 
+from fila import tls
 from fila.connection_events import ConnectionEvent
 from fila.errors import (
     AnswerLost,
@@ -57,6 +58,9 @@ _CHANNEL_OPTIONS = (
 _pid_of_first_connection: int | None = None
 
 _log = logging.getLogger("fila")
+
+STATUS_TIMEOUT_S = 1.0
+"""How long the status of a stream that takes no more may still be on its way."""
 
 Known = dict[str, Any]
 """What a request is about (queue, channel, message_id, ...), for the error it may end in."""
@@ -96,12 +100,13 @@ class Connection:
         self.target, secure = parse_target(target)
         self.options = options
         self.closed = False
-        if credentials is None and secure:
-            credentials = grpc.ssl_channel_credentials()
+        if credentials is None and (secure or tls.is_wanted(options)):
+            credentials = tls.credentials(options)
+        channel_options = (*_CHANNEL_OPTIONS, *tls.channel_options(options))
         if credentials is None:
-            self._channel = grpc.aio.insecure_channel(self.target, options=_CHANNEL_OPTIONS)
+            self._channel = grpc.aio.insecure_channel(self.target, options=channel_options)
         else:
-            self._channel = grpc.aio.secure_channel(self.target, credentials, options=_CHANNEL_OPTIONS)
+            self._channel = grpc.aio.secure_channel(self.target, credentials, options=channel_options)
         self._unary_by_path: dict[str, Any] = {}
         self._metadata = (("authorization", f"Bearer {options.api_key}"),) if options.api_key else None
 
@@ -262,6 +267,27 @@ def raise_if_cancelled() -> None:
     task = asyncio.current_task()
     if task is None or task.cancelling():
         raise  # noqa: PLE0704 - the one being handled
+
+
+async def write(stream: StreamStreamCall[Request, Response], request: Request) -> None:
+    """Write to a stream; when it has ended, raise AioRpcError with the status that it was ended with.
+
+    `stream.write` loses that status: where its write fails, grpc.aio (1.85) notes INTERNAL as the stream's end, for its
+    reader too, and drops the broker's word, which comes with the failure or a moment later. So this hands the bytes to
+    the call beneath, and waits for that word.
+    """
+    await stream.wait_for_connection()
+    call: Any = stream._cython_call  # type: ignore[attr-defined]
+    try:
+        await call.send_serialized_message(request.SerializeToString())
+    except InternalError:
+        async with asyncio.timeout(STATUS_TIMEOUT_S):
+            await stream.code()
+        await stream.wait_for_connection()  # raises what the status says
+        raise
+    except asyncio.CancelledError:
+        stream.cancel()  # half a frame may be on its way
+        raise
 
 
 _TRANSPORT_CODES = (

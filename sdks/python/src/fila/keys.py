@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fila import methods
-from fila.answers import Identity, Principal, answer
+from fila.answers import AuditRecord, Identity, Principal, answer
 from fila.arguments import make, require_text
 from fila.connection import Connection
 from fila.methods import Method, Request, Response
@@ -93,10 +93,37 @@ class KeyCalls:
         told = await self._auth(methods.WHO_AM_I, wire.WhoAmIRequest())
         return answer(Identity, told)
 
-    async def list_principals(self) -> list[Principal]:
-        """Return every name with its rights and keys, sorted by name."""
-        told = await self._auth(methods.LIST_PRINCIPALS, wire.ListPrincipalsRequest())
+    async def list_principals(self, prefix: str = "") -> list[Principal]:
+        """Return the names that begin so with their rights and keys, sorted by name; at most 10,000."""
+        told = await self._auth(methods.LIST_PRINCIPALS, make(wire.ListPrincipalsRequest, prefix=prefix))
         return [answer(Principal, each) for each in told.principals]
+
+    async def set_quotas(
+        self,
+        name: str,
+        *,
+        messages_per_second: float = 0,
+        bytes_per_second: float = 0,
+        connections: int = 0,
+        streams: int = 0,
+    ) -> Principal:
+        """Bound what `name` may use, all its keys together: enqueues a second, connections of the Redis protocol and
+        streams at a time. All bounds anew; 0 is none. Raises NotFound, Invalid."""
+        quotas = make(
+            wire.Quotas,
+            messages_per_second=messages_per_second,
+            bytes_per_second=bytes_per_second,
+            connections=connections,
+            streams=streams,
+        )
+        told = await self._auth(methods.SET_QUOTAS, make(wire.SetQuotasRequest, name=name, quotas=quotas))
+        return answer(Principal, told.principal)
+
+    async def list_audit(self, *, before: int = 0, limit: int = 0) -> list[AuditRecord]:
+        """Return what admins did, newest first: at most `limit` records (0: 100, up to 1,000), with `before` those
+        below that number. The newest 10,000 are kept."""
+        told = await self._auth(methods.LIST_AUDIT, make(wire.ListAuditRequest, before=before, limit=limit))
+        return [answer(AuditRecord, each) for each in told.records]
 
 
 def _permissions(

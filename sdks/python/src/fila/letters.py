@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -12,6 +13,7 @@ from fila.answers import answer
 from fila.arguments import make, require_number
 from fila.connection import Connection
 from fila.messages import to_timestamp
+from fila.resumed import responses
 from fila.v1 import operation_pb2 as wire
 
 
@@ -106,6 +108,24 @@ class LetterCalls:
         request = make(wire.CancelOperationRequest, dlq_queue=dlq, id=operation_id)
         told = await self._connection.call(methods.CANCEL_OPERATION, request, {"queue": dlq})
         return answer(Operation, told.operation)
+
+    async def watch_operation(self, dlq: str, operation_id: str) -> AsyncIterator[Operation]:
+        """Loop over how an operation stands: at once, then each time it has come further (at most twice a second),
+        until it has ended. A broken stream is opened again. Raises NotFound; Unavailable when the broker stays away
+        for `retry_for_s`."""
+        request = make(wire.WatchOperationRequest, dlq_queue=dlq, id=operation_id)
+        state = wire.Operation.STATE_RUNNING
+        standings = responses(
+            self._connection,
+            methods.WATCH_OPERATION,
+            request,
+            {"queue": dlq},
+            goes_on=lambda: state == wire.Operation.STATE_RUNNING,
+        )
+        async with aclosing(standings):
+            async for told in standings:
+                state = told.operation.state
+                yield answer(Operation, told.operation)
 
     async def edit_dead_letter(
         self, dlq: str, offset: int, *, payload: bytes, headers: Mapping[str, str] | None = None

@@ -166,3 +166,5 @@ WHO_AM_I = _auth("WhoAmI", auth.WhoAmIRequest, auth.WhoAmIResponse, repeatable=T
 LIST_PRINCIPALS = _auth(
     "ListPrincipals", auth.ListPrincipalsRequest, auth.ListPrincipalsResponse, repeatable=True
 )
+SET_QUOTAS = _auth("SetQuotas", auth.SetQuotasRequest, auth.SetQuotasResponse, repeatable=True)
+LIST_AUDIT = _auth("ListAudit", auth.ListAuditRequest, auth.ListAuditResponse, repeatable=True)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import cast
-
-from grpc.aio import EOF, AioRpcError
+from contextlib import aclosing
 
 from fila import methods
 from fila.answers import answer
 from fila.arguments import make, require_text
-from fila.connection import Connection, unavailable_unless_said
-from fila.errors import from_rpc_error
+from fila.connection import Connection
 from fila.observations import BrokerStatus, Event, KeyPolicyState, LateKeys
+from fila.resumed import responses
 from fila.v1 import events_pb2 as wire
 
 
@@ -65,7 +63,8 @@ class ObservingCalls:
         kinds           only these: `queue.created`, or `queue` for all that begin with it; at most 64
         after_position  only those after this event's `position`; 0: all that are kept
 
-        Raises QueueNotFound, NotAllowed; Unavailable when the stream breaks: ask again after the last position.
+        A broken stream is resumed where it was. Raises QueueNotFound, NotAllowed; Unavailable when the broker stays
+        away for `retry_for_s`.
         """
         request = make(
             wire.WatchEventsRequest,
@@ -75,14 +74,12 @@ class ObservingCalls:
             after_position=after_position,
             follow=follow,
         )
-        options = self._connection.options
-        await self._connection.ready(options.clock.now_s() + options.retry_for_s)
-        stream = self._connection.read_stream(methods.WATCH_EVENTS, request)
-        try:
-            while (told := await stream.read()) is not EOF:
-                for event in cast("wire.WatchEventsResponse", told).events:
+        about = {"queue": queue}
+        happened = responses(
+            self._connection, methods.WATCH_EVENTS, request, about, goes_on=lambda: request.follow
+        )
+        async with aclosing(happened):
+            async for response in happened:
+                request.after_position = response.next_position
+                for event in response.events:
                     yield answer(Event, event)
-        except AioRpcError as failure:
-            raise unavailable_unless_said(from_rpc_error(failure, {"queue": queue})) from failure
-        finally:
-            stream.cancel()

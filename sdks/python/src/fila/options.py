@@ -141,6 +141,19 @@ class ClientOptions:
     api_key: str = field(default_factory=_key_of_environment, repr=False)
     """Sent with every call, as `authorization: Bearer`. Unless given, the environment's FILA_API_KEY; "" sends none."""
 
+    ca_file: str = ""
+    """A PEM file with the authorities that may have signed the broker's certificate. This, or any other of the four,
+    means TLS, as `https://` in the address does; without it the system's authorities are trusted."""
+
+    cert_file: str = ""
+    """A PEM file with this client's own certificate, for brokers that ask for one; together with `key_file`."""
+
+    key_file: str = ""
+    """A PEM file with the private key of `cert_file`."""
+
+    server_name: str = ""
+    """The name that the broker's certificate must be made out to, where it is not the address's."""
+
     backoff: Backoff = field(default_factory=Backoff)
 
     clock: Clock = field(default_factory=SystemClock)
@@ -162,6 +175,8 @@ class ClientOptions:
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
         check_prefetch(self.prefetch)
+        if bool(self.cert_file) != bool(self.key_file):
+            raise ValueError("cert_file and key_file belong together: give both, or neither")
         at_most = {
             "prefetch_buffer_ms": 1000,
             "linger_ms": 5,
@@ -192,5 +207,9 @@ class OptionFields(TypedDict, total=False):
     name: str
     on_connection: Callable[[ConnectionEvent], object] | None
     api_key: str
+    ca_file: str
+    cert_file: str
+    key_file: str
+    server_name: str
     backoff: Backoff
     clock: Clock

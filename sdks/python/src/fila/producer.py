@@ -28,7 +28,7 @@ from typing import cast
 from grpc.aio import EOF, AioRpcError, StreamStreamCall
 
 from fila.arguments import at_index
-from fila.connection import Connection, raise_if_cancelled, unavailable_unless_said
+from fila.connection import Connection, raise_if_cancelled, unavailable_unless_said, write
 from fila.errors import (
     AnswerLost,
     ClientClosed,
@@ -261,7 +261,7 @@ class Producer:
                 self._in_flight[self._sequence] = frame
                 self._watch()
                 frame.request.sequence = self._sequence
-                await stream.write(frame.request)
+                await write(stream, frame.request)
         except Exception as error:  # noqa: BLE001 - whatever grpc.aio says here, the stream is over
             _log.debug("write on a broken stream: %r", error)
         except asyncio.CancelledError:

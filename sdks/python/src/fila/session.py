@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Generic, cast
 
-from grpc.aio import EOF, AioRpcError, UsageError
+from grpc.aio import EOF, AioRpcError, BaseError
 
 from fila.begun import FRAME_LEASES_MAX, Begun
-from fila.connection import Connection, raise_if_cancelled, unavailable_unless_said
+from fila.connection import Connection, raise_if_cancelled, unavailable_unless_said, write
 from fila.errors import ClientClosed, FilaError, Overloaded, Unavailable, from_rpc_error
 from fila.holding import Holding, Loop, MessageT
 from fila.liveness import Liveness
@@ -140,7 +140,7 @@ class Session(Generic[MessageT]):
         self._writer.attach(stream)
         sent_at_s = self._clock.now_s()
         try:
-            await stream.write(ConsumeSessionRequest(open=self._open_request()))
+            await write(stream, ConsumeSessionRequest(open=self._open_request()))
             response = await stream.read()
             if response is not EOF and not await self._take_opened(response, sent_at_s, stream):
                 return False
@@ -151,7 +151,7 @@ class Session(Generic[MessageT]):
         except AioRpcError as failure:
             if not self._close_sent:
                 raise unavailable_unless_said(from_rpc_error(failure, known)) from failure
-        except (UsageError, asyncio.InvalidStateError) as failure:
+        except (BaseError, TimeoutError, asyncio.InvalidStateError) as failure:
             # What grpc.aio says of a stream that ended under a write.
             raise Unavailable(f"the consumer's stream broke: {failure!r}") from failure
         except asyncio.CancelledError:
@@ -224,7 +224,7 @@ class Session(Generic[MessageT]):
 
     async def _leave_stream(self, stream: SessionStream) -> None:
         """Leave a stream without losing what the broker has sent on it meanwhile."""
-        await stream.write(ConsumeSessionRequest(close=ConsumeSessionRequest.Close(release=True)))
+        await write(stream, ConsumeSessionRequest(close=ConsumeSessionRequest.Close(release=True)))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 while await stream.read() is not EOF:

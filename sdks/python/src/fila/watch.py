@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Literal, cast
-
-from grpc.aio import EOF, AioRpcError
+from contextlib import aclosing
+from typing import Literal
 
 from fila import methods
 from fila.answers import FoundKeys, answer
 from fila.arguments import make
-from fila.connection import Connection, unavailable_unless_said
-from fila.errors import Unavailable, from_rpc_error
+from fila.connection import Connection
+from fila.resumed import responses
 from fila.v1 import watch_pb2 as wire
 from fila.watched import History, StatsChange
 
@@ -66,25 +65,8 @@ class WatchCalls:
             top=top,
             keys=list(keys),
         )
-        options, attempt = self._connection.options, 0
-        lost_at_s: float | None = None
-        while True:
-            try:
-                await self._connection.ready(options.clock.now_s() + options.retry_for_s)
-                stream = self._connection.read_stream(methods.WATCH_STATS, request)
-                try:
-                    while (told := await stream.read()) is not EOF:
-                        attempt, lost_at_s = 0, None
-                        yield answer(StatsChange, cast("wire.WatchStatsResponse", told))
-                    return
-                finally:
-                    stream.cancel()
-            except AioRpcError as failure:
-                error = unavailable_unless_said(from_rpc_error(failure, {"queue": ", ".join(queues)}))
-                lost_at_s = options.clock.now_s() if lost_at_s is None else lost_at_s
-                wait_s = options.backoff.wait_s(attempt)
-                gave_up = options.clock.now_s() + wait_s > lost_at_s + options.retry_for_s
-                if gave_up or not isinstance(error, Unavailable):
-                    raise error from failure
-                attempt += 1
-                await options.clock.sleep(wait_s)
+        about = {"queue": ", ".join(queues)}
+        changes = responses(self._connection, methods.WATCH_STATS, request, about, goes_on=lambda: True)
+        async with aclosing(changes):
+            async for change in changes:
+                yield answer(StatsChange, change)

@@ -8,7 +8,7 @@ from collections import deque
 
 from grpc.aio import StreamStreamCall
 
-from fila.connection import raise_if_cancelled
+from fila.connection import raise_if_cancelled, write
 from fila.v1.service_pb2 import ConsumeSessionRequest, ConsumeSessionResponse
 
 SessionStream = StreamStreamCall[ConsumeSessionRequest, ConsumeSessionResponse]
@@ -42,7 +42,7 @@ class StreamWriter:
             if stream is None:
                 return False
             try:
-                await stream.write(request)
+                await write(stream, request)
             except Exception as failure:  # noqa: BLE001 - whatever grpc.aio says here, the stream is over
                 _log.debug("write on a broken stream: %r", failure)
             except asyncio.CancelledError:

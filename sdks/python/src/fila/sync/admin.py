@@ -107,9 +107,12 @@ class AdminCalls:
         """Return one version of a queue's settings, the newest for 0. Raises QueueNotFound, NotFound."""
         return self._run(self._client.get_queue_version(queue, number))
 
-    def delete_queue(self, queue: str) -> None:
-        """Delete a queue, its own dead-letter queue, and everything in them. Raises QueueNotFound."""
-        self._run(self._client.delete_queue(queue))
+    def delete_queue(self, queue: str, *, force: bool = False) -> None:
+        """Delete a queue, its own dead-letter queue, and everything in them. Raises QueueNotFound.
+
+        While a published batch of a sink is still on its way into it, only with `force`; else it raises Conflict.
+        """
+        self._run(self._client.delete_queue(queue, force=force))
 
     def list_queues(self) -> list[QueueInfo]:
         """Return every queue with its depth, in flight and consumers, sorted by name."""

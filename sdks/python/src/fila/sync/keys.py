@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fila.answers import Identity, Principal
+from fila.answers import AuditRecord, Identity, Principal
 from fila.settings import Duration
 from fila.sync.letters import LetterCalls
 
@@ -71,6 +71,32 @@ class KeyCalls(LetterCalls):
         """Say who the broker takes this client for, and what it may do; also while it asks for no keys."""
         return self._run(self._client.who_am_i())
 
-    def list_principals(self) -> list[Principal]:
-        """Return every name with its rights and keys, sorted by name."""
-        return self._run(self._client.list_principals())
+    def list_principals(self, prefix: str = "") -> list[Principal]:
+        """Return the names that begin so with their rights and keys, sorted by name; at most 10,000."""
+        return self._run(self._client.list_principals(prefix))
+
+    def set_quotas(
+        self,
+        name: str,
+        *,
+        messages_per_second: float = 0,
+        bytes_per_second: float = 0,
+        connections: int = 0,
+        streams: int = 0,
+    ) -> Principal:
+        """Bound what `name` may use, all its keys together: enqueues a second, connections of the Redis protocol and
+        streams at a time. All bounds anew; 0 is none. Raises NotFound, Invalid."""
+        return self._run(
+            self._client.set_quotas(
+                name,
+                messages_per_second=messages_per_second,
+                bytes_per_second=bytes_per_second,
+                connections=connections,
+                streams=streams,
+            )
+        )
+
+    def list_audit(self, *, before: int = 0, limit: int = 0) -> list[AuditRecord]:
+        """Return what admins did, newest first: at most `limit` records (0: 100, up to 1,000), with `before` those
+        below that number. The newest 10,000 are kept."""
+        return self._run(self._client.list_audit(before=before, limit=limit))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from fila.letters import DeadLetterFilter, Operation
@@ -33,6 +33,12 @@ class LetterCalls(WatchCalls):
     def cancel_operation(self, dlq: str, operation_id: str) -> Operation:
         """End an operation; what it did is done. Raises NotFound."""
         return self._run(self._client.cancel_operation(dlq, operation_id))
+
+    def watch_operation(self, dlq: str, operation_id: str) -> Iterator[Operation]:
+        """Loop over how an operation stands: at once, then each time it has come further (at most twice a second),
+        until it has ended. A broken stream is opened again. Raises NotFound; Unavailable when the broker stays away
+        for `retry_for_s`."""
+        return self._iterate(self._client.watch_operation(dlq, operation_id), ahead_max=1)
 
     def edit_dead_letter(
         self, dlq: str, offset: int, *, payload: bytes, headers: Mapping[str, str] | None = None

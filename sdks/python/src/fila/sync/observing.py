@@ -47,7 +47,8 @@ class ObservingCalls(AdminCalls):
         kinds           only these: `queue.created`, or `queue` for all that begin with it; at most 64
         after_position  only those after this event's `position`; 0: all that are kept
 
-        Raises QueueNotFound, NotAllowed; Unavailable when the stream breaks: ask again after the last position.
+        A broken stream is resumed where it was. Raises QueueNotFound, NotAllowed; Unavailable when the broker stays
+        away for `retry_for_s`.
         """
         events = self._client.watch_events(
             queue=queue, kinds=kinds, fairness_key=fairness_key, after_position=after_position, follow=follow

@@ -26,6 +26,7 @@ import dev.fila.v1.QueueInfo;
 import dev.fila.v1.ReadLogRequest;
 import dev.fila.v1.RedriveRequest;
 import dev.fila.v1.SeekChannelRequest;
+import dev.fila.v1.SeekChannelResponse;
 import dev.fila.v1.SetConfigRequest;
 import dev.fila.v1.SetKeyPolicyRequest;
 import dev.fila.v1.SetKeyPolicyResponse;
@@ -46,7 +47,7 @@ import org.jspecify.annotations.Nullable;
  * broker adds is there to read. A channel that is null means {@code default}, except where a method
  * says otherwise. Calls wait on the thread that makes them; interrupting it cancels the call.
  */
-public abstract sealed class AdminCalls permits FilaClient {
+public abstract sealed class AdminCalls permits ObservingCalls {
     final Connection connection;
 
     AdminCalls(Connection connection) {
@@ -88,14 +89,43 @@ public abstract sealed class AdminCalls permits FilaClient {
     }
 
     /**
+     * As {@link #updateQueue(String, QueueSettings)}, only if this is the version of the settings,
+     * as {@link #getQueue} tells it; 0 for any. The comment, at most 1,024 bytes, is kept with the
+     * version. Throws ConflictException where somebody else changed them since.
+     */
+    public QueueConfig updateQueue(
+            String queue, QueueSettings settings, long expectedVersion, String comment) {
+        UpdateQueueRequest request =
+                UpdateQueueRequest.newBuilder()
+                        .setQueue(queue)
+                        .setConfig(settings.config())
+                        .setUpdateMask(settings.mask())
+                        .setExpectedVersion(
+                                Arguments.inRange(
+                                        "expectedVersion", expectedVersion, 0, Long.MAX_VALUE))
+                        .setComment(comment)
+                        .build();
+        // A second run would find the version that the first one made.
+        return call(Rpc.UPDATE_QUEUE.repeatableIf(expectedVersion == 0), request, about(queue))
+                .getConfig();
+    }
+
+    /**
      * Deletes a queue, its own dead-letter queue, and everything in them. Throws
      * QueueNotFoundException.
      */
     public void deleteQueue(String queue) {
-        call(
-                Rpc.DELETE_QUEUE,
-                DeleteQueueRequest.newBuilder().setQueue(queue).build(),
-                about(queue));
+        deleteQueue(queue, false);
+    }
+
+    /**
+     * The same; while a published batch of a sink is still on its way into the queue, only with
+     * {@code force}: else it throws ConflictException.
+     */
+    public void deleteQueue(String queue, boolean force) {
+        DeleteQueueRequest request =
+                DeleteQueueRequest.newBuilder().setQueue(queue).setForce(force).build();
+        call(Rpc.DELETE_QUEUE, request, about(queue));
     }
 
     /** Every queue with its depth, in flight and consumers, sorted by name. */
@@ -177,6 +207,7 @@ public abstract sealed class AdminCalls permits FilaClient {
                         .setDlqQueue(dlq)
                         .setCount(options.count().orElse(0L))
                         .setRatePerSecond(options.ratePerSecond().orElse(0.0))
+                        .addAllOffsets(options.offsets())
                         .build();
         return call(Rpc.REDRIVE, request, about(dlq), options.timeout().orElse(null)).getRedriven();
     }
@@ -218,20 +249,37 @@ public abstract sealed class AdminCalls permits FilaClient {
      * QueueNotFoundException, ChannelNotFoundException.
      */
     public long seekChannel(String queue, @Nullable String channel, long offset) {
-        return seek(queue, channel, SeekChannelRequest.newBuilder().setOffset(offset));
+        return seek(queue, channel, SeekChannelRequest.newBuilder().setOffset(offset)).getOffset();
     }
 
     /** Moves a channel to the first message appended at this moment or later; its leases end. */
     public long seekChannel(String queue, @Nullable String channel, Instant moment) {
-        return seek(
-                queue,
-                channel,
-                SeekChannelRequest.newBuilder().setTime(Arguments.timestamp(moment)));
+        return seek(queue, channel, at(moment)).getOffset();
     }
 
-    private long seek(String queue, @Nullable String channel, SeekChannelRequest.Builder target) {
+    /**
+     * Says what {@link #seekChannel(String, String, long)} would do, and does nothing: how many
+     * messages would be delivered again, how many not any more, how many leases would end.
+     */
+    public SeekChannelResponse previewSeek(String queue, @Nullable String channel, long offset) {
+        SeekChannelRequest.Builder target = SeekChannelRequest.newBuilder().setOffset(offset);
+        return seek(queue, channel, target.setValidateOnly(true));
+    }
+
+    /** Says what {@link #seekChannel(String, String, Instant)} would do, and does nothing. */
+    public SeekChannelResponse previewSeek(String queue, @Nullable String channel, Instant moment) {
+        return seek(queue, channel, at(moment).setValidateOnly(true));
+    }
+
+    private static SeekChannelRequest.Builder at(Instant moment) {
+        return SeekChannelRequest.newBuilder().setTime(Arguments.timestamp(moment));
+    }
+
+    private SeekChannelResponse seek(
+            String queue, @Nullable String channel, SeekChannelRequest.Builder target) {
         SeekChannelRequest request = target.setQueue(queue).setChannel(orEmpty(channel)).build();
-        return call(Rpc.SEEK_CHANNEL, request, about(queue, orDefault(channel))).getOffset();
+        var rpc = Rpc.SEEK_CHANNEL.repeatableIf(request.getValidateOnly());
+        return call(rpc, request, about(queue, orDefault(channel)));
     }
 
     /**
@@ -292,7 +340,7 @@ public abstract sealed class AdminCalls permits FilaClient {
     // Fairness keys.
 
     /**
-     * Weighs, pauses, resumes or caps one fairness key. Returns its policy now. Throws
+     * Weighs, pauses, resumes, caps or slows one fairness key. Returns its policy now. Throws
      * QueueNotFoundException, InvalidException.
      */
     public SetKeyPolicyResponse setKeyPolicy(String queue, String fairnessKey, KeyPolicy policy) {
@@ -301,6 +349,8 @@ public abstract sealed class AdminCalls permits FilaClient {
         policy.weight().ifPresent(request::setWeight);
         policy.paused().ifPresent(request::setPaused);
         policy.maxInFlight().ifPresent(request::setMaxInFlight);
+        policy.ratePerSecond().ifPresent(request::setRatePerSecond);
+        policy.burst().ifPresent(request::setBurst);
         return call(Rpc.SET_KEY_POLICY, request.build(), about(queue));
     }
 
@@ -335,7 +385,7 @@ public abstract sealed class AdminCalls permits FilaClient {
         return new LogReader(connection, request.build());
     }
 
-    private <Q, A> A call(Rpc<Q, A> rpc, Q request, Map<String, String> known) {
+    final <Q, A> A call(Rpc<Q, A> rpc, Q request, Map<String, String> known) {
         return call(rpc, request, known, null);
     }
 
@@ -345,19 +395,19 @@ public abstract sealed class AdminCalls permits FilaClient {
         return Blocking.await(connection.call(rpc, request, known, patience));
     }
 
-    private static Map<String, String> about(String queue) {
+    static Map<String, String> about(String queue) {
         return Map.of("queue", queue);
     }
 
-    private static Map<String, String> about(String queue, @Nullable String channel) {
+    static Map<String, String> about(String queue, @Nullable String channel) {
         return Map.of("queue", queue, "channel", orEmpty(channel));
     }
 
-    private static String orEmpty(@Nullable String channel) {
-        return channel == null ? "" : channel;
+    static String orEmpty(@Nullable String given) {
+        return given == null ? "" : given;
     }
 
-    private static String orDefault(@Nullable String channel) {
+    static String orDefault(@Nullable String channel) {
         return channel == null ? "default" : channel;
     }
 }

@@ -40,7 +40,7 @@ import org.jspecify.annotations.Nullable;
  * method that waits can be interrupted: it throws {@link
  * dev.fila.client.errors.CallInterruptedException}.
  */
-public final class FilaClient extends AdminCalls implements AutoCloseable {
+public final class FilaClient extends KeyCalls implements AutoCloseable {
     static final String VERSION = "0.1.0";
 
     /** How much longer than its wait a pull may go unanswered. */

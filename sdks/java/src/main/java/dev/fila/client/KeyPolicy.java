@@ -8,11 +8,15 @@ public final class KeyPolicy {
     private final @Nullable Integer weight;
     private final @Nullable Boolean paused;
     private final @Nullable Integer maxInFlight;
+    private final @Nullable Double ratePerSecond;
+    private final @Nullable Double burst;
 
     private KeyPolicy(Builder builder) {
         weight = builder.weight;
         paused = builder.paused;
         maxInFlight = builder.maxInFlight;
+        ratePerSecond = builder.ratePerSecond;
+        burst = builder.burst;
     }
 
     /** With nothing asked for. */
@@ -40,11 +44,26 @@ public final class KeyPolicy {
         return Optional.ofNullable(maxInFlight);
     }
 
+    /** Most messages of this key delivered a second, over all channels; 0 takes the rate away. */
+    public Optional<Double> ratePerSecond() {
+        return Optional.ofNullable(ratePerSecond);
+    }
+
+    /**
+     * How many may be delivered at once after a pause, at least 1; 0 for one second's worth. Needs
+     * a rate.
+     */
+    public Optional<Double> burst() {
+        return Optional.ofNullable(burst);
+    }
+
     /** Collects what is asked for; each is explained at the accessor of the same name. */
     public static final class Builder {
         private @Nullable Integer weight;
         private @Nullable Boolean paused;
         private @Nullable Integer maxInFlight;
+        private @Nullable Double ratePerSecond;
+        private @Nullable Double burst;
 
         private Builder() {}
 
@@ -63,6 +82,18 @@ public final class KeyPolicy {
         /** Sets {@link KeyPolicy#maxInFlight()}. */
         public Builder maxInFlight(int value) {
             maxInFlight = Arguments.inRange("maxInFlight", value, 0, Integer.MAX_VALUE);
+            return this;
+        }
+
+        /** Sets {@link KeyPolicy#ratePerSecond()}. */
+        public Builder ratePerSecond(double value) {
+            ratePerSecond = value;
+            return this;
+        }
+
+        /** Sets {@link KeyPolicy#burst()}. */
+        public Builder burst(double value) {
+            burst = value;
             return this;
         }
 

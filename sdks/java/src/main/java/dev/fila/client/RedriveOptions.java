@@ -1,6 +1,8 @@
 package dev.fila.client;
 
 import java.time.Duration;
+import java.util.Collection;
+import java.util.List;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
@@ -8,11 +10,13 @@ import org.jspecify.annotations.Nullable;
 public final class RedriveOptions {
     private final @Nullable Long count;
     private final @Nullable Double ratePerSecond;
+    private final List<Long> offsets;
     private final @Nullable Duration timeout;
 
     private RedriveOptions(Builder builder) {
         count = builder.count;
         ratePerSecond = builder.ratePerSecond;
+        offsets = builder.offsets;
         timeout = builder.timeout;
     }
 
@@ -36,6 +40,11 @@ public final class RedriveOptions {
         return Optional.ofNullable(ratePerSecond);
     }
 
+    /** Just those with these offsets, at most 1,000; empty means all. */
+    public List<Long> offsets() {
+        return offsets;
+    }
+
     /**
      * How long the call may take; empty means the client's callTimeout. A paced redrive takes its
      * time.
@@ -48,6 +57,7 @@ public final class RedriveOptions {
     public static final class Builder {
         private @Nullable Long count;
         private @Nullable Double ratePerSecond;
+        private List<Long> offsets = List.of();
         private @Nullable Duration timeout;
 
         private Builder() {}
@@ -61,6 +71,12 @@ public final class RedriveOptions {
         /** Sets {@link RedriveOptions#ratePerSecond()}. */
         public Builder ratePerSecond(double value) {
             ratePerSecond = value;
+            return this;
+        }
+
+        /** Sets {@link RedriveOptions#offsets()}. */
+        public Builder offsets(Collection<Long> value) {
+            offsets = List.copyOf(value);
             return this;
         }
 

@@ -1,14 +1,24 @@
 package dev.fila.client;
 
 import dev.fila.v1.AckBatchRequest;
+import dev.fila.v1.CancelOperationRequest;
+import dev.fila.v1.CancelOperationResponse;
 import dev.fila.v1.CreateChannelRequest;
 import dev.fila.v1.CreateChannelResponse;
+import dev.fila.v1.CreateKeyRequest;
+import dev.fila.v1.CreateKeyResponse;
 import dev.fila.v1.CreateQueueRequest;
 import dev.fila.v1.CreateQueueResponse;
 import dev.fila.v1.DeleteChannelRequest;
 import dev.fila.v1.DeleteChannelResponse;
 import dev.fila.v1.DeleteQueueRequest;
 import dev.fila.v1.DeleteQueueResponse;
+import dev.fila.v1.DropDeadLettersRequest;
+import dev.fila.v1.DropDeadLettersResponse;
+import dev.fila.v1.DryRunPolicyRequest;
+import dev.fila.v1.DryRunPolicyResponse;
+import dev.fila.v1.EditDeadLetterRequest;
+import dev.fila.v1.EditDeadLetterResponse;
 import dev.fila.v1.EnqueueRequest;
 import dev.fila.v1.EnqueueResponse;
 import dev.fila.v1.ExplainKeyRequest;
@@ -16,21 +26,46 @@ import dev.fila.v1.ExplainKeyResponse;
 import dev.fila.v1.ExtendLeaseRequest;
 import dev.fila.v1.ExtendLeaseResponse;
 import dev.fila.v1.FilaAdminGrpc;
+import dev.fila.v1.FilaAuthGrpc;
 import dev.fila.v1.FilaServiceGrpc;
+import dev.fila.v1.FindKeysRequest;
+import dev.fila.v1.FindKeysResponse;
 import dev.fila.v1.GetConfigRequest;
 import dev.fila.v1.GetConfigResponse;
+import dev.fila.v1.GetHistoryRequest;
+import dev.fila.v1.GetHistoryResponse;
+import dev.fila.v1.GetPrincipalRequest;
+import dev.fila.v1.GetPrincipalResponse;
 import dev.fila.v1.GetQueueRequest;
 import dev.fila.v1.GetQueueResponse;
+import dev.fila.v1.GetQueueVersionRequest;
+import dev.fila.v1.GetQueueVersionResponse;
 import dev.fila.v1.GetStatsRequest;
 import dev.fila.v1.GetStatsResponse;
+import dev.fila.v1.GetStatusRequest;
+import dev.fila.v1.GetStatusResponse;
+import dev.fila.v1.GrantRequest;
+import dev.fila.v1.GrantResponse;
 import dev.fila.v1.LeaseRequest;
 import dev.fila.v1.LeaseResponse;
+import dev.fila.v1.ListAuditRequest;
+import dev.fila.v1.ListAuditResponse;
 import dev.fila.v1.ListChannelsRequest;
 import dev.fila.v1.ListChannelsResponse;
 import dev.fila.v1.ListConfigRequest;
 import dev.fila.v1.ListConfigResponse;
 import dev.fila.v1.ListConsumersRequest;
 import dev.fila.v1.ListConsumersResponse;
+import dev.fila.v1.ListKeyPoliciesRequest;
+import dev.fila.v1.ListKeyPoliciesResponse;
+import dev.fila.v1.ListLateRequest;
+import dev.fila.v1.ListLateResponse;
+import dev.fila.v1.ListOperationsRequest;
+import dev.fila.v1.ListOperationsResponse;
+import dev.fila.v1.ListPrincipalsRequest;
+import dev.fila.v1.ListPrincipalsResponse;
+import dev.fila.v1.ListQueueVersionsRequest;
+import dev.fila.v1.ListQueueVersionsResponse;
 import dev.fila.v1.ListQueuesRequest;
 import dev.fila.v1.ListQueuesResponse;
 import dev.fila.v1.NackBatchRequest;
@@ -42,15 +77,27 @@ import dev.fila.v1.PurgeQueueRequest;
 import dev.fila.v1.PurgeQueueResponse;
 import dev.fila.v1.RedriveRequest;
 import dev.fila.v1.RedriveResponse;
+import dev.fila.v1.RevokeGrantRequest;
+import dev.fila.v1.RevokeGrantResponse;
+import dev.fila.v1.RevokeKeyRequest;
+import dev.fila.v1.RevokeKeyResponse;
+import dev.fila.v1.RotateKeyRequest;
+import dev.fila.v1.RotateKeyResponse;
 import dev.fila.v1.SeekChannelRequest;
 import dev.fila.v1.SeekChannelResponse;
 import dev.fila.v1.SetConfigRequest;
 import dev.fila.v1.SetConfigResponse;
 import dev.fila.v1.SetKeyPolicyRequest;
 import dev.fila.v1.SetKeyPolicyResponse;
+import dev.fila.v1.SetQuotasRequest;
+import dev.fila.v1.SetQuotasResponse;
 import dev.fila.v1.SettleBatchResponse;
+import dev.fila.v1.StartOperationRequest;
+import dev.fila.v1.StartOperationResponse;
 import dev.fila.v1.UpdateQueueRequest;
 import dev.fila.v1.UpdateQueueResponse;
+import dev.fila.v1.WhoAmIRequest;
+import dev.fila.v1.WhoAmIResponse;
 import io.grpc.MethodDescriptor;
 
 /**
@@ -121,6 +168,57 @@ record Rpc<Q, A>(MethodDescriptor<Q, A> method, boolean repeatable) {
             repeatable(FilaAdminGrpc.getExplainKeyMethod());
     static final Rpc<ListConsumersRequest, ListConsumersResponse> LIST_CONSUMERS =
             repeatable(FilaAdminGrpc.getListConsumersMethod());
+
+    static final Rpc<GetStatusRequest, GetStatusResponse> GET_STATUS =
+            repeatable(FilaAdminGrpc.getGetStatusMethod());
+    static final Rpc<ListLateRequest, ListLateResponse> LIST_LATE =
+            repeatable(FilaAdminGrpc.getListLateMethod());
+    static final Rpc<ListKeyPoliciesRequest, ListKeyPoliciesResponse> LIST_KEY_POLICIES =
+            repeatable(FilaAdminGrpc.getListKeyPoliciesMethod());
+    static final Rpc<FindKeysRequest, FindKeysResponse> FIND_KEYS =
+            repeatable(FilaAdminGrpc.getFindKeysMethod());
+    static final Rpc<GetHistoryRequest, GetHistoryResponse> GET_HISTORY =
+            repeatable(FilaAdminGrpc.getGetHistoryMethod());
+    static final Rpc<ListQueueVersionsRequest, ListQueueVersionsResponse> LIST_QUEUE_VERSIONS =
+            repeatable(FilaAdminGrpc.getListQueueVersionsMethod());
+    static final Rpc<GetQueueVersionRequest, GetQueueVersionResponse> GET_QUEUE_VERSION =
+            repeatable(FilaAdminGrpc.getGetQueueVersionMethod());
+    static final Rpc<DryRunPolicyRequest, DryRunPolicyResponse> DRY_RUN_POLICY =
+            repeatable(FilaAdminGrpc.getDryRunPolicyMethod());
+
+    // They are named by offsets that are never given again.
+    static final Rpc<DropDeadLettersRequest, DropDeadLettersResponse> DROP_DEAD_LETTERS =
+            repeatable(FilaAdminGrpc.getDropDeadLettersMethod());
+    static final Rpc<EditDeadLetterRequest, EditDeadLetterResponse> EDIT_DEAD_LETTER =
+            once(FilaAdminGrpc.getEditDeadLetterMethod());
+    // A second start would find the first one running, or begin another.
+    static final Rpc<StartOperationRequest, StartOperationResponse> START_OPERATION =
+            once(FilaAdminGrpc.getStartOperationMethod());
+    static final Rpc<ListOperationsRequest, ListOperationsResponse> LIST_OPERATIONS =
+            repeatable(FilaAdminGrpc.getListOperationsMethod());
+    static final Rpc<CancelOperationRequest, CancelOperationResponse> CANCEL_OPERATION =
+            repeatable(FilaAdminGrpc.getCancelOperationMethod());
+
+    static final Rpc<WhoAmIRequest, WhoAmIResponse> WHO_AM_I =
+            repeatable(FilaAuthGrpc.getWhoAmIMethod());
+    // A key that was made and never seen is of no use, and no harm; but it is one more.
+    static final Rpc<CreateKeyRequest, CreateKeyResponse> CREATE_KEY =
+            once(FilaAuthGrpc.getCreateKeyMethod());
+    static final Rpc<RotateKeyRequest, RotateKeyResponse> ROTATE_KEY =
+            once(FilaAuthGrpc.getRotateKeyMethod());
+    static final Rpc<RevokeKeyRequest, RevokeKeyResponse> REVOKE_KEY =
+            once(FilaAuthGrpc.getRevokeKeyMethod());
+    static final Rpc<GrantRequest, GrantResponse> GRANT = repeatable(FilaAuthGrpc.getGrantMethod());
+    static final Rpc<RevokeGrantRequest, RevokeGrantResponse> REVOKE_GRANT =
+            once(FilaAuthGrpc.getRevokeGrantMethod());
+    static final Rpc<GetPrincipalRequest, GetPrincipalResponse> GET_PRINCIPAL =
+            repeatable(FilaAuthGrpc.getGetPrincipalMethod());
+    static final Rpc<ListPrincipalsRequest, ListPrincipalsResponse> LIST_PRINCIPALS =
+            repeatable(FilaAuthGrpc.getListPrincipalsMethod());
+    static final Rpc<SetQuotasRequest, SetQuotasResponse> SET_QUOTAS =
+            repeatable(FilaAuthGrpc.getSetQuotasMethod());
+    static final Rpc<ListAuditRequest, ListAuditResponse> LIST_AUDIT =
+            repeatable(FilaAuthGrpc.getListAuditMethod());
 
     private static <Q, A> Rpc<Q, A> once(MethodDescriptor<Q, A> method) {
         return new Rpc<>(method, false);

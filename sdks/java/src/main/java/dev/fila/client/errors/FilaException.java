@@ -30,6 +30,7 @@ import io.grpc.Status;
  * ├── NotSupportedException
  * ├── NotAllowedException
  * ├── InternalException
+ * │   └── LogDamagedException          what can't be read, and where to read on
  * ├── ClientClosedException
  * ├── CallInterruptedException         your thread was interrupted while it waited
  * └── SomeFailedException              some items of a batch

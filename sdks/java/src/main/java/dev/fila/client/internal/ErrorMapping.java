@@ -19,6 +19,7 @@ import dev.fila.client.errors.InternalException;
 import dev.fila.client.errors.InvalidException;
 import dev.fila.client.errors.LeaseLostException;
 import dev.fila.client.errors.LimitExceededException;
+import dev.fila.client.errors.LogDamagedException;
 import dev.fila.client.errors.MessageNotFoundException;
 import dev.fila.client.errors.NotAllowedException;
 import dev.fila.client.errors.NotFoundException;
@@ -105,6 +106,7 @@ public final class ErrorMapping {
                     Map.entry(
                             "UNIMPLEMENTED",
                             new Kind(Code.UNIMPLEMENTED, NotSupportedException::new)),
+                    Map.entry("LOG_DAMAGED", new Kind(Code.DATA_LOSS, LogDamagedException::new)),
                     Map.entry("INTERNAL", new Kind(Code.INTERNAL, InternalException::new)));
 
     private static final Set<Code> TRANSPORT_CODES =

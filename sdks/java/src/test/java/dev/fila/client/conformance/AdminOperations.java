@@ -32,10 +32,9 @@ final class AdminOperations {
                 yield new JsonObject();
             }
             case "get_queue" -> Answers.wire(client.getQueue(queue(request)));
-            case "update_queue" ->
-                    Answers.object("config", client.updateQueue(queue(request), settings(request)));
+            case "update_queue" -> Answers.object("config", updateQueue(client, request));
             case "delete_queue" -> {
-                client.deleteQueue(queue(request));
+                client.deleteQueue(queue(request), request.flag("force").orElse(false));
                 yield new JsonObject();
             }
             case "list_queues" -> Answers.object("queues", client.listQueues());
@@ -78,7 +77,10 @@ final class AdminOperations {
                 yield new JsonObject();
             }
             case "list_channels" -> Answers.object("channels", client.listChannels(queue(request)));
-            case "seek_channel" -> Answers.object("offset", seek(client, request));
+            case "seek_channel" ->
+                    request.flag("validate_only").orElse(false)
+                            ? Answers.wire(previewSeek(client, request))
+                            : Answers.object("offset", seek(client, request));
             case "purge_channel" ->
                     Answers.object(
                             "purged",
@@ -86,8 +88,28 @@ final class AdminOperations {
                                     queue(request),
                                     request.channel(),
                                     request.text("fairness_key").orElse(null)));
-            default -> null;
+            default -> ObservingOperations.run(op, client, request);
         };
+    }
+
+    private static dev.fila.v1.QueueConfig updateQueue(FilaClient client, Request request) {
+        QueueSettings settings = settings(request);
+        if (!request.has("expected_version") && !request.has("comment")) {
+            return client.updateQueue(queue(request), settings);
+        }
+        return client.updateQueue(
+                queue(request),
+                settings,
+                request.number("expected_version").orElse(0L),
+                request.text("comment").orElse(""));
+    }
+
+    private static dev.fila.v1.SeekChannelResponse previewSeek(FilaClient client, Request request) {
+        return request.has("time_ms")
+                ? client.previewSeek(
+                        queue(request), request.channel(), request.moment("time_ms").orElseThrow())
+                : client.previewSeek(
+                        queue(request), request.channel(), request.needNumber("offset"));
     }
 
     private static String queue(Request request) {
@@ -117,6 +139,7 @@ final class AdminOperations {
         RedriveOptions.Builder options = RedriveOptions.builder();
         request.number("count").ifPresent(options::count);
         request.real("rate_per_second").ifPresent(options::ratePerSecond);
+        options.offsets(request.numberList("offsets"));
         return client.redrive(queue(request), options.build());
     }
 
@@ -126,6 +149,8 @@ final class AdminOperations {
         request.integer("weight").ifPresent(policy::weight);
         request.flag("paused").ifPresent(policy::paused);
         request.integer("max_in_flight").ifPresent(policy::maxInFlight);
+        request.real("rate_per_second").ifPresent(policy::ratePerSecond);
+        request.real("burst").ifPresent(policy::burst);
         return client.setKeyPolicy(
                 queue(request), request.needText("fairness_key"), policy.build());
     }
@@ -137,6 +162,7 @@ final class AdminOperations {
         request.moment("from_time_ms").ifPresent(range::fromTime);
         request.moment("to_time_ms").ifPresent(range::toTime);
         request.text("fairness_key").ifPresent(range::fairnessKey);
+        request.integer("max_batch").ifPresent(range::maxBatch);
         int most = request.integer("max_messages").orElse(1000);
         JsonArray messages = new JsonArray();
         try (LogReader log = client.readLog(queue(request), range.build())) {
@@ -174,7 +200,7 @@ final class AdminOperations {
                         queue(request), request.channel(), request.needNumber("offset"));
     }
 
-    private static QueueSettings settings(Request request) {
+    static QueueSettings settings(Request request) {
         QueueSettings.Builder settings = QueueSettings.builder();
         Request config = request.object("config").orElse(new Request(new JsonObject()));
         config.text("on_enqueue_script").ifPresent(settings::onEnqueueScript);

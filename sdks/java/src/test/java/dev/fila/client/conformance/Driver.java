@@ -10,6 +10,7 @@ import dev.fila.client.LeaseOptions;
 import dev.fila.client.Message;
 import dev.fila.client.NewMessage;
 import dev.fila.client.Prefetch;
+import dev.fila.client.TlsOptions;
 import dev.fila.client.errors.CallInterruptedException;
 import dev.fila.client.errors.FilaException;
 import java.io.BufferedReader;
@@ -17,6 +18,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -271,7 +273,22 @@ public final class Driver {
         given.text("prefetch").ifPresent(word -> options.prefetch(prefetch(word)));
         given.text("api_key").ifPresent(options::apiKey);
         given.text("name").ifPresent(options::name);
+        if (given.has("ca_file") || given.has("cert_file") || given.has("server_name")) {
+            options.tls(tls(given));
+        }
         given.checkAllSeen();
+    }
+
+    private static TlsOptions tls(Request given) {
+        TlsOptions.Builder tls = TlsOptions.builder();
+        given.text("ca_file").ifPresent(file -> tls.authorities(Path.of(file)));
+        given.text("cert_file")
+                .ifPresent(
+                        file ->
+                                tls.clientCertificate(
+                                        Path.of(file), Path.of(given.needText("key_file"))));
+        given.text("server_name").ifPresent(tls::serverName);
+        return tls.build();
     }
 
     private static Prefetch prefetch(String word) {

@@ -1,0 +1,79 @@
+package dev.fila.client.conformance;
+
+import com.google.gson.JsonObject;
+import dev.fila.client.FilaClient;
+import dev.fila.client.Rights;
+import dev.fila.v1.Quotas;
+import java.time.Duration;
+
+/** What admins do with keys and rights. */
+final class KeyOperations {
+    private KeyOperations() {}
+
+    /** Null when this is none of them. */
+    static JsonObject run(String op, FilaClient client, Request request) {
+        return switch (op) {
+            case "who_am_i" -> Answers.wire(client.whoAmI());
+            case "create_key" ->
+                    Answers.wire(
+                            client.createKey(
+                                    name(request),
+                                    request.millis("expires_after_ms").orElse(null),
+                                    request.text("as_tenant").orElse(null)));
+            case "rotate_key" ->
+                    Answers.wire(
+                            client.rotateKey(
+                                    request.needText("key_id"),
+                                    request.millis("overlap_ms").orElse(Duration.ZERO),
+                                    request.millis("expires_after_ms").orElse(null)));
+            case "revoke_key" -> {
+                client.revokeKey(request.needText("key_id"), request.flag("force").orElse(false));
+                yield new JsonObject();
+            }
+            case "grant" -> Answers.wire(client.grant(name(request), rights(request)));
+            case "revoke_grant" ->
+                    Answers.wire(
+                            client.revokeGrant(
+                                    name(request),
+                                    rights(request),
+                                    request.flag("force").orElse(false)));
+            case "get_principal" ->
+                    Answers.wire(client.getPrincipal(request.text("name").orElse(null)));
+            case "list_principals" ->
+                    Answers.object(
+                            "principals", client.listPrincipals(request.text("prefix").orElse("")));
+            case "set_quotas" -> Answers.wire(client.setQuotas(name(request), quotas(request)));
+            case "list_audit" ->
+                    Answers.object(
+                            "records",
+                            client.listAudit(
+                                    request.number("before").orElse(0L),
+                                    request.integer("limit").orElse(0)));
+            default -> null;
+        };
+    }
+
+    private static String name(Request request) {
+        return request.needText("name");
+    }
+
+    private static Rights rights(Request request) {
+        Rights.Builder rights = Rights.builder();
+        rights.produce(request.textList("produce").toArray(String[]::new));
+        rights.consume(request.textList("consume").toArray(String[]::new));
+        rights.manage(request.textList("manage").toArray(String[]::new));
+        if (request.flag("admin").orElse(false)) {
+            rights.admin();
+        }
+        return rights.build();
+    }
+
+    private static Quotas quotas(Request request) {
+        return Quotas.newBuilder()
+                .setMessagesPerSecond(request.real("messages_per_second").orElse(0.0))
+                .setBytesPerSecond(request.real("bytes_per_second").orElse(0.0))
+                .setConnections(request.integer("connections").orElse(0))
+                .setStreams(request.integer("streams").orElse(0))
+                .build();
+    }
+}

@@ -1,0 +1,166 @@
+package dev.fila.client.conformance;
+
+import com.google.gson.JsonArray;
+import com.google.gson.JsonObject;
+import com.google.protobuf.MessageOrBuilder;
+import dev.fila.client.EventFilter;
+import dev.fila.client.FilaClient;
+import dev.fila.client.OperationOptions;
+import dev.fila.client.StatsWatch;
+import dev.fila.client.Watch;
+import dev.fila.v1.Operation;
+import dev.fila.v1.StartOperationRequest;
+import dev.fila.v1.WatchStatsRequest;
+import java.util.Base64;
+import java.util.Locale;
+
+/** What operators look at, and what they do with dead letters. */
+final class ObservingOperations {
+    private ObservingOperations() {}
+
+    /** Null when this is none of them. */
+    static JsonObject run(String op, FilaClient client, Request request) {
+        return switch (op) {
+            case "get_status" -> Answers.wire(client.getStatus());
+            case "list_late" ->
+                    Answers.wire(
+                            client.listLate(
+                                    request.text("queue").orElse(null),
+                                    request.integer("max_keys").orElse(0)));
+            case "list_key_policies" ->
+                    Answers.object(
+                            "policies",
+                            client.listKeyPolicies(
+                                    queue(request), request.text("fairness_key").orElse(null)));
+            case "find_keys" ->
+                    Answers.wire(
+                            client.findKeys(
+                                    queue(request),
+                                    request.channel(),
+                                    request.text("prefix").orElse(""),
+                                    request.integer("limit").orElse(0)));
+            case "get_history" ->
+                    Answers.wire(
+                            client.getHistory(
+                                    queue(request), request.channel(), request.textList("keys")));
+            case "watch_stats" -> Answers.object("changes", watchStats(client, request));
+            case "watch_events" -> Answers.object("events", watchEvents(client, request));
+            case "list_queue_versions" ->
+                    Answers.object(
+                            "versions",
+                            client.listQueueVersions(
+                                    queue(request),
+                                    request.number("before").orElse(0L),
+                                    request.integer("limit").orElse(0)));
+            case "get_queue_version" ->
+                    Answers.wire(
+                            client.getQueueVersion(
+                                    queue(request), request.number("number").orElse(0L)));
+            case "dry_run_policy" ->
+                    Answers.wire(
+                            client.dryRunPolicy(
+                                    queue(request),
+                                    AdminOperations.settings(request),
+                                    request.integer("last").orElse(0)));
+            default -> letters(op, client, request);
+        };
+    }
+
+    private static JsonObject letters(String op, FilaClient client, Request request) {
+        return switch (op) {
+            case "drop_dead_letters" ->
+                    Answers.object(
+                            "dropped",
+                            client.dropDeadLetters(queue(request), request.numberList("offsets")));
+            case "edit_dead_letter" ->
+                    Answers.object(
+                            "message_id",
+                            client.editDeadLetter(
+                                    queue(request),
+                                    request.needNumber("offset"),
+                                    request.texts("headers"),
+                                    Base64.getDecoder().decode(request.needText("payload"))));
+            case "start_operation" -> Answers.wire(startOperation(client, request));
+            case "watch_operation" ->
+                    Answers.object(
+                            "operations",
+                            taken(
+                                    client.watchOperation(queue(request), operation(request)),
+                                    Integer.MAX_VALUE));
+            case "list_operations" ->
+                    Answers.object(
+                            "operations",
+                            client.listOperations(request.text("queue").orElse(null)));
+            case "cancel_operation" ->
+                    Answers.wire(client.cancelOperation(queue(request), operation(request)));
+            default -> KeyOperations.run(op, client, request);
+        };
+    }
+
+    private static String queue(Request request) {
+        return request.needText("queue");
+    }
+
+    private static String operation(Request request) {
+        return request.needText("operation_id");
+    }
+
+    /** What a watch tells, at most so many. */
+    private static JsonArray taken(Watch<? extends MessageOrBuilder> watch, int most) {
+        JsonArray items = new JsonArray();
+        try (watch) {
+            while (items.size() < most && watch.hasNext()) {
+                items.add(Answers.wire(watch.next()));
+            }
+        }
+        return items;
+    }
+
+    private static JsonArray watchStats(FilaClient client, Request request) {
+        StatsWatch.Builder what = StatsWatch.builder();
+        what.queues(request.textList("queues"));
+        request.text("channel").ifPresent(what::channel);
+        request.text("order")
+                .map(word -> WatchStatsRequest.Order.valueOf("ORDER_" + upper(word)))
+                .ifPresent(what::order);
+        request.integer("top").ifPresent(what::top);
+        what.keys(request.textList("keys"));
+        int most = request.integer("max_changes").orElse(Integer.MAX_VALUE);
+        return taken(client.watchStats(what.build()), most);
+    }
+
+    private static JsonArray watchEvents(FilaClient client, Request request) {
+        EventFilter.Builder filter = EventFilter.builder();
+        request.text("queue").ifPresent(filter::queue);
+        filter.kinds(request.textList("kinds"));
+        request.text("fairness_key").ifPresent(filter::fairnessKey);
+        request.number("after_position").ifPresent(filter::afterPosition);
+        if (request.flag("follow").orElse(false)) {
+            filter.follow();
+        }
+        int most = request.integer("max_events").orElse(Integer.MAX_VALUE);
+        return taken(client.watchEvents(filter.build()), most);
+    }
+
+    private static Operation startOperation(FilaClient client, Request request) {
+        var kind = StartOperationRequest.Kind.valueOf("KIND_" + upper(request.needText("kind")));
+        OperationOptions.Builder options = OperationOptions.builder();
+        request.real("rate_per_second").ifPresent(options::ratePerSecond);
+        request.object("filter")
+                .ifPresent(
+                        filter -> {
+                            filter.text("fairness_key").ifPresent(options::fairnessKey);
+                            filter.text("reason").ifPresent(options::reason);
+                            filter.text("error").ifPresent(options::error);
+                            filter.moment("died_from_ms").ifPresent(options::diedFrom);
+                            filter.moment("died_before_ms").ifPresent(options::diedBefore);
+                            filter.text("source_channel").ifPresent(options::sourceChannel);
+                            filter.checkAllSeen();
+                        });
+        return client.startOperation(queue(request), kind, options.build());
+    }
+
+    private static String upper(String word) {
+        return word.toUpperCase(Locale.ROOT);
+    }
+}

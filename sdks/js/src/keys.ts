@@ -1,0 +1,162 @@
+/** Keys and rights: what admins do, and what everybody may ask about themselves. */
+
+import { create, type MessageShape } from '@bufbuild/protobuf';
+
+import type {
+  CreateKeyOptions,
+  ForceOption,
+  PageOptions,
+  QuotaOptions,
+  Rights,
+  RotateKeyOptions,
+  SignalOption,
+} from './admin-options.js';
+import { requireRange, requireText, requireTexts, requireWhole, toUint64, UINT32_MAX } from './arguments.js';
+import {
+  type AuditRecord as WireAuditRecord,
+  AuditRecordSchema,
+  FilaAuth,
+  PermissionSchema,
+  type Principal as WirePrincipal,
+  PrincipalSchema,
+  Right,
+  type WhoAmIResponse,
+  WhoAmIResponseSchema,
+} from './gen/fila/v1/auth_pb.js';
+import { LetterCalls } from './letters.js';
+import { type Plain, plain } from './plain.js';
+
+/** Who the broker takes this client for, and what it may do. */
+export interface Identity extends Plain<WhoAmIResponse> {}
+/** A name with rights, its keys, its bounds and its use. */
+export interface Principal extends Plain<WirePrincipal> {}
+/** One act of an admin. */
+export interface AuditRecord extends Plain<WireAuditRecord> {}
+
+/** A key, told once: it is not stored, and who loses it makes another. */
+export interface NewKey {
+  /** The key itself. */
+  readonly key: string;
+  /** The part of it that is no secret. */
+  readonly keyId: string;
+}
+
+const auth = FilaAuth.method;
+
+/** The calls of FilaAuth, as methods of a client. */
+export abstract class KeyCalls extends LetterCalls {
+  /** Who the broker takes this client for, and what it may do; also while it asks for no keys. */
+  async whoAmI(options: SignalOption = {}): Promise<Identity> {
+    return plain(WhoAmIResponseSchema, await this.ask(auth.whoAmI, {}, {}, options));
+  }
+
+  /** Makes a key for a name, which is new or not. Rejects with Invalid, NotAllowed. */
+  async createKey(name: string, options: CreateKeyOptions = {}): Promise<NewKey> {
+    const { expiresAfterMs = 0, asTenant = '' } = options;
+    requireText('name', name);
+    requireText('asTenant', asTenant);
+    const request = { name, expiresAfterMs: toUint64('expiresAfterMs', expiresAfterMs), asTenant };
+    const { key, keyId } = await this.ask(auth.createKey, request, {}, options);
+    return { key, keyId };
+  }
+
+  /** Makes another key for the same name; the old one ends after `overlapMs`. Rejects with NotFound. */
+  async rotateKey(keyId: string, options: RotateKeyOptions = {}): Promise<NewKey> {
+    const { overlapMs = 0, expiresAfterMs = 0 } = options;
+    requireText('keyId', keyId);
+    const request = {
+      keyId,
+      overlapMs: toUint64('overlapMs', overlapMs),
+      expiresAfterMs: toUint64('expiresAfterMs', expiresAfterMs),
+    };
+    const made = await this.ask(auth.rotateKey, request, {}, options);
+    return { key: made.key, keyId: made.keyId };
+  }
+
+  /**
+   * Takes a key away: what it holds open ends within a second. The last admin's only with `force`; then only
+   * `fila-server auth recover` makes another. Rejects with NotFound, Conflict.
+   */
+  async revokeKey(keyId: string, options: ForceOption = {}): Promise<void> {
+    const { force = false } = options;
+    requireText('keyId', keyId);
+    await this.ask(auth.revokeKey, { keyId, force }, {}, options);
+  }
+
+  /**
+   * Gives a name rights beside those it has; a name that is new is made, as for a certificate's. Resolves with
+   * all it has then. Rejects with Invalid.
+   */
+  async grant(name: string, rights: Rights, options: SignalOption = {}): Promise<Principal> {
+    requireText('name', name);
+    const request = { name, permissions: permissionsOf(rights) };
+    return principalOf(await this.ask(auth.grant, request, {}, options));
+  }
+
+  /**
+   * Takes rights back, named as they were given; none named are all. Where nobody is an admin then, only with
+   * `force`. Rejects with NotFound, Conflict.
+   */
+  async revokeGrant(name: string, rights: Rights = {}, options: ForceOption = {}): Promise<Principal> {
+    const { force = false } = options;
+    requireText('name', name);
+    const request = { name, permissions: permissionsOf(rights), force };
+    return principalOf(await this.ask(auth.revokeGrant, request, {}, options));
+  }
+
+  /** What is known of a name; of this client's own, when it is empty. Rejects with NotFound. */
+  async getPrincipal(name = '', options: SignalOption = {}): Promise<Principal> {
+    requireText('name', name);
+    return principalOf(await this.ask(auth.getPrincipal, { name }, {}, options));
+  }
+
+  /** The names that begin so with their rights and keys, sorted by name; at most 10,000. */
+  async listPrincipals(prefix = '', options: SignalOption = {}): Promise<Principal[]> {
+    requireText('prefix', prefix);
+    const { principals } = await this.ask(auth.listPrincipals, { prefix }, {}, options);
+    return principals.map((principal) => plain(PrincipalSchema, principal));
+  }
+
+  /** Bounds what a name may use, all its keys together; all bounds anew. Rejects with NotFound, Invalid. */
+  async setQuotas(name: string, quotas: QuotaOptions, options: SignalOption = {}): Promise<Principal> {
+    const { messagesPerSecond = 0, bytesPerSecond = 0, connections = 0, streams = 0 } = quotas;
+    requireText('name', name);
+    requireRange('messagesPerSecond', messagesPerSecond, 0, Infinity);
+    requireRange('bytesPerSecond', bytesPerSecond, 0, Infinity);
+    requireWhole('connections', connections, UINT32_MAX);
+    requireWhole('streams', streams, UINT32_MAX);
+    const request = { name, quotas: { messagesPerSecond, bytesPerSecond, connections, streams } };
+    return principalOf(await this.ask(auth.setQuotas, request, {}, options));
+  }
+
+  /** What admins did, newest first: at most `limit` records (default 100, up to 1,000) of 10,000 kept. */
+  async listAudit(options: PageOptions = {}): Promise<AuditRecord[]> {
+    const { before = 0, limit = 0 } = options;
+    requireWhole('limit', limit, UINT32_MAX);
+    const request = { before: toUint64('before', before), limit };
+    const { records } = await this.ask(auth.listAudit, request, {}, options);
+    return records.map((record) => plain(AuditRecordSchema, record));
+  }
+}
+
+function principalOf({ principal }: { readonly principal?: WirePrincipal | undefined }): Principal {
+  return plain(PrincipalSchema, principal ?? create(PrincipalSchema));
+}
+
+function permissionsOf(rights: Rights): MessageShape<typeof PermissionSchema>[] {
+  const { produce = [], consume = [], manage = [], admin = false } = rights;
+  const permissions = admin ? [create(PermissionSchema, { right: Right.ADMIN })] : [];
+  const patternsByRight = [
+    ['produce', Right.PRODUCE, produce],
+    ['consume', Right.CONSUME, consume],
+    ['manage', Right.MANAGE, manage],
+  ] as const;
+  for (const [name, right, patterns] of patternsByRight) {
+    requireTexts(name, patterns);
+    for (const pattern of patterns) {
+      const [queue = '', ...channel] = pattern.split(':');
+      permissions.push(create(PermissionSchema, { right, queue, channel: channel.join(':') }));
+    }
+  }
+  return permissions;
+}
