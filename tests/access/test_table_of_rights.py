@@ -42,6 +42,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "DeleteChannel": {"channel": "nothing"},
     "SeekChannel": {"offset": 1},
     "SetKeyPolicy": {"fairness_key": "acme", "weight": 2},
+    "PreviewKeyPolicy": {"policy": admin_pb2.SetKeyPolicyRequest(fairness_key="acme", weight=2)},
     "ExplainKey": {"fairness_key": "acme"},
     "DropDeadLetters": {"offsets": [1]},
     "ListKeyPolicies": {"fairness_key": "acme"},

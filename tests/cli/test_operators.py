@@ -59,6 +59,40 @@ def test_a_channel_can_be_moved_to_a_moment(fila, broker: FakeBroker):
     assert ran.out == "channel audit of orders is at offset 88\n"
 
 
+def _forecast(likely_ms: int) -> events_pb2.Forecast:
+    return events_pb2.Forecast(earliest_ms=likely_ms // 2, likely_ms=likely_ms, latest_ms=likely_ms * 2)
+
+
+def test_a_change_of_a_key_is_shown_before_it_is_made(fila, broker: FakeBroker):
+    change = admin_pb2.ForecastChange(before=_forecast(60_000), after=_forecast(20_000))
+    lost = admin_pb2.ForecastChange(before=_forecast(30_000), after=_forecast(50_000))
+    broker.answers["PreviewKeyPolicy"] = admin_pb2.PreviewKeyPolicyResponse(
+        head=admin_pb2.ForecastChange(before=_forecast(4_000), after=_forecast(4_000)),
+        tail=change,
+        losing=[admin_pb2.KeyLoss(fairness_key="bravo", pending=200, tail=lost)],
+        pending=500,
+        weight_before=1,
+        weight_after=3,
+    )
+
+    ran = fila("key", "preview", "orders", "acme", "--weight", "3", "--channel", "audit")
+
+    asked = broker.request("PreviewKeyPolicy")
+    assert (asked.queue, asked.channel, asked.policy.fairness_key) == ("orders", "audit", "acme")
+    assert asked.policy.weight == 3
+    assert not asked.policy.HasField("paused")
+    assert not asked.policy.HasField("rate_per_second")
+    assert_golden("key_preview.txt", ran.out)
+    assert not [name for name, _ in broker.asked if name == "SetKeyPolicy"]
+
+
+def test_a_preview_of_no_change_is_refused(fila):
+    ran = fila("key", "preview", "orders", "acme")
+
+    assert ran.code == 2
+    assert "name a change" in ran.err
+
+
 def test_channel_list_shows_how_far_each_has_come(fila, broker: FakeBroker):
     broker.answers["ListChannels"] = admin_pb2.ListChannelsResponse(
         channels=[

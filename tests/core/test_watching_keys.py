@@ -58,6 +58,44 @@ def test_most_pending_are_told_where_more_match_than_may_be_told(engine: DrivenE
     assert find(engine, "a", most=2) == (["a3", "a4"], 4)
 
 
+def test_those_are_found_from_whose_turns_a_rival_would_take_most(engine: DrivenEngine) -> None:
+    for key, count in (("short", 2), ("middle", 10), ("long", 40)):
+        enqueue(engine, key, count)
+    enqueue(engine, "rival", 20)
+
+    # Granted 1 a round, and 2 then: the rival has sent its 20 messages in round 20, and would have in round 10.
+    page = {"rival_work": 20_000.0, "rival_grant_before": 1000.0, "rival_grant_after": 2000.0}
+    request = seam_frames.FindPage(queue=b"q", most=3, **page)
+    got = engine.call(commands.FIND_KEYS, request, seam_frames.KeyRows)
+    ranks = {
+        watch.KeyState.FromString(row).fairness_key: rank
+        for row, rank in zip(got.keys, got.ranks, strict=True)
+    }
+
+    # Whoever outlasts it in both cases loses nothing.
+    assert ranks == {"middle": 10_000, "short": 2_000}
+
+
+def test_an_outlook_tells_one_rival_apart(engine: DrivenEngine) -> None:
+    for key, count in (("acme", 3), ("bravo", 5), ("rival", 7)):
+        enqueue(engine, key, count)
+
+    def outlook(apart: bytes = b"") -> Any:
+        asked = seam_frames.ExplainKey(queue=b"q", fairness_key=b"acme", with_outlook=True)
+        if apart:
+            asked.apart = apart
+        return engine.call(commands.EXPLAIN_KEY, asked, seam_frames.Explained).outlook
+
+    whole, without = outlook(), outlook(b"rival")
+
+    assert sum(rivals.work for rivals in whole.rivals) == 12_000
+    assert sum(rivals.work for rivals in without.rivals) == 5_000
+    assert (without.apart.weight, without.apart.work) == (1, 7_000)
+    assert not whole.HasField("apart")
+    assert not outlook(b"acme").HasField("apart"), "a key is no rival of its own"
+    assert without.before_its_turn == whole.before_its_turn
+
+
 def test_the_longest_backlogs_and_waits_lead(engine: DrivenEngine) -> None:
     enqueue(engine, "first")
     engine.sleep(2000)

@@ -111,6 +111,12 @@ async def test_a_paused_key_waits_and_says_so(client: FilaClient, queue: str) ->
     told = await client.explain_key(queue, "acme")
     assert (told.state, told.pending) == ("paused", 1)
 
+    preview = await client.preview_key_policy(queue, "acme", paused=False, weight=5)
+    assert preview.head.before.unknown == "paused"
+    assert preview.head.after.unknown in ("no_consumer", "not_watched")
+    assert (preview.pending, preview.weight_before, preview.weight_after) == (1, 1, 5)
+    assert (await client.explain_key(queue, "acme")).state == "paused", "a preview changes nothing"
+
     policy = await client.set_key_policy(queue, "acme", paused=False, weight=5)
 
     assert (policy.paused, policy.weight) == (False, 5)

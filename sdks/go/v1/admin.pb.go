@@ -321,7 +321,7 @@ func (x ExplainKeyResponse_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ExplainKeyResponse_State.Descriptor instead.
 func (ExplainKeyResponse_State) EnumDescriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{54, 0}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{58, 0}
 }
 
 // Make a queue.
@@ -4445,6 +4445,281 @@ func (x *SetKeyPolicyResponse) GetPending() uint64 {
 	return 0
 }
 
+// Which change to look at before it is made.
+type PreviewKeyPolicyRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The queue's name.
+	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	// The channel; empty means `default`.
+	Channel string `protobuf:"bytes,2,opt,name=channel,proto3" json:"channel,omitempty"`
+	// The change, as SetKeyPolicy would get it; its queue may be left out.
+	Policy        *SetKeyPolicyRequest `protobuf:"bytes,3,opt,name=policy,proto3" json:"policy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreviewKeyPolicyRequest) Reset() {
+	*x = PreviewKeyPolicyRequest{}
+	mi := &file_fila_v1_admin_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewKeyPolicyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewKeyPolicyRequest) ProtoMessage() {}
+
+func (x *PreviewKeyPolicyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewKeyPolicyRequest.ProtoReflect.Descriptor instead.
+func (*PreviewKeyPolicyRequest) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *PreviewKeyPolicyRequest) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *PreviewKeyPolicyRequest) GetChannel() string {
+	if x != nil {
+		return x.Channel
+	}
+	return ""
+}
+
+func (x *PreviewKeyPolicyRequest) GetPolicy() *SetKeyPolicyRequest {
+	if x != nil {
+		return x.Policy
+	}
+	return nil
+}
+
+// When messages would go, without the change and with it.
+type PreviewKeyPolicyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The key's next message.
+	Head *ForecastChange `protobuf:"bytes,1,opt,name=head,proto3" json:"head,omitempty"`
+	// The last message it has now.
+	Tail *ForecastChange `protobuf:"bytes,2,opt,name=tail,proto3" json:"tail,omitempty"`
+	// The keys whose last message would wait longest for the change, longest first; at most ten. Those that wait for
+	// something else than a turn, or that nobody can say anything of, are left out.
+	Losing []*KeyLoss `protobuf:"bytes,3,rep,name=losing,proto3" json:"losing,omitempty"`
+	// The key's ready messages.
+	Pending uint64 `protobuf:"varint,4,opt,name=pending,proto3" json:"pending,omitempty"`
+	// The key's weight now.
+	WeightBefore uint32 `protobuf:"varint,5,opt,name=weight_before,json=weightBefore,proto3" json:"weight_before,omitempty"`
+	// Its weight with the change.
+	WeightAfter   uint32 `protobuf:"varint,6,opt,name=weight_after,json=weightAfter,proto3" json:"weight_after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreviewKeyPolicyResponse) Reset() {
+	*x = PreviewKeyPolicyResponse{}
+	mi := &file_fila_v1_admin_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewKeyPolicyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewKeyPolicyResponse) ProtoMessage() {}
+
+func (x *PreviewKeyPolicyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewKeyPolicyResponse.ProtoReflect.Descriptor instead.
+func (*PreviewKeyPolicyResponse) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *PreviewKeyPolicyResponse) GetHead() *ForecastChange {
+	if x != nil {
+		return x.Head
+	}
+	return nil
+}
+
+func (x *PreviewKeyPolicyResponse) GetTail() *ForecastChange {
+	if x != nil {
+		return x.Tail
+	}
+	return nil
+}
+
+func (x *PreviewKeyPolicyResponse) GetLosing() []*KeyLoss {
+	if x != nil {
+		return x.Losing
+	}
+	return nil
+}
+
+func (x *PreviewKeyPolicyResponse) GetPending() uint64 {
+	if x != nil {
+		return x.Pending
+	}
+	return 0
+}
+
+func (x *PreviewKeyPolicyResponse) GetWeightBefore() uint32 {
+	if x != nil {
+		return x.WeightBefore
+	}
+	return 0
+}
+
+func (x *PreviewKeyPolicyResponse) GetWeightAfter() uint32 {
+	if x != nil {
+		return x.WeightAfter
+	}
+	return 0
+}
+
+// A forecast as things are, and as they would be. Both hold nine times in ten, if nothing else is changed meanwhile.
+type ForecastChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As things are.
+	Before *Forecast `protobuf:"bytes,1,opt,name=before,proto3" json:"before,omitempty"`
+	// With the change.
+	After         *Forecast `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForecastChange) Reset() {
+	*x = ForecastChange{}
+	mi := &file_fila_v1_admin_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForecastChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForecastChange) ProtoMessage() {}
+
+func (x *ForecastChange) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForecastChange.ProtoReflect.Descriptor instead.
+func (*ForecastChange) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *ForecastChange) GetBefore() *Forecast {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+func (x *ForecastChange) GetAfter() *Forecast {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+// A key that would wait longer.
+type KeyLoss struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The key.
+	FairnessKey string `protobuf:"bytes,1,opt,name=fairness_key,json=fairnessKey,proto3" json:"fairness_key,omitempty"`
+	// Its ready messages.
+	Pending uint64 `protobuf:"varint,2,opt,name=pending,proto3" json:"pending,omitempty"`
+	// When the last of them would go.
+	Tail          *ForecastChange `protobuf:"bytes,3,opt,name=tail,proto3" json:"tail,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyLoss) Reset() {
+	*x = KeyLoss{}
+	mi := &file_fila_v1_admin_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyLoss) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyLoss) ProtoMessage() {}
+
+func (x *KeyLoss) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_admin_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyLoss.ProtoReflect.Descriptor instead.
+func (*KeyLoss) Descriptor() ([]byte, []int) {
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *KeyLoss) GetFairnessKey() string {
+	if x != nil {
+		return x.FairnessKey
+	}
+	return ""
+}
+
+func (x *KeyLoss) GetPending() uint64 {
+	if x != nil {
+		return x.Pending
+	}
+	return 0
+}
+
+func (x *KeyLoss) GetTail() *ForecastChange {
+	if x != nil {
+		return x.Tail
+	}
+	return nil
+}
+
 // Which key to explain.
 type ExplainKeyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4460,7 +4735,7 @@ type ExplainKeyRequest struct {
 
 func (x *ExplainKeyRequest) Reset() {
 	*x = ExplainKeyRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[53]
+	mi := &file_fila_v1_admin_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4472,7 +4747,7 @@ func (x *ExplainKeyRequest) String() string {
 func (*ExplainKeyRequest) ProtoMessage() {}
 
 func (x *ExplainKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[53]
+	mi := &file_fila_v1_admin_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4485,7 +4760,7 @@ func (x *ExplainKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainKeyRequest.ProtoReflect.Descriptor instead.
 func (*ExplainKeyRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{53}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ExplainKeyRequest) GetQueue() string {
@@ -4551,7 +4826,7 @@ type ExplainKeyResponse struct {
 
 func (x *ExplainKeyResponse) Reset() {
 	*x = ExplainKeyResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[54]
+	mi := &file_fila_v1_admin_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4563,7 +4838,7 @@ func (x *ExplainKeyResponse) String() string {
 func (*ExplainKeyResponse) ProtoMessage() {}
 
 func (x *ExplainKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[54]
+	mi := &file_fila_v1_admin_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4576,7 +4851,7 @@ func (x *ExplainKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainKeyResponse.ProtoReflect.Descriptor instead.
 func (*ExplainKeyResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{54}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ExplainKeyResponse) GetState() ExplainKeyResponse_State {
@@ -4704,7 +4979,7 @@ type ListConsumersRequest struct {
 
 func (x *ListConsumersRequest) Reset() {
 	*x = ListConsumersRequest{}
-	mi := &file_fila_v1_admin_proto_msgTypes[55]
+	mi := &file_fila_v1_admin_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4716,7 +4991,7 @@ func (x *ListConsumersRequest) String() string {
 func (*ListConsumersRequest) ProtoMessage() {}
 
 func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[55]
+	mi := &file_fila_v1_admin_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4729,7 +5004,7 @@ func (x *ListConsumersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersRequest.ProtoReflect.Descriptor instead.
 func (*ListConsumersRequest) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{55}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListConsumersRequest) GetQueue() string {
@@ -4757,7 +5032,7 @@ type ListConsumersResponse struct {
 
 func (x *ListConsumersResponse) Reset() {
 	*x = ListConsumersResponse{}
-	mi := &file_fila_v1_admin_proto_msgTypes[56]
+	mi := &file_fila_v1_admin_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4769,7 +5044,7 @@ func (x *ListConsumersResponse) String() string {
 func (*ListConsumersResponse) ProtoMessage() {}
 
 func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[56]
+	mi := &file_fila_v1_admin_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4782,7 +5057,7 @@ func (x *ListConsumersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConsumersResponse.ProtoReflect.Descriptor instead.
 func (*ListConsumersResponse) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{56}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListConsumersResponse) GetConsumers() []*ConsumerInfo {
@@ -4825,7 +5100,7 @@ type ConsumerInfo struct {
 
 func (x *ConsumerInfo) Reset() {
 	*x = ConsumerInfo{}
-	mi := &file_fila_v1_admin_proto_msgTypes[57]
+	mi := &file_fila_v1_admin_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4837,7 +5112,7 @@ func (x *ConsumerInfo) String() string {
 func (*ConsumerInfo) ProtoMessage() {}
 
 func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_fila_v1_admin_proto_msgTypes[57]
+	mi := &file_fila_v1_admin_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4850,7 +5125,7 @@ func (x *ConsumerInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerInfo.ProtoReflect.Descriptor instead.
 func (*ConsumerInfo) Descriptor() ([]byte, []int) {
-	return file_fila_v1_admin_proto_rawDescGZIP(), []int{57}
+	return file_fila_v1_admin_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ConsumerInfo) GetConsumerId() uint64 {
@@ -5281,7 +5556,25 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\rmax_in_flight\x18\x03 \x01(\rR\vmaxInFlight\x12&\n" +
 	"\x0frate_per_second\x18\x04 \x01(\x01R\rratePerSecond\x12\x14\n" +
 	"\x05burst\x18\x05 \x01(\x01R\x05burst\x12\x18\n" +
-	"\apending\x18\x06 \x01(\x04R\apending\"f\n" +
+	"\apending\x18\x06 \x01(\x04R\apending\"\x7f\n" +
+	"\x17PreviewKeyPolicyRequest\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
+	"\achannel\x18\x02 \x01(\tR\achannel\x124\n" +
+	"\x06policy\x18\x03 \x01(\v2\x1c.fila.v1.SetKeyPolicyRequestR\x06policy\"\x80\x02\n" +
+	"\x18PreviewKeyPolicyResponse\x12+\n" +
+	"\x04head\x18\x01 \x01(\v2\x17.fila.v1.ForecastChangeR\x04head\x12+\n" +
+	"\x04tail\x18\x02 \x01(\v2\x17.fila.v1.ForecastChangeR\x04tail\x12(\n" +
+	"\x06losing\x18\x03 \x03(\v2\x10.fila.v1.KeyLossR\x06losing\x12\x18\n" +
+	"\apending\x18\x04 \x01(\x04R\apending\x12#\n" +
+	"\rweight_before\x18\x05 \x01(\rR\fweightBefore\x12!\n" +
+	"\fweight_after\x18\x06 \x01(\rR\vweightAfter\"d\n" +
+	"\x0eForecastChange\x12)\n" +
+	"\x06before\x18\x01 \x01(\v2\x11.fila.v1.ForecastR\x06before\x12'\n" +
+	"\x05after\x18\x02 \x01(\v2\x11.fila.v1.ForecastR\x05after\"s\n" +
+	"\aKeyLoss\x12!\n" +
+	"\ffairness_key\x18\x01 \x01(\tR\vfairnessKey\x12\x18\n" +
+	"\apending\x18\x02 \x01(\x04R\apending\x12+\n" +
+	"\x04tail\x18\x03 \x01(\v2\x17.fila.v1.ForecastChangeR\x04tail\"f\n" +
 	"\x11ExplainKeyRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12!\n" +
@@ -5348,7 +5641,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x19BREAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14BREAKER_STATE_CLOSED\x10\x01\x12\x16\n" +
 	"\x12BREAKER_STATE_OPEN\x10\x02\x12\x1b\n" +
-	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xec\x15\n" +
+	"\x17BREAKER_STATE_HALF_OPEN\x10\x032\xc5\x16\n" +
 	"\tFilaAdmin\x12H\n" +
 	"\vCreateQueue\x12\x1b.fila.v1.CreateQueueRequest\x1a\x1c.fila.v1.CreateQueueResponse\x12?\n" +
 	"\bGetQueue\x12\x18.fila.v1.GetQueueRequest\x1a\x19.fila.v1.GetQueueResponse\x12H\n" +
@@ -5371,7 +5664,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\vSeekChannel\x12\x1b.fila.v1.SeekChannelRequest\x1a\x1c.fila.v1.SeekChannelResponse\x12K\n" +
 	"\fPurgeChannel\x12\x1c.fila.v1.PurgeChannelRequest\x1a\x1d.fila.v1.PurgeChannelResponse\x12>\n" +
 	"\aReadLog\x12\x17.fila.v1.ReadLogRequest\x1a\x18.fila.v1.ReadLogResponse0\x01\x12K\n" +
-	"\fSetKeyPolicy\x12\x1c.fila.v1.SetKeyPolicyRequest\x1a\x1d.fila.v1.SetKeyPolicyResponse\x12E\n" +
+	"\fSetKeyPolicy\x12\x1c.fila.v1.SetKeyPolicyRequest\x1a\x1d.fila.v1.SetKeyPolicyResponse\x12W\n" +
+	"\x10PreviewKeyPolicy\x12 .fila.v1.PreviewKeyPolicyRequest\x1a!.fila.v1.PreviewKeyPolicyResponse\x12E\n" +
 	"\n" +
 	"ExplainKey\x12\x1a.fila.v1.ExplainKeyRequest\x1a\x1b.fila.v1.ExplainKeyResponse\x12N\n" +
 	"\rListConsumers\x12\x1d.fila.v1.ListConsumersRequest\x1a\x1e.fila.v1.ListConsumersResponse\x12B\n" +
@@ -5409,7 +5703,7 @@ func file_fila_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_fila_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
+var file_fila_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_fila_v1_admin_proto_goTypes = []any{
 	(Durability)(0),                   // 0: fila.v1.Durability
 	(HookFallback)(0),                 // 1: fila.v1.HookFallback
@@ -5469,74 +5763,78 @@ var file_fila_v1_admin_proto_goTypes = []any{
 	(*ReadLogResponse)(nil),           // 55: fila.v1.ReadLogResponse
 	(*SetKeyPolicyRequest)(nil),       // 56: fila.v1.SetKeyPolicyRequest
 	(*SetKeyPolicyResponse)(nil),      // 57: fila.v1.SetKeyPolicyResponse
-	(*ExplainKeyRequest)(nil),         // 58: fila.v1.ExplainKeyRequest
-	(*ExplainKeyResponse)(nil),        // 59: fila.v1.ExplainKeyResponse
-	(*ListConsumersRequest)(nil),      // 60: fila.v1.ListConsumersRequest
-	(*ListConsumersResponse)(nil),     // 61: fila.v1.ListConsumersResponse
-	(*ConsumerInfo)(nil),              // 62: fila.v1.ConsumerInfo
-	nil,                               // 63: fila.v1.QueueConfig.WeightsEntry
-	nil,                               // 64: fila.v1.HookStats.LastErrorHeadersEntry
-	nil,                               // 65: fila.v1.HookStats.IgnoredFieldsEntry
-	(*timestamppb.Timestamp)(nil),     // 66: google.protobuf.Timestamp
-	(*QueueVersion)(nil),              // 67: fila.v1.QueueVersion
-	(*fieldmaskpb.FieldMask)(nil),     // 68: google.protobuf.FieldMask
-	(*Message)(nil),                   // 69: fila.v1.Message
-	(*WaitCauses)(nil),                // 70: fila.v1.WaitCauses
-	(*ServedMeanwhile)(nil),           // 71: fila.v1.ServedMeanwhile
-	(*ChannelConsumers)(nil),          // 72: fila.v1.ChannelConsumers
-	(*Forecast)(nil),                  // 73: fila.v1.Forecast
-	(*GetStatusRequest)(nil),          // 74: fila.v1.GetStatusRequest
-	(*WatchEventsRequest)(nil),        // 75: fila.v1.WatchEventsRequest
-	(*ListLateRequest)(nil),           // 76: fila.v1.ListLateRequest
-	(*ListKeyPoliciesRequest)(nil),    // 77: fila.v1.ListKeyPoliciesRequest
-	(*DropDeadLettersRequest)(nil),    // 78: fila.v1.DropDeadLettersRequest
-	(*FindKeysRequest)(nil),           // 79: fila.v1.FindKeysRequest
-	(*WatchStatsRequest)(nil),         // 80: fila.v1.WatchStatsRequest
-	(*GetHistoryRequest)(nil),         // 81: fila.v1.GetHistoryRequest
-	(*ListQueueVersionsRequest)(nil),  // 82: fila.v1.ListQueueVersionsRequest
-	(*GetQueueVersionRequest)(nil),    // 83: fila.v1.GetQueueVersionRequest
-	(*StartOperationRequest)(nil),     // 84: fila.v1.StartOperationRequest
-	(*WatchOperationRequest)(nil),     // 85: fila.v1.WatchOperationRequest
-	(*ListOperationsRequest)(nil),     // 86: fila.v1.ListOperationsRequest
-	(*CancelOperationRequest)(nil),    // 87: fila.v1.CancelOperationRequest
-	(*EditDeadLetterRequest)(nil),     // 88: fila.v1.EditDeadLetterRequest
-	(*GetStatusResponse)(nil),         // 89: fila.v1.GetStatusResponse
-	(*WatchEventsResponse)(nil),       // 90: fila.v1.WatchEventsResponse
-	(*ListLateResponse)(nil),          // 91: fila.v1.ListLateResponse
-	(*ListKeyPoliciesResponse)(nil),   // 92: fila.v1.ListKeyPoliciesResponse
-	(*DropDeadLettersResponse)(nil),   // 93: fila.v1.DropDeadLettersResponse
-	(*FindKeysResponse)(nil),          // 94: fila.v1.FindKeysResponse
-	(*WatchStatsResponse)(nil),        // 95: fila.v1.WatchStatsResponse
-	(*GetHistoryResponse)(nil),        // 96: fila.v1.GetHistoryResponse
-	(*ListQueueVersionsResponse)(nil), // 97: fila.v1.ListQueueVersionsResponse
-	(*StartOperationResponse)(nil),    // 98: fila.v1.StartOperationResponse
-	(*WatchOperationResponse)(nil),    // 99: fila.v1.WatchOperationResponse
-	(*ListOperationsResponse)(nil),    // 100: fila.v1.ListOperationsResponse
-	(*CancelOperationResponse)(nil),   // 101: fila.v1.CancelOperationResponse
-	(*EditDeadLetterResponse)(nil),    // 102: fila.v1.EditDeadLetterResponse
+	(*PreviewKeyPolicyRequest)(nil),   // 58: fila.v1.PreviewKeyPolicyRequest
+	(*PreviewKeyPolicyResponse)(nil),  // 59: fila.v1.PreviewKeyPolicyResponse
+	(*ForecastChange)(nil),            // 60: fila.v1.ForecastChange
+	(*KeyLoss)(nil),                   // 61: fila.v1.KeyLoss
+	(*ExplainKeyRequest)(nil),         // 62: fila.v1.ExplainKeyRequest
+	(*ExplainKeyResponse)(nil),        // 63: fila.v1.ExplainKeyResponse
+	(*ListConsumersRequest)(nil),      // 64: fila.v1.ListConsumersRequest
+	(*ListConsumersResponse)(nil),     // 65: fila.v1.ListConsumersResponse
+	(*ConsumerInfo)(nil),              // 66: fila.v1.ConsumerInfo
+	nil,                               // 67: fila.v1.QueueConfig.WeightsEntry
+	nil,                               // 68: fila.v1.HookStats.LastErrorHeadersEntry
+	nil,                               // 69: fila.v1.HookStats.IgnoredFieldsEntry
+	(*timestamppb.Timestamp)(nil),     // 70: google.protobuf.Timestamp
+	(*QueueVersion)(nil),              // 71: fila.v1.QueueVersion
+	(*fieldmaskpb.FieldMask)(nil),     // 72: google.protobuf.FieldMask
+	(*Message)(nil),                   // 73: fila.v1.Message
+	(*Forecast)(nil),                  // 74: fila.v1.Forecast
+	(*WaitCauses)(nil),                // 75: fila.v1.WaitCauses
+	(*ServedMeanwhile)(nil),           // 76: fila.v1.ServedMeanwhile
+	(*ChannelConsumers)(nil),          // 77: fila.v1.ChannelConsumers
+	(*GetStatusRequest)(nil),          // 78: fila.v1.GetStatusRequest
+	(*WatchEventsRequest)(nil),        // 79: fila.v1.WatchEventsRequest
+	(*ListLateRequest)(nil),           // 80: fila.v1.ListLateRequest
+	(*ListKeyPoliciesRequest)(nil),    // 81: fila.v1.ListKeyPoliciesRequest
+	(*DropDeadLettersRequest)(nil),    // 82: fila.v1.DropDeadLettersRequest
+	(*FindKeysRequest)(nil),           // 83: fila.v1.FindKeysRequest
+	(*WatchStatsRequest)(nil),         // 84: fila.v1.WatchStatsRequest
+	(*GetHistoryRequest)(nil),         // 85: fila.v1.GetHistoryRequest
+	(*ListQueueVersionsRequest)(nil),  // 86: fila.v1.ListQueueVersionsRequest
+	(*GetQueueVersionRequest)(nil),    // 87: fila.v1.GetQueueVersionRequest
+	(*StartOperationRequest)(nil),     // 88: fila.v1.StartOperationRequest
+	(*WatchOperationRequest)(nil),     // 89: fila.v1.WatchOperationRequest
+	(*ListOperationsRequest)(nil),     // 90: fila.v1.ListOperationsRequest
+	(*CancelOperationRequest)(nil),    // 91: fila.v1.CancelOperationRequest
+	(*EditDeadLetterRequest)(nil),     // 92: fila.v1.EditDeadLetterRequest
+	(*GetStatusResponse)(nil),         // 93: fila.v1.GetStatusResponse
+	(*WatchEventsResponse)(nil),       // 94: fila.v1.WatchEventsResponse
+	(*ListLateResponse)(nil),          // 95: fila.v1.ListLateResponse
+	(*ListKeyPoliciesResponse)(nil),   // 96: fila.v1.ListKeyPoliciesResponse
+	(*DropDeadLettersResponse)(nil),   // 97: fila.v1.DropDeadLettersResponse
+	(*FindKeysResponse)(nil),          // 98: fila.v1.FindKeysResponse
+	(*WatchStatsResponse)(nil),        // 99: fila.v1.WatchStatsResponse
+	(*GetHistoryResponse)(nil),        // 100: fila.v1.GetHistoryResponse
+	(*ListQueueVersionsResponse)(nil), // 101: fila.v1.ListQueueVersionsResponse
+	(*StartOperationResponse)(nil),    // 102: fila.v1.StartOperationResponse
+	(*WatchOperationResponse)(nil),    // 103: fila.v1.WatchOperationResponse
+	(*ListOperationsResponse)(nil),    // 104: fila.v1.ListOperationsResponse
+	(*CancelOperationResponse)(nil),   // 105: fila.v1.CancelOperationResponse
+	(*EditDeadLetterResponse)(nil),    // 106: fila.v1.EditDeadLetterResponse
 }
 var file_fila_v1_admin_proto_depIdxs = []int32{
 	7,   // 0: fila.v1.CreateQueueRequest.config:type_name -> fila.v1.QueueConfig
 	0,   // 1: fila.v1.QueueConfig.durability:type_name -> fila.v1.Durability
-	63,  // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
+	67,  // 2: fila.v1.QueueConfig.weights:type_name -> fila.v1.QueueConfig.WeightsEntry
 	8,   // 3: fila.v1.QueueConfig.retry:type_name -> fila.v1.RetryPolicy
 	1,   // 4: fila.v1.QueueConfig.hook_fallback:type_name -> fila.v1.HookFallback
 	9,   // 5: fila.v1.QueueConfig.retention:type_name -> fila.v1.Retention
 	3,   // 6: fila.v1.RetryPolicy.kind:type_name -> fila.v1.RetryPolicy.Kind
 	7,   // 7: fila.v1.GetQueueResponse.config:type_name -> fila.v1.QueueConfig
-	66,  // 8: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
-	67,  // 9: fila.v1.GetQueueVersionResponse.version:type_name -> fila.v1.QueueVersion
+	70,  // 8: fila.v1.GetQueueResponse.created_at:type_name -> google.protobuf.Timestamp
+	71,  // 9: fila.v1.GetQueueVersionResponse.version:type_name -> fila.v1.QueueVersion
 	7,   // 10: fila.v1.GetQueueVersionResponse.config:type_name -> fila.v1.QueueConfig
 	7,   // 11: fila.v1.UpdateQueueRequest.config:type_name -> fila.v1.QueueConfig
-	68,  // 12: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
+	72,  // 12: fila.v1.UpdateQueueRequest.update_mask:type_name -> google.protobuf.FieldMask
 	7,   // 13: fila.v1.DryRunPolicyRequest.config:type_name -> fila.v1.QueueConfig
-	68,  // 14: fila.v1.DryRunPolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
+	72,  // 14: fila.v1.DryRunPolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
 	16,  // 15: fila.v1.DryRunPolicyResponse.messages:type_name -> fila.v1.DryRunMessage
 	18,  // 16: fila.v1.DryRunPolicyResponse.dead_letters:type_name -> fila.v1.DryRunDeadLetter
 	17,  // 17: fila.v1.DryRunMessage.before:type_name -> fila.v1.DryRunRouting
 	17,  // 18: fila.v1.DryRunMessage.after:type_name -> fila.v1.DryRunRouting
 	7,   // 19: fila.v1.UpdateQueueResponse.config:type_name -> fila.v1.QueueConfig
-	69,  // 20: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
+	73,  // 20: fila.v1.PeekMessagesResponse.messages:type_name -> fila.v1.Message
 	32,  // 21: fila.v1.ListConfigResponse.entries:type_name -> fila.v1.ConfigEntry
 	36,  // 22: fila.v1.GetStatsResponse.per_key_stats:type_name -> fila.v1.PerFairnessKeyStats
 	37,  // 23: fila.v1.GetStatsResponse.per_throttle_stats:type_name -> fila.v1.PerThrottleKeyStats
@@ -5544,106 +5842,115 @@ var file_fila_v1_admin_proto_depIdxs = []int32{
 	2,   // 25: fila.v1.GetStatsResponse.breaker_state:type_name -> fila.v1.BreakerState
 	35,  // 26: fila.v1.GetStatsResponse.hooks:type_name -> fila.v1.HookStats
 	2,   // 27: fila.v1.HookStats.breaker_state:type_name -> fila.v1.BreakerState
-	66,  // 28: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
-	64,  // 29: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
-	65,  // 30: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
+	70,  // 28: fila.v1.HookStats.last_error_at:type_name -> google.protobuf.Timestamp
+	68,  // 29: fila.v1.HookStats.last_error_headers:type_name -> fila.v1.HookStats.LastErrorHeadersEntry
+	69,  // 30: fila.v1.HookStats.ignored_fields:type_name -> fila.v1.HookStats.IgnoredFieldsEntry
 	42,  // 31: fila.v1.ListQueuesResponse.queues:type_name -> fila.v1.QueueInfo
 	2,   // 32: fila.v1.QueueInfo.breaker_state:type_name -> fila.v1.BreakerState
-	66,  // 33: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
+	70,  // 33: fila.v1.CreateChannelRequest.time:type_name -> google.protobuf.Timestamp
 	49,  // 34: fila.v1.ListChannelsResponse.channels:type_name -> fila.v1.ChannelInfo
-	66,  // 35: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
-	66,  // 36: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
-	66,  // 37: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
-	66,  // 38: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
-	69,  // 39: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
-	4,   // 40: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
-	66,  // 41: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
-	70,  // 42: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
-	71,  // 43: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
-	72,  // 44: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
-	73,  // 45: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
-	73,  // 46: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
-	62,  // 47: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
-	66,  // 48: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
-	5,   // 49: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
-	10,  // 50: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
-	13,  // 51: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
-	20,  // 52: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
-	40,  // 53: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
-	22,  // 54: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
-	24,  // 55: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
-	33,  // 56: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
-	26,  // 57: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
-	28,  // 58: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
-	30,  // 59: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
-	38,  // 60: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
-	43,  // 61: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
-	45,  // 62: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
-	47,  // 63: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
-	50,  // 64: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
-	52,  // 65: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
-	54,  // 66: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
-	56,  // 67: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
-	58,  // 68: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
-	60,  // 69: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
-	74,  // 70: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
-	75,  // 71: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
-	76,  // 72: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
-	77,  // 73: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
-	78,  // 74: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
-	79,  // 75: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
-	80,  // 76: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
-	81,  // 77: fila.v1.FilaAdmin.GetHistory:input_type -> fila.v1.GetHistoryRequest
-	82,  // 78: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
-	83,  // 79: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
-	84,  // 80: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
-	85,  // 81: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
-	86,  // 82: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
-	87,  // 83: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
-	88,  // 84: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
-	14,  // 85: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
-	6,   // 86: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
-	11,  // 87: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
-	19,  // 88: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
-	21,  // 89: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
-	41,  // 90: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
-	23,  // 91: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
-	25,  // 92: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
-	34,  // 93: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
-	27,  // 94: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
-	29,  // 95: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
-	31,  // 96: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
-	39,  // 97: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
-	44,  // 98: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
-	46,  // 99: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
-	48,  // 100: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
-	51,  // 101: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
-	53,  // 102: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
-	55,  // 103: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
-	57,  // 104: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
-	59,  // 105: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
-	61,  // 106: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
-	89,  // 107: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
-	90,  // 108: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
-	91,  // 109: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
-	92,  // 110: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
-	93,  // 111: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
-	94,  // 112: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
-	95,  // 113: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
-	96,  // 114: fila.v1.FilaAdmin.GetHistory:output_type -> fila.v1.GetHistoryResponse
-	97,  // 115: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
-	12,  // 116: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
-	98,  // 117: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
-	99,  // 118: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
-	100, // 119: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
-	101, // 120: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
-	102, // 121: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
-	15,  // 122: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
-	86,  // [86:123] is the sub-list for method output_type
-	49,  // [49:86] is the sub-list for method input_type
-	49,  // [49:49] is the sub-list for extension type_name
-	49,  // [49:49] is the sub-list for extension extendee
-	0,   // [0:49] is the sub-list for field type_name
+	70,  // 35: fila.v1.ChannelInfo.created_at:type_name -> google.protobuf.Timestamp
+	70,  // 36: fila.v1.SeekChannelRequest.time:type_name -> google.protobuf.Timestamp
+	70,  // 37: fila.v1.ReadLogRequest.from_time:type_name -> google.protobuf.Timestamp
+	70,  // 38: fila.v1.ReadLogRequest.to_time:type_name -> google.protobuf.Timestamp
+	73,  // 39: fila.v1.ReadLogResponse.messages:type_name -> fila.v1.Message
+	56,  // 40: fila.v1.PreviewKeyPolicyRequest.policy:type_name -> fila.v1.SetKeyPolicyRequest
+	60,  // 41: fila.v1.PreviewKeyPolicyResponse.head:type_name -> fila.v1.ForecastChange
+	60,  // 42: fila.v1.PreviewKeyPolicyResponse.tail:type_name -> fila.v1.ForecastChange
+	61,  // 43: fila.v1.PreviewKeyPolicyResponse.losing:type_name -> fila.v1.KeyLoss
+	74,  // 44: fila.v1.ForecastChange.before:type_name -> fila.v1.Forecast
+	74,  // 45: fila.v1.ForecastChange.after:type_name -> fila.v1.Forecast
+	60,  // 46: fila.v1.KeyLoss.tail:type_name -> fila.v1.ForecastChange
+	4,   // 47: fila.v1.ExplainKeyResponse.state:type_name -> fila.v1.ExplainKeyResponse.State
+	70,  // 48: fila.v1.ExplainKeyResponse.until:type_name -> google.protobuf.Timestamp
+	75,  // 49: fila.v1.ExplainKeyResponse.waits:type_name -> fila.v1.WaitCauses
+	76,  // 50: fila.v1.ExplainKeyResponse.served_meanwhile:type_name -> fila.v1.ServedMeanwhile
+	77,  // 51: fila.v1.ExplainKeyResponse.consumers:type_name -> fila.v1.ChannelConsumers
+	74,  // 52: fila.v1.ExplainKeyResponse.head_forecast:type_name -> fila.v1.Forecast
+	74,  // 53: fila.v1.ExplainKeyResponse.tail_forecast:type_name -> fila.v1.Forecast
+	66,  // 54: fila.v1.ListConsumersResponse.consumers:type_name -> fila.v1.ConsumerInfo
+	70,  // 55: fila.v1.ConsumerInfo.connected_at:type_name -> google.protobuf.Timestamp
+	5,   // 56: fila.v1.FilaAdmin.CreateQueue:input_type -> fila.v1.CreateQueueRequest
+	10,  // 57: fila.v1.FilaAdmin.GetQueue:input_type -> fila.v1.GetQueueRequest
+	13,  // 58: fila.v1.FilaAdmin.UpdateQueue:input_type -> fila.v1.UpdateQueueRequest
+	20,  // 59: fila.v1.FilaAdmin.DeleteQueue:input_type -> fila.v1.DeleteQueueRequest
+	40,  // 60: fila.v1.FilaAdmin.ListQueues:input_type -> fila.v1.ListQueuesRequest
+	22,  // 61: fila.v1.FilaAdmin.PurgeQueue:input_type -> fila.v1.PurgeQueueRequest
+	24,  // 62: fila.v1.FilaAdmin.PeekMessages:input_type -> fila.v1.PeekMessagesRequest
+	33,  // 63: fila.v1.FilaAdmin.GetStats:input_type -> fila.v1.GetStatsRequest
+	26,  // 64: fila.v1.FilaAdmin.SetConfig:input_type -> fila.v1.SetConfigRequest
+	28,  // 65: fila.v1.FilaAdmin.GetConfig:input_type -> fila.v1.GetConfigRequest
+	30,  // 66: fila.v1.FilaAdmin.ListConfig:input_type -> fila.v1.ListConfigRequest
+	38,  // 67: fila.v1.FilaAdmin.Redrive:input_type -> fila.v1.RedriveRequest
+	43,  // 68: fila.v1.FilaAdmin.CreateChannel:input_type -> fila.v1.CreateChannelRequest
+	45,  // 69: fila.v1.FilaAdmin.DeleteChannel:input_type -> fila.v1.DeleteChannelRequest
+	47,  // 70: fila.v1.FilaAdmin.ListChannels:input_type -> fila.v1.ListChannelsRequest
+	50,  // 71: fila.v1.FilaAdmin.SeekChannel:input_type -> fila.v1.SeekChannelRequest
+	52,  // 72: fila.v1.FilaAdmin.PurgeChannel:input_type -> fila.v1.PurgeChannelRequest
+	54,  // 73: fila.v1.FilaAdmin.ReadLog:input_type -> fila.v1.ReadLogRequest
+	56,  // 74: fila.v1.FilaAdmin.SetKeyPolicy:input_type -> fila.v1.SetKeyPolicyRequest
+	58,  // 75: fila.v1.FilaAdmin.PreviewKeyPolicy:input_type -> fila.v1.PreviewKeyPolicyRequest
+	62,  // 76: fila.v1.FilaAdmin.ExplainKey:input_type -> fila.v1.ExplainKeyRequest
+	64,  // 77: fila.v1.FilaAdmin.ListConsumers:input_type -> fila.v1.ListConsumersRequest
+	78,  // 78: fila.v1.FilaAdmin.GetStatus:input_type -> fila.v1.GetStatusRequest
+	79,  // 79: fila.v1.FilaAdmin.WatchEvents:input_type -> fila.v1.WatchEventsRequest
+	80,  // 80: fila.v1.FilaAdmin.ListLate:input_type -> fila.v1.ListLateRequest
+	81,  // 81: fila.v1.FilaAdmin.ListKeyPolicies:input_type -> fila.v1.ListKeyPoliciesRequest
+	82,  // 82: fila.v1.FilaAdmin.DropDeadLetters:input_type -> fila.v1.DropDeadLettersRequest
+	83,  // 83: fila.v1.FilaAdmin.FindKeys:input_type -> fila.v1.FindKeysRequest
+	84,  // 84: fila.v1.FilaAdmin.WatchStats:input_type -> fila.v1.WatchStatsRequest
+	85,  // 85: fila.v1.FilaAdmin.GetHistory:input_type -> fila.v1.GetHistoryRequest
+	86,  // 86: fila.v1.FilaAdmin.ListQueueVersions:input_type -> fila.v1.ListQueueVersionsRequest
+	87,  // 87: fila.v1.FilaAdmin.GetQueueVersion:input_type -> fila.v1.GetQueueVersionRequest
+	88,  // 88: fila.v1.FilaAdmin.StartOperation:input_type -> fila.v1.StartOperationRequest
+	89,  // 89: fila.v1.FilaAdmin.WatchOperation:input_type -> fila.v1.WatchOperationRequest
+	90,  // 90: fila.v1.FilaAdmin.ListOperations:input_type -> fila.v1.ListOperationsRequest
+	91,  // 91: fila.v1.FilaAdmin.CancelOperation:input_type -> fila.v1.CancelOperationRequest
+	92,  // 92: fila.v1.FilaAdmin.EditDeadLetter:input_type -> fila.v1.EditDeadLetterRequest
+	14,  // 93: fila.v1.FilaAdmin.DryRunPolicy:input_type -> fila.v1.DryRunPolicyRequest
+	6,   // 94: fila.v1.FilaAdmin.CreateQueue:output_type -> fila.v1.CreateQueueResponse
+	11,  // 95: fila.v1.FilaAdmin.GetQueue:output_type -> fila.v1.GetQueueResponse
+	19,  // 96: fila.v1.FilaAdmin.UpdateQueue:output_type -> fila.v1.UpdateQueueResponse
+	21,  // 97: fila.v1.FilaAdmin.DeleteQueue:output_type -> fila.v1.DeleteQueueResponse
+	41,  // 98: fila.v1.FilaAdmin.ListQueues:output_type -> fila.v1.ListQueuesResponse
+	23,  // 99: fila.v1.FilaAdmin.PurgeQueue:output_type -> fila.v1.PurgeQueueResponse
+	25,  // 100: fila.v1.FilaAdmin.PeekMessages:output_type -> fila.v1.PeekMessagesResponse
+	34,  // 101: fila.v1.FilaAdmin.GetStats:output_type -> fila.v1.GetStatsResponse
+	27,  // 102: fila.v1.FilaAdmin.SetConfig:output_type -> fila.v1.SetConfigResponse
+	29,  // 103: fila.v1.FilaAdmin.GetConfig:output_type -> fila.v1.GetConfigResponse
+	31,  // 104: fila.v1.FilaAdmin.ListConfig:output_type -> fila.v1.ListConfigResponse
+	39,  // 105: fila.v1.FilaAdmin.Redrive:output_type -> fila.v1.RedriveResponse
+	44,  // 106: fila.v1.FilaAdmin.CreateChannel:output_type -> fila.v1.CreateChannelResponse
+	46,  // 107: fila.v1.FilaAdmin.DeleteChannel:output_type -> fila.v1.DeleteChannelResponse
+	48,  // 108: fila.v1.FilaAdmin.ListChannels:output_type -> fila.v1.ListChannelsResponse
+	51,  // 109: fila.v1.FilaAdmin.SeekChannel:output_type -> fila.v1.SeekChannelResponse
+	53,  // 110: fila.v1.FilaAdmin.PurgeChannel:output_type -> fila.v1.PurgeChannelResponse
+	55,  // 111: fila.v1.FilaAdmin.ReadLog:output_type -> fila.v1.ReadLogResponse
+	57,  // 112: fila.v1.FilaAdmin.SetKeyPolicy:output_type -> fila.v1.SetKeyPolicyResponse
+	59,  // 113: fila.v1.FilaAdmin.PreviewKeyPolicy:output_type -> fila.v1.PreviewKeyPolicyResponse
+	63,  // 114: fila.v1.FilaAdmin.ExplainKey:output_type -> fila.v1.ExplainKeyResponse
+	65,  // 115: fila.v1.FilaAdmin.ListConsumers:output_type -> fila.v1.ListConsumersResponse
+	93,  // 116: fila.v1.FilaAdmin.GetStatus:output_type -> fila.v1.GetStatusResponse
+	94,  // 117: fila.v1.FilaAdmin.WatchEvents:output_type -> fila.v1.WatchEventsResponse
+	95,  // 118: fila.v1.FilaAdmin.ListLate:output_type -> fila.v1.ListLateResponse
+	96,  // 119: fila.v1.FilaAdmin.ListKeyPolicies:output_type -> fila.v1.ListKeyPoliciesResponse
+	97,  // 120: fila.v1.FilaAdmin.DropDeadLetters:output_type -> fila.v1.DropDeadLettersResponse
+	98,  // 121: fila.v1.FilaAdmin.FindKeys:output_type -> fila.v1.FindKeysResponse
+	99,  // 122: fila.v1.FilaAdmin.WatchStats:output_type -> fila.v1.WatchStatsResponse
+	100, // 123: fila.v1.FilaAdmin.GetHistory:output_type -> fila.v1.GetHistoryResponse
+	101, // 124: fila.v1.FilaAdmin.ListQueueVersions:output_type -> fila.v1.ListQueueVersionsResponse
+	12,  // 125: fila.v1.FilaAdmin.GetQueueVersion:output_type -> fila.v1.GetQueueVersionResponse
+	102, // 126: fila.v1.FilaAdmin.StartOperation:output_type -> fila.v1.StartOperationResponse
+	103, // 127: fila.v1.FilaAdmin.WatchOperation:output_type -> fila.v1.WatchOperationResponse
+	104, // 128: fila.v1.FilaAdmin.ListOperations:output_type -> fila.v1.ListOperationsResponse
+	105, // 129: fila.v1.FilaAdmin.CancelOperation:output_type -> fila.v1.CancelOperationResponse
+	106, // 130: fila.v1.FilaAdmin.EditDeadLetter:output_type -> fila.v1.EditDeadLetterResponse
+	15,  // 131: fila.v1.FilaAdmin.DryRunPolicy:output_type -> fila.v1.DryRunPolicyResponse
+	94,  // [94:132] is the sub-list for method output_type
+	56,  // [56:94] is the sub-list for method input_type
+	56,  // [56:56] is the sub-list for extension type_name
+	56,  // [56:56] is the sub-list for extension extendee
+	0,   // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_admin_proto_init() }
@@ -5676,7 +5983,7 @@ func file_fila_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_admin_proto_rawDesc), len(file_fila_v1_admin_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   61,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -42,6 +42,7 @@ const (
 	FilaAdmin_PurgeChannel_FullMethodName      = "/fila.v1.FilaAdmin/PurgeChannel"
 	FilaAdmin_ReadLog_FullMethodName           = "/fila.v1.FilaAdmin/ReadLog"
 	FilaAdmin_SetKeyPolicy_FullMethodName      = "/fila.v1.FilaAdmin/SetKeyPolicy"
+	FilaAdmin_PreviewKeyPolicy_FullMethodName  = "/fila.v1.FilaAdmin/PreviewKeyPolicy"
 	FilaAdmin_ExplainKey_FullMethodName        = "/fila.v1.FilaAdmin/ExplainKey"
 	FilaAdmin_ListConsumers_FullMethodName     = "/fila.v1.FilaAdmin/ListConsumers"
 	FilaAdmin_GetStatus_FullMethodName         = "/fila.v1.FilaAdmin/GetStatus"
@@ -107,6 +108,8 @@ type FilaAdminClient interface {
 	ReadLog(ctx context.Context, in *ReadLogRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadLogResponse], error)
 	// Pause, resume, weigh, cap or slow one fairness key; effective at once and kept over a restart.
 	SetKeyPolicy(ctx context.Context, in *SetKeyPolicyRequest, opts ...grpc.CallOption) (*SetKeyPolicyResponse, error)
+	// Say what SetKeyPolicy would do: when the key's messages would go, and who would wait longer; changes nothing.
+	PreviewKeyPolicy(ctx context.Context, in *PreviewKeyPolicyRequest, opts ...grpc.CallOption) (*PreviewKeyPolicyResponse, error)
 	// Say why a fairness key is or is not being served.
 	ExplainKey(ctx context.Context, in *ExplainKeyRequest, opts ...grpc.CallOption) (*ExplainKeyResponse, error)
 	// List who consumes a queue, and what each consumer holds.
@@ -346,6 +349,16 @@ func (c *filaAdminClient) SetKeyPolicy(ctx context.Context, in *SetKeyPolicyRequ
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SetKeyPolicyResponse)
 	err := c.cc.Invoke(ctx, FilaAdmin_SetKeyPolicy_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *filaAdminClient) PreviewKeyPolicy(ctx context.Context, in *PreviewKeyPolicyRequest, opts ...grpc.CallOption) (*PreviewKeyPolicyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PreviewKeyPolicyResponse)
+	err := c.cc.Invoke(ctx, FilaAdmin_PreviewKeyPolicy_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -604,6 +617,8 @@ type FilaAdminServer interface {
 	ReadLog(*ReadLogRequest, grpc.ServerStreamingServer[ReadLogResponse]) error
 	// Pause, resume, weigh, cap or slow one fairness key; effective at once and kept over a restart.
 	SetKeyPolicy(context.Context, *SetKeyPolicyRequest) (*SetKeyPolicyResponse, error)
+	// Say what SetKeyPolicy would do: when the key's messages would go, and who would wait longer; changes nothing.
+	PreviewKeyPolicy(context.Context, *PreviewKeyPolicyRequest) (*PreviewKeyPolicyResponse, error)
 	// Say why a fairness key is or is not being served.
 	ExplainKey(context.Context, *ExplainKeyRequest) (*ExplainKeyResponse, error)
 	// List who consumes a queue, and what each consumer holds.
@@ -706,6 +721,9 @@ func (UnimplementedFilaAdminServer) ReadLog(*ReadLogRequest, grpc.ServerStreamin
 }
 func (UnimplementedFilaAdminServer) SetKeyPolicy(context.Context, *SetKeyPolicyRequest) (*SetKeyPolicyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetKeyPolicy not implemented")
+}
+func (UnimplementedFilaAdminServer) PreviewKeyPolicy(context.Context, *PreviewKeyPolicyRequest) (*PreviewKeyPolicyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PreviewKeyPolicy not implemented")
 }
 func (UnimplementedFilaAdminServer) ExplainKey(context.Context, *ExplainKeyRequest) (*ExplainKeyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ExplainKey not implemented")
@@ -1117,6 +1135,24 @@ func _FilaAdmin_SetKeyPolicy_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FilaAdmin_PreviewKeyPolicy_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PreviewKeyPolicyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAdminServer).PreviewKeyPolicy(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAdmin_PreviewKeyPolicy_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAdminServer).PreviewKeyPolicy(ctx, req.(*PreviewKeyPolicyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _FilaAdmin_ExplainKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ExplainKeyRequest)
 	if err := dec(in); err != nil {
@@ -1498,6 +1534,10 @@ var FilaAdmin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SetKeyPolicy",
 			Handler:    _FilaAdmin_SetKeyPolicy_Handler,
+		},
+		{
+			MethodName: "PreviewKeyPolicy",
+			Handler:    _FilaAdmin_PreviewKeyPolicy_Handler,
 		},
 		{
 			MethodName: "ExplainKey",

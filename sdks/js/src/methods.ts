@@ -52,6 +52,7 @@ const REPEATABLE: ReadonlySet<DescMethod> = new Set<DescMethod>([
   admin.listOperations,
   admin.cancelOperation,
   admin.dryRunPolicy,
+  admin.previewKeyPolicy,
   // They are named by offsets that are never given again.
   admin.dropDeadLetters,
   auth.whoAmI,

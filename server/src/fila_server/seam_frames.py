@@ -73,6 +73,10 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (4, "capacity", _UINT64),
         (5, "prefix", _BYTES),
         (6, "most", _UINT32),
+        # Given: not those with most pending, but those from whose turns a rival takes most.
+        (7, "rival_work", _DOUBLE),
+        (8, "rival_grant_before", _DOUBLE),
+        (9, "rival_grant_after", _DOUBLE),
     ),
     "WatchPage": (
         (1, "queue", _BYTES),
@@ -90,6 +94,7 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (2, "cursor", _UINT32),
         (3, "matched", _UINT64),
         (4, "capacity", _UINT64),
+        (5, "ranks" + _REPEATED, _UINT64),
     ),
     "WatchedRows": (
         (1, "keys" + _REPEATED, _BYTES),
@@ -152,11 +157,16 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (14, "ready", _UINT64),
         (15, "key_rate", _DOUBLE),
         (16, "key_level", _DOUBLE),
+        (17, "weight_by_policy", _UINT32),
+        (18, "key_burst", _DOUBLE),
+        (19, "apart", "Rivals"),
+        (20, "apart_before", _DOUBLE),
     ),
     "ExplainKey": (
         (1, "queue", _BYTES),
         (2, "channel", _BYTES),
         (3, "fairness_key", _BYTES),
+        (4, "apart", _BYTES),
         (15, "with_outlook", _BOOL),
     ),
     "Explained": ((100, "outlook", "Outlook"),),

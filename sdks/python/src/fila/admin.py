@@ -27,7 +27,7 @@ from fila.answers import (
 from fila.arguments import make, require_number, require_text
 from fila.connection import Connection
 from fila.errors import ChannelExists, QueueExists
-from fila.explanation import KeyExplanation
+from fila.explanation import KeyExplanation, KeyPolicyPreview
 from fila.messages import StoredMessage, to_timestamp
 from fila.methods import Method, Request, Response
 from fila.resumed import responses
@@ -345,6 +345,35 @@ class AdminCalls:
         )
         told = await self._admin(methods.SET_KEY_POLICY, request, queue=queue)
         return answer(KeyPolicy, told)
+
+    async def preview_key_policy(
+        self,
+        queue: str,
+        fairness_key: str,
+        *,
+        channel: str | None = None,
+        weight: int | None = None,
+        paused: bool | None = None,
+        max_in_flight: int | None = None,
+        rate_per_second: float | None = None,
+        burst: float | None = None,
+    ) -> KeyPolicyPreview:
+        """Say what `set_key_policy` would do in one channel: when the key's messages would go, and who would wait
+        longer; nothing is changed. Raises QueueNotFound, ChannelNotFound, Invalid."""
+        policy = make(
+            wire.SetKeyPolicyRequest,
+            fairness_key=fairness_key,
+            weight=weight,
+            paused=paused,
+            max_in_flight=max_in_flight,
+            rate_per_second=rate_per_second,
+            burst=burst,
+        )
+        request = make(wire.PreviewKeyPolicyRequest, queue=queue, channel=channel or "", policy=policy)
+        told = await self._admin(
+            methods.PREVIEW_KEY_POLICY, request, queue=queue, channel=channel or "default"
+        )
+        return answer(KeyPolicyPreview, told)
 
     async def explain_key(
         self, queue: str, fairness_key: str, *, channel: str | None = None

@@ -66,6 +66,39 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastChange:
+    """A forecast as things are, and as they would be."""
+
+    before: Forecast
+    after: Forecast
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyLoss:
+    """A key that would wait longer."""
+
+    fairness_key: str
+    pending: int
+    tail: ForecastChange
+    """When the last of its ready messages would go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPolicyPreview:
+    """What a change of a key's policy would do."""
+
+    head: ForecastChange
+    """The key's next message."""
+    tail: ForecastChange
+    """The last message it has now."""
+    losing: list[KeyLoss]
+    """Whose last message would wait longest for it, longest first; at most ten."""
+    pending: int = 0
+    weight_before: int = 0
+    weight_after: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyExplanation:
     """What holds a fairness key's next message."""
 

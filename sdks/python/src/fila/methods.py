@@ -109,6 +109,9 @@ READ_LOG = _admin("ReadLog", admin.ReadLogRequest, admin.ReadLogResponse, repeat
 SET_KEY_POLICY = _admin(
     "SetKeyPolicy", admin.SetKeyPolicyRequest, admin.SetKeyPolicyResponse, repeatable=True
 )
+PREVIEW_KEY_POLICY = _admin(
+    "PreviewKeyPolicy", admin.PreviewKeyPolicyRequest, admin.PreviewKeyPolicyResponse, repeatable=True
+)
 WATCH_STATS = _admin("WatchStats", watch.WatchStatsRequest, watch.WatchStatsResponse, repeatable=True)
 GET_HISTORY = _admin("GetHistory", watch.GetHistoryRequest, watch.GetHistoryResponse, repeatable=True)
 DRY_RUN_POLICY = _admin(

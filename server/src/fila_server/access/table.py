@@ -93,6 +93,7 @@ RPCS: dict[str, Need] = {
     "FilaAdmin/PurgeChannel": _MANAGE,
     "FilaAdmin/ReadLog": Need(CONSUME, "queue"),
     "FilaAdmin/SetKeyPolicy": _MANAGE,
+    "FilaAdmin/PreviewKeyPolicy": _MANAGE,
     "FilaAdmin/ExplainKey": Need(ANY, "queue", for_tenant=True),
     "FilaAdmin/ListConsumers": Need(CONSUME | MANAGE, "queue"),
     "FilaAdmin/GetStatus": Need(NOTHING, any_key=True, for_tenant=True),

@@ -18,6 +18,11 @@ from fila_server.telemetry.snapshot import text_of
 
 SERVED_KEYS_MAX = 10
 THOUSANDTHS = 1000.0
+_ASIDE = (
+    pb.ExplainKeyResponse.STATE_PAUSED,
+    pb.ExplainKeyResponse.STATE_CAPPED,
+    pb.ExplainKeyResponse.STATE_RATE_LIMITED,
+)
 
 
 class Explaining:
@@ -40,11 +45,13 @@ class Explaining:
         return told.SerializeToString()
 
 
-def ask_outlook(queue: str, channel: str, fairness_key: str) -> bytes:
-    """An EXPLAIN_KEY that is answered with its outlook."""
+def ask_outlook(queue: str, channel: str, fairness_key: str, apart: str = "") -> bytes:
+    """An EXPLAIN_KEY that is answered with its outlook; `apart` is a key that is told by itself, and not as a rival."""
     asked = seam_frames.ExplainKey(
         queue=queue.encode(), channel=channel.encode(), fairness_key=fairness_key.encode(), with_outlook=True
     )
+    if apart:
+        asked.apart = apart.encode()
     return bytes(asked.SerializeToString())
 
 
@@ -58,8 +65,8 @@ def explained(
     channel = request.channel or DEFAULT_CHANNEL
     looks = speeds.of_channel(request.queue, channel)
     told.consumers.CopyFrom(_consumers(seam_frames.Explained.FromString(reply).outlook.consumers))
-    told.head_forecast.CopyFrom(_told(forecast(situation, looks)))
-    told.tail_forecast.CopyFrom(_told(forecast(situation, looks, max(situation.backlog, 1))))
+    told.head_forecast.CopyFrom(forecast_told(forecast(situation, looks)))
+    told.tail_forecast.CopyFrom(forecast_told(forecast(situation, looks, max(situation.backlog, 1))))
     if told.pending and told.oldest_age_ms:
         _put_served(told, speeds, request.queue, channel, now_s)
     return told
@@ -86,6 +93,10 @@ def situation_of(reply: bytes) -> Situation:
         line=_line(outlook.line) if outlook.HasField("line") else None,
         own_rate=outlook.key_rate,
         own_tokens=outlook.key_level,
+        own_burst=outlook.key_burst,
+        weight_by_policy=max(outlook.weight_by_policy, 1),
+        is_aside=told.state in _ASIDE,
+        own_held=told.in_flight,
         consumers=consumers.count,
         waiting_pulls=consumers.waiting_pulls,
         room=max(consumers.window - consumers.held, 0),
@@ -116,7 +127,8 @@ def _consumers(consumers: Any) -> events_pb2.ChannelConsumers:
     )
 
 
-def _told(outcome: Interval | Unknown) -> events_pb2.Forecast:
+def forecast_told(outcome: Interval | Unknown) -> events_pb2.Forecast:
+    """A forecast as the wire tells it."""
     if isinstance(outcome, Unknown):
         return events_pb2.Forecast(unknown=f"UNKNOWN_{outcome.name}")
     return events_pb2.Forecast(

@@ -119,6 +119,16 @@ class Situation:
     """Most of its messages a second, as an operator set it; 0 is no rate."""
     own_tokens: float = 0.0
     """Of these, what may go at once."""
+    own_burst: float = 0.0
+    """The most that may ever go at once; 0 where there is no rate."""
+    weight_by_policy: int = 1
+    """What it weighs without an operator's word."""
+    is_aside: bool = False
+    """It has no place in the round: paused, at its cap, or out of its rate."""
+    was_paused: bool = False
+    """It would be resumed: what was served of late was all others'."""
+    own_held: int = 0
+    """Of its messages, those that are leased."""
     consumers: int = 0
     waiting_pulls: int = 0
     room: int = 0
@@ -132,20 +142,47 @@ class Situation:
         weight: int | None = None,
         cap: int | None = None,
         rate: float | None = None,
+        burst: float | None = None,
         is_paused: bool | None = None,
     ) -> Situation:
-        """The same, were the key's policy another; what is None stays. A weight from 1 on; 0 is no cap and no rate."""
-        return replace(
+        """The same, were the key's policy another; what is None stays. 0 is no operator's weight, no cap, no rate, and
+        for a burst one second's worth."""
+        changed = replace(
             self,
-            weight=self.weight if weight is None else weight,
+            weight=self.weight if weight is None else weight or max(self.weight_by_policy, 1),
             cap=self.cap if cap is None else cap,
-            own_rate=self.own_rate if rate is None else rate,
             is_paused=self.is_paused if is_paused is None else is_paused,
+            was_paused=self.is_paused and is_paused is False,
         )
+        if rate is not None or burst is not None:
+            changed = _with_rate(changed, rate, burst)
+        if changed.rounds_to_save and changed.weight != self.weight:
+            rounds = math.ceil(self.rounds_to_save * self.weight / changed.weight)
+            changed = replace(changed, rounds_to_save=rounds)
+        if self.is_aside and changed != self:
+            # Once it may, it comes behind everybody who has a place in the round.
+            changed = replace(changed, before_its_turn=self.round_work)
+        return changed
+
+    @property
+    def round_work(self) -> float:
+        """What a turn of everybody else sends."""
+        return sum(min(rivals.work, rivals.weight * self.quantum) for rivals in self.rivals)
 
     @property
     def rivals_weight(self) -> float:
         return sum(rivals.weight for rivals in self.rivals)
+
+
+def _with_rate(situation: Situation, rate: float | None, burst: float | None) -> Situation:
+    """With another bucket of its own, as the core sets it: a new one is full, a changed one keeps what fits."""
+    rate = situation.own_rate if rate is None else rate
+    burst = situation.own_burst if burst is None else burst
+    burst = burst if burst >= 1 else max(rate, 1.0)
+    if rate <= 0:
+        return replace(situation, own_rate=0.0, own_tokens=0.0, own_burst=0.0)
+    tokens = min(situation.own_tokens, burst) if situation.own_rate else burst
+    return replace(situation, own_rate=rate, own_tokens=tokens, own_burst=burst)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +233,12 @@ def forecast(situation: Situation, looks: Sequence[Look], place: int = 1) -> Int
     return _interval(
         *(max(token_s + turn_s, own_s) for token_s, turn_s, own_s in zip(bucket, turns_s, turn, strict=True))
     )
+
+
+def speed_of(situation: Situation, looks: Sequence[Look]) -> float:
+    """Cost a second that the channel sends while messages wait for it, in thousandths; 0 where nobody can say."""
+    speed = _speed(situation, looks)
+    return speed.per_s if speed is not None else 0.0
 
 
 def _interval(earliest_s: float, likely_s: float, latest_s: float) -> Interval:
@@ -305,8 +348,7 @@ def _round_s(situation: Situation, speed: _Speed) -> float:
     """One turn of everybody else; nothing where somebody has room anyway."""
     if situation.room:
         return 0.0
-    granted = (min(rivals.work, rivals.weight * situation.quantum) for rivals in situation.rivals)
-    return sum(granted) / speed.per_s
+    return situation.round_work / speed.per_s
 
 
 def _work_before(situation: Situation, speed: _Speed, place: int) -> _Work:
@@ -315,7 +357,13 @@ def _work_before(situation: Situation, speed: _Speed, place: int) -> _Work:
         round_work = (situation.rivals_weight + situation.weight) * situation.quantum
         first = situation.before_its_turn + situation.rounds_to_save * round_work + own
         least = min(situation.before_its_turn, round_work) * 0.5 + own
-        return _Work(min(least, first), first, first + situation.before_its_turn * 0.5)
+        most = first + situation.before_its_turn * 0.5
+        if situation.cap and situation.own_held >= situation.cap:
+            # As many of its own must be finished first as are above the cap, and one.
+            beyond = (situation.own_held - situation.cap + 1) / situation.own_held
+            waits = beyond * situation.held * situation.usual_cost + situation.round_work
+            first, most = max(first, waits), max(most, 2 * waits)
+        return _Work(min(least, first), first, most)
     rounds = own / (situation.weight * situation.quantum)
     least, most, staying = own, own, 0.0
     for rivals in situation.rivals:
@@ -327,13 +375,17 @@ def _work_before(situation: Situation, speed: _Speed, place: int) -> _Work:
     # What comes to keys that stay until then anyway is served after.
     others = situation.rivals_weight
     counted = 1 - staying / others if others else 1.0
-    own_part = situation.weight / (others + situation.weight)
+    own_part = 0.0 if situation.was_paused else situation.weight / (others + situation.weight)
     coming = min(speed.arrivals_per_s * counted * (1 - own_part) / speed.per_s, ARRIVALS_MAX)
     likely = least / (1 - coming)
-    if others:
+    # Of a key that was paused, rivals are served as they come: those who will come are not among those who wait.
+    if others and not situation.was_paused:
         likely = min(likely, max(most, least))
-    room = max(situation.cap, 1) * situation.mean_cost if situation.cap else 0.0
-    slowed = own * max(situation.held, 1) * situation.usual_cost / room if room else 0.0
+    slowed = 0.0
+    if situation.cap:
+        # Each message is held as long as the others are, and the next one then waits for a turn of everybody else.
+        cycle = max(situation.held, 1) * situation.usual_cost + situation.round_work
+        slowed = own * cycle / (situation.cap * situation.mean_cost)
     return _Work(max(least, slowed), max(likely, slowed), max(most, likely, slowed))
 
 

@@ -26,6 +26,7 @@ from fila_server.operations import rules, versions
 from fila_server.operations.audit import carry_out
 from fila_server.operations.dry_run import LAST_DEFAULT, DryRun
 from fila_server.operations.keys import find_keys
+from fila_server.operations.preview import Previewing
 from fila_server.operations.redrive import Redrive, drop
 from fila_server.operations.requests import AdminRules, check_own_key
 from fila_server.operations.seeking import preview_seek
@@ -42,6 +43,7 @@ class Queues:
         self._limits = limits
         self._check = check
         self._durability = durability
+        self._previewing = Previewing(broker)
         self._looks = Gate("GetStats calls", at_once=1)
         self._peeks = Gate("PeekMessages calls", at_once=4)
         self._dry_runs = Gate("DryRunPolicy calls", at_once=1)
@@ -222,6 +224,11 @@ class Queues:
         listed = events_pb2.ListKeyPoliciesResponse.FromString(reply)
         listed.policies.sort(key=lambda policy: policy.fairness_key)
         return listed.SerializeToString()
+
+    async def preview_key_policy(self, request: pb.PreviewKeyPolicyRequest, _caller: Caller) -> bytes:
+        self._check.preview_key_policy(request)
+        async with self._looks:
+            return (await self._previewing.preview(request)).SerializeToString()
 
     async def find_keys(self, request: watch_pb2.FindKeysRequest, caller: Caller) -> bytes:
         self._check.find_keys(request)

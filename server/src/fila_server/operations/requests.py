@@ -208,6 +208,18 @@ class AdminRules:
             if value and not least <= value <= RATE_MAX:
                 raise Invalid(field, f"must be 0, or from {least:g} to {RATE_MAX:g}, got {value}")
 
+    def preview_key_policy(self, request: pb.PreviewKeyPolicyRequest) -> None:
+        """A channel, and a change that could be made."""
+        self.queue(request)
+        if request.channel:
+            rules.check_name("channel", request.channel, bytes_max=rules.NAME_BYTES_MAX)
+        if request.policy.queue not in ("", request.queue):
+            raise Invalid("policy.queue", "must be left out, or name the same queue")
+        policy = pb.SetKeyPolicyRequest()
+        policy.CopyFrom(request.policy)
+        policy.queue = request.queue
+        self.key_policy(policy)
+
     def watch_stats(self, request: watch_pb2.WatchStatsRequest) -> None:
         """Queues, and which of their keys."""
         if len(request.queues) > WATCHED_QUEUES_MAX:

@@ -20,7 +20,7 @@ from fila.answers import (
     Stats,
 )
 from fila.errors import ClientClosed
-from fila.explanation import KeyExplanation
+from fila.explanation import KeyExplanation, KeyPolicyPreview
 from fila.messages import StoredMessage
 from fila.settings import Duration, QueueSettings
 from fila.sync.loop_thread import LoopThread
@@ -256,6 +256,33 @@ class AdminCalls:
             self._client.set_key_policy(
                 queue,
                 fairness_key,
+                weight=weight,
+                paused=paused,
+                max_in_flight=max_in_flight,
+                rate_per_second=rate_per_second,
+                burst=burst,
+            )
+        )
+
+    def preview_key_policy(
+        self,
+        queue: str,
+        fairness_key: str,
+        *,
+        channel: str | None = None,
+        weight: int | None = None,
+        paused: bool | None = None,
+        max_in_flight: int | None = None,
+        rate_per_second: float | None = None,
+        burst: float | None = None,
+    ) -> KeyPolicyPreview:
+        """Say what `set_key_policy` would do in one channel: when the key's messages would go, and who would wait
+        longer; nothing is changed. Raises QueueNotFound, ChannelNotFound, Invalid."""
+        return self._run(
+            self._client.preview_key_policy(
+                queue,
+                fairness_key,
+                channel=channel,
                 weight=weight,
                 paused=paused,
                 max_in_flight=max_in_flight,

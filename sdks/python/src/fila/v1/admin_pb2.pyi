@@ -260,6 +260,14 @@ class ExplainKeyResponse(_message.Message):
     weight: int
     def __init__(self, state: _Optional[_Union[ExplainKeyResponse.State, str]] = ..., blocking_bucket: _Optional[str] = ..., until: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., share: _Optional[float] = ..., due_share: _Optional[float] = ..., waits: _Optional[_Union[_watch_pb2.WaitCauses, _Mapping]] = ..., pending: _Optional[int] = ..., in_flight: _Optional[int] = ..., oldest_age_ms: _Optional[int] = ..., weight: _Optional[int] = ..., returning_offset: _Optional[int] = ..., returning_count: _Optional[int] = ..., served_meanwhile: _Optional[_Union[_events_pb2.ServedMeanwhile, _Mapping]] = ..., consumers: _Optional[_Union[_events_pb2.ChannelConsumers, _Mapping]] = ..., head_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., tail_forecast: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ...) -> None: ...
 
+class ForecastChange(_message.Message):
+    __slots__ = ["after", "before"]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    after: _events_pb2.Forecast
+    before: _events_pb2.Forecast
+    def __init__(self, before: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ..., after: _Optional[_Union[_events_pb2.Forecast, _Mapping]] = ...) -> None: ...
+
 class GetConfigRequest(_message.Message):
     __slots__ = ["key"]
     KEY_FIELD_NUMBER: _ClassVar[int]
@@ -416,6 +424,16 @@ class HookStats(_message.Message):
     runs: int
     def __init__(self, hook: _Optional[str] = ..., runs: _Optional[int] = ..., errors: _Optional[int] = ..., fallbacks: _Optional[int] = ..., held: _Optional[int] = ..., breaker_state: _Optional[_Union[BreakerState, str]] = ..., last_error: _Optional[str] = ..., last_error_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., last_error_headers: _Optional[_Mapping[str, str]] = ..., ignored_fields: _Optional[_Mapping[str, int]] = ..., log_lines: _Optional[int] = ..., log_lines_dropped: _Optional[int] = ...) -> None: ...
 
+class KeyLoss(_message.Message):
+    __slots__ = ["fairness_key", "pending", "tail"]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    TAIL_FIELD_NUMBER: _ClassVar[int]
+    fairness_key: str
+    pending: int
+    tail: ForecastChange
+    def __init__(self, fairness_key: _Optional[str] = ..., pending: _Optional[int] = ..., tail: _Optional[_Union[ForecastChange, _Mapping]] = ...) -> None: ...
+
 class ListChannelsRequest(_message.Message):
     __slots__ = ["queue"]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
@@ -531,6 +549,32 @@ class PerThrottleKeyStats(_message.Message):
     tokens: float
     waiting: int
     def __init__(self, key: _Optional[str] = ..., tokens: _Optional[float] = ..., rate_per_second: _Optional[float] = ..., burst: _Optional[float] = ..., waiting: _Optional[int] = ...) -> None: ...
+
+class PreviewKeyPolicyRequest(_message.Message):
+    __slots__ = ["channel", "policy", "queue"]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    channel: str
+    policy: SetKeyPolicyRequest
+    queue: str
+    def __init__(self, queue: _Optional[str] = ..., channel: _Optional[str] = ..., policy: _Optional[_Union[SetKeyPolicyRequest, _Mapping]] = ...) -> None: ...
+
+class PreviewKeyPolicyResponse(_message.Message):
+    __slots__ = ["head", "losing", "pending", "tail", "weight_after", "weight_before"]
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    LOSING_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    TAIL_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_AFTER_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    head: ForecastChange
+    losing: _containers.RepeatedCompositeFieldContainer[KeyLoss]
+    pending: int
+    tail: ForecastChange
+    weight_after: int
+    weight_before: int
+    def __init__(self, head: _Optional[_Union[ForecastChange, _Mapping]] = ..., tail: _Optional[_Union[ForecastChange, _Mapping]] = ..., losing: _Optional[_Iterable[_Union[KeyLoss, _Mapping]]] = ..., pending: _Optional[int] = ..., weight_before: _Optional[int] = ..., weight_after: _Optional[int] = ...) -> None: ...
 
 class PurgeChannelRequest(_message.Message):
     __slots__ = ["channel", "fairness_key", "queue"]

@@ -116,6 +116,11 @@ class FilaAdminStub(object):
                 request_serializer=fila_dot_v1_dot_admin__pb2.SetKeyPolicyRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_admin__pb2.SetKeyPolicyResponse.FromString,
                 )
+        self.PreviewKeyPolicy = channel.unary_unary(
+                '/fila.v1.FilaAdmin/PreviewKeyPolicy',
+                request_serializer=fila_dot_v1_dot_admin__pb2.PreviewKeyPolicyRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_admin__pb2.PreviewKeyPolicyResponse.FromString,
+                )
         self.ExplainKey = channel.unary_unary(
                 '/fila.v1.FilaAdmin/ExplainKey',
                 request_serializer=fila_dot_v1_dot_admin__pb2.ExplainKeyRequest.SerializeToString,
@@ -346,6 +351,13 @@ class FilaAdminServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PreviewKeyPolicy(self, request, context):
+        """Say what SetKeyPolicy would do: when the key's messages would go, and who would wait longer; changes nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ExplainKey(self, request, context):
         """Say why a fairness key is or is not being served.
         """
@@ -569,6 +581,11 @@ def add_FilaAdminServicer_to_server(servicer, server):
                     servicer.SetKeyPolicy,
                     request_deserializer=fila_dot_v1_dot_admin__pb2.SetKeyPolicyRequest.FromString,
                     response_serializer=fila_dot_v1_dot_admin__pb2.SetKeyPolicyResponse.SerializeToString,
+            ),
+            'PreviewKeyPolicy': grpc.unary_unary_rpc_method_handler(
+                    servicer.PreviewKeyPolicy,
+                    request_deserializer=fila_dot_v1_dot_admin__pb2.PreviewKeyPolicyRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_admin__pb2.PreviewKeyPolicyResponse.SerializeToString,
             ),
             'ExplainKey': grpc.unary_unary_rpc_method_handler(
                     servicer.ExplainKey,
@@ -992,6 +1009,23 @@ class FilaAdmin(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/SetKeyPolicy',
             fila_dot_v1_dot_admin__pb2.SetKeyPolicyRequest.SerializeToString,
             fila_dot_v1_dot_admin__pb2.SetKeyPolicyResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def PreviewKeyPolicy(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAdmin/PreviewKeyPolicy',
+            fila_dot_v1_dot_admin__pb2.PreviewKeyPolicyRequest.SerializeToString,
+            fila_dot_v1_dot_admin__pb2.PreviewKeyPolicyResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

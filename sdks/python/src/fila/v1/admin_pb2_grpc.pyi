@@ -81,6 +81,8 @@ class FilaAdminStub:
     """Read retained messages by offset or time without leasing them."""
     SetKeyPolicy: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SetKeyPolicyRequest, _admin_pb2.SetKeyPolicyResponse]
     """Pause, resume, weigh, cap or slow one fairness key; effective at once and kept over a restart."""
+    PreviewKeyPolicy: _grpc.UnaryUnaryMultiCallable[_admin_pb2.PreviewKeyPolicyRequest, _admin_pb2.PreviewKeyPolicyResponse]
+    """Say what SetKeyPolicy would do: when the key's messages would go, and who would wait longer; changes nothing."""
     ExplainKey: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ExplainKeyRequest, _admin_pb2.ExplainKeyResponse]
     """Say why a fairness key is or is not being served."""
     ListConsumers: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListConsumersRequest, _admin_pb2.ListConsumersResponse]
@@ -163,6 +165,8 @@ class FilaAdminAsyncStub(FilaAdminStub):
     """Read retained messages by offset or time without leasing them."""
     SetKeyPolicy: _aio.UnaryUnaryMultiCallable[_admin_pb2.SetKeyPolicyRequest, _admin_pb2.SetKeyPolicyResponse]  # type: ignore[assignment]
     """Pause, resume, weigh, cap or slow one fairness key; effective at once and kept over a restart."""
+    PreviewKeyPolicy: _aio.UnaryUnaryMultiCallable[_admin_pb2.PreviewKeyPolicyRequest, _admin_pb2.PreviewKeyPolicyResponse]  # type: ignore[assignment]
+    """Say what SetKeyPolicy would do: when the key's messages would go, and who would wait longer; changes nothing."""
     ExplainKey: _aio.UnaryUnaryMultiCallable[_admin_pb2.ExplainKeyRequest, _admin_pb2.ExplainKeyResponse]  # type: ignore[assignment]
     """Say why a fairness key is or is not being served."""
     ListConsumers: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListConsumersRequest, _admin_pb2.ListConsumersResponse]  # type: ignore[assignment]
@@ -356,6 +360,14 @@ class FilaAdminServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.SetKeyPolicyResponse, _abc.Awaitable[_admin_pb2.SetKeyPolicyResponse]]:
         """Pause, resume, weigh, cap or slow one fairness key; effective at once and kept over a restart."""
+
+    @_abc_1.abstractmethod
+    def PreviewKeyPolicy(
+        self,
+        request: _admin_pb2.PreviewKeyPolicyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.PreviewKeyPolicyResponse, _abc.Awaitable[_admin_pb2.PreviewKeyPolicyResponse]]:
+        """Say what SetKeyPolicy would do: when the key's messages would go, and who would wait longer; changes nothing."""
 
     @_abc_1.abstractmethod
     def ExplainKey(

@@ -46,7 +46,8 @@ cdef enum:
     TIMERS_MAX = 65536
     RETURNING_LOOKED_AT = 256
     RETURNS_NAMED = 10
-    OUTLOOK = 15                        # field of the request: the outlook is wanted too, see outlook.pxd
+    APART = 4                           # field of the request: a key that the outlook is to tell by itself
+    OUTLOOK = 15                        # the outlook is wanted too, see outlook.pxd
     OUTLOOK_TOLD = 100                  # and of the answer
 
 
@@ -227,7 +228,9 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
     cdef Slice text = fields.text[3]
     cdef Channel* channel = channel_find(queue, fields.text[2])
     cdef Key* key = <Key*> textmap_get(&queue.keys, text.at, text.length)
+    cdef Key* other = <Key*> textmap_get(&queue.keys, fields.text[APART].at, fields.text[APART].length)
     cdef Flow* flow = NULL
+    cdef Flow* apart = NULL
     cdef KeyClock* row
     cdef Holding held
     cdef uint32_t weight = _weight(queue, key, text)
@@ -238,6 +241,8 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
         return
     if key != NULL:
         flow = flow_find(key, channel)
+    if other != NULL and fields.text[APART].length and other != key:
+        apart = flow_find(other, channel)
     if flow != NULL:
         clock_remember(core, flow)
         clock_account(core, flow)
@@ -261,5 +266,5 @@ cdef void explain_key(Core* core, Command* command, Fields* fields, Queue* queue
     if flow != NULL:
         _put_returning(&b, flow)
     if fields.number[OUTLOOK]:
-        put_outlook(core, &b, OUTLOOK_TOLD, channel, key, flow, held.sub)
+        put_outlook(core, &b, OUTLOOK_TOLD, channel, key, flow, apart, held.sub)
     answer(core, command.token, OK, &b, False)

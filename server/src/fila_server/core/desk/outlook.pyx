@@ -69,8 +69,9 @@ cdef double _own_cost(Flow* flow, double usual) noexcept nogil:
 
 # --- the ring --------------------------------------------------------------------------------
 
-cdef double _before_its_turn(Channel* channel, Flow* flow, double usual) noexcept nogil:
-    """What those between the head of the ring and this flow may send in their turns of now."""
+cdef double _before_its_turn(
+        Channel* channel, Flow* flow, Flow* apart, double usual, double* of_apart) noexcept nogil:
+    """What those between the head of the ring and this flow may send in their turns of now; and `apart` of that."""
     cdef Ring* ring = &channel.ring
     cdef Turn* turn = ring.head
     cdef Flow* other
@@ -82,6 +83,8 @@ cdef double _before_its_turn(Channel* channel, Flow* flow, double usual) noexcep
             other = <Flow*> turn
             grant = 0 if turn == ring.granted else <double> turn.weight * ring.quantum
             ahead += min(turn.deficit + grant, _flow_work(other, usual))
+            if other == apart:
+                of_apart[0] = min(turn.deficit + grant, _flow_work(other, usual))
         looked += 1
         turn = turn.next
         if turn == ring.head:
@@ -112,11 +115,13 @@ cdef void _rival(Group* groups, Channel* channel, Turn* turn, double usual) noex
     groups[at].work += work
 
 
-cdef void _put_rivals(Buffer* b, Channel* channel, Flow* flow, double usual) noexcept nogil:
-    """Who shares the channel with it: by how many rounds they will stay, their weights and work together."""
+cdef void _put_rivals(Buffer* b, Channel* channel, Flow* flow, Flow* apart, double usual) noexcept nogil:
+    """Who shares the channel with it: by how many rounds they will stay, their weights and work together. `apart` is
+    told by itself, whether it is on the ring or not."""
     cdef Group[GROUPS] groups
     cdef Ring* ring = &channel.ring
     cdef Turn* own = &flow.turn if flow != NULL else NULL
+    cdef Turn* aside = &apart.turn if apart != NULL else NULL
     cdef Turn* turn = ring.head
     cdef uint32_t looked = 0
     cdef uint32_t i
@@ -124,7 +129,7 @@ cdef void _put_rivals(Buffer* b, Channel* channel, Flow* flow, double usual) noe
     cdef Buffer row
     memset(groups, 0, sizeof(groups))
     while turn != NULL and looked < FLOWS_LOOKED_AT:
-        if turn != own and turn != &ring.marker:
+        if turn != own and turn != aside and turn != &ring.marker:
             _rival(groups, channel, turn, usual)
         looked += 1
         turn = turn.next
@@ -132,7 +137,7 @@ cdef void _put_rivals(Buffer* b, Channel* channel, Flow* flow, double usual) noe
             break
     for i in range(min(ring.deferred_count, <uint32_t> FLOWS_LOOKED_AT)):
         looked += 1
-        if ring.deferred[i] != own:
+        if ring.deferred[i] != own and ring.deferred[i] != aside:
             _rival(groups, channel, ring.deferred[i], usual)
     if looked and ring.ring_count + ring.deferred_count > looked:
         scale = <double> (ring.ring_count + ring.deferred_count) / looked
@@ -143,6 +148,12 @@ cdef void _put_rivals(Buffer* b, Channel* channel, Flow* flow, double usual) noe
             put_double_field(&row, 2, groups[i].work * scale)
             put_nested(b, 8, &row)
             buffer_free(&row)
+    if apart != NULL and apart.backlog:
+        buffer_init(&row)
+        put_double_field(&row, 1, apart.turn.weight)
+        put_double_field(&row, 2, _flow_work(apart, usual))
+        put_nested(b, 19, &row)
+        buffer_free(&row)
 
 
 # --- who consumes, and the bucket --------------------------------------------------------------
@@ -212,9 +223,10 @@ cdef void _put_line(Core* core, Buffer* b, Subqueue* held) noexcept nogil:
 
 
 cdef void put_outlook(
-        Core* core, Buffer* b, uint32_t field, Channel* channel, Key* key, Flow* flow,
+        Core* core, Buffer* b, uint32_t field, Channel* channel, Key* key, Flow* flow, Flow* apart,
         Subqueue* held) noexcept nogil:
     cdef double usual = _channel_cost(channel)
+    cdef double of_apart = 0
     cdef Slot* first = NULL
     cdef Buffer inner
     buffer_init(&inner)
@@ -230,10 +242,13 @@ cdef void put_outlook(
             bucket_refill(&key.pace.bucket, core.mono_ns, True)
             put_double_field(&inner, 15, key.pace.bucket.rate)
             put_double_field(&inner, 16, key.pace.bucket.level)
+            put_double_field(&inner, 18, key.pace.bucket.burst)
+        put_number_field(&inner, 17, key.table_weight if key.table_weight else key.weight)
         if flow.turn.place != IDLE:
-            put_double_field(&inner, 6, _before_its_turn(channel, flow, usual))
+            put_double_field(&inner, 6, _before_its_turn(channel, flow, apart, usual, &of_apart))
+            put_double_field(&inner, 20, of_apart)
             put_number_field(&inner, 7, _rounds_to_save(channel, flow, entry_of(first).cost))
-    _put_rivals(&inner, channel, flow, usual)
+    _put_rivals(&inner, channel, flow, apart, usual)
     _put_consumers(&inner, channel)
     if held != NULL and held.line != NULL:
         _put_line(core, &inner, held)

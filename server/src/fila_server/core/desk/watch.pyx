@@ -2,11 +2,12 @@
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memcmp
+from libc.string cimport memcmp, memcpy
 
 from fila_server.core.desk.explain cimport Holding, flow_holding
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue
 from fila_server.core.state.directory cimport directory_first
+from fila_server.core.state.kinds cimport NOT_PARKED
 from fila_server.core.state.paths cimport channel_find, key_weight, queue_find
 from fila_server.core.state.state cimport Channel, Flow, Frame, Key, KeyClock, Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, must_malloc
@@ -268,16 +269,40 @@ cdef void _watch(Core* core, Command* command, Fields* fields, Channel* channel)
     answer(core, command.token, OK, &b, False)
 
 
+cdef struct Gain:                       # of a key that is to have more, or less, of each round than it has
+    double work                         # what it has to send
+    double before                       # what a round grants it
+    double after
+
+
+cdef uint64_t _lost_to(Channel* channel, Flow* flow, const Gain* gain) noexcept nogil:
+    """What would be sent of that key before this one's last message, beyond what is sent now. Picks whom to ask
+    the forecast about, which knows the rest."""
+    cdef double usual = <double> channel.served / channel.delivered if channel.delivered else 1000.0
+    cdef double grant = <double> flow.turn.weight * channel.ring.quantum
+    cdef double rounds
+    if flow.backlog == 0 or flow.parked != NOT_PARKED or grant <= 0:
+        return 0
+    rounds = flow.backlog * (<double> flow.served / flow.delivered if flow.delivered else usual) / grant
+    return <uint64_t> max(min(gain.work, gain.after * rounds) - min(gain.work, gain.before * rounds), 0.0)
+
+
 cdef void _find(Core* core, Command* command, Fields* fields, Channel* channel) noexcept nogil:
     cdef Queue* queue = channel.queue
     cdef uint32_t cursor = <uint32_t> fields.number[3]
     cdef uint32_t end, i
     cdef Slice prefix = fields.text[5]
     cdef uint64_t matched = 0
+    cdef uint64_t rank
+    cdef bint by_loss = fields.seen & (1 << 7) != 0
+    cdef Gain gain
     cdef Ranking ranking
     cdef Key* key
     cdef Flow* flow
     cdef Buffer b
+    memcpy(&gain.work, &fields.number[7], 8)
+    memcpy(&gain.before, &fields.number[8], 8)
+    memcpy(&gain.after, &fields.number[9], 8)
     if fields.number[4] != queue.keys.capacity:
         cursor = 0
     ranking.most = <uint32_t> max(<uint64_t> 1, min(fields.number[6], <uint64_t> ROWS_MAX))
@@ -292,11 +317,15 @@ cdef void _find(Core* core, Command* command, Fields* fields, Channel* channel) 
             continue
         matched += 1
         flow = flow_find(key, channel)
-        # One that has nothing is found, too: behind all that have.
-        _rank(&ranking, 0, &key.text, 1 + (<uint64_t> flow.backlog + flow.delayed if flow != NULL else 0))
+        if by_loss:
+            rank = _lost_to(channel, flow, &gain) if flow != NULL else 0
+        else:                           # one that has nothing is found, too: behind all that have
+            rank = 1 + (<uint64_t> flow.backlog + flow.delayed if flow != NULL else 0)
+        _rank(&ranking, 0, &key.text, rank)
     buffer_init(&b)
     for i in range(ranking.count[0]):
         _put_row(core, &b, channel, _text(<Text*> ranking.rows[0][i].what))
+        put_number_field(&b, 5, ranking.rows[0][i].rank)
     free(ranking.rows[0])
     put_number_field(&b, 2, cursor if cursor < queue.keys.capacity else 0)
     put_number_field(&b, 3, matched)

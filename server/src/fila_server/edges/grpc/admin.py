@@ -121,6 +121,10 @@ def handlers(
         "ListKeyPolicies",
         _parsed("ListKeyPolicies", door, events_pb2.ListKeyPoliciesRequest, queues.key_policies),
     )
+    methods["PreviewKeyPolicy"] = answering(
+        "PreviewKeyPolicy",
+        _parsed("PreviewKeyPolicy", door, pb.PreviewKeyPolicyRequest, queues.preview_key_policy),
+    )
     methods["DropDeadLetters"] = answering(
         "DropDeadLetters",
         _parsed("DropDeadLetters", door, events_pb2.DropDeadLettersRequest, queues.drop_dead_letters),

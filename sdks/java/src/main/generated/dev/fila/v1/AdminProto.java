@@ -307,6 +307,26 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fila_v1_SetKeyPolicyResponse_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_PreviewKeyPolicyRequest_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_PreviewKeyPolicyRequest_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_PreviewKeyPolicyResponse_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_PreviewKeyPolicyResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_ForecastChange_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_ForecastChange_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_KeyLoss_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_KeyLoss_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_fila_v1_ExplainKeyRequest_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -586,124 +606,141 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
       "\"\n\rmax_in_flight\030\003 \001(\rR\013maxInFlight\022&\n\017r" +
       "ate_per_second\030\004 \001(\001R\rratePerSecond\022\024\n\005b" +
       "urst\030\005 \001(\001R\005burst\022\030\n\007pending\030\006 \001(\004R\007pend" +
-      "ing\"f\n\021ExplainKeyRequest\022\024\n\005queue\030\001 \001(\tR" +
-      "\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022!\n\014fair" +
-      "ness_key\030\003 \001(\tR\013fairnessKey\"\222\007\n\022ExplainK" +
-      "eyResponse\0227\n\005state\030\001 \001(\0162!.fila.v1.Expl" +
-      "ainKeyResponse.StateR\005state\022\'\n\017blocking_" +
-      "bucket\030\002 \001(\tR\016blockingBucket\0220\n\005until\030\003 " +
-      "\001(\0132\032.google.protobuf.TimestampR\005until\022\024" +
-      "\n\005share\030\004 \001(\001R\005share\022\033\n\tdue_share\030\005 \001(\001R" +
-      "\010dueShare\022)\n\005waits\030\006 \001(\0132\023.fila.v1.WaitC" +
-      "ausesR\005waits\022\030\n\007pending\030\007 \001(\004R\007pending\022\033" +
-      "\n\tin_flight\030\010 \001(\004R\010inFlight\022\"\n\roldest_ag" +
-      "e_ms\030\t \001(\004R\013oldestAgeMs\022\026\n\006weight\030\n \001(\rR" +
-      "\006weight\022)\n\020returning_offset\030\013 \001(\004R\017retur" +
-      "ningOffset\022\'\n\017returning_count\030\014 \001(\rR\016ret" +
-      "urningCount\022C\n\020served_meanwhile\030\r \001(\0132\030." +
-      "fila.v1.ServedMeanwhileR\017servedMeanwhile" +
-      "\0227\n\tconsumers\030\016 \001(\0132\031.fila.v1.ChannelCon" +
-      "sumersR\tconsumers\0226\n\rhead_forecast\030\017 \001(\013" +
-      "2\021.fila.v1.ForecastR\014headForecast\0226\n\rtai" +
-      "l_forecast\030\020 \001(\0132\021.fila.v1.ForecastR\014tai" +
-      "lForecast\"\324\001\n\005State\022\025\n\021STATE_UNSPECIFIED" +
-      "\020\000\022\025\n\021STATE_NO_CONSUMER\020\001\022\026\n\022STATE_NOT_I" +
-      "TS_TURN\020\002\022\023\n\017STATE_THROTTLED\020\003\022\021\n\rSTATE_" +
-      "DELAYED\020\004\022\020\n\014STATE_LEASED\020\005\022\020\n\014STATE_PAU" +
-      "SED\020\006\022\020\n\014STATE_CAPPED\020\007\022\017\n\013STATE_EMPTY\020\010" +
-      "\022\026\n\022STATE_RATE_LIMITED\020\t\"F\n\024ListConsumer" +
-      "sRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channe" +
-      "l\030\002 \001(\tR\007channel\"L\n\025ListConsumersRespons" +
-      "e\0223\n\tconsumers\030\001 \003(\0132\025.fila.v1.ConsumerI" +
-      "nfoR\tconsumers\"\372\002\n\014ConsumerInfo\022\037\n\013consu" +
-      "mer_id\030\001 \001(\004R\nconsumerId\022\022\n\004name\030\002 \001(\tR\004" +
-      "name\022\022\n\004peer\030\003 \001(\tR\004peer\022\030\n\007channel\030\004 \001(" +
-      "\tR\007channel\022\022\n\004held\030\005 \001(\004R\004held\022\024\n\005begun\030" +
-      "\006 \001(\004R\005begun\022%\n\016returned_total\030\007 \001(\004R\rre" +
-      "turnedTotal\022(\n\020handling_time_us\030\010 \001(\004R\016h" +
-      "andlingTimeUs\022\026\n\006window\030\t \001(\rR\006window\022!\n" +
-      "\014tracks_begun\030\n \001(\010R\013tracksBegun\022=\n\014conn" +
-      "ected_at\030\013 \001(\0132\032.google.protobuf.Timesta" +
-      "mpR\013connectedAt\022\022\n\004away\030\014 \001(\010R\004away*Q\n\nD" +
-      "urability\022\032\n\026DURABILITY_UNSPECIFIED\020\000\022\024\n" +
-      "\020DURABILITY_FSYNC\020\001\022\021\n\rDURABILITY_OS\020\002*_" +
-      "\n\014HookFallback\022\035\n\031HOOK_FALLBACK_UNSPECIF" +
-      "IED\020\000\022\030\n\024HOOK_FALLBACK_POLICY\020\001\022\026\n\022HOOK_" +
-      "FALLBACK_HOLD\020\002*|\n\014BreakerState\022\035\n\031BREAK" +
-      "ER_STATE_UNSPECIFIED\020\000\022\030\n\024BREAKER_STATE_" +
-      "CLOSED\020\001\022\026\n\022BREAKER_STATE_OPEN\020\002\022\033\n\027BREA" +
-      "KER_STATE_HALF_OPEN\020\0032\354\025\n\tFilaAdmin\022H\n\013C" +
-      "reateQueue\022\033.fila.v1.CreateQueueRequest\032" +
-      "\034.fila.v1.CreateQueueResponse\022?\n\010GetQueu" +
-      "e\022\030.fila.v1.GetQueueRequest\032\031.fila.v1.Ge" +
-      "tQueueResponse\022H\n\013UpdateQueue\022\033.fila.v1." +
-      "UpdateQueueRequest\032\034.fila.v1.UpdateQueue" +
-      "Response\022H\n\013DeleteQueue\022\033.fila.v1.Delete" +
-      "QueueRequest\032\034.fila.v1.DeleteQueueRespon" +
-      "se\022E\n\nListQueues\022\032.fila.v1.ListQueuesReq" +
-      "uest\032\033.fila.v1.ListQueuesResponse\022E\n\nPur" +
-      "geQueue\022\032.fila.v1.PurgeQueueRequest\032\033.fi" +
-      "la.v1.PurgeQueueResponse\022K\n\014PeekMessages" +
-      "\022\034.fila.v1.PeekMessagesRequest\032\035.fila.v1" +
-      ".PeekMessagesResponse\022?\n\010GetStats\022\030.fila" +
-      ".v1.GetStatsRequest\032\031.fila.v1.GetStatsRe" +
-      "sponse\022B\n\tSetConfig\022\031.fila.v1.SetConfigR" +
-      "equest\032\032.fila.v1.SetConfigResponse\022B\n\tGe" +
-      "tConfig\022\031.fila.v1.GetConfigRequest\032\032.fil" +
-      "a.v1.GetConfigResponse\022E\n\nListConfig\022\032.f" +
-      "ila.v1.ListConfigRequest\032\033.fila.v1.ListC" +
-      "onfigResponse\022<\n\007Redrive\022\027.fila.v1.Redri" +
-      "veRequest\032\030.fila.v1.RedriveResponse\022N\n\rC" +
-      "reateChannel\022\035.fila.v1.CreateChannelRequ" +
-      "est\032\036.fila.v1.CreateChannelResponse\022N\n\rD" +
-      "eleteChannel\022\035.fila.v1.DeleteChannelRequ" +
-      "est\032\036.fila.v1.DeleteChannelResponse\022K\n\014L" +
-      "istChannels\022\034.fila.v1.ListChannelsReques" +
-      "t\032\035.fila.v1.ListChannelsResponse\022H\n\013Seek" +
-      "Channel\022\033.fila.v1.SeekChannelRequest\032\034.f" +
-      "ila.v1.SeekChannelResponse\022K\n\014PurgeChann" +
-      "el\022\034.fila.v1.PurgeChannelRequest\032\035.fila." +
-      "v1.PurgeChannelResponse\022>\n\007ReadLog\022\027.fil" +
-      "a.v1.ReadLogRequest\032\030.fila.v1.ReadLogRes" +
-      "ponse0\001\022K\n\014SetKeyPolicy\022\034.fila.v1.SetKey" +
-      "PolicyRequest\032\035.fila.v1.SetKeyPolicyResp" +
-      "onse\022E\n\nExplainKey\022\032.fila.v1.ExplainKeyR" +
-      "equest\032\033.fila.v1.ExplainKeyResponse\022N\n\rL" +
-      "istConsumers\022\035.fila.v1.ListConsumersRequ" +
-      "est\032\036.fila.v1.ListConsumersResponse\022B\n\tG" +
-      "etStatus\022\031.fila.v1.GetStatusRequest\032\032.fi" +
-      "la.v1.GetStatusResponse\022J\n\013WatchEvents\022\033" +
-      ".fila.v1.WatchEventsRequest\032\034.fila.v1.Wa" +
-      "tchEventsResponse0\001\022?\n\010ListLate\022\030.fila.v" +
-      "1.ListLateRequest\032\031.fila.v1.ListLateResp" +
-      "onse\022T\n\017ListKeyPolicies\022\037.fila.v1.ListKe" +
-      "yPoliciesRequest\032 .fila.v1.ListKeyPolici" +
-      "esResponse\022T\n\017DropDeadLetters\022\037.fila.v1." +
-      "DropDeadLettersRequest\032 .fila.v1.DropDea" +
-      "dLettersResponse\022?\n\010FindKeys\022\030.fila.v1.F" +
-      "indKeysRequest\032\031.fila.v1.FindKeysRespons" +
-      "e\022G\n\nWatchStats\022\032.fila.v1.WatchStatsRequ" +
-      "est\032\033.fila.v1.WatchStatsResponse0\001\022E\n\nGe" +
-      "tHistory\022\032.fila.v1.GetHistoryRequest\032\033.f" +
-      "ila.v1.GetHistoryResponse\022Z\n\021ListQueueVe" +
-      "rsions\022!.fila.v1.ListQueueVersionsReques" +
-      "t\032\".fila.v1.ListQueueVersionsResponse\022T\n" +
-      "\017GetQueueVersion\022\037.fila.v1.GetQueueVersi" +
-      "onRequest\032 .fila.v1.GetQueueVersionRespo" +
-      "nse\022Q\n\016StartOperation\022\036.fila.v1.StartOpe" +
-      "rationRequest\032\037.fila.v1.StartOperationRe" +
-      "sponse\022S\n\016WatchOperation\022\036.fila.v1.Watch" +
-      "OperationRequest\032\037.fila.v1.WatchOperatio" +
-      "nResponse0\001\022Q\n\016ListOperations\022\036.fila.v1." +
-      "ListOperationsRequest\032\037.fila.v1.ListOper" +
-      "ationsResponse\022T\n\017CancelOperation\022\037.fila" +
-      ".v1.CancelOperationRequest\032 .fila.v1.Can" +
-      "celOperationResponse\022Q\n\016EditDeadLetter\022\036" +
-      ".fila.v1.EditDeadLetterRequest\032\037.fila.v1" +
-      ".EditDeadLetterResponse\022K\n\014DryRunPolicy\022" +
-      "\034.fila.v1.DryRunPolicyRequest\032\035.fila.v1." +
-      "DryRunPolicyResponseB\033\n\013dev.fila.v1B\nAdm" +
-      "inProtoP\001b\006proto3"
+      "ing\"\177\n\027PreviewKeyPolicyRequest\022\024\n\005queue\030" +
+      "\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\0224" +
+      "\n\006policy\030\003 \001(\0132\034.fila.v1.SetKeyPolicyReq" +
+      "uestR\006policy\"\200\002\n\030PreviewKeyPolicyRespons" +
+      "e\022+\n\004head\030\001 \001(\0132\027.fila.v1.ForecastChange" +
+      "R\004head\022+\n\004tail\030\002 \001(\0132\027.fila.v1.ForecastC" +
+      "hangeR\004tail\022(\n\006losing\030\003 \003(\0132\020.fila.v1.Ke" +
+      "yLossR\006losing\022\030\n\007pending\030\004 \001(\004R\007pending\022" +
+      "#\n\rweight_before\030\005 \001(\rR\014weightBefore\022!\n\014" +
+      "weight_after\030\006 \001(\rR\013weightAfter\"d\n\016Forec" +
+      "astChange\022)\n\006before\030\001 \001(\0132\021.fila.v1.Fore" +
+      "castR\006before\022\'\n\005after\030\002 \001(\0132\021.fila.v1.Fo" +
+      "recastR\005after\"s\n\007KeyLoss\022!\n\014fairness_key" +
+      "\030\001 \001(\tR\013fairnessKey\022\030\n\007pending\030\002 \001(\004R\007pe" +
+      "nding\022+\n\004tail\030\003 \001(\0132\027.fila.v1.ForecastCh" +
+      "angeR\004tail\"f\n\021ExplainKeyRequest\022\024\n\005queue" +
+      "\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022" +
+      "!\n\014fairness_key\030\003 \001(\tR\013fairnessKey\"\222\007\n\022E" +
+      "xplainKeyResponse\0227\n\005state\030\001 \001(\0162!.fila." +
+      "v1.ExplainKeyResponse.StateR\005state\022\'\n\017bl" +
+      "ocking_bucket\030\002 \001(\tR\016blockingBucket\0220\n\005u" +
+      "ntil\030\003 \001(\0132\032.google.protobuf.TimestampR\005" +
+      "until\022\024\n\005share\030\004 \001(\001R\005share\022\033\n\tdue_share" +
+      "\030\005 \001(\001R\010dueShare\022)\n\005waits\030\006 \001(\0132\023.fila.v" +
+      "1.WaitCausesR\005waits\022\030\n\007pending\030\007 \001(\004R\007pe" +
+      "nding\022\033\n\tin_flight\030\010 \001(\004R\010inFlight\022\"\n\rol" +
+      "dest_age_ms\030\t \001(\004R\013oldestAgeMs\022\026\n\006weight" +
+      "\030\n \001(\rR\006weight\022)\n\020returning_offset\030\013 \001(\004" +
+      "R\017returningOffset\022\'\n\017returning_count\030\014 \001" +
+      "(\rR\016returningCount\022C\n\020served_meanwhile\030\r" +
+      " \001(\0132\030.fila.v1.ServedMeanwhileR\017servedMe" +
+      "anwhile\0227\n\tconsumers\030\016 \001(\0132\031.fila.v1.Cha" +
+      "nnelConsumersR\tconsumers\0226\n\rhead_forecas" +
+      "t\030\017 \001(\0132\021.fila.v1.ForecastR\014headForecast" +
+      "\0226\n\rtail_forecast\030\020 \001(\0132\021.fila.v1.Foreca" +
+      "stR\014tailForecast\"\324\001\n\005State\022\025\n\021STATE_UNSP" +
+      "ECIFIED\020\000\022\025\n\021STATE_NO_CONSUMER\020\001\022\026\n\022STAT" +
+      "E_NOT_ITS_TURN\020\002\022\023\n\017STATE_THROTTLED\020\003\022\021\n" +
+      "\rSTATE_DELAYED\020\004\022\020\n\014STATE_LEASED\020\005\022\020\n\014ST" +
+      "ATE_PAUSED\020\006\022\020\n\014STATE_CAPPED\020\007\022\017\n\013STATE_" +
+      "EMPTY\020\010\022\026\n\022STATE_RATE_LIMITED\020\t\"F\n\024ListC" +
+      "onsumersRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n" +
+      "\007channel\030\002 \001(\tR\007channel\"L\n\025ListConsumers" +
+      "Response\0223\n\tconsumers\030\001 \003(\0132\025.fila.v1.Co" +
+      "nsumerInfoR\tconsumers\"\372\002\n\014ConsumerInfo\022\037" +
+      "\n\013consumer_id\030\001 \001(\004R\nconsumerId\022\022\n\004name\030" +
+      "\002 \001(\tR\004name\022\022\n\004peer\030\003 \001(\tR\004peer\022\030\n\007chann" +
+      "el\030\004 \001(\tR\007channel\022\022\n\004held\030\005 \001(\004R\004held\022\024\n" +
+      "\005begun\030\006 \001(\004R\005begun\022%\n\016returned_total\030\007 " +
+      "\001(\004R\rreturnedTotal\022(\n\020handling_time_us\030\010" +
+      " \001(\004R\016handlingTimeUs\022\026\n\006window\030\t \001(\rR\006wi" +
+      "ndow\022!\n\014tracks_begun\030\n \001(\010R\013tracksBegun\022" +
+      "=\n\014connected_at\030\013 \001(\0132\032.google.protobuf." +
+      "TimestampR\013connectedAt\022\022\n\004away\030\014 \001(\010R\004aw" +
+      "ay*Q\n\nDurability\022\032\n\026DURABILITY_UNSPECIFI" +
+      "ED\020\000\022\024\n\020DURABILITY_FSYNC\020\001\022\021\n\rDURABILITY" +
+      "_OS\020\002*_\n\014HookFallback\022\035\n\031HOOK_FALLBACK_U" +
+      "NSPECIFIED\020\000\022\030\n\024HOOK_FALLBACK_POLICY\020\001\022\026" +
+      "\n\022HOOK_FALLBACK_HOLD\020\002*|\n\014BreakerState\022\035" +
+      "\n\031BREAKER_STATE_UNSPECIFIED\020\000\022\030\n\024BREAKER" +
+      "_STATE_CLOSED\020\001\022\026\n\022BREAKER_STATE_OPEN\020\002\022" +
+      "\033\n\027BREAKER_STATE_HALF_OPEN\020\0032\305\026\n\tFilaAdm" +
+      "in\022H\n\013CreateQueue\022\033.fila.v1.CreateQueueR" +
+      "equest\032\034.fila.v1.CreateQueueResponse\022?\n\010" +
+      "GetQueue\022\030.fila.v1.GetQueueRequest\032\031.fil" +
+      "a.v1.GetQueueResponse\022H\n\013UpdateQueue\022\033.f" +
+      "ila.v1.UpdateQueueRequest\032\034.fila.v1.Upda" +
+      "teQueueResponse\022H\n\013DeleteQueue\022\033.fila.v1" +
+      ".DeleteQueueRequest\032\034.fila.v1.DeleteQueu" +
+      "eResponse\022E\n\nListQueues\022\032.fila.v1.ListQu" +
+      "euesRequest\032\033.fila.v1.ListQueuesResponse" +
+      "\022E\n\nPurgeQueue\022\032.fila.v1.PurgeQueueReque" +
+      "st\032\033.fila.v1.PurgeQueueResponse\022K\n\014PeekM" +
+      "essages\022\034.fila.v1.PeekMessagesRequest\032\035." +
+      "fila.v1.PeekMessagesResponse\022?\n\010GetStats" +
+      "\022\030.fila.v1.GetStatsRequest\032\031.fila.v1.Get" +
+      "StatsResponse\022B\n\tSetConfig\022\031.fila.v1.Set" +
+      "ConfigRequest\032\032.fila.v1.SetConfigRespons" +
+      "e\022B\n\tGetConfig\022\031.fila.v1.GetConfigReques" +
+      "t\032\032.fila.v1.GetConfigResponse\022E\n\nListCon" +
+      "fig\022\032.fila.v1.ListConfigRequest\032\033.fila.v" +
+      "1.ListConfigResponse\022<\n\007Redrive\022\027.fila.v" +
+      "1.RedriveRequest\032\030.fila.v1.RedriveRespon" +
+      "se\022N\n\rCreateChannel\022\035.fila.v1.CreateChan" +
+      "nelRequest\032\036.fila.v1.CreateChannelRespon" +
+      "se\022N\n\rDeleteChannel\022\035.fila.v1.DeleteChan" +
+      "nelRequest\032\036.fila.v1.DeleteChannelRespon" +
+      "se\022K\n\014ListChannels\022\034.fila.v1.ListChannel" +
+      "sRequest\032\035.fila.v1.ListChannelsResponse\022" +
+      "H\n\013SeekChannel\022\033.fila.v1.SeekChannelRequ" +
+      "est\032\034.fila.v1.SeekChannelResponse\022K\n\014Pur" +
+      "geChannel\022\034.fila.v1.PurgeChannelRequest\032" +
+      "\035.fila.v1.PurgeChannelResponse\022>\n\007ReadLo" +
+      "g\022\027.fila.v1.ReadLogRequest\032\030.fila.v1.Rea" +
+      "dLogResponse0\001\022K\n\014SetKeyPolicy\022\034.fila.v1" +
+      ".SetKeyPolicyRequest\032\035.fila.v1.SetKeyPol" +
+      "icyResponse\022W\n\020PreviewKeyPolicy\022 .fila.v" +
+      "1.PreviewKeyPolicyRequest\032!.fila.v1.Prev" +
+      "iewKeyPolicyResponse\022E\n\nExplainKey\022\032.fil" +
+      "a.v1.ExplainKeyRequest\032\033.fila.v1.Explain" +
+      "KeyResponse\022N\n\rListConsumers\022\035.fila.v1.L" +
+      "istConsumersRequest\032\036.fila.v1.ListConsum" +
+      "ersResponse\022B\n\tGetStatus\022\031.fila.v1.GetSt" +
+      "atusRequest\032\032.fila.v1.GetStatusResponse\022" +
+      "J\n\013WatchEvents\022\033.fila.v1.WatchEventsRequ" +
+      "est\032\034.fila.v1.WatchEventsResponse0\001\022?\n\010L" +
+      "istLate\022\030.fila.v1.ListLateRequest\032\031.fila" +
+      ".v1.ListLateResponse\022T\n\017ListKeyPolicies\022" +
+      "\037.fila.v1.ListKeyPoliciesRequest\032 .fila." +
+      "v1.ListKeyPoliciesResponse\022T\n\017DropDeadLe" +
+      "tters\022\037.fila.v1.DropDeadLettersRequest\032 " +
+      ".fila.v1.DropDeadLettersResponse\022?\n\010Find" +
+      "Keys\022\030.fila.v1.FindKeysRequest\032\031.fila.v1" +
+      ".FindKeysResponse\022G\n\nWatchStats\022\032.fila.v" +
+      "1.WatchStatsRequest\032\033.fila.v1.WatchStats" +
+      "Response0\001\022E\n\nGetHistory\022\032.fila.v1.GetHi" +
+      "storyRequest\032\033.fila.v1.GetHistoryRespons" +
+      "e\022Z\n\021ListQueueVersions\022!.fila.v1.ListQue" +
+      "ueVersionsRequest\032\".fila.v1.ListQueueVer" +
+      "sionsResponse\022T\n\017GetQueueVersion\022\037.fila." +
+      "v1.GetQueueVersionRequest\032 .fila.v1.GetQ" +
+      "ueueVersionResponse\022Q\n\016StartOperation\022\036." +
+      "fila.v1.StartOperationRequest\032\037.fila.v1." +
+      "StartOperationResponse\022S\n\016WatchOperation" +
+      "\022\036.fila.v1.WatchOperationRequest\032\037.fila." +
+      "v1.WatchOperationResponse0\001\022Q\n\016ListOpera" +
+      "tions\022\036.fila.v1.ListOperationsRequest\032\037." +
+      "fila.v1.ListOperationsResponse\022T\n\017Cancel" +
+      "Operation\022\037.fila.v1.CancelOperationReque" +
+      "st\032 .fila.v1.CancelOperationResponse\022Q\n\016" +
+      "EditDeadLetter\022\036.fila.v1.EditDeadLetterR" +
+      "equest\032\037.fila.v1.EditDeadLetterResponse\022" +
+      "K\n\014DryRunPolicy\022\034.fila.v1.DryRunPolicyRe" +
+      "quest\032\035.fila.v1.DryRunPolicyResponseB\033\n\013" +
+      "dev.fila.v1B\nAdminProtoP\001b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -1052,32 +1089,56 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_SetKeyPolicyResponse_descriptor,
         new java.lang.String[] { "Weight", "Paused", "MaxInFlight", "RatePerSecond", "Burst", "Pending", });
-    internal_static_fila_v1_ExplainKeyRequest_descriptor =
+    internal_static_fila_v1_PreviewKeyPolicyRequest_descriptor =
       getDescriptor().getMessageType(53);
+    internal_static_fila_v1_PreviewKeyPolicyRequest_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_PreviewKeyPolicyRequest_descriptor,
+        new java.lang.String[] { "Queue", "Channel", "Policy", });
+    internal_static_fila_v1_PreviewKeyPolicyResponse_descriptor =
+      getDescriptor().getMessageType(54);
+    internal_static_fila_v1_PreviewKeyPolicyResponse_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_PreviewKeyPolicyResponse_descriptor,
+        new java.lang.String[] { "Head", "Tail", "Losing", "Pending", "WeightBefore", "WeightAfter", });
+    internal_static_fila_v1_ForecastChange_descriptor =
+      getDescriptor().getMessageType(55);
+    internal_static_fila_v1_ForecastChange_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_ForecastChange_descriptor,
+        new java.lang.String[] { "Before", "After", });
+    internal_static_fila_v1_KeyLoss_descriptor =
+      getDescriptor().getMessageType(56);
+    internal_static_fila_v1_KeyLoss_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_KeyLoss_descriptor,
+        new java.lang.String[] { "FairnessKey", "Pending", "Tail", });
+    internal_static_fila_v1_ExplainKeyRequest_descriptor =
+      getDescriptor().getMessageType(57);
     internal_static_fila_v1_ExplainKeyRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ExplainKeyRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", "FairnessKey", });
     internal_static_fila_v1_ExplainKeyResponse_descriptor =
-      getDescriptor().getMessageType(54);
+      getDescriptor().getMessageType(58);
     internal_static_fila_v1_ExplainKeyResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ExplainKeyResponse_descriptor,
         new java.lang.String[] { "State", "BlockingBucket", "Until", "Share", "DueShare", "Waits", "Pending", "InFlight", "OldestAgeMs", "Weight", "ReturningOffset", "ReturningCount", "ServedMeanwhile", "Consumers", "HeadForecast", "TailForecast", });
     internal_static_fila_v1_ListConsumersRequest_descriptor =
-      getDescriptor().getMessageType(55);
+      getDescriptor().getMessageType(59);
     internal_static_fila_v1_ListConsumersRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListConsumersRequest_descriptor,
         new java.lang.String[] { "Queue", "Channel", });
     internal_static_fila_v1_ListConsumersResponse_descriptor =
-      getDescriptor().getMessageType(56);
+      getDescriptor().getMessageType(60);
     internal_static_fila_v1_ListConsumersResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListConsumersResponse_descriptor,
         new java.lang.String[] { "Consumers", });
     internal_static_fila_v1_ConsumerInfo_descriptor =
-      getDescriptor().getMessageType(57);
+      getDescriptor().getMessageType(61);
     internal_static_fila_v1_ConsumerInfo_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ConsumerInfo_descriptor,

@@ -605,6 +605,37 @@ public final class FilaAdminGrpc {
     return getSetKeyPolicyMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.PreviewKeyPolicyRequest,
+      dev.fila.v1.PreviewKeyPolicyResponse> getPreviewKeyPolicyMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "PreviewKeyPolicy",
+      requestType = dev.fila.v1.PreviewKeyPolicyRequest.class,
+      responseType = dev.fila.v1.PreviewKeyPolicyResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.PreviewKeyPolicyRequest,
+      dev.fila.v1.PreviewKeyPolicyResponse> getPreviewKeyPolicyMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.PreviewKeyPolicyRequest, dev.fila.v1.PreviewKeyPolicyResponse> getPreviewKeyPolicyMethod;
+    if ((getPreviewKeyPolicyMethod = FilaAdminGrpc.getPreviewKeyPolicyMethod) == null) {
+      synchronized (FilaAdminGrpc.class) {
+        if ((getPreviewKeyPolicyMethod = FilaAdminGrpc.getPreviewKeyPolicyMethod) == null) {
+          FilaAdminGrpc.getPreviewKeyPolicyMethod = getPreviewKeyPolicyMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.PreviewKeyPolicyRequest, dev.fila.v1.PreviewKeyPolicyResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "PreviewKeyPolicy"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.PreviewKeyPolicyRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.PreviewKeyPolicyResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAdminMethodDescriptorSupplier("PreviewKeyPolicy"))
+              .build();
+        }
+      }
+    }
+    return getPreviewKeyPolicyMethod;
+  }
+
   private static volatile io.grpc.MethodDescriptor<dev.fila.v1.ExplainKeyRequest,
       dev.fila.v1.ExplainKeyResponse> getExplainKeyMethod;
 
@@ -1422,6 +1453,16 @@ public final class FilaAdminGrpc {
 
     /**
      * <pre>
+     * Say what SetKeyPolicy would do: when the key's messages would go, and who would wait longer; changes nothing.
+     * </pre>
+     */
+    default void previewKeyPolicy(dev.fila.v1.PreviewKeyPolicyRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.PreviewKeyPolicyResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getPreviewKeyPolicyMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
      * Say why a fairness key is or is not being served.
      * </pre>
      */
@@ -1847,6 +1888,17 @@ public final class FilaAdminGrpc {
 
     /**
      * <pre>
+     * Say what SetKeyPolicy would do: when the key's messages would go, and who would wait longer; changes nothing.
+     * </pre>
+     */
+    public void previewKeyPolicy(dev.fila.v1.PreviewKeyPolicyRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.PreviewKeyPolicyResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getPreviewKeyPolicyMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
      * Say why a fairness key is or is not being served.
      * </pre>
      */
@@ -2258,6 +2310,16 @@ public final class FilaAdminGrpc {
 
     /**
      * <pre>
+     * Say what SetKeyPolicy would do: when the key's messages would go, and who would wait longer; changes nothing.
+     * </pre>
+     */
+    public dev.fila.v1.PreviewKeyPolicyResponse previewKeyPolicy(dev.fila.v1.PreviewKeyPolicyRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getPreviewKeyPolicyMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
      * Say why a fairness key is or is not being served.
      * </pre>
      */
@@ -2652,6 +2714,16 @@ public final class FilaAdminGrpc {
     public dev.fila.v1.SetKeyPolicyResponse setKeyPolicy(dev.fila.v1.SetKeyPolicyRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getSetKeyPolicyMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Say what SetKeyPolicy would do: when the key's messages would go, and who would wait longer; changes nothing.
+     * </pre>
+     */
+    public dev.fila.v1.PreviewKeyPolicyResponse previewKeyPolicy(dev.fila.v1.PreviewKeyPolicyRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getPreviewKeyPolicyMethod(), getCallOptions(), request);
     }
 
     /**
@@ -3058,6 +3130,17 @@ public final class FilaAdminGrpc {
 
     /**
      * <pre>
+     * Say what SetKeyPolicy would do: when the key's messages would go, and who would wait longer; changes nothing.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.PreviewKeyPolicyResponse> previewKeyPolicy(
+        dev.fila.v1.PreviewKeyPolicyRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getPreviewKeyPolicyMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
      * Say why a fairness key is or is not being served.
      * </pre>
      */
@@ -3241,24 +3324,25 @@ public final class FilaAdminGrpc {
   private static final int METHODID_PURGE_CHANNEL = 16;
   private static final int METHODID_READ_LOG = 17;
   private static final int METHODID_SET_KEY_POLICY = 18;
-  private static final int METHODID_EXPLAIN_KEY = 19;
-  private static final int METHODID_LIST_CONSUMERS = 20;
-  private static final int METHODID_GET_STATUS = 21;
-  private static final int METHODID_WATCH_EVENTS = 22;
-  private static final int METHODID_LIST_LATE = 23;
-  private static final int METHODID_LIST_KEY_POLICIES = 24;
-  private static final int METHODID_DROP_DEAD_LETTERS = 25;
-  private static final int METHODID_FIND_KEYS = 26;
-  private static final int METHODID_WATCH_STATS = 27;
-  private static final int METHODID_GET_HISTORY = 28;
-  private static final int METHODID_LIST_QUEUE_VERSIONS = 29;
-  private static final int METHODID_GET_QUEUE_VERSION = 30;
-  private static final int METHODID_START_OPERATION = 31;
-  private static final int METHODID_WATCH_OPERATION = 32;
-  private static final int METHODID_LIST_OPERATIONS = 33;
-  private static final int METHODID_CANCEL_OPERATION = 34;
-  private static final int METHODID_EDIT_DEAD_LETTER = 35;
-  private static final int METHODID_DRY_RUN_POLICY = 36;
+  private static final int METHODID_PREVIEW_KEY_POLICY = 19;
+  private static final int METHODID_EXPLAIN_KEY = 20;
+  private static final int METHODID_LIST_CONSUMERS = 21;
+  private static final int METHODID_GET_STATUS = 22;
+  private static final int METHODID_WATCH_EVENTS = 23;
+  private static final int METHODID_LIST_LATE = 24;
+  private static final int METHODID_LIST_KEY_POLICIES = 25;
+  private static final int METHODID_DROP_DEAD_LETTERS = 26;
+  private static final int METHODID_FIND_KEYS = 27;
+  private static final int METHODID_WATCH_STATS = 28;
+  private static final int METHODID_GET_HISTORY = 29;
+  private static final int METHODID_LIST_QUEUE_VERSIONS = 30;
+  private static final int METHODID_GET_QUEUE_VERSION = 31;
+  private static final int METHODID_START_OPERATION = 32;
+  private static final int METHODID_WATCH_OPERATION = 33;
+  private static final int METHODID_LIST_OPERATIONS = 34;
+  private static final int METHODID_CANCEL_OPERATION = 35;
+  private static final int METHODID_EDIT_DEAD_LETTER = 36;
+  private static final int METHODID_DRY_RUN_POLICY = 37;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -3352,6 +3436,10 @@ public final class FilaAdminGrpc {
         case METHODID_SET_KEY_POLICY:
           serviceImpl.setKeyPolicy((dev.fila.v1.SetKeyPolicyRequest) request,
               (io.grpc.stub.StreamObserver<dev.fila.v1.SetKeyPolicyResponse>) responseObserver);
+          break;
+        case METHODID_PREVIEW_KEY_POLICY:
+          serviceImpl.previewKeyPolicy((dev.fila.v1.PreviewKeyPolicyRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.PreviewKeyPolicyResponse>) responseObserver);
           break;
         case METHODID_EXPLAIN_KEY:
           serviceImpl.explainKey((dev.fila.v1.ExplainKeyRequest) request,
@@ -3577,6 +3665,13 @@ public final class FilaAdminGrpc {
               dev.fila.v1.SetKeyPolicyResponse>(
                 service, METHODID_SET_KEY_POLICY)))
         .addMethod(
+          getPreviewKeyPolicyMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fila.v1.PreviewKeyPolicyRequest,
+              dev.fila.v1.PreviewKeyPolicyResponse>(
+                service, METHODID_PREVIEW_KEY_POLICY)))
+        .addMethod(
           getExplainKeyMethod(),
           io.grpc.stub.ServerCalls.asyncUnaryCall(
             new MethodHandlers<
@@ -3769,6 +3864,7 @@ public final class FilaAdminGrpc {
               .addMethod(getPurgeChannelMethod())
               .addMethod(getReadLogMethod())
               .addMethod(getSetKeyPolicyMethod())
+              .addMethod(getPreviewKeyPolicyMethod())
               .addMethod(getExplainKeyMethod())
               .addMethod(getListConsumersMethod())
               .addMethod(getGetStatusMethod())
