@@ -98,16 +98,16 @@ def start_console(broker: str, *arguments: str, listen: str = "127.0.0.1:0") -> 
     return RunningConsole(process, found[1])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A broker that asks for no key."""
+    """A broker that asks for no key, for all modules: each takes queues of its own."""
     folder = tmp_path_factory.mktemp("broker")
     running = wait_until_started(launch(folder / "data", folder / "server.log"))
     yield running
     assert running.stop() == 0, running.log_file.read_text()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def console(broker: RunningServer) -> Iterator[RunningConsole]:
     """Its console."""
     running = start_console(broker.addresses["grpc"])
@@ -165,11 +165,16 @@ def complaints() -> Complaints:
     return Complaints()
 
 
+@pytest.fixture(scope="module")
+def window(chromium: Any) -> Any:
+    """What the tabs of a module's tests are in."""
+    return chromium.new_context(viewport={"width": 1440, "height": 900})
+
+
 @pytest.fixture
-def page(chromium: Any, complaints: Complaints) -> Iterator[Any]:
+def page(window: Any, complaints: Complaints) -> Iterator[Any]:
     """A new tab; the test fails if a script of it fails or the content policy refuses anything."""
-    context = chromium.new_context(viewport={"width": 1440, "height": 900})
-    tab = context.new_page()
+    tab = window.new_page()
     tab.on("pageerror", lambda error: complaints.append(f"error: {error}"))
 
     def asked(dialog: Any) -> None:
@@ -187,7 +192,7 @@ def page(chromium: Any, complaints: Complaints) -> Iterator[Any]:
     tab.on("console", told)
     tab.set_default_timeout(10_000)
     yield tab
-    context.close()
+    tab.close()
     assert complaints == []
 
 

@@ -60,20 +60,20 @@ def test_a_key_is_slowed_from_the_overview_by_what_the_page_says(console, client
     until(lambda: not client.list_key_policies("flooded", fairness_key="floods")[0].paused)
 
 
-@pytest.mark.parametrize("value", ["1001", "x", "-1", "1e3"])
-def test_a_weight_that_cannot_be_is_refused_in_words(console, broker, client, page, value):
-    client.create_queue("weighed", exist_ok=True)
+def test_a_weight_that_cannot_be_is_refused_in_words(console, client, page):
+    client.create_queue("weighed")
     page.goto(console.url + HOME + "queues/weighed/key?key=acme")
-    page.get_by_label("Weight").evaluate(
-        "(field, value) => { field.removeAttribute('pattern'); field.value = value; }", value
-    )
-    page.get_by_role("button", name="Set").click()
-    until(lambda: "whole number from 0 to 1,000" in said(page))
+    for value in ("1001", "x", "-1", "1e3"):
+        page.get_by_label("Weight").evaluate(
+            "(field, value) => { field.removeAttribute('pattern'); field.value = value; }", value
+        )
+        page.locator("#said").evaluate("(place) => { place.textContent = ''; }")
+        page.get_by_role("button", name="Set").click()
+        until(lambda: "whole number from 0 to 1,000" in said(page))
 
 
-@pytest.mark.parametrize("key", ["a\rb\nc", "a\0b", " a\\n\u202e "], ids=["newlines", "nul", "spaces"])
-def test_a_key_is_the_same_key_whatever_its_characters(console, client, page, key):
-    queue = f"odd-{len(key)}"
+def test_a_key_is_the_same_key_whatever_its_characters(console, client, page):
+    key, queue = " a\rb\n\0\\n=\u202e ", "odd"
     client.create_queue(queue, fairness_key_header="tenant")
     client.enqueue(queue, b"x", {"tenant": key})
     page.goto(console.url + HOME + f"queues/{queue}")
@@ -166,14 +166,14 @@ def test_many_letters_are_moved_by_the_broker_and_a_closed_tab_stops_nothing(con
     page.locator(".groups a", has_text="card #").click()
     page.get_by_text("Many at once").click()
     until(lambda: "50 of 80 letters are meant" in said(page, ".bulk .preview"))
-    page.get_by_label("Most a second").fill("25")
+    page.get_by_label("Most a second").fill("50")
     page.get_by_role("button", name="Move them back").click()
     until(lambda: "Started; it goes on" in said(page))
     until(lambda: "Moving back letters with" in shown(page, "operation"))
     page.goto("about:blank")
 
     (operation,) = until(lambda: [each for each in client.list_operations(dlq) if each.state == "done"])
-    assert (operation.done, operation.stuck, operation.request.rate_per_second) == (50, 0, 25.0)
+    assert (operation.done, operation.stuck, operation.request.rate_per_second) == (50, 0, 50.0)
     assert (client.get_stats("many").depth, client.get_stats(dlq).depth) == (50, 30)
     live(page, console.url + HOME + f"queues/{dlq}/dead-letters")
     assert "Done at" in shown(page, "operation")

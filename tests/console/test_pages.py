@@ -100,9 +100,30 @@ def test_a_number_moves_within_two_seconds_and_is_the_brokers(console, orders, c
 
 
 def test_events_come_in_until_somebody_scrolls(console, orders, client, page):
-    live(page, console.url + HOME + "events?kind=key")
+    def newest(tab) -> str:
+        # Rows change their places once in five seconds.
+        tab.clock.fast_forward(5_000)
+        text: str = tab.locator("tbody tr").first.inner_text()
+        return text
+
+    other = page.context.new_page()
+    for tab in (page, other):
+        tab.clock.install()
+        live(tab, console.url + HOME + "events?kind=key")
     client.set_key_policy("orders", "acme", weight=4)
-    until(lambda: "weight=4" in page.locator("tbody tr").first.inner_text())
+    until(lambda: "weight=4" in newest(page))
+
+    # Another tab, which nobody scrolls, says what both were told.
+    page.locator(".hold .scroll").evaluate(
+        "(list) => { list.style.cssText = 'height: 30px; min-height: 0'; list.scrollTop = 20; }"
+    )
+    for weight in (5, 6):
+        client.set_key_policy("orders", "acme", weight=weight)
+        until(lambda weight=weight: f"weight={weight}" in newest(other))
+        assert "weight=4" in newest(page)
+    page.locator(".hold .scroll").evaluate("(list) => { list.scrollTop = 0; }")
+    until(lambda: "weight=6" in newest(page))
+    other.close()
 
 
 def row_with_focus(page) -> str:
@@ -169,19 +190,26 @@ def test_a_key_pressed_in_a_field_is_the_fields(console, orders, page):
     assert not page.locator("#help").is_visible()
 
 
+SHIFTS_TOLD = (
+    "window.shifts = []; new PerformanceObserver((list) => { for (const each of list.getEntries()) "
+    "window.shifts.push(each.value, ...each.sources.map((one) => (one.node && one.node.outerHTML || one.node && "
+    "one.node.textContent || '?').slice(0, 120))); }).observe({ type: 'layout-shift', buffered: true });"
+)
+
+
 def test_nothing_moves_but_data(console, orders, client, page):
-    page.add_init_script(
-        "window.shifts = []; new PerformanceObserver((list) => { for (const each of list.getEntries()) "
-        "window.shifts.push(each.value, ...each.sources.map((one) => (one.node && one.node.outerHTML || one.node && "
-        "one.node.textContent || '?').slice(0, 120))); }).observe({ type: 'layout-shift', buffered: true });"
-    )
-    for path in ("", "queues/orders", "queues/orders/key?key=globex"):
-        live(page, console.url + HOME + path)
-        for number in range(2):
-            before = shown(page, "at")
-            client.enqueue("orders", b"x", {"tenant": f"new-{number}"})
-            until(lambda before=before: shown(page, "at") != before)
-        assert page.evaluate("() => window.shifts") == [], path
+    tabs = {path: page.context.new_page() for path in ("", "queues/orders", "queues/orders/key?key=globex")}
+    for path, tab in tabs.items():
+        tab.add_init_script(SHIFTS_TOLD)
+        live(tab, console.url + HOME + path)
+    for number in range(2):
+        before = {path: shown(tab, "at") for path, tab in tabs.items()}
+        client.enqueue("orders", b"x", {"tenant": f"new-{number}"})
+        for path, tab in tabs.items():
+            until(lambda path=path, tab=tab, before=before: shown(tab, "at") != before[path])
+    for path, tab in tabs.items():
+        assert tab.evaluate("() => window.shifts") == [], path
+        tab.close()
 
 
 STREAMS_COUNTED = """

@@ -138,7 +138,7 @@ class Table {
   }
 
   get isInUse() {
-    const held = this.table.closest("[data-hold]");
+    const held = this.table.closest("[data-hold] .scroll");
     return (
       this.body.matches(":hover") || this.body.contains(document.activeElement) || (held !== null && held.scrollTop > 8)
     );
