@@ -1,4 +1,4 @@
-"""What a stream of bytes from a Redis client asks for, found slowly: the judge of codec.pyx.
+"""What a stream of bytes from a Redis client asks for, found slowly: the judge of decoder.pyx.
 
 It sees the whole stream at once and makes one event a command:
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from fila.v1 import service_pb2
 from fila_server.edges.redis import codec
-from fila_server.edges.redis.inline import UnbalancedQuotes, split_line
+from tests.redis.reference_words import UnbalancedQuotes, split_line
 
 ARGUMENTS_MAX = 1024 * 1024
 BULK_BYTES_MAX = 512 * 1024 * 1024

@@ -108,6 +108,13 @@ def test_damaged_streams_break_at_the_same_command(stream: bytes, at: list[int])
     assert decode(cut(stream, at)) == expected(stream)
 
 
+@settings(max_examples=500, deadline=None)
+@given(line=st.text("ab\"'\\ x4f\tn\x0b", max_size=24), at=st.integers(0, 30))
+def test_lines_that_people_type_are_split_as_redis_splits_them(line: str, at: int):
+    stream = b"echo " + line.encode() + b"\r\n" + command("PING")
+    assert decode(cut(stream, [at])) == expected(stream)
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     stream=st.lists(commands, min_size=1, max_size=6).map(b"".join),

@@ -6,10 +6,11 @@ switch its log, and the server has to end. So connections are never given the la
     0 ......................................... limit
     [ store, listeners | connections            | KEEP_FREE | spare ]
 
-Redis connections beyond that are refused one by one. gRPC accepts in its own threads and cannot be told
-to stop. So while descriptors are short the kernel drops what knocks at any listener, clients try again by
-themselves, and the spare descriptors are given up, for nobody but the store is left to take them. A look
-every LOOK_S is enough, because a twelfth of all has to be taken within that time to get past it.
+Connections beyond that are refused one by one, but for those of grpc's own server, which accepts in its own
+threads and cannot be told to stop. So while descriptors are short the kernel drops what knocks at any
+listener, clients try again by themselves, and the spare descriptors are given up, for nobody but the store
+is left to take them. A look every LOOK_S is enough, because a twelfth of all has to be taken within that
+time to get past it.
 """
 
 from __future__ import annotations
@@ -104,9 +105,14 @@ class Descriptors:
         """Whether so few are left that nobody new is let in."""
         return self._is_short
 
+    @property
+    def first_kept(self) -> int:
+        """The first that is kept for the store: the system gives out the lowest that is free."""
+        return self._limit - self._keep_free - SPARE
+
     def may_be_kept(self, descriptor: int) -> bool:
-        """Whether a connection with this descriptor may stay: the system gives out the lowest that is free."""
-        return not self._is_short and descriptor < self._limit - self._keep_free - SPARE
+        """Whether a connection with this descriptor may stay."""
+        return not self._is_short and descriptor < self.first_kept
 
     def guard(self, ports: Collection[int]) -> None:
         """Take hold of the sockets that listen on these ports, whoever opened them."""

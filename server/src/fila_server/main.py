@@ -43,6 +43,7 @@ from fila_server.descriptors import Descriptors, raise_limit
 from fila_server.edges.grpc.server import RpcServer
 from fila_server.edges.native.server import NativeServer
 from fila_server.edges.redis import server as redis_server
+from fila_server.edges.redis.port import Port as RedisPort
 from fila_server.events import emit
 from fila_server.hooks.sandbox import HookLimits
 from fila_server.hooks.stage import HookStage
@@ -297,21 +298,13 @@ async def serve(
         await broker.stop()
         raise
     telemetry = _telemetry(broker, hooks)
-    redis: redis_server.Server | None = None
+    redis: RedisPort | None = None
     try:
         rpc.bind()
         metrics_port = await telemetry.start_page(settings.metrics.listen_addr, _scraper(door, settings))
         if settings.redis.enabled:
             # The last port to be bound, and it answers at once: by then every port is held.
-            redis = await redis_server.start(
-                broker,
-                settings.redis,
-                settings.limits,
-                settings.server.data_dir,
-                descriptors.may_be_kept,
-                door=door,
-                tls=tls,
-            )
+            redis = await _redis_port(rpc, broker, settings, descriptors, door, tls)
     except errors.PortTaken:
         await broker.stop()
         raise
@@ -365,6 +358,18 @@ def _rpc_server(engine: Engine, broker: Broker, settings: Config, door: Door, tl
     return NativeServer(cast("CompiledEngine", engine), broker, settings, door, tls)
 
 
+async def _redis_port(
+    rpc: GrpcServer, broker: Broker, settings: Config, descriptors: Descriptors, door: Door, tls: Tls
+) -> RedisPort:
+    """Whoever speaks gRPC by threads of its own reads the Redis clients' sockets too."""
+    data_dir = settings.server.data_dir
+    if isinstance(rpc, NativeServer):
+        return rpc.listen_redis(data_dir, descriptors.may_be_kept, descriptors.first_kept, door)
+    return await redis_server.start(
+        broker, settings.redis, settings.limits, data_dir, descriptors.may_be_kept, door=door, tls=tls
+    )
+
+
 def _control(engine: Engine, settings: Config) -> Control:
     def make(path: str) -> None:
         cast("CompiledEngine", engine).checkpoint(path)
@@ -405,9 +410,7 @@ def _calm_the_collector() -> None:
     gc.set_threshold(20_000, 20, 100)
 
 
-def _report_start(
-    settings: Config, rpc: GrpcServer, redis: redis_server.Server | None, metrics_port: int
-) -> None:
+def _report_start(settings: Config, rpc: GrpcServer, redis: RedisPort | None, metrics_port: int) -> None:
     addresses: dict[str, Any] = {"grpc": f"{settings.server.listen_addr.rpartition(':')[0]}:{rpc.port}"}
     places = {"server.listen_addr": settings.server.listen_addr}
     if redis is not None:
@@ -422,9 +425,7 @@ def _report_start(
     emit("server.started", pid=os.getpid(), version=version(), commit=commit(), **addresses)
 
 
-async def _drain(
-    broker: Broker, rpc: GrpcServer, redis: redis_server.Server | None, telemetry: Telemetry
-) -> None:
+async def _drain(broker: Broker, rpc: GrpcServer, redis: RedisPort | None, telemetry: Telemetry) -> None:
     """Take nothing new, finish what is in hand, sync."""
     started_s = time.monotonic()
     emit("server.draining")

@@ -135,8 +135,8 @@ class Server(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     edge: Annotated[
         Literal["native", "python"],
         Meta(
-            description='What speaks gRPC: "native" threads of compiled code over nghttp2, or grpc\'s own server '
-            'on the "python" event loop, which costs several times the CPU a call.'
+            description='What speaks gRPC and the Redis protocol: "native" threads of compiled code, gRPC over '
+            'nghttp2, or the "python" event loop with grpc\'s own server, which costs several times the CPU a call.'
         ),
     ] = "native"
     io_threads: Annotated[

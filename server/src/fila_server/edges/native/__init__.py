@@ -1,1 +1,1 @@
-"""The native gRPC edge: nghttp2 under an epoll loop, without the GIL. Start reading at server.py, then iothread.pxd."""
+"""The native edge: gRPC (nghttp2) and Redis under an epoll loop, no GIL. Begin at server.py, then iothread.pxd."""

@@ -24,6 +24,11 @@ cdef enum EventKind:                # native/python_calls.py has the same number
     EVENT_FRAME = 6                 # of a queue with a script: a command, parsed; number: 1 when it may wait
     EVENT_STOPPED = 7               # a thread has ended
     EVENT_UNWELCOME = 8             # as CALL, of nobody whom the threads let in: Python says why
+    EVENT_REDIS_OPENED = 9          # who it is, packed as headers are; number: its socket
+    # one the threads don't know: u32 length, argument, ...; number: how many there were. The next comes when
+    # this one is answered
+    EVENT_REDIS_COMMAND = 10
+    EVENT_REDIS_GONE = 11
 
 cdef enum OrderKind:                # none of ReplyKind
     ORDER_SEND = 64
@@ -34,6 +39,17 @@ cdef enum OrderKind:                # none of ReplyKind
     ORDER_CONNECTION = 69           # from the thread that accepts: status is the socket, payload its peer
     ORDER_LISTEN = 70               # status: a socket that listens
     ORDER_DRAIN = 71                # status: milliseconds until it leaves at the latest
+    ORDER_REDIS_CONNECTION = 72     # as CONNECTION
+    ORDER_REDIS_LISTEN = 73         # as LISTEN
+    # status: ClientIs; payload: u64 caller, then the reply to what was asked, or to whom is not let in
+    ORDER_REDIS_REPLY = 74
+    ORDER_REDIS_END = 75            # answer what runs, and close; status 1: close
+
+cdef enum ClientIs:                 # redis_clients.py has the same numbers
+    CLIENT_KNOWN = 1                # it has a key, or needs none
+    CLIENT_QUITS = 2                # closed behind this reply
+    CLIENT_SPEAKS_3 = 4             # RESP3
+    CLIENT_LEAVES_AT_ONCE = 8       # with QUITS: without a moment to read why
 
 # Takes over the command and the bytes.
 cdef void event_put(

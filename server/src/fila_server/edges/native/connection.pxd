@@ -1,8 +1,9 @@
-"""One client's socket: accepted, read, written, closed."""
+"""One client's socket, whatever it speaks: accepted, read, written, closed."""
 
 from fila_server.edges.native.iothread cimport Connection, IoThread
 
-cdef void connection_new(IoThread* io, int fd, const char* peer) noexcept nogil        # takes the socket
+# Takes the socket.
+cdef void connection_new(IoThread* io, int fd, const char* peer, bint is_redis) noexcept nogil
 cdef void connection_read(Connection* connection) noexcept nogil
 cdef void connection_flush(Connection* connection) noexcept nogil
 # Its calls end, its socket is closed; it is freed at the end of the turn.

@@ -5,7 +5,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcmp, memcpy, memset, strlen
 
 from fila_server.core.structures.buffer cimport buffer_free, must_malloc
 from fila_server.core.wire.commands cimport WRITTEN
@@ -23,18 +23,22 @@ from fila_server.edges.native.nghttp2 cimport (
     nghttp2_submit_ping,
 )
 from fila_server.edges.native.posting cimport post_surely
+from fila_server.edges.native.redis_connection cimport (
+    redis_close, redis_flushed, redis_input_ended, redis_look, redis_open, redis_received, redis_shaken,
+)
+from fila_server.edges.native.redis_replies cimport replies_leave
 from fila_server.edges.native.response cimport call_refuse, connection_mark, out_room
 from fila_server.edges.native.session cimport session_calm, session_leave, session_open
 from fila_server.edges.native.single_request cimport single_keep
 from fila_server.edges.native.slots cimport slot_find
 from fila_server.edges.native.sockets cimport (
-    EAGAIN, EINTR, EPOLL_CTL_ADD, EPOLL_CTL_MOD, EPOLLIN, EPOLLOUT, atomic_add, close, epoll_ctl,
-    epoll_event, read,
-    send_some,
+    EAGAIN, EINTR, EPOLL_CTL_ADD, EPOLLIN, atomic_add, close, epoll_ctl, epoll_event, read, send_some,
+    set_errno,
 )
 from fila_server.edges.native.status cimport DEADLINE_EXCEEDED
 from fila_server.edges.native.tls cimport tls_begin, tls_end, tls_flush, tls_read, tls_send
 from fila_server.edges.native.unread cimport unread_give
+from fila_server.edges.native.watching cimport connection_watch
 
 cdef enum:
     OUT_BYTES_KEPT = 16384          # of the out buffer of a connection that is quiet
@@ -47,10 +51,19 @@ cdef int64_t ANSWERED_WITHIN_NS = 10000000000      # to a client that has closed
 cdef int64_t MESSAGE_PAUSE_NS_MAX = 60000000000    # within a message, once begun
 
 
-cdef void connection_new(IoThread* io, int fd, const char* peer) noexcept nogil:
+cdef const char* TOO_MANY = b"-ERR max number of clients reached\r\n"
+
+
+cdef void connection_new(IoThread* io, int fd, const char* peer, bint is_redis) noexcept nogil:
     cdef Connection* connection
     cdef epoll_event event
     if io.connections_count >= CONNECTIONS_MAX or io.is_draining:
+        close(fd)
+        return
+    if io.common.descriptors_kept and fd >= io.common.descriptors_kept:
+        # Here and at once: Python would hear of it when a burst had taken the store's descriptors too.
+        if is_redis and io.common.tls == NULL:
+            send_some(fd, TOO_MANY, strlen(TOO_MANY))
         close(fd)
         return
     connection = <Connection*> must_malloc(sizeof(Connection))
@@ -70,7 +83,10 @@ cdef void connection_new(IoThread* io, int fd, const char* peer) noexcept nogil:
         connection.is_local or io.common.takes_plain_keys or connection.tls != NULL)
     event.events = EPOLLIN
     event.data.ptr = connection
-    if not session_open(connection) or epoll_ctl(io.epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0:
+    if (
+        (not is_redis and not session_open(connection))
+        or epoll_ctl(io.epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0
+    ):
         nghttp2_session_del(connection.session)
         tls_end(connection)
         close(fd)
@@ -82,6 +98,10 @@ cdef void connection_new(IoThread* io, int fd, const char* peer) noexcept nogil:
     io.connections = connection
     io.connections_count += 1
     atomic_add(&io.common.connections, 1)
+    if is_redis:
+        redis_open(connection)
+        if connection.is_shaken:
+            redis_shaken(connection)
     connection_mark(connection)
 
 
@@ -99,6 +119,8 @@ cdef void connection_close(Connection* connection) noexcept nogil:
         unread_give(io.common, connection.marks[
             (connection.marks_first + i) % connection.marks_capacity].counted)
     caller_disconnects(connection)
+    if connection.redis != NULL:
+        redis_close(connection)
     nghttp2_session_del(connection.session)
     connection.session = NULL
     tls_end(connection)
@@ -118,15 +140,8 @@ cdef void connection_close(Connection* connection) noexcept nogil:
 
 
 cdef void connection_free(Connection* connection) noexcept nogil:
-    free(connection)
-
-
-cdef void _ask(Connection* connection) noexcept nogil:
-    """What epoll is to tell; that nobody is at the other end any more it tells unasked."""
-    cdef epoll_event event
-    event.events = (0 if connection.input_ended_ns else EPOLLIN) | (EPOLLOUT if connection.wants_out else 0)
-    event.data.ptr = connection
-    epoll_ctl(connection.thread.epoll_fd, EPOLL_CTL_MOD, connection.fd, &event)
+    if not connection.is_queued:        # else it is freed from there
+        free(connection)
 
 
 # --- in --------------------------------------------------------------------------------------
@@ -137,10 +152,27 @@ cdef void _input_ended(Connection* connection) noexcept nogil:
     if connection.input_ended_ns:
         return
     connection.input_ended_ns = connection.thread.now_ns
-    _ask(connection)
+    connection_watch(connection)
+    if connection.redis != NULL:
+        redis_input_ended(connection)
     while call != NULL:
         call_input_ended(call)
         call = call.next
+
+
+cdef inline ssize_t _receive(Connection* connection) noexcept nogil:
+    cdef IoThread* io = connection.thread
+    cdef bint was_shaken = connection.is_shaken
+    cdef ssize_t length
+    cdef int failure
+    if connection.tls == NULL:
+        return read(connection.fd, io.read_buffer, READ_BYTES)
+    length = tls_read(connection, io.read_buffer, READ_BYTES)
+    if connection.redis != NULL and connection.is_shaken and not was_shaken:
+        failure = errno
+        redis_shaken(connection)
+        set_errno(failure)
+    return length
 
 
 cdef void connection_read(Connection* connection) noexcept nogil:
@@ -149,10 +181,7 @@ cdef void connection_read(Connection* connection) noexcept nogil:
     cdef ssize_t taken
     cdef int turn
     for turn in range(READS_A_TURN):
-        if connection.tls != NULL:
-            length = tls_read(connection, io.read_buffer, READ_BYTES)
-        else:
-            length = read(connection.fd, io.read_buffer, READ_BYTES)
+        length = _receive(connection)
         if length < 0 and (errno == EAGAIN or errno == EINTR):
             break
         if length < 0:
@@ -163,6 +192,9 @@ cdef void connection_read(Connection* connection) noexcept nogil:
             break
         connection.heard_ns = io.now_ns
         connection.pinged_ns = 0
+        if connection.redis != NULL:
+            redis_received(connection, io.read_buffer, <size_t> length)
+            break                   # so many small commands take as long as READS_A_TURN of large frames
         if connection.is_faulty:
             return                  # read and forgotten, so that it can read why it is sent away
         taken = nghttp2_session_mem_recv(connection.session, <const uint8_t*> io.read_buffer, length)
@@ -186,7 +218,7 @@ cdef void connection_read(Connection* connection) noexcept nogil:
 cdef void _want_out(Connection* connection, bint wanted) noexcept nogil:
     if connection.wants_out != wanted:
         connection.wants_out = wanted
-        _ask(connection)
+        connection_watch(connection)
 
 
 cdef void _reached(Connection* connection) noexcept nogil:
@@ -212,6 +244,9 @@ cdef bint _make(Connection* connection) noexcept nogil:
     """
     cdef const uint8_t* at
     cdef ssize_t length
+    if connection.redis != NULL:
+        replies_leave(connection)
+        return True
     while connection.out_length - connection.out_done < OUT_BYTES_HIGH:
         length = nghttp2_session_mem_send(connection.session, &at)
         if length < 0:
@@ -238,6 +273,9 @@ cdef void _unsent(Connection* connection) noexcept nogil:
 
 cdef void connection_flush(Connection* connection) noexcept nogil:
     cdef ssize_t sent
+    if connection.is_over:
+        connection_close(connection)
+        return
     if connection.tls != NULL:
         if not tls_flush(connection):
             _unsent(connection)
@@ -262,6 +300,10 @@ cdef void connection_flush(Connection* connection) noexcept nogil:
             connection.out_done = connection.out_length = 0
         _reached(connection)
     _want_out(connection, False)
+    if connection.redis != NULL:
+        if not redis_flushed(connection):
+            connection_close(connection)
+        return
     if connection.input_ended_ns and connection.calls == NULL:
         connection_close(connection)
         return
@@ -277,6 +319,9 @@ cdef void connection_flush(Connection* connection) noexcept nogil:
 cdef void connection_look(Connection* connection) noexcept nogil:
     cdef int64_t now_ns = connection.thread.now_ns
     cdef Call* call
+    if connection.redis != NULL:
+        redis_look(connection)
+        return
     if connection.is_faulty:
         connection_close(connection)    # it had up to a second to read why
         return

@@ -9,7 +9,7 @@ from libc.string cimport strlen
 from fila_server.core.doors.mailbox cimport Command, command_free
 from fila_server.core.doors.submit cimport Problem
 from fila_server.core.structures.buffer cimport (
-    Buffer, buffer_free, buffer_init, put_bytes, put_u8, put_varint,
+    Buffer, buffer_init, put_bytes, put_u8, put_varint,
 )
 from fila_server.core.wire.commands cimport (
     CANCEL, CONSUMER_CLOSE, DELIVERY, END, INVALID_ARGUMENT, LEASE, OK, REPLY, SESSION, WRITTEN,
@@ -17,7 +17,7 @@ from fila_server.core.wire.commands cimport (
 from fila_server.core.wire.protobuf cimport Fields, fields_parse, put_tag
 from fila_server.edges.native.callers cimport caller_holds
 from fila_server.edges.native.iothread cimport OPENING_BYTES_MAX, PULL, SESSION_CONSUMER, Parcel
-from fila_server.edges.native.leases_within cimport leases_settle
+from fila_server.edges.native.leases_within cimport leases_give_back
 from fila_server.edges.native.nghttp2 cimport NGHTTP2_CANCEL, NGHTTP2_FLAG_NONE, nghttp2_submit_rst_stream
 from fila_server.edges.native.posting cimport post_surely
 from fila_server.edges.native.response cimport (
@@ -72,7 +72,7 @@ cdef void _open(Call* call, int32_t kind, Received* message) noexcept nogil:
         return
     call.slot = slot_new(io, call, NULL)
     call.is_opening = True
-    done = frame_hand_over(call, command, slot_token(io, call.slot, call.shape == PULL), False)
+    done = frame_hand_over(io.common, command, slot_token(io, call.slot, call.shape == PULL), False)
     if done != SUBMITTED:
         command_free(command)
         _opened(call)
@@ -122,6 +122,7 @@ cdef void consumer_message(Call* call, Received* message) noexcept nogil:
 
 
 cdef void _session_frame(Call* call, Received* message) noexcept nogil:
+    cdef IoThread* io = call.connection.thread
     cdef Problem problem
     cdef HandedOver done
     cdef Command* command
@@ -131,7 +132,7 @@ cdef void _session_frame(Call* call, Received* message) noexcept nogil:
     if command == NULL:
         refuse_problem(call, &problem)
         return
-    done = frame_hand_over(call, command, slot_token(call.connection.thread, call.slot, False), True)
+    done = frame_hand_over(io.common, command, slot_token(io, call.slot, False), True)
     if done != SUBMITTED:
         call.refused_command = command
         call_queue(call)
@@ -145,7 +146,7 @@ cdef void session_retry(Call* call) noexcept nogil:
         call.refused_command = NULL
         command_free(command)
         return
-    if frame_hand_over(call, command, command.token, True) == SUBMITTED:
+    if frame_hand_over(call.connection.thread.common, command, command.token, True) == SUBMITTED:
         call.refused_command = NULL
     else:
         call_queue(call)
@@ -164,17 +165,9 @@ cdef void session_half_closed(Call* call) noexcept nogil:
 
 # --- answers ---------------------------------------------------------------------------------
 
-cdef void _give_back(IoThread* io, const char* payload, size_t length, int32_t kind) noexcept nogil:
-    cdef Buffer settle
-    buffer_init(&settle)
-    if leases_settle(&settle, payload, length, kind):
-        post_surely(io, CANCEL, 0, settle.data, settle.length)
-    buffer_free(&settle)
-
-
 cdef void pull_answer_unread(IoThread* io, Out* answer) noexcept nogil:
     if answer.kind == REPLY and answer.status == OK and answer.length:
-        _give_back(io, answer.payload, answer.length, LEASE)
+        leases_give_back(io, answer.payload, answer.length, LEASE)
     free(answer.payload)
 
 
@@ -206,7 +199,7 @@ cdef void _pulled(Call* call, Out* answer) noexcept nogil:
         call_finish(call)
     else:
         # It waits for room as long as it meant to wait for messages.
-        _give_back(io, answer.payload, answer.length, LEASE)
+        leases_give_back(io, answer.payload, answer.length, LEASE)
         free(answer.payload)
         if call.room_until_ns == 0:
             call.room_until_ns = io.now_ns + _wait_ns(call)
@@ -247,7 +240,7 @@ cdef void consumer_answer(Call* call, Out* answer) noexcept nogil:
         call_end(call)
     elif answer.kind == DELIVERY and not unread_has_room(io.common, answer.length):
         # Not reported as written it still fills its place in the core, which sends no more.
-        _give_back(io, answer.payload, answer.length, call.method.kind)
+        leases_give_back(io, answer.payload, answer.length, call.method.kind)
         call.room_bytes = <uint32_t> answer.length
         free(answer.payload)
         call.withheld += 1
@@ -345,7 +338,7 @@ cdef void consumer_gone(Call* call) noexcept nogil:
     _opened(call)
     if call.shape == PULL and call.first != NULL and call.first.is_ready and call.first.done == 0:
         # Answered, and not a byte of it sent: nobody has these messages.
-        _give_back(io, call.first.payload, call.first.length - PREFIX, LEASE)
+        leases_give_back(io, call.first.payload, call.first.length - PREFIX, LEASE)
     if call.slot == 0:
         return
     if call.is_over and not call.connection.is_dead:

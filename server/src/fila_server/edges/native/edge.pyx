@@ -1,4 +1,4 @@
-"""The native edge as Python sees it: threads that serve gRPC, events they hand over, orders they take.
+"""The native edge as Python sees it: threads that serve gRPC and Redis, events they tell, orders they take.
 
     bind ──► start(sockets) ──► take(), send(), end(), ... on the asyncio loop ──► drain(ms) ──► join()
 
@@ -22,14 +22,15 @@ from fila_server.core.doors.outbox cimport TOKEN_OUTBOX_SHIFT, outbox_order
 from fila_server.core.doors.parsed_frame cimport ParsedFrame
 from fila_server.core.doors.rights_table cimport Rights
 from fila_server.core.drive.engine cimport CoreEngine
-from fila_server.core.structures.buffer cimport Buffer, buffer_init, must_malloc, put_bytes, put_u32be
+from fila_server.core.structures.buffer cimport (
+    Buffer, buffer_init, must_malloc, put_bytes, put_u32be, put_u64be,
+)
 from fila_server.core.structures.maps cimport (
     textmap_free, textmap_init, textmap_next, textmap_put,
 )
 from fila_server.edges.native.bridge cimport (
-    ORDER_DRAIN, ORDER_END, ORDER_LISTEN, ORDER_MORE, ORDER_REFUSED, ORDER_ROUTED, ORDER_SEND, Event,
-    event_free,
-    events_take,
+    ORDER_DRAIN, ORDER_END, ORDER_LISTEN, ORDER_MORE, ORDER_REDIS_END, ORDER_REDIS_LISTEN, ORDER_REDIS_REPLY,
+    ORDER_REFUSED, ORDER_ROUTED, ORDER_SEND, Event, event_free, events_take,
 )
 from fila_server.edges.native.iothread cimport Common, IoThread, ScriptedName
 from fila_server.edges.native.loop cimport loop_free, loop_new, loop_run
@@ -146,6 +147,17 @@ cdef class NativeEdge:
             runner.start()
             self.runners.append(runner)
 
+    def listen_redis(self, listeners, int first_kept):
+        """Speak the Redis protocol on these sockets too, as `start` has them; before that.
+
+        Descriptors from `first_kept` on are no client's.
+        """
+        cdef Buffer none
+        buffer_init(&none)
+        self.common.descriptors_kept = first_kept
+        for fd in listeners:
+            outbox_order(self.threads[0].outbox, 0, ORDER_REDIS_LISTEN, fd, &none)
+
     def _run(self, int i):
         with nogil:
             loop_run(self.threads[i])
@@ -259,6 +271,24 @@ cdef class NativeEdge:
         buffer_init(&none)
         self._order(token, ORDER_ROUTED, 0, &none)
 
+    def redis_reply(self, uint64_t token, int client_is, uint64_t caller, bytes reply):
+        """A Redis client's reply to what was asked, and who the client is from here on.
+
+        `client_is`: the flags of redis_clients.py; `caller` is 0 while keys are off. To one that was not
+        asked for anything: that it may stay, or why it may not.
+        """
+        cdef Buffer payload
+        buffer_init(&payload)
+        put_u64be(&payload, caller)
+        put_bytes(&payload, PyBytes_AS_STRING(reply), PyBytes_GET_SIZE(reply))
+        self._order(token, ORDER_REDIS_REPLY, client_is, &payload)
+
+    def redis_end(self, uint64_t token, bint at_once):
+        """Answer what the client asked so far, end a read that waits, and close; or close at once."""
+        cdef Buffer none
+        buffer_init(&none)
+        self._order(token, ORDER_REDIS_END, at_once, &none)
+
     # --- what all threads know ------------------------------------------------------------
 
     def set_scripted(self, names):
@@ -303,6 +333,8 @@ cdef class NativeEdge:
             "connections": atomic_load(&self.common.connections),
             "calls_outstanding": atomic_load(&self.common.calls_outstanding),
             "unread_bytes": atomic_load(&self.common.unread_bytes),
+            "redis_commands": atomic_load(&self.common.redis_commands),
+            "redis_blocked": atomic_load(&self.common.redis_blocked),
         }
 
 

@@ -1,9 +1,10 @@
 """What an I/O thread has: its connections, their calls, the answers on their way out. The map; no function.
 
     IoThread ──► Connection ──► Call ──► Parcel, Parcel, ...        what the client is to get, in order
-        │             └──► Mark, Mark, ...                          parcels in the out buffer,
-        until the socket has them
-        └──► Slot[]   token ──► Call or Parcel                      whose an answer of the core is
+        │             ├──► Redis ──► Reply, Reply, ...              the same, of a Redis client
+        │             └──► Mark, Mark, ...                          parcels and replies in the out buffer,
+        │                                                           until the socket has them
+        └──► Slot[]   token ──► Call, Parcel, Reply or Connection   whose an answer of the core is
 
 A connection belongs to one thread for life, and nothing of this is locked: only the outbox orders come
 through, the bridge to Python and the numbers of `Common` are touched by several threads, each in its own way.
@@ -20,6 +21,7 @@ from fila_server.core.structures.buffer cimport Buffer
 from fila_server.core.structures.maps cimport Text, TextMap
 from fila_server.core.structures.timers cimport Timer, Timers
 from fila_server.edges.native.nghttp2 cimport nghttp2_option, nghttp2_session, nghttp2_session_callbacks
+from fila_server.edges.redis.decoder cimport Decoder, Item
 
 cdef enum:
     # --- bounds of a connection
@@ -165,11 +167,59 @@ cdef struct Call:
     Buffer   message                # of the status
     Buffer   details                # google.rpc.Status, serialized
 
+cdef struct Reply:                  # what a Redis client is owed, in its place in the order
+    Reply*   next
+    Connection* connection
+    int32_t  kind                   # an ItemKind
+    bint     is_ready
+    uint32_t slot                   # while its answer is awaited
+    uint32_t copies                 # pushes that it answers: a failure is told to each
+    size_t   size                   # of its frames, with the core
+    int64_t  wait_ms                # of a read
+    Buffer   frames                 # of an HDEL of many tickets: u32 length, frame, ...
+    size_t   frames_done
+    int64_t  acked
+    char*    leased                 # a LeaseResponse: given back when the client leaves before it is written
+    size_t   leased_length
+    uint32_t counted                # of the budget of unread answers
+    Buffer   text                   # the reply, where it is no LeaseResponse
+
+cdef struct Redis:                  # what a connection of the Redis protocol has, in place of a session
+    Decoder  decoder
+    bint     is_dry                 # it holds no whole item
+    Item     item                   # decoded, and not started yet
+    bint     has_item
+    # --- what is started, and what is owed
+    Reply*   first
+    Reply*   last
+    uint32_t replies
+    uint32_t waiting                # replies that are not known yet; all of one lane
+    uint8_t  lane
+    size_t   started_bytes          # of their frames
+    size_t   ready_bytes            # of replies that are known and not in the out buffer
+    bint     is_out_full            # nothing is started until the socket has taken some of that
+    Reply*   read                   # that waits for messages
+    Buffer   holds                  # its queue and channel
+    uint32_t holds_queue_length
+    # --- who it is: Python says so
+    uint32_t slot                   # by which Python speaks of the connection
+    Reply*   asked                  # of the command that Python carries out
+    uint8_t  protocol               # 2 or 3
+    bint     is_welcome             # Python has looked at it
+    bint     is_known               # it has sent a key, or none is needed
+    uint64_t caller                 # of the table of rights; 0 = keys are off
+    size_t   unknown_bytes          # that came while it was not known
+    # --- the end
+    bint     is_ending              # nothing more is started; closed when every reply has left
+    bint     leaves_at_once         # and no moment longer
+    int64_t  lingers_ns             # since when what comes is thrown away; 0 = it does not
+
 cdef struct Connection:
     Connection* next
     Connection* previous
     IoThread* thread
-    nghttp2_session* session
+    nghttp2_session* session        # NULL: it speaks the Redis protocol
+    Redis*   redis
     int      fd
     char     peer[72]
     Call*    calls
@@ -186,6 +236,10 @@ cdef struct Connection:
     bint     wants_out              # epoll tells when the socket takes more
     bint     is_dirty
     Connection* next_dirty
+    bint     is_paused              # not read: what it sent before is to be carried out first
+    bint     is_over                # closed at the end of the turn
+    bint     is_queued              # in the thread's line of Redis clients with something to start
+    Connection* next_queued
     # --- encryption (tls.pyx); NULL = none
     void*    tls
     bint     is_shaken              # the handshake is over
@@ -219,6 +273,8 @@ cdef struct Connection:
 cdef struct Slot:
     Call*    call
     Parcel*  parcel
+    Reply*   reply
+    Connection* connection          # Python's name for a Redis client
     uint32_t generation
     uint32_t next_free
 
@@ -256,10 +312,13 @@ cdef struct Common:                 # of all threads of the edge
     int64_t  calls_outstanding
     int64_t  listened_ns[17]        # when each thread last read its sockets; 0 = it does not run
     int64_t  connections
+    int64_t  redis_commands         # ever
+    int64_t  redis_blocked          # Redis clients whose read waits for messages
     # --- settings
     int64_t  unread_bytes_max
     int64_t  calls_outstanding_max
     uint32_t message_bytes_max
+    int      descriptors_kept       # the first that no client is given; 0 = none is kept
     bint     keeps_closed_streams
     bint     serves_strangers       # without keys, other machines too
     bint     takes_plain_keys       # from other machines too
@@ -270,6 +329,7 @@ cdef struct IoThread:
     Outbox*  outbox
     int      epoll_fd
     int      listeners[8]
+    bint     is_redis[8]            # of each listener
     uint32_t listeners_count
     bint     listeners_rest         # no descriptors are left: not asked until the next tick
     IoThread** threads              # of the edge, for whom accepts
@@ -287,6 +347,9 @@ cdef struct IoThread:
     Connection* dirty
     Call*    queued                 # calls to look at again in this turn
     Call*    queued_last
+    Connection* redis_queued        # Redis clients with something to start
+    Connection* redis_queued_last
+    Buffer   scratch                # where a frame is put together; empty otherwise
     Call*    withheld
     Call*    unkept                 # whose message lies in the bytes being read
     Connection* judged              # the next whose open calls are judged again

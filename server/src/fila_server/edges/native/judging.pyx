@@ -9,6 +9,7 @@ from fila_server.core.wire.commands cimport PERMISSION_DENIED, UNAUTHENTICATED
 from fila_server.edges.native.consumers cimport consumer_revoked
 from fila_server.edges.native.iothread cimport CONSUMER, PRODUCER, PULL, SESSION_CONSUMER, Call
 from fila_server.edges.native.producers cimport producer_ends
+from fila_server.edges.native.redis_connection cimport redis_judge
 from fila_server.edges.native.sockets cimport atomic_load
 
 cdef enum:
@@ -61,6 +62,8 @@ cdef bint judging_turn(IoThread* io) noexcept nogil:
     for i in range(CONNECTIONS_A_TURN):
         if io.judged == NULL:
             break
+        if io.judged.redis != NULL:
+            redis_judge(io.judged)
         call = io.judged.calls
         io.judged = io.judged.next
         while call != NULL:

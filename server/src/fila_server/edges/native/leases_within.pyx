@@ -6,8 +6,9 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, put_bytes, put_varint,
 )
-from fila_server.core.wire.commands cimport CONSUME_OPEN, SESSION_OPEN
+from fila_server.core.wire.commands cimport CANCEL, CONSUME_OPEN, SESSION_OPEN
 from fila_server.core.wire.protobuf cimport Fields, fields_parse, next_field, put_tag
+from fila_server.edges.native.posting cimport post_surely
 
 cdef enum:
     METADATA_FIELD = 4              # of Message
@@ -69,3 +70,11 @@ cdef uint32_t leases_settle(Buffer* to, const char* payload, size_t length, int3
     buffer_free(&ids)
     buffer_free(&packed)
     return count
+
+
+cdef void leases_give_back(IoThread* io, const char* payload, size_t length, int32_t kind) noexcept nogil:
+    cdef Buffer settle
+    buffer_init(&settle)
+    if leases_settle(&settle, payload, length, kind):
+        post_surely(io, CANCEL, 0, settle.data, settle.length)
+    buffer_free(&settle)

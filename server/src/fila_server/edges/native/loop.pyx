@@ -8,12 +8,13 @@ from libc.string cimport memset, strlen
 
 from fila_server.core.doors.mailbox cimport Command, command_free
 from fila_server.core.doors.outbox cimport Out, outbox_order, outbox_take
-from fila_server.core.structures.buffer cimport Buffer, buffer_init, must_malloc, put_bytes
+from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init, must_malloc, put_bytes
 from fila_server.core.structures.timers cimport (
     Timer, timers_free, timers_init, timers_next, timers_pop_due,
 )
 from fila_server.edges.native.bridge cimport (
-    EVENT_STOPPED, ORDER_CONNECTION, ORDER_DRAIN, ORDER_LISTEN, event_put,
+    EVENT_STOPPED, ORDER_CONNECTION, ORDER_DRAIN, ORDER_LISTEN, ORDER_REDIS_CONNECTION, ORDER_REDIS_LISTEN,
+    event_put,
 )
 from fila_server.edges.native.calls cimport answer_take, call_drains, call_expires, call_free, call_room
 from fila_server.edges.native.callers cimport callers_prepare, callers_unprepare
@@ -21,17 +22,17 @@ from fila_server.edges.native.connection cimport (
     connection_close, connection_flush, connection_free, connection_look, connection_new, connection_read,
 )
 from fila_server.edges.native.intake cimport intake_again
-from fila_server.edges.native.iothread cimport READ_BYTES, Call, Connection
+from fila_server.edges.native.iothread cimport READ_BYTES, Call, Connection, Slot
 from fila_server.edges.native.judging cimport judging_turn
 from fila_server.edges.native.posting cimport post_again, post_listened
+from fila_server.edges.native.redis_connection cimport redis_again, redis_end, redis_take
 from fila_server.edges.native.session cimport session_leave, session_prepare, session_unprepare
+from fila_server.edges.native.slots cimport slot_find
 from fila_server.edges.native.sockets cimport (
     EMFILE, ENFILE, EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT,
     accept_from, atomic_store, close, epoll_create1, epoll_ctl, epoll_event, epoll_wait, monotonic_ns,
 )
-
-
-
+from fila_server.edges.native.watching cimport is_unread
 
 cdef enum:
     EVENTS_A_TURN = 256
@@ -64,8 +65,10 @@ cdef void _listeners_rest(IoThread* io, bint rest) noexcept nogil:
         _watch(io, io.listeners[i], &io.listeners[i], not rest)
 
 
-cdef void _accept(IoThread* io, int listener) noexcept nogil:
+cdef void _accept(IoThread* io, uint32_t number) noexcept nogil:
     """Connections go round the threads: a broker has few, and long ones."""
+    cdef int listener = io.listeners[number]
+    cdef bint is_redis = io.is_redis[number]
     cdef IoThread* other
     cdef Buffer payload
     cdef char peer[72]
@@ -80,11 +83,11 @@ cdef void _accept(IoThread* io, int listener) noexcept nogil:
         other = io.threads[io.next_thread % io.threads_count]
         io.next_thread += 1
         if other == io:
-            connection_new(io, fd, peer)
+            connection_new(io, fd, peer, is_redis)
             continue
         buffer_init(&payload)
         put_bytes(&payload, peer, strlen(peer) + 1)
-        outbox_order(other.outbox, 0, ORDER_CONNECTION, fd, &payload)
+        outbox_order(other.outbox, 0, ORDER_REDIS_CONNECTION if is_redis else ORDER_CONNECTION, fd, &payload)
 
 
 # --- what the core and Python say ------------------------------------------------------------
@@ -108,7 +111,10 @@ cdef void _drain(IoThread* io, int64_t wait_ms) noexcept nogil:
             following = call.next
             call_drains(call)
             call = following
-        session_leave(connection)
+        if connection.redis != NULL:
+            redis_end(connection)
+        else:
+            session_leave(connection)
         connection = connection.next
 
 
@@ -116,13 +122,18 @@ cdef void _take(IoThread* io) noexcept nogil:
     cdef Out* outs = NULL
     cdef uint32_t count = outbox_take(io.outbox, &outs)
     cdef uint32_t i
+    cdef Slot* slot
     for i in range(count):
-        if outs[i].kind == ORDER_CONNECTION:
-            connection_new(io, outs[i].status, outs[i].payload)
+        slot = slot_find(io, outs[i].token)
+        if slot != NULL and slot.call == NULL:
+            redis_take(io, slot, &outs[i])
+        elif outs[i].kind == ORDER_CONNECTION or outs[i].kind == ORDER_REDIS_CONNECTION:
+            connection_new(io, outs[i].status, outs[i].payload, outs[i].kind == ORDER_REDIS_CONNECTION)
             free(outs[i].payload)
-        elif outs[i].kind == ORDER_LISTEN:
+        elif outs[i].kind == ORDER_LISTEN or outs[i].kind == ORDER_REDIS_LISTEN:
             if io.listeners_count < LISTENERS_MAX:
                 io.listeners[io.listeners_count] = outs[i].status
+                io.is_redis[io.listeners_count] = outs[i].kind == ORDER_REDIS_LISTEN
                 _watch(io, outs[i].status, &io.listeners[io.listeners_count], True)
                 io.listeners_count += 1
             free(outs[i].payload)
@@ -175,6 +186,7 @@ cdef void _again(IoThread* io) noexcept nogil:
         else:
             intake_again(call)
         call = following
+    redis_again(io)
     post_again(io)
 
 
@@ -192,7 +204,7 @@ cdef void _flush(IoThread* io) noexcept nogil:
 
 cdef int _wait_ms(IoThread* io) noexcept nogil:
     cdef int64_t left_ns
-    if io.judged != NULL:
+    if io.judged != NULL or io.redis_queued != NULL:
         return 0
     if io.queued != NULL or io.unposted != NULL:
         return AGAIN_MS
@@ -241,10 +253,10 @@ cdef void loop_run(IoThread* io) noexcept nogil:
                 <char*> &io.listeners[0] <= <char*> events[i].data.ptr < <char*> &io.listeners[LISTENERS_MAX]
             ):
                 if not io.is_draining:
-                    _accept(io, (<int*> events[i].data.ptr)[0])
+                    _accept(io, <uint32_t> (<int*> events[i].data.ptr - &io.listeners[0]))
             else:
                 connection = <Connection*> events[i].data.ptr
-                if connection.input_ended_ns and events[i].events & (EPOLLHUP | EPOLLERR):
+                if is_unread(connection) and events[i].events & (EPOLLHUP | EPOLLERR):
                     connection_close(connection)
                 elif not connection.is_dead and events[i].events & ~(<uint32_t> EPOLLOUT):
                     connection_read(connection)
@@ -287,4 +299,5 @@ cdef void loop_free(IoThread* io) noexcept nogil:
     timers_free(&io.timers)
     free(io.slots)
     free(io.read_buffer)
+    buffer_free(&io.scratch)
     free(io)

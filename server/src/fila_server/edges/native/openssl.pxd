@@ -88,6 +88,7 @@ cdef extern from "<openssl/ssl.h>" nogil:
         SSL_ERROR_ZERO_RETURN
         SSL_TLSEXT_ERR_OK
         SSL_TLSEXT_ERR_ALERT_FATAL
+        SSL_TLSEXT_ERR_NOACK
         SSL_SESS_CACHE_OFF
         OPENSSL_NPN_NEGOTIATED
     uint64_t SSL_OP_NO_RENEGOTIATION
@@ -131,6 +132,8 @@ cdef extern from "<openssl/ssl.h>" nogil:
     void SSL_free(SSL* ssl)
     int SSL_set_rfd(SSL* ssl, int fd)
     void SSL_set0_wbio(SSL* ssl, BIO* bio)
+    int SSL_set_app_data(SSL* ssl, void* data)
+    void* SSL_get_app_data(const SSL* ssl)
     void SSL_set_accept_state(SSL* ssl)
     int SSL_is_init_finished(const SSL* ssl)
     int SSL_do_handshake(SSL* ssl)

@@ -31,7 +31,7 @@ cdef HandedOver _submit(Call* call, Command* command, bint may_wait) noexcept no
     cdef HandedOver done
     parcel.slot = slot_new(io, call, parcel)
     token = slot_token(io, parcel.slot, False)
-    done = frame_hand_over(call, command, token, may_wait)
+    done = frame_hand_over(io.common, command, token, may_wait)
     if done == AT_HOOKS:
         call.is_at_hooks = True         # frames of a stream are stored in their order
         call.hook_token = token
@@ -99,7 +99,7 @@ cdef void producer_retry(Call* call) noexcept nogil:
         command_free(command)
         return
     token = command.token               # the command may be gone when this returns
-    done = frame_hand_over(call, command, token, True)
+    done = frame_hand_over(call.connection.thread.common, command, token, True)
     if done == NO_ROOM or done == NO_DISK:
         call_queue(call)
         return

@@ -3,6 +3,7 @@
     CALL, MESSAGE, HALF_CLOSED ──► a task that runs the method's handler ──► send(), end()
     UNWELCOME ──► a task that says why ──► end()
     FRAME ──► a task that routes it ──► the scheduler, under the threads' own token
+    REDIS_... ──► redis_port.py
 
 A task ends with its call: whoever hangs up takes it along (GONE).
 """
@@ -26,6 +27,7 @@ from fila_server import errors
 from fila_server.broker.calls import Broker
 from fila_server.edges.grpc.status import abort, hidden, status_of
 from fila_server.edges.native.context import Aborted, CallContext, Metadatum, Orders, Told
+from fila_server.edges.native.redis_port import REDIS_COMMAND, REDIS_GONE, REDIS_OPENED
 from fila_server.hooks.stage import ParsedFrame
 
 log = structlog.get_logger("fila_server.edges.native")
@@ -76,6 +78,8 @@ class PythonCalls:
         self._handlers = handlers
         self._calls_max = calls_max
         self._enter = enter
+        self.redis: Callable[[int, int, int, bytes], None] = _nobody
+        """Takes what the threads say of Redis clients."""
         self._contexts: dict[int, CallContext] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
@@ -92,6 +96,8 @@ class PythonCalls:
                 self._run(token, self._route(token, parsed, may_wait=bool(number)))
             elif what == GONE:
                 self._gone(token)
+            elif what in (REDIS_OPENED, REDIS_COMMAND, REDIS_GONE):
+                self.redis(what, token, number, payload)
             elif context is None:
                 continue
             elif what == MESSAGE:
@@ -214,6 +220,10 @@ class PythonCalls:
     def _refuse_frame(self, token: int, error: errors.FilaServerError) -> None:
         status = status_of(error)
         self._edge.refuse(token, error.status, status.message.encode(), status.SerializeToString())
+
+
+def _nobody(_what: int, _token: int, _number: int, _payload: bytes) -> None:
+    """There is no Redis port."""
 
 
 async def _write_all(context: CallContext, answer: Any) -> None:

@@ -7,7 +7,7 @@
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, uint32_t, uint8_t
+from libc.stdint cimport int32_t, uint32_t, uint64_t, uint8_t
 
 from fila_server.edges.native.iothread cimport Call, Connection, Parcel
 from fila_server.edges.native.nghttp2 cimport nghttp2_data_source, nghttp2_frame, nghttp2_session
@@ -34,5 +34,8 @@ cdef void connection_mark(Connection* connection) noexcept nogil       # it may 
 cdef int data_send(
     nghttp2_session* session, nghttp2_frame* frame, const uint8_t* head, size_t length,
     nghttp2_data_source* source, void* user) noexcept nogil
+# Something ends at this place in the stream of the connection's bytes, and is written when the socket has it.
+cdef void mark_put(
+    Connection* connection, uint64_t at, uint64_t token, bint is_delivery, uint32_t counted) noexcept nogil
 # Room for so many bytes at the end of what leaves.
 cdef char* out_room(Connection* connection, size_t length) noexcept nogil

@@ -167,32 +167,39 @@ cdef int data_send(
     return 0
 
 
-cdef void _parcel_sent(Call* call, Parcel* parcel, uint64_t end) noexcept nogil:
-    """All of it is in the out buffer: a mark says when the socket has taken it."""
-    cdef Connection* connection = call.connection
+cdef void mark_put(
+        Connection* connection, uint64_t at, uint64_t token, bint is_delivery,
+        uint32_t counted) noexcept nogil:
     cdef Mark* mark
     cdef Mark* ring
     cdef uint32_t capacity, i
+    if connection.marks_count == connection.marks_capacity:
+        capacity = connection.marks_capacity * 2 + 16
+        ring = <Mark*> must_malloc(capacity * sizeof(Mark))
+        for i in range(connection.marks_count):
+            ring[i] = connection.marks[(connection.marks_first + i) % connection.marks_capacity]
+        free(connection.marks)
+        connection.marks, connection.marks_capacity, connection.marks_first = ring, capacity, 0
+    i = (connection.marks_first + connection.marks_count) % connection.marks_capacity
+    mark = &connection.marks[i]
+    connection.marks_count += 1
+    mark.at = at
+    mark.token = token
+    mark.is_delivery = is_delivery
+    mark.counted = counted
+
+
+cdef void _parcel_sent(Call* call, Parcel* parcel, uint64_t end) noexcept nogil:
+    """All of it is in the out buffer: a mark says when the socket has taken it."""
+    cdef Connection* connection = call.connection
+    cdef uint64_t token = 0
     call.first = parcel.next
     if call.first == NULL:
         call.last = NULL
     if parcel.is_delivery or parcel.is_told or parcel.counted:
-        if connection.marks_count == connection.marks_capacity:
-            capacity = connection.marks_capacity * 2 + 16
-            ring = <Mark*> must_malloc(capacity * sizeof(Mark))
-            for i in range(connection.marks_count):
-                ring[i] = connection.marks[(connection.marks_first + i) % connection.marks_capacity]
-            free(connection.marks)
-            connection.marks, connection.marks_capacity, connection.marks_first = ring, capacity, 0
-        i = (connection.marks_first + connection.marks_count) % connection.marks_capacity
-        mark = &connection.marks[i]
-        connection.marks_count += 1
-        mark.at = end
-        mark.token = 0
         if call.slot and (parcel.is_delivery or parcel.is_told):
-            mark.token = slot_token(connection.thread, call.slot, False)
-        mark.is_delivery = parcel.is_delivery
-        mark.counted = parcel.counted
+            token = slot_token(connection.thread, call.slot, False)
+        mark_put(connection, end, token, parcel.is_delivery, parcel.counted)
         parcel.counted = 0
     _parcel_free(call, parcel)
     if call.pending.length:

@@ -1,7 +1,8 @@
 """The native edge's server: binds, starts the threads, and serves from the asyncio loop what they leave to it.
 
     socket ──► io-1 .. io-n (loop.pyx) ──hot calls──► the scheduler, and back: no GIL, no Python
-                     └──admin, health, reflection, frames for scripts──► python_calls.py, on the loop
+                     ├──admin, health, reflection, frames for scripts──► python_calls.py, on the loop
+                     └──Redis commands that no message passes──────────► redis_port.py
 
 The threads let in who has a key and judge what they ask for (callers.pyx, submission.pyx, judging.pyx); whom they don't
 let in is told why from here. What nghttp2 and the core don't do is in the modules beside, from the map in iothread.pxd
@@ -11,8 +12,8 @@ upwards: headers, messages, calls, status. Both edges serve the same services (e
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,18 +21,17 @@ from fila.v1 import admin_pb2
 from fila_server.access.door import Door
 from fila_server.access.tls import Files, Tls
 from fila_server.broker.calls import Broker
-from fila_server.config.schema import Address, Config
+from fila_server.config.schema import Config
 from fila_server.edges.grpc.identity import Identity
 from fila_server.edges.grpc.services import Services, received_bytes_max
 from fila_server.edges.native.library import check_library
+from fila_server.edges.native.listening import bound
 from fila_server.edges.native.python_calls import PythonCalls
+from fila_server.edges.native.redis_port import RedisPort
 from fila_server.errors import ConfigInvalid, PortTaken, StartError
 
 if TYPE_CHECKING:
     from fila_server.core.drive.engine import CoreEngine
-
-BACKLOG = 4096
-_ANY_IPV4 = "0.0.0.0"  # noqa: S104 - what an operator wrote, not what we choose
 
 
 class NativeServer:
@@ -74,10 +74,23 @@ class NativeServer:
         """Hold the port, or say who should change what."""
         address = self._config.server.listen_addr
         try:
-            self._listeners = _bound(address)
+            self._listeners = bound(address)
         except OSError as error:
             raise PortTaken.of("server.listen_addr", address, error) from error
         self.port = self._listeners[0].getsockname()[1]
+
+    def listen_redis(
+        self, data_dir: str, may_be_kept: Callable[[int], bool], first_kept: int, door: Door
+    ) -> RedisPort:
+        """Hold the Redis port, whose clients the threads serve once they run. Raises PortTaken.
+
+        Descriptors from `first_kept` on are no connection's.
+        """
+        config = self._config
+        port = RedisPort(self._edge, self._broker, config.redis, config.limits, data_dir, may_be_kept, door)
+        port.listen(first_kept)
+        self._calls.redis = port.take
+        return port
 
     async def serve(self) -> None:
         """Begin to answer."""
@@ -125,37 +138,3 @@ class NativeServer:
         if is_scripted != (name in self._scripted):
             self._scripted ^= {name}
             self._edge.set_scripted(self._scripted)
-
-
-def _bound(address: Address) -> list[socket.socket]:
-    """Sockets that listen on every address the host has, on one port."""
-    if address.host in (_ANY_IPV4, "::"):
-        with contextlib.suppress(OSError):
-            return [_listener(socket.AF_INET6, ("::", address.port), both=True)]
-    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    listeners: list[socket.socket] = []
-    places = dict.fromkeys((family, place[0]) for family, _, _, _, place in found)
-    for family, host in places:
-        port = listeners[0].getsockname()[1] if listeners else address.port
-        try:
-            listeners.append(_listener(family, (str(host), port)))
-        except OSError:
-            # A host may have an address that this machine does not speak.
-            if (family, host) == list(places)[-1] and not listeners:
-                raise
-    return listeners
-
-
-def _listener(family: int, place: tuple[str, int], *, both: bool = False) -> socket.socket:
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(not both))
-        listener.bind(place)
-        listener.listen(BACKLOG)
-        listener.setblocking(False)
-    except BaseException:
-        listener.close()
-        raise
-    return listener

@@ -25,20 +25,39 @@ cdef void _grow(IoThread* io) noexcept nogil:
     io.slots_count = count
 
 
-cdef uint32_t slot_new(IoThread* io, Call* call, Parcel* parcel) noexcept nogil:
+cdef uint32_t _take(IoThread* io) noexcept nogil:
     cdef uint32_t slot
     if io.slot_free == 0:
         _grow(io)
     slot = io.slot_free
     io.slot_free = io.slots[slot].next_free
+    return slot
+
+
+cdef uint32_t slot_new(IoThread* io, Call* call, Parcel* parcel) noexcept nogil:
+    cdef uint32_t slot = _take(io)
     io.slots[slot].call = call
     io.slots[slot].parcel = parcel
+    return slot
+
+
+cdef uint32_t slot_of_reply(IoThread* io, Reply* reply) noexcept nogil:
+    cdef uint32_t slot = _take(io)
+    io.slots[slot].reply = reply
+    return slot
+
+
+cdef uint32_t slot_of_connection(IoThread* io, Connection* connection) noexcept nogil:
+    cdef uint32_t slot = _take(io)
+    io.slots[slot].connection = connection
     return slot
 
 
 cdef void slot_free(IoThread* io, uint32_t slot) noexcept nogil:
     io.slots[slot].call = NULL
     io.slots[slot].parcel = NULL
+    io.slots[slot].reply = NULL
+    io.slots[slot].connection = NULL
     io.slots[slot].generation = (io.slots[slot].generation + 1) & ((1 << GENERATION_BITS) - 1)
     io.slots[slot].next_free = io.slot_free
     io.slot_free = slot
@@ -53,11 +72,15 @@ cdef uint64_t slot_token(IoThread* io, uint32_t slot, bint is_pull) noexcept nog
 cdef Slot* slot_find(IoThread* io, uint64_t token) noexcept nogil:
     cdef uint32_t place = <uint32_t> (token & ((1 << PLACE_BITS) - 1))
     cdef uint32_t generation = <uint32_t> (token >> PLACE_BITS & ((1 << GENERATION_BITS) - 1))
+    cdef Slot* slot
     if place == 0 or place >= io.slots_count:
         return NULL
-    if io.slots[place].call == NULL or io.slots[place].generation != generation:
+    slot = &io.slots[place]
+    if slot.generation != generation:
         return NULL
-    return &io.slots[place]
+    if slot.call == NULL and slot.reply == NULL and slot.connection == NULL:
+        return NULL
+    return slot
 
 
 cdef uint32_t slot_number(IoThread* io, const Slot* slot) noexcept nogil:

@@ -72,7 +72,12 @@ cdef extern from *:
         }
         return fd;
     }
+    static void fila_keep_alive(int fd) {
+        int one = 1;
+        setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    }
     static void fila_set_errno(int number) { errno = number; }
+    static int fila_shut_output(int fd) { return shutdown(fd, SHUT_WR); }
     static ssize_t fila_send(int fd, const void *at, size_t length) {
         return send(fd, at, length, MSG_NOSIGNAL);
     }
@@ -88,6 +93,8 @@ cdef extern from *:
     void set_errno "fila_set_errno" (int number) nogil
     int64_t wall_ms "fila_wall_ms" () nogil
     int accept_from "fila_accept" (int listener, char* peer, size_t size) nogil
+    void keep_alive "fila_keep_alive" (int fd) nogil
+    int shut_output "fila_shut_output" (int fd) nogil
     ssize_t send_some "fila_send" (int fd, const void* at, size_t length) nogil
     int64_t atomic_load "fila_atomic_load" (int64_t* p) nogil
     void atomic_store "fila_atomic_store" (int64_t* p, int64_t v) nogil

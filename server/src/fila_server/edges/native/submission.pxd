@@ -18,10 +18,16 @@ cdef enum HandedOver:
     NO_ROOM                         # the command is still the caller's
     NO_DISK
 
-# Against the quotas of whoever sends it, parsed, judged by its sender's rights. NULL with `problem` filled.
+# Against the quotas of whoever sends it (0: anybody, while keys are off), parsed, judged by its sender's
+# rights. NULL with `problem` filled. A producer's stream was held up before its frame was read.
+cdef Command* frame_take(
+    IoThread* io, uint64_t caller, bint is_admitted, int32_t kind, Received* message,
+    Problem* problem) noexcept nogil
+# The same of a call's.
 cdef Command* frame_parse(Call* call, int32_t kind, Received* message, Problem* problem) noexcept nogil
 # `may_wait`: what Python does with a script that takes no more, or a full mailbox.
-cdef HandedOver frame_hand_over(Call* call, Command* command, uint64_t token, bint may_wait) noexcept nogil
+cdef HandedOver frame_hand_over(
+    Common* common, Command* command, uint64_t token, bint may_wait) noexcept nogil
 cdef void refuse_problem(Call* call, const Problem* problem) noexcept nogil
 cdef void refuse_unposted(Call* call, HandedOver why) noexcept nogil           # NO_ROOM, NO_DISK
 # nobody reads the answers there are

@@ -25,24 +25,28 @@ cdef const char* DRAINING = b"the server is shutting down; connect again in a mo
 
 
 cdef Command* frame_parse(Call* call, int32_t kind, Received* message, Problem* problem) noexcept nogil:
-    cdef IoThread* io = call.connection.thread
+    return frame_take(
+        call.connection.thread, call.caller, call.shape == PRODUCER, kind, message, problem)
+
+
+cdef Command* frame_take(
+        IoThread* io, uint64_t caller, bint is_admitted, int32_t kind, Received* message,
+        Problem* problem) noexcept nogil:
     cdef RightsTable* table = io.common.rights
     cdef char* owned = message.owned
     cdef Command* command
     problem.retry_ms = 0
-    # A producer's stream was held up before its frame was read.
-    if call.caller and call.shape != PRODUCER:
-        if not rights_admit(table, call.caller, kind, io.now_ns, problem):
-            return NULL
+    if caller and not is_admitted and not rights_admit(table, caller, kind, io.now_ns, problem):
+        return NULL
     if owned == NULL:
         command = request_parse(io.common.core, kind, 0, message.at, message.length, problem)
     else:
         message.owned = NULL
         command = request_parse_adopted(io.common.core, kind, 0, owned, message.length, problem)
-    if command == NULL or call.caller == 0:
+    if command == NULL or caller == 0:
         return command
     # Once a frame: offered to a full mailbox again it is not judged, charged or bound again.
-    if rights_judge(table, call.caller, command, io.now_ns, problem):
+    if rights_judge(table, caller, command, io.now_ns, problem):
         return command
     command_free(command)
     return NULL
@@ -70,8 +74,8 @@ cdef bint _is_scripted(Common* common, const Command* command) noexcept nogil:
     return found
 
 
-cdef HandedOver frame_hand_over(Call* call, Command* command, uint64_t token, bint may_wait) noexcept nogil:
-    cdef Common* common = call.connection.thread.common
+cdef HandedOver frame_hand_over(
+        Common* common, Command* command, uint64_t token, bint may_wait) noexcept nogil:
     cdef Posted posted
     command.token = token
     if ENQUEUE <= command.kind <= ENQUEUE_ATOMIC and _is_scripted(common, command):

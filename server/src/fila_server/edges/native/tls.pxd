@@ -22,6 +22,8 @@ cdef ssize_t tls_read(Connection* connection, char* to, size_t size) noexcept no
 cdef ssize_t tls_send(Connection* connection, const char* at, size_t length) noexcept nogil
 # Sends what the handshake has to say. False with errno: not all of it.
 cdef bint tls_flush(Connection* connection) noexcept nogil
+# Says that nothing more comes from us.
+cdef void tls_farewell(Connection* connection) noexcept nogil
 # What new connections are set up with; takes the reference.
 cdef void tls_replace(Common* common, void* context) noexcept nogil
 # NULL: `problem` says what does not fit. `authorities` of no length: no client is asked for a certificate.

@@ -12,6 +12,7 @@ cdef extern from "<errno.h>" nogil:
     int EPROTO
 
 cdef enum:
+    RECORD_BYTES = 16384
     SEAL_BYTES = 65536              # encrypted at a time: four records, one system call
     SEAL_BYTES_KEPT = 16384         # of what OpenSSL has written to; more is given back when it is sent
     HANDSHAKES_A_TURN = 16          # some milliseconds; the others wait for the next turn
@@ -26,7 +27,9 @@ cdef const char* CIPHERS = b"ECDHE+AESGCM:ECDHE+CHACHA20"       # of TLS 1.2: th
 cdef int _choose(
         SSL* ssl, const unsigned char** to, unsigned char* length, const unsigned char* theirs,
         unsigned int theirs_length, void* user) noexcept nogil:
-    """HTTP/2 or nothing."""
+    """HTTP/2 or nothing; what speaks the Redis protocol has no name for it."""
+    if (<Connection*> SSL_get_app_data(ssl)).redis != NULL:
+        return SSL_TLSEXT_ERR_NOACK
     if SSL_select_next_proto(
             <unsigned char**> to, length, H2, 3, theirs, theirs_length) == OPENSSL_NPN_NEGOTIATED:
         return SSL_TLSEXT_ERR_OK
@@ -152,6 +155,7 @@ cdef bint tls_begin(Connection* connection) noexcept nogil:
     if ssl == NULL:
         return False
     connection.tls = ssl
+    SSL_set_app_data(ssl, connection)
     SSL_set_accept_state(ssl)
     return SSL_set_rfd(ssl, connection.fd) == 1 and _new_seal(connection)
 
@@ -170,12 +174,16 @@ cdef void tls_end(Connection* connection) noexcept nogil:
     cdef SSL* ssl = <SSL*> connection.tls
     if ssl == NULL:
         return
-    ERR_clear_error()
-    if tls_flush(connection) and connection.is_shaken:
-        SSL_shutdown(ssl)           # says that this is the end, where the socket takes it
-        tls_flush(connection)
+    tls_farewell(connection)        # where the socket takes it
     SSL_free(ssl)
     connection.tls = connection.seal = NULL
+
+
+cdef void tls_farewell(Connection* connection) noexcept nogil:
+    ERR_clear_error()
+    if tls_flush(connection) and connection.is_shaken:
+        SSL_shutdown(<SSL*> connection.tls)
+        tls_flush(connection)
     ERR_clear_error()
 
 
@@ -219,7 +227,7 @@ cdef bint _shake(Connection* connection) noexcept nogil:
         set_errno(EAGAIN if SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ else EPROTO)
         return False
     SSL_get0_alpn_selected(ssl, &protocol, &length)
-    if length != 2:                 # it asked for no protocol: HTTP/2 over TLS has to be asked for
+    if length != 2 and connection.redis == NULL:    # HTTP/2 over TLS has to be asked for
         set_errno(EPROTO)
         return False
     _shaken(connection)
@@ -233,7 +241,8 @@ cdef ssize_t tls_read(Connection* connection, char* to, size_t size) noexcept no
     ERR_clear_error()
     if not connection.is_shaken and not _shake(connection):
         return -1
-    while got < size:
+    # Never less room than a record has: OpenSSL would keep the rest of one, and epoll know nothing of it.
+    while size - got >= RECORD_BYTES:
         result = SSL_read(ssl, to + got, <int> (size - got))
         if result <= 0:
             why = SSL_get_error(ssl, result)

@@ -52,8 +52,6 @@ class Client(Protocol):
     session: Session
     entry: Entry
     broker: Broker
-    blocked: bool
-    """A read waits in the core for a message."""
 
     @property
     def server(self) -> Host: ...
@@ -86,8 +84,8 @@ class Host(Protocol):
     loop: asyncio.AbstractEventLoop
     data_dir: str
     started_at_s: float
-    commands_total: int
     connections_total: int
+    address: tuple[str, int]
     may_be_kept: Callable[[int], bool]
     """Whether there are enough descriptors besides this one."""
 
@@ -98,7 +96,8 @@ class Host(Protocol):
     @property
     def blocked_count(self) -> int: ...
     @property
-    def address(self) -> tuple[str, int]: ...
+    def commands_total(self) -> int: ...
+    def count_commands(self, number: int) -> None: ...
     def now(self) -> float: ...
     def admit(self, client: Client) -> bool: ...
     def forget(self, client: Client) -> None: ...

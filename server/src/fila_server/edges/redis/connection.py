@@ -30,7 +30,7 @@ from fila.v1.service_pb2 import LeaseRequest
 from fila_server import commands, errors
 from fila_server.edges.redis import codec, encode, replies, verbs
 from fila_server.edges.redis.client import Host, Session
-from fila_server.edges.redis.entry import WITHOUT_KEY_S_MAX, Entry
+from fila_server.edges.redis.entry import WITHOUT_KEY_S_MAX, Entry, end_of, names_of
 
 log = structlog.get_logger("fila_server.edges.redis")
 
@@ -54,7 +54,6 @@ _ALONE, _PUSHES, _ACKS, _READS = range(4)
 _LANES = {codec.PUSHES: _PUSHES, codec.PUSH_MANY: _PUSHES, codec.ACKS: _ACKS, codec.LEASE: _READS}
 
 _MESSAGES = (codec.PUSHES, codec.PUSH_MANY, codec.ACKS, codec.LEASE)
-_NOWHERE = (errors.QueueNotFound.reason, errors.ChannelNotFound.reason)
 
 
 class _Slot:
@@ -119,7 +118,14 @@ class Connection(asyncio.Protocol):
         tls = transport.get_extra_info("ssl_object")
         refused: errors.FilaServerError | None = None
         try:
-            self.entry = Entry(self.server.door, peer, tls, self.end)
+            self.entry = Entry(
+                self.server.door,
+                peer,
+                self.end,
+                encrypted=tls is not None,
+                names=names_of(tls),
+                ends_s=end_of(tls),
+            )
         except errors.FilaServerError as error:
             refused = error
         if sock is not None and not self.server.may_be_kept(sock.fileno()):
@@ -245,16 +251,16 @@ class Connection(asyncio.Protocol):
             else self.broker.call
         )
         if kind == codec.PUSHES:
-            self.server.commands_total += number
+            self.server.count_commands(number)
             finish = partial(encode.push_replies, count=number)
             self._expect(len(body), partial(call, commands.ENQUEUE_BATCH, body), finish, copies=number)
             return
-        self.server.commands_total += 1
+        self.server.count_commands(1)
         if kind == codec.PUSH_MANY:
             finish = partial(encode.push_many_reply, count=number)
             self._expect(len(body), partial(call, commands.ENQUEUE_ATOMIC, body), finish)
         elif kind == codec.ACKS and len(body) == 1:
-            self._expect(number, partial(call, commands.ACK_BATCH, body[0]), _acked)
+            self._expect(number, partial(call, commands.ACK_BATCH, body[0]), _ack_reply)
         elif kind == codec.ACKS:
             self._expect(number, partial(_ack_all, call, body), bytes)
         elif kind == codec.LEASE:
@@ -456,20 +462,10 @@ def _read_reply(response: bytes, *, wait_ms: int, protocol: int) -> bytes:
     return encode.lease_reply(response)
 
 
-def _acked(response: bytes) -> bytes:
-    """An unknown queue or channel is an error; a lost lease is just no ack."""
-    acked, refused = encode.count_settled(response)
-    if refused is not None and refused[2] in _NOWHERE:
-        return replies.status_reply(*refused)
-    return replies.integer(acked)
+def _ack_reply(response: bytes) -> bytes:
+    return encode.acks_reply([response])
 
 
 async def _ack_all(call: Callable[[int, bytes], Awaitable[bytes]], frames: list[bytes]) -> bytes:
     """An HDEL of more tickets than one frame may hold."""
-    total = 0
-    for frame in frames:
-        acked, refused = encode.count_settled(await call(commands.ACK_BATCH, frame))
-        if refused is not None and refused[2] in _NOWHERE:
-            return replies.status_reply(*refused)
-        total += acked
-    return replies.integer(total)
+    return encode.acks_reply([await call(commands.ACK_BATCH, frame) for frame in frames])

@@ -1,112 +1,202 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""Answers in, replies out: the half of the Redis edge that runs per message. Other half: codec.pyx.
-
-    EnqueueBatchResponse ──► :1 :1 :1              one reply a push, each with its own error
-    LeaseResponse ─────────► *2 [id, ticket, body] [id, ticket, body]
-    SettleBatchResponse ───► :n
-
-The core's answers are read in place; unknown fields are skipped, so a newer core may add some.
-"""
+"""See encode.pxd. The functions at the end are Python's."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint64_t
+from libc.stdio cimport snprintf
+from libc.string cimport memchr, memcmp, strlen
 
 from fila_server.core.structures.buffer cimport (
-    Buffer, Cursor, Slice, buffer_free, buffer_init, buffer_reserve, put_bytes, put_u8, take_slice,
-    take_varint,
+    Cursor, buffer_free, buffer_init, buffer_reserve, put_bytes, put_u8, take_slice, take_varint,
 )
+from fila_server.core.wire.commands cimport INVALID_ARGUMENT, RESOURCE_EXHAUSTED
 
-from fila_server.edges.redis.replies import status_reply
+cdef enum:
+    ERROR_TEXT_MAX = 512        # longer texts only repeat what the client sent
+    RETRY_MS = 100
+    RETRY_QUEUE_MS = 1000
+    RETRY_DISK_MS = 5000
 
 
-def push_replies(bytes response, int32_t count):
-    """EnqueueBatchResponse of merged pushes -> one reply a push: `:1` or its own error."""
-    cdef Cursor c = _cursor(response)
+# --- errors ------------------------------------------------------------------------------------
+
+cdef void put_error(Buffer* to, const char* prefix, const char* text, size_t length) noexcept nogil:
+    cdef size_t i
+    cdef uint8_t c
+    length = min(length, <size_t> ERROR_TEXT_MAX)
+    put_u8(to, c"-")
+    put_bytes(to, prefix, strlen(prefix))
+    put_u8(to, c" ")
+    buffer_reserve(to, length + 2)
+    for i in range(length):
+        c = <uint8_t> text[i]
+        if 0x80 <= c < 0xC0:
+            continue                # the rest of a character that is a question mark already
+        to.data[to.length] = <char> (c if 0x20 <= c <= 0x7E else <uint8_t> c"?")
+        to.length += 1
+    put_bytes(to, b"\r\n", 2)
+
+
+cdef bint _is(Slice text, const char* word) noexcept nogil:
+    return text.length == strlen(word) and memcmp(text.at, word, text.length) == 0
+
+
+cdef const char* _prefix_of(int32_t code, Slice reason) noexcept nogil:
+    if _is(reason, b"QUEUE_NOT_FOUND"):
+        return b"QNF"
+    if _is(reason, b"CHANNEL_NOT_FOUND"):
+        return b"CNF"
+    if _is(reason, b"QUEUE_EXISTS"):
+        return b"QAE"
+    if _is(reason, b"CHANNEL_EXISTS"):
+        return b"CAE"
+    if _is(reason, b"PERMISSION_DENIED"):
+        return b"NOPERM"
+    if _is(reason, b"UNAUTHENTICATED"):
+        return b"NOAUTH"
+    if code == INVALID_ARGUMENT:
+        return b"IPA"
+    return b"ERR"
+
+
+cdef const char* _step_of(Slice reason) noexcept nogil:
+    """What to do next, where the broker's own advice names calls that this protocol does not have."""
+    if _is(reason, b"QUEUE_NOT_FOUND"):
+        return b"SETNX queue channel makes both"
+    if _is(reason, b"CHANNEL_NOT_FOUND"):
+        return b"SETNX queue channel makes it"
+    if _is(reason, b"QUEUE_EXISTS"):
+        return b"SETNX queue channel adds a channel to it"
+    return NULL
+
+
+cdef void put_refusal(
+        Buffer* to, int32_t code, Slice message, Slice reason, int32_t retry_ms) noexcept nogil:
+    cdef const char* step = _step_of(reason)
+    cdef const void* advice
+    cdef char more[64]
+    cdef Buffer text
+    buffer_init(&text)
+    if step != NULL:
+        advice = memchr(message.at, c";", message.length)
+        if advice != NULL:
+            message.length = <uint32_t> (<const char*> advice - message.at)
+    put_bytes(&text, message.at, message.length)
+    if step != NULL:
+        put_bytes(&text, b"; ", 2)
+        put_bytes(&text, step, strlen(step))
+    if retry_ms > 0:
+        snprintf(more, sizeof(more), b"; try again in %d ms", <int> retry_ms)
+        put_bytes(&text, more, strlen(more))
+    put_error(to, _prefix_of(code, reason), text.data, text.length)
+    buffer_free(&text)
+
+
+cdef int32_t retry_ms_of(int32_t code, Slice reason) noexcept nogil:
+    if code != RESOURCE_EXHAUSTED:
+        return 0
+    if _is(reason, b"DISK_FLOOR"):
+        return RETRY_DISK_MS
+    if _is(reason, b"QUEUE_FULL") or _is(reason, b"HOOKS_FULL") or _is(reason, b"QUOTA_EXCEEDED"):
+        return RETRY_QUEUE_MS
+    return RETRY_MS
+
+
+cdef void put_failure(Buffer* to, int32_t code, const char* item, size_t length) noexcept nogil:
+    cdef Slice status
+    cdef Slice reason
+    status.at, status.length = item, <uint32_t> length
+    reason = _submessage(status, 3)
+    put_refusal(to, code, _submessage(status, 2), reason, retry_ms_of(code, reason))
+
+
+cdef void put_status(Buffer* to, Slice status) noexcept nogil:
+    put_refusal(
+        to, <int32_t> _number_field(status, 1), _submessage(status, 2), _submessage(status, 3), 0)
+
+
+cdef bint is_nowhere(Slice status) noexcept nogil:
+    cdef Slice reason = _submessage(status, 3)
+    return _is(reason, b"QUEUE_NOT_FOUND") or _is(reason, b"CHANNEL_NOT_FOUND")
+
+
+# --- answers -----------------------------------------------------------------------------------
+
+cdef bint put_pushed(Buffer* to, const char* answer, size_t length, uint32_t count) noexcept nogil:
+    cdef Cursor c = _cursor(answer, length)
     cdef Slice result, status
-    cdef Buffer b
-    cdef int32_t seen = 0
-    buffer_init(&b)
-    try:
-        buffer_reserve(&b, 4 * count)
-        while _next_message(&c, 1, &result):
-            seen += 1
-            status = _submessage(result, 3)
-            if _number_field(status, 1) == 0:      # absent, or present and ok
-                put_bytes(&b, b":1\r\n", 4)
-                continue
-            line = _status_line(status)
-            put_bytes(&b, PyBytes_AS_STRING(line), PyBytes_GET_SIZE(line))
-        if c.bad or seen != count:
-            raise ValueError(f"the core answered {seen} of {count} pushes")
-        return PyBytes_FromStringAndSize(b.data, b.length)
-    finally:
-        buffer_free(&b)
+    cdef uint32_t seen = 0
+    buffer_reserve(to, 4 * <size_t> count)
+    while _next_message(&c, 1, &result):
+        seen += 1
+        status = _submessage(result, 3)
+        if _number_field(status, 1) == 0:       # absent, or present and ok
+            put_bytes(to, b":1\r\n", 4)
+        else:
+            put_status(to, status)
+    return not c.bad and seen == count
 
 
-def push_many_reply(bytes response, int32_t count):
-    """EnqueueBatchResponse of one push -> `:N`, or the first error: then nothing was pushed."""
-    cdef Cursor c = _cursor(response)
+cdef bint put_pushed_many(Buffer* to, const char* answer, size_t length, uint32_t count) noexcept nogil:
+    """`:N`, or the first error: then nothing was pushed."""
+    cdef Cursor c = _cursor(answer, length)
     cdef Slice result, status
-    cdef int32_t seen = 0
+    cdef uint32_t seen = 0
     while _next_message(&c, 1, &result):
         seen += 1
         status = _submessage(result, 3)
         if _number_field(status, 1) != 0:
-            return _status_line(status)
+            put_status(to, status)
+            return True
     if c.bad or seen != count:
-        raise ValueError(f"the core answered {seen} of {count} messages")
-    return b":%d\r\n" % count
+        return False
+    put_integer(to, count)
+    return True
 
 
-def lease_reply(bytes response):
-    """LeaseResponse -> array of [id, ticket, body]; `*0` when it is empty."""
-    cdef Cursor c = _cursor(response)
+cdef bint put_leased(Buffer* to, const char* answer, size_t length) noexcept nogil:
+    cdef Cursor c = _cursor(answer, length)
     cdef Slice message, metadata, payload
-    cdef Buffer b
     cdef int64_t count = 0
     while _next_message(&c, 1, &message):
         count += 1
-    buffer_init(&b)
-    try:
-        # Three numbers of at most 20 digits and their signs and line ends around each payload.
-        buffer_reserve(&b, PyBytes_GET_SIZE(response) + 80 * count + 24)
-        _put_number(&b, c"*", count)
-        c = _cursor(response)
-        while _next_message(&c, 1, &message):
-            payload = _submessage(message, 3)
-            metadata = _submessage(message, 4)
-            put_bytes(&b, b"*3\r\n", 4)
-            _put_number(&b, c":", <int64_t> _number_field(metadata, 6))
-            _put_number(&b, c":", <int64_t> _number_field(metadata, 7))
-            _put_number(&b, c"$", payload.length)
-            put_bytes(&b, payload.at, payload.length)
-            put_bytes(&b, b"\r\n", 2)
-        if c.bad:
-            raise ValueError("the core sent a LeaseResponse that does not parse")
-        return PyBytes_FromStringAndSize(b.data, b.length)
-    finally:
-        buffer_free(&b)
+    if c.bad:
+        return False
+    # Three numbers of at most 20 digits and their signs and line ends around each payload.
+    buffer_reserve(to, length + 80 * <size_t> count + 24)
+    _put_number(to, c"*", count)
+    c = _cursor(answer, length)
+    while _next_message(&c, 1, &message):
+        payload = _submessage(message, 3)
+        metadata = _submessage(message, 4)
+        put_bytes(to, b"*3\r\n", 4)
+        _put_number(to, c":", <int64_t> _number_field(metadata, 6))
+        _put_number(to, c":", <int64_t> _number_field(metadata, 7))
+        _put_number(to, c"$", payload.length)
+        put_bytes(to, payload.at, payload.length)
+        put_bytes(to, b"\r\n", 2)
+    return True
 
 
-def count_settled(bytes response):
-    """SettleBatchResponse -> (how many were acked, (code, message, reason) of the first refused or None)."""
-    cdef Cursor c = _cursor(response)
+cdef bint count_acked(const char* answer, size_t length, int64_t* acked, Slice* refused) noexcept nogil:
+    cdef Cursor c = _cursor(answer, length)
     cdef Slice status
-    cdef int64_t acked = 0
-    refused = None
+    acked[0] = 0
+    refused.at, refused.length = answer, 0
     while _next_message(&c, 1, &status):
         if _number_field(status, 1) == 0:
-            acked += 1
-        elif refused is None:
-            refused = _status(status)
-    if c.bad:
-        raise ValueError("the core sent a SettleBatchResponse that does not parse")
-    return acked, refused
+            acked[0] += 1
+        elif refused.length == 0:
+            refused[0] = status
+    return not c.bad
 
 
-# --- small parts --------------------------------------------------------------------------
+# --- small parts -------------------------------------------------------------------------------
 
-cdef void _put_number(Buffer* b, char sign, int64_t value) noexcept:
+cdef void put_integer(Buffer* to, int64_t number) noexcept nogil:
+    _put_number(to, c":", number)
+
+
+cdef void _put_number(Buffer* b, char sign, int64_t value) noexcept nogil:
     """A RESP header or integer: `sign`, decimal, CRLF."""
     cdef char[24] digits
     cdef int at = 24
@@ -123,14 +213,16 @@ cdef void _put_number(Buffer* b, char sign, int64_t value) noexcept:
     put_bytes(b, &digits[at], 24 - at)
     put_bytes(b, b"\r\n", 2)
 
-cdef Cursor _cursor(bytes data) noexcept:
+
+cdef Cursor _cursor(const char* at, size_t length) noexcept nogil:
     cdef Cursor c
-    c.at = PyBytes_AS_STRING(data)
-    c.end = c.at + PyBytes_GET_SIZE(data)
+    c.at = at
+    c.end = at + length
     c.bad = False
     return c
 
-cdef bint _next_message(Cursor* c, uint32_t wanted, Slice* found) noexcept:
+
+cdef bint _next_message(Cursor* c, uint32_t wanted, Slice* found) noexcept nogil:
     """Go to the next length-delimited field `wanted`, skipping others; False at the end or on damage."""
     cdef uint64_t tag
     cdef uint32_t wire
@@ -145,7 +237,8 @@ cdef bint _next_message(Cursor* c, uint32_t wanted, Slice* found) noexcept:
             _skip(c, wire)
     return False
 
-cdef void _skip(Cursor* c, uint32_t wire) noexcept:
+
+cdef void _skip(Cursor* c, uint32_t wire) noexcept nogil:
     if wire == 0:
         take_varint(c)
     elif wire == 1:
@@ -155,23 +248,19 @@ cdef void _skip(Cursor* c, uint32_t wire) noexcept:
     else:
         c.bad = True
 
-cdef Slice _submessage(Slice outer, uint32_t field) noexcept:
+
+cdef Slice _submessage(Slice outer, uint32_t field) noexcept nogil:
     """The length-delimited `field` of a message; length 0 when it is not there."""
-    cdef Cursor c
+    cdef Cursor c = _cursor(outer.at, outer.length)
     cdef Slice found, none
-    c.at = outer.at
-    c.end = outer.at + outer.length
-    c.bad = False
     none.at = outer.at
     none.length = 0
     return found if _next_message(&c, field, &found) else none
 
-cdef uint64_t _number_field(Slice outer, uint32_t field) noexcept:
-    cdef Cursor c
+
+cdef uint64_t _number_field(Slice outer, uint32_t field) noexcept nogil:
+    cdef Cursor c = _cursor(outer.at, outer.length)
     cdef uint64_t tag, value
-    c.at = outer.at
-    c.end = outer.at + outer.length
-    c.bad = False
     while c.at < c.end and not c.bad:
         tag = take_varint(&c)
         if (tag & 7) == 2:
@@ -184,12 +273,89 @@ cdef uint64_t _number_field(Slice outer, uint32_t field) noexcept:
             _skip(&c, tag & 7)
     return 0
 
-cdef tuple _status(Slice status):
-    cdef Slice message = _submessage(status, 2)
-    cdef Slice reason = _submessage(status, 3)
-    return (<int> _number_field(status, 1), message.at[:message.length].decode("utf-8", "replace"),
-            reason.at[:reason.length].decode("utf-8", "replace"))
 
-cdef bytes _status_line(Slice status):
-    code, message, reason = _status(status)
-    return status_reply(code, message, reason)
+# --- for Python --------------------------------------------------------------------------------
+
+cdef bytes _taken(Buffer* b):
+    try:
+        return PyBytes_FromStringAndSize(b.data, b.length)
+    finally:
+        buffer_free(b)
+
+
+cdef Slice _slice(bytes text) noexcept:
+    cdef Slice s
+    s.at, s.length = PyBytes_AS_STRING(text), <uint32_t> PyBytes_GET_SIZE(text)
+    return s
+
+
+def error_reply(str prefix, str text):
+    """Return `-PREFIX text`, one line whatever the text holds."""
+    cdef bytes word = prefix.encode("ascii")
+    cdef bytes words = text.encode("utf-8", "replace")
+    cdef Buffer b
+    buffer_init(&b)
+    put_error(&b, PyBytes_AS_STRING(word), PyBytes_AS_STRING(words), PyBytes_GET_SIZE(words))
+    return _taken(&b)
+
+
+def status_reply(int code, str message, str reason):
+    """Return the error reply for an ItemStatus."""
+    cdef bytes words = message.encode("utf-8", "replace")
+    cdef bytes why = reason.encode("utf-8", "replace")
+    cdef Buffer b
+    buffer_init(&b)
+    put_refusal(&b, code, _slice(words), _slice(why), 0)
+    return _taken(&b)
+
+
+def push_replies(bytes response, uint32_t count):
+    """EnqueueBatchResponse of merged pushes -> one reply a push: `:1` or its own error."""
+    cdef Buffer b
+    buffer_init(&b)
+    if put_pushed(&b, PyBytes_AS_STRING(response), PyBytes_GET_SIZE(response), count):
+        return _taken(&b)
+    buffer_free(&b)
+    raise ValueError(f"the core's answer is not one of {count} pushes")
+
+
+def push_many_reply(bytes response, uint32_t count):
+    """EnqueueBatchResponse of one push -> `:N`, or the first error: then nothing was pushed."""
+    cdef Buffer b
+    buffer_init(&b)
+    if put_pushed_many(&b, PyBytes_AS_STRING(response), PyBytes_GET_SIZE(response), count):
+        return _taken(&b)
+    buffer_free(&b)
+    raise ValueError(f"the core's answer is not one of {count} messages")
+
+
+def lease_reply(bytes response):
+    """LeaseResponse -> array of [id, ticket, body]; `*0` when it is empty."""
+    cdef Buffer b
+    buffer_init(&b)
+    if put_leased(&b, PyBytes_AS_STRING(response), PyBytes_GET_SIZE(response)):
+        return _taken(&b)
+    buffer_free(&b)
+    raise ValueError("the core sent a LeaseResponse that does not parse")
+
+
+def acks_reply(list responses):
+    """SettleBatchResponses of one HDEL -> `:n`, how many were acked.
+
+    An unknown queue or channel is an error; a lost lease is just no ack.
+    """
+    cdef Slice refused
+    cdef int64_t acked = 0
+    cdef int64_t total = 0
+    cdef bytes response
+    cdef Buffer b
+    buffer_init(&b)
+    for response in responses:
+        if not count_acked(PyBytes_AS_STRING(response), PyBytes_GET_SIZE(response), &acked, &refused):
+            raise ValueError("the core sent a SettleBatchResponse that does not parse")
+        if refused.length and is_nowhere(refused):
+            put_status(&b, refused)
+            return _taken(&b)
+        total += acked
+    put_integer(&b, total)
+    return _taken(&b)

@@ -27,17 +27,27 @@ BEFORE_AUTH = (b"AUTH", b"HELLO", b"QUIT")
 class Entry:
     """One connection's identity. `end` is called when it loses it."""
 
-    def __init__(self, door: Door, peer: tuple[str, int] | None, tls: Any, end: Callable[[], None]) -> None:
-        """`tls` is the connection's ssl object, or None. Raises Unauthenticated where no key could help."""
+    def __init__(
+        self,
+        door: Door,
+        peer: tuple[str, int] | None,
+        end: Callable[[], None],
+        *,
+        encrypted: bool,
+        names: tuple[str, ...],
+        ends_s: float | None = None,
+    ) -> None:
+        """`names` are those of the client's certificate, which ends at `ends_s` in Unix seconds. Raises Unauthenticated
+        where no key could help."""
         self._door = door
         self._address = peer[0] if peer else "127.0.0.1"
-        self._encrypted = tls is not None
+        self._encrypted = encrypted
         self._end = end
         self._left: list[Callable[[], None]] = []
         self._unread_bytes = 0
-        self._names = names_of(tls)
+        self._names = names
         self._watch: asyncio.TimerHandle | None = None
-        if (ends_s := _end_of(tls)) is not None:
+        if ends_s is not None:
             self._until_certificate_ends(ends_s)
         self.caller: Caller | None = None
         self.begin()
@@ -147,7 +157,7 @@ class Entry:
         return self._door.hold(self.caller, need.right, queue, channel, end)
 
 
-def _end_of(tls: Any) -> float | None:
+def end_of(tls: Any) -> float | None:
     """When the client's certificate ends, in Unix seconds; None where there is none."""
     certificate: Any = tls.getpeercert() if isinstance(tls, ssl.SSLObject) else None
     return ssl.cert_time_to_seconds(certificate["notAfter"]) if certificate else None

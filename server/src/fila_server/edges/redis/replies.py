@@ -1,43 +1,18 @@
-"""Replies as bytes, and the one table that turns Fila's errors into Floki's prefixes.
-
-    QNF   queue not found      IPA   invalid parameter      ERR   everything else: capacity, shutdown,
-    CNF   channel not found    MPA   missing parameter            our mistakes, and what Redis itself
-    QAE   queue exists         ICOM  invalid command              answers with ERR
-    CAE   channel exists       UCOM  unknown command
-    NOAUTH, NOPERM, WRONGPASS  as Redis has them
-
-The compiled encoders write what is frequent; this is for everything else.
-"""
+"""Replies as bytes, of everything that no message passes; those of messages and of errors are in encode.pyx."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from fila_server import errors
+from fila_server.edges.redis.encode import error_reply, status_reply
+
+__all__ = ["error_reply", "status_reply"]
 
 RESP2 = 2
 RESP3 = 3
 
 OK = b"+OK\r\n"
-ERROR_TEXT_MAX = 512
-"""Longer texts only repeat what the client sent."""
-
-_PREFIX_BY_REASON = {
-    errors.QueueNotFound.reason: "QNF",
-    errors.ChannelNotFound.reason: "CNF",
-    errors.QueueExists.reason: "QAE",
-    errors.ChannelExists.reason: "CAE",
-    errors.PermissionDenied.reason: "NOPERM",
-    errors.Unauthenticated.reason: "NOAUTH",
-}
-# What to do next, where the broker's own advice names calls that this protocol does not have.
-_NEXT_BY_REASON = {
-    errors.QueueNotFound.reason: "SETNX queue channel makes both",
-    errors.ChannelNotFound.reason: "SETNX queue channel makes it",
-    errors.QueueExists.reason: "SETNX queue channel adds a channel to it",
-}
-_UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 
 class Simple(str):
@@ -45,21 +20,6 @@ class Simple(str):
 
 
 Value = str | bytes | int | float | None | Sequence["Value"] | Mapping[str, "Value"]
-
-
-def error_reply(prefix: str, text: str) -> bytes:
-    """Return `-PREFIX text`, one line whatever the text holds."""
-    return f"-{prefix} {_UNPRINTABLE.sub('?', text[:ERROR_TEXT_MAX])}\r\n".encode("ascii")
-
-
-def status_reply(code: int, message: str, reason: str) -> bytes:
-    """Return the error reply for an ItemStatus."""
-    prefix = _PREFIX_BY_REASON.get(reason)
-    if prefix is None:
-        prefix = "IPA" if code == errors.INVALID_ARGUMENT else "ERR"
-    if (step := _NEXT_BY_REASON.get(reason)) is not None:
-        message = f"{message.partition(';')[0]}; {step}"
-    return error_reply(prefix, message)
 
 
 def refusal(error: errors.FilaServerError) -> bytes:

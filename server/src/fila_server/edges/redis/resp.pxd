@@ -4,13 +4,15 @@
     PING\r\n                                                 or a line, as a person types it
 
 The reader keeps what has arrived, finds the next whole command, and says where its
-arguments lie. It makes no Python object per argument and copies nothing that is whole when
-it arrives. What decides about memory is decided on the declared length, before a byte is
-kept: a command that is too large is skipped as it streams by, a length no client would send
-breaks the connection.
+arguments lie. It copies nothing that is whole when it arrives. What decides about memory is
+decided on the declared length, before a byte is kept: a command that is too large is skipped
+as it streams by, a length no client would send breaks the connection.
+
+Both Redis edges read with it: the I/O threads of edges/native without the GIL, and codec.pyx for asyncio.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint32_t
 
 from fila_server.core.structures.buffer cimport Buffer
 
@@ -30,37 +32,42 @@ cdef struct Arg:
     uint32_t at          # from `text`
     uint32_t size
 
-cdef class RespReader:
-    cdef bytes arrived           # the last piece, borrowed while nothing older is left over
-    cdef Buffer kept             # else everything unread, copied
-    cdef const char* base        # the unread bytes: in `arrived` or in `kept`
-    cdef Py_ssize_t start        # first byte of the command being read
-    cdef Py_ssize_t pos          # next byte to look at
-    cdef Py_ssize_t end
-    cdef int64_t arguments_left  # of the command being read; -1 between commands
-    cdef int64_t bulk_left       # bytes of the argument being read with its CRLF; -1 before its header
-    cdef bint skipping           # the command being read is over a limit
-    cdef Py_ssize_t line_seen    # bytes of an unfinished inline command already searched for its end
-    cdef bytes line              # arguments of an inline command, unquoted, one after the other
+cdef struct RespReader:
+    Buffer   kept            # unread bytes of earlier pieces
+    bint     is_borrowed     # the unread bytes are the caller's, and nothing older is left over
+    const char* base         # the unread bytes: the caller's, or in `kept`
+    size_t   start           # first byte of the command being read
+    size_t   pos             # next byte to look at
+    size_t   end
+    int64_t  arguments_left  # of the command being read; -1 between commands
+    int64_t  bulk_left       # bytes of the argument being read with its CRLF; -1 before its header
+    bint     is_skipping     # the command being read is over a limit
+    size_t   line_seen       # bytes of an unfinished inline command already searched for its end
+    Buffer   line            # arguments of an inline command, unquoted, one after the other
 
-    cdef Arg* args
-    cdef int32_t argc
-    cdef int32_t args_room
-    cdef const char* text        # what `args` point into
-    cdef bytes refusal
+    Arg*     args
+    uint32_t argc
+    uint32_t args_room
+    const char* text         # what `args` point into
+    char     refusal[160]
 
-    cdef readonly int64_t argument_bytes_max
-    cdef readonly int64_t command_bytes_max
+    int64_t  argument_bytes_max
+    int64_t  command_bytes_max       # below 4 GiB: offsets within a command are 32 bits wide
 
-    cdef int feed_bytes(self, bytes data) except -1
-    cdef Found next(self) except? BROKEN
-    cdef int keep_rest(self) except -1
-    cdef bint is_idle(self) noexcept
-    cdef Found read_array(self) except? BROKEN
-    cdef Found read_inline(self) except? BROKEN
-    cdef Found read_header(self, int64_t* value) except? BROKEN
-    cdef Found bad_header(self) except? BROKEN
-    cdef Found broken(self, bytes why) except? BROKEN
-    cdef int begin_skipping(self, bytes why) except -1
-    cdef int add_arg(self, Py_ssize_t at, int64_t size) except -1
-    cdef bytes arg(self, int32_t i)
+cdef void reader_init(RespReader* r, int64_t argument_bytes_max, int64_t command_bytes_max) noexcept nogil
+cdef void reader_free(RespReader* r) noexcept nogil
+# Takes another piece; whatever `args` pointed at before is no longer valid. The bytes stay the caller's, and
+# must stay as they are until the next reader_feed or reader_keep.
+cdef void reader_feed(RespReader* r, const char* data, size_t length) noexcept nogil
+# Copies what is unread of the caller's bytes.
+cdef void reader_keep(RespReader* r) noexcept nogil
+# The next whole command; its arguments are valid until the next call of the reader.
+cdef Found reader_next(RespReader* r) noexcept nogil
+
+cdef inline void reader_put_back(RespReader* r) noexcept nogil:
+    """The command that was found last, and nothing has been asked for since, is found again."""
+    r.pos = r.start
+
+cdef inline size_t reader_unread(const RespReader* r) noexcept nogil:
+    """Bytes that wait for the rest of their command, or to be looked at."""
+    return r.end - r.start

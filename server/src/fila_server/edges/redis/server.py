@@ -1,14 +1,14 @@
-"""The listening side of the Redis protocol: who is connected, how many may be, and the end.
+"""The listening side of the Redis protocol on the asyncio loop: whoever knocks, and the end.
 
 `main.py` calls `start(broker, config.redis, limits)` once the broker runs, and `close()` before
-the broker stops. Next: connection.py, one object a client.
+the broker stops. Next: connection.py, one object a client. On the native edge its threads have the sockets
+(edges/native/redis_port.py), and the commands are the same.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import structlog
 
@@ -17,10 +17,8 @@ from fila_server.access.door import Door
 from fila_server.access.tls import Tls
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Limits, Redis
-from fila_server.edges.redis.client import Client
 from fila_server.edges.redis.connection import Connection
-from fila_server.edges.redis.overrides import Overrides
-from fila_server.edges.redis.turns import Turns
+from fila_server.edges.redis.port import Port
 
 log = structlog.get_logger("fila_server.edges.redis")
 
@@ -29,7 +27,7 @@ BACKLOG = 1024
 CLOSE_TIMEOUT_S = 5.0
 
 
-class Server:
+class Server(Port):
     """Everything the Redis edge shares between its connections."""
 
     def __init__(
@@ -42,45 +40,13 @@ class Server:
         door: Door,
         tls: Tls,
     ) -> None:
-        self.broker = broker
-        self.door = door
+        super().__init__(broker, settings, limits, data_dir, may_be_kept, door)
         self._tls = tls
-        self.data_dir = data_dir
-        self.limits = limits
-        self.overrides = Overrides(broker, settings)
-        self.loop = asyncio.get_running_loop()
-        self.turns = Turns(self.loop.call_soon)
-        self.started_at_s = self.now()
-        self.commands_total = 0
-        self.connections_total = 0
-        self.may_be_kept = may_be_kept
-        self._connections: set[Client] = set()
-        self._none_left = asyncio.Event()
-
-    @staticmethod
-    def now() -> float:
-        """Unix seconds, for what people read."""
-        return time.time()
-
-    @property
-    def connections(self) -> Iterable[Client]:
-        """Every client that was taken in."""
-        return self._connections
-
-    @property
-    def client_count(self) -> int:
-        return len(self._connections)
 
     @property
     def blocked_count(self) -> int:
         """Clients whose read waits for a message."""
-        return sum(connection.blocked for connection in self._connections)
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """Where it listens; the port that was really bound."""
-        host, port = self._listener.sockets[0].getsockname()[:2]
-        return host, port
+        return sum(isinstance(client, Connection) and client.blocked for client in self._connections)
 
     async def listen(self) -> None:
         """Bind the port and take clients from now on."""
@@ -91,22 +57,10 @@ class Server:
             )
         except OSError as error:
             raise errors.PortTaken.of("redis.bind_address", address, error) from error
+        host, port = self._listener.sockets[0].getsockname()[:2]
+        self.address = (host, port)
         self.overrides.follow()
-        log.info("redis.started", address=f"{self.address[0]}:{self.address[1]}")
-
-    def admit(self, client: Client) -> bool:
-        """Count a new client in, unless there are max_connections already."""
-        if len(self._connections) >= self.overrides.settings.max_connections:
-            return False
-        self._connections.add(client)
-        self.connections_total += 1
-        return True
-
-    def forget(self, client: Client) -> None:
-        """A client is gone."""
-        self._connections.discard(client)
-        if not self._connections:
-            self._none_left.set()
+        log.info("redis.started", address=f"{host}:{port}")
 
     async def close(self) -> None:
         """Take nobody in, end waiting reads, let what runs be answered, then close every connection."""

@@ -1,9 +1,7 @@
-"""Inline commands: a line that a person types into telnet or nc, split into words.
+"""Inline commands split into words, slowly: the judge of words.pyx.
 
-    set "my queue"  ->  [b"set", b"my queue"]        "\\x00\\n" and \\" inside double quotes,
-                                                    only \\' inside single ones, as in Redis
-
-Rare and short (64 KiB at most), so this stays plain Python; resp.pyx hands a whole line over.
+set "my queue"  ->  [b"set", b"my queue"]        "\\x00\\n" and \\" inside double quotes,
+                                                only \\' inside single ones, as in Redis
 """
 
 from __future__ import annotations

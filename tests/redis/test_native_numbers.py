@@ -1,0 +1,30 @@
+"""What threads and asyncio loop say to each other of Redis clients has one number on both sides."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from fila_server.edges import native
+from fila_server.edges.native import redis_client, redis_port
+
+BRIDGE = Path(str(native.__file__)).with_name("bridge.pxd")
+
+
+def numbers(prefix: str) -> dict[str, int]:
+    found = re.findall(rf"^ +{prefix}(\w+) = (\d+)", BRIDGE.read_text(), re.MULTILINE)
+    return {name: int(number) for name, number in found}
+
+
+def test_python_and_compiled_code_agree_on_what_is_told_of_redis_clients():
+    events = numbers("EVENT_REDIS_")
+    assert events == {name: vars(redis_port)[f"REDIS_{name}"] for name in ("OPENED", "COMMAND", "GONE")}
+    flags = numbers("CLIENT_")
+    assert flags == {
+        name: vars(redis_client)[name] for name in ("KNOWN", "QUITS", "SPEAKS_3", "LEAVES_AT_ONCE")
+    }
+
+
+def test_what_a_thread_packed_is_unpacked_whole():
+    assert redis_port.pieces(b"") == []
+    assert redis_port.pieces(b"\0\0\0\2hi\0\0\0\0\0\0\0\1x") == [b"hi", b"", b"x"]
