@@ -21,6 +21,7 @@ from fila_pipeline import schema
 from fila_pipeline.backtest import (
     DIFFERENT,
     NO_BASE,
+    OTHER_VERSION,
     SAME,
     PolicyNotTried,
     answer,
@@ -307,3 +308,15 @@ def test_a_checkpoint_of_another_version_is_not_taken_up_and_says_so(spark: Spar
     (verdict,) = backtest(spark, directory)
     assert verdict.outcome == NO_BASE
     assert "written by the core of Fila 0.0.9" in verdict.said
+
+
+def test_a_recording_of_another_version_is_named_and_not_replayed(spark: SparkSession, rolled) -> None:
+    for path in rolled.glob("inputs/*/*/*.parquet"):
+        rows = pq.read_table(path, partitioning=None)
+        facts = {**rows.schema.metadata, b"fila.history.recorded_by": b"0.0.9"}
+        pq.write_table(rows.replace_schema_metadata(facts), path)
+    (verdict,) = backtest(spark, str(rolled))
+    assert verdict.outcome == OTHER_VERSION
+    assert "Fila 0.0.9 recorded it" in verdict.said
+    assert checkpoint(spark, str(rolled), None) == [verdict]
+    assert not (rolled / "checkpoints").exists()

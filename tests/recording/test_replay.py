@@ -399,3 +399,18 @@ def test_a_base_that_is_larger_than_all_blocks_is_there_in_whole():
     outcome = replaying.verify([inputs], [decisions])
     assert outcome.difference is None
     assert outcome.messages_delivered == 1
+
+
+def test_a_recording_of_before_places_were_told_is_followed():
+    """Each of its rows was one key's then, so they stood in the order of decisions."""
+    engine = RecordedEngine()
+    engine.create_queue("orders", fairness_key_header="tenant")
+    for tenant in ("acme", "globex"):
+        engine.enqueue("orders", headers={"tenant": tenant})
+    engine.ack("orders", engine.lease("orders", most=2))
+    inputs, decisions = engine.table(columns.INPUTS), engine.table(columns.DECISIONS)
+    engine.remove()
+
+    outcome = replaying.verify([inputs], [decisions.drop_columns("places")])
+    assert outcome.difference is None
+    assert outcome.messages_delivered == 2

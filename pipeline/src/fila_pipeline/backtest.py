@@ -29,6 +29,7 @@ from fila_pipeline.history import live_entries
 from fila_pipeline.pages.page import Page, Table
 
 SAME, DIFFERENT, REFUSED, NO_BASE = "same", "different", "refused", "no base"
+OTHER_VERSION = "other version"
 SEEDS = 5
 """Courses of a model: what is not known differs between them."""
 MISSING = (
@@ -218,6 +219,9 @@ def verify(segment: Segment) -> Verdict:
     from fila_pipeline import checkpoint
     from fila_server.recording import replaying
 
+    other = of_another_version(segment)
+    if other is not None:
+        return other
     try:
         outcome = replaying.verify(tables(segment, segment.inputs), tables(segment, segment.decisions))
     except replaying.NoBase as missing:
@@ -232,6 +236,21 @@ def verify(segment: Segment) -> Verdict:
         outcome.messages_delivered,
         str(outcome.difference) if outcome.difference is not None else segment.gap or "",
     )
+
+
+def of_another_version(segment: Segment) -> Verdict | None:
+    """Say so where another version's core recorded it; None: it is this one's, or nobody can tell."""
+    from fila_server.recording.files import RECORDED_BY
+    from fila_server.version import version
+
+    if not segment.inputs:
+        return None
+    path = Path(segment.directory.removeprefix("file://")) / segment.inputs[0]
+    recorded = (pq.ParquetFile(path).metadata.metadata or {}).get(RECORDED_BY, b"unknown").decode()
+    if "unknown" in (recorded, version()) or recorded == version():
+        return None
+    said = f"Fila {recorded} recorded it, and the core here is of {version()}; replay it with fila-server=={recorded}"
+    return Verdict(segment.run, OTHER_VERSION, said=said)
 
 
 def tables(segment: Segment, files: Sequence[str]) -> Iterator[pa.Table]:

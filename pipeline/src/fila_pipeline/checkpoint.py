@@ -92,6 +92,9 @@ def make(segment: Segment) -> Verdict:
     """Follow one run in this process, which can do so once, and write a checkpoint of where its files end."""
     from fila_server.recording import checkpoints, replaying
 
+    other = backtest.of_another_version(segment)
+    if other is not None:
+        return other
     reached = checkpoints.Reached(
         segment.run, segment.inputs[-1], segment.decisions[-1] if segment.decisions else ""
     )

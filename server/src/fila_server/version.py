@@ -6,6 +6,7 @@ A wheel brings its commit along (setup.py writes `commit.txt` beside this module
 from __future__ import annotations
 
 import subprocess
+import tomllib
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -15,10 +16,18 @@ _GIT_S_MAX = 2.0
 
 
 def version() -> str:
-    """The release's number; "unknown" where it is imported from a checkout that is not installed."""
+    """The release's number; also of a checkout that is imported without being installed. Else "unknown"."""
     try:
         return metadata.version("fila-server")
     except metadata.PackageNotFoundError:
+        return _of_checkout()
+
+
+def _of_checkout() -> str:
+    try:
+        told = tomllib.loads((_HERE.parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+        return str(told["project"]["version"])
+    except (OSError, ValueError, KeyError):
         return "unknown"
 
 

@@ -19,8 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fila_server.recording import columns
+from fila_server.version import version
 
 LIST = "_list"
+RECORDED_BY = b"fila.history.recorded_by"
 
 
 def moment(ms: int) -> datetime:
@@ -96,6 +98,7 @@ class RunFiles:
             b"fila.history.version": str(columns.VERSION).encode(),
             b"fila.history.run": run.encode(),
             b"fila.history.sample": str(sample).encode(),
+            RECORDED_BY: version().encode(),
         }
         make_private(directory)
         make_private(directory / LIST)

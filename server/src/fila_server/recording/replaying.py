@@ -253,6 +253,8 @@ def flat(decisions: pa.Table) -> pa.Table:
     offsets = pc.list_flatten(lists)
     attempts = pc.list_flatten(decisions.column("attempts").combine_chunks())
     plain = plain.append_column("offset", offsets).append_column("attempt", attempts)
+    if "places" not in decisions.column_names:
+        return plain  # of before there were any: each row was one key's, in the order of decisions
     return plain.take(_as_decided(pc.list_flatten(decisions.column("places").combine_chunks())))
 
 
