@@ -47,7 +47,8 @@ def test_a_key_is_slowed_from_the_overview_by_what_the_page_says(console, client
     page.get_by_label("Weight").fill("5")
     page.get_by_label("Most in hand at once").fill("2")
     page.get_by_label("Most delivered a second").fill("12.5")
-    until(lambda: "At most 2 messages in hand" in page.locator(".preview").inner_text())
+    until(lambda: "At most 2 messages in hand" in said(page, ".preview"))
+    assert "Weight 5 instead of 1." in said(page, ".preview")
     page.get_by_role("button", name="Set").click()
     until(lambda: "at most 2 in hand" in page.locator("#said").inner_text())
 
@@ -58,6 +59,25 @@ def test_a_key_is_slowed_from_the_overview_by_what_the_page_says(console, client
     until(lambda: "is paused" in shown(page, "headline"))
     page.get_by_role("button", name="Resume").click()
     until(lambda: not client.list_key_policies("flooded", fairness_key="floods")[0].paused)
+
+
+def test_what_a_slower_key_would_do_is_told_as_the_broker_forecasts_it(console, client, page):
+    client.create_queue("foreseen", fairness_key_header="tenant")
+    messages = [
+        NewMessage(headers={"tenant": each}, payload=b"x") for each in ("flood", "small") for _ in range(300)
+    ]
+    client.enqueue_many("foreseen", messages)
+    # The forecast goes by the pace it saw.
+    for _ in range(3):
+        for message in client.lease("foreseen", 20):
+            client.ack("foreseen", message.id)
+    page.goto(console.url + HOME + "queues/foreseen/key?key=flood")
+    page.get_by_label("Most delivered a second").fill("0.5")
+    until(lambda: "The last of" in said(page, ".preview"))
+    told = client.preview_key_policy("foreseen", "flood", rate_per_second=0.5)
+    assert f"The last of {told.pending} that wait" in said(page, ".preview")
+    assert "At most 0.5/s delivered" in said(page, ".preview")
+    assert client.list_key_policies("foreseen", fairness_key="flood")[0].rate_per_second == 0
 
 
 def test_a_weight_that_cannot_be_is_refused_in_words(console, client, page):

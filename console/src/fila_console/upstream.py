@@ -29,7 +29,7 @@ from fila.answers import (
     SeekPreview,
     Stats,
 )
-from fila.explanation import KeyExplanation
+from fila.explanation import KeyExplanation, KeyPolicyPreview
 from fila.letters import DeadLetterFilter, Operation
 from fila.observations import BrokerStatus, Event, KeyPolicyState, LateKeys
 from fila.tried import DryRun
@@ -206,6 +206,23 @@ class Upstream:
         """What holds a key's next message."""
         client = await self.connect()
         return await self._told(client.explain_key(queue, key, channel=channel or None))
+
+    async def preview_key_policy(
+        self, queue: str, key: str, policy: NewKeyPolicy, channel: str = ""
+    ) -> KeyPolicyPreview:
+        """What a change of a key's policy would do; what is None stays."""
+        client = await self.connect()
+        return await self._told(
+            client.preview_key_policy(
+                queue,
+                key,
+                channel=channel or None,
+                weight=policy.weight,
+                max_in_flight=policy.cap,
+                rate_per_second=policy.rate,
+                paused=policy.paused,
+            )
+        )
 
     async def key_policies(self, queue: str, key: str = "") -> list[KeyPolicyState]:
         """What was set for single keys."""

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from starlette.responses import Response
 
-from fila.explanation import Forecast, KeyExplanation
+from fila.explanation import Forecast, KeyExplanation, KeyPolicyPreview
 from fila.observations import KeyPolicyState
 from fila_console.cells import Cell, Plot, Row, State, cell, row
 from fila_console.feed import Feed
@@ -244,36 +244,52 @@ def _asked(field: Callable[[str], str]) -> NewKeyPolicy:
 
 
 async def preview(visit: Visit) -> Response:
-    """What would change, for beside the button."""
+    """What would change, by the broker's own forecast, for beside the button."""
     queue, key, channel = visit.path("queue"), visit.query("key"), visit.query("channel")
     asked = _asked(visit.query)
-    told = await visit.upstream.explain(queue, key, channel)
-    return visit.page("said.html", text=_preview(told, asked), tone="")
+    if asked == NewKeyPolicy():
+        return visit.done("What would change is told here before you press.")
+    told = await visit.upstream.preview_key_policy(queue, key, asked, channel)
+    changes = [("Its next message", _soon(told.head.before), _soon(told.head.after))]
+    if told.pending > 1:
+        name = f"The last of {told.pending:,} that wait"
+        changes.append((name, _soon(told.tail.before), _soon(told.tail.after)))
+    return visit.page(
+        "previewed.html",
+        sentence=_previewed(told, asked),
+        changes=changes if told.pending else [],
+        losing=[
+            (
+                f"{named(each.fairness_key)}, {counted(each.pending, 'message')}",
+                _soon(each.tail.before),
+                _soon(each.tail.after),
+            )
+            for each in told.losing
+        ],
+    )
 
 
-def _preview(told: KeyExplanation, asked: NewKeyPolicy) -> str:
+def _soon(forecast: Forecast) -> str:
+    if forecast.unknown:
+        return _UNKNOWN.get(forecast.unknown, forecast.unknown)
+    return f"in {age(forecast.likely_ms)} ({age(forecast.earliest_ms)} to {age(forecast.latest_ms)})"
+
+
+def _previewed(told: KeyPolicyPreview, asked: NewKeyPolicy) -> str:
+    """What is asked for, in words; what comes of it is the forecast's."""
     parts = []
-    if asked.weight and told.due_share > 0:
-        # Its due share says what all active weights come to.
-        others = told.weight / told.due_share - told.weight
-        after = asked.weight / (asked.weight + others)
-        parts.append(f"Due share: {part(told.due_share)} now, {part(after)} at weight {asked.weight:,}.")
-        factor = (told.weight + others) / (asked.weight + others)
-        if others > 0 and factor != 1:
-            word = "less" if factor < 1 else "more"
-            parts.append(f"Each of the other active keys is due {abs(factor - 1):.0%} {word}.")
-    elif asked.weight:
-        parts.append(f"Weight {asked.weight:,} counts from its next message on; it has none that waits now.")
-    if asked.rate:
-        waits = f" What waits now takes {age(told.pending / asked.rate * 1000)}." if told.pending else ""
-        parts.append(f"At most {rate(asked.rate)} are delivered, over all channels.{waits}")
-    if asked.cap and told.in_flight > asked.cap:
-        held = counted(told.in_flight, "message")
-        parts.append(f"{held} are in hand: no other is delivered until fewer than {asked.cap:,} are.")
-    elif asked.cap:
+    if asked.weight is not None:
+        parts.append(f"Weight {told.weight_after:,} instead of {told.weight_before:,}.")
+    if asked.rate is not None:
+        parts.append(
+            f"At most {rate(asked.rate)} delivered, over all channels." if asked.rate else "No rate."
+        )
+    if asked.cap is not None:
         most = counted(asked.cap, "message")
-        parts.append(f"At most {most} in hand at once, in each channel; now {told.in_flight:,}.")
-    return " ".join(parts) or "Nothing would change."
+        parts.append(f"At most {most} in hand at once, in each channel." if asked.cap else "No cap.")
+    if not told.pending:
+        parts.append("Nothing of it waits now: it counts from its next message on.")
+    return " ".join(parts)
 
 
 async def change(visit: Visit) -> Response:
