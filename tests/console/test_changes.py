@@ -77,6 +77,10 @@ def test_what_a_slower_key_would_do_is_told_as_the_broker_forecasts_it(console, 
     told = client.preview_key_policy("foreseen", "flood", rate_per_second=0.5)
     assert f"The last of {told.pending} that wait" in said(page, ".preview")
     assert "At most 0.5/s delivered" in said(page, ".preview")
+    for width in (360, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        until(lambda width=width: page.evaluate("() => innerWidth") == width)
+        assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), width
     assert client.list_key_policies("foreseen", fairness_key="flood")[0].rate_per_second == 0
 
 
@@ -185,7 +189,7 @@ def test_many_letters_are_moved_by_the_broker_and_a_closed_tab_stops_nothing(con
     dlq = desk(console, client, page, "many", errors)
     page.locator(".groups a", has_text="card #").click()
     page.get_by_text("Many at once").click()
-    until(lambda: "50 of 80 letters are meant" in said(page, ".bulk .preview"))
+    until(lambda: "Meant: 50 of 80 letters" in said(page, ".bulk .preview"))
     page.get_by_label("Most a second").fill("50")
     page.get_by_role("button", name="Move them back").click()
     until(lambda: "Started; it goes on" in said(page))
@@ -335,7 +339,7 @@ def test_a_policy_is_tried_on_the_newest_messages_and_changes_nothing(console, c
     changed = sum(1 for each in dry.messages if each.before != each.after)
     assert changed
     assert f"{changed} of the {len(dry.messages)} newest message" in told
-    assert "vip, weight 7" in told
+    assert "key acme → vip; weight 1 → 7" in told
     assert "no such tenant" in told
     assert "1 of 1 dead letter would be tried again" in told
     assert "700 ms" in told

@@ -269,10 +269,11 @@ async def preview(visit: Visit) -> Response:
     )
 
 
-def _soon(forecast: Forecast) -> str:
+def _soon(forecast: Forecast) -> tuple[str, str]:
+    """When, and between what nine times in ten."""
     if forecast.unknown:
-        return _UNKNOWN.get(forecast.unknown, forecast.unknown)
-    return f"in {age(forecast.likely_ms)} ({age(forecast.earliest_ms)} to {age(forecast.latest_ms)})"
+        return _UNKNOWN.get(forecast.unknown, forecast.unknown), ""
+    return f"in {age(forecast.likely_ms)}", f"{age(forecast.earliest_ms)} to {age(forecast.latest_ms)}"
 
 
 def _previewed(told: KeyPolicyPreview, asked: NewKeyPolicy) -> str:

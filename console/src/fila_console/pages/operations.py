@@ -38,9 +38,9 @@ async def preview(visit: Visit) -> Response:
         looked_at += 1
         meant += letter.is_meant(wanted)
     if looked_at < COUNTED_MAX:
-        return visit.done(f"{count(meant)} of {counted(looked_at, 'letter')} are meant.")
+        return visit.done(f"Meant: {count(meant)} of {counted(looked_at, 'letter')}.")
     return visit.done(
-        f"{count(meant)} of the oldest {counted(looked_at, 'letter')} are meant; the broker looks at all."
+        f"Meant: {count(meant)} of the oldest {counted(looked_at, 'letter')}; the broker looks at all."
     )
 
 

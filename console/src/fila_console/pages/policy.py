@@ -123,15 +123,19 @@ async def dry_run(visit: Visit) -> Response:
     last = as_number("last", visit.field("last") or str(TRIED[0]), TRIED[-1])
     told = await visit.upstream.dry_run(queue, last, **_asked(visit, now))
     changed = [
-        (f"{each.offset:,}", _routing(each.before), _routing(each.after), brief(each.error))
+        (f"{each.offset:,}", _differs(each.before, each.after), brief(each.error))
         for each in told.messages
         if each.before != each.after or each.error
     ]
+    words = {
+        "retry": "tried again after ",
+        "dlq": "a dead letter, as now",
+        "": "a dead letter: the script fails",
+    }
     judged = [
         (
             f"{each.offset:,}",
-            {"retry": "tried again", "dlq": "stays"}.get(each.action, "the script fails"),
-            age(each.delay_ms) if each.action == "retry" else "",
+            words.get(each.action, each.action) + (age(each.delay_ms) if each.action == "retry" else ""),
             brief(each.error),
         )
         for each in told.dead_letters
@@ -168,13 +172,19 @@ def _tried(told: DryRun) -> str:
     return " ".join(parts)
 
 
-def _routing(routing: DryRunRouting) -> str:
-    buckets = (
-        f", buckets {', '.join(brief(each, 60) for each in routing.throttle_keys)}"
-        if routing.throttle_keys
-        else ""
+def _differs(before: DryRunRouting, after: DryRunRouting) -> str:
+    """What of a message's routing would change."""
+    told = (
+        ("key", named(before.fairness_key), named(after.fairness_key)),
+        ("weight", count(before.weight), count(after.weight)),
+        ("cost", f"{before.cost:g}", f"{after.cost:g}"),
+        ("buckets", _buckets(before), _buckets(after)),
     )
-    return f"{named(routing.fairness_key)}, weight {routing.weight:,}, cost {routing.cost:g}{buckets}"
+    return "; ".join(f"{name} {old} → {new}" for name, old, new in told if old != new)
+
+
+def _buckets(routing: DryRunRouting) -> str:
+    return ", ".join(brief(each, 60) for each in routing.throttle_keys) or "none"
 
 
 async def change(visit: Visit) -> Response:
