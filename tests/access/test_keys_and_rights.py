@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import socket
 import stat
 import threading
 import time
@@ -300,6 +301,30 @@ def test_a_waiting_pull_and_an_idle_producer_end_with_their_right(guarded: Guard
     assert refusal(lambda: next(sending))[0] == "UNAUTHENTICATED"
     idle.set()
     assert time.monotonic() - began < ENDS_S_MAX
+
+
+def test_a_redis_read_that_waits_ends_with_its_right_and_a_redis_client_with_its_key(guarded: Guarded):
+    make_queue(guarded, "redis.withdrawn")
+    client = guarded.make_key("redis-waiter", "consume redis.withdrawn", "produce redis.withdrawn")
+    host, _, port = guarded.running.addresses["redis"].rpartition(":")
+    with socket.create_connection((host, int(port)), 10) as sock, sock.makefile("rb") as replies:
+        sock.sendall(f"AUTH {client.key}\r\nHMGET redis.withdrawn default 1 60\r\n".encode())
+        assert replies.readline() == b"+OK\r\n"
+        time.sleep(0.3)
+        began = time.monotonic()
+        guarded.admin.auth.RevokeGrant(
+            auth_pb2.RevokeGrantRequest(
+                name="redis-waiter", permissions=[permission("consume redis.withdrawn")]
+            )
+        )
+        assert replies.readline() == b"*-1\r\n"
+        assert time.monotonic() - began < ENDS_S_MAX
+        sock.sendall(b"RPUSH redis.withdrawn m\r\nHMGET redis.withdrawn default 1 60\r\n")
+        assert replies.readline() == b":1\r\n"
+        assert replies.readline().startswith(b"-NOPERM")
+        guarded.admin.auth.RevokeKey(auth_pb2.RevokeKeyRequest(key_id=key_id(client)))
+        assert replies.readline() == b""
+        assert time.monotonic() - began < 2 * ENDS_S_MAX
 
 
 def test_a_key_ends_by_itself_and_with_it_what_it_holds_open(guarded: Guarded):

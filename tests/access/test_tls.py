@@ -148,6 +148,28 @@ def test_redis_over_tls_with_a_key_and_with_a_certificate(encrypted: Guarded, fi
 
 
 @pytest.mark.e2e
+def test_large_pipelines_over_tls_lose_nothing_and_wait_for_nothing(encrypted: Guarded, files: Path):
+    pushes = b"".join(
+        b"*3\r\n$5\r\nRPUSH\r\n$5\r\nr.two\r\n$60000\r\n%b\r\n" % (bytes((65 + n,)) * 60_000)
+        for n in range(25)
+    )
+    with redis(encrypted.running, files) as client:
+        client.settimeout(20)
+        client.sendall(f"AUTH {encrypted.admin_key}\r\nSETNX r.two default\r\n".encode())
+        replies = client.makefile("rb")
+        assert [replies.readline() for _ in range(2)] == [b"+OK\r\n"] * 2
+        for _ in range(8):
+            client.sendall(pushes)
+            assert [replies.readline() for _ in range(25)] == [b":1\r\n"] * 25
+            client.sendall(b"HMGET r.two default 25 5\r\n")
+            assert replies.readline() == b"*25\r\n"
+            for n in range(25):
+                head = [replies.readline() for _ in range(4)]
+                assert (head[0], head[3]) == (b"*3\r\n", b"$60000\r\n")
+                assert replies.read(60_002) == bytes((65 + n,)) * 60_000 + b"\r\n"
+
+
+@pytest.mark.e2e
 def test_new_files_are_used_while_old_connections_go_on(encrypted: Guarded, files: Path):
     before = connect(encrypted.running, files, encrypted.admin_key)
     listed(before)
