@@ -15,6 +15,7 @@ RIGHTS = {
     "produce": auth_pb2.RIGHT_PRODUCE,
     "consume": auth_pb2.RIGHT_CONSUME,
     "manage": auth_pb2.RIGHT_MANAGE,
+    "view": auth_pb2.RIGHT_VIEW,
     "admin": auth_pb2.RIGHT_ADMIN,
 }
 

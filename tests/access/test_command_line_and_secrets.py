@@ -75,6 +75,48 @@ def test_a_key_is_made_granted_used_shown_rotated_and_revoked(guarded: Guarded, 
     assert [record["act"] for record in listed["records"]] == ["RevokeKey", "RotateKey"]
 
 
+def test_a_link_is_made_shown_used_and_revoked_by_whoever_manages_the_queue(guarded: Guarded, tmp_path: Path):
+    def run(*arguments: str, key: str) -> Any:
+        return fila(guarded, *arguments, key=key, folder=tmp_path)
+
+    queue = make_queue(guarded, "cli.linked", fairness_key_header="tenant")
+    guarded.admin.service.Enqueue(service_pb2.EnqueueRequest(queue=queue, headers={"tenant": "acme"}))
+    guarded.admin.service.Enqueue(service_pb2.EnqueueRequest(queue=queue, headers={"tenant": "globex"}))
+    manager = guarded.make_key("link-maker", f"manage {queue}").key
+
+    made = run("auth", "link", "create", queue, "acme", "--ttl", "1d", key=manager)
+    assert made.returncode == 0, made.stderr
+    key = made.stdout.strip()
+    address = run(
+        "auth", "link", "create", queue, "acme", "--console", "https://console.example/", key=manager
+    )
+    assert address.stdout.startswith("https://console.example/t#fila_")
+
+    # Its own message, not the two that wait; who consumes is not for it.
+    (row,) = run("queue", "list", key=key).stdout.splitlines()[1:]
+    assert row.split() == [queue, "1", "0", "-"]
+    assert "globex" not in run("queue", "inspect", queue, key=key).stdout
+    assert run("explain", queue, "acme", key=key).returncode == 0
+    assert run("explain", queue, "globex", key=key).returncode == 1
+    listed = run("auth", "link", "list", queue, key=manager).stdout
+    assert f"{key.split('_')[1]}  {queue}  acme  link-maker" in " ".join(listed.split()).replace(" ", "  ")
+    revoked = run("auth", "link", "revoke", queue, key.split("_")[1], "--yes", key=manager)
+    assert revoked.returncode == 0, revoked.stderr
+    assert "not valid" in run("queue", "list", key=key).stderr
+
+
+def test_whoever_may_view_sees_who_waits_and_peeks_at_nothing(guarded: Guarded, tmp_path: Path):
+    queue = make_queue(guarded, "cli.viewed")
+    key = guarded.make_key("viewer").key
+    granted = fila(
+        guarded, "auth", "grant", "viewer", "--view", "cli.*", key=guarded.admin_key, folder=tmp_path
+    )
+    assert "view cli.*" in granted.stdout
+    for arguments, code in ((("queue", "inspect", queue), 0), (("late",), 0), (("queue", "peek", queue), 1)):
+        ran = fila(guarded, *arguments, key=key, folder=tmp_path)
+        assert ran.returncode == code, ran.stderr
+
+
 def test_no_option_takes_a_key_itself():
     told = subprocess.run(
         [sys.executable, "-c", "from fila_cli.main import main; main(['enqueue', '--help'])"],
@@ -105,6 +147,14 @@ async def test_the_python_client_makes_keys_and_gives_rights(guarded: Guarded):
         async with FilaClient.connect(address, api_key=key) as client:
             own = await client.get_principal()
             assert (own.name, own.tenant, own.keys[0].key_id) == ("made-here", "acme", key.split("_")[1])
+        await admin.create_queue("made.linked")
+        made = await admin.create_tenant_link("made.linked", "acme", ttl="1d")
+        assert secret_of(made.key) not in repr(made)
+        assert [each.fairness_key for each in await admin.list_tenant_links("made.linked")] == ["acme"]
+        async with FilaClient.connect(address, api_key=made.key) as viewer:
+            assert (await viewer.explain_key("made.linked", "acme")).state == "empty"
+        await admin.revoke_tenant_link("made.linked", made.link.link_id)
+        assert await admin.list_tenant_links("made.linked") == []
         newer = await admin.rotate_key(own.keys[0].key_id)
         await admin.revoke_key(newer.split("_")[1])
         assert (await admin.revoke_grant("made-here")).permissions == []

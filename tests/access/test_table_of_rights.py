@@ -14,11 +14,11 @@ import grpc
 import pytest
 from google.protobuf import message_factory
 
-from fila.v1 import admin_pb2, auth_pb2, events_pb2, service_pb2, sink_pb2
-from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE
+from fila.v1 import admin_pb2, auth_pb2, events_pb2, operation_pb2, service_pb2, sink_pb2
+from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE, VIEW
 from fila_server.access.table import ANY, NOTHING, REDIS, RPCS, Need, page_rows
 from fila_server.edges.redis.verbs import _VERBS
-from tests.access.guarded_server import Client, Guarded, details_of, key_id, make_queue, permission
+from tests.access.guarded_server import Client, Guarded, details_of, key_id, make_queue, permission, refusal
 
 pytestmark = pytest.mark.e2e
 
@@ -30,7 +30,7 @@ SERVICES = {
     **auth_pb2.DESCRIPTOR.services_by_name,
     **sink_pb2.DESCRIPTOR.services_by_name,
 }
-RIGHT_NAMES = {PRODUCE: "produce", CONSUME: "consume", MANAGE: "manage"}
+RIGHT_NAMES = {PRODUCE: "produce", CONSUME: "consume", MANAGE: "manage", VIEW: "view"}
 FIELDS: dict[str, dict[str, Any]] = {
     "EnqueueBatch": {"messages": [service_pb2.EnqueueMessage()]},
     "Ack": {"message_id": MESSAGE_ID},
@@ -57,6 +57,8 @@ FIELDS: dict[str, dict[str, Any]] = {
     "Grant": {"name": "made", "permissions": [auth_pb2.Permission(right=auth_pb2.RIGHT_PRODUCE, queue="x")]},
     "RevokeGrant": {"name": "nobody"},
     "SetQuotas": {"name": "nobody"},
+    "CreateTenantLink": {"fairness_key": "acme"},
+    "RevokeTenantLink": {"link_id": "none"},
     "FindKeys": {},
     "StartOperation": {"kind": 2},
     "WatchOperation": {"id": "none"},
@@ -214,6 +216,25 @@ def test_another_right_on_the_queue_is_not_enough_and_the_missing_one_is_named(
     code, sentence, _ = outcome(caller, name, need, QUEUE)
     assert code == "PERMISSION_DENIED"
     assert sentence.startswith(f"{need.words}:")
+
+
+@pytest.mark.parametrize(("name", "need"), ROWS)
+def test_whoever_may_view_looks_at_numbers_and_events_and_does_nothing_else(
+    callers: Callers, name: str, need: Need
+):
+    code, sentence, _ = outcome(callers.keys["view"], name, need, QUEUE)
+    if need.right in (NOTHING, ADMIN):
+        assert (code == "PERMISSION_DENIED") == (need.right == ADMIN), sentence
+    else:
+        assert (code == "PERMISSION_DENIED") == (not need.right & VIEW), sentence
+
+
+def test_no_call_that_a_view_is_enough_for_tells_a_message_or_changes_anything():
+    looked_at = {name.partition("/")[2] for name, need in RPCS.items() if need.right & VIEW}
+    assert looked_at == {
+        "GetStats", "ListChannels", "ExplainKey", "ListConsumers", "WatchEvents", "ListLate", "ListKeyPolicies",
+        "FindKeys", "WatchStats", "GetHistory",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "need"), ROWS)
@@ -414,7 +435,8 @@ def test_events_are_told_of_queues_one_consumes_or_manages_and_of_the_broker_to_
         assert QUEUE in told
         assert told <= {QUEUE, f"{QUEUE}.dlq"}
     assert watched(callers.keys["produce"]) == set()
-    assert watched(callers.keys["tenant"]) == set()
+    assert QUEUE in watched(callers.keys["view"])
+    assert watched(callers.keys["view"]) <= {QUEUE, f"{QUEUE}.dlq"}
 
 
 def test_an_event_says_whose_key_it_was(callers: Callers):
@@ -432,8 +454,26 @@ def test_who_waits_is_told_of_queues_one_consumes_or_manages(callers: Callers):
         return {key.queue for key in answer.keys}
 
     assert {QUEUE, ELSEWHERE} <= late("admin")
-    assert late("consume") == {QUEUE}
-    assert late("produce") == late("tenant") == set()
+    assert late("consume") == late("view") == {QUEUE}
+    assert late("produce") == set()
+
+
+@pytest.mark.parametrize(
+    ("method", "asked"),
+    [
+        ("WatchEvents", events_pb2.WatchEventsRequest()),
+        ("ListLate", events_pb2.ListLateRequest()),
+        ("ListOperations", operation_pb2.ListOperationsRequest()),
+    ],
+)
+def test_a_tenant_is_told_of_no_queue_in_all(callers: Callers, method: str, asked: Any):
+    def ask() -> Any:
+        return getattr(callers.keys["tenant"].admin, method)(asked, timeout=20)
+
+    code, sentence, _ = refusal(ask)
+
+    assert code == "PERMISSION_DENIED"
+    assert 'bound to tenant "acme"' in sentence
 
 
 def test_only_admins_are_told_where_the_data_is(callers: Callers):

@@ -190,7 +190,7 @@ async def test_watchers_and_the_keys_they_name_are_bounded(
 ) -> None:
     monkeypatch.setattr(watch_stats, "WATCHERS_MAX", 1)
     monkeypatch.setattr(watch_stats, "NAMED_MAX", 3)
-    with pytest.raises(errors.LimitExceeded, match="must be at most 3, got 4"):
+    with pytest.raises(errors.LimitExceeded, match="must be at most 3; name fewer"):
         await anext(stats.watch(watcher(keys=("a", "b", "c", "d")), everything))
     stream = stats.watch(watcher(), everything)
     await next_of(stream)

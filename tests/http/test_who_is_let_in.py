@@ -71,6 +71,17 @@ def test_no_key_or_a_wrong_one_is_401_and_never_the_doors_own(open_to_all, given
         assert answer.headers["www-authenticate"] == "Bearer"
 
 
+def test_the_audit_has_the_callers_address_as_the_door_claims_it_and_never_one_a_caller_wrote(
+    open_to_all, guarded
+):
+    lied = {"fila-client-address": "203.0.113.9", "x-forwarded-for": "203.0.113.9"}
+    answer = open_to_all.post("/v1/queues", {"name": "audited"}, key=guarded.admin_key, headers=lied)
+    records = open_to_all.get("/v1/auth/audit", key=guarded.admin_key).json["records"]
+
+    assert answer.status == 200
+    assert [each["claimedAddress"] for each in records if each["queue"] == "audited"] == ["127.0.0.1"]
+
+
 def test_a_key_that_is_revoked_ends_with_it(open_to_all, guarded):
     door = open_to_all
     client = guarded.make_key("leaving", "produce orders")

@@ -262,6 +262,8 @@ async def test_answers_show_every_field_also_zeros(client: FilaClient) -> None:
         (answers.KeyInfo, auth_pb2.KeyInfo),
         (answers.Quotas, auth_pb2.Quotas),
         (answers.AuditRecord, auth_pb2.AuditRecord),
+        (answers.TenantLink, auth_pb2.TenantLink),
+        (answers.NewTenantLink, auth_pb2.CreateTenantLinkResponse),
         (observations.BrokerStatus, events_pb2.GetStatusResponse),
         (observations.LateKey, events_pb2.LateKey),
         (observations.LateKeys, events_pb2.ListLateResponse),

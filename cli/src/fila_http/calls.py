@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 from starlette.datastructures import Headers, QueryParams
 from starlette.types import Receive, Scope, Send
 
+from fila.connection import calling_for
 from fila.errors import FilaError
 from fila.v1.service_pb2 import EnqueueRequest, LeaseRequest, LeaseResponse, NackBatchRequest
 from fila_http import proto_json
@@ -90,7 +91,8 @@ class Endpoint:
                 unread = False
                 arguments = (route, scope["path_params"], QueryParams(scope["query_string"]), headers, body)
                 request = await _beside(len(body), bind, *arguments)
-                await answer(Call(self._service, route, key, request, scope, receive, send, hold))
+                with calling_for((scope.get("client") or ("",))[0]):
+                    await answer(Call(self._service, route, key, request, scope, receive, send, hold))
             except Gone:
                 return
             except Problem as problem:

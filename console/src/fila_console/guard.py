@@ -15,6 +15,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from fila.connection import calling_for
+
 BODY_BYTES_MAX = 512 << 10
 """Two scripts of 64 KiB, each letter escaped as three."""
 BODY_S_MAX = 10.0
@@ -72,7 +74,8 @@ class Guard:
         except Refused as refused:
             await PlainTextResponse(f"{refused}\n", refused.status)(scope, receive, answered)
             return
-        await self._app(scope, _replayed(body, receive), answered)
+        with calling_for((scope.get("client") or ("",))[0]):
+            await self._app(scope, _replayed(body, receive), answered)
 
     def _add_headers(self, headers: MutableHeaders) -> None:
         for name, value in _HEADERS.items():

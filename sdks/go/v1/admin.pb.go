@@ -3120,8 +3120,11 @@ type ListQueuesResponse struct {
 	Queues []*QueueInfo `protobuf:"bytes,1,rep,name=queues,proto3" json:"queues,omitempty"`
 	// Nodes in the cluster; 1 on a single broker.
 	ClusterNodeCount uint32 `protobuf:"varint,2,opt,name=cluster_node_count,json=clusterNodeCount,proto3" json:"cluster_node_count,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Set where the caller is bound to a tenant: depth, in flight and oldest are that fairness key's in the channel
+	// `default`, and nothing else is told.
+	Tenant        string `protobuf:"bytes,3,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListQueuesResponse) Reset() {
@@ -3166,6 +3169,13 @@ func (x *ListQueuesResponse) GetClusterNodeCount() uint32 {
 		return x.ClusterNodeCount
 	}
 	return 0
+}
+
+func (x *ListQueuesResponse) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
 }
 
 // One queue in a listing.
@@ -5455,10 +5465,11 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\vlast_offset\x18\x02 \x01(\x04R\n" +
 	"lastOffset\x12\x14\n" +
 	"\x05stuck\x18\x03 \x01(\x04R\x05stuck\"\x13\n" +
-	"\x11ListQueuesRequest\"n\n" +
+	"\x11ListQueuesRequest\"\x86\x01\n" +
 	"\x12ListQueuesResponse\x12*\n" +
 	"\x06queues\x18\x01 \x03(\v2\x12.fila.v1.QueueInfoR\x06queues\x12,\n" +
-	"\x12cluster_node_count\x18\x02 \x01(\rR\x10clusterNodeCount\"\xee\x03\n" +
+	"\x12cluster_node_count\x18\x02 \x01(\rR\x10clusterNodeCount\x12\x16\n" +
+	"\x06tenant\x18\x03 \x01(\tR\x06tenant\"\xee\x03\n" +
 	"\tQueueInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05depth\x18\x02 \x01(\x04R\x05depth\x12\x1b\n" +

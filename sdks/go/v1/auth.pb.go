@@ -1,4 +1,5 @@
-// Keys, rights, quotas, and the record of what admins did. All but GetPrincipal needs the right `admin`.
+// Keys, rights, quotas, links for tenants, and the record of what admins did. All but GetPrincipal, WhoAmI and the links
+// needs the right `admin`.
 //
 // A principal is a name with rights; its keys are what programs send, as `authorization: Bearer fila_<id>_<secret>`.
 
@@ -39,6 +40,8 @@ const (
 	Right_RIGHT_MANAGE Right = 3
 	// Everything, keys and runtime config included.
 	Right_RIGHT_ADMIN Right = 4
+	// Look at numbers and events; at no message.
+	Right_RIGHT_VIEW Right = 5
 )
 
 // Enum value maps for Right.
@@ -49,6 +52,7 @@ var (
 		2: "RIGHT_CONSUME",
 		3: "RIGHT_MANAGE",
 		4: "RIGHT_ADMIN",
+		5: "RIGHT_VIEW",
 	}
 	Right_value = map[string]int32{
 		"RIGHT_UNSPECIFIED": 0,
@@ -56,6 +60,7 @@ var (
 		"RIGHT_CONSUME":     2,
 		"RIGHT_MANAGE":      3,
 		"RIGHT_ADMIN":       4,
+		"RIGHT_VIEW":        5,
 	}
 )
 
@@ -550,7 +555,8 @@ type CreateKeyRequest struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// How long it is valid, in milliseconds; 0 for ever.
 	ExpiresAfterMs uint64 `protobuf:"varint,2,opt,name=expires_after_ms,json=expiresAfterMs,proto3" json:"expires_after_ms,omitempty"`
-	// Bind its messages to this fairness key; only for a principal that is new, and with no right but produce.
+	// Bind its messages to this fairness key; only for a principal that is new, and with no right but produce and
+	// view.
 	AsTenant      string `protobuf:"bytes,3,opt,name=as_tenant,json=asTenant,proto3" json:"as_tenant,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1488,9 +1494,11 @@ type AuditRecord struct {
 	// To which queue, or to which name.
 	Queue string `protobuf:"bytes,7,opt,name=queue,proto3" json:"queue,omitempty"`
 	// The request's other fields; values and scripts as digests.
-	Details       map[string]string `protobuf:"bytes,8,rep,name=details,proto3" json:"details,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Details map[string]string `protobuf:"bytes,8,rep,name=details,proto3" json:"details,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Whose browser or program it was, as the console or the HTTP door in between claimed it; nobody has checked that.
+	ClaimedAddress string `protobuf:"bytes,9,opt,name=claimed_address,json=claimedAddress,proto3" json:"claimed_address,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *AuditRecord) Reset() {
@@ -1577,6 +1585,408 @@ func (x *AuditRecord) GetDetails() map[string]string {
 		return x.Details
 	}
 	return nil
+}
+
+func (x *AuditRecord) GetClaimedAddress() string {
+	if x != nil {
+		return x.ClaimedAddress
+	}
+	return ""
+}
+
+// Which tenant, of which queue, for how long.
+type CreateTenantLinkRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The queue's name.
+	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	// The fairness key whose numbers it shows; it need not have had a message yet.
+	FairnessKey string `protobuf:"bytes,2,opt,name=fairness_key,json=fairnessKey,proto3" json:"fairness_key,omitempty"`
+	// How long it is valid, in milliseconds: at most 90 days; 0 for 7 days.
+	TtlMs         uint64 `protobuf:"varint,3,opt,name=ttl_ms,json=ttlMs,proto3" json:"ttl_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateTenantLinkRequest) Reset() {
+	*x = CreateTenantLinkRequest{}
+	mi := &file_fila_v1_auth_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateTenantLinkRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateTenantLinkRequest) ProtoMessage() {}
+
+func (x *CreateTenantLinkRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_auth_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateTenantLinkRequest.ProtoReflect.Descriptor instead.
+func (*CreateTenantLinkRequest) Descriptor() ([]byte, []int) {
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *CreateTenantLinkRequest) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *CreateTenantLinkRequest) GetFairnessKey() string {
+	if x != nil {
+		return x.FairnessKey
+	}
+	return ""
+}
+
+func (x *CreateTenantLinkRequest) GetTtlMs() uint64 {
+	if x != nil {
+		return x.TtlMs
+	}
+	return 0
+}
+
+// The link's key, once.
+type CreateTenantLinkResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The key itself, to be sent as any other. With the console it is the end of an address: CONSOLE/t#KEY. It is not
+	// stored: who loses it makes another.
+	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// What is known of it.
+	Link          *TenantLink `protobuf:"bytes,2,opt,name=link,proto3" json:"link,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateTenantLinkResponse) Reset() {
+	*x = CreateTenantLinkResponse{}
+	mi := &file_fila_v1_auth_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateTenantLinkResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateTenantLinkResponse) ProtoMessage() {}
+
+func (x *CreateTenantLinkResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_auth_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateTenantLinkResponse.ProtoReflect.Descriptor instead.
+func (*CreateTenantLinkResponse) Descriptor() ([]byte, []int) {
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *CreateTenantLinkResponse) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *CreateTenantLinkResponse) GetLink() *TenantLink {
+	if x != nil {
+		return x.Link
+	}
+	return nil
+}
+
+// A link, without its secret.
+type TenantLink struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The part of its key that is no secret.
+	LinkId string `protobuf:"bytes,1,opt,name=link_id,json=linkId,proto3" json:"link_id,omitempty"`
+	// The queue.
+	Queue string `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	// The fairness key.
+	FairnessKey string `protobuf:"bytes,3,opt,name=fairness_key,json=fairnessKey,proto3" json:"fairness_key,omitempty"`
+	// Whoever made it.
+	CreatedBy string `protobuf:"bytes,4,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
+	// When it was made.
+	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	// When it ends.
+	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TenantLink) Reset() {
+	*x = TenantLink{}
+	mi := &file_fila_v1_auth_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TenantLink) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TenantLink) ProtoMessage() {}
+
+func (x *TenantLink) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_auth_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TenantLink.ProtoReflect.Descriptor instead.
+func (*TenantLink) Descriptor() ([]byte, []int) {
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *TenantLink) GetLinkId() string {
+	if x != nil {
+		return x.LinkId
+	}
+	return ""
+}
+
+func (x *TenantLink) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *TenantLink) GetFairnessKey() string {
+	if x != nil {
+		return x.FairnessKey
+	}
+	return ""
+}
+
+func (x *TenantLink) GetCreatedBy() string {
+	if x != nil {
+		return x.CreatedBy
+	}
+	return ""
+}
+
+func (x *TenantLink) GetCreatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return nil
+}
+
+func (x *TenantLink) GetExpiresAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpiresAt
+	}
+	return nil
+}
+
+// Whose links.
+type ListTenantLinksRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only this queue's; empty for all that the caller may manage.
+	Queue         string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTenantLinksRequest) Reset() {
+	*x = ListTenantLinksRequest{}
+	mi := &file_fila_v1_auth_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTenantLinksRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTenantLinksRequest) ProtoMessage() {}
+
+func (x *ListTenantLinksRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_auth_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTenantLinksRequest.ProtoReflect.Descriptor instead.
+func (*ListTenantLinksRequest) Descriptor() ([]byte, []int) {
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ListTenantLinksRequest) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+// Links, those that end soonest first.
+type ListTenantLinksResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 5,000.
+	Links         []*TenantLink `protobuf:"bytes,1,rep,name=links,proto3" json:"links,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTenantLinksResponse) Reset() {
+	*x = ListTenantLinksResponse{}
+	mi := &file_fila_v1_auth_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTenantLinksResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTenantLinksResponse) ProtoMessage() {}
+
+func (x *ListTenantLinksResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_auth_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTenantLinksResponse.ProtoReflect.Descriptor instead.
+func (*ListTenantLinksResponse) Descriptor() ([]byte, []int) {
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ListTenantLinksResponse) GetLinks() []*TenantLink {
+	if x != nil {
+		return x.Links
+	}
+	return nil
+}
+
+// Which link.
+type RevokeTenantLinkRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The queue's name.
+	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	// The link.
+	LinkId        string `protobuf:"bytes,2,opt,name=link_id,json=linkId,proto3" json:"link_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeTenantLinkRequest) Reset() {
+	*x = RevokeTenantLinkRequest{}
+	mi := &file_fila_v1_auth_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeTenantLinkRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeTenantLinkRequest) ProtoMessage() {}
+
+func (x *RevokeTenantLinkRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_auth_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeTenantLinkRequest.ProtoReflect.Descriptor instead.
+func (*RevokeTenantLinkRequest) Descriptor() ([]byte, []int) {
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *RevokeTenantLinkRequest) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *RevokeTenantLinkRequest) GetLinkId() string {
+	if x != nil {
+		return x.LinkId
+	}
+	return ""
+}
+
+// It is gone.
+type RevokeTenantLinkResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeTenantLinkResponse) Reset() {
+	*x = RevokeTenantLinkResponse{}
+	mi := &file_fila_v1_auth_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeTenantLinkResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeTenantLinkResponse) ProtoMessage() {}
+
+func (x *RevokeTenantLinkResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fila_v1_auth_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeTenantLinkResponse.ProtoReflect.Descriptor instead.
+func (*RevokeTenantLinkResponse) Descriptor() ([]byte, []int) {
+	return file_fila_v1_auth_proto_rawDescGZIP(), []int{31}
 }
 
 var File_fila_v1_auth_proto protoreflect.FileDescriptor
@@ -1669,7 +2079,7 @@ const file_fila_v1_auth_proto_rawDesc = "" +
 	"\x06before\x18\x01 \x01(\x04R\x06before\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\rR\x05limit\"C\n" +
 	"\x11ListAuditResponse\x12.\n" +
-	"\arecords\x18\x01 \x03(\v2\x14.fila.v1.AuditRecordR\arecords\"\xbb\x02\n" +
+	"\arecords\x18\x01 \x03(\v2\x14.fila.v1.AuditRecordR\arecords\"\xe4\x02\n" +
 	"\vAuditRecord\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x10\n" +
@@ -1678,16 +2088,45 @@ const file_fila_v1_auth_proto_rawDesc = "" +
 	"\x06key_id\x18\x05 \x01(\tR\x05keyId\x12\x12\n" +
 	"\x04peer\x18\x06 \x01(\tR\x04peer\x12\x14\n" +
 	"\x05queue\x18\a \x01(\tR\x05queue\x12;\n" +
-	"\adetails\x18\b \x03(\v2!.fila.v1.AuditRecord.DetailsEntryR\adetails\x1a:\n" +
+	"\adetails\x18\b \x03(\v2!.fila.v1.AuditRecord.DetailsEntryR\adetails\x12'\n" +
+	"\x0fclaimed_address\x18\t \x01(\tR\x0eclaimedAddress\x1a:\n" +
 	"\fDetailsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01*g\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"i\n" +
+	"\x17CreateTenantLinkRequest\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12!\n" +
+	"\ffairness_key\x18\x02 \x01(\tR\vfairnessKey\x12\x15\n" +
+	"\x06ttl_ms\x18\x03 \x01(\x04R\x05ttlMs\"U\n" +
+	"\x18CreateTenantLinkResponse\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
+	"\x04link\x18\x02 \x01(\v2\x13.fila.v1.TenantLinkR\x04link\"\xf3\x01\n" +
+	"\n" +
+	"TenantLink\x12\x17\n" +
+	"\alink_id\x18\x01 \x01(\tR\x06linkId\x12\x14\n" +
+	"\x05queue\x18\x02 \x01(\tR\x05queue\x12!\n" +
+	"\ffairness_key\x18\x03 \x01(\tR\vfairnessKey\x12\x1d\n" +
+	"\n" +
+	"created_by\x18\x04 \x01(\tR\tcreatedBy\x129\n" +
+	"\n" +
+	"created_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x129\n" +
+	"\n" +
+	"expires_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\".\n" +
+	"\x16ListTenantLinksRequest\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\"D\n" +
+	"\x17ListTenantLinksResponse\x12)\n" +
+	"\x05links\x18\x01 \x03(\v2\x13.fila.v1.TenantLinkR\x05links\"H\n" +
+	"\x17RevokeTenantLinkRequest\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x17\n" +
+	"\alink_id\x18\x02 \x01(\tR\x06linkId\"\x1a\n" +
+	"\x18RevokeTenantLinkResponse*w\n" +
 	"\x05Right\x12\x15\n" +
 	"\x11RIGHT_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rRIGHT_PRODUCE\x10\x01\x12\x11\n" +
 	"\rRIGHT_CONSUME\x10\x02\x12\x10\n" +
 	"\fRIGHT_MANAGE\x10\x03\x12\x0f\n" +
-	"\vRIGHT_ADMIN\x10\x042\xbb\x05\n" +
+	"\vRIGHT_ADMIN\x10\x04\x12\x0e\n" +
+	"\n" +
+	"RIGHT_VIEW\x10\x052\xc3\a\n" +
 	"\bFilaAuth\x12B\n" +
 	"\tCreateKey\x12\x19.fila.v1.CreateKeyRequest\x1a\x1a.fila.v1.CreateKeyResponse\x12Q\n" +
 	"\x0eListPrincipals\x12\x1e.fila.v1.ListPrincipalsRequest\x1a\x1f.fila.v1.ListPrincipalsResponse\x12K\n" +
@@ -1696,7 +2135,10 @@ const file_fila_v1_auth_proto_rawDesc = "" +
 	"\tRevokeKey\x12\x19.fila.v1.RevokeKeyRequest\x1a\x1a.fila.v1.RevokeKeyResponse\x126\n" +
 	"\x05Grant\x12\x15.fila.v1.GrantRequest\x1a\x16.fila.v1.GrantResponse\x12H\n" +
 	"\vRevokeGrant\x12\x1b.fila.v1.RevokeGrantRequest\x1a\x1c.fila.v1.RevokeGrantResponse\x12B\n" +
-	"\tSetQuotas\x12\x19.fila.v1.SetQuotasRequest\x1a\x1a.fila.v1.SetQuotasResponse\x12B\n" +
+	"\tSetQuotas\x12\x19.fila.v1.SetQuotasRequest\x1a\x1a.fila.v1.SetQuotasResponse\x12W\n" +
+	"\x10CreateTenantLink\x12 .fila.v1.CreateTenantLinkRequest\x1a!.fila.v1.CreateTenantLinkResponse\x12T\n" +
+	"\x0fListTenantLinks\x12\x1f.fila.v1.ListTenantLinksRequest\x1a .fila.v1.ListTenantLinksResponse\x12W\n" +
+	"\x10RevokeTenantLink\x12 .fila.v1.RevokeTenantLinkRequest\x1a!.fila.v1.RevokeTenantLinkResponse\x12B\n" +
 	"\tListAudit\x12\x19.fila.v1.ListAuditRequest\x1a\x1a.fila.v1.ListAuditResponse\x129\n" +
 	"\x06WhoAmI\x12\x16.fila.v1.WhoAmIRequest\x1a\x17.fila.v1.WhoAmIResponseB\x1a\n" +
 	"\vdev.fila.v1B\tAuthProtoP\x01b\x06proto3"
@@ -1714,46 +2156,53 @@ func file_fila_v1_auth_proto_rawDescGZIP() []byte {
 }
 
 var file_fila_v1_auth_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fila_v1_auth_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_fila_v1_auth_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_fila_v1_auth_proto_goTypes = []any{
-	(Right)(0),                     // 0: fila.v1.Right
-	(*Permission)(nil),             // 1: fila.v1.Permission
-	(*Quotas)(nil),                 // 2: fila.v1.Quotas
-	(*KeyInfo)(nil),                // 3: fila.v1.KeyInfo
-	(*Principal)(nil),              // 4: fila.v1.Principal
-	(*WhoAmIRequest)(nil),          // 5: fila.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),         // 6: fila.v1.WhoAmIResponse
-	(*CreateKeyRequest)(nil),       // 7: fila.v1.CreateKeyRequest
-	(*CreateKeyResponse)(nil),      // 8: fila.v1.CreateKeyResponse
-	(*ListPrincipalsRequest)(nil),  // 9: fila.v1.ListPrincipalsRequest
-	(*ListPrincipalsResponse)(nil), // 10: fila.v1.ListPrincipalsResponse
-	(*GetPrincipalRequest)(nil),    // 11: fila.v1.GetPrincipalRequest
-	(*GetPrincipalResponse)(nil),   // 12: fila.v1.GetPrincipalResponse
-	(*RotateKeyRequest)(nil),       // 13: fila.v1.RotateKeyRequest
-	(*RotateKeyResponse)(nil),      // 14: fila.v1.RotateKeyResponse
-	(*RevokeKeyRequest)(nil),       // 15: fila.v1.RevokeKeyRequest
-	(*RevokeKeyResponse)(nil),      // 16: fila.v1.RevokeKeyResponse
-	(*GrantRequest)(nil),           // 17: fila.v1.GrantRequest
-	(*GrantResponse)(nil),          // 18: fila.v1.GrantResponse
-	(*RevokeGrantRequest)(nil),     // 19: fila.v1.RevokeGrantRequest
-	(*RevokeGrantResponse)(nil),    // 20: fila.v1.RevokeGrantResponse
-	(*SetQuotasRequest)(nil),       // 21: fila.v1.SetQuotasRequest
-	(*SetQuotasResponse)(nil),      // 22: fila.v1.SetQuotasResponse
-	(*ListAuditRequest)(nil),       // 23: fila.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),      // 24: fila.v1.ListAuditResponse
-	(*AuditRecord)(nil),            // 25: fila.v1.AuditRecord
-	nil,                            // 26: fila.v1.AuditRecord.DetailsEntry
-	(*timestamppb.Timestamp)(nil),  // 27: google.protobuf.Timestamp
+	(Right)(0),                       // 0: fila.v1.Right
+	(*Permission)(nil),               // 1: fila.v1.Permission
+	(*Quotas)(nil),                   // 2: fila.v1.Quotas
+	(*KeyInfo)(nil),                  // 3: fila.v1.KeyInfo
+	(*Principal)(nil),                // 4: fila.v1.Principal
+	(*WhoAmIRequest)(nil),            // 5: fila.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),           // 6: fila.v1.WhoAmIResponse
+	(*CreateKeyRequest)(nil),         // 7: fila.v1.CreateKeyRequest
+	(*CreateKeyResponse)(nil),        // 8: fila.v1.CreateKeyResponse
+	(*ListPrincipalsRequest)(nil),    // 9: fila.v1.ListPrincipalsRequest
+	(*ListPrincipalsResponse)(nil),   // 10: fila.v1.ListPrincipalsResponse
+	(*GetPrincipalRequest)(nil),      // 11: fila.v1.GetPrincipalRequest
+	(*GetPrincipalResponse)(nil),     // 12: fila.v1.GetPrincipalResponse
+	(*RotateKeyRequest)(nil),         // 13: fila.v1.RotateKeyRequest
+	(*RotateKeyResponse)(nil),        // 14: fila.v1.RotateKeyResponse
+	(*RevokeKeyRequest)(nil),         // 15: fila.v1.RevokeKeyRequest
+	(*RevokeKeyResponse)(nil),        // 16: fila.v1.RevokeKeyResponse
+	(*GrantRequest)(nil),             // 17: fila.v1.GrantRequest
+	(*GrantResponse)(nil),            // 18: fila.v1.GrantResponse
+	(*RevokeGrantRequest)(nil),       // 19: fila.v1.RevokeGrantRequest
+	(*RevokeGrantResponse)(nil),      // 20: fila.v1.RevokeGrantResponse
+	(*SetQuotasRequest)(nil),         // 21: fila.v1.SetQuotasRequest
+	(*SetQuotasResponse)(nil),        // 22: fila.v1.SetQuotasResponse
+	(*ListAuditRequest)(nil),         // 23: fila.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 24: fila.v1.ListAuditResponse
+	(*AuditRecord)(nil),              // 25: fila.v1.AuditRecord
+	(*CreateTenantLinkRequest)(nil),  // 26: fila.v1.CreateTenantLinkRequest
+	(*CreateTenantLinkResponse)(nil), // 27: fila.v1.CreateTenantLinkResponse
+	(*TenantLink)(nil),               // 28: fila.v1.TenantLink
+	(*ListTenantLinksRequest)(nil),   // 29: fila.v1.ListTenantLinksRequest
+	(*ListTenantLinksResponse)(nil),  // 30: fila.v1.ListTenantLinksResponse
+	(*RevokeTenantLinkRequest)(nil),  // 31: fila.v1.RevokeTenantLinkRequest
+	(*RevokeTenantLinkResponse)(nil), // 32: fila.v1.RevokeTenantLinkResponse
+	nil,                              // 33: fila.v1.AuditRecord.DetailsEntry
+	(*timestamppb.Timestamp)(nil),    // 34: google.protobuf.Timestamp
 }
 var file_fila_v1_auth_proto_depIdxs = []int32{
 	0,  // 0: fila.v1.Permission.right:type_name -> fila.v1.Right
-	27, // 1: fila.v1.KeyInfo.created_at:type_name -> google.protobuf.Timestamp
-	27, // 2: fila.v1.KeyInfo.expires_at:type_name -> google.protobuf.Timestamp
+	34, // 1: fila.v1.KeyInfo.created_at:type_name -> google.protobuf.Timestamp
+	34, // 2: fila.v1.KeyInfo.expires_at:type_name -> google.protobuf.Timestamp
 	1,  // 3: fila.v1.Principal.permissions:type_name -> fila.v1.Permission
 	3,  // 4: fila.v1.Principal.keys:type_name -> fila.v1.KeyInfo
 	2,  // 5: fila.v1.Principal.quotas:type_name -> fila.v1.Quotas
 	1,  // 6: fila.v1.WhoAmIResponse.permissions:type_name -> fila.v1.Permission
-	27, // 7: fila.v1.WhoAmIResponse.expires_at:type_name -> google.protobuf.Timestamp
+	34, // 7: fila.v1.WhoAmIResponse.expires_at:type_name -> google.protobuf.Timestamp
 	4,  // 8: fila.v1.ListPrincipalsResponse.principals:type_name -> fila.v1.Principal
 	4,  // 9: fila.v1.GetPrincipalResponse.principal:type_name -> fila.v1.Principal
 	1,  // 10: fila.v1.GrantRequest.permissions:type_name -> fila.v1.Permission
@@ -1763,33 +2212,43 @@ var file_fila_v1_auth_proto_depIdxs = []int32{
 	2,  // 14: fila.v1.SetQuotasRequest.quotas:type_name -> fila.v1.Quotas
 	4,  // 15: fila.v1.SetQuotasResponse.principal:type_name -> fila.v1.Principal
 	25, // 16: fila.v1.ListAuditResponse.records:type_name -> fila.v1.AuditRecord
-	27, // 17: fila.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	26, // 18: fila.v1.AuditRecord.details:type_name -> fila.v1.AuditRecord.DetailsEntry
-	7,  // 19: fila.v1.FilaAuth.CreateKey:input_type -> fila.v1.CreateKeyRequest
-	9,  // 20: fila.v1.FilaAuth.ListPrincipals:input_type -> fila.v1.ListPrincipalsRequest
-	11, // 21: fila.v1.FilaAuth.GetPrincipal:input_type -> fila.v1.GetPrincipalRequest
-	13, // 22: fila.v1.FilaAuth.RotateKey:input_type -> fila.v1.RotateKeyRequest
-	15, // 23: fila.v1.FilaAuth.RevokeKey:input_type -> fila.v1.RevokeKeyRequest
-	17, // 24: fila.v1.FilaAuth.Grant:input_type -> fila.v1.GrantRequest
-	19, // 25: fila.v1.FilaAuth.RevokeGrant:input_type -> fila.v1.RevokeGrantRequest
-	21, // 26: fila.v1.FilaAuth.SetQuotas:input_type -> fila.v1.SetQuotasRequest
-	23, // 27: fila.v1.FilaAuth.ListAudit:input_type -> fila.v1.ListAuditRequest
-	5,  // 28: fila.v1.FilaAuth.WhoAmI:input_type -> fila.v1.WhoAmIRequest
-	8,  // 29: fila.v1.FilaAuth.CreateKey:output_type -> fila.v1.CreateKeyResponse
-	10, // 30: fila.v1.FilaAuth.ListPrincipals:output_type -> fila.v1.ListPrincipalsResponse
-	12, // 31: fila.v1.FilaAuth.GetPrincipal:output_type -> fila.v1.GetPrincipalResponse
-	14, // 32: fila.v1.FilaAuth.RotateKey:output_type -> fila.v1.RotateKeyResponse
-	16, // 33: fila.v1.FilaAuth.RevokeKey:output_type -> fila.v1.RevokeKeyResponse
-	18, // 34: fila.v1.FilaAuth.Grant:output_type -> fila.v1.GrantResponse
-	20, // 35: fila.v1.FilaAuth.RevokeGrant:output_type -> fila.v1.RevokeGrantResponse
-	22, // 36: fila.v1.FilaAuth.SetQuotas:output_type -> fila.v1.SetQuotasResponse
-	24, // 37: fila.v1.FilaAuth.ListAudit:output_type -> fila.v1.ListAuditResponse
-	6,  // 38: fila.v1.FilaAuth.WhoAmI:output_type -> fila.v1.WhoAmIResponse
-	29, // [29:39] is the sub-list for method output_type
-	19, // [19:29] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	34, // 17: fila.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	33, // 18: fila.v1.AuditRecord.details:type_name -> fila.v1.AuditRecord.DetailsEntry
+	28, // 19: fila.v1.CreateTenantLinkResponse.link:type_name -> fila.v1.TenantLink
+	34, // 20: fila.v1.TenantLink.created_at:type_name -> google.protobuf.Timestamp
+	34, // 21: fila.v1.TenantLink.expires_at:type_name -> google.protobuf.Timestamp
+	28, // 22: fila.v1.ListTenantLinksResponse.links:type_name -> fila.v1.TenantLink
+	7,  // 23: fila.v1.FilaAuth.CreateKey:input_type -> fila.v1.CreateKeyRequest
+	9,  // 24: fila.v1.FilaAuth.ListPrincipals:input_type -> fila.v1.ListPrincipalsRequest
+	11, // 25: fila.v1.FilaAuth.GetPrincipal:input_type -> fila.v1.GetPrincipalRequest
+	13, // 26: fila.v1.FilaAuth.RotateKey:input_type -> fila.v1.RotateKeyRequest
+	15, // 27: fila.v1.FilaAuth.RevokeKey:input_type -> fila.v1.RevokeKeyRequest
+	17, // 28: fila.v1.FilaAuth.Grant:input_type -> fila.v1.GrantRequest
+	19, // 29: fila.v1.FilaAuth.RevokeGrant:input_type -> fila.v1.RevokeGrantRequest
+	21, // 30: fila.v1.FilaAuth.SetQuotas:input_type -> fila.v1.SetQuotasRequest
+	26, // 31: fila.v1.FilaAuth.CreateTenantLink:input_type -> fila.v1.CreateTenantLinkRequest
+	29, // 32: fila.v1.FilaAuth.ListTenantLinks:input_type -> fila.v1.ListTenantLinksRequest
+	31, // 33: fila.v1.FilaAuth.RevokeTenantLink:input_type -> fila.v1.RevokeTenantLinkRequest
+	23, // 34: fila.v1.FilaAuth.ListAudit:input_type -> fila.v1.ListAuditRequest
+	5,  // 35: fila.v1.FilaAuth.WhoAmI:input_type -> fila.v1.WhoAmIRequest
+	8,  // 36: fila.v1.FilaAuth.CreateKey:output_type -> fila.v1.CreateKeyResponse
+	10, // 37: fila.v1.FilaAuth.ListPrincipals:output_type -> fila.v1.ListPrincipalsResponse
+	12, // 38: fila.v1.FilaAuth.GetPrincipal:output_type -> fila.v1.GetPrincipalResponse
+	14, // 39: fila.v1.FilaAuth.RotateKey:output_type -> fila.v1.RotateKeyResponse
+	16, // 40: fila.v1.FilaAuth.RevokeKey:output_type -> fila.v1.RevokeKeyResponse
+	18, // 41: fila.v1.FilaAuth.Grant:output_type -> fila.v1.GrantResponse
+	20, // 42: fila.v1.FilaAuth.RevokeGrant:output_type -> fila.v1.RevokeGrantResponse
+	22, // 43: fila.v1.FilaAuth.SetQuotas:output_type -> fila.v1.SetQuotasResponse
+	27, // 44: fila.v1.FilaAuth.CreateTenantLink:output_type -> fila.v1.CreateTenantLinkResponse
+	30, // 45: fila.v1.FilaAuth.ListTenantLinks:output_type -> fila.v1.ListTenantLinksResponse
+	32, // 46: fila.v1.FilaAuth.RevokeTenantLink:output_type -> fila.v1.RevokeTenantLinkResponse
+	24, // 47: fila.v1.FilaAuth.ListAudit:output_type -> fila.v1.ListAuditResponse
+	6,  // 48: fila.v1.FilaAuth.WhoAmI:output_type -> fila.v1.WhoAmIResponse
+	36, // [36:49] is the sub-list for method output_type
+	23, // [23:36] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_fila_v1_auth_proto_init() }
@@ -1803,7 +2262,7 @@ func file_fila_v1_auth_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fila_v1_auth_proto_rawDesc), len(file_fila_v1_auth_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   26,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

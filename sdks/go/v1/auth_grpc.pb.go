@@ -1,4 +1,5 @@
-// Keys, rights, quotas, and the record of what admins did. All but GetPrincipal needs the right `admin`.
+// Keys, rights, quotas, links for tenants, and the record of what admins did. All but GetPrincipal, WhoAmI and the links
+// needs the right `admin`.
 //
 // A principal is a name with rights; its keys are what programs send, as `authorization: Bearer fila_<id>_<secret>`.
 
@@ -23,16 +24,19 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	FilaAuth_CreateKey_FullMethodName      = "/fila.v1.FilaAuth/CreateKey"
-	FilaAuth_ListPrincipals_FullMethodName = "/fila.v1.FilaAuth/ListPrincipals"
-	FilaAuth_GetPrincipal_FullMethodName   = "/fila.v1.FilaAuth/GetPrincipal"
-	FilaAuth_RotateKey_FullMethodName      = "/fila.v1.FilaAuth/RotateKey"
-	FilaAuth_RevokeKey_FullMethodName      = "/fila.v1.FilaAuth/RevokeKey"
-	FilaAuth_Grant_FullMethodName          = "/fila.v1.FilaAuth/Grant"
-	FilaAuth_RevokeGrant_FullMethodName    = "/fila.v1.FilaAuth/RevokeGrant"
-	FilaAuth_SetQuotas_FullMethodName      = "/fila.v1.FilaAuth/SetQuotas"
-	FilaAuth_ListAudit_FullMethodName      = "/fila.v1.FilaAuth/ListAudit"
-	FilaAuth_WhoAmI_FullMethodName         = "/fila.v1.FilaAuth/WhoAmI"
+	FilaAuth_CreateKey_FullMethodName        = "/fila.v1.FilaAuth/CreateKey"
+	FilaAuth_ListPrincipals_FullMethodName   = "/fila.v1.FilaAuth/ListPrincipals"
+	FilaAuth_GetPrincipal_FullMethodName     = "/fila.v1.FilaAuth/GetPrincipal"
+	FilaAuth_RotateKey_FullMethodName        = "/fila.v1.FilaAuth/RotateKey"
+	FilaAuth_RevokeKey_FullMethodName        = "/fila.v1.FilaAuth/RevokeKey"
+	FilaAuth_Grant_FullMethodName            = "/fila.v1.FilaAuth/Grant"
+	FilaAuth_RevokeGrant_FullMethodName      = "/fila.v1.FilaAuth/RevokeGrant"
+	FilaAuth_SetQuotas_FullMethodName        = "/fila.v1.FilaAuth/SetQuotas"
+	FilaAuth_CreateTenantLink_FullMethodName = "/fila.v1.FilaAuth/CreateTenantLink"
+	FilaAuth_ListTenantLinks_FullMethodName  = "/fila.v1.FilaAuth/ListTenantLinks"
+	FilaAuth_RevokeTenantLink_FullMethodName = "/fila.v1.FilaAuth/RevokeTenantLink"
+	FilaAuth_ListAudit_FullMethodName        = "/fila.v1.FilaAuth/ListAudit"
+	FilaAuth_WhoAmI_FullMethodName           = "/fila.v1.FilaAuth/WhoAmI"
 )
 
 // FilaAuthClient is the client API for FilaAuth service.
@@ -57,6 +61,13 @@ type FilaAuthClient interface {
 	RevokeGrant(ctx context.Context, in *RevokeGrantRequest, opts ...grpc.CallOption) (*RevokeGrantResponse, error)
 	// Bound what a principal may use.
 	SetQuotas(ctx context.Context, in *SetQuotasRequest, opts ...grpc.CallOption) (*SetQuotasResponse, error)
+	// Make a link for a tenant to look at its own part of a queue: a key that may do nothing else. The answer is the only
+	// place where it is ever told. Refused while the broker asks for no keys.
+	CreateTenantLink(ctx context.Context, in *CreateTenantLinkRequest, opts ...grpc.CallOption) (*CreateTenantLinkResponse, error)
+	// List links, those that have expired, too; those of queues that the caller may manage.
+	ListTenantLinks(ctx context.Context, in *ListTenantLinksRequest, opts ...grpc.CallOption) (*ListTenantLinksResponse, error)
+	// Take a link away: what it holds open ends within a second.
+	RevokeTenantLink(ctx context.Context, in *RevokeTenantLinkRequest, opts ...grpc.CallOption) (*RevokeTenantLinkResponse, error)
 	// Read what admins did, newest first.
 	ListAudit(ctx context.Context, in *ListAuditRequest, opts ...grpc.CallOption) (*ListAuditResponse, error)
 	// Say who the caller is and what it may do; also while the broker asks for no keys.
@@ -151,6 +162,36 @@ func (c *filaAuthClient) SetQuotas(ctx context.Context, in *SetQuotasRequest, op
 	return out, nil
 }
 
+func (c *filaAuthClient) CreateTenantLink(ctx context.Context, in *CreateTenantLinkRequest, opts ...grpc.CallOption) (*CreateTenantLinkResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CreateTenantLinkResponse)
+	err := c.cc.Invoke(ctx, FilaAuth_CreateTenantLink_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *filaAuthClient) ListTenantLinks(ctx context.Context, in *ListTenantLinksRequest, opts ...grpc.CallOption) (*ListTenantLinksResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListTenantLinksResponse)
+	err := c.cc.Invoke(ctx, FilaAuth_ListTenantLinks_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *filaAuthClient) RevokeTenantLink(ctx context.Context, in *RevokeTenantLinkRequest, opts ...grpc.CallOption) (*RevokeTenantLinkResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RevokeTenantLinkResponse)
+	err := c.cc.Invoke(ctx, FilaAuth_RevokeTenantLink_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *filaAuthClient) ListAudit(ctx context.Context, in *ListAuditRequest, opts ...grpc.CallOption) (*ListAuditResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListAuditResponse)
@@ -193,6 +234,13 @@ type FilaAuthServer interface {
 	RevokeGrant(context.Context, *RevokeGrantRequest) (*RevokeGrantResponse, error)
 	// Bound what a principal may use.
 	SetQuotas(context.Context, *SetQuotasRequest) (*SetQuotasResponse, error)
+	// Make a link for a tenant to look at its own part of a queue: a key that may do nothing else. The answer is the only
+	// place where it is ever told. Refused while the broker asks for no keys.
+	CreateTenantLink(context.Context, *CreateTenantLinkRequest) (*CreateTenantLinkResponse, error)
+	// List links, those that have expired, too; those of queues that the caller may manage.
+	ListTenantLinks(context.Context, *ListTenantLinksRequest) (*ListTenantLinksResponse, error)
+	// Take a link away: what it holds open ends within a second.
+	RevokeTenantLink(context.Context, *RevokeTenantLinkRequest) (*RevokeTenantLinkResponse, error)
 	// Read what admins did, newest first.
 	ListAudit(context.Context, *ListAuditRequest) (*ListAuditResponse, error)
 	// Say who the caller is and what it may do; also while the broker asks for no keys.
@@ -230,6 +278,15 @@ func (UnimplementedFilaAuthServer) RevokeGrant(context.Context, *RevokeGrantRequ
 }
 func (UnimplementedFilaAuthServer) SetQuotas(context.Context, *SetQuotasRequest) (*SetQuotasResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetQuotas not implemented")
+}
+func (UnimplementedFilaAuthServer) CreateTenantLink(context.Context, *CreateTenantLinkRequest) (*CreateTenantLinkResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CreateTenantLink not implemented")
+}
+func (UnimplementedFilaAuthServer) ListTenantLinks(context.Context, *ListTenantLinksRequest) (*ListTenantLinksResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListTenantLinks not implemented")
+}
+func (UnimplementedFilaAuthServer) RevokeTenantLink(context.Context, *RevokeTenantLinkRequest) (*RevokeTenantLinkResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RevokeTenantLink not implemented")
 }
 func (UnimplementedFilaAuthServer) ListAudit(context.Context, *ListAuditRequest) (*ListAuditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListAudit not implemented")
@@ -402,6 +459,60 @@ func _FilaAuth_SetQuotas_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FilaAuth_CreateTenantLink_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreateTenantLinkRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAuthServer).CreateTenantLink(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAuth_CreateTenantLink_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAuthServer).CreateTenantLink(ctx, req.(*CreateTenantLinkRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FilaAuth_ListTenantLinks_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListTenantLinksRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAuthServer).ListTenantLinks(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAuth_ListTenantLinks_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAuthServer).ListTenantLinks(ctx, req.(*ListTenantLinksRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FilaAuth_RevokeTenantLink_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RevokeTenantLinkRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilaAuthServer).RevokeTenantLink(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FilaAuth_RevokeTenantLink_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilaAuthServer).RevokeTenantLink(ctx, req.(*RevokeTenantLinkRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _FilaAuth_ListAudit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListAuditRequest)
 	if err := dec(in); err != nil {
@@ -476,6 +587,18 @@ var FilaAuth_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SetQuotas",
 			Handler:    _FilaAuth_SetQuotas_Handler,
+		},
+		{
+			MethodName: "CreateTenantLink",
+			Handler:    _FilaAuth_CreateTenantLink_Handler,
+		},
+		{
+			MethodName: "ListTenantLinks",
+			Handler:    _FilaAuth_ListTenantLinks_Handler,
+		},
+		{
+			MethodName: "RevokeTenantLink",
+			Handler:    _FilaAuth_RevokeTenantLink_Handler,
 		},
 		{
 			MethodName: "ListAudit",

@@ -105,7 +105,7 @@ type EnqueueResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The id it was given, or the first message's id when `dedup_key` was known already.
 	MessageId string `protobuf:"bytes,1,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
-	// Its position in the queue's log.
+	// Its position in the queue's log; 0 for a key that is bound to a tenant.
 	Offset        uint64 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -407,7 +407,7 @@ type EnqueueResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The id it was given; empty when it was refused.
 	MessageId string `protobuf:"bytes,1,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
-	// Its position in the queue's log; 0 when it was refused.
+	// Its position in the queue's log; 0 when it was refused, and for a key that is bound to a tenant.
 	Offset uint64 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
 	// Why it was refused; absent when it was stored.
 	Error         *ItemStatus `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`

@@ -1,4 +1,4 @@
-"""`fila auth`: keys, rights, quotas, and what admins did."""
+"""`fila auth`: keys, rights, quotas, links for tenants, and what admins did."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fila_cli.arguments import yes_option
+from fila_cli.arguments import key_argument, queue_argument, yes_option
 from fila_cli.output import facts, table
 from fila_cli.session import Group, Session, confirm
 from fila_cli.values import DURATION
@@ -14,7 +14,7 @@ from fila_cli.values import DURATION
 if TYPE_CHECKING:
     from fila.v1 import auth_pb2
 
-RIGHTS = ("produce", "consume", "manage")
+RIGHTS = ("produce", "consume", "manage", "view")
 
 
 @click.group(
@@ -27,7 +27,7 @@ RIGHTS = ("produce", "consume", "manage")
     """,
 )
 def auth() -> None:
-    """Keys, rights, quotas, and what admins did."""
+    """Keys, rights, quotas, links for tenants, and what admins did."""
 
 
 @auth.group(
@@ -135,11 +135,15 @@ def show_key(session: Session, key_id: str) -> None:
 
 
 def _permissions(
-    produce: tuple[str, ...], consume: tuple[str, ...], manage: tuple[str, ...], admin: bool
+    produce: tuple[str, ...],
+    consume: tuple[str, ...],
+    manage: tuple[str, ...],
+    view: tuple[str, ...],
+    admin: bool,
 ) -> Any:
     from fila.v1 import auth_pb2
 
-    for right, patterns in zip(RIGHTS, (produce, consume, manage), strict=True):
+    for right, patterns in zip(RIGHTS, (produce, consume, manage, view), strict=True):
         for pattern in patterns:
             queue, _, channel = pattern.partition(":")
             yield auth_pb2.Permission(right=f"RIGHT_{right.upper()}", queue=queue, channel=channel)
@@ -154,6 +158,12 @@ _consume = click.option(
 _manage = click.option(
     "--manage", multiple=True, metavar="PATTERN", help="Make, change and delete such queues"
 )
+_view = click.option(
+    "--view",
+    multiple=True,
+    metavar="PATTERN",
+    help="Look at numbers and events of such queues, at no message",
+)
 _admin = click.option("--admin", is_flag=True, help="Everything")
 
 
@@ -161,12 +171,14 @@ _admin = click.option("--admin", is_flag=True, help="Everything")
     examples="""
     fila auth grant shop --produce 'orders.*'
     fila auth grant billing --consume 'orders.*:billing' --consume 'orders.*.dlq'
+    fila auth grant night-watch --view 'orders.*'
     """
 )
 @click.argument("name")
 @_produce
 @_consume
 @_manage
+@_view
 @_admin
 @click.pass_obj
 def grant(
@@ -175,12 +187,15 @@ def grant(
     produce: tuple[str, ...],
     consume: tuple[str, ...],
     manage: tuple[str, ...],
+    view: tuple[str, ...],
     admin: bool,
 ) -> None:
     """Give NAME rights; `*` stands for any run of characters. Dead letters take a pattern that ends in .dlq."""
     from fila.v1 import auth_pb2
 
-    request = auth_pb2.GrantRequest(name=name, permissions=_permissions(produce, consume, manage, admin))
+    request = auth_pb2.GrantRequest(
+        name=name, permissions=_permissions(produce, consume, manage, view, admin)
+    )
     answer = session.auth.Grant(request, timeout=session.timeout_s)
     session.show(answer, _about(answer.principal))
 
@@ -196,6 +211,7 @@ def grant(
 @_produce
 @_consume
 @_manage
+@_view
 @_admin
 @click.option("--all", "all_", is_flag=True, help="All it has")
 @click.option("--force", is_flag=True, help="Even if nobody is an admin then")
@@ -206,6 +222,7 @@ def revoke_grant(
     produce: tuple[str, ...],
     consume: tuple[str, ...],
     manage: tuple[str, ...],
+    view: tuple[str, ...],
     admin: bool,
     all_: bool,
     force: bool,
@@ -213,7 +230,7 @@ def revoke_grant(
     """Take rights back, named exactly as they were given."""
     from fila.v1 import auth_pb2
 
-    permissions = list(_permissions(produce, consume, manage, admin))
+    permissions = list(_permissions(produce, consume, manage, view, admin))
     if bool(permissions) == all_:
         raise click.UsageError("name the rights to take back, or --all")
     request = auth_pb2.RevokeGrantRequest(name=name, permissions=permissions, force=force)
@@ -268,6 +285,88 @@ def show(session: Session, name: str) -> None:
     session.show(answer, _about(answer.principal))
 
 
+@auth.group(
+    cls=Group,
+    examples="""
+    fila auth link create orders acme --ttl 7d
+    fila auth link list orders
+    fila auth link revoke orders k3j5h2
+    """,
+)
+def link() -> None:
+    """Let a tenant look at its own part of a queue, and at nothing else, for a while."""
+
+
+@link.command(
+    name="create",
+    examples="""
+    fila auth link create orders acme
+    fila auth link create orders acme --ttl 30d --console https://console.example
+    """,
+)
+@queue_argument
+@key_argument
+@click.option("--ttl", "ttl_ms", type=DURATION, default="7d", show_default=True, help="Its time; 90d at most")
+@click.option("--console", default="", metavar="URL", help="Print the console's address that shows it")
+@click.pass_obj
+def create_link(session: Session, queue: str, key: str, ttl_ms: int, console: str) -> None:
+    """Make a link and print its key, or its address, once: whoever has it sees KEY's numbers in QUEUE."""
+    from fila.v1 import auth_pb2
+
+    made = session.auth.CreateTenantLink(
+        auth_pb2.CreateTenantLinkRequest(queue=queue, fairness_key=key, ttl_ms=ttl_ms),
+        timeout=session.timeout_s,
+    )
+    session.show(made, f"{console.rstrip('/')}/t#{made.key}" if console else made.key)
+
+
+@link.command(
+    name="list",
+    examples="""
+    fila auth link list
+    fila auth link list orders
+    """,
+)
+@click.argument("queue", default="")
+@click.pass_obj
+def list_links(session: Session, queue: str) -> None:
+    """List links without their secrets, of QUEUE only if it is given; those that end soonest first."""
+    from fila.v1 import auth_pb2
+
+    answer = session.auth.ListTenantLinks(
+        auth_pb2.ListTenantLinksRequest(queue=queue), timeout=session.timeout_s
+    )
+    rows = [
+        (
+            each.link_id,
+            each.queue,
+            each.fairness_key,
+            each.created_by,
+            _moment(each, "created_at"),
+            _moment(each, "expires_at"),
+        )
+        for each in answer.links
+    ]
+    headings = ("LINK", "QUEUE", "KEY", "BY", "CREATED", "EXPIRES")
+    session.show(answer, table(headings, rows) if rows else "")
+
+
+@link.command(name="revoke", examples="fila auth link revoke orders k3j5h2")
+@queue_argument
+@click.argument("link_id", metavar="LINK")
+@yes_option
+@click.pass_obj
+def revoke_link(session: Session, queue: str, link_id: str, *, yes: bool) -> None:
+    """Take a link away: what it shows ends within a second."""
+    from fila.v1 import auth_pb2
+
+    confirm(f"Revoke link {link_id} of {queue}?", yes=yes)
+    answer = session.auth.RevokeTenantLink(
+        auth_pb2.RevokeTenantLinkRequest(queue=queue, link_id=link_id), timeout=session.timeout_s
+    )
+    session.show(answer, f"link {link_id} revoked")
+
+
 @auth.command(
     examples="""
     fila auth whoami
@@ -307,7 +406,7 @@ def audit(session: Session, limit: int, before: int) -> None:
             record.number,
             record.at.ToDatetime().isoformat(timespec="seconds") + "Z",
             record.principal,
-            record.peer,
+            f"{record.peer} for {record.claimed_address}" if record.claimed_address else record.peer,
             record.act,
             record.queue,
             " ".join(f"{name}={value}" for name, value in sorted(record.details.items())),
@@ -347,7 +446,7 @@ def _about(principal: auth_pb2.Principal) -> str:
     return facts(pairs)
 
 
-def _moment(info: auth_pb2.KeyInfo | auth_pb2.WhoAmIResponse, field: str) -> str:
+def _moment(info: auth_pb2.KeyInfo | auth_pb2.WhoAmIResponse | auth_pb2.TenantLink, field: str) -> str:
     if not info.HasField(field):
         return ""
     return str(getattr(info, field).ToDatetime().isoformat(timespec="seconds")) + "Z"

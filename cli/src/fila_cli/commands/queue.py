@@ -274,7 +274,11 @@ def list_(session: Session, watch_ms: int | None) -> None:
 
     def look() -> tuple[ListQueuesResponse, str]:
         answer = session.admin.ListQueues(admin_pb2.ListQueuesRequest(), timeout=session.timeout_s)
-        rows = [(each.name, _depth(each), each.in_flight, each.active_consumers) for each in answer.queues]
+        # A tenant is told its own numbers, and who consumes is not its.
+        rows = [
+            (each.name, _depth(each), each.in_flight, "-" if answer.tenant else each.active_consumers)
+            for each in answer.queues
+        ]
         return answer, table(("QUEUE", "DEPTH", "IN FLIGHT", "CONSUMERS"), rows)
 
     show_or_watch(session, watch_ms, look)

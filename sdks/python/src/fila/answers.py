@@ -344,7 +344,7 @@ class Permission:
     """One right on the queues whose names match."""
 
     right: str
-    """"produce", "consume", "manage" or "admin"."""
+    """"produce", "consume", "manage", "view" or "admin"."""
     queue: str
     """A name or a pattern; empty for admin."""
     channel: str
@@ -420,6 +420,29 @@ class AuditRecord:
     """The queue, or the name, that it was done to."""
     details: dict[str, str] = field(default_factory=dict)
     """The request's other fields; values and scripts as digests."""
+    claimed_address: str = ""
+    """For whose browser or program the console or the HTTP door says it called; nobody has checked that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantLink:
+    """A link for a tenant, without its secret."""
+
+    link_id: str
+    queue: str
+    fairness_key: str
+    created_by: str = ""
+    created_at: datetime | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTenantLink:
+    """A link that was just made."""
+
+    key: str = field(repr=False)
+    """The key itself; nobody can read it again."""
+    link: TenantLink
 
 
 # How a message of the wire becomes one of these.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fila import methods
-from fila.answers import AuditRecord, Identity, Principal, answer
+from fila.answers import AuditRecord, Identity, NewTenantLink, Principal, TenantLink, answer
 from fila.arguments import make, require_text
 from fila.connection import Connection
 from fila.methods import Method, Request, Response
@@ -55,13 +55,14 @@ class KeyCalls:
         produce: Sequence[str] = (),
         consume: Sequence[str] = (),
         manage: Sequence[str] = (),
+        view: Sequence[str] = (),
         admin: bool = False,
     ) -> Principal:
         """Give rights on queues by patterns such as "orders.*"; of consume also "orders.*:billing", a channel.
 
         Returns all that `name` has then. Raises Invalid.
         """
-        permissions = _permissions(produce, consume, manage, admin)
+        permissions = _permissions(produce, consume, manage, view, admin)
         told = await self._auth(methods.GRANT, make(wire.GrantRequest, name=name, permissions=permissions))
         return answer(Principal, told.principal)
 
@@ -72,11 +73,12 @@ class KeyCalls:
         produce: Sequence[str] = (),
         consume: Sequence[str] = (),
         manage: Sequence[str] = (),
+        view: Sequence[str] = (),
         admin: bool = False,
         force: bool = False,
     ) -> Principal:
         """Take rights back, named as they were given; none named are all. Raises NotFound, Conflict."""
-        permissions = _permissions(produce, consume, manage, admin)
+        permissions = _permissions(produce, consume, manage, view, admin)
         told = await self._auth(
             methods.REVOKE_GRANT,
             make(wire.RevokeGrantRequest, name=name, permissions=permissions, force=force),
@@ -125,15 +127,43 @@ class KeyCalls:
         told = await self._auth(methods.LIST_AUDIT, make(wire.ListAuditRequest, before=before, limit=limit))
         return [answer(AuditRecord, each) for each in told.records]
 
+    async def create_tenant_link(self, queue: str, fairness_key: str, *, ttl: Duration = 0) -> NewTenantLink:
+        """Make a key that shows one fairness key's numbers in one queue and may do nothing else; it is told once.
+        0 is 7 days, 90 days are the most. Raises QueueNotFound, Conflict (the broker asks for no keys), NotAllowed."""
+        request = make(
+            wire.CreateTenantLinkRequest,
+            queue=queue,
+            fairness_key=fairness_key,
+            ttl_ms=duration_ms("ttl", ttl),
+        )
+        told = await self._auth(methods.CREATE_TENANT_LINK, request)
+        return answer(NewTenantLink, told)
+
+    async def list_tenant_links(self, queue: str = "") -> list[TenantLink]:
+        """Return the links of a queue, or of all that this client may manage; those that end soonest first."""
+        request = make(wire.ListTenantLinksRequest, queue=queue)
+        told = await self._auth(methods.LIST_TENANT_LINKS, request)
+        return [answer(TenantLink, link) for link in told.links]
+
+    async def revoke_tenant_link(self, queue: str, link_id: str) -> None:
+        """Take a link away: what it shows ends within a second. Raises NotFound."""
+        request = make(wire.RevokeTenantLinkRequest, queue=queue, link_id=link_id)
+        await self._auth(methods.REVOKE_TENANT_LINK, request)
+
 
 def _permissions(
-    produce: Sequence[str], consume: Sequence[str], manage: Sequence[str], admin: bool
+    produce: Sequence[str],
+    consume: Sequence[str],
+    manage: Sequence[str],
+    view: Sequence[str],
+    admin: bool,
 ) -> list[wire.Permission]:
     permissions = [wire.Permission(right=wire.RIGHT_ADMIN)] if admin else []
     for right, patterns in (
         (wire.RIGHT_PRODUCE, produce),
         (wire.RIGHT_CONSUME, consume),
         (wire.RIGHT_MANAGE, manage),
+        (wire.RIGHT_VIEW, view),
     ):
         if isinstance(patterns, str):
             raise TypeError(f"patterns must be a sequence, got {patterns!r}")

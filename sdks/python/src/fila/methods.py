@@ -166,6 +166,16 @@ GRANT = _auth("Grant", auth.GrantRequest, auth.GrantResponse, repeatable=True)
 REVOKE_GRANT = _auth("RevokeGrant", auth.RevokeGrantRequest, auth.RevokeGrantResponse, repeatable=False)
 GET_PRINCIPAL = _auth("GetPrincipal", auth.GetPrincipalRequest, auth.GetPrincipalResponse, repeatable=True)
 WHO_AM_I = _auth("WhoAmI", auth.WhoAmIRequest, auth.WhoAmIResponse, repeatable=True)
+# As a key's: one that nobody saw is one more.
+CREATE_TENANT_LINK = _auth(
+    "CreateTenantLink", auth.CreateTenantLinkRequest, auth.CreateTenantLinkResponse, repeatable=False
+)
+LIST_TENANT_LINKS = _auth(
+    "ListTenantLinks", auth.ListTenantLinksRequest, auth.ListTenantLinksResponse, repeatable=True
+)
+REVOKE_TENANT_LINK = _auth(
+    "RevokeTenantLink", auth.RevokeTenantLinkRequest, auth.RevokeTenantLinkResponse, repeatable=False
+)
 LIST_PRINCIPALS = _auth(
     "ListPrincipals", auth.ListPrincipalsRequest, auth.ListPrincipalsResponse, repeatable=True
 )

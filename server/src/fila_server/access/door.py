@@ -19,15 +19,15 @@ from fila_server.access import keys
 from fila_server.access.directory import Directory
 from fila_server.access.failures import Failures, is_loopback
 from fila_server.access.records import PrincipalRecord
-from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE, is_admin
-from fila_server.access.table import NOTHING, Need
+from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE, VIEW, is_admin
+from fila_server.access.table import LOOK, NOTHING, Need
 from fila_server.broker.mirror import DEFAULT_CHANNEL
 from fila_server.core.doors.rights_table import Rights
 
 LOOK_EVERY_S = 0.25
 """How often keys that expire, and what is held open, are looked at: a change is in force within a second."""
 
-ALL = PRODUCE | CONSUME | MANAGE | ADMIN
+ALL = PRODUCE | CONSUME | MANAGE | ADMIN | VIEW
 
 NO_KEY = (
     'a key is needed: send it as "authorization: Bearer fila_..." (FILA_API_KEY for the clients and the command '
@@ -55,6 +55,8 @@ class Caller:
     tenant: str
     is_admin: bool
     peer: str
+    claimed_address: str = ""
+    """Whom a console or a door says it calls for; for the audit, and for nothing else."""
 
     @property
     def who(self) -> str:
@@ -186,9 +188,15 @@ class Door:
         if not granted & need.right:
             self._denied("no_right", caller.name, caller.peer)
             raise errors.PermissionDenied.on_queue(need.words, queue)
-        if caller.tenant and not need.for_tenant:
+        self.check_bound(caller, need)
+
+    def check_bound(self, caller: Caller, need: Need) -> None:
+        """Raises PermissionDenied for a tenant's key where the answer would speak of others."""
+        if caller.number is not None and caller.tenant and not need.for_tenant:
             self._refuse(
-                caller, f'{need.words}: this key is bound to tenant "{caller.tenant}", and produces only'
+                caller,
+                f'{need.words}: this key is bound to tenant "{caller.tenant}", which produces, and looks at its own '
+                "numbers",
             )
 
     def _refuse(self, caller: Caller, why: str) -> None:
@@ -209,8 +217,8 @@ class Door:
         if caller.number is None:
             return True
         everywhere, somewhere = self.table.on(caller.number, queue.encode(), channel.encode())
-        if may_consume := somewhere & (CONSUME | MANAGE):
-            return bool(everywhere & may_consume)
+        if may_look := somewhere & LOOK:
+            return bool(everywhere & may_look)
         return bool(everywhere & PRODUCE) and (channel == DEFAULT_CHANNEL or bool(caller.tenant))
 
     def sees_all_channels(self, caller: Caller, queue: str) -> bool:
@@ -227,7 +235,17 @@ class Door:
             return True
         if not queue or caller.tenant:
             return False
-        return bool((everywhere if channel else somewhere) & (CONSUME | MANAGE))
+        return bool((everywhere if channel else somewhere) & LOOK)
+
+    def may_manage(self, caller: Caller, queue: str) -> bool:
+        """Whether the caller may change the queue."""
+        return caller.number is None or bool(self.table.on(caller.number, queue.encode())[1] & MANAGE)
+
+    def sees_messages(self, caller: Caller, queue: str) -> bool:
+        """Whether the caller may be shown parts of messages, as a script's error quotes them."""
+        if caller.number is None:
+            return True
+        return bool(self.table.on(caller.number, queue.encode())[1] & (CONSUME | MANAGE))
 
     # --- what stays open --------------------------------------------------------------------
 

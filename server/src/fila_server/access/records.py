@@ -29,6 +29,13 @@ class GrantRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     channel: str = ""
 
 
+class LinkRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Of a principal that is a tenant's link: the queue it shows, and who made it."""
+
+    queue: str
+    created_by: str = ""
+
+
 class QuotaRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """Bounds of one principal; 0 is none."""
 
@@ -46,6 +53,7 @@ class PrincipalRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     grants: tuple[GrantRecord, ...] = ()
     tenant: str = ""
     quotas: QuotaRecord = QuotaRecord()
+    link: LinkRecord | None = None
 
 
 class KeyRecord(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE
+from fila_server.access.rights import ADMIN, CONSUME, MANAGE, PRODUCE, VIEW
 
 NOTHING = 0
 """Anybody, without a key."""
-ANY = PRODUCE | CONSUME | MANAGE
+ANY = PRODUCE | CONSUME | MANAGE | VIEW
 """Some right on the queue."""
+LOOK = CONSUME | MANAGE | VIEW
+"""One that shows everybody's numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Need:
     """Every valid key may call it; the answer holds what the caller may see."""
 
     filtered: bool = False
-    """Without a queue every key may call it, and the answer holds only queues it has this right on."""
+    """Without a queue every key but a tenant's may call it, and the answer holds only queues it has this right on."""
 
     @property
     def words(self) -> str:
@@ -54,7 +56,7 @@ class Need:
         return " or ".join(name for bit, name in _NAMES if self.right & bit)
 
 
-_NAMES = ((PRODUCE, "produce"), (CONSUME, "consume"), (MANAGE, "manage"), (ADMIN, "admin"))
+_NAMES = ((PRODUCE, "produce"), (CONSUME, "consume"), (MANAGE, "manage"), (VIEW, "view"), (ADMIN, "admin"))
 _PRODUCE = Need(PRODUCE, "queue", by_core=True, for_tenant=True)
 _CONSUME = Need(CONSUME, "queue", "channel", by_core=True)
 _MANAGE = Need(MANAGE, "queue")
@@ -88,20 +90,20 @@ RPCS: dict[str, Need] = {
     "FilaAdmin/Redrive": Need(MANAGE, "dlq_queue"),
     "FilaAdmin/CreateChannel": _MANAGE,
     "FilaAdmin/DeleteChannel": _MANAGE,
-    "FilaAdmin/ListChannels": Need(CONSUME | MANAGE, "queue"),
+    "FilaAdmin/ListChannels": Need(LOOK, "queue"),
     "FilaAdmin/SeekChannel": _MANAGE,
     "FilaAdmin/PurgeChannel": _MANAGE,
     "FilaAdmin/ReadLog": Need(CONSUME, "queue"),
     "FilaAdmin/SetKeyPolicy": _MANAGE,
     "FilaAdmin/PreviewKeyPolicy": _MANAGE,
     "FilaAdmin/ExplainKey": Need(ANY, "queue", for_tenant=True),
-    "FilaAdmin/ListConsumers": Need(CONSUME | MANAGE, "queue"),
+    "FilaAdmin/ListConsumers": Need(LOOK, "queue"),
     "FilaAdmin/GetStatus": Need(NOTHING, any_key=True, for_tenant=True),
-    "FilaAdmin/WatchEvents": Need(CONSUME | MANAGE, "queue", filtered=True),
-    "FilaAdmin/ListLate": Need(CONSUME | MANAGE, "queue", filtered=True),
+    "FilaAdmin/WatchEvents": Need(LOOK, "queue", filtered=True),
+    "FilaAdmin/ListLate": Need(LOOK, "queue", filtered=True),
     "FilaAdmin/ListKeyPolicies": Need(ANY, "queue", for_tenant=True),
     "FilaAdmin/DropDeadLetters": Need(MANAGE, "dlq_queue"),
-    "FilaAdmin/FindKeys": Need(CONSUME | MANAGE, "queue"),
+    "FilaAdmin/FindKeys": Need(LOOK, "queue"),
     "FilaAdmin/StartOperation": Need(MANAGE, "dlq_queue"),
     "FilaAdmin/WatchOperation": Need(MANAGE, "dlq_queue"),
     "FilaAdmin/ListOperations": Need(MANAGE, "dlq_queue", filtered=True),
@@ -125,6 +127,9 @@ RPCS: dict[str, Need] = {
     "FilaAuth/Grant": _ADMIN,
     "FilaAuth/RevokeGrant": _ADMIN,
     "FilaAuth/SetQuotas": _ADMIN,
+    "FilaAuth/CreateTenantLink": _MANAGE,
+    "FilaAuth/ListTenantLinks": Need(MANAGE, "queue", filtered=True),
+    "FilaAuth/RevokeTenantLink": _MANAGE,
     "FilaAuth/ListAudit": _ADMIN,
     "FilaAuth/WhoAmI": Need(NOTHING, any_key=True, for_tenant=True),
 }

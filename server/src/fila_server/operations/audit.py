@@ -45,6 +45,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     key_id: str = ""
     queue: str = ""
     details: dict[str, str] = {}
+    claimed_address: str = ""
 
 
 async def carry_out(
@@ -92,7 +93,13 @@ def record(act: str, request: Any, caller: Caller) -> Record:
         else:
             details[descriptor.name] = _shown(descriptor, value)
     return Record(
-        act=act, principal=caller.name, peer=caller.peer, key_id=caller.key_id, queue=queue, details=details
+        act=act,
+        principal=caller.name,
+        peer=caller.peer,
+        key_id=caller.key_id,
+        queue=queue,
+        details=details,
+        claimed_address=caller.claimed_address,
     )
 
 

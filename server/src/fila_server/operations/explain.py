@@ -149,6 +149,13 @@ def _put_served(told: pb.ExplainKeyResponse, speeds: Speeds, queue: str, channel
 
 
 def hide_others(told: pb.ExplainKeyResponse) -> None:
-    """Take out what it says of others: shares, and who stands in front or beside."""
-    for field in ("share", "due_share", "blocking_bucket", "served_meanwhile", "consumers"):
+    """Take out what it says of others: shares, who stands in front or beside, and an offset, which counts them."""
+    for field in (
+        "share",
+        "due_share",
+        "blocking_bucket",
+        "served_meanwhile",
+        "consumers",
+        "returning_offset",
+    ):
         told.ClearField(field)

@@ -30,10 +30,14 @@ AUDIT_DEFAULT, AUDIT_MAX = 100, 1_000
 PERMISSIONS_MAX = 100
 """Of one request."""
 
+LINK_PREFIX = "link/"
+"""Names of tenants' links begin so, and no others."""
+
 _BIT_BY_RIGHT = {
     pb.RIGHT_PRODUCE: "produce",
     pb.RIGHT_CONSUME: "consume",
     pb.RIGHT_MANAGE: "manage",
+    pb.RIGHT_VIEW: "view",
     pb.RIGHT_ADMIN: "admin",
 }
 _EVENT_BY_ACT = {
@@ -43,6 +47,8 @@ _EVENT_BY_ACT = {
     "Grant": "access.granted",
     "RevokeGrant": "access.grant_revoked",
     "SetQuotas": "access.quotas_set",
+    "CreateTenantLink": "access.link_created",
+    "RevokeTenantLink": "access.link_revoked",
 }
 _RIGHT_BY_NAME = {name: right for right, name in _BIT_BY_RIGHT.items()}
 
@@ -61,7 +67,7 @@ class Keyring:
     # --- keys -------------------------------------------------------------------------------
 
     async def create_key(self, request: pb.CreateKeyRequest, caller: Caller) -> bytes:
-        rights.check_name(request.name)
+        _check_name(request.name)
         tenant_bytes = len(request.as_tenant.encode())
         if tenant_bytes > self._limits.fairness_key_bytes_max:
             raise errors.LimitExceeded(
@@ -69,74 +75,81 @@ class Keyring:
                 f"must be at most {self._limits.fairness_key_bytes_max} bytes, got {tenant_bytes}",
             )
         expires_ms = _end_of(request.expires_after_ms)
-        return await self._in_turn(self._create(request, caller, expires_ms))
+        return await self.in_turn(self._create(request, caller, expires_ms))
 
     async def _create(self, request: pb.CreateKeyRequest, caller: Caller, expires_ms: int) -> bytes:
         directory = self._directory
         known = directory.principals.get(request.name)
         put: list[PrincipalRecord | KeyRecord] = []
         if known is None:
-            self._check_room(1)
+            self.check_room(1)
             put.append(PrincipalRecord(request.name, _now_ms(), tenant=request.as_tenant))
         elif request.as_tenant and request.as_tenant != known.tenant:
             raise errors.Invalid(
                 "as_tenant", f'is for a new name: "{request.name}" is there, with other rights'
             )
-        self._check_room(0)
+        self.check_room(0)
         text, key = keys.make(os.urandom)
         put.append(KeyRecord(key.id, request.name, key.digest, _now_ms(), expires_ms))
-        await self._change(put, [], record("CreateKey", request, caller), key.id)
+        await self.change(put, [], record("CreateKey", request, caller), key.id)
         return pb.CreateKeyResponse(key=text, key_id=key.id).SerializeToString()
 
     async def rotate_key(self, request: pb.RotateKeyRequest, caller: Caller) -> bytes:
         if request.overlap_ms > OVERLAP_MS_MAX:
             raise errors.LimitExceeded("overlap_ms", f"must be at most {OVERLAP_MS_MAX} (90 days)")
-        return await self._in_turn(self._rotate(request, caller, _end_of(request.expires_after_ms)))
+        return await self.in_turn(self._rotate(request, caller, _end_of(request.expires_after_ms)))
 
     async def _rotate(self, request: pb.RotateKeyRequest, caller: Caller, expires_ms: int) -> bytes:
         old = self._key(request.key_id)
-        self._check_room(0)
+        if old.principal.startswith(LINK_PREFIX):
+            raise errors.Conflict(
+                "this is the key of a tenant's link: make another link, and revoke this one"
+            )
+        self.check_room(0)
         ends_ms = _now_ms() + max(1, request.overlap_ms)
         ends_ms = min(ends_ms, old.expires_ms) if old.expires_ms else ends_ms
         text, key = keys.make(os.urandom)
         new = KeyRecord(key.id, old.principal, key.digest, _now_ms(), expires_ms)
         ending = msgspec.structs.replace(old, expires_ms=ends_ms)
-        await self._change([new, ending], [], record("RotateKey", request, caller), key.id)
+        await self.change([new, ending], [], record("RotateKey", request, caller), key.id)
         return pb.RotateKeyResponse(key=text, key_id=key.id).SerializeToString()
 
     async def revoke_key(self, request: pb.RevokeKeyRequest, caller: Caller) -> bytes:
-        return await self._in_turn(self._revoke(request, caller))
+        return await self.in_turn(self._revoke(request, caller))
 
     async def _revoke(self, request: pb.RevokeKeyRequest, caller: Caller) -> bytes:
         key = self._key(request.key_id)
         self._check_admin_left(request.force, key, without_keys=frozenset((key.id,)))
-        await self._change([], [key], record("RevokeKey", request, caller), key.id)
+        drop: list[PrincipalRecord | KeyRecord] = [key]
+        if key.principal.startswith(LINK_PREFIX):
+            drop.append(self._principal(key.principal))
+        await self.change([], drop, record("RevokeKey", request, caller), key.id)
         return pb.RevokeKeyResponse().SerializeToString()
 
     # --- rights and quotas ------------------------------------------------------------------
 
     async def grant(self, request: pb.GrantRequest, caller: Caller) -> bytes:
-        rights.check_name(request.name)
+        _check_name(request.name)
         given = _grants_of(request.permissions)
         if not given:
             raise errors.Invalid("permissions", "must name at least one right")
-        return await self._in_turn(self._grant(request, caller, given))
+        return await self.in_turn(self._grant(request, caller, given))
 
     async def _grant(self, request: pb.GrantRequest, caller: Caller, given: list[GrantRecord]) -> bytes:
         known = self._directory.principals.get(request.name)
         if known is None:
-            self._check_room(1)
+            self.check_room(1)
             known = PrincipalRecord(request.name, _now_ms())
         grants = tuple(dict.fromkeys((*known.grants, *given)))
         rights.check_together(grants, known.tenant)
-        await self._change(
+        await self.change(
             [msgspec.structs.replace(known, grants=grants)], [], record("Grant", request, caller)
         )
         return pb.GrantResponse(principal=self._shown(request.name)).SerializeToString()
 
     async def revoke_grant(self, request: pb.RevokeGrantRequest, caller: Caller) -> bytes:
         taken = _grants_of(request.permissions)
-        return await self._in_turn(self._revoke_grant(request, caller, taken))
+        return await self.in_turn(self._revoke_grant(request, caller, taken))
 
     async def _revoke_grant(
         self, request: pb.RevokeGrantRequest, caller: Caller, taken: list[GrantRecord]
@@ -152,7 +165,7 @@ class Keyring:
         changed = msgspec.structs.replace(known, grants=left)
         if rights.is_admin(known) and not rights.is_admin(changed):
             self._check_admin_left(request.force, None, without=known.name)
-        await self._change([changed], [], record("RevokeGrant", request, caller))
+        await self.change([changed], [], record("RevokeGrant", request, caller))
         return pb.RevokeGrantResponse(principal=self._shown(request.name)).SerializeToString()
 
     async def set_quotas(self, request: pb.SetQuotasRequest, caller: Caller) -> bytes:
@@ -161,7 +174,7 @@ class Keyring:
             value = getattr(quotas, field)
             if not 0 <= value <= 1e15:
                 raise errors.Invalid(f"quotas.{field}", "must be a number from 0 (no bound) to 1e15")
-        return await self._in_turn(self._set_quotas(request, caller))
+        return await self.in_turn(self._set_quotas(request, caller))
 
     async def _set_quotas(self, request: pb.SetQuotasRequest, caller: Caller) -> bytes:
         known = self._principal(request.name)
@@ -169,7 +182,7 @@ class Keyring:
         bounds = QuotaRecord(
             quotas.messages_per_second, quotas.bytes_per_second, quotas.connections, quotas.streams
         )
-        await self._change(
+        await self.change(
             [msgspec.structs.replace(known, quotas=bounds)], [], record("SetQuotas", request, caller)
         )
         return pb.SetQuotasResponse(principal=self._shown(request.name)).SerializeToString()
@@ -220,13 +233,13 @@ class Keyring:
                 told.act = "unreadable"
                 continue
             told.act, told.principal, told.key_id = act.act, act.principal, act.key_id
-            told.peer, told.queue = act.peer, act.queue
+            told.peer, told.queue, told.claimed_address = act.peer, act.queue, act.claimed_address
             told.details.update(act.details)
         return answer.SerializeToString()
 
     # --- inside -----------------------------------------------------------------------------
 
-    async def _in_turn(self, change: Coroutine[Any, Any, bytes]) -> bytes:
+    async def in_turn(self, change: Coroutine[Any, Any, bytes]) -> bytes:
         """One change after the other, each to its end even when its caller hangs up."""
 
         async def run() -> bytes:
@@ -243,13 +256,14 @@ class Keyring:
         if not task.cancelled():
             task.exception()  # read, so that an error nobody waits for any more is not logged as lost
 
-    async def _change(
+    async def change(
         self,
         put: list[PrincipalRecord | KeyRecord],
         drop: list[PrincipalRecord | KeyRecord],
         told: Record,
         key_id: str = "",
     ) -> None:
+        """Make a change durable with its record, put it in force, and tell it. Called in turn."""
         if key_id:
             told = msgspec.structs.replace(told, details={**told.details, "key_id": key_id})
         await self._directory.change(put, drop, encode(told))
@@ -258,7 +272,8 @@ class Keyring:
         about["name"] = about.get("name") or told.queue
         emit(_EVENT_BY_ACT[told.act], principal=told.principal, peer=told.peer, **about)
 
-    def _check_room(self, principals: int) -> None:
+    def check_room(self, principals: int) -> None:
+        """Raises LimitExceeded where a key and so many principals more would be too many."""
         directory = self._directory
         if len(directory.keys) >= KEYS_MAX:
             raise errors.LimitExceeded("keys", f"must be at most {KEYS_MAX}; revoke those that nobody uses")
@@ -321,6 +336,12 @@ class Keyring:
         return told
 
 
+def _check_name(name: str) -> None:
+    rights.check_name(name)
+    if name.startswith(LINK_PREFIX):
+        raise errors.Invalid("name", f"must not begin with {LINK_PREFIX}: those are tenants' links")
+
+
 def _permissions_of(record: PrincipalRecord) -> list[pb.Permission]:
     return [
         pb.Permission(
@@ -340,7 +361,7 @@ def _grants_of(permissions: Any) -> list[GrantRecord]:
     for permission in permissions:
         right = _BIT_BY_RIGHT.get(permission.right)
         if right is None:
-            raise errors.Invalid("permissions.right", "must be produce, consume, manage or admin")
+            raise errors.Invalid("permissions.right", "must be produce, consume, manage, view or admin")
         if permission.channel and right != "consume":
             raise errors.Invalid("permissions.channel", "is for consume only")
         pattern = f"{permission.queue}:{permission.channel}" if permission.channel else permission.queue

@@ -73,6 +73,7 @@ class LetterCalls:
             key_id=caller.key_id,
             queue=request.dlq_queue,
             details={"offset": str(request.offset), "after": after},
+            claimed_address=caller.claimed_address,
         )
         redrive = Redrive(self._broker, _redrive_of(request.dlq_queue), self._key_limits)
         before = await redrive.look_at(request.offset)

@@ -7,6 +7,7 @@ is a walk of its own (redrive.py).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Sequence
 from typing import Any
 
@@ -139,7 +140,8 @@ class Queues:
         if caller.number is not None:
             seen = [queue for queue in listed.queues if self._door.sees(caller, queue.name)]
             if caller.tenant:
-                seen = [pb.QueueInfo(name=queue.name) for queue in seen]
+                seen = await self._own_queues(sorted(queue.name for queue in seen), caller.tenant)
+                listed.tenant = caller.tenant
             del listed.queues[:]
             listed.queues.extend(seen)
         if not caller.tenant:
@@ -168,14 +170,15 @@ class Queues:
     async def stats(self, request: pb.GetStatsRequest, caller: Caller) -> bytes:
         self._check.stats(request)
         if caller.tenant:
-            return await self._own_stats(request, caller)
+            return await self._own_stats(request, caller.tenant)
         async with self._looks:
             call = self._broker.call(commands.GET_STATS, request.SerializeToString())
             reply = await (on_channel(self._door, caller, request, call) if request.channel else call)
         if not self._door.sees_all_channels(caller, request.queue):
             reply = self._without_channels(reply, request.queue, caller)
         scripts = self._broker.hooks.status(request.queue)
-        return with_hooks(reply, scripts) if scripts else reply
+        quotes = self._door.sees_messages(caller, request.queue)
+        return with_hooks(reply, scripts, quotes=quotes) if scripts else reply
 
     def _without_channels(self, reply: bytes, queue: str, caller: Caller) -> bytes:
         """The statistics, and of its channels those that the caller may name."""
@@ -185,13 +188,33 @@ class Queues:
         stats.channels.extend(seen)
         return stats.SerializeToString()
 
-    async def _own_stats(self, request: pb.GetStatsRequest, caller: Caller) -> bytes:
+    async def _own(self, queue: str, channel: str, tenant: str) -> pb.ExplainKeyResponse:
+        """A tenant's own fairness key. Raises QueueNotFound, and ChannelNotFound, which names no other channel."""
+        asked = pb.ExplainKeyRequest(queue=queue, channel=channel, fairness_key=tenant)
+        try:
+            reply = await self._broker.call(commands.EXPLAIN_KEY, asked.SerializeToString())
+        except errors.ChannelNotFound:
+            raise errors.ChannelNotFound(queue, channel or DEFAULT_CHANNEL) from None
+        return pb.ExplainKeyResponse.FromString(reply)
+
+    async def _own_queues(self, names: Sequence[str], tenant: str) -> list[pb.QueueInfo]:
+        """What a tenant has in each queue itself, in the channel `default`."""
+        told = []
+        async with self._looks:
+            for name in names:
+                own = pb.ExplainKeyResponse()
+                with contextlib.suppress(errors.NotFound):  # deleted since, or without such a channel
+                    own = await self._own(name, "", tenant)
+                told.append(
+                    pb.QueueInfo(
+                        name=name, depth=own.pending, in_flight=own.in_flight, oldest_age_ms=own.oldest_age_ms
+                    )
+                )
+        return told
+
+    async def _own_stats(self, request: pb.GetStatsRequest, tenant: str) -> bytes:
         """What a tenant may know: its own fairness key, and nothing that others make up."""
-        tenant = caller.tenant
-        explained = pb.ExplainKeyRequest(queue=request.queue, channel=request.channel, fairness_key=tenant)
-        call = self._broker.call(commands.EXPLAIN_KEY, explained.SerializeToString())
-        reply = await on_channel(self._door, caller, request, call)
-        own = pb.ExplainKeyResponse.FromString(reply)
+        own = await self._own(request.queue, request.channel, tenant)
         stats = pb.GetStatsResponse(
             depth=own.pending, in_flight=own.in_flight, oldest_age_ms=own.oldest_age_ms, replication_count=1
         )
@@ -234,7 +257,8 @@ class Queues:
         self._check.find_keys(request)
         channel = request.channel or "default"
         if not self._door.may_watch(caller, request.queue, channel):
-            raise errors.PermissionDenied.on_queue("consume or manage", f"{request.queue}:{channel}")
+            words = RPCS["FilaAdmin/FindKeys"].words
+            raise errors.PermissionDenied.on_queue(words, f"{request.queue}:{channel}")
         async with self._looks:
             return (await find_keys(self._broker, request)).SerializeToString()
 
@@ -311,14 +335,17 @@ def _told(script: HookStatus) -> pb.HookStats:
     return told
 
 
-def with_hooks(reply: bytes, scripts: Sequence[HookStatus]) -> bytes:
-    """Add to a GetStats reply what only the edge knows: how the queue's scripts are doing."""
+def with_hooks(reply: bytes, scripts: Sequence[HookStatus], *, quotes: bool = True) -> bytes:
+    """Add to a GetStats reply what only the edge knows: how the queue's scripts are doing. Not `quotes`: without what
+    they quote of messages."""
     stats = pb.GetStatsResponse.FromString(reply)
     for script in scripts:
         stats.hook_fallbacks += script.counters.fallbacks
         stats.hook_errors += script.counters.errors
         stats.weights_clamped_total += script.counters.clamped_weights
         stats.hooks.append(_told(script))
+        if not quotes:
+            stats.hooks[-1].ClearField("last_error_headers")
     stats.breaker_state = worst_breaker(scripts)
     return stats.SerializeToString()
 

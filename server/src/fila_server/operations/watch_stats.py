@@ -134,8 +134,7 @@ class StatsWatch:
             if len(named) > NAMED_MAX:
                 self._leave(watcher)
                 raise errors.LimitExceeded(
-                    "keys",
-                    f"that all watchers of {place[0]} name must be at most {NAMED_MAX}, got {len(named)}",
+                    "keys", f"that all watchers of {place[0]} name must be at most {NAMED_MAX}; name fewer"
                 )
             look.watchers.add(watcher)
         if self._ticking is None:
@@ -298,7 +297,7 @@ class StatsWatch:
         if watcher.places:
             for place in watcher.places:
                 look = self._looks[place]
-                if look.state and (watcher.tenant or sees(*place)):
+                if look.state and sees(*place):
                     self._tell_channel(watcher, place, look, told, now, rows)
         else:
             for place, state in self._all_states.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fila.answers import AuditRecord, Identity, Principal
+from fila.answers import AuditRecord, Identity, NewTenantLink, Principal, TenantLink
 from fila.settings import Duration
 from fila.sync.letters import LetterCalls
 
@@ -36,6 +36,7 @@ class KeyCalls(LetterCalls):
         produce: Sequence[str] = (),
         consume: Sequence[str] = (),
         manage: Sequence[str] = (),
+        view: Sequence[str] = (),
         admin: bool = False,
     ) -> Principal:
         """Give rights on queues by patterns such as "orders.*"; of consume also "orders.*:billing", a channel.
@@ -43,7 +44,7 @@ class KeyCalls(LetterCalls):
         Returns all that `name` has then. Raises Invalid.
         """
         return self._run(
-            self._client.grant(name, produce=produce, consume=consume, manage=manage, admin=admin)
+            self._client.grant(name, produce=produce, consume=consume, manage=manage, view=view, admin=admin)
         )
 
     def revoke_grant(
@@ -53,13 +54,20 @@ class KeyCalls(LetterCalls):
         produce: Sequence[str] = (),
         consume: Sequence[str] = (),
         manage: Sequence[str] = (),
+        view: Sequence[str] = (),
         admin: bool = False,
         force: bool = False,
     ) -> Principal:
         """Take rights back, named as they were given; none named are all. Raises NotFound, Conflict."""
         return self._run(
             self._client.revoke_grant(
-                name, produce=produce, consume=consume, manage=manage, admin=admin, force=force
+                name,
+                produce=produce,
+                consume=consume,
+                manage=manage,
+                view=view,
+                admin=admin,
+                force=force,
             )
         )
 
@@ -100,3 +108,16 @@ class KeyCalls(LetterCalls):
         """Return what admins did, newest first: at most `limit` records (0: 100, up to 1,000), with `before` those
         below that number. The newest 10,000 are kept."""
         return self._run(self._client.list_audit(before=before, limit=limit))
+
+    def create_tenant_link(self, queue: str, fairness_key: str, *, ttl: Duration = 0) -> NewTenantLink:
+        """Make a key that shows one fairness key's numbers in one queue and may do nothing else; it is told once.
+        0 is 7 days, 90 days are the most. Raises QueueNotFound, Conflict (the broker asks for no keys), NotAllowed."""
+        return self._run(self._client.create_tenant_link(queue, fairness_key, ttl=ttl))
+
+    def list_tenant_links(self, queue: str = "") -> list[TenantLink]:
+        """Return the links of a queue, or of all that this client may manage; those that end soonest first."""
+        return self._run(self._client.list_tenant_links(queue))
+
+    def revoke_tenant_link(self, queue: str, link_id: str) -> None:
+        """Take a link away: what it shows ends within a second. Raises NotFound."""
+        self._run(self._client.revoke_tenant_link(queue, link_id))

@@ -479,12 +479,14 @@ class ListQueuesRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class ListQueuesResponse(_message.Message):
-    __slots__ = ["cluster_node_count", "queues"]
+    __slots__ = ["cluster_node_count", "queues", "tenant"]
     CLUSTER_NODE_COUNT_FIELD_NUMBER: _ClassVar[int]
     QUEUES_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
     cluster_node_count: int
     queues: _containers.RepeatedCompositeFieldContainer[QueueInfo]
-    def __init__(self, queues: _Optional[_Iterable[_Union[QueueInfo, _Mapping]]] = ..., cluster_node_count: _Optional[int] = ...) -> None: ...
+    tenant: str
+    def __init__(self, queues: _Optional[_Iterable[_Union[QueueInfo, _Mapping]]] = ..., cluster_node_count: _Optional[int] = ..., tenant: _Optional[str] = ...) -> None: ...
 
 class PeekMessagesRequest(_message.Message):
     __slots__ = ["after_offset", "channel", "fairness_key", "max_messages", "queue"]

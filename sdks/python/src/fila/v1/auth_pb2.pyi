@@ -12,9 +12,10 @@ RIGHT_CONSUME: Right
 RIGHT_MANAGE: Right
 RIGHT_PRODUCE: Right
 RIGHT_UNSPECIFIED: Right
+RIGHT_VIEW: Right
 
 class AuditRecord(_message.Message):
-    __slots__ = ["act", "at", "details", "key_id", "number", "peer", "principal", "queue"]
+    __slots__ = ["act", "at", "claimed_address", "details", "key_id", "number", "peer", "principal", "queue"]
     class DetailsEntry(_message.Message):
         __slots__ = ["key", "value"]
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -24,6 +25,7 @@ class AuditRecord(_message.Message):
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     ACT_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
+    CLAIMED_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     DETAILS_FIELD_NUMBER: _ClassVar[int]
     KEY_ID_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
@@ -32,13 +34,14 @@ class AuditRecord(_message.Message):
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     act: str
     at: _timestamp_pb2.Timestamp
+    claimed_address: str
     details: _containers.ScalarMap[str, str]
     key_id: str
     number: int
     peer: str
     principal: str
     queue: str
-    def __init__(self, number: _Optional[int] = ..., at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., act: _Optional[str] = ..., principal: _Optional[str] = ..., key_id: _Optional[str] = ..., peer: _Optional[str] = ..., queue: _Optional[str] = ..., details: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    def __init__(self, number: _Optional[int] = ..., at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., act: _Optional[str] = ..., principal: _Optional[str] = ..., key_id: _Optional[str] = ..., peer: _Optional[str] = ..., queue: _Optional[str] = ..., details: _Optional[_Mapping[str, str]] = ..., claimed_address: _Optional[str] = ...) -> None: ...
 
 class CreateKeyRequest(_message.Message):
     __slots__ = ["as_tenant", "expires_after_ms", "name"]
@@ -57,6 +60,24 @@ class CreateKeyResponse(_message.Message):
     key: str
     key_id: str
     def __init__(self, key: _Optional[str] = ..., key_id: _Optional[str] = ...) -> None: ...
+
+class CreateTenantLinkRequest(_message.Message):
+    __slots__ = ["fairness_key", "queue", "ttl_ms"]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    fairness_key: str
+    queue: str
+    ttl_ms: int
+    def __init__(self, queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., ttl_ms: _Optional[int] = ...) -> None: ...
+
+class CreateTenantLinkResponse(_message.Message):
+    __slots__ = ["key", "link"]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    LINK_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    link: TenantLink
+    def __init__(self, key: _Optional[str] = ..., link: _Optional[_Union[TenantLink, _Mapping]] = ...) -> None: ...
 
 class GetPrincipalRequest(_message.Message):
     __slots__ = ["name"]
@@ -121,6 +142,18 @@ class ListPrincipalsResponse(_message.Message):
     PRINCIPALS_FIELD_NUMBER: _ClassVar[int]
     principals: _containers.RepeatedCompositeFieldContainer[Principal]
     def __init__(self, principals: _Optional[_Iterable[_Union[Principal, _Mapping]]] = ...) -> None: ...
+
+class ListTenantLinksRequest(_message.Message):
+    __slots__ = ["queue"]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    queue: str
+    def __init__(self, queue: _Optional[str] = ...) -> None: ...
+
+class ListTenantLinksResponse(_message.Message):
+    __slots__ = ["links"]
+    LINKS_FIELD_NUMBER: _ClassVar[int]
+    links: _containers.RepeatedCompositeFieldContainer[TenantLink]
+    def __init__(self, links: _Optional[_Iterable[_Union[TenantLink, _Mapping]]] = ...) -> None: ...
 
 class Permission(_message.Message):
     __slots__ = ["channel", "queue", "right"]
@@ -192,6 +225,18 @@ class RevokeKeyResponse(_message.Message):
     __slots__ = []
     def __init__(self) -> None: ...
 
+class RevokeTenantLinkRequest(_message.Message):
+    __slots__ = ["link_id", "queue"]
+    LINK_ID_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    link_id: str
+    queue: str
+    def __init__(self, queue: _Optional[str] = ..., link_id: _Optional[str] = ...) -> None: ...
+
+class RevokeTenantLinkResponse(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
 class RotateKeyRequest(_message.Message):
     __slots__ = ["expires_after_ms", "key_id", "overlap_ms"]
     EXPIRES_AFTER_MS_FIELD_NUMBER: _ClassVar[int]
@@ -223,6 +268,22 @@ class SetQuotasResponse(_message.Message):
     PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
     principal: Principal
     def __init__(self, principal: _Optional[_Union[Principal, _Mapping]] = ...) -> None: ...
+
+class TenantLink(_message.Message):
+    __slots__ = ["created_at", "created_by", "expires_at", "fairness_key", "link_id", "queue"]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    CREATED_BY_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    FAIRNESS_KEY_FIELD_NUMBER: _ClassVar[int]
+    LINK_ID_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    created_at: _timestamp_pb2.Timestamp
+    created_by: str
+    expires_at: _timestamp_pb2.Timestamp
+    fairness_key: str
+    link_id: str
+    queue: str
+    def __init__(self, link_id: _Optional[str] = ..., queue: _Optional[str] = ..., fairness_key: _Optional[str] = ..., created_by: _Optional[str] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class WhoAmIRequest(_message.Message):
     __slots__ = []

@@ -56,6 +56,21 @@ class FilaAuthStub(object):
                 request_serializer=fila_dot_v1_dot_auth__pb2.SetQuotasRequest.SerializeToString,
                 response_deserializer=fila_dot_v1_dot_auth__pb2.SetQuotasResponse.FromString,
                 )
+        self.CreateTenantLink = channel.unary_unary(
+                '/fila.v1.FilaAuth/CreateTenantLink',
+                request_serializer=fila_dot_v1_dot_auth__pb2.CreateTenantLinkRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_auth__pb2.CreateTenantLinkResponse.FromString,
+                )
+        self.ListTenantLinks = channel.unary_unary(
+                '/fila.v1.FilaAuth/ListTenantLinks',
+                request_serializer=fila_dot_v1_dot_auth__pb2.ListTenantLinksRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_auth__pb2.ListTenantLinksResponse.FromString,
+                )
+        self.RevokeTenantLink = channel.unary_unary(
+                '/fila.v1.FilaAuth/RevokeTenantLink',
+                request_serializer=fila_dot_v1_dot_auth__pb2.RevokeTenantLinkRequest.SerializeToString,
+                response_deserializer=fila_dot_v1_dot_auth__pb2.RevokeTenantLinkResponse.FromString,
+                )
         self.ListAudit = channel.unary_unary(
                 '/fila.v1.FilaAuth/ListAudit',
                 request_serializer=fila_dot_v1_dot_auth__pb2.ListAuditRequest.SerializeToString,
@@ -128,6 +143,28 @@ class FilaAuthServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateTenantLink(self, request, context):
+        """Make a link for a tenant to look at its own part of a queue: a key that may do nothing else. The answer is the only
+        place where it is ever told. Refused while the broker asks for no keys.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListTenantLinks(self, request, context):
+        """List links, those that have expired, too; those of queues that the caller may manage.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RevokeTenantLink(self, request, context):
+        """Take a link away: what it holds open ends within a second.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListAudit(self, request, context):
         """Read what admins did, newest first.
         """
@@ -184,6 +221,21 @@ def add_FilaAuthServicer_to_server(servicer, server):
                     servicer.SetQuotas,
                     request_deserializer=fila_dot_v1_dot_auth__pb2.SetQuotasRequest.FromString,
                     response_serializer=fila_dot_v1_dot_auth__pb2.SetQuotasResponse.SerializeToString,
+            ),
+            'CreateTenantLink': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateTenantLink,
+                    request_deserializer=fila_dot_v1_dot_auth__pb2.CreateTenantLinkRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_auth__pb2.CreateTenantLinkResponse.SerializeToString,
+            ),
+            'ListTenantLinks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTenantLinks,
+                    request_deserializer=fila_dot_v1_dot_auth__pb2.ListTenantLinksRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_auth__pb2.ListTenantLinksResponse.SerializeToString,
+            ),
+            'RevokeTenantLink': grpc.unary_unary_rpc_method_handler(
+                    servicer.RevokeTenantLink,
+                    request_deserializer=fila_dot_v1_dot_auth__pb2.RevokeTenantLinkRequest.FromString,
+                    response_serializer=fila_dot_v1_dot_auth__pb2.RevokeTenantLinkResponse.SerializeToString,
             ),
             'ListAudit': grpc.unary_unary_rpc_method_handler(
                     servicer.ListAudit,
@@ -339,6 +391,57 @@ class FilaAuth(object):
         return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAuth/SetQuotas',
             fila_dot_v1_dot_auth__pb2.SetQuotasRequest.SerializeToString,
             fila_dot_v1_dot_auth__pb2.SetQuotasResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def CreateTenantLink(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAuth/CreateTenantLink',
+            fila_dot_v1_dot_auth__pb2.CreateTenantLinkRequest.SerializeToString,
+            fila_dot_v1_dot_auth__pb2.CreateTenantLinkResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ListTenantLinks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAuth/ListTenantLinks',
+            fila_dot_v1_dot_auth__pb2.ListTenantLinksRequest.SerializeToString,
+            fila_dot_v1_dot_auth__pb2.ListTenantLinksResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def RevokeTenantLink(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/fila.v1.FilaAuth/RevokeTenantLink',
+            fila_dot_v1_dot_auth__pb2.RevokeTenantLinkRequest.SerializeToString,
+            fila_dot_v1_dot_auth__pb2.RevokeTenantLinkResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -71,7 +71,8 @@ cdef double _own_cost(Flow* flow, double usual) noexcept nogil:
 
 cdef double _before_its_turn(
         Channel* channel, Flow* flow, Flow* apart, double usual, double* of_apart) noexcept nogil:
-    """What those between the head of the ring and this flow may send in their turns of now; and `apart` of that."""
+    """What those between the head of the ring and this flow may send in their turns of now; of it,
+    `apart`'s."""
     cdef Ring* ring = &channel.ring
     cdef Turn* turn = ring.head
     cdef Flow* other
@@ -116,8 +117,8 @@ cdef void _rival(Group* groups, Channel* channel, Turn* turn, double usual) noex
 
 
 cdef void _put_rivals(Buffer* b, Channel* channel, Flow* flow, Flow* apart, double usual) noexcept nogil:
-    """Who shares the channel with it: by how many rounds they will stay, their weights and work together. `apart` is
-    told by itself, whether it is on the ring or not."""
+    """Who shares the channel with it: by how many rounds they will stay, their weights and work together.
+    `apart` is told by itself, whether it is on the ring or not."""
     cdef Group[GROUPS] groups
     cdef Ring* ring = &channel.ring
     cdef Turn* own = &flow.turn if flow != NULL else NULL

@@ -7,8 +7,8 @@ and those that are named.
                 -> {1 repeated: KeyState, 2 where the next slice begins (0: at the start), 3 QueueState of the
                     channel, 4 the table's size}
     FIND_KEYS   {1 queue, 2 channel, 3 where this part begins, 4 the table's size when that was told, 5 keys
-                 that begin so, 6 most rows; 7 what a rival has, 8 what a round grants it, 9 what one would: then
-                 not those with most pending, but those from whose turns that takes most}
+                 that begin so, 6 most rows; 7 what a rival has, 8 what a round grants it, 9 what one would:
+                 then not those with most pending, but those from whose turns that takes most}
                 -> {1 repeated: KeyState, 2 where the next part begins (0: that was all), 3 how many matched,
                     4 the table's size, 5 repeated: by what each row was ranked}
 

@@ -276,8 +276,8 @@ cdef struct Gain:                       # of a key that is to have more, or less
 
 
 cdef uint64_t _lost_to(Channel* channel, Flow* flow, const Gain* gain) noexcept nogil:
-    """What would be sent of that key before this one's last message, beyond what is sent now. Picks whom to ask
-    the forecast about, which knows the rest."""
+    """What would be sent of that key before this one's last message, beyond what is sent now. Picks whom to
+    ask the forecast about, which knows the rest."""
     cdef double usual = <double> channel.served / channel.delivered if channel.delivered else 1000.0
     cdef double grant = <double> flow.turn.weight * channel.ring.quantum
     cdef double rounds

@@ -29,6 +29,8 @@ cdef enum Right:
     CONSUME = 2
     MANAGE = 4
     ADMIN = 8                       # includes the others, on every queue
+    VIEW = 16                       # numbers and events, no message
+    EVERY_RIGHT = 31
 
 cdef enum:
     DIGEST_BYTES = 32               # SHA-256 of a key's secret

@@ -106,7 +106,7 @@ cdef Allowed* _allowed(Principal* p, Slice queue) noexcept nogil:
     row.text.bytes = <char*> row + sizeof(Allowed)
     row.text.length = queue.length
     if p.rights & ADMIN:
-        row.everywhere = row.somewhere = PRODUCE | CONSUME | MANAGE | ADMIN
+        row.everywhere = row.somewhere = EVERY_RIGHT
     else:
         for i in range(p.grant_count):
             grant = &p.grants[i]
@@ -168,7 +168,7 @@ cdef void rights_on(
     cdef Principal* p
     cdef Allowed* row
     if caller == 0 and not table.is_on:
-        everywhere[0] = somewhere[0] = PRODUCE | CONSUME | MANAGE | ADMIN
+        everywhere[0] = somewhere[0] = EVERY_RIGHT
         return
     everywhere[0] = somewhere[0] = 0
     pthread_mutex_lock(&table.lock)
@@ -346,6 +346,7 @@ cdef void _bind(Command* command, Slice tenant) noexcept nogil:
     cdef size_t began
     cdef uint32_t base = command.length
     cdef uint32_t* dedup_at = <uint32_t*> must_malloc(command.count * sizeof(uint32_t))
+    command.missing = CONSUME           # its answer tells no offset: that counts everybody's messages
     buffer_init(&spare)
     for i in range(command.count):
         item = &command.items[i]

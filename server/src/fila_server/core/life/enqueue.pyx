@@ -263,11 +263,17 @@ cdef inline void _move_written(Core* core, Command* command, uint8_t refused) no
     list[0] = command
 
 
+cdef inline uint64_t _told_offset(const Command* command, const Item* item) noexcept nogil:
+    """None for a tenant: it would count the others' messages."""
+    return item.offset if command.missing == 0 else 0
+
+
 cdef void _answer(Core* core, Command* command, uint8_t refused) noexcept nogil:
     cdef Buffer payload
     cdef Item* item
     cdef uint32_t i, field
     cdef char text[384]
+    cdef uint64_t offset
     cdef size_t size
     buffer_init(&payload)
     for i in range(command.count):
@@ -286,7 +292,7 @@ cdef void _answer(Core* core, Command* command, uint8_t refused) noexcept nogil:
         put_varint(&payload, 0x0A)
         put_varint(&payload, 36)
         put_uuid(&payload, item.id_high, item.id_low)
-        put_number_field(&payload, 2, item.offset)
+        put_number_field(&payload, 2, _told_offset(command, item))
         answer_enqueued(core, command, &payload)
         return
     field = 1
@@ -303,10 +309,11 @@ cdef void _answer(Core* core, Command* command, uint8_t refused) noexcept nogil:
             put_varint(&payload, core.tail.length)
             put_bytes(&payload, core.tail.data, core.tail.length)
         else:
-            size = 38 + (1 + varint_size(item.offset) if item.offset else 0)
+            offset = _told_offset(command, item)
+            size = 38 + (1 + varint_size(offset) if offset else 0)
             put_varint(&payload, size)
             put_varint(&payload, 0x0A)
             put_varint(&payload, 36)
             put_uuid(&payload, item.id_high, item.id_low)
-            put_number_field(&payload, 2, item.offset)
+            put_number_field(&payload, 2, offset)
     answer_enqueued(core, command, &payload)

@@ -172,7 +172,7 @@ def _add_streams(
     stats = StatsWatch(broker)
 
     def events(request: Any, caller: Caller, _frame: bytes) -> AsyncIterator[bytes]:
-        return watching.watch(request, partial(door.may_watch, caller))
+        return watching.watch(request, partial(door.may_watch, caller), partial(door.sees_messages, caller))
 
     def log(request: Any, _caller: Caller, frame: bytes) -> AsyncIterator[bytes]:
         check.read_log(request)
@@ -256,7 +256,10 @@ def _parsed(
 def authorize(door: Door, caller: Caller, need: Need, request: Any) -> None:
     """Raise what the table of rights says about this request."""
     named = getattr(request, need.queue) if need.queue else ""
-    if caller.number is None or (need.filtered and not named):
+    if caller.number is None:
+        return
+    if need.filtered and not named:
+        door.check_bound(caller, need)
         return
     channel = getattr(request, need.channel) if need.channel else ""
     for queue in (named,) if isinstance(named, str) else named:

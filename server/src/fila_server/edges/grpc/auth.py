@@ -1,4 +1,4 @@
-"""FilaAuth: keys, rights, quotas, audit. What may be asked is in operations/keyring.py."""
+"""FilaAuth: keys, rights, quotas, audit, links. What may be asked is in operations/keyring.py and links.py."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from fila_server.edges.grpc.admin import Call, answering_handler, authorize, par
 from fila_server.edges.grpc.admission import Admission
 from fila_server.edges.grpc.identity import Identity
 from fila_server.operations.keyring import Keyring
+from fila_server.operations.links import TenantLinks
 
 SERVICE = "fila.v1.FilaAuth"
 
@@ -23,6 +24,7 @@ SERVICE = "fila.v1.FilaAuth"
 def handlers(broker: Broker, config: Config, identity: Identity) -> grpc.GenericRpcHandler:
     """Every method of the service, registered on raw bytes."""
     keyring = Keyring(broker, identity.door, config.limits)
+    links = TenantLinks(broker, identity.door, config.limits, keyring)
     admission = Admission(config.limits)
     methods: dict[str, tuple[type[Any], Callable[[Any, Caller], Awaitable[bytes]]]] = {
         "CreateKey": (pb.CreateKeyRequest, keyring.create_key),
@@ -33,6 +35,9 @@ def handlers(broker: Broker, config: Config, identity: Identity) -> grpc.Generic
         "Grant": (pb.GrantRequest, keyring.grant),
         "RevokeGrant": (pb.RevokeGrantRequest, keyring.revoke_grant),
         "SetQuotas": (pb.SetQuotasRequest, keyring.set_quotas),
+        "CreateTenantLink": (pb.CreateTenantLinkRequest, links.create),
+        "ListTenantLinks": (pb.ListTenantLinksRequest, links.listed),
+        "RevokeTenantLink": (pb.RevokeTenantLinkRequest, links.revoke),
         "ListAudit": (pb.ListAuditRequest, keyring.list_audit),
         "WhoAmI": (pb.WhoAmIRequest, keyring.who_am_i),
     }

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
 from fila_server import errors
 from fila_server.access.door import Caller, Door
 
+CLAIMED_ADDRESS = "fila-client-address"
+"""The metadata in which the console and the HTTP door say for whom they call."""
+
 _SCHEME = "bearer "
+_ADDRESS_CHARS_MAX = 64
 _NAME_PROPERTIES = ("peer_dns", "peer_uri")
 
 
@@ -23,10 +30,13 @@ class Identity:
     def enter(self, context: Any) -> Caller:
         """Say who calls. Raises Unauthenticated."""
         address = address_of(context.peer() or "")
+        claimed = _claimed_by(context)
         if not self.door.is_on:
-            return self.door.enter(None, address, encrypted=self._encrypted)
-        names = _names_of(context) if self._certificates else ()
-        return self.door.enter(_key_of(context), address, encrypted=self._encrypted, names=names)
+            caller = self.door.enter(None, address, encrypted=self._encrypted)
+        else:
+            names = _names_of(context) if self._certificates else ()
+            caller = self.door.enter(_key_of(context), address, encrypted=self._encrypted, names=names)
+        return replace(caller, claimed_address=claimed) if claimed else caller
 
 
 def _key_of(context: Any) -> bytes | None:
@@ -38,6 +48,17 @@ def _key_of(context: Any) -> bytes | None:
                 raise errors.Unauthenticated('authorization: must be "Bearer " and the key')
             return bytes(text[len(_SCHEME) :].strip().encode())
     return None
+
+
+def _claimed_by(context: Any) -> str:
+    """The address of whoever a console or a door calls for, as it claims; what is no address is left out."""
+    for name, value in context.invocation_metadata() or ():
+        if name == CLAIMED_ADDRESS and len(value) <= _ADDRESS_CHARS_MAX:
+            text = value.decode("latin-1") if isinstance(value, bytes) else value
+            # A zone is free text, and means nothing on another machine.
+            with contextlib.suppress(ValueError):
+                return str(ipaddress.ip_address(text.partition("%")[0]))
+    return ""
 
 
 def _names_of(context: Any) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ from fila_server.events import FAMILIES, KINDS, MISSED, RING, Happening, Ring, m
 EVENTS_A_FRAME = 100
 KINDS_MAX = 64
 WATCHERS_MAX = 100
+QUOTED = "headers"
+"""What an event quotes of a message."""
 
 
 class Watching:
@@ -25,11 +27,15 @@ class Watching:
         self._watchers = 0
 
     async def watch(
-        self, request: pb.WatchEventsRequest, sees: Callable[[str, str], bool] = lambda _queue, _channel: True
+        self,
+        request: pb.WatchEventsRequest,
+        sees: Callable[[str, str], bool] = lambda _queue, _channel: True,
+        quotes: Callable[[str], bool] = lambda _queue: True,
     ) -> AsyncGenerator[bytes, None]:
         """Tell what is kept, and go on where that was asked for. Raises Invalid, LimitExceeded.
 
-        `sees` gets an event's queue and channel, both may be empty, and says whether the watcher may know of it.
+        `sees` gets an event's queue and channel, both may be empty, and says whether the watcher may know of it;
+        `quotes` gets the queue, and says whether it may know what the event quotes of messages.
         """
         if len(request.kinds) > KINDS_MAX:
             raise LimitExceeded("kinds", f"must be at most {KINDS_MAX}, got {len(request.kinds)}")
@@ -52,7 +58,10 @@ class Watching:
                     if matches(event, request.queue, request.kinds, request.fairness_key) and sees(
                         event.queue, event.channel
                     ):
-                        answer.events.append(_on_the_wire(event))
+                        told = _on_the_wire(event)
+                        if QUOTED in told.details and not quotes(event.queue):
+                            del told.details[QUOTED]
+                        answer.events.append(told)
                 answer.next_position = position
                 if answer.events or not events:
                     yield answer.SerializeToString()

@@ -136,6 +136,11 @@ class Entry:
         return self.caller is not None and self._door.sees_channel(self.caller, queue, channel)
 
     @property
+    def is_tenant(self) -> bool:
+        """Whether it is told about one fairness key only."""
+        return self.caller is not None and bool(self.caller.tenant)
+
+    @property
     def user(self) -> str:
         """The name in CLIENT LIST."""
         return self.caller.name if self.caller is not None and self.caller.number is not None else "default"

@@ -53,16 +53,32 @@ def info(client: Client, args: list[bytes]) -> bytes | Awaitable[bytes]:
 
 def _server_info(client: Client) -> dict[str, Any]:
     server = client.server
+    counts = _connections(client)
     return {
-        "client_count": server.client_count,
-        "blocked_client_count": server.blocked_count,
+        "client_count": counts["connected_clients"],
+        "blocked_client_count": counts["blocked_clients"],
         "queue_count": len(_names(client, "")),
         "thread_count": sum(1 for _ in Path("/proc/self/task").iterdir()),
         "clock": server.now(),
     }
 
 
+def _connections(client: Client) -> dict[str, int]:
+    """How many there are and were; a tenant is told of its own."""
+    server = client.server
+    if client.entry.is_tenant:
+        own = sum(client.entry.sees_client(other.entry) for other in server.connections)
+        return {"connected_clients": own, "blocked_clients": 0, "total": own, "commands": 0}
+    return {
+        "connected_clients": server.client_count,
+        "blocked_clients": server.blocked_count,
+        "total": server.connections_total,
+        "commands": server.commands_total,
+    }
+
+
 def _text_info(client: Client) -> str:
+    counts = _connections(client)
     server, now = client.server, client.server.now()
     sections: dict[str, dict[str, Any]] = {
         "Server": {
@@ -70,13 +86,12 @@ def _text_info(client: Client) -> str:
             "tcp_port": server.address[1], "uptime_in_seconds": int(now - server.started_at_s),
         },
         "Clients": {
-            "connected_clients": server.client_count, "blocked_clients": server.blocked_count,
+            "connected_clients": counts["connected_clients"], "blocked_clients": counts["blocked_clients"],
             "maxclients": server.overrides.settings.max_connections,
         },
         "Persistence": {"loading": 0},
         "Stats": {
-            "total_connections_received": server.connections_total,
-            "total_commands_processed": server.commands_total,
+            "total_connections_received": counts["total"], "total_commands_processed": counts["commands"],
         },
         "Replication": {"role": "master", "connected_slaves": 0},
         "Fila": {"queues": len(_names(client, ""))},

@@ -77,7 +77,7 @@ export type EnqueueResponse = Message<"fila.v1.EnqueueResponse"> & {
   messageId: string;
 
   /**
-   * Its position in the queue's log.
+   * Its position in the queue's log; 0 for a key that is bound to a tenant.
    *
    * @generated from field: uint64 offset = 2;
    */
@@ -238,7 +238,7 @@ export type EnqueueResult = Message<"fila.v1.EnqueueResult"> & {
   messageId: string;
 
   /**
-   * Its position in the queue's log; 0 when it was refused.
+   * Its position in the queue's log; 0 when it was refused, and for a key that is bound to a tenant.
    *
    * @generated from field: uint64 offset = 2;
    */

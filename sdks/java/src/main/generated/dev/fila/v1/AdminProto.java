@@ -536,211 +536,212 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
       "(\004R\007offsets\"d\n\017RedriveResponse\022\032\n\010redriv" +
       "en\030\001 \001(\004R\010redriven\022\037\n\013last_offset\030\002 \001(\004R" +
       "\nlastOffset\022\024\n\005stuck\030\003 \001(\004R\005stuck\"\023\n\021Lis" +
-      "tQueuesRequest\"n\n\022ListQueuesResponse\022*\n\006" +
-      "queues\030\001 \003(\0132\022.fila.v1.QueueInfoR\006queues" +
-      "\022,\n\022cluster_node_count\030\002 \001(\rR\020clusterNod" +
-      "eCount\"\356\003\n\tQueueInfo\022\022\n\004name\030\001 \001(\tR\004name" +
-      "\022\024\n\005depth\030\002 \001(\004R\005depth\022\033\n\tin_flight\030\003 \001(" +
-      "\004R\010inFlight\022)\n\020active_consumers\030\004 \001(\rR\017a" +
-      "ctiveConsumers\022$\n\016leader_node_id\030\005 \001(\004R\014" +
-      "leaderNodeId\022%\n\016enqueued_total\030\006 \001(\004R\ren" +
-      "queuedTotal\022\'\n\017delivered_total\030\007 \001(\004R\016de" +
-      "liveredTotal\022\037\n\013acked_total\030\010 \001(\004R\nacked" +
-      "Total\022.\n\023dead_lettered_total\030\t \001(\004R\021dead" +
-      "LetteredTotal\022\"\n\roldest_age_ms\030\n \001(\004R\013ol" +
-      "destAgeMs\0220\n\024active_fairness_keys\030\013 \001(\rR" +
-      "\022activeFairnessKeys\022\026\n\006paused\030\014 \001(\010R\006pau" +
-      "sed\022:\n\rbreaker_state\030\r \001(\0162\025.fila.v1.Bre" +
-      "akerStateR\014breakerState\"\376\001\n\024CreateChanne" +
-      "lRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channe" +
-      "l\030\002 \001(\tR\007channel\022\024\n\004head\030\003 \001(\010H\000R\004head\022\030" +
-      "\n\006oldest\030\004 \001(\010H\000R\006oldest\022\030\n\006offset\030\005 \001(\004" +
-      "H\000R\006offset\0220\n\004time\030\006 \001(\0132\032.google.protob" +
-      "uf.TimestampH\000R\004time\0221\n\025expires_after_id" +
-      "le_ms\030\007 \001(\004R\022expiresAfterIdleMsB\007\n\005start" +
-      "\":\n\025CreateChannelResponse\022!\n\014start_offse" +
-      "t\030\001 \001(\004R\013startOffset\"F\n\024DeleteChannelReq" +
-      "uest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 " +
-      "\001(\tR\007channel\"\027\n\025DeleteChannelResponse\"+\n" +
-      "\023ListChannelsRequest\022\024\n\005queue\030\001 \001(\tR\005que" +
-      "ue\"H\n\024ListChannelsResponse\0220\n\010channels\030\001" +
-      " \003(\0132\024.fila.v1.ChannelInfoR\010channels\"\357\001\n" +
-      "\013ChannelInfo\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005dept" +
-      "h\030\002 \001(\004R\005depth\022\033\n\tin_flight\030\003 \001(\004R\010inFli" +
-      "ght\022\037\n\013tail_offset\030\004 \001(\004R\ntailOffset\022\037\n\013" +
-      "head_offset\030\005 \001(\004R\nheadOffset\022\034\n\tconsume" +
-      "rs\030\006 \001(\rR\tconsumers\0229\n\ncreated_at\030\007 \001(\0132" +
-      "\032.google.protobuf.TimestampR\tcreatedAt\"\277" +
-      "\001\n\022SeekChannelRequest\022\024\n\005queue\030\001 \001(\tR\005qu" +
-      "eue\022\030\n\007channel\030\002 \001(\tR\007channel\022\030\n\006offset\030" +
-      "\003 \001(\004H\000R\006offset\0220\n\004time\030\004 \001(\0132\032.google.p" +
-      "rotobuf.TimestampH\000R\004time\022#\n\rvalidate_on" +
-      "ly\030\005 \001(\010R\014validateOnlyB\010\n\006target\"\212\001\n\023See" +
-      "kChannelResponse\022\026\n\006offset\030\001 \001(\004R\006offset" +
-      "\022\032\n\010replayed\030\002 \001(\004R\010replayed\022\030\n\007skipped\030" +
-      "\003 \001(\004R\007skipped\022%\n\016leases_revoked\030\004 \001(\004R\r" +
-      "leasesRevoked\"~\n\023PurgeChannelRequest\022\024\n\005" +
-      "queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007cha" +
-      "nnel\022&\n\014fairness_key\030\003 \001(\tH\000R\013fairnessKe" +
-      "y\210\001\001B\017\n\r_fairness_key\".\n\024PurgeChannelRes" +
-      "ponse\022\026\n\006purged\030\001 \001(\004R\006purged\"\222\002\n\016ReadLo" +
-      "gRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\037\n\013from_o" +
-      "ffset\030\002 \001(\004R\nfromOffset\022\033\n\tto_offset\030\003 \001" +
-      "(\004R\010toOffset\0227\n\tfrom_time\030\004 \001(\0132\032.google" +
-      ".protobuf.TimestampR\010fromTime\0223\n\007to_time" +
-      "\030\005 \001(\0132\032.google.protobuf.TimestampR\006toTi" +
-      "me\022!\n\014fairness_key\030\006 \001(\tR\013fairnessKey\022\033\n" +
-      "\tmax_batch\030\007 \001(\rR\010maxBatch\"`\n\017ReadLogRes" +
-      "ponse\022,\n\010messages\030\001 \003(\0132\020.fila.v1.Messag" +
-      "eR\010messages\022\037\n\013next_offset\030\002 \001(\004R\nnextOf" +
-      "fset\"\277\002\n\023SetKeyPolicyRequest\022\024\n\005queue\030\001 " +
-      "\001(\tR\005queue\022!\n\014fairness_key\030\002 \001(\tR\013fairne" +
-      "ssKey\022\033\n\006weight\030\003 \001(\rH\000R\006weight\210\001\001\022\033\n\006pa" +
-      "used\030\004 \001(\010H\001R\006paused\210\001\001\022\'\n\rmax_in_flight" +
-      "\030\005 \001(\rH\002R\013maxInFlight\210\001\001\022+\n\017rate_per_sec" +
-      "ond\030\006 \001(\001H\003R\rratePerSecond\210\001\001\022\031\n\005burst\030\007" +
-      " \001(\001H\004R\005burst\210\001\001B\t\n\007_weightB\t\n\007_pausedB\020" +
-      "\n\016_max_in_flightB\022\n\020_rate_per_secondB\010\n\006" +
-      "_burst\"\302\001\n\024SetKeyPolicyResponse\022\026\n\006weigh" +
-      "t\030\001 \001(\rR\006weight\022\026\n\006paused\030\002 \001(\010R\006paused\022" +
-      "\"\n\rmax_in_flight\030\003 \001(\rR\013maxInFlight\022&\n\017r" +
-      "ate_per_second\030\004 \001(\001R\rratePerSecond\022\024\n\005b" +
-      "urst\030\005 \001(\001R\005burst\022\030\n\007pending\030\006 \001(\004R\007pend" +
-      "ing\"\177\n\027PreviewKeyPolicyRequest\022\024\n\005queue\030" +
-      "\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\0224" +
-      "\n\006policy\030\003 \001(\0132\034.fila.v1.SetKeyPolicyReq" +
-      "uestR\006policy\"\200\002\n\030PreviewKeyPolicyRespons" +
-      "e\022+\n\004head\030\001 \001(\0132\027.fila.v1.ForecastChange" +
-      "R\004head\022+\n\004tail\030\002 \001(\0132\027.fila.v1.ForecastC" +
-      "hangeR\004tail\022(\n\006losing\030\003 \003(\0132\020.fila.v1.Ke" +
-      "yLossR\006losing\022\030\n\007pending\030\004 \001(\004R\007pending\022" +
-      "#\n\rweight_before\030\005 \001(\rR\014weightBefore\022!\n\014" +
-      "weight_after\030\006 \001(\rR\013weightAfter\"d\n\016Forec" +
-      "astChange\022)\n\006before\030\001 \001(\0132\021.fila.v1.Fore" +
-      "castR\006before\022\'\n\005after\030\002 \001(\0132\021.fila.v1.Fo" +
-      "recastR\005after\"s\n\007KeyLoss\022!\n\014fairness_key" +
-      "\030\001 \001(\tR\013fairnessKey\022\030\n\007pending\030\002 \001(\004R\007pe" +
-      "nding\022+\n\004tail\030\003 \001(\0132\027.fila.v1.ForecastCh" +
-      "angeR\004tail\"f\n\021ExplainKeyRequest\022\024\n\005queue" +
-      "\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\022" +
-      "!\n\014fairness_key\030\003 \001(\tR\013fairnessKey\"\222\007\n\022E" +
-      "xplainKeyResponse\0227\n\005state\030\001 \001(\0162!.fila." +
-      "v1.ExplainKeyResponse.StateR\005state\022\'\n\017bl" +
-      "ocking_bucket\030\002 \001(\tR\016blockingBucket\0220\n\005u" +
-      "ntil\030\003 \001(\0132\032.google.protobuf.TimestampR\005" +
-      "until\022\024\n\005share\030\004 \001(\001R\005share\022\033\n\tdue_share" +
-      "\030\005 \001(\001R\010dueShare\022)\n\005waits\030\006 \001(\0132\023.fila.v" +
-      "1.WaitCausesR\005waits\022\030\n\007pending\030\007 \001(\004R\007pe" +
-      "nding\022\033\n\tin_flight\030\010 \001(\004R\010inFlight\022\"\n\rol" +
-      "dest_age_ms\030\t \001(\004R\013oldestAgeMs\022\026\n\006weight" +
-      "\030\n \001(\rR\006weight\022)\n\020returning_offset\030\013 \001(\004" +
-      "R\017returningOffset\022\'\n\017returning_count\030\014 \001" +
-      "(\rR\016returningCount\022C\n\020served_meanwhile\030\r" +
-      " \001(\0132\030.fila.v1.ServedMeanwhileR\017servedMe" +
-      "anwhile\0227\n\tconsumers\030\016 \001(\0132\031.fila.v1.Cha" +
-      "nnelConsumersR\tconsumers\0226\n\rhead_forecas" +
-      "t\030\017 \001(\0132\021.fila.v1.ForecastR\014headForecast" +
-      "\0226\n\rtail_forecast\030\020 \001(\0132\021.fila.v1.Foreca" +
-      "stR\014tailForecast\"\324\001\n\005State\022\025\n\021STATE_UNSP" +
-      "ECIFIED\020\000\022\025\n\021STATE_NO_CONSUMER\020\001\022\026\n\022STAT" +
-      "E_NOT_ITS_TURN\020\002\022\023\n\017STATE_THROTTLED\020\003\022\021\n" +
-      "\rSTATE_DELAYED\020\004\022\020\n\014STATE_LEASED\020\005\022\020\n\014ST" +
-      "ATE_PAUSED\020\006\022\020\n\014STATE_CAPPED\020\007\022\017\n\013STATE_" +
-      "EMPTY\020\010\022\026\n\022STATE_RATE_LIMITED\020\t\"F\n\024ListC" +
-      "onsumersRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n" +
-      "\007channel\030\002 \001(\tR\007channel\"L\n\025ListConsumers" +
-      "Response\0223\n\tconsumers\030\001 \003(\0132\025.fila.v1.Co" +
-      "nsumerInfoR\tconsumers\"\372\002\n\014ConsumerInfo\022\037" +
-      "\n\013consumer_id\030\001 \001(\004R\nconsumerId\022\022\n\004name\030" +
-      "\002 \001(\tR\004name\022\022\n\004peer\030\003 \001(\tR\004peer\022\030\n\007chann" +
-      "el\030\004 \001(\tR\007channel\022\022\n\004held\030\005 \001(\004R\004held\022\024\n" +
-      "\005begun\030\006 \001(\004R\005begun\022%\n\016returned_total\030\007 " +
-      "\001(\004R\rreturnedTotal\022(\n\020handling_time_us\030\010" +
-      " \001(\004R\016handlingTimeUs\022\026\n\006window\030\t \001(\rR\006wi" +
-      "ndow\022!\n\014tracks_begun\030\n \001(\010R\013tracksBegun\022" +
-      "=\n\014connected_at\030\013 \001(\0132\032.google.protobuf." +
-      "TimestampR\013connectedAt\022\022\n\004away\030\014 \001(\010R\004aw" +
-      "ay*Q\n\nDurability\022\032\n\026DURABILITY_UNSPECIFI" +
-      "ED\020\000\022\024\n\020DURABILITY_FSYNC\020\001\022\021\n\rDURABILITY" +
-      "_OS\020\002*_\n\014HookFallback\022\035\n\031HOOK_FALLBACK_U" +
-      "NSPECIFIED\020\000\022\030\n\024HOOK_FALLBACK_POLICY\020\001\022\026" +
-      "\n\022HOOK_FALLBACK_HOLD\020\002*|\n\014BreakerState\022\035" +
-      "\n\031BREAKER_STATE_UNSPECIFIED\020\000\022\030\n\024BREAKER" +
-      "_STATE_CLOSED\020\001\022\026\n\022BREAKER_STATE_OPEN\020\002\022" +
-      "\033\n\027BREAKER_STATE_HALF_OPEN\020\0032\305\026\n\tFilaAdm" +
-      "in\022H\n\013CreateQueue\022\033.fila.v1.CreateQueueR" +
-      "equest\032\034.fila.v1.CreateQueueResponse\022?\n\010" +
-      "GetQueue\022\030.fila.v1.GetQueueRequest\032\031.fil" +
-      "a.v1.GetQueueResponse\022H\n\013UpdateQueue\022\033.f" +
-      "ila.v1.UpdateQueueRequest\032\034.fila.v1.Upda" +
-      "teQueueResponse\022H\n\013DeleteQueue\022\033.fila.v1" +
-      ".DeleteQueueRequest\032\034.fila.v1.DeleteQueu" +
-      "eResponse\022E\n\nListQueues\022\032.fila.v1.ListQu" +
-      "euesRequest\032\033.fila.v1.ListQueuesResponse" +
-      "\022E\n\nPurgeQueue\022\032.fila.v1.PurgeQueueReque" +
-      "st\032\033.fila.v1.PurgeQueueResponse\022K\n\014PeekM" +
-      "essages\022\034.fila.v1.PeekMessagesRequest\032\035." +
-      "fila.v1.PeekMessagesResponse\022?\n\010GetStats" +
-      "\022\030.fila.v1.GetStatsRequest\032\031.fila.v1.Get" +
-      "StatsResponse\022B\n\tSetConfig\022\031.fila.v1.Set" +
-      "ConfigRequest\032\032.fila.v1.SetConfigRespons" +
-      "e\022B\n\tGetConfig\022\031.fila.v1.GetConfigReques" +
-      "t\032\032.fila.v1.GetConfigResponse\022E\n\nListCon" +
-      "fig\022\032.fila.v1.ListConfigRequest\032\033.fila.v" +
-      "1.ListConfigResponse\022<\n\007Redrive\022\027.fila.v" +
-      "1.RedriveRequest\032\030.fila.v1.RedriveRespon" +
-      "se\022N\n\rCreateChannel\022\035.fila.v1.CreateChan" +
-      "nelRequest\032\036.fila.v1.CreateChannelRespon" +
-      "se\022N\n\rDeleteChannel\022\035.fila.v1.DeleteChan" +
-      "nelRequest\032\036.fila.v1.DeleteChannelRespon" +
-      "se\022K\n\014ListChannels\022\034.fila.v1.ListChannel" +
-      "sRequest\032\035.fila.v1.ListChannelsResponse\022" +
-      "H\n\013SeekChannel\022\033.fila.v1.SeekChannelRequ" +
-      "est\032\034.fila.v1.SeekChannelResponse\022K\n\014Pur" +
-      "geChannel\022\034.fila.v1.PurgeChannelRequest\032" +
-      "\035.fila.v1.PurgeChannelResponse\022>\n\007ReadLo" +
-      "g\022\027.fila.v1.ReadLogRequest\032\030.fila.v1.Rea" +
-      "dLogResponse0\001\022K\n\014SetKeyPolicy\022\034.fila.v1" +
-      ".SetKeyPolicyRequest\032\035.fila.v1.SetKeyPol" +
-      "icyResponse\022W\n\020PreviewKeyPolicy\022 .fila.v" +
-      "1.PreviewKeyPolicyRequest\032!.fila.v1.Prev" +
-      "iewKeyPolicyResponse\022E\n\nExplainKey\022\032.fil" +
-      "a.v1.ExplainKeyRequest\032\033.fila.v1.Explain" +
-      "KeyResponse\022N\n\rListConsumers\022\035.fila.v1.L" +
-      "istConsumersRequest\032\036.fila.v1.ListConsum" +
-      "ersResponse\022B\n\tGetStatus\022\031.fila.v1.GetSt" +
-      "atusRequest\032\032.fila.v1.GetStatusResponse\022" +
-      "J\n\013WatchEvents\022\033.fila.v1.WatchEventsRequ" +
-      "est\032\034.fila.v1.WatchEventsResponse0\001\022?\n\010L" +
-      "istLate\022\030.fila.v1.ListLateRequest\032\031.fila" +
-      ".v1.ListLateResponse\022T\n\017ListKeyPolicies\022" +
-      "\037.fila.v1.ListKeyPoliciesRequest\032 .fila." +
-      "v1.ListKeyPoliciesResponse\022T\n\017DropDeadLe" +
-      "tters\022\037.fila.v1.DropDeadLettersRequest\032 " +
-      ".fila.v1.DropDeadLettersResponse\022?\n\010Find" +
-      "Keys\022\030.fila.v1.FindKeysRequest\032\031.fila.v1" +
-      ".FindKeysResponse\022G\n\nWatchStats\022\032.fila.v" +
-      "1.WatchStatsRequest\032\033.fila.v1.WatchStats" +
-      "Response0\001\022E\n\nGetHistory\022\032.fila.v1.GetHi" +
-      "storyRequest\032\033.fila.v1.GetHistoryRespons" +
-      "e\022Z\n\021ListQueueVersions\022!.fila.v1.ListQue" +
-      "ueVersionsRequest\032\".fila.v1.ListQueueVer" +
-      "sionsResponse\022T\n\017GetQueueVersion\022\037.fila." +
-      "v1.GetQueueVersionRequest\032 .fila.v1.GetQ" +
-      "ueueVersionResponse\022Q\n\016StartOperation\022\036." +
-      "fila.v1.StartOperationRequest\032\037.fila.v1." +
-      "StartOperationResponse\022S\n\016WatchOperation" +
-      "\022\036.fila.v1.WatchOperationRequest\032\037.fila." +
-      "v1.WatchOperationResponse0\001\022Q\n\016ListOpera" +
-      "tions\022\036.fila.v1.ListOperationsRequest\032\037." +
-      "fila.v1.ListOperationsResponse\022T\n\017Cancel" +
-      "Operation\022\037.fila.v1.CancelOperationReque" +
-      "st\032 .fila.v1.CancelOperationResponse\022Q\n\016" +
-      "EditDeadLetter\022\036.fila.v1.EditDeadLetterR" +
-      "equest\032\037.fila.v1.EditDeadLetterResponse\022" +
-      "K\n\014DryRunPolicy\022\034.fila.v1.DryRunPolicyRe" +
-      "quest\032\035.fila.v1.DryRunPolicyResponseB\033\n\013" +
-      "dev.fila.v1B\nAdminProtoP\001b\006proto3"
+      "tQueuesRequest\"\206\001\n\022ListQueuesResponse\022*\n" +
+      "\006queues\030\001 \003(\0132\022.fila.v1.QueueInfoR\006queue" +
+      "s\022,\n\022cluster_node_count\030\002 \001(\rR\020clusterNo" +
+      "deCount\022\026\n\006tenant\030\003 \001(\tR\006tenant\"\356\003\n\tQueu" +
+      "eInfo\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005depth\030\002 \001(\004" +
+      "R\005depth\022\033\n\tin_flight\030\003 \001(\004R\010inFlight\022)\n\020" +
+      "active_consumers\030\004 \001(\rR\017activeConsumers\022" +
+      "$\n\016leader_node_id\030\005 \001(\004R\014leaderNodeId\022%\n" +
+      "\016enqueued_total\030\006 \001(\004R\renqueuedTotal\022\'\n\017" +
+      "delivered_total\030\007 \001(\004R\016deliveredTotal\022\037\n" +
+      "\013acked_total\030\010 \001(\004R\nackedTotal\022.\n\023dead_l" +
+      "ettered_total\030\t \001(\004R\021deadLetteredTotal\022\"" +
+      "\n\roldest_age_ms\030\n \001(\004R\013oldestAgeMs\0220\n\024ac" +
+      "tive_fairness_keys\030\013 \001(\rR\022activeFairness" +
+      "Keys\022\026\n\006paused\030\014 \001(\010R\006paused\022:\n\rbreaker_" +
+      "state\030\r \001(\0162\025.fila.v1.BreakerStateR\014brea" +
+      "kerState\"\376\001\n\024CreateChannelRequest\022\024\n\005que" +
+      "ue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channe" +
+      "l\022\024\n\004head\030\003 \001(\010H\000R\004head\022\030\n\006oldest\030\004 \001(\010H" +
+      "\000R\006oldest\022\030\n\006offset\030\005 \001(\004H\000R\006offset\0220\n\004t" +
+      "ime\030\006 \001(\0132\032.google.protobuf.TimestampH\000R" +
+      "\004time\0221\n\025expires_after_idle_ms\030\007 \001(\004R\022ex" +
+      "piresAfterIdleMsB\007\n\005start\":\n\025CreateChann" +
+      "elResponse\022!\n\014start_offset\030\001 \001(\004R\013startO" +
+      "ffset\"F\n\024DeleteChannelRequest\022\024\n\005queue\030\001" +
+      " \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007channel\"\027\n" +
+      "\025DeleteChannelResponse\"+\n\023ListChannelsRe" +
+      "quest\022\024\n\005queue\030\001 \001(\tR\005queue\"H\n\024ListChann" +
+      "elsResponse\0220\n\010channels\030\001 \003(\0132\024.fila.v1." +
+      "ChannelInfoR\010channels\"\357\001\n\013ChannelInfo\022\022\n" +
+      "\004name\030\001 \001(\tR\004name\022\024\n\005depth\030\002 \001(\004R\005depth\022" +
+      "\033\n\tin_flight\030\003 \001(\004R\010inFlight\022\037\n\013tail_off" +
+      "set\030\004 \001(\004R\ntailOffset\022\037\n\013head_offset\030\005 \001" +
+      "(\004R\nheadOffset\022\034\n\tconsumers\030\006 \001(\rR\tconsu" +
+      "mers\0229\n\ncreated_at\030\007 \001(\0132\032.google.protob" +
+      "uf.TimestampR\tcreatedAt\"\277\001\n\022SeekChannelR" +
+      "equest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030" +
+      "\002 \001(\tR\007channel\022\030\n\006offset\030\003 \001(\004H\000R\006offset" +
+      "\0220\n\004time\030\004 \001(\0132\032.google.protobuf.Timesta" +
+      "mpH\000R\004time\022#\n\rvalidate_only\030\005 \001(\010R\014valid" +
+      "ateOnlyB\010\n\006target\"\212\001\n\023SeekChannelRespons" +
+      "e\022\026\n\006offset\030\001 \001(\004R\006offset\022\032\n\010replayed\030\002 " +
+      "\001(\004R\010replayed\022\030\n\007skipped\030\003 \001(\004R\007skipped\022" +
+      "%\n\016leases_revoked\030\004 \001(\004R\rleasesRevoked\"~" +
+      "\n\023PurgeChannelRequest\022\024\n\005queue\030\001 \001(\tR\005qu" +
+      "eue\022\030\n\007channel\030\002 \001(\tR\007channel\022&\n\014fairnes" +
+      "s_key\030\003 \001(\tH\000R\013fairnessKey\210\001\001B\017\n\r_fairne" +
+      "ss_key\".\n\024PurgeChannelResponse\022\026\n\006purged" +
+      "\030\001 \001(\004R\006purged\"\222\002\n\016ReadLogRequest\022\024\n\005que" +
+      "ue\030\001 \001(\tR\005queue\022\037\n\013from_offset\030\002 \001(\004R\nfr" +
+      "omOffset\022\033\n\tto_offset\030\003 \001(\004R\010toOffset\0227\n" +
+      "\tfrom_time\030\004 \001(\0132\032.google.protobuf.Times" +
+      "tampR\010fromTime\0223\n\007to_time\030\005 \001(\0132\032.google" +
+      ".protobuf.TimestampR\006toTime\022!\n\014fairness_" +
+      "key\030\006 \001(\tR\013fairnessKey\022\033\n\tmax_batch\030\007 \001(" +
+      "\rR\010maxBatch\"`\n\017ReadLogResponse\022,\n\010messag" +
+      "es\030\001 \003(\0132\020.fila.v1.MessageR\010messages\022\037\n\013" +
+      "next_offset\030\002 \001(\004R\nnextOffset\"\277\002\n\023SetKey" +
+      "PolicyRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022!\n\014f" +
+      "airness_key\030\002 \001(\tR\013fairnessKey\022\033\n\006weight" +
+      "\030\003 \001(\rH\000R\006weight\210\001\001\022\033\n\006paused\030\004 \001(\010H\001R\006p" +
+      "aused\210\001\001\022\'\n\rmax_in_flight\030\005 \001(\rH\002R\013maxIn" +
+      "Flight\210\001\001\022+\n\017rate_per_second\030\006 \001(\001H\003R\rra" +
+      "tePerSecond\210\001\001\022\031\n\005burst\030\007 \001(\001H\004R\005burst\210\001" +
+      "\001B\t\n\007_weightB\t\n\007_pausedB\020\n\016_max_in_fligh" +
+      "tB\022\n\020_rate_per_secondB\010\n\006_burst\"\302\001\n\024SetK" +
+      "eyPolicyResponse\022\026\n\006weight\030\001 \001(\rR\006weight" +
+      "\022\026\n\006paused\030\002 \001(\010R\006paused\022\"\n\rmax_in_fligh" +
+      "t\030\003 \001(\rR\013maxInFlight\022&\n\017rate_per_second\030" +
+      "\004 \001(\001R\rratePerSecond\022\024\n\005burst\030\005 \001(\001R\005bur" +
+      "st\022\030\n\007pending\030\006 \001(\004R\007pending\"\177\n\027PreviewK" +
+      "eyPolicyRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n" +
+      "\007channel\030\002 \001(\tR\007channel\0224\n\006policy\030\003 \001(\0132" +
+      "\034.fila.v1.SetKeyPolicyRequestR\006policy\"\200\002" +
+      "\n\030PreviewKeyPolicyResponse\022+\n\004head\030\001 \001(\013" +
+      "2\027.fila.v1.ForecastChangeR\004head\022+\n\004tail\030" +
+      "\002 \001(\0132\027.fila.v1.ForecastChangeR\004tail\022(\n\006" +
+      "losing\030\003 \003(\0132\020.fila.v1.KeyLossR\006losing\022\030" +
+      "\n\007pending\030\004 \001(\004R\007pending\022#\n\rweight_befor" +
+      "e\030\005 \001(\rR\014weightBefore\022!\n\014weight_after\030\006 " +
+      "\001(\rR\013weightAfter\"d\n\016ForecastChange\022)\n\006be" +
+      "fore\030\001 \001(\0132\021.fila.v1.ForecastR\006before\022\'\n" +
+      "\005after\030\002 \001(\0132\021.fila.v1.ForecastR\005after\"s" +
+      "\n\007KeyLoss\022!\n\014fairness_key\030\001 \001(\tR\013fairnes" +
+      "sKey\022\030\n\007pending\030\002 \001(\004R\007pending\022+\n\004tail\030\003" +
+      " \001(\0132\027.fila.v1.ForecastChangeR\004tail\"f\n\021E" +
+      "xplainKeyRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030" +
+      "\n\007channel\030\002 \001(\tR\007channel\022!\n\014fairness_key" +
+      "\030\003 \001(\tR\013fairnessKey\"\222\007\n\022ExplainKeyRespon" +
+      "se\0227\n\005state\030\001 \001(\0162!.fila.v1.ExplainKeyRe" +
+      "sponse.StateR\005state\022\'\n\017blocking_bucket\030\002" +
+      " \001(\tR\016blockingBucket\0220\n\005until\030\003 \001(\0132\032.go" +
+      "ogle.protobuf.TimestampR\005until\022\024\n\005share\030" +
+      "\004 \001(\001R\005share\022\033\n\tdue_share\030\005 \001(\001R\010dueShar" +
+      "e\022)\n\005waits\030\006 \001(\0132\023.fila.v1.WaitCausesR\005w" +
+      "aits\022\030\n\007pending\030\007 \001(\004R\007pending\022\033\n\tin_fli" +
+      "ght\030\010 \001(\004R\010inFlight\022\"\n\roldest_age_ms\030\t \001" +
+      "(\004R\013oldestAgeMs\022\026\n\006weight\030\n \001(\rR\006weight\022" +
+      ")\n\020returning_offset\030\013 \001(\004R\017returningOffs" +
+      "et\022\'\n\017returning_count\030\014 \001(\rR\016returningCo" +
+      "unt\022C\n\020served_meanwhile\030\r \001(\0132\030.fila.v1." +
+      "ServedMeanwhileR\017servedMeanwhile\0227\n\tcons" +
+      "umers\030\016 \001(\0132\031.fila.v1.ChannelConsumersR\t" +
+      "consumers\0226\n\rhead_forecast\030\017 \001(\0132\021.fila." +
+      "v1.ForecastR\014headForecast\0226\n\rtail_foreca" +
+      "st\030\020 \001(\0132\021.fila.v1.ForecastR\014tailForecas" +
+      "t\"\324\001\n\005State\022\025\n\021STATE_UNSPECIFIED\020\000\022\025\n\021ST" +
+      "ATE_NO_CONSUMER\020\001\022\026\n\022STATE_NOT_ITS_TURN\020" +
+      "\002\022\023\n\017STATE_THROTTLED\020\003\022\021\n\rSTATE_DELAYED\020" +
+      "\004\022\020\n\014STATE_LEASED\020\005\022\020\n\014STATE_PAUSED\020\006\022\020\n" +
+      "\014STATE_CAPPED\020\007\022\017\n\013STATE_EMPTY\020\010\022\026\n\022STAT" +
+      "E_RATE_LIMITED\020\t\"F\n\024ListConsumersRequest" +
+      "\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR" +
+      "\007channel\"L\n\025ListConsumersResponse\0223\n\tcon" +
+      "sumers\030\001 \003(\0132\025.fila.v1.ConsumerInfoR\tcon" +
+      "sumers\"\372\002\n\014ConsumerInfo\022\037\n\013consumer_id\030\001" +
+      " \001(\004R\nconsumerId\022\022\n\004name\030\002 \001(\tR\004name\022\022\n\004" +
+      "peer\030\003 \001(\tR\004peer\022\030\n\007channel\030\004 \001(\tR\007chann" +
+      "el\022\022\n\004held\030\005 \001(\004R\004held\022\024\n\005begun\030\006 \001(\004R\005b" +
+      "egun\022%\n\016returned_total\030\007 \001(\004R\rreturnedTo" +
+      "tal\022(\n\020handling_time_us\030\010 \001(\004R\016handlingT" +
+      "imeUs\022\026\n\006window\030\t \001(\rR\006window\022!\n\014tracks_" +
+      "begun\030\n \001(\010R\013tracksBegun\022=\n\014connected_at" +
+      "\030\013 \001(\0132\032.google.protobuf.TimestampR\013conn" +
+      "ectedAt\022\022\n\004away\030\014 \001(\010R\004away*Q\n\nDurabilit" +
+      "y\022\032\n\026DURABILITY_UNSPECIFIED\020\000\022\024\n\020DURABIL" +
+      "ITY_FSYNC\020\001\022\021\n\rDURABILITY_OS\020\002*_\n\014HookFa" +
+      "llback\022\035\n\031HOOK_FALLBACK_UNSPECIFIED\020\000\022\030\n" +
+      "\024HOOK_FALLBACK_POLICY\020\001\022\026\n\022HOOK_FALLBACK" +
+      "_HOLD\020\002*|\n\014BreakerState\022\035\n\031BREAKER_STATE" +
+      "_UNSPECIFIED\020\000\022\030\n\024BREAKER_STATE_CLOSED\020\001" +
+      "\022\026\n\022BREAKER_STATE_OPEN\020\002\022\033\n\027BREAKER_STAT" +
+      "E_HALF_OPEN\020\0032\305\026\n\tFilaAdmin\022H\n\013CreateQue" +
+      "ue\022\033.fila.v1.CreateQueueRequest\032\034.fila.v" +
+      "1.CreateQueueResponse\022?\n\010GetQueue\022\030.fila" +
+      ".v1.GetQueueRequest\032\031.fila.v1.GetQueueRe" +
+      "sponse\022H\n\013UpdateQueue\022\033.fila.v1.UpdateQu" +
+      "eueRequest\032\034.fila.v1.UpdateQueueResponse" +
+      "\022H\n\013DeleteQueue\022\033.fila.v1.DeleteQueueReq" +
+      "uest\032\034.fila.v1.DeleteQueueResponse\022E\n\nLi" +
+      "stQueues\022\032.fila.v1.ListQueuesRequest\032\033.f" +
+      "ila.v1.ListQueuesResponse\022E\n\nPurgeQueue\022" +
+      "\032.fila.v1.PurgeQueueRequest\032\033.fila.v1.Pu" +
+      "rgeQueueResponse\022K\n\014PeekMessages\022\034.fila." +
+      "v1.PeekMessagesRequest\032\035.fila.v1.PeekMes" +
+      "sagesResponse\022?\n\010GetStats\022\030.fila.v1.GetS" +
+      "tatsRequest\032\031.fila.v1.GetStatsResponse\022B" +
+      "\n\tSetConfig\022\031.fila.v1.SetConfigRequest\032\032" +
+      ".fila.v1.SetConfigResponse\022B\n\tGetConfig\022" +
+      "\031.fila.v1.GetConfigRequest\032\032.fila.v1.Get" +
+      "ConfigResponse\022E\n\nListConfig\022\032.fila.v1.L" +
+      "istConfigRequest\032\033.fila.v1.ListConfigRes" +
+      "ponse\022<\n\007Redrive\022\027.fila.v1.RedriveReques" +
+      "t\032\030.fila.v1.RedriveResponse\022N\n\rCreateCha" +
+      "nnel\022\035.fila.v1.CreateChannelRequest\032\036.fi" +
+      "la.v1.CreateChannelResponse\022N\n\rDeleteCha" +
+      "nnel\022\035.fila.v1.DeleteChannelRequest\032\036.fi" +
+      "la.v1.DeleteChannelResponse\022K\n\014ListChann" +
+      "els\022\034.fila.v1.ListChannelsRequest\032\035.fila" +
+      ".v1.ListChannelsResponse\022H\n\013SeekChannel\022" +
+      "\033.fila.v1.SeekChannelRequest\032\034.fila.v1.S" +
+      "eekChannelResponse\022K\n\014PurgeChannel\022\034.fil" +
+      "a.v1.PurgeChannelRequest\032\035.fila.v1.Purge" +
+      "ChannelResponse\022>\n\007ReadLog\022\027.fila.v1.Rea" +
+      "dLogRequest\032\030.fila.v1.ReadLogResponse0\001\022" +
+      "K\n\014SetKeyPolicy\022\034.fila.v1.SetKeyPolicyRe" +
+      "quest\032\035.fila.v1.SetKeyPolicyResponse\022W\n\020" +
+      "PreviewKeyPolicy\022 .fila.v1.PreviewKeyPol" +
+      "icyRequest\032!.fila.v1.PreviewKeyPolicyRes" +
+      "ponse\022E\n\nExplainKey\022\032.fila.v1.ExplainKey" +
+      "Request\032\033.fila.v1.ExplainKeyResponse\022N\n\r" +
+      "ListConsumers\022\035.fila.v1.ListConsumersReq" +
+      "uest\032\036.fila.v1.ListConsumersResponse\022B\n\t" +
+      "GetStatus\022\031.fila.v1.GetStatusRequest\032\032.f" +
+      "ila.v1.GetStatusResponse\022J\n\013WatchEvents\022" +
+      "\033.fila.v1.WatchEventsRequest\032\034.fila.v1.W" +
+      "atchEventsResponse0\001\022?\n\010ListLate\022\030.fila." +
+      "v1.ListLateRequest\032\031.fila.v1.ListLateRes" +
+      "ponse\022T\n\017ListKeyPolicies\022\037.fila.v1.ListK" +
+      "eyPoliciesRequest\032 .fila.v1.ListKeyPolic" +
+      "iesResponse\022T\n\017DropDeadLetters\022\037.fila.v1" +
+      ".DropDeadLettersRequest\032 .fila.v1.DropDe" +
+      "adLettersResponse\022?\n\010FindKeys\022\030.fila.v1." +
+      "FindKeysRequest\032\031.fila.v1.FindKeysRespon" +
+      "se\022G\n\nWatchStats\022\032.fila.v1.WatchStatsReq" +
+      "uest\032\033.fila.v1.WatchStatsResponse0\001\022E\n\nG" +
+      "etHistory\022\032.fila.v1.GetHistoryRequest\032\033." +
+      "fila.v1.GetHistoryResponse\022Z\n\021ListQueueV" +
+      "ersions\022!.fila.v1.ListQueueVersionsReque" +
+      "st\032\".fila.v1.ListQueueVersionsResponse\022T" +
+      "\n\017GetQueueVersion\022\037.fila.v1.GetQueueVers" +
+      "ionRequest\032 .fila.v1.GetQueueVersionResp" +
+      "onse\022Q\n\016StartOperation\022\036.fila.v1.StartOp" +
+      "erationRequest\032\037.fila.v1.StartOperationR" +
+      "esponse\022S\n\016WatchOperation\022\036.fila.v1.Watc" +
+      "hOperationRequest\032\037.fila.v1.WatchOperati" +
+      "onResponse0\001\022Q\n\016ListOperations\022\036.fila.v1" +
+      ".ListOperationsRequest\032\037.fila.v1.ListOpe" +
+      "rationsResponse\022T\n\017CancelOperation\022\037.fil" +
+      "a.v1.CancelOperationRequest\032 .fila.v1.Ca" +
+      "ncelOperationResponse\022Q\n\016EditDeadLetter\022" +
+      "\036.fila.v1.EditDeadLetterRequest\032\037.fila.v" +
+      "1.EditDeadLetterResponse\022K\n\014DryRunPolicy" +
+      "\022\034.fila.v1.DryRunPolicyRequest\032\035.fila.v1" +
+      ".DryRunPolicyResponseB\033\n\013dev.fila.v1B\nAd" +
+      "minProtoP\001b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -992,7 +993,7 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_ListQueuesResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ListQueuesResponse_descriptor,
-        new java.lang.String[] { "Queues", "ClusterNodeCount", });
+        new java.lang.String[] { "Queues", "ClusterNodeCount", "Tenant", });
     internal_static_fila_v1_QueueInfo_descriptor =
       getDescriptor().getMessageType(37);
     internal_static_fila_v1_QueueInfo_fieldAccessorTable = new

@@ -37,6 +37,7 @@ private static final long serialVersionUID = 0L;
     keyId_ = "";
     peer_ = "";
     queue_ = "";
+    claimedAddress_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -453,6 +454,53 @@ java.lang.String defaultValue) {
     return map.get(key);
   }
 
+  public static final int CLAIMED_ADDRESS_FIELD_NUMBER = 9;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object claimedAddress_ = "";
+  /**
+   * <pre>
+   * Whose browser or program it was, as the console or the HTTP door in between claimed it; nobody has checked that.
+   * </pre>
+   *
+   * <code>string claimed_address = 9 [json_name = "claimedAddress"];</code>
+   * @return The claimedAddress.
+   */
+  @java.lang.Override
+  public java.lang.String getClaimedAddress() {
+    java.lang.Object ref = claimedAddress_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      claimedAddress_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Whose browser or program it was, as the console or the HTTP door in between claimed it; nobody has checked that.
+   * </pre>
+   *
+   * <code>string claimed_address = 9 [json_name = "claimedAddress"];</code>
+   * @return The bytes for claimedAddress.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getClaimedAddressBytes() {
+    java.lang.Object ref = claimedAddress_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      claimedAddress_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -494,6 +542,9 @@ java.lang.String defaultValue) {
         internalGetDetails(),
         DetailsDefaultEntryHolder.defaultEntry,
         8);
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(claimedAddress_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 9, claimedAddress_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -530,6 +581,9 @@ java.lang.String defaultValue) {
           .buildPartial();
       size += com.google.protobuf.CodedOutputStream
           .computeMessageSize(8, details__);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(claimedAddress_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(9, claimedAddress_);
     }
     return size;
   }
@@ -574,6 +628,8 @@ java.lang.String defaultValue) {
         .equals(other.getQueue())) return false;
     if (!internalGetDetails().equals(
         other.internalGetDetails())) return false;
+    if (!getClaimedAddress()
+        .equals(other.getClaimedAddress())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -606,6 +662,8 @@ java.lang.String defaultValue) {
       hash = (37 * hash) + DETAILS_FIELD_NUMBER;
       hash = (53 * hash) + internalGetDetails().hashCode();
     }
+    hash = (37 * hash) + CLAIMED_ADDRESS_FIELD_NUMBER;
+    hash = (53 * hash) + getClaimedAddress().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -781,6 +839,7 @@ java.lang.String defaultValue) {
       peer_ = "";
       queue_ = "";
       internalGetMutableDetails().clear();
+      claimedAddress_ = "";
       return this;
     }
 
@@ -843,6 +902,9 @@ java.lang.String defaultValue) {
         result.details_ = internalGetDetails();
         result.details_.makeImmutable();
       }
+      if (((from_bitField0_ & 0x00000100) != 0)) {
+        result.claimedAddress_ = claimedAddress_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -892,6 +954,11 @@ java.lang.String defaultValue) {
       internalGetMutableDetails().mergeFrom(
           other.internalGetDetails());
       bitField0_ |= 0x00000080;
+      if (!other.getClaimedAddress().isEmpty()) {
+        claimedAddress_ = other.claimedAddress_;
+        bitField0_ |= 0x00000100;
+        onChanged();
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -962,6 +1029,11 @@ java.lang.String defaultValue) {
               bitField0_ |= 0x00000080;
               break;
             } // case 66
+            case 74: {
+              claimedAddress_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000100;
+              break;
+            } // case 74
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1790,6 +1862,98 @@ java.lang.String defaultValue) {
       internalGetMutableDetails().getMutableMap()
           .putAll(values);
       bitField0_ |= 0x00000080;
+      return this;
+    }
+
+    private java.lang.Object claimedAddress_ = "";
+    /**
+     * <pre>
+     * Whose browser or program it was, as the console or the HTTP door in between claimed it; nobody has checked that.
+     * </pre>
+     *
+     * <code>string claimed_address = 9 [json_name = "claimedAddress"];</code>
+     * @return The claimedAddress.
+     */
+    public java.lang.String getClaimedAddress() {
+      java.lang.Object ref = claimedAddress_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        claimedAddress_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Whose browser or program it was, as the console or the HTTP door in between claimed it; nobody has checked that.
+     * </pre>
+     *
+     * <code>string claimed_address = 9 [json_name = "claimedAddress"];</code>
+     * @return The bytes for claimedAddress.
+     */
+    public com.google.protobuf.ByteString
+        getClaimedAddressBytes() {
+      java.lang.Object ref = claimedAddress_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        claimedAddress_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Whose browser or program it was, as the console or the HTTP door in between claimed it; nobody has checked that.
+     * </pre>
+     *
+     * <code>string claimed_address = 9 [json_name = "claimedAddress"];</code>
+     * @param value The claimedAddress to set.
+     * @return This builder for chaining.
+     */
+    public Builder setClaimedAddress(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      claimedAddress_ = value;
+      bitField0_ |= 0x00000100;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Whose browser or program it was, as the console or the HTTP door in between claimed it; nobody has checked that.
+     * </pre>
+     *
+     * <code>string claimed_address = 9 [json_name = "claimedAddress"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearClaimedAddress() {
+      claimedAddress_ = getDefaultInstance().getClaimedAddress();
+      bitField0_ = (bitField0_ & ~0x00000100);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Whose browser or program it was, as the console or the HTTP door in between claimed it; nobody has checked that.
+     * </pre>
+     *
+     * <code>string claimed_address = 9 [json_name = "claimedAddress"];</code>
+     * @param value The bytes for claimedAddress to set.
+     * @return This builder for chaining.
+     */
+    public Builder setClaimedAddressBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      claimedAddress_ = value;
+      bitField0_ |= 0x00000100;
+      onChanged();
       return this;
     }
 

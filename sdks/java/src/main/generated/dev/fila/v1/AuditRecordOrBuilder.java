@@ -200,4 +200,24 @@ java.lang.String defaultValue);
    */
   java.lang.String getDetailsOrThrow(
       java.lang.String key);
+
+  /**
+   * <pre>
+   * Whose browser or program it was, as the console or the HTTP door in between claimed it; nobody has checked that.
+   * </pre>
+   *
+   * <code>string claimed_address = 9 [json_name = "claimedAddress"];</code>
+   * @return The claimedAddress.
+   */
+  java.lang.String getClaimedAddress();
+  /**
+   * <pre>
+   * Whose browser or program it was, as the console or the HTTP door in between claimed it; nobody has checked that.
+   * </pre>
+   *
+   * <code>string claimed_address = 9 [json_name = "claimedAddress"];</code>
+   * @return The bytes for claimedAddress.
+   */
+  com.google.protobuf.ByteString
+      getClaimedAddressBytes();
 }

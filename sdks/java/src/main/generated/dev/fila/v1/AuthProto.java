@@ -156,6 +156,41 @@ public final class AuthProto extends com.google.protobuf.GeneratedFile {
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fila_v1_AuditRecord_DetailsEntry_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_CreateTenantLinkRequest_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_CreateTenantLinkRequest_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_CreateTenantLinkResponse_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_CreateTenantLinkResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_TenantLink_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_TenantLink_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_ListTenantLinksRequest_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_ListTenantLinksRequest_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_ListTenantLinksResponse_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_ListTenantLinksResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_RevokeTenantLinkRequest_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_RevokeTenantLinkRequest_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fila_v1_RevokeTenantLinkResponse_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fila_v1_RevokeTenantLinkResponse_fieldAccessorTable;
 
   public static com.google.protobuf.Descriptors.FileDescriptor
       getDescriptor() {
@@ -224,36 +259,61 @@ public final class AuthProto extends com.google.protobuf.GeneratedFile {
       "1.PrincipalR\tprincipal\"@\n\020ListAuditReque" +
       "st\022\026\n\006before\030\001 \001(\004R\006before\022\024\n\005limit\030\002 \001(" +
       "\rR\005limit\"C\n\021ListAuditResponse\022.\n\007records" +
-      "\030\001 \003(\0132\024.fila.v1.AuditRecordR\007records\"\273\002" +
+      "\030\001 \003(\0132\024.fila.v1.AuditRecordR\007records\"\344\002" +
       "\n\013AuditRecord\022\026\n\006number\030\001 \001(\004R\006number\022*\n" +
       "\002at\030\002 \001(\0132\032.google.protobuf.TimestampR\002a" +
       "t\022\020\n\003act\030\003 \001(\tR\003act\022\034\n\tprincipal\030\004 \001(\tR\t" +
       "principal\022\025\n\006key_id\030\005 \001(\tR\005keyId\022\022\n\004peer" +
       "\030\006 \001(\tR\004peer\022\024\n\005queue\030\007 \001(\tR\005queue\022;\n\007de" +
       "tails\030\010 \003(\0132!.fila.v1.AuditRecord.Detail" +
-      "sEntryR\007details\032:\n\014DetailsEntry\022\020\n\003key\030\001" +
-      " \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001*g\n\005R" +
-      "ight\022\025\n\021RIGHT_UNSPECIFIED\020\000\022\021\n\rRIGHT_PRO" +
-      "DUCE\020\001\022\021\n\rRIGHT_CONSUME\020\002\022\020\n\014RIGHT_MANAG" +
-      "E\020\003\022\017\n\013RIGHT_ADMIN\020\0042\273\005\n\010FilaAuth\022B\n\tCre" +
-      "ateKey\022\031.fila.v1.CreateKeyRequest\032\032.fila" +
-      ".v1.CreateKeyResponse\022Q\n\016ListPrincipals\022" +
-      "\036.fila.v1.ListPrincipalsRequest\032\037.fila.v" +
-      "1.ListPrincipalsResponse\022K\n\014GetPrincipal" +
-      "\022\034.fila.v1.GetPrincipalRequest\032\035.fila.v1" +
-      ".GetPrincipalResponse\022B\n\tRotateKey\022\031.fil" +
-      "a.v1.RotateKeyRequest\032\032.fila.v1.RotateKe" +
-      "yResponse\022B\n\tRevokeKey\022\031.fila.v1.RevokeK" +
-      "eyRequest\032\032.fila.v1.RevokeKeyResponse\0226\n" +
-      "\005Grant\022\025.fila.v1.GrantRequest\032\026.fila.v1." +
-      "GrantResponse\022H\n\013RevokeGrant\022\033.fila.v1.R" +
-      "evokeGrantRequest\032\034.fila.v1.RevokeGrantR" +
-      "esponse\022B\n\tSetQuotas\022\031.fila.v1.SetQuotas" +
-      "Request\032\032.fila.v1.SetQuotasResponse\022B\n\tL" +
-      "istAudit\022\031.fila.v1.ListAuditRequest\032\032.fi" +
-      "la.v1.ListAuditResponse\0229\n\006WhoAmI\022\026.fila" +
-      ".v1.WhoAmIRequest\032\027.fila.v1.WhoAmIRespon" +
-      "seB\032\n\013dev.fila.v1B\tAuthProtoP\001b\006proto3"
+      "sEntryR\007details\022\'\n\017claimed_address\030\t \001(\t" +
+      "R\016claimedAddress\032:\n\014DetailsEntry\022\020\n\003key\030" +
+      "\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\"i\n\027" +
+      "CreateTenantLinkRequest\022\024\n\005queue\030\001 \001(\tR\005" +
+      "queue\022!\n\014fairness_key\030\002 \001(\tR\013fairnessKey" +
+      "\022\025\n\006ttl_ms\030\003 \001(\004R\005ttlMs\"U\n\030CreateTenantL" +
+      "inkResponse\022\020\n\003key\030\001 \001(\tR\003key\022\'\n\004link\030\002 " +
+      "\001(\0132\023.fila.v1.TenantLinkR\004link\"\363\001\n\nTenan" +
+      "tLink\022\027\n\007link_id\030\001 \001(\tR\006linkId\022\024\n\005queue\030" +
+      "\002 \001(\tR\005queue\022!\n\014fairness_key\030\003 \001(\tR\013fair" +
+      "nessKey\022\035\n\ncreated_by\030\004 \001(\tR\tcreatedBy\0229" +
+      "\n\ncreated_at\030\005 \001(\0132\032.google.protobuf.Tim" +
+      "estampR\tcreatedAt\0229\n\nexpires_at\030\006 \001(\0132\032." +
+      "google.protobuf.TimestampR\texpiresAt\".\n\026" +
+      "ListTenantLinksRequest\022\024\n\005queue\030\001 \001(\tR\005q" +
+      "ueue\"D\n\027ListTenantLinksResponse\022)\n\005links" +
+      "\030\001 \003(\0132\023.fila.v1.TenantLinkR\005links\"H\n\027Re" +
+      "vokeTenantLinkRequest\022\024\n\005queue\030\001 \001(\tR\005qu" +
+      "eue\022\027\n\007link_id\030\002 \001(\tR\006linkId\"\032\n\030RevokeTe" +
+      "nantLinkResponse*w\n\005Right\022\025\n\021RIGHT_UNSPE" +
+      "CIFIED\020\000\022\021\n\rRIGHT_PRODUCE\020\001\022\021\n\rRIGHT_CON" +
+      "SUME\020\002\022\020\n\014RIGHT_MANAGE\020\003\022\017\n\013RIGHT_ADMIN\020" +
+      "\004\022\016\n\nRIGHT_VIEW\020\0052\303\007\n\010FilaAuth\022B\n\tCreate" +
+      "Key\022\031.fila.v1.CreateKeyRequest\032\032.fila.v1" +
+      ".CreateKeyResponse\022Q\n\016ListPrincipals\022\036.f" +
+      "ila.v1.ListPrincipalsRequest\032\037.fila.v1.L" +
+      "istPrincipalsResponse\022K\n\014GetPrincipal\022\034." +
+      "fila.v1.GetPrincipalRequest\032\035.fila.v1.Ge" +
+      "tPrincipalResponse\022B\n\tRotateKey\022\031.fila.v" +
+      "1.RotateKeyRequest\032\032.fila.v1.RotateKeyRe" +
+      "sponse\022B\n\tRevokeKey\022\031.fila.v1.RevokeKeyR" +
+      "equest\032\032.fila.v1.RevokeKeyResponse\0226\n\005Gr" +
+      "ant\022\025.fila.v1.GrantRequest\032\026.fila.v1.Gra" +
+      "ntResponse\022H\n\013RevokeGrant\022\033.fila.v1.Revo" +
+      "keGrantRequest\032\034.fila.v1.RevokeGrantResp" +
+      "onse\022B\n\tSetQuotas\022\031.fila.v1.SetQuotasReq" +
+      "uest\032\032.fila.v1.SetQuotasResponse\022W\n\020Crea" +
+      "teTenantLink\022 .fila.v1.CreateTenantLinkR" +
+      "equest\032!.fila.v1.CreateTenantLinkRespons" +
+      "e\022T\n\017ListTenantLinks\022\037.fila.v1.ListTenan" +
+      "tLinksRequest\032 .fila.v1.ListTenantLinksR" +
+      "esponse\022W\n\020RevokeTenantLink\022 .fila.v1.Re" +
+      "vokeTenantLinkRequest\032!.fila.v1.RevokeTe" +
+      "nantLinkResponse\022B\n\tListAudit\022\031.fila.v1." +
+      "ListAuditRequest\032\032.fila.v1.ListAuditResp" +
+      "onse\0229\n\006WhoAmI\022\026.fila.v1.WhoAmIRequest\032\027" +
+      ".fila.v1.WhoAmIResponseB\032\n\013dev.fila.v1B\t" +
+      "AuthProtoP\001b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -409,13 +469,55 @@ public final class AuthProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_AuditRecord_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_AuditRecord_descriptor,
-        new java.lang.String[] { "Number", "At", "Act", "Principal", "KeyId", "Peer", "Queue", "Details", });
+        new java.lang.String[] { "Number", "At", "Act", "Principal", "KeyId", "Peer", "Queue", "Details", "ClaimedAddress", });
     internal_static_fila_v1_AuditRecord_DetailsEntry_descriptor =
       internal_static_fila_v1_AuditRecord_descriptor.getNestedType(0);
     internal_static_fila_v1_AuditRecord_DetailsEntry_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_AuditRecord_DetailsEntry_descriptor,
         new java.lang.String[] { "Key", "Value", });
+    internal_static_fila_v1_CreateTenantLinkRequest_descriptor =
+      getDescriptor().getMessageType(25);
+    internal_static_fila_v1_CreateTenantLinkRequest_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_CreateTenantLinkRequest_descriptor,
+        new java.lang.String[] { "Queue", "FairnessKey", "TtlMs", });
+    internal_static_fila_v1_CreateTenantLinkResponse_descriptor =
+      getDescriptor().getMessageType(26);
+    internal_static_fila_v1_CreateTenantLinkResponse_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_CreateTenantLinkResponse_descriptor,
+        new java.lang.String[] { "Key", "Link", });
+    internal_static_fila_v1_TenantLink_descriptor =
+      getDescriptor().getMessageType(27);
+    internal_static_fila_v1_TenantLink_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_TenantLink_descriptor,
+        new java.lang.String[] { "LinkId", "Queue", "FairnessKey", "CreatedBy", "CreatedAt", "ExpiresAt", });
+    internal_static_fila_v1_ListTenantLinksRequest_descriptor =
+      getDescriptor().getMessageType(28);
+    internal_static_fila_v1_ListTenantLinksRequest_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_ListTenantLinksRequest_descriptor,
+        new java.lang.String[] { "Queue", });
+    internal_static_fila_v1_ListTenantLinksResponse_descriptor =
+      getDescriptor().getMessageType(29);
+    internal_static_fila_v1_ListTenantLinksResponse_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_ListTenantLinksResponse_descriptor,
+        new java.lang.String[] { "Links", });
+    internal_static_fila_v1_RevokeTenantLinkRequest_descriptor =
+      getDescriptor().getMessageType(30);
+    internal_static_fila_v1_RevokeTenantLinkRequest_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_RevokeTenantLinkRequest_descriptor,
+        new java.lang.String[] { "Queue", "LinkId", });
+    internal_static_fila_v1_RevokeTenantLinkResponse_descriptor =
+      getDescriptor().getMessageType(31);
+    internal_static_fila_v1_RevokeTenantLinkResponse_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fila_v1_RevokeTenantLinkResponse_descriptor,
+        new java.lang.String[] { });
     descriptor.resolveAllFeaturesImmutable();
     com.google.protobuf.TimestampProto.getDescriptor();
   }

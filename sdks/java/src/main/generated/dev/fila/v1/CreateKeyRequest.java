@@ -121,7 +121,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object asTenant_ = "";
   /**
    * <pre>
-   * Bind its messages to this fairness key; only for a principal that is new, and with no right but produce.
+   * Bind its messages to this fairness key; only for a principal that is new, and with no right but produce and
+   * view.
    * </pre>
    *
    * <code>string as_tenant = 3 [json_name = "asTenant"];</code>
@@ -142,7 +143,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Bind its messages to this fairness key; only for a principal that is new, and with no right but produce.
+   * Bind its messages to this fairness key; only for a principal that is new, and with no right but produce and
+   * view.
    * </pre>
    *
    * <code>string as_tenant = 3 [json_name = "asTenant"];</code>
@@ -650,7 +652,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object asTenant_ = "";
     /**
      * <pre>
-     * Bind its messages to this fairness key; only for a principal that is new, and with no right but produce.
+     * Bind its messages to this fairness key; only for a principal that is new, and with no right but produce and
+     * view.
      * </pre>
      *
      * <code>string as_tenant = 3 [json_name = "asTenant"];</code>
@@ -670,7 +673,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Bind its messages to this fairness key; only for a principal that is new, and with no right but produce.
+     * Bind its messages to this fairness key; only for a principal that is new, and with no right but produce and
+     * view.
      * </pre>
      *
      * <code>string as_tenant = 3 [json_name = "asTenant"];</code>
@@ -691,7 +695,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Bind its messages to this fairness key; only for a principal that is new, and with no right but produce.
+     * Bind its messages to this fairness key; only for a principal that is new, and with no right but produce and
+     * view.
      * </pre>
      *
      * <code>string as_tenant = 3 [json_name = "asTenant"];</code>
@@ -708,7 +713,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Bind its messages to this fairness key; only for a principal that is new, and with no right but produce.
+     * Bind its messages to this fairness key; only for a principal that is new, and with no right but produce and
+     * view.
      * </pre>
      *
      * <code>string as_tenant = 3 [json_name = "asTenant"];</code>
@@ -722,7 +728,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Bind its messages to this fairness key; only for a principal that is new, and with no right but produce.
+     * Bind its messages to this fairness key; only for a principal that is new, and with no right but produce and
+     * view.
      * </pre>
      *
      * <code>string as_tenant = 3 [json_name = "asTenant"];</code>

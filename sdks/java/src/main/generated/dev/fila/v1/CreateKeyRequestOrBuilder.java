@@ -42,7 +42,8 @@ public interface CreateKeyRequestOrBuilder extends
 
   /**
    * <pre>
-   * Bind its messages to this fairness key; only for a principal that is new, and with no right but produce.
+   * Bind its messages to this fairness key; only for a principal that is new, and with no right but produce and
+   * view.
    * </pre>
    *
    * <code>string as_tenant = 3 [json_name = "asTenant"];</code>
@@ -51,7 +52,8 @@ public interface CreateKeyRequestOrBuilder extends
   java.lang.String getAsTenant();
   /**
    * <pre>
-   * Bind its messages to this fairness key; only for a principal that is new, and with no right but produce.
+   * Bind its messages to this fairness key; only for a principal that is new, and with no right but produce and
+   * view.
    * </pre>
    *
    * <code>string as_tenant = 3 [json_name = "asTenant"];</code>

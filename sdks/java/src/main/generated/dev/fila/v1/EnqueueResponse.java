@@ -104,7 +104,7 @@ private static final long serialVersionUID = 0L;
   private long offset_ = 0L;
   /**
    * <pre>
-   * Its position in the queue's log.
+   * Its position in the queue's log; 0 for a key that is bound to a tenant.
    * </pre>
    *
    * <code>uint64 offset = 2 [json_name = "offset"];</code>
@@ -534,7 +534,7 @@ private static final long serialVersionUID = 0L;
     private long offset_ ;
     /**
      * <pre>
-     * Its position in the queue's log.
+     * Its position in the queue's log; 0 for a key that is bound to a tenant.
      * </pre>
      *
      * <code>uint64 offset = 2 [json_name = "offset"];</code>
@@ -546,7 +546,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Its position in the queue's log.
+     * Its position in the queue's log; 0 for a key that is bound to a tenant.
      * </pre>
      *
      * <code>uint64 offset = 2 [json_name = "offset"];</code>
@@ -562,7 +562,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Its position in the queue's log.
+     * Its position in the queue's log; 0 for a key that is bound to a tenant.
      * </pre>
      *
      * <code>uint64 offset = 2 [json_name = "offset"];</code>

@@ -32,7 +32,7 @@ public interface EnqueueResponseOrBuilder extends
 
   /**
    * <pre>
-   * Its position in the queue's log.
+   * Its position in the queue's log; 0 for a key that is bound to a tenant.
    * </pre>
    *
    * <code>uint64 offset = 2 [json_name = "offset"];</code>

@@ -105,7 +105,7 @@ private static final long serialVersionUID = 0L;
   private long offset_ = 0L;
   /**
    * <pre>
-   * Its position in the queue's log; 0 when it was refused.
+   * Its position in the queue's log; 0 when it was refused, and for a key that is bound to a tenant.
    * </pre>
    *
    * <code>uint64 offset = 2 [json_name = "offset"];</code>
@@ -618,7 +618,7 @@ private static final long serialVersionUID = 0L;
     private long offset_ ;
     /**
      * <pre>
-     * Its position in the queue's log; 0 when it was refused.
+     * Its position in the queue's log; 0 when it was refused, and for a key that is bound to a tenant.
      * </pre>
      *
      * <code>uint64 offset = 2 [json_name = "offset"];</code>
@@ -630,7 +630,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Its position in the queue's log; 0 when it was refused.
+     * Its position in the queue's log; 0 when it was refused, and for a key that is bound to a tenant.
      * </pre>
      *
      * <code>uint64 offset = 2 [json_name = "offset"];</code>
@@ -646,7 +646,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Its position in the queue's log; 0 when it was refused.
+     * Its position in the queue's log; 0 when it was refused, and for a key that is bound to a tenant.
      * </pre>
      *
      * <code>uint64 offset = 2 [json_name = "offset"];</code>

@@ -32,7 +32,7 @@ public interface EnqueueResultOrBuilder extends
 
   /**
    * <pre>
-   * Its position in the queue's log; 0 when it was refused.
+   * Its position in the queue's log; 0 when it was refused, and for a key that is bound to a tenant.
    * </pre>
    *
    * <code>uint64 offset = 2 [json_name = "offset"];</code>

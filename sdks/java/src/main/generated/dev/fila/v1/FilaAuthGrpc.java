@@ -263,6 +263,99 @@ public final class FilaAuthGrpc {
     return getSetQuotasMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.CreateTenantLinkRequest,
+      dev.fila.v1.CreateTenantLinkResponse> getCreateTenantLinkMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "CreateTenantLink",
+      requestType = dev.fila.v1.CreateTenantLinkRequest.class,
+      responseType = dev.fila.v1.CreateTenantLinkResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.CreateTenantLinkRequest,
+      dev.fila.v1.CreateTenantLinkResponse> getCreateTenantLinkMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.CreateTenantLinkRequest, dev.fila.v1.CreateTenantLinkResponse> getCreateTenantLinkMethod;
+    if ((getCreateTenantLinkMethod = FilaAuthGrpc.getCreateTenantLinkMethod) == null) {
+      synchronized (FilaAuthGrpc.class) {
+        if ((getCreateTenantLinkMethod = FilaAuthGrpc.getCreateTenantLinkMethod) == null) {
+          FilaAuthGrpc.getCreateTenantLinkMethod = getCreateTenantLinkMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.CreateTenantLinkRequest, dev.fila.v1.CreateTenantLinkResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "CreateTenantLink"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.CreateTenantLinkRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.CreateTenantLinkResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAuthMethodDescriptorSupplier("CreateTenantLink"))
+              .build();
+        }
+      }
+    }
+    return getCreateTenantLinkMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.ListTenantLinksRequest,
+      dev.fila.v1.ListTenantLinksResponse> getListTenantLinksMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ListTenantLinks",
+      requestType = dev.fila.v1.ListTenantLinksRequest.class,
+      responseType = dev.fila.v1.ListTenantLinksResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.ListTenantLinksRequest,
+      dev.fila.v1.ListTenantLinksResponse> getListTenantLinksMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.ListTenantLinksRequest, dev.fila.v1.ListTenantLinksResponse> getListTenantLinksMethod;
+    if ((getListTenantLinksMethod = FilaAuthGrpc.getListTenantLinksMethod) == null) {
+      synchronized (FilaAuthGrpc.class) {
+        if ((getListTenantLinksMethod = FilaAuthGrpc.getListTenantLinksMethod) == null) {
+          FilaAuthGrpc.getListTenantLinksMethod = getListTenantLinksMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.ListTenantLinksRequest, dev.fila.v1.ListTenantLinksResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ListTenantLinks"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.ListTenantLinksRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.ListTenantLinksResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAuthMethodDescriptorSupplier("ListTenantLinks"))
+              .build();
+        }
+      }
+    }
+    return getListTenantLinksMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fila.v1.RevokeTenantLinkRequest,
+      dev.fila.v1.RevokeTenantLinkResponse> getRevokeTenantLinkMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "RevokeTenantLink",
+      requestType = dev.fila.v1.RevokeTenantLinkRequest.class,
+      responseType = dev.fila.v1.RevokeTenantLinkResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fila.v1.RevokeTenantLinkRequest,
+      dev.fila.v1.RevokeTenantLinkResponse> getRevokeTenantLinkMethod() {
+    io.grpc.MethodDescriptor<dev.fila.v1.RevokeTenantLinkRequest, dev.fila.v1.RevokeTenantLinkResponse> getRevokeTenantLinkMethod;
+    if ((getRevokeTenantLinkMethod = FilaAuthGrpc.getRevokeTenantLinkMethod) == null) {
+      synchronized (FilaAuthGrpc.class) {
+        if ((getRevokeTenantLinkMethod = FilaAuthGrpc.getRevokeTenantLinkMethod) == null) {
+          FilaAuthGrpc.getRevokeTenantLinkMethod = getRevokeTenantLinkMethod =
+              io.grpc.MethodDescriptor.<dev.fila.v1.RevokeTenantLinkRequest, dev.fila.v1.RevokeTenantLinkResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "RevokeTenantLink"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.RevokeTenantLinkRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fila.v1.RevokeTenantLinkResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new FilaAuthMethodDescriptorSupplier("RevokeTenantLink"))
+              .build();
+        }
+      }
+    }
+    return getRevokeTenantLinkMethod;
+  }
+
   private static volatile io.grpc.MethodDescriptor<dev.fila.v1.ListAuditRequest,
       dev.fila.v1.ListAuditResponse> getListAuditMethod;
 
@@ -473,6 +566,37 @@ public final class FilaAuthGrpc {
 
     /**
      * <pre>
+     * Make a link for a tenant to look at its own part of a queue: a key that may do nothing else. The answer is the only
+     * place where it is ever told. Refused while the broker asks for no keys.
+     * </pre>
+     */
+    default void createTenantLink(dev.fila.v1.CreateTenantLinkRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.CreateTenantLinkResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getCreateTenantLinkMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * List links, those that have expired, too; those of queues that the caller may manage.
+     * </pre>
+     */
+    default void listTenantLinks(dev.fila.v1.ListTenantLinksRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.ListTenantLinksResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListTenantLinksMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Take a link away: what it holds open ends within a second.
+     * </pre>
+     */
+    default void revokeTenantLink(dev.fila.v1.RevokeTenantLinkRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.RevokeTenantLinkResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getRevokeTenantLinkMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
      * Read what admins did, newest first.
      * </pre>
      */
@@ -615,6 +739,40 @@ public final class FilaAuthGrpc {
 
     /**
      * <pre>
+     * Make a link for a tenant to look at its own part of a queue: a key that may do nothing else. The answer is the only
+     * place where it is ever told. Refused while the broker asks for no keys.
+     * </pre>
+     */
+    public void createTenantLink(dev.fila.v1.CreateTenantLinkRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.CreateTenantLinkResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getCreateTenantLinkMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * List links, those that have expired, too; those of queues that the caller may manage.
+     * </pre>
+     */
+    public void listTenantLinks(dev.fila.v1.ListTenantLinksRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.ListTenantLinksResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getListTenantLinksMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Take a link away: what it holds open ends within a second.
+     * </pre>
+     */
+    public void revokeTenantLink(dev.fila.v1.RevokeTenantLinkRequest request,
+        io.grpc.stub.StreamObserver<dev.fila.v1.RevokeTenantLinkResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getRevokeTenantLinkMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
      * Read what admins did, newest first.
      * </pre>
      */
@@ -737,6 +895,37 @@ public final class FilaAuthGrpc {
 
     /**
      * <pre>
+     * Make a link for a tenant to look at its own part of a queue: a key that may do nothing else. The answer is the only
+     * place where it is ever told. Refused while the broker asks for no keys.
+     * </pre>
+     */
+    public dev.fila.v1.CreateTenantLinkResponse createTenantLink(dev.fila.v1.CreateTenantLinkRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getCreateTenantLinkMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * List links, those that have expired, too; those of queues that the caller may manage.
+     * </pre>
+     */
+    public dev.fila.v1.ListTenantLinksResponse listTenantLinks(dev.fila.v1.ListTenantLinksRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getListTenantLinksMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Take a link away: what it holds open ends within a second.
+     * </pre>
+     */
+    public dev.fila.v1.RevokeTenantLinkResponse revokeTenantLink(dev.fila.v1.RevokeTenantLinkRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getRevokeTenantLinkMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
      * Read what admins did, newest first.
      * </pre>
      */
@@ -853,6 +1042,37 @@ public final class FilaAuthGrpc {
     public dev.fila.v1.SetQuotasResponse setQuotas(dev.fila.v1.SetQuotasRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getSetQuotasMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Make a link for a tenant to look at its own part of a queue: a key that may do nothing else. The answer is the only
+     * place where it is ever told. Refused while the broker asks for no keys.
+     * </pre>
+     */
+    public dev.fila.v1.CreateTenantLinkResponse createTenantLink(dev.fila.v1.CreateTenantLinkRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getCreateTenantLinkMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * List links, those that have expired, too; those of queues that the caller may manage.
+     * </pre>
+     */
+    public dev.fila.v1.ListTenantLinksResponse listTenantLinks(dev.fila.v1.ListTenantLinksRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getListTenantLinksMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Take a link away: what it holds open ends within a second.
+     * </pre>
+     */
+    public dev.fila.v1.RevokeTenantLinkResponse revokeTenantLink(dev.fila.v1.RevokeTenantLinkRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getRevokeTenantLinkMethod(), getCallOptions(), request);
     }
 
     /**
@@ -985,6 +1205,40 @@ public final class FilaAuthGrpc {
 
     /**
      * <pre>
+     * Make a link for a tenant to look at its own part of a queue: a key that may do nothing else. The answer is the only
+     * place where it is ever told. Refused while the broker asks for no keys.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.CreateTenantLinkResponse> createTenantLink(
+        dev.fila.v1.CreateTenantLinkRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getCreateTenantLinkMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * List links, those that have expired, too; those of queues that the caller may manage.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.ListTenantLinksResponse> listTenantLinks(
+        dev.fila.v1.ListTenantLinksRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getListTenantLinksMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * Take a link away: what it holds open ends within a second.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fila.v1.RevokeTenantLinkResponse> revokeTenantLink(
+        dev.fila.v1.RevokeTenantLinkRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getRevokeTenantLinkMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
      * Read what admins did, newest first.
      * </pre>
      */
@@ -1014,8 +1268,11 @@ public final class FilaAuthGrpc {
   private static final int METHODID_GRANT = 5;
   private static final int METHODID_REVOKE_GRANT = 6;
   private static final int METHODID_SET_QUOTAS = 7;
-  private static final int METHODID_LIST_AUDIT = 8;
-  private static final int METHODID_WHO_AM_I = 9;
+  private static final int METHODID_CREATE_TENANT_LINK = 8;
+  private static final int METHODID_LIST_TENANT_LINKS = 9;
+  private static final int METHODID_REVOKE_TENANT_LINK = 10;
+  private static final int METHODID_LIST_AUDIT = 11;
+  private static final int METHODID_WHO_AM_I = 12;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -1065,6 +1322,18 @@ public final class FilaAuthGrpc {
         case METHODID_SET_QUOTAS:
           serviceImpl.setQuotas((dev.fila.v1.SetQuotasRequest) request,
               (io.grpc.stub.StreamObserver<dev.fila.v1.SetQuotasResponse>) responseObserver);
+          break;
+        case METHODID_CREATE_TENANT_LINK:
+          serviceImpl.createTenantLink((dev.fila.v1.CreateTenantLinkRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.CreateTenantLinkResponse>) responseObserver);
+          break;
+        case METHODID_LIST_TENANT_LINKS:
+          serviceImpl.listTenantLinks((dev.fila.v1.ListTenantLinksRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.ListTenantLinksResponse>) responseObserver);
+          break;
+        case METHODID_REVOKE_TENANT_LINK:
+          serviceImpl.revokeTenantLink((dev.fila.v1.RevokeTenantLinkRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fila.v1.RevokeTenantLinkResponse>) responseObserver);
           break;
         case METHODID_LIST_AUDIT:
           serviceImpl.listAudit((dev.fila.v1.ListAuditRequest) request,
@@ -1149,6 +1418,27 @@ public final class FilaAuthGrpc {
               dev.fila.v1.SetQuotasResponse>(
                 service, METHODID_SET_QUOTAS)))
         .addMethod(
+          getCreateTenantLinkMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fila.v1.CreateTenantLinkRequest,
+              dev.fila.v1.CreateTenantLinkResponse>(
+                service, METHODID_CREATE_TENANT_LINK)))
+        .addMethod(
+          getListTenantLinksMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fila.v1.ListTenantLinksRequest,
+              dev.fila.v1.ListTenantLinksResponse>(
+                service, METHODID_LIST_TENANT_LINKS)))
+        .addMethod(
+          getRevokeTenantLinkMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fila.v1.RevokeTenantLinkRequest,
+              dev.fila.v1.RevokeTenantLinkResponse>(
+                service, METHODID_REVOKE_TENANT_LINK)))
+        .addMethod(
           getListAuditMethod(),
           io.grpc.stub.ServerCalls.asyncUnaryCall(
             new MethodHandlers<
@@ -1218,6 +1508,9 @@ public final class FilaAuthGrpc {
               .addMethod(getGrantMethod())
               .addMethod(getRevokeGrantMethod())
               .addMethod(getSetQuotasMethod())
+              .addMethod(getCreateTenantLinkMethod())
+              .addMethod(getListTenantLinksMethod())
+              .addMethod(getRevokeTenantLinkMethod())
               .addMethod(getListAuditMethod())
               .addMethod(getWhoAmIMethod())
               .build();

@@ -33,6 +33,7 @@ private static final long serialVersionUID = 0L;
   }
   private ListQueuesResponse() {
     queues_ = java.util.Collections.emptyList();
+    tenant_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -129,6 +130,55 @@ private static final long serialVersionUID = 0L;
     return clusterNodeCount_;
   }
 
+  public static final int TENANT_FIELD_NUMBER = 3;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object tenant_ = "";
+  /**
+   * <pre>
+   * Set where the caller is bound to a tenant: depth, in flight and oldest are that fairness key's in the channel
+   * `default`, and nothing else is told.
+   * </pre>
+   *
+   * <code>string tenant = 3 [json_name = "tenant"];</code>
+   * @return The tenant.
+   */
+  @java.lang.Override
+  public java.lang.String getTenant() {
+    java.lang.Object ref = tenant_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      tenant_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Set where the caller is bound to a tenant: depth, in flight and oldest are that fairness key's in the channel
+   * `default`, and nothing else is told.
+   * </pre>
+   *
+   * <code>string tenant = 3 [json_name = "tenant"];</code>
+   * @return The bytes for tenant.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getTenantBytes() {
+    java.lang.Object ref = tenant_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      tenant_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -149,6 +199,9 @@ private static final long serialVersionUID = 0L;
     if (clusterNodeCount_ != 0) {
       output.writeUInt32(2, clusterNodeCount_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(tenant_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 3, tenant_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -165,6 +218,9 @@ private static final long serialVersionUID = 0L;
     if (clusterNodeCount_ != 0) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt32Size(2, clusterNodeCount_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(tenant_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(3, tenant_);
     }
     return size;
   }
@@ -194,6 +250,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getQueuesList())) return false;
     if (getClusterNodeCount()
         != other.getClusterNodeCount()) return false;
+    if (!getTenant()
+        .equals(other.getTenant())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -211,6 +269,8 @@ private static final long serialVersionUID = 0L;
     }
     hash = (37 * hash) + CLUSTER_NODE_COUNT_FIELD_NUMBER;
     hash = (53 * hash) + getClusterNodeCount();
+    hash = (37 * hash) + TENANT_FIELD_NUMBER;
+    hash = (53 * hash) + getTenant().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -354,6 +414,7 @@ private static final long serialVersionUID = 0L;
       }
       bitField0_ = (bitField0_ & ~0x00000001);
       clusterNodeCount_ = 0;
+      tenant_ = "";
       return this;
     }
 
@@ -403,6 +464,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000002) != 0)) {
         result.clusterNodeCount_ = clusterNodeCount_;
       }
+      if (((from_bitField0_ & 0x00000004) != 0)) {
+        result.tenant_ = tenant_;
+      }
     }
 
     @java.lang.Override
@@ -446,6 +510,11 @@ private static final long serialVersionUID = 0L;
       if (other.getClusterNodeCount() != 0) {
         setClusterNodeCount(other.getClusterNodeCount());
       }
+      if (!other.getTenant().isEmpty()) {
+        tenant_ = other.tenant_;
+        bitField0_ |= 0x00000004;
+        onChanged();
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -488,6 +557,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000002;
               break;
             } // case 16
+            case 26: {
+              tenant_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000004;
+              break;
+            } // case 26
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -851,6 +925,103 @@ private static final long serialVersionUID = 0L;
     public Builder clearClusterNodeCount() {
       bitField0_ = (bitField0_ & ~0x00000002);
       clusterNodeCount_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object tenant_ = "";
+    /**
+     * <pre>
+     * Set where the caller is bound to a tenant: depth, in flight and oldest are that fairness key's in the channel
+     * `default`, and nothing else is told.
+     * </pre>
+     *
+     * <code>string tenant = 3 [json_name = "tenant"];</code>
+     * @return The tenant.
+     */
+    public java.lang.String getTenant() {
+      java.lang.Object ref = tenant_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        tenant_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Set where the caller is bound to a tenant: depth, in flight and oldest are that fairness key's in the channel
+     * `default`, and nothing else is told.
+     * </pre>
+     *
+     * <code>string tenant = 3 [json_name = "tenant"];</code>
+     * @return The bytes for tenant.
+     */
+    public com.google.protobuf.ByteString
+        getTenantBytes() {
+      java.lang.Object ref = tenant_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        tenant_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Set where the caller is bound to a tenant: depth, in flight and oldest are that fairness key's in the channel
+     * `default`, and nothing else is told.
+     * </pre>
+     *
+     * <code>string tenant = 3 [json_name = "tenant"];</code>
+     * @param value The tenant to set.
+     * @return This builder for chaining.
+     */
+    public Builder setTenant(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      tenant_ = value;
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Set where the caller is bound to a tenant: depth, in flight and oldest are that fairness key's in the channel
+     * `default`, and nothing else is told.
+     * </pre>
+     *
+     * <code>string tenant = 3 [json_name = "tenant"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearTenant() {
+      tenant_ = getDefaultInstance().getTenant();
+      bitField0_ = (bitField0_ & ~0x00000004);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Set where the caller is bound to a tenant: depth, in flight and oldest are that fairness key's in the channel
+     * `default`, and nothing else is told.
+     * </pre>
+     *
+     * <code>string tenant = 3 [json_name = "tenant"];</code>
+     * @param value The bytes for tenant to set.
+     * @return This builder for chaining.
+     */
+    public Builder setTenantBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      tenant_ = value;
+      bitField0_ |= 0x00000004;
       onChanged();
       return this;
     }

@@ -63,4 +63,26 @@ public interface ListQueuesResponseOrBuilder extends
    * @return The clusterNodeCount.
    */
   int getClusterNodeCount();
+
+  /**
+   * <pre>
+   * Set where the caller is bound to a tenant: depth, in flight and oldest are that fairness key's in the channel
+   * `default`, and nothing else is told.
+   * </pre>
+   *
+   * <code>string tenant = 3 [json_name = "tenant"];</code>
+   * @return The tenant.
+   */
+  java.lang.String getTenant();
+  /**
+   * <pre>
+   * Set where the caller is bound to a tenant: depth, in flight and oldest are that fairness key's in the channel
+   * `default`, and nothing else is told.
+   * </pre>
+   *
+   * <code>string tenant = 3 [json_name = "tenant"];</code>
+   * @return The bytes for tenant.
+   */
+  com.google.protobuf.ByteString
+      getTenantBytes();
 }

@@ -51,6 +51,14 @@ public enum Right
    * <code>RIGHT_ADMIN = 4;</code>
    */
   RIGHT_ADMIN(4),
+  /**
+   * <pre>
+   * Look at numbers and events; at no message.
+   * </pre>
+   *
+   * <code>RIGHT_VIEW = 5;</code>
+   */
+  RIGHT_VIEW(5),
   UNRECOGNIZED(-1),
   ;
 
@@ -99,6 +107,14 @@ public enum Right
    * <code>RIGHT_ADMIN = 4;</code>
    */
   public static final int RIGHT_ADMIN_VALUE = 4;
+  /**
+   * <pre>
+   * Look at numbers and events; at no message.
+   * </pre>
+   *
+   * <code>RIGHT_VIEW = 5;</code>
+   */
+  public static final int RIGHT_VIEW_VALUE = 5;
 
 
   public final int getNumber() {
@@ -130,6 +146,7 @@ public enum Right
       case 2: return RIGHT_CONSUME;
       case 3: return RIGHT_MANAGE;
       case 4: return RIGHT_ADMIN;
+      case 5: return RIGHT_VIEW;
       default: return null;
     }
   }

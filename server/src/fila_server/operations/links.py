@@ -1,0 +1,154 @@
+"""Links for tenants: keys that look at one fairness key of one queue and do nothing else, until they end.
+
+A link is a principal of its own, `link/ID`, bound to its tenant, with the right `view` on one queue, a small quota of
+streams and one key with an end. So the judgement, the expiry and the revocation are those of any key.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from fila.v1 import auth_pb2 as pb
+from fila_server import errors
+from fila_server.access import keys
+from fila_server.access.door import Caller, Door
+from fila_server.access.records import GrantRecord, KeyRecord, LinkRecord, PrincipalRecord, QuotaRecord
+from fila_server.access.rights import VIEW
+from fila_server.broker.calls import Broker
+from fila_server.config.schema import Limits
+from fila_server.operations import rules
+from fila_server.operations.audit import record
+from fila_server.operations.keyring import LINK_PREFIX, Keyring
+
+DAY_MS = 24 * 3600 * 1000
+TTL_DEFAULT_MS = 7 * DAY_MS
+TTL_MS_MAX = 90 * DAY_MS
+LINKS_MAX = 5_000
+"""Half of the keys there may be, so that links leave room for others."""
+LINKS_A_QUEUE_MAX = 1_000
+STREAMS_MAX = 8
+"""At a time, of one link: whoever has it is a stranger, and watchers are few."""
+
+Link = tuple[PrincipalRecord, KeyRecord, LinkRecord]
+
+
+class TenantLinks:
+    """Makes, lists and revokes them. The edge has judged the caller by the table of rights."""
+
+    def __init__(self, broker: Broker, door: Door, limits: Limits, keyring: Keyring) -> None:
+        self._broker = broker
+        self._door = door
+        self._limits = limits
+        self._keyring = keyring
+
+    async def create(self, request: pb.CreateTenantLinkRequest, caller: Caller) -> bytes:
+        """Raises Conflict while no keys are asked for, QueueNotFound, Invalid, LimitExceeded."""
+        rules.check_name("queue", request.queue)
+        if caller.number is None:
+            raise errors.Conflict(
+                "a link is a key, and this broker asks for none, so it would keep nobody out: switch auth.enabled on"
+            )
+        if request.queue not in self._broker.queue_configs:
+            raise errors.QueueNotFound(request.queue)
+        if not request.fairness_key:
+            raise errors.Invalid("fairness_key", "must not be empty")
+        size, most = len(request.fairness_key.encode()), self._limits.fairness_key_bytes_max
+        if size > most:
+            raise errors.LimitExceeded("fairness_key", f"must be at most {most} bytes, got {size}")
+        if request.ttl_ms > TTL_MS_MAX:
+            raise errors.LimitExceeded(
+                "ttl_ms", f"must be at most {TTL_MS_MAX} (90 days), got {request.ttl_ms}"
+            )
+        return await self._keyring.in_turn(self._create(request, caller))
+
+    async def _create(self, request: pb.CreateTenantLinkRequest, caller: Caller) -> bytes:
+        now_ms = _now_ms()
+        links = self._links()
+        # Those that have ended make room, so nobody has to tidy up.
+        ended = [link for link in links if link[1].expires_ms <= now_ms]
+        valid = [link for link in links if link[1].expires_ms > now_ms]
+        if len(valid) >= LINKS_MAX:
+            raise errors.LimitExceeded("links", f"must be at most {LINKS_MAX}; revoke those that nobody uses")
+        if sum(link.queue == request.queue for _, _, link in valid) >= LINKS_A_QUEUE_MAX:
+            raise errors.LimitExceeded(
+                "links", f"of one queue must be at most {LINKS_A_QUEUE_MAX}; revoke those that nobody uses"
+            )
+        if not ended:
+            self._keyring.check_room(1)
+        text, key = keys.make(os.urandom)
+        expires_ms = now_ms + (request.ttl_ms or TTL_DEFAULT_MS)
+        principal = PrincipalRecord(
+            LINK_PREFIX + key.id,
+            now_ms,
+            grants=(GrantRecord(rights=VIEW, queue=request.queue),),
+            tenant=request.fairness_key,
+            quotas=QuotaRecord(streams=STREAMS_MAX),
+            link=LinkRecord(request.queue, caller.name),
+        )
+        made = KeyRecord(key.id, principal.name, key.digest, now_ms, expires_ms)
+        drop = [each for holder, old, _ in ended for each in (old, holder)]
+        await self._keyring.change(
+            [principal, made], drop, record("CreateTenantLink", request, caller), key.id
+        )
+        assert principal.link is not None
+        return pb.CreateTenantLinkResponse(
+            key=text, link=_told((principal, made, principal.link))
+        ).SerializeToString()
+
+    async def listed(self, request: pb.ListTenantLinksRequest, caller: Caller) -> bytes:
+        """Those of one queue, or of all that the caller may manage. Raises QueueNotFound."""
+        found = [
+            link
+            for link in self._links()
+            if link[2].queue == (request.queue or link[2].queue)
+            and self._door.may_manage(caller, link[2].queue)
+        ]
+        if not found:
+            self._check_there(request.queue)
+        found.sort(key=lambda link: (link[1].expires_ms, link[1].id))
+        return pb.ListTenantLinksResponse(links=map(_told, found)).SerializeToString()
+
+    async def revoke(self, request: pb.RevokeTenantLinkRequest, caller: Caller) -> bytes:
+        """Raises NotFound. A link of a queue that is gone can be revoked, too."""
+        return await self._keyring.in_turn(self._revoke(request, caller))
+
+    async def _revoke(self, request: pb.RevokeTenantLinkRequest, caller: Caller) -> bytes:
+        for principal, key, link in self._links():
+            if key.id == request.link_id and link.queue == request.queue:
+                await self._keyring.change(
+                    [], [key, principal], record("RevokeTenantLink", request, caller), key.id
+                )
+                return pb.RevokeTenantLinkResponse().SerializeToString()
+        self._check_there(request.queue)
+        raise errors.NotFound(
+            f'queue "{request.queue}" has no link "{request.link_id[:64]}"; fila auth link list shows them',
+            reason="LINK_NOT_FOUND",
+        )
+
+    def _check_there(self, queue: str) -> None:
+        if queue and queue not in self._broker.queue_configs:
+            raise errors.QueueNotFound(queue)
+
+    def _links(self) -> list[Link]:
+        directory = self._door.directory
+        found: list[Link] = []
+        for key in directory.keys.values():
+            principal = directory.principals.get(key.principal)
+            if principal is not None and principal.link is not None:
+                found.append((principal, key, principal.link))
+        return found
+
+
+def _told(link: Link) -> pb.TenantLink:
+    principal, key, made = link
+    told = pb.TenantLink(
+        link_id=key.id, queue=made.queue, fairness_key=principal.tenant, created_by=made.created_by
+    )
+    told.created_at.FromMilliseconds(key.created_ms)
+    told.expires_at.FromMilliseconds(key.expires_ms)
+    return told
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
