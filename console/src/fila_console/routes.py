@@ -28,6 +28,7 @@ from fila_console.pages import (
     policy,
     queue,
     search,
+    tenant,
     versions,
 )
 from fila_console.settings import Settings
@@ -122,6 +123,9 @@ def routes_of(console: Console) -> list[Route]:
         Route("/", _first(console)),
         Route("/assets/{digest}/{name}", console.assets.serve),
         Route("/healthz", _health),
+        Route("/t", tenant.asked(console), methods=["GET"]),
+        Route("/t/{broker}", tenant.asked(console), methods=["GET"]),
+        Route("/t/{broker}/live", tenant.followed(console), methods=["POST"]),
         Route(below + "login", enter.asked(console), methods=["GET"]),
         Route(below + "login", enter.entered(console), methods=["POST"]),
         Route(below + "logout", enter.left(console), methods=["POST"]),
@@ -148,7 +152,7 @@ async def _tidy(console: Console) -> None:
     while True:
         await asyncio.sleep(TIDY_EVERY_S)
         try:
-            await console.watches.tidy(console.logins.keys_in_use())
+            await console.watches.tidy(console.keys_in_use())
         except Exception:  # noqa: BLE001 - logged whole, and whatever it is must not end the tidying
             _log.exception("tidying failed; it is tried again")
 

@@ -48,6 +48,8 @@ class Console:
         self.assets = assets
         self.port = settings.port
         self.brokers = {broker.name: broker for broker in settings.brokers}
+        self.links: set[tuple[str, str]] = set()
+        """Tenants' links that are looked at: brokers' names with keys."""
         self._without_keys: dict[str, bool] = {}
         self._templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(Path(__file__).resolve().parent / "templates"),
@@ -76,6 +78,11 @@ class Console:
         if broker.name not in self._without_keys:
             self._without_keys[broker.name] = await asks_for_no_key(broker, self.settings.ca_file)
         return self._without_keys[broker.name]
+
+    def keys_in_use(self) -> set[tuple[str, str]]:
+        """Brokers' names with keys of logins that are not over, and of links that somebody looks at."""
+        self.links &= self.watches.looked_at()
+        return self.logins.keys_in_use() | self.links
 
     def forget_openness(self, broker: Broker) -> None:
         """Ask again: the broker was away, and may have come back with other settings."""

@@ -229,6 +229,15 @@ class Watches:
         watches.move_to_end(name)
         return watches[name]
 
+    def looked_at(self) -> set[tuple[str, str]]:
+        """Brokers' names with keys by which somebody looks, or did a moment ago."""
+        recent_s = time.monotonic() - LINGER_S
+        return {
+            name
+            for name, watches in self._watches.items()
+            if any(watch.watchers or watch.looked_at_s > recent_s for watch in watches.values())
+        }
+
     def watching(self) -> int:
         """How many browsers watch."""
         return sum(watch.watchers for watches in self._watches.values() for watch in watches.values())

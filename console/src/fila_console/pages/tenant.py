@@ -1,0 +1,273 @@
+"""What a tenant sees by its link: its own part of one queue, and nothing that tells of anybody else.
+
+The link's key stands in the address behind `#`, which browsers send nowhere. The page's script takes it from there and
+sends it as a bearer with one POST, whose answer is the page's stream; no cookie goes with it or comes back, so no
+login is used or replaced. The broker judges the key, each second anew; here only links' keys are let through, so that
+nobody puts another key into an address and finds that it works.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+
+from fila.answers import Identity
+from fila.explanation import Forecast, KeyExplanation
+from fila_console.cells import Cell, Plot, Row, State, cell, row
+from fila_console.feed import Feed
+from fila_console.history import STEP_S, history_times
+from fila_console.settings import Broker
+from fila_console.streams import STREAMS_MAX, stream
+from fila_console.trouble import Trouble
+from fila_console.upstream import Upstream
+from fila_console.visit import Console
+from fila_console.wording import age, clock, count, counted, named, part, rate
+
+TRIED_AT_ONCE = 4
+WAITING_MAX = 32
+TRY_S_MAX = 10.0
+VIEWERS_MAX = 16
+"""Browsers that one link keeps current at a time."""
+BAR_S = 600.0
+"""What the forecast's bar stands for."""
+LATE_MS = 10_000
+WAIT_COLUMNS = ("Cause", ">>Waited in all", ">>Part")
+TEXTS = ("headline", "head", "tail", "forecast", "waiting", "in-hand", "oldest", "arrived", "served", "at")
+
+_KEY = re.compile(r"[Bb]earer (fila_[a-z0-9]{1,32}_[A-Za-z0-9]{40,128})")
+_CAUSES = {
+    "no_consumer": "waits for a consumer with room",
+    "not_its_turn": "waits for its turn",
+    "throttled": "waits for a rate limit",
+    "delayed": "is delayed",
+    "paused": "is paused by the operator",
+    "capped": "has as many in hand as it may",
+    "rate_limited": "waits for the rate the operator set",
+}
+_WAITS = (
+    ("no_consumer_ms", "nobody with room consumed"),
+    ("share_ms", "others had their turn"),
+    ("throttle_ms", "a rate limit was used up"),
+    ("delay_ms", "a delay or a backoff was running"),
+    ("held_ms", "paused, at a cap, or out of its rate"),
+)
+_UNKNOWN = {
+    "nothing_pending": "nothing waits",
+    "paused": "not before it is resumed",
+    "delayed": "when its delay is over",
+    "no_consumer": "not before somebody consumes",
+    "no_tokens": "not known: its rate limit gains nothing",
+    "not_watched": "known in a few seconds",
+}
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class TenantTopic:
+    """The numbers of one fairness key, as its own link is told them."""
+
+    def __init__(self, queue: str, key: str) -> None:
+        self._queue = queue
+        self._key = key
+        self._feed: Feed | None = None
+        self._hour_at = 0
+        self._plot = Plot([], {})
+
+    @property
+    def news(self) -> asyncio.Event | None:
+        """Set when the numbers changed."""
+        return self._feed.news if self._feed is not None else None
+
+    async def close(self) -> None:
+        """End the stream of numbers."""
+        if self._feed is not None:
+            await self._feed.close()
+            self._feed = None
+
+    async def look(self, upstream: Upstream) -> State:
+        """Ask the broker. Raises Trouble."""
+        if self._feed is None:
+            self._feed = upstream.follow([self._queue], "", 0, [self._key])
+        told, _, _ = await asyncio.gather(
+            upstream.explain(self._queue, self._key), self._feed.ready(), self._ask_history(upstream)
+        )
+        mine = self._feed.keys.get((self._queue, "default"), {}).get(self._key)
+        state = State()
+        state.texts = _texts(self._key, self._queue, told) | {
+            "arrived": cell(rate(mine.arriving_per_second if mine is not None else 0.0)),
+            "served": cell(rate(mine.delivered_per_second if mine is not None else 0.0)),
+        }
+        state.tables["waits"] = _waits(told)
+        state.plots["hour"] = self._plot
+        return state
+
+    async def _ask_history(self, upstream: Upstream) -> None:
+        """The hour, once it has another point."""
+        step = int(time.time()) // STEP_S
+        if step == self._hour_at:
+            return
+        history = await upstream.history(self._queue, "", [self._key])
+        times, first = history_times(history)
+        points = history.keys[0].points[first:] if history.keys else []
+        seconds = history.step_ms / 1000
+        series: dict[str, list[float | None]] = {
+            "arrived": [each.arrived / seconds if each.recorded else None for each in points],
+            "served": [each.served / seconds if each.recorded else None for each in points],
+        }
+        self._plot = Plot(times if points else [], series, {"arrived": -1, "served": 0}, (), "a second")
+        self._hour_at = step
+
+
+def _texts(key: str, queue: str, told: KeyExplanation) -> dict[str, Cell]:
+    late = told.pending > 0 and told.oldest_age_ms >= LATE_MS
+    tail = told.tail_forecast
+    likely_s = tail.likely_ms / 1000 if tail is not None and not tail.unknown else BAR_S
+    waits = told.pending > 0
+    return {
+        "headline": cell(_headline(key, queue, told), tone=_tone(told, late=late)),
+        "head": cell(f"Next message: {_when(told.head_forecast)}" if waits else "Nothing waits."),
+        "tail": cell(f"The last that waits now: {_when(tail)}" if waits else ""),
+        "forecast": cell("", bar=min(1.0, likely_s / BAR_S) if waits else 0.0),
+        "waiting": cell(count(told.pending)),
+        "in-hand": cell(count(told.in_flight)),
+        "oldest": cell(("▲ " if late else "") + age(told.oldest_age_ms), tone="late" if late else ""),
+        "at": cell(f"as of {clock(datetime.now(UTC))}"),
+    }
+
+
+def _tone(told: KeyExplanation, *, late: bool) -> str:
+    return "paused" if told.state == "paused" else "late" if late else ""
+
+
+def _headline(key: str, queue: str, told: KeyExplanation) -> str:
+    who = f"{named(key)} in {queue}"
+    if not told.pending:
+        held = f": {counted(told.in_flight, 'message')} in consumers' hands" if told.in_flight else ""
+        return f"{who} waits for nothing{held}."
+    why = _CAUSES.get(told.state, "waits")
+    return f"{who} {why}: {counted(told.pending, 'message')}, the oldest {age(told.oldest_age_ms)}."
+
+
+def _when(forecast: Forecast | None) -> str:
+    if forecast is None:
+        return "this broker makes no forecast."
+    if forecast.unknown:
+        return f"{_UNKNOWN.get(forecast.unknown, forecast.unknown)}."
+    at = datetime.fromtimestamp(time.time() + forecast.likely_ms / 1000, UTC)
+    between = f"nine times in ten {age(forecast.earliest_ms)} to {age(forecast.latest_ms)} from now"
+    return f"about {clock(at)}, in {age(forecast.likely_ms)}; {between}."
+
+
+def _waits(told: KeyExplanation) -> list[Row]:
+    if told.waits is None:
+        return []
+    spent = [(text, int(getattr(told.waits, name))) for name, text in _WAITS]
+    whole = sum(each for _, each in spent)
+    if not whole:
+        return []
+    return [row(text, [text, age(each), cell(part(each / whole), bar=each / whole)]) for text, each in spent]
+
+
+# The page, and its stream.
+
+
+def asked(console: Console) -> Endpoint:
+    """The page without any numbers: what it shows comes by the stream, to whoever has the key."""
+
+    async def answered(request: Request) -> Response:
+        broker = _broker(console, request)
+        state = State(texts={name: cell("") for name in TEXTS}, tables={"waits": []})
+        context = {"state": state, "wait_columns": WAIT_COLUMNS, "live": f"/t/{broker.name}/live"}
+        return HTMLResponse(console.render("tenant.html", context))
+
+    return answered
+
+
+def followed(console: Console) -> Endpoint:
+    """The stream of a link's holder. `Origin` was judged already; there is no form, and so no token."""
+    trying = asyncio.Semaphore(TRIED_AT_ONCE)
+    waiting = 0
+
+    async def answered(request: Request) -> Response:
+        try:
+            return await entered(request)
+        except Trouble as trouble:
+            # In words alone: the page puts them where its numbers would be.
+            return PlainTextResponse(f"{trouble.title}. {trouble.text} {trouble.advice}\n", trouble.status)
+
+    async def entered(request: Request) -> Response:
+        nonlocal waiting
+        broker = _broker(console, request)
+        given = _KEY.fullmatch(request.headers.get("authorization", ""))
+        if given is None:
+            raise Trouble(
+                401,
+                "This is no link",
+                "Its end, behind the #, is missing or cut off.",
+                "Ask for it again.",
+            )
+        if waiting >= WAITING_MAX:
+            raise Trouble(
+                429, "Too many come at this moment", "Each link is tried first.", "It is tried again."
+            )
+        waiting += 1
+        try:
+            async with trying, asyncio.timeout(TRY_S_MAX):
+                queue, key = _of_link(await _whose(console, broker, given[1]))
+        except TimeoutError:
+            raise Trouble(
+                503, "The broker does not answer", "It took too long.", "It is tried again."
+            ) from None
+        finally:
+            waiting -= 1
+        if console.watches.watching() >= STREAMS_MAX:
+            raise Trouble(503, "Too many pages are open", f"{STREAMS_MAX} are kept current already.")
+        upstream = console.watches.upstream(broker, given[1])
+        watch = console.watches.watch(upstream, ("tenant", queue, key), lambda: TenantTopic(queue, key))
+        if watch.watchers >= VIEWERS_MAX:
+            raise Trouble(503, "This link is open too often", f"{VIEWERS_MAX} pages show it already.")
+        watch.looked_at_s = time.monotonic()
+        console.links.add((broker.name, given[1]))
+        return stream(watch, lambda: True)
+
+    return answered
+
+
+def _broker(console: Console, request: Request) -> Broker:
+    name = request.path_params.get("broker") or next(iter(console.brokers))
+    if name not in console.brokers:
+        raise Trouble(404, "There is no such broker", "This console was not told of one by that name.")
+    return console.brokers[name]
+
+
+async def _whose(console: Console, broker: Broker, key: str) -> Identity:
+    upstream = Upstream(broker, key, console.settings.ca_file)
+    try:
+        return await upstream.who()
+    except Trouble as trouble:
+        if trouble.logs_out:
+            raise Trouble(
+                401, "This link has ended", "It expired, or it was revoked.", "Ask for another one."
+            ) from trouble
+        raise
+    finally:
+        await upstream.close()
+
+
+def _of_link(who: Identity) -> tuple[str, str]:
+    """The queue and the fairness key that a link shows. Raises Trouble for any other key."""
+    rights = who.permissions
+    if not who.auth_enabled or not who.tenant or [each.right for each in rights] != ["view"]:
+        raise Trouble(
+            403,
+            "This is not a link's key",
+            "A key that may do more does not belong into an address, where others read it.",
+            "Log in with it, or make a link: fila auth link create QUEUE KEY.",
+        )
+    return rights[0].queue, who.tenant
