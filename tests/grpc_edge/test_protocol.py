@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import shutil
 import signal
 import struct
@@ -35,6 +36,7 @@ from tests.grpc_edge.raw_http2 import (
     RST_STREAM,
     SETTINGS,
     WINDOW_UPDATE,
+    Frame,
     RawClient,
     frame,
     message,
@@ -292,6 +294,75 @@ def test_bad_compression_ends_the_call_alone(server: RunningServer, encoding: by
             client.send(frame(DATA, 0, 1, payload[at : at + 16384]))
         client.send(frame(PING, 0, 0, b"12345678"))
         assert client.until(lambda f: f.kind in (PING, GOAWAY) and bool(f.flags & ACK)).kind == PING
+
+
+def answer_to(server: RunningServer, *more: tuple[bytes, bytes]) -> tuple[int, bytes]:
+    """The compressed flag and the message of an answer of some kilobytes."""
+    frames: list[Frame] = []
+
+    def is_last(found: Frame) -> bool:
+        frames.append(found)
+        return found.kind == HEADERS and bool(found.flags & END_STREAM)
+
+    with RawClient(server.addresses["grpc"]) as client:
+        client.begin(1, "/fila.v1.FilaAdmin/ListConfig", *more)
+        client.send(frame(DATA, END_STREAM, 1, message(b"")))
+        client.until(is_last)
+    got = b"".join(found.payload for found in frames if found.kind == DATA)
+    flag, length = struct.unpack(">BI", got[:5])
+    assert len(got) == 5 + length
+    return flag, got[5:]
+
+
+@pytest.fixture(scope="module")
+def large_config(server: RunningServer) -> bytes:
+    for number in range(10):
+        server.admin.SetConfig(admin_pb2.SetConfigRequest(key=f"large.{number}", value="abc" * 1000))
+    listed: bytes = server.admin.ListConfig(admin_pb2.ListConfigRequest()).SerializeToString()
+    return listed
+
+
+def test_a_large_answer_is_compressed_as_the_request_says_that_it_is(
+    server: RunningServer, large_config: bytes
+) -> None:
+    for encoding, unpack in ((b"gzip", gzip.decompress), (b"deflate", zlib.decompress)):
+        for more in ((), ((b"grpc-accept-encoding", b"identity, deflate, gzip"),)):
+            flag, packed = answer_to(server, (b"grpc-encoding", encoding), *more)
+            assert (flag, unpack(packed)) == (1, large_config)
+            assert len(packed) < len(large_config) / 10
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        (),
+        ((b"grpc-accept-encoding", b"identity,deflate,gzip"),),
+        ((b"grpc-encoding", b"identity"), (b"grpc-accept-encoding", b"gzip")),
+        ((b"grpc-encoding", b"gzip"), (b"grpc-accept-encoding", b"identity,deflate")),
+    ],
+    ids=["said nothing", "reads all", "sends plain", "reads another"],
+)
+def test_a_client_that_does_not_compress_gets_plain_answers(
+    server: RunningServer, large_config: bytes, more: tuple[tuple[bytes, bytes], ...]
+) -> None:
+    assert answer_to(server, *more) == (0, large_config)
+
+
+@pytest.mark.parametrize("how", [grpc.Compression.Gzip, grpc.Compression.Deflate])
+def test_a_library_reads_compressed_answers_small_and_large(
+    server: RunningServer, large_config: bytes, how: grpc.Compression
+) -> None:
+    admin = server.admin
+    for number in range(20):
+        value = random.Random(number).randbytes(20_000).hex()
+        admin.SetConfig(admin_pb2.SetConfigRequest(key=f"huge.{number}", value=value))
+    for prefix in ("large.1", "large.", "huge.", ""):
+        request = admin_pb2.ListConfigRequest(prefix=prefix)
+        assert admin.ListConfig(request, compression=how) == admin.ListConfig(request)
+    for number in range(20):
+        admin.SetConfig(admin_pb2.SetConfigRequest(key=f"huge.{number}"))
+    with pytest.raises(grpc.RpcError, match="is not set"):
+        admin.GetConfig(admin_pb2.GetConfigRequest(key="huge.1"), compression=how)
 
 
 # --- drain -------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ cdef enum EventKind:                # native/python_calls.py has the same number
     EVENT_REDIS_GONE = 11
 
 cdef enum OrderKind:                # none of ReplyKind
-    ORDER_SEND = 64
+    ORDER_SEND = 64                 # status: 1 when it is compressed
     ORDER_END = 65                  # payload: u32 bytes of the message, message, details
     ORDER_MORE = 66                 # the next message of this call, please
     ORDER_ROUTED = 67               # its frame is with the scheduler now

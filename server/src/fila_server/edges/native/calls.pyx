@@ -314,6 +314,7 @@ cdef void _order(Slot* slot, Out* order) noexcept nogil:
         parcel = parcel_add(call)
         parcel.is_told = True
         parcel_fill(call, parcel, order.payload, order.length, 0)
+        parcel.prefix[0] = <char> order.status      # 1: compressed, as the request said that it is
         order.payload = NULL
         respond(call)
     elif order.kind == ORDER_END or order.kind == ORDER_REFUSED:

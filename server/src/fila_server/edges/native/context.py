@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
@@ -14,6 +15,14 @@ from fila_server.edges.grpc.status import DETAILS_KEY
 Metadatum = tuple[str, str | bytes]
 Serialize = Callable[[Any], bytes]
 
+COMPRESSED_FROM_BYTES = 4 << 10
+"""Smaller answers fit into a packet or three as they are."""
+BESIDE_FROM_BYTES = 256 << 10
+"""Larger ones take milliseconds, and are compressed beside the loop."""
+FAST = 1
+_WINDOW_BITS = {"gzip": 31, "deflate": 15}
+"""zlib's, by the name of an encoding: with gzip's header, and with its own (RFC 1950)."""
+
 
 @dataclass(slots=True)
 class Told:
@@ -24,11 +33,21 @@ class Told:
     metadata: list[Metadatum] = field(default_factory=list)
     names: dict[str, list[bytes]] = field(default_factory=dict)
 
+    @property
+    def encoding(self) -> str:
+        """What the answer may be compressed with: the request's own encoding, unless the client reads others only."""
+        given = {
+            name: value for name, value in self.metadata if name in ("grpc-encoding", "grpc-accept-encoding")
+        }
+        encoding = str(given.get("grpc-encoding", ""))
+        read = str(given.get("grpc-accept-encoding", encoding))
+        return encoding if encoding in _WINDOW_BITS and encoding in map(str.strip, read.split(",")) else ""
+
 
 class Orders(Protocol):
     """The threads, as a call orders them (edge.pyi)."""
 
-    def send(self, token: int, message: bytes) -> None: ...
+    def send(self, token: int, message: bytes, compressed: bool = False) -> None: ...
     def end(self, token: int, status: int, message: bytes, details: bytes) -> None: ...
     def more(self, token: int) -> None: ...
 
@@ -92,6 +111,22 @@ class CallContext:
     def send(self, message: Any) -> None:
         """Send one message and do not wait."""
         self._edge.send(self._token, self._serialize(message) if self._serialize else message)
+
+    async def send_only(self, message: Any) -> None:
+        """Send the one message of an answer, compressed where it is large and the client compresses, too."""
+        payload = self._serialize(message) if self._serialize else message
+        bits = _WINDOW_BITS.get(self._told.encoding) if len(payload) >= COMPRESSED_FROM_BYTES else None
+        if bits is None:
+            self._edge.send(self._token, payload)
+            return
+        if len(payload) < BESIDE_FROM_BYTES:
+            packed = zlib.compress(payload, FAST, bits)
+        else:
+            packed = await asyncio.to_thread(zlib.compress, payload, FAST, bits)
+        if len(packed) < len(payload):
+            self._edge.send(self._token, packed, compressed=True)
+        else:
+            self._edge.send(self._token, payload)
 
     def end(self, status: int, message: str = "", details: bytes = b"") -> None:
         """End the call; only the first end counts."""

@@ -237,11 +237,14 @@ cdef class NativeEdge:
                 return
         free(payload.data)
 
-    def send(self, uint64_t token, bytes message):
-        """One message of the answer; an event tells when the socket has it."""
+    def send(self, uint64_t token, bytes message, bint compressed=False):
+        """One message of the answer; an event tells when the socket has it.
+
+        `compressed`: in the encoding that the request named; the call's first message is, or none.
+        """
         cdef Buffer payload
         _copy(&payload, message)
-        self._order(token, ORDER_SEND, 0, &payload)
+        self._order(token, ORDER_SEND, compressed, &payload)
 
     def end(self, uint64_t token, int status, bytes message, bytes details):
         """The call's status; what was sent before goes first. `details` is a google.rpc.Status, or empty."""

@@ -192,7 +192,7 @@ class PythonCalls:
         method = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
         answer = method(request, context)
         if not handler.response_streaming:
-            context.send(await answer)
+            await context.send_only(await answer)
         elif hasattr(answer, "__aiter__"):
             await _write_all(context, answer)
         else:

@@ -9,7 +9,7 @@ from fila_server.core.structures.buffer cimport (
     Buffer, buffer_free, buffer_init, must_malloc, must_realloc, write_u32be,
 )
 from fila_server.core.wire.commands cimport OK, WRITTEN
-from fila_server.edges.native.iothread cimport IoThread, Mark
+from fila_server.edges.native.iothread cimport GZIP, IoThread, Mark
 from fila_server.edges.native.nghttp2 cimport (
     NGHTTP2_DATA_FLAG_EOF, NGHTTP2_DATA_FLAG_NO_COPY, NGHTTP2_DATA_FLAG_NO_END_STREAM, NGHTTP2_ERR_DEFERRED,
     nghttp2_data_provider, nghttp2_nv, nghttp2_session_resume_data, nghttp2_submit_response,
@@ -25,7 +25,7 @@ cdef enum:
     # a byte that says whether it is compressed, and the length (PROTOCOL-HTTP2)
     PREFIX = 5
     FRAME_HEAD = 9
-    HEADERS_MAX = 3                 # before the trailers
+    HEADERS_MAX = 4                 # before the trailers
     OUT_BYTES_FIRST = 512           # of a connection: ten thousand that only wait are not to have pages of it
 
 cdef const char* CONTENT_TYPE = b"application/grpc"
@@ -252,7 +252,8 @@ cdef void respond(Call* call) noexcept nogil:
     cdef nghttp2_nv headers[HEADERS_MAX + TRAILERS_MAX]
     cdef nghttp2_data_provider provider
     cdef Buffer room
-    cdef size_t count = HEADERS_MAX
+    cdef const char* encoding
+    cdef size_t count = 3
     connection_mark(call.connection)
     if call.is_started:
         if call.is_deferred:
@@ -265,6 +266,11 @@ cdef void respond(Call* call) noexcept nogil:
     nv_put(&headers[0], b":status", b"200", 3)
     nv_put(&headers[1], b"content-type", CONTENT_TYPE, strlen(CONTENT_TYPE))
     nv_put(&headers[2], b"grpc-accept-encoding", ACCEPTS, strlen(ACCEPTS))
+    if call.first != NULL and call.first.prefix[0]:
+        # In the request's own encoding: whoever sends it reads it.
+        encoding = b"gzip" if call.encoding == GZIP else b"deflate"
+        nv_put(&headers[3], b"grpc-encoding", encoding, strlen(encoding))
+        count += 1
     if call.first == NULL:
         buffer_init(&room)
         count += trailers_put(call, headers + count, &room)
