@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from fila_server.config.sections import Auth, Section, Telemetry, Tls
+from fila_server.config.sections import Auth, Section, Sinks, Telemetry, Tls
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -329,17 +329,6 @@ class Limits(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "Answers under 4 KiB are not counted.",
         ),
     ] = 256 * MIB
-
-
-class Sinks(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Batches that are staged aside and published once, as Spark writes them."""
-
-    staged_bytes_max: Annotated[int, Meta(ge=MIB, le=1024 * GIB, description="Staged, over all sinks.")] = GIB
-    attempts_max: Annotated[int, Meta(ge=1, le=1_000_000, description="Attempts a sink may stage.")] = 10_000
-    sinks_max: Annotated[int, Meta(ge=1, le=1_000_000, description="Sinks that are remembered.")] = 10_000
-    orphan_age_ms: Annotated[
-        int, Meta(ge=60_000, le=30 * _DAY_MS, description="What nobody publishes goes.")
-    ] = _DAY_MS
 
 
 class Lua(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

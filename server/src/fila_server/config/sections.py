@@ -1,4 +1,4 @@
-"""Sections whose values are plain: who may connect, and what is told elsewhere; and what a section is."""
+"""Sections whose values are plain: who may connect, what is staged, what is told elsewhere; and what a section is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
+
+_DAY_MS = 24 * 3600 * 1000
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,6 +61,47 @@ class Tls(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "Empty: those with forward secrecy and authenticated encryption."
         ),
     ] = ""
+
+
+class Sinks(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Batches that are staged aside and published once, as Spark writes them."""
+
+    staged_bytes_max: Annotated[
+        int,
+        Meta(
+            ge=2**20,
+            le=2**40,
+            description="Bytes staged and not published yet, over all sinks; each frame counts 1 KiB besides. "
+            "What would exceed it is refused until something is published or dropped.",
+        ),
+    ] = 2**30
+    attempts_max: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Attempts (a task of a batch, each try) that one sink may have staged at a time; a "
+            "further one is refused.",
+        ),
+    ] = 10_000
+    sinks_max: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Sinks that are remembered, so that a batch published twice is known; a new one "
+            "beyond that is refused.",
+        ),
+    ] = 10_000
+    orphan_age_ms: Annotated[
+        int,
+        Meta(
+            ge=60_000,
+            le=30 * _DAY_MS,
+            description="What a sink has staged is dropped when it is not published for so long after it last "
+            "staged anything, while the server runs.",
+        ),
+    ] = _DAY_MS
 
 
 class Telemetry(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,6 +1,6 @@
 """RocksDB makes it; while it does, it deletes no file, and writes go on."""
 
-from libc.stdint cimport UINT64_MAX, uint64_t
+from libc.stdint cimport UINT64_MAX
 
 from fila_server.core.store.rocksdb cimport (
     rocksdb_checkpoint_create, rocksdb_checkpoint_object_create, rocksdb_checkpoint_object_destroy,
