@@ -13,7 +13,8 @@ from fila.v1 import admin_pb2 as pb
 from fila.v1 import operation_pb2, sink_pb2, version_pb2, watch_pb2
 from fila_server.access.door import Caller
 from fila_server.config.load import settings_by_section
-from fila_server.config.schema import Limits, Sinks
+from fila_server.config.schema import Limits
+from fila_server.config.sections import Sinks
 from fila_server.errors import Invalid, LimitExceeded, PermissionDenied
 from fila_server.operations import rules
 
