@@ -29,8 +29,8 @@ from fila_server.config.sections import Auth
 from fila_server.core.doors.rights_table import Rights
 from fila_server.edges.grpc.identity import address_of
 from fila_server.events import PER_KIND_A_SECOND, RING
-from fila_server.main import _scraper
 from fila_server.operations.denials import Denials
+from fila_server.serving import _scraper
 
 
 async def _stored(_kind: int, _frame: bytes) -> bytes:

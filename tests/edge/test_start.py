@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from fila_server import commands, errors, main, opening
+from fila_server import commands, errors, main, opening, serving
 from fila_server.config.schema import Address, AddressOrOff, Config, Metrics, Redis, Server
 from tests.edge.fake_engine import FakeAdmin, FakeEngine
 
@@ -112,7 +112,7 @@ async def test_a_taken_port_closes_the_store_and_names_the_setting(engine: FakeE
         )
 
         with pytest.raises(errors.PortTaken, match=f"cannot listen on {taken}.*change {setting}"):
-            await main.serve(engine, settings)
+            await serving.serve(engine, settings)
 
     assert engine.stopped
 
@@ -130,11 +130,11 @@ def _quiet(grpc: Address, redis: Address) -> Config:
 async def test_a_signal_drains_and_closes_the_store(engine: FakeEngine, number: signal.Signals) -> None:
     FakeAdmin(engine)
     free = Address("127.0.0.1:0")
-    serving = asyncio.ensure_future(main.serve(engine, _quiet(free, free)))
+    server = asyncio.ensure_future(serving.serve(engine, _quiet(free, free)))
     await engine.until(commands.LIST_CONFIG)
 
     os.kill(os.getpid(), number)
-    await asyncio.wait_for(serving, 5)
+    await asyncio.wait_for(server, 5)
 
     assert engine.stopped
 
@@ -142,7 +142,7 @@ async def test_a_signal_drains_and_closes_the_store(engine: FakeEngine, number: 
 def test_a_store_that_does_not_close_is_left_behind_with_exit_0() -> None:
     stuck = """
 import signal, time
-from fila_server import main, opening
+from fila_server import main, serving
 from tests.edge.fake_engine import FakeAdmin, FakeEngine
 from tests.edge.test_start import _quiet
 from fila_server.config.schema import Address
@@ -154,7 +154,7 @@ class StuckEngine(FakeEngine):
 main.DRAIN_S_MAX = 0.3
 engine = StuckEngine()
 FakeAdmin(engine)
-main._report_start = lambda *_: signal.raise_signal(signal.SIGTERM)
+serving._report_start = lambda *_: signal.raise_signal(signal.SIGTERM)
 main.open_engine = lambda settings: engine
 free = Address("127.0.0.1:0")
 main.run(_quiet(free, free))

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from fila_server import errors
-from fila_server.broker.interfaces import Engine
 from fila_server.config.schema import Config
 from fila_server.events import emit
 
 if TYPE_CHECKING:
+    from fila_server.broker.interfaces import Engine
     from fila_server.core.drive.scheduler_thread import Engine as CompiledEngine
 
 log = structlog.get_logger("fila_server.opening")

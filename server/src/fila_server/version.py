@@ -8,15 +8,17 @@ from __future__ import annotations
 import subprocess
 import tomllib
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
 _GIT_S_MAX = 2.0
 
 
+@cache
 def version() -> str:
     """The release's number; also of a checkout that is imported without being installed. Else "unknown"."""
+    from importlib import metadata
+
     try:
         return metadata.version("fila-server")
     except metadata.PackageNotFoundError:

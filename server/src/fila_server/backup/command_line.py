@@ -1,15 +1,18 @@
-"""`fila-server backup DIRECTORY` and `fila-server restore BACKUP`."""
+"""`fila-server backup DIRECTORY` and `fila-server restore BACKUP`. Every start of the server imports this module, so
+each command imports what it does when it is called."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from fila_server import errors, logs
-from fila_server.backup.restoring import restore_backup
-from fila_server.backup.taking import Told, take_backup
 from fila_server.usage import EXIT_FAILED, Asked, fail, load_or_exit
+
+if TYPE_CHECKING:
+    from fila_server.backup.taking import Told
 
 _config = click.option(
     "--config",
@@ -37,6 +40,8 @@ def backup(asked: Asked, directory: Path, config_path: Path | None, data_dir: st
       fila-server backup /backups/fila-2026-03-02
       fila-server backup --data-dir /var/lib/fila /backups/$(date +%F)
     """
+    from fila_server.backup.taking import take_backup
+
     place = _place(asked, config_path, data_dir)
     try:
         told = take_backup(place, directory)
@@ -59,6 +64,8 @@ def restore(asked: Asked, directory: Path, config_path: Path | None, data_dir: s
     Example:
       fila-server restore --data-dir /var/lib/fila /backups/fila-2026-03-02
     """
+    from fila_server.backup.restoring import restore_backup
+
     place = _place(asked, config_path, data_dir)
     try:
         told = restore_backup(directory, place)

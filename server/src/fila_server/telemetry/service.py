@@ -1,4 +1,4 @@
-"""Telemetry as main.py sees it: start what the configuration asks for, stop it without waiting for anybody."""
+"""Telemetry as serving.py sees it: start what the configuration asks for, stop it without waiting for anybody."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The listening side of the Redis protocol on the asyncio loop: whoever knocks, and the end.
 
-`main.py` calls `start(broker, config.redis, limits)` once the broker runs, and `close()` before
+`serving.py` calls `start(broker, config.redis, limits)` once the broker runs, and `close()` before
 the broker stops. Next: connection.py, one object a client. On the native edge its threads have the sockets
 (edges/native/redis_port.py), and the commands are the same.
 """
