@@ -201,3 +201,21 @@ def test_a_start_that_takes_long_says_what_it_is_at(
     opening._open_once(SlowEngine, Config(server=Server(data_dir=str(tmp_path))))  # type: ignore[arg-type]
 
     assert event in events
+
+
+def test_what_only_serving_needs_is_not_imported_before_the_store_is_opened() -> None:
+    """A start reads the store and imports at the same time; what main.py imports itself comes before both."""
+    told = "import sys, fila_server.main; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", told], capture_output=True, timeout=20, check=True, text=True
+    )
+
+    imported = set(done.stdout.split())
+    assert "fila_server.main" in imported
+    assert not imported & {
+        "fila_server.serving",
+        "fila_server.broker.calls",
+        "grpc",
+        "google.protobuf",
+        "uvloop",
+    }
