@@ -26,8 +26,9 @@ from fila_server.core.state.paths cimport channel_find, key_has_policy, queue_fi
 from fila_server.core.state.state cimport Channel, Flow, Key, Queue
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, put_bytes
 from fila_server.core.structures.maps cimport textmap_get, textmap_next
-from fila_server.core.turns.flows cimport channel_activate, key_reconsider
+from fila_server.core.turns.flows cimport key_reconsider
 from fila_server.core.turns.pace cimport pace_set
+from fila_server.core.turns.parking cimport channel_activate
 from fila_server.core.wire.commands cimport (
     ALREADY_EXISTS, CREATE_CHANNEL, CREATE_QUEUE, DELETE_CHANNEL, DELETE_QUEUE, FAILED_PRECONDITION,
     GET_CONFIG, GET_QUEUE, INVALID_ARGUMENT, LIST_CONFIG, OK, PURGE_CHANNEL, PURGE_QUEUE, SEEK_CHANNEL,

@@ -42,7 +42,8 @@ from fila_server.core.store.watch cimport watch_level
 from fila_server.core.structures.maps cimport textmap_next
 from fila_server.core.structures.timers cimport Timer, timer_set, timers_next, timers_pop_due
 from fila_server.core.turns.clocks cimport clock_note, flow_emptied
-from fila_server.core.turns.flows cimport bucket_wake, flow_find, key_reconsider
+from fila_server.core.turns.flows cimport flow_find, key_reconsider
+from fila_server.core.turns.tokens cimport bucket_wake
 from fila_server.core.wire.commands cimport DELETE_CHANNEL, DELETE_QUEUE
 
 cdef enum:

@@ -9,9 +9,9 @@ from fila_server.core.structures.counters cimport Tally
 from fila_server.core.structures.ring cimport DEFERRED, ring_again
 from fila_server.core.turns.clocks cimport clock_note, flow_emptied, flow_fills
 from fila_server.core.turns.fifo cimport fifo_append, fifo_first, fifo_remove, fifo_return
-from fila_server.core.turns.flows cimport (
-    channel_activate, flow_find, flow_of, flow_reconsider, subqueue_free, subqueue_of, subqueue_rank,
-)
+from fila_server.core.turns.flows cimport flow_find, flow_of, flow_reconsider, subqueue_free, subqueue_of
+from fila_server.core.turns.lines cimport subqueue_rank
+from fila_server.core.turns.parking cimport channel_activate
 from fila_server.core.turns.waits cimport sub_gains, sub_loses, wait_begins
 
 

@@ -27,7 +27,7 @@ from fila_server.core.structures.buffer cimport (
 from fila_server.core.structures.maps cimport map64_get, map64_put
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
 from fila_server.core.turns.clocks cimport channel_room
-from fila_server.core.turns.flows cimport channel_activate
+from fila_server.core.turns.parking cimport channel_activate
 from fila_server.core.wire.commands cimport (
     CONSUME_OPEN, END, FAILED_PRECONDITION, LEASE, NOT_FOUND, OK, REPLY, SESSION_OPEN, UNAVAILABLE, WRITTEN,
 )

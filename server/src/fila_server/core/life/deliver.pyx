@@ -24,10 +24,10 @@ from fila_server.core.structures.maps cimport TextMap, map64_put
 from fila_server.core.structures.ring cimport Turn, ring_afford, ring_charge, ring_turn
 from fila_server.core.structures.timers cimport timer_set
 from fila_server.core.turns.clocks cimport channel_room, channel_served
-from fila_server.core.turns.flows cimport (
-    channel_deactivate, channel_full, flow_find, flow_next, flow_reconsider, key_reconsider, slot_pay,
-)
+from fila_server.core.turns.flows cimport flow_find, flow_next, flow_reconsider, key_reconsider
 from fila_server.core.turns.pace cimport pace_is_out, pace_take
+from fila_server.core.turns.parking cimport channel_deactivate
+from fila_server.core.turns.tokens cimport channel_full, slot_pay
 from fila_server.core.turns.waits cimport wait_of
 
 cdef extern from *:

@@ -24,7 +24,8 @@ from fila_server.core.structures.buffer cimport Buffer, Slice, buffer_init
 from fila_server.core.structures.maps cimport map64_get, map64_remove
 from fila_server.core.structures.timers cimport timer_cancel
 from fila_server.core.turns.clocks cimport channel_room, clock_note, flow_emptied
-from fila_server.core.turns.flows cimport channel_activate, flow_find, flow_reconsider
+from fila_server.core.turns.flows cimport flow_find, flow_reconsider
+from fila_server.core.turns.parking cimport channel_activate
 from fila_server.core.wire.commands cimport LOST, OK
 from fila_server.core.wire.protobuf cimport put_number_field, put_text_field
 

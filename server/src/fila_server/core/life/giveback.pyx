@@ -14,7 +14,8 @@ from fila_server.core.state.kinds cimport DONE, RECORDED, RETURNED_ONCE
 from fila_server.core.state.paths cimport entry_of, frame_offset, lease_is_gone, share_of
 from fila_server.core.state.state cimport Channel, Entry, Flow, Slot
 from fila_server.core.structures.ring cimport ring_refund
-from fila_server.core.turns.flows cimport flow_find, slot_refund
+from fila_server.core.turns.flows cimport flow_find
+from fila_server.core.turns.tokens cimport slot_refund
 
 cdef enum:
     RETURNS_TOLD = 10

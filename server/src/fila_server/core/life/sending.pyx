@@ -25,7 +25,8 @@ from fila_server.core.structures.buffer cimport Buffer, buffer_free, buffer_init
 from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
 from fila_server.core.structures.timers cimport timer_cancel, timer_set
 from fila_server.core.turns.clocks cimport channel_room
-from fila_server.core.turns.flows cimport channel_activate, channel_full
+from fila_server.core.turns.parking cimport channel_activate
+from fila_server.core.turns.tokens cimport channel_full
 from fila_server.core.wire.commands cimport DELIVERY, OK
 from fila_server.core.wire.protobuf cimport View, put_message
 

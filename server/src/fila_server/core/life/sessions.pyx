@@ -17,7 +17,7 @@ from fila_server.core.state.state cimport Consumer, Lease
 from fila_server.core.structures.buffer cimport Buffer, Cursor, Slice, buffer_free, buffer_init, take_varint
 from fila_server.core.structures.maps cimport map64_get
 from fila_server.core.turns.clocks cimport channel_room
-from fila_server.core.turns.flows cimport channel_activate
+from fila_server.core.turns.parking cimport channel_activate
 from fila_server.core.wire.commands cimport FRAME, INVALID_ARGUMENT, OK
 from fila_server.core.wire.protobuf cimport (
     Fields, fields_parse, next_field, put_nested, put_number_field, put_status_field, put_timestamp_field,

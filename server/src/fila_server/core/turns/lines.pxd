@@ -11,3 +11,5 @@ cdef void line_leave(Core* core, Subqueue* sub) noexcept nogil
 cdef void line_drop_if_empty(Core* core, Line* line) noexcept nogil
 cdef void claim_begins(Line* line) noexcept nogil
 cdef void claim_ends(Line* line) noexcept nogil
+# Its first message changed: keeps the place of one that stands in no line among its flow's eligible ones.
+cdef void subqueue_rank(Subqueue* sub) noexcept nogil

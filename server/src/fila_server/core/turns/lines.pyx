@@ -2,13 +2,15 @@
 spoken for.
 """
 
+from libc.stdint cimport int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from fila_server.core.state.state cimport Channel
+from fila_server.core.state.state cimport Channel, Flow
 from fila_server.core.structures.buffer cimport must_malloc
-from fila_server.core.structures.heap cimport heap_remove
+from fila_server.core.structures.heap cimport heap_insert, heap_remove
 from fila_server.core.turns.clocks cimport clock_note
+from fila_server.core.turns.fifo cimport fifo_first
 from fila_server.core.turns.throttle cimport throttle_key_drop_if_idle
 from fila_server.core.turns.waits cimport sub_is_held
 
@@ -114,3 +116,17 @@ cdef void claim_ends(Line* line) noexcept nogil:
         line.prev_woken.next_woken = line.next_woken
     else:
         line.channel.woken_lines = line.next_woken
+
+
+cdef void subqueue_rank(Subqueue* sub) noexcept nogil:
+    cdef Flow* flow = sub.flow
+    cdef int64_t position
+    if sub.line != NULL:
+        return
+    position = fifo_first(&sub.fifo).position
+    if sub.node.in_heap:
+        if sub.node.rank == position:
+            return
+        flow.subqueues.eligible = heap_remove(flow.subqueues.eligible, &sub.node)
+    sub.node.rank = position
+    flow.subqueues.eligible = heap_insert(flow.subqueues.eligible, &sub.node)
