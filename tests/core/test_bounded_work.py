@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from google.protobuf import timestamp_pb2
 
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import messages_pb2 as messages
 from fila.v1 import service_pb2 as service
-from fila_server import commands
+from fila_server import commands, seam_frames
 from tests.core.driven_engine import DrivenEngine, Refused
 
 # Stages of a pass, what each may touch, and the largest request, which is finished once it was begun.
@@ -252,6 +253,28 @@ def test_a_number_of_64_bits_is_no_stream_that_gets_nothing(opened: Make) -> Non
         engine.submit(commands.CONSUME_OPEN, frame)
 
 
+# --- places found by a time ----------------------------------------------------------------------
+
+
+def test_a_place_is_found_by_its_time_without_a_walk_over_what_is_stored(opened: Make) -> None:
+    engine = opened()
+    engine.create_queue("q")
+    began_ms = engine.wall_ms
+    for _ in range(300):
+        engine.enqueue("q", b"x")
+        engine.sleep(10)
+    engine.ack("q", engine.lease("q", 300)[144:154])  # nothing is left of 145 to 154
+    walked = count(engine, "walked")
+    places = {1: 1, 2: 2, 144: 144, 145: 155, 150: 155, 155: 155, 156: 156, 300: 300, 301: 301}
+    for offset, found in places.items():
+        part = seam_frames.SeekPart(queue=b"q", from_offset=301)  # counts nothing
+        moment = timestamp_pb2.Timestamp()
+        moment.FromMilliseconds(began_ms + 10 * (offset - 1) - 5)
+        part.time = moment.SerializeToString()
+        assert engine.call(commands.SEEK_PREVIEW, part, seam_frames.SeekCount).offset == found
+    assert count(engine, "walked") - walked <= len(places) * 40  # the gap, and a cell at each halving
+
+
 # --- administration in pieces --------------------------------------------------------------------
 
 
@@ -316,14 +339,49 @@ def test_cold_dead_letters_reach_the_dlq_in_the_order_in_which_they_failed(opene
     leased = engine.lease("q")
     engine.kill()
     engine.reopen()  # all bytes are cold again, and the leases are as they were
-    before = count(engine, "walked")
     items = [service.SettleItem(message_id=m.id, lease_id=m.metadata.lease_id) for m in leased]
     engine.submit(commands.NACK_BATCH, service.NackBatchRequest(queue="q", items=items))
     for _ in range(passes):  # before anything is read back
         engine.run_pass()
     run_dry(engine)
     assert [m.payload[:1] for m in engine.lease("q.dlq")] == [b"%d" % i for i in range(8)]
-    assert count(engine, "walked") - before <= 16
+
+
+def test_failures_that_wait_for_bytes_cost_the_passes_meanwhile_nothing(opened: Make) -> None:
+    engine = opened(storage__hot_payload_bytes=1)
+    engine.create_queue("q", max_attempts=1)
+    for _ in range(8):
+        engine.enqueue("q", b"x" * 100)
+    leased = engine.lease("q")
+    engine.kill()
+    engine.reopen()
+    items = [service.SettleItem(message_id=m.id, lease_id=m.metadata.lease_id) for m in leased]
+    engine.submit(commands.NACK_BATCH, service.NackBatchRequest(queue="q", items=items))
+    engine.run_pass()
+    engine.commit()
+    engine.run_pass()
+    work, walked = count(engine, "work"), count(engine, "walked")
+    for _ in range(50):  # and the reader thread has brought nothing
+        engine.run_pass()
+    assert (count(engine, "work"), count(engine, "walked")) == (work, walked)
+
+
+def test_bytes_that_are_read_back_wake_those_who_wait_for_them_and_nobody_else(opened: Make) -> None:
+    engine = opened(storage__hot_payload_bytes=1)
+    for queue in ("q", "idle"):
+        engine.create_queue(queue)
+    for _ in range(2):  # the first is given up for the second
+        engine.enqueue("q", b"x" * 100)
+    for _ in range(100):
+        open_session(engine, "idle", 10)
+    run_dry(engine)
+    open_session(engine, "q", 1)
+    engine.run_pass()  # it picks the first message and asks for its bytes
+    assert engine.core.load() == 1
+    work = count(engine, "work")
+    engine.run_pass()
+    assert [kind for _, kind, _, _ in engine.core.drain()] == [commands.DELIVERY]
+    assert count(engine, "work") - work <= 10
 
 
 # --- many channels -------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ from fila_server.core.recording.tap cimport Recording
 from fila_server.core.records.records cimport meta_record_put, queue_record_put, reservation_record_put
 from fila_server.core.records.reservations cimport LEASE_IDS_RESERVED
 from fila_server.core.sinks.registry cimport sinks_forget
+from fila_server.core.state.directory cimport directory_walked
 from fila_server.core.state.kinds cimport TIMER_HOUSEKEEPING
 from fila_server.core.state.state cimport Core, Queue, ThrottleKey
 from fila_server.core.store.data_directory cimport disk_open
@@ -457,7 +458,7 @@ cdef class CoreEngine(OpenCore):
             "timers": core.timers.count, "mailbox": core.mailbox.count, "epoch": core.epoch,
             "durable": core.shared.durable,
             "frames_built": core.counters.frames_built, "work": core.counters.work,
-            "pass_work_max": core.counters.pass_work_max, "walked": core.counters.walked,
+            "pass_work_max": core.counters.pass_work_max, "walked": core.counters.walked + directory_walked(),
             "staged_bytes": core.sinks.staged_bytes, "sinks": core.sinks.by_name.count,
             "sink_lost": core.sinks.counters.lost, "sink_swept": core.sinks.counters.swept,
             "latency": [core.counters.latency[i] for i in range(32)],

@@ -278,6 +278,7 @@ cdef void deliveries_loaded(Core* core) noexcept nogil:
     while woken != NULL:
         reader = woken
         woken = reader.next_reader
+        core.counters.work += 1
         send_what_is_ready(core, reader)        # frees a pull
 
 

@@ -11,6 +11,18 @@ from fila_server.core.state.state cimport DirectoryCell
 from fila_server.core.structures.buffer cimport must_realloc
 
 
+cdef uint64_t _walked = 0
+
+
+cdef inline void _step() noexcept nogil:
+    global _walked
+    _walked += 1
+
+
+cdef uint64_t directory_walked() noexcept nogil:
+    return _walked
+
+
 cdef void directory_add(Directory* directory, Frame* frame) noexcept nogil:
     """Offsets only grow, so a new frame goes to the end; a rewritten one takes a dead cell's place."""
     cdef DirectoryCell* cell
@@ -57,9 +69,19 @@ cdef uint32_t _cell_after(Directory* directory, uint64_t offset) noexcept nogil:
     return low
 
 
+cdef uint32_t _living_from(Directory* directory, uint32_t i, uint32_t end) noexcept nogil:
+    """The first cell from `i` on that has a frame, or `end`."""
+    _step()
+    while i < end and directory.cells[i].frame == NULL:
+        _step()
+        i += 1
+    return i
+
+
 cdef void directory_replace(Directory* directory, Frame* old, Frame* frame) noexcept nogil:
     cdef uint32_t i = _cell_after(directory, old.first_offset)
     while i > directory.start:
+        _step()
         i -= 1
         if directory.cells[i].frame == old:
             directory.cells[i].frame = frame
@@ -70,6 +92,7 @@ cdef void directory_replace(Directory* directory, Frame* old, Frame* frame) noex
 cdef void directory_remove(Directory* directory, Frame* frame) noexcept nogil:
     cdef uint32_t i = _cell_after(directory, frame.first_offset)
     while i > directory.start:
+        _step()
         i -= 1
         if directory.cells[i].frame == frame:
             directory.cells[i].frame = NULL
@@ -98,25 +121,19 @@ cdef Frame* directory_at(Directory* directory, uint64_t offset) noexcept nogil:
     cdef uint32_t i = _cell_after(directory, offset)
     cdef uint32_t j = i
     while j > directory.start:                          # the last living frame that starts at or below
+        _step()
         j -= 1
         if directory.cells[j].frame != NULL:
             if frame_last_offset(directory.cells[j].frame) >= offset:
                 return directory.cells[j].frame
             break
-    while i < directory.count:
-        if directory.cells[i].frame != NULL:
-            return directory.cells[i].frame
-        i += 1
-    return NULL
+    i = _living_from(directory, i, directory.count)
+    return directory.cells[i].frame if i < directory.count else NULL
 
 
 cdef Frame* directory_after(Directory* directory, Frame* frame) noexcept nogil:
-    cdef uint32_t i = _cell_after(directory, frame.first_offset)
-    while i < directory.count:
-        if directory.cells[i].frame != NULL:
-            return directory.cells[i].frame
-        i += 1
-    return NULL
+    cdef uint32_t i = _living_from(directory, _cell_after(directory, frame.first_offset), directory.count)
+    return directory.cells[i].frame if i < directory.count else NULL
 
 
 cdef Frame* directory_ordinary(Directory* directory, uint64_t id_high) noexcept nogil:
@@ -160,6 +177,7 @@ cdef uint64_t queue_revealed_below(Queue* queue) noexcept nogil:
     cdef uint32_t i = queue.directory.count
     cdef Frame* frame
     while i > queue.directory.start:
+        _step()
         i -= 1
         frame = queue.directory.cells[i].frame
         if frame != NULL:
@@ -170,10 +188,20 @@ cdef uint64_t queue_revealed_below(Queue* queue) noexcept nogil:
 
 
 cdef uint64_t queue_offset_at(Queue* queue, int64_t time_ms) noexcept nogil:
-    """The smallest retained offset appended at or after a moment; the next one to be given when none is."""
-    cdef Frame* frame = directory_first(&queue.directory)
-    while frame != NULL:
-        if frame.appended_ms >= time_ms:
-            return frame_offset(frame, 0)
-        frame = directory_after(&queue.directory, frame)
-    return queue.next_offset
+    """By halves: no frame was appended before those below it, whatever the clock did. Where the middle has no
+    frame any more, the next one that has decides for it."""
+    cdef Directory* directory = &queue.directory
+    cdef uint32_t low = directory.start
+    cdef uint32_t high = directory.count
+    cdef uint32_t found = directory.count
+    cdef uint32_t middle, living
+    while low < high:
+        middle = (low + high) // 2
+        living = _living_from(directory, middle, high)
+        if living < high and directory.cells[living].frame.appended_ms < time_ms:
+            low = living + 1
+            continue
+        if living < high:
+            found = living
+        high = middle
+    return frame_offset(directory.cells[found].frame, 0) if found < directory.count else queue.next_offset
