@@ -1,4 +1,5 @@
-"""See kept.pxd."""
+"""A read goes down from its key or from behind its prefix and ends with the page, in records and in bytes.
+A change puts into the batch of the pass; a prefix is dropped by its range."""
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcmp

@@ -1,4 +1,5 @@
-"""See late.pxd."""
+"""The cursor is a cell of the table of keys: a page looks at so many cells, keeps its longest waits, and
+hands the next cell back. A table that has grown has another size, by which an old cursor is known."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free

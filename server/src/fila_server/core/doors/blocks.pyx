@@ -1,4 +1,6 @@
-"""See blocks.pxd."""
+"""A block is one piece of memory with its columns behind it, so filling a row is stores and nothing else. A
+text is looked up in a small cache by its hash; where another one stands in its cell it is written once
+more."""
 
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset

@@ -1,4 +1,6 @@
-"""See outbox.pxd."""
+"""A pass gathers its answers in lists of its own and hands each over at its end, with the lock held for a
+swap of pointers or one copy. The eventfd is written only when its thread has taken all that was told
+before."""
 
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset

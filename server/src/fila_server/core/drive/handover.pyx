@@ -1,4 +1,5 @@
-"""See handover.pxd."""
+"""While a pass waits for room on a full disk the mailbox is not read, so new messages are refused here,
+where their sender hears of it; everything else waits its turn."""
 
 from fila_server.core.doors.mailbox cimport mailbox_post
 from fila_server.core.doors.submit cimport command_parse, command_parse_adopted

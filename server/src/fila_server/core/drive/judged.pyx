@@ -1,4 +1,5 @@
-"""See judged.pxd."""
+"""The quota of calls is asked before anything is parsed, the rights once the queue is known. Short frames
+are parsed with the GIL in hand: giving it up and taking it back would take longer."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 

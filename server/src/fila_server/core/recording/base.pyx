@@ -1,4 +1,5 @@
-"""See base.pxd."""
+"""A record is an input of its own: family, then key and value. Recovery has not begun, so no pass is under
+way whose bounds would count."""
 
 from libc.stdint cimport int64_t
 

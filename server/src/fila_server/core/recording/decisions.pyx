@@ -1,4 +1,5 @@
-"""See decisions.pxd."""
+"""What the last row is about is kept apart (RunKey), so that a message like it costs one comparison and no
+new row. A key's address counts only together with its hash."""
 
 from libc.stdint cimport uint8_t, uint16_t
 from libc.string cimport memset, strlen

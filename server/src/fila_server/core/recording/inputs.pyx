@@ -1,4 +1,5 @@
-"""See inputs.pxd."""
+"""A command's bytes are walked once. What stays is copied run by run, and a cut is its distance from the
+one before and its length."""
 
 from libc.stdint cimport uint32_t, uint8_t
 from libc.string cimport memcmp, memcpy

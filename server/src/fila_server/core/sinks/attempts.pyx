@@ -1,4 +1,6 @@
-"""See attempts.pxd."""
+"""An attempt that was given up waits on a list of its own, out of every table, and its records are deleted
+there, some a pass. One that staged in the pass at hand waits for the next: its puts are written behind
+these deletions."""
 
 from libc.stdlib cimport free
 from libc.string cimport memset

@@ -1,4 +1,5 @@
-"""See moving.pxd."""
+"""A piece is a frame that the reader thread brought, enqueued as a command and remembered until its pass is
+written. Sinks with a batch on its way stand in a circle and are looked at once a pass."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free

@@ -1,4 +1,5 @@
-"""See publishing.pxd."""
+"""Whatever can be refused is looked at first and reserved; the INTENT is the last thing that is put. An
+intent that is refused is forgotten with what it had reserved, and nothing of it was written."""
 
 from libc.stdint cimport uint64_t
 from libc.stdio cimport snprintf

@@ -1,4 +1,5 @@
-"""See registry.pxd."""
+"""A run is remembered by its name, the last few of them in one small buffer behind each other. Old sinks
+are looked for some at a time, where the last look ended."""
 
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdio cimport snprintf

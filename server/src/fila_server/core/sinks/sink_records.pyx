@@ -1,4 +1,5 @@
-"""See sink_records.pxd."""
+"""Keys begin with the sink's number, so that all of one sink is a range; a mark or the frame's place
+follows."""
 
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy

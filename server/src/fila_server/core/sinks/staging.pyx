@@ -1,4 +1,5 @@
-"""See staging.pxd."""
+"""The answer waits for the pass to be written: then a refusing disk is told, and what it refused is taken
+back from the attempt, its last frame first."""
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdio cimport snprintf

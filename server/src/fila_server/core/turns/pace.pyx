@@ -1,4 +1,5 @@
-"""See pace.pxd."""
+"""The bucket is filled when somebody asks. The timer is set only where a flow found it empty, for the next
+token, and reconsiders the key in all its channels."""
 
 from libc.stdlib cimport free
 from libc.string cimport memset

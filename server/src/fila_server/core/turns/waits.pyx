@@ -1,4 +1,5 @@
-"""See waits.pxd."""
+"""A wait is what each clock read when it began; its end subtracts. Messages that were told to be held are
+counted by sub-queue, so that a line of a thousand is one row."""
 
 from libc.stdint cimport int32_t, uint32_t
 from libc.string cimport memset
