@@ -194,6 +194,18 @@ def test_one_pass_does_not_take_all_that_is_in_the_mailbox(opened: Make) -> None
     assert engine.stats("q").depth == 16 * REQUEST
 
 
+def test_pulls_of_thousands_of_messages_share_the_bounds_of_a_pass(opened: Make) -> None:
+    engine = opened()
+    engine.create_queue("q")
+    fill(engine, "q", 60_000)
+    pull = service.LeaseRequest(queue="q", max_messages=REQUEST)
+    tokens = [engine.submit(commands.LEASE, pull) for _ in range(6)]
+    run_dry(engine)
+    assert count(engine, "pass_work_max") <= PASS_WORK_MAX
+    answers = [service.LeaseResponse.FromString(engine.answer_of(token)[1]) for token in tokens]
+    assert [len(answer.messages) for answer in answers] == [REQUEST] * 6
+
+
 def open_session(engine: DrivenEngine, queue: str, most: int) -> int:
     request = service.ConsumeSessionRequest()
     request.open.queue, request.open.max_in_flight = queue, most

@@ -1,5 +1,5 @@
-"""A change is a batch of the pass, answered once it is durable; a read goes over the whole family, which
-holds a few hundred small records, and the audit from its newest record down."""
+"""A change is a batch of the pass, answered once it is durable; a read goes over the whole family, and the
+audit is read from its newest record down."""
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free

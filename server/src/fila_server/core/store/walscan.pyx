@@ -23,27 +23,9 @@ from libc.stdlib cimport atoll, free, malloc, realloc
 from libc.string cimport memcpy, memset, strcmp, strlen
 
 from fila_server.core.store.checksum cimport crc32c
-
-cdef extern from *:
-    """
-    #include <dirent.h>
-    #include <fcntl.h>
-    #include <stdint.h>
-    #include <unistd.h>
-    """
-    ctypedef struct DIR:
-        pass
-    cdef struct dirent_t "dirent":
-        char d_name[256]
-    DIR* opendir(const char* path) nogil
-    dirent_t* readdir(DIR* directory) nogil
-    int closedir(DIR* directory) nogil
-    int c_open "open"(const char* path, int flags) nogil
-    int c_close "close"(int fd) nogil
-    ssize_t c_read "read"(int fd, void* buffer, size_t count) nogil
-    enum:
-        O_RDONLY
-        O_CLOEXEC
+from fila_server.core.store.posix cimport (
+    DIR, O_CLOEXEC, O_RDONLY, c_close, c_open, c_read, closedir, dirent_t, opendir, readdir,
+)
 
 cdef enum:
     BLOCK_BYTES = 32768
