@@ -3,43 +3,30 @@
     META, QUEUES, KEYS, CONFIG, BUCKETS, DEDUP    whole, small; SINKS, too
     SETTLED, LEASES, STATES                       into notes, one a channel; SETTLED repeats QUEUES
     INDEX                                         frame by frame, in offset order, looking at the notes
-
-Order within a key is by position. A message that never failed stands where its offset says;
-one that came back stands behind the offsets that were given when it did, so a merge of the
-two by offset gives every message its old place.
 """
 
-from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t, uint8_t
-from libc.stdlib cimport free, qsort
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from fila_server.core.care.frame_record cimport frame_record_read
-from fila_server.core.care.notes cimport (
-    Bits, LeaseNote, Notes, Returned, State, note_lease, note_returned, note_settled, note_state, note_unhold,
-    notes_free,
-)
+from fila_server.core.care.notes cimport Notes, note_lease, note_settled, note_state
+from fila_server.core.care.placing cimport frame_take, queue_place
 from fila_server.core.desk.runtime_config cimport config_apply
 from fila_server.core.holdings.dedup cimport dedup_read, dedup_sort
-from fila_server.core.holdings.delays cimport expiry_add, slot_delay
-from fila_server.core.holdings.frames cimport frame_finish, frame_recount, frame_retained, share_new
-from fila_server.core.holdings.groups cimport MARK_BEGUN, MARK_RETURNED
+from fila_server.core.holdings.frames cimport frame_finish, frame_recount, frame_retained
 from fila_server.core.holdings.keys cimport key_intern, key_recover
-from fila_server.core.holdings.leased_ids cimport leased_id_add
 from fila_server.core.holdings.policy cimport queue_configure
-from fila_server.core.holdings.slots cimport slot_count, slot_ready, slot_unplaced
-from fila_server.core.life.consumers cimport consumer_recovered, lease_link
 from fila_server.core.life.queues cimport channel_new, queue_new
 from fila_server.core.records.records cimport (
-    DEDUP_BYTES, DEDUP_BYTES_OF_BEFORE, KEY_BYTES, KEY_PACED_BYTES, STATE_DELAYED, STATE_READY,
-    STATE_RETURNED, Times,
-    channel_record_put, queue_record_put,
+    DEDUP_BYTES, DEDUP_BYTES_OF_BEFORE, KEY_BYTES, KEY_PACED_BYTES, Times, channel_record_put,
+    queue_record_put,
 )
 from fila_server.core.records.reservations cimport damage_stops, number_met, numbers_met, reservations_read
 from fila_server.core.sinks.recovering cimport sink_read, sinks_recovered
-from fila_server.core.state.directory cimport directory_add, directory_after, directory_first
-from fila_server.core.state.kinds cimport LEASED, RECORDED, RETURNED, RETURNED_ONCE, TIMER_LEASE, UNPLACED
-from fila_server.core.state.paths cimport channel_find, frame_enqueued_ms, frame_id, frame_offset, share_of
-from fila_server.core.state.state cimport Channel, Flow, Frame, Key, Lease, Queue, Share, Slot, ThrottleKey
+from fila_server.core.state.directory cimport directory_after, directory_first
+from fila_server.core.state.paths cimport channel_find
+from fila_server.core.state.state cimport Channel, Flow, Frame, Key, Queue, ThrottleKey
 from fila_server.core.store.families cimport (
     BUCKETS, CONFIG, DEDUP, FRAMES, INDEX, KEYS, LEASES, QUEUES, SETTLED, SINKS, STATES,
 )
@@ -53,13 +40,9 @@ from fila_server.core.structures.buffer cimport (
     Cursor, Slice, must_malloc, read_u64be, take_slice, take_u8, take_varint,
 )
 from fila_server.core.structures.maps cimport (
-    Map64, map64_free, map64_get, map64_init, map64_put, map64_remove, textmap_get, textmap_next,
+    Map64, map64_free, map64_get, map64_init, map64_put, textmap_get, textmap_next,
 )
-from fila_server.core.structures.timers cimport timer_set
-from fila_server.core.turns.flows cimport flow_of, flow_reconsider
-
-cdef enum:
-    IN_RETURNED = -1                # position of a leased slot that _place_returned comes to
+from fila_server.core.turns.flows cimport flow_reconsider
 
 
 # --- small families --------------------------------------------------------------------------
@@ -208,174 +191,6 @@ cdef void _key_read(Core* core, const char* at, size_t length, const char* value
     # The reference taken here keeps it until its messages are in; _keys_release gives it back.
 
 
-# --- messages ----------------------------------------------------------------------------------
-
-cdef void _hold(Core* core, Slot* slot, LeaseNote* held) noexcept nogil:
-    cdef Lease* lease = <Lease*> must_malloc(sizeof(Lease))
-    cdef Channel* channel = share_of(slot).channel
-    cdef int64_t left_ms = held.expires_ms - core.wall_ms
-    memset(lease, 0, sizeof(Lease))
-    # A wall clock that was set back must not make a lease longer than it ever was.
-    if left_ms > held.expires_ms - held.leased_ms:
-        left_ms = held.expires_ms - held.leased_ms
-    left_ms = max(<int64_t> 0, left_ms)
-    lease.timer.kind = TIMER_LEASE
-    lease.lease_id = held.lease_id
-    lease.slot = slot
-    lease.group = held.group
-    lease.leased_ms, lease.expires_ms, lease.extended = held.leased_ms, held.expires_ms, held.extended
-    lease.due_ns = core.mono_ns + left_ms * 1000000
-    lease.begun = held.group.consumer == 0 or held.left or held.marks & MARK_BEGUN
-    channel.unbegun += not lease.begun
-    if held.group.consumer and not held.left:
-        lease_link(consumer_recovered(core, channel, held.group.consumer), lease)
-    slot_count(core, slot, LEASED)
-    slot.owner = lease
-    map64_put(&core.leases, lease.lease_id, lease)
-    if share_of(slot).frame.own_ids != NULL:
-        leased_id_add(core, lease)
-    timer_set(&core.timers, &lease.timer, lease.due_ns)
-    flow_of(core, share_of(slot).frame.entries[slot.index].key, channel).in_flight += 1
-    free(held)
-
-
-cdef void _slot_read(
-        Core* core, Notes* notes, Slot* slot, uint64_t offset, int64_t deliver_at_ms) noexcept nogil:
-    """One message of one channel: leased, delayed, come back, or as it was enqueued (left for _place)."""
-    cdef State* state = <State*> map64_get(&notes.states, offset)
-    cdef LeaseNote* held = <LeaseNote*> map64_get(&notes.leases, offset)
-    cdef Channel* channel = share_of(slot).channel
-    if state != NULL:
-        slot.attempts = state.attempts
-        slot.marks |= RECORDED | (RETURNED_ONCE if state.kind == STATE_RETURNED else 0)
-        if state.kind == STATE_READY and state.b > channel.requeue_seq:
-            channel.requeue_seq = state.b
-    if held != NULL:
-        map64_remove(&notes.leases, offset)
-        if held.marks & MARK_RETURNED:
-            slot.marks |= RETURNED_ONCE
-        elif state == NULL or held.lease_id > state.last_lease:
-            _hold(core, slot, held)
-            if state != NULL and state.kind == STATE_READY:
-                slot.position = IN_RETURNED
-                note_returned(notes, slot, state)
-            return
-        note_unhold(core, held)
-    if state != NULL and state.kind == STATE_DELAYED:
-        slot_delay(core, slot, <int64_t> state.a, <int64_t> state.b if state.b else INT64_MAX)
-    elif state != NULL and state.kind == STATE_READY:
-        note_returned(notes, slot, state)
-        slot.state = RETURNED
-    elif deliver_at_ms and offset >= channel.log_below:    # else there were a STATES record
-        slot_delay(
-            core, slot, deliver_at_ms, deliver_at_ms - frame_enqueued_ms(share_of(slot).frame, slot.index))
-
-
-cdef void _frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noexcept nogil:
-    cdef Channel* channel = queue.channels
-    cdef Share* share
-    cdef Slot* slot
-    cdef Notes* notes
-    cdef Bits* bits
-    cdef uint32_t i
-    cdef uint64_t offset, id_high, id_low
-    frame.revealed = True
-    directory_add(&queue.directory, frame)
-    queue.stored_bytes += frame.body_bytes
-    if frame.appended_ms > queue.appended_ms:
-        queue.appended_ms = frame.appended_ms
-    offset = frame_offset(frame, frame.count - 1)
-    if offset >= queue.next_offset:
-        queue.next_offset = offset + 1
-    for i in range(frame.count if frame.own_ids != NULL else 1):
-        frame_id(frame, i, &id_high, &id_low)
-        core.id_ms = max(core.id_ms, id_high >> 16)
-    if times != NULL:
-        for i in range(frame.count):
-            if times[i].expires_ms:
-                frame.has_expiries = True
-                expiry_add(
-                    core, queue, frame_offset(frame, i), times[i].expires_ms,
-                    times[i].expires_ms - frame_enqueued_ms(frame, i))
-    while channel != NULL:
-        if frame.only and frame.only != channel.birth:
-            channel = channel.next
-            continue
-        notes = <Notes*> channel.recovery
-        bits = <Bits*> map64_get(&notes.settled, frame.first_offset)
-        share = share_new(core, frame, channel)
-        share.recorded = bits != NULL
-        for i in range(frame.count):
-            slot = &share.slots[i]
-            offset = frame_offset(frame, i)
-            if offset < channel.start_offset:
-                continue
-            if bits != NULL and (i >> 3) < bits.length and bits.bytes[i >> 3] >> (i & 7) & 1:
-                continue
-            share.remaining += 1
-            slot.attempts = 0
-            slot_unplaced(slot)
-            _slot_read(core, notes, slot, offset, times[i].deliver_at_ms if times != NULL else 0)
-        channel = channel.next
-
-
-cdef int _by_place(const void* a, const void* b) noexcept nogil:
-    cdef Returned* x = <Returned*> a
-    cdef Returned* y = <Returned*> b
-    if x.base != y.base:
-        return -1 if x.base < y.base else 1
-    return -1 if x.seq < y.seq else (1 if x.seq > y.seq else 0)
-
-
-cdef void _place_one(Core* core, Slot* slot) noexcept nogil:
-    """Ready, or leased: then it has its place for the case that it comes back."""
-    cdef Channel* channel = share_of(slot).channel
-    if slot.state == LEASED:
-        slot.position = channel.next_position
-        channel.next_position += 1
-    else:
-        slot_ready(core, slot, False)
-
-
-cdef void _place_returned(Core* core, Notes* notes, uint64_t below) noexcept nogil:
-    cdef Slot* slot
-    while notes.returned_at < notes.returned_count and notes.returned[notes.returned_at].base < below:
-        slot = notes.returned[notes.returned_at].slot
-        notes.returned_at += 1
-        _place_one(core, slot)
-
-
-cdef void _place(Core* core, Queue* queue) noexcept nogil:
-    """Give what is not delayed its place, in the order of each channel's positions; what is not leased is
-    ready then. Frame by frame: a frame finds its channels at once, a channel its share of it by a walk."""
-    cdef Channel* channel = queue.channels
-    cdef Frame* frame = directory_first(&queue.directory)
-    cdef Notes* notes
-    cdef Share* share
-    cdef Slot* slot
-    cdef uint32_t i
-    while channel != NULL:
-        notes = <Notes*> channel.recovery
-        qsort(notes.returned, notes.returned_count, sizeof(Returned), _by_place)
-        channel = channel.next
-    while frame != NULL:
-        share = frame.shares
-        while share != NULL:
-            for i in range(frame.count if share.remaining else 0):
-                slot = &share.slots[i]
-                if slot.state == UNPLACED or slot.state == LEASED and slot.position == 0:
-                    _place_returned(core, <Notes*> share.channel.recovery, frame_offset(frame, i))
-                    _place_one(core, slot)
-            share = share.next_of_frame
-        frame = directory_after(&queue.directory, frame)
-    channel = queue.channels
-    while channel != NULL:
-        _place_returned(core, <Notes*> channel.recovery, <uint64_t> -1)
-        channel.placed_to = queue.next_offset - 1
-        notes_free(core, channel)
-        channel = channel.next
-
-
 # --- all of it -----------------------------------------------------------------------------------
 
 cdef int _gaps(Core* core, DamageScan* scan) noexcept nogil:
@@ -429,7 +244,7 @@ cdef int _scan_index(Core* core) noexcept nogil:
                     batch_delete(&core.store, core.settles, INDEX, key, 16)
                     batch_delete(&core.store, core.settles, FRAMES, key, 16)
                 else:
-                    _frame_take(core, queue, frame, times)
+                    frame_take(core, queue, frame, times)
                     free(times)
         damage_scan_next(&scan)
     return _gaps(core, &scan)
@@ -450,7 +265,7 @@ cdef void _settle_queue(Core* core, Queue* queue, Map64* dlq_of) noexcept nogil:
         if not channel.copied:
             channel_record_put(core, channel)
         channel = channel.next
-    _place(core, queue)
+    queue_place(core, queue)
     frame = directory_first(&queue.directory)
     while frame != NULL:
         frame_recount(core, frame)

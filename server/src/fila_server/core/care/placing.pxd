@@ -1,0 +1,11 @@
+"""Frames that recovery read, taken into their queue's channels: leased, delayed, come back, or ready."""
+
+from fila_server.core.records.records cimport Times
+from fila_server.core.state.state cimport Core, Frame, Queue
+
+# Into the directory, and a share for each channel that it is for, by the channel's notes. What is neither
+# leased nor delayed is left without a place.
+cdef void frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noexcept nogil
+# Once all frames are taken: gives what is not delayed its place, in the order of each channel's positions;
+# what is not leased is ready then. The channels' notes are over.
+cdef void queue_place(Core* core, Queue* queue) noexcept nogil

@@ -1,0 +1,198 @@
+"""Order within a key is by position. A message that never failed stands where its offset says; one that came
+back stands behind the offsets that were given when it did, so a merge of the two by offset gives every
+message its old place.
+"""
+
+from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free, qsort
+from libc.string cimport memset
+
+from fila_server.core.care.notes cimport (
+    Bits, LeaseNote, Notes, Returned, State, note_returned, note_unhold, notes_free,
+)
+from fila_server.core.holdings.delays cimport expiry_add, slot_delay
+from fila_server.core.holdings.frames cimport share_new
+from fila_server.core.holdings.groups cimport MARK_BEGUN, MARK_RETURNED
+from fila_server.core.holdings.leased_ids cimport leased_id_add
+from fila_server.core.holdings.slots cimport slot_count, slot_ready, slot_unplaced
+from fila_server.core.life.consumers cimport consumer_recovered, lease_link
+from fila_server.core.records.records cimport STATE_DELAYED, STATE_READY, STATE_RETURNED
+from fila_server.core.state.directory cimport directory_add, directory_after, directory_first
+from fila_server.core.state.kinds cimport LEASED, RECORDED, RETURNED, RETURNED_ONCE, TIMER_LEASE, UNPLACED
+from fila_server.core.state.paths cimport frame_enqueued_ms, frame_id, frame_offset, share_of
+from fila_server.core.state.state cimport Channel, Lease, Share, Slot
+from fila_server.core.structures.buffer cimport must_malloc
+from fila_server.core.structures.maps cimport map64_get, map64_put, map64_remove
+from fila_server.core.structures.timers cimport timer_set
+from fila_server.core.turns.flows cimport flow_of
+
+cdef enum:
+    IN_RETURNED = -1                # position of a leased slot that _place_returned comes to
+
+
+cdef void _hold(Core* core, Slot* slot, LeaseNote* held) noexcept nogil:
+    cdef Lease* lease = <Lease*> must_malloc(sizeof(Lease))
+    cdef Channel* channel = share_of(slot).channel
+    cdef int64_t left_ms = held.expires_ms - core.wall_ms
+    memset(lease, 0, sizeof(Lease))
+    # A wall clock that was set back must not make a lease longer than it ever was.
+    if left_ms > held.expires_ms - held.leased_ms:
+        left_ms = held.expires_ms - held.leased_ms
+    left_ms = max(<int64_t> 0, left_ms)
+    lease.timer.kind = TIMER_LEASE
+    lease.lease_id = held.lease_id
+    lease.slot = slot
+    lease.group = held.group
+    lease.leased_ms, lease.expires_ms, lease.extended = held.leased_ms, held.expires_ms, held.extended
+    lease.due_ns = core.mono_ns + left_ms * 1000000
+    lease.begun = held.group.consumer == 0 or held.left or held.marks & MARK_BEGUN
+    channel.unbegun += not lease.begun
+    if held.group.consumer and not held.left:
+        lease_link(consumer_recovered(core, channel, held.group.consumer), lease)
+    slot_count(core, slot, LEASED)
+    slot.owner = lease
+    map64_put(&core.leases, lease.lease_id, lease)
+    if share_of(slot).frame.own_ids != NULL:
+        leased_id_add(core, lease)
+    timer_set(&core.timers, &lease.timer, lease.due_ns)
+    flow_of(core, share_of(slot).frame.entries[slot.index].key, channel).in_flight += 1
+    free(held)
+
+
+cdef void _slot_read(
+        Core* core, Notes* notes, Slot* slot, uint64_t offset, int64_t deliver_at_ms) noexcept nogil:
+    """One message of one channel: leased, delayed, come back, or as it was enqueued (left for _place)."""
+    cdef State* state = <State*> map64_get(&notes.states, offset)
+    cdef LeaseNote* held = <LeaseNote*> map64_get(&notes.leases, offset)
+    cdef Channel* channel = share_of(slot).channel
+    if state != NULL:
+        slot.attempts = state.attempts
+        slot.marks |= RECORDED | (RETURNED_ONCE if state.kind == STATE_RETURNED else 0)
+        if state.kind == STATE_READY and state.b > channel.requeue_seq:
+            channel.requeue_seq = state.b
+    if held != NULL:
+        map64_remove(&notes.leases, offset)
+        if held.marks & MARK_RETURNED:
+            slot.marks |= RETURNED_ONCE
+        elif state == NULL or held.lease_id > state.last_lease:
+            _hold(core, slot, held)
+            if state != NULL and state.kind == STATE_READY:
+                slot.position = IN_RETURNED
+                note_returned(notes, slot, state)
+            return
+        note_unhold(core, held)
+    if state != NULL and state.kind == STATE_DELAYED:
+        slot_delay(core, slot, <int64_t> state.a, <int64_t> state.b if state.b else INT64_MAX)
+    elif state != NULL and state.kind == STATE_READY:
+        note_returned(notes, slot, state)
+        slot.state = RETURNED
+    elif deliver_at_ms and offset >= channel.log_below:    # else there were a STATES record
+        slot_delay(
+            core, slot, deliver_at_ms, deliver_at_ms - frame_enqueued_ms(share_of(slot).frame, slot.index))
+
+
+cdef void frame_take(Core* core, Queue* queue, Frame* frame, Times* times) noexcept nogil:
+    cdef Channel* channel = queue.channels
+    cdef Share* share
+    cdef Slot* slot
+    cdef Notes* notes
+    cdef Bits* bits
+    cdef uint32_t i
+    cdef bint noted
+    cdef uint64_t offset, id_high, id_low
+    frame.revealed = True
+    directory_add(&queue.directory, frame)
+    queue.stored_bytes += frame.body_bytes
+    if frame.appended_ms > queue.appended_ms:
+        queue.appended_ms = frame.appended_ms
+    offset = frame_offset(frame, frame.count - 1)
+    if offset >= queue.next_offset:
+        queue.next_offset = offset + 1
+    for i in range(frame.count if frame.own_ids != NULL else 1):
+        frame_id(frame, i, &id_high, &id_low)
+        core.id_ms = max(core.id_ms, id_high >> 16)
+    if times != NULL:
+        for i in range(frame.count):
+            if times[i].expires_ms:
+                frame.has_expiries = True
+                expiry_add(
+                    core, queue, frame_offset(frame, i), times[i].expires_ms,
+                    times[i].expires_ms - frame_enqueued_ms(frame, i))
+    while channel != NULL:
+        if frame.only and frame.only != channel.birth:
+            channel = channel.next
+            continue
+        notes = <Notes*> channel.recovery
+        bits = <Bits*> map64_get(&notes.settled, frame.first_offset)
+        share = share_new(core, frame, channel)
+        share.recorded = bits != NULL
+        noted = notes.states.count or notes.leases.count    # most messages have never been delivered
+        for i in range(frame.count):
+            slot = &share.slots[i]
+            offset = frame_offset(frame, i)
+            if offset < channel.start_offset:
+                continue
+            if bits != NULL and (i >> 3) < bits.length and bits.bytes[i >> 3] >> (i & 7) & 1:
+                continue
+            share.remaining += 1
+            slot.attempts = 0
+            slot_unplaced(slot)
+            if noted or times != NULL:
+                _slot_read(core, notes, slot, offset, times[i].deliver_at_ms if times != NULL else 0)
+        channel = channel.next
+
+
+cdef int _by_place(const void* a, const void* b) noexcept nogil:
+    cdef Returned* x = <Returned*> a
+    cdef Returned* y = <Returned*> b
+    if x.base != y.base:
+        return -1 if x.base < y.base else 1
+    return -1 if x.seq < y.seq else (1 if x.seq > y.seq else 0)
+
+
+cdef void _place_one(Core* core, Slot* slot) noexcept nogil:
+    """Ready, or leased: then it has its place for the case that it comes back."""
+    cdef Channel* channel = share_of(slot).channel
+    if slot.state == LEASED:
+        slot.position = channel.next_position
+        channel.next_position += 1
+    else:
+        slot_ready(core, slot, False)
+
+
+cdef void _place_returned(Core* core, Notes* notes, uint64_t below) noexcept nogil:
+    cdef Slot* slot
+    while notes.returned_at < notes.returned_count and notes.returned[notes.returned_at].base < below:
+        slot = notes.returned[notes.returned_at].slot
+        notes.returned_at += 1
+        _place_one(core, slot)
+
+
+cdef void queue_place(Core* core, Queue* queue) noexcept nogil:
+    """Frame by frame: a frame finds its channels at once, a channel its share of it by a walk."""
+    cdef Channel* channel = queue.channels
+    cdef Frame* frame = directory_first(&queue.directory)
+    cdef Notes* notes
+    cdef Share* share
+    cdef Slot* slot
+    cdef uint32_t i
+    while channel != NULL:
+        notes = <Notes*> channel.recovery
+        qsort(notes.returned, notes.returned_count, sizeof(Returned), _by_place)
+        channel = channel.next
+    while frame != NULL:
+        share = frame.shares
+        while share != NULL:
+            for i in range(frame.count if share.remaining else 0):
+                slot = &share.slots[i]
+                if slot.state == UNPLACED or slot.state == LEASED and slot.position == 0:
+                    _place_returned(core, <Notes*> share.channel.recovery, frame_offset(frame, i))
+                    _place_one(core, slot)
+            share = share.next_of_frame
+        frame = directory_after(&queue.directory, frame)
+    channel = queue.channels
+    while channel != NULL:
+        _place_returned(core, <Notes*> channel.recovery, <uint64_t> -1)
+        channel.placed_to = queue.next_offset - 1
+        notes_free(core, channel)
+        channel = channel.next
