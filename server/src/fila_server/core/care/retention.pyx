@@ -9,7 +9,7 @@ from fila_server.core.holdings.frames cimport frame_finish, frame_retained
 from fila_server.core.life.ending cimport slot_done
 from fila_server.core.life.failure cimport slot_expire
 from fila_server.core.sinks.registry cimport sinks_sweep
-from fila_server.core.state.directory cimport directory_after, directory_at, directory_first
+from fila_server.core.state.directory cimport directory_after, directory_at, directory_first, frame_index
 from fila_server.core.state.kinds cimport DELAYED, DONE, READY, UNPLACED
 from fila_server.core.state.paths cimport frame_offset
 from fila_server.core.state.settings cimport Policy
@@ -39,16 +39,14 @@ cdef void message_expired(Core* core, Expiry* expiry) noexcept nogil:
     if frame.revealing:                 # some of its channels do not have it yet: a moment later
         timer_set(&core.timers, &expiry.timer, core.mono_ns + 1000000)
         return
-    for i in range(frame.count):
-        if frame_offset(frame, i) != expiry.offset:
-            continue
-        share = frame.shares
-        while share != NULL:
-            slot = &share.slots[i]
-            if not share.channel.gone and slot.state in (READY, DELAYED, UNPLACED):
-                dropped = True
-                slot_expire(core, slot)
-            share = share.next_of_frame
+    i = frame_index(frame, expiry.offset)
+    share = frame.shares if i < frame.count else NULL
+    while share != NULL:
+        slot = &share.slots[i]
+        if not share.channel.gone and slot.state in (READY, DELAYED, UNPLACED):
+            dropped = True
+            slot_expire(core, slot)
+        share = share.next_of_frame
     if dropped:
         queue.counters.ttl_dropped += 1
 

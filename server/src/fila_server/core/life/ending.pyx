@@ -15,7 +15,7 @@ from fila_server.core.records.records cimport (
     frame_record_delete, lease_extension_delete, settled_record_delete, settled_record_put,
     state_record_delete,
 )
-from fila_server.core.state.directory cimport directory_at, directory_remove
+from fila_server.core.state.directory cimport directory_at, directory_remove, frame_index
 from fila_server.core.state.kinds cimport DECIDING, DELAYED, DONE, LEASED, READY, RECORDED
 from fila_server.core.state.paths cimport entry_of, frame_offset, share_find, share_of
 from fila_server.core.state.pending cimport LeaseGroup
@@ -250,7 +250,5 @@ cdef Slot* slot_at(
     share = share_find(frame, channel)
     if share == NULL:
         return NULL
-    for i in range(frame.count):
-        if frame_offset(frame, i) == offset:
-            return &share.slots[i]
-    return NULL
+    i = frame_index(frame, offset)
+    return &share.slots[i] if i < frame.count else NULL

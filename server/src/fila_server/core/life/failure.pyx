@@ -20,7 +20,7 @@ from fila_server.core.recording.decisions cimport (
 )
 from fila_server.core.records.records cimport state_record_delayed, state_record_ready
 from fila_server.core.state.budget cimport stage_goes_on
-from fila_server.core.state.directory cimport directory_at
+from fila_server.core.state.directory cimport directory_at, frame_index
 from fila_server.core.state.kinds cimport DECIDING, DELETED, DONE, SOUGHT
 from fila_server.core.state.paths cimport frame_id, frame_offset, share_of
 from fila_server.core.state.pending cimport Decision, LeaseRecord
@@ -333,11 +333,10 @@ cdef bint _buried_apart(Core* core, Decision* decision) noexcept nogil:
     cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, decision.queue_number)
     cdef Frame* frame = directory_at(&queue.directory, decision.offset) if queue != NULL else NULL
     cdef Channel* channel = queue.channels if queue != NULL else NULL
-    cdef uint32_t i = 0
+    cdef uint32_t i
     if frame == NULL or frame.dying:
         return True                     # deleted, dropped or damaged meanwhile
-    while i < frame.count and frame_offset(frame, i) != decision.offset:
-        i += 1
+    i = frame_index(frame, decision.offset)
     if i == frame.count:
         return True
     if frame.body == NULL:

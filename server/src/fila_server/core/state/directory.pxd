@@ -1,6 +1,6 @@
 """A queue's frames in the order of their offsets, found by offset and by id."""
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from fila_server.core.state.state cimport Directory, Frame, Queue
 
@@ -14,6 +14,8 @@ cdef void directory_free(Directory* directory) noexcept nogil
 cdef Frame* directory_at(Directory* directory, uint64_t offset) noexcept nogil
 cdef Frame* directory_first(Directory* directory) noexcept nogil
 cdef Frame* directory_after(Directory* directory, Frame* frame) noexcept nogil
+# Which of its entries has this offset; its count where none has.
+cdef uint32_t frame_index(Frame* frame, uint64_t offset) noexcept nogil
 # The frame whose own ids begin with these 64 bits, or NULL; entries moved from elsewhere are in leased_ids.
 cdef Frame* directory_ordinary(Directory* directory, uint64_t id_high) noexcept nogil
 

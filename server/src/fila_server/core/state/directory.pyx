@@ -2,7 +2,6 @@
 empty cell, and the array is closed up when it would have to grow and half of it is empty.
 """
 
-from libc.stdint cimport uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
@@ -134,6 +133,23 @@ cdef Frame* directory_at(Directory* directory, uint64_t offset) noexcept nogil:
 cdef Frame* directory_after(Directory* directory, Frame* frame) noexcept nogil:
     cdef uint32_t i = _living_from(directory, _cell_after(directory, frame.first_offset), directory.count)
     return directory.cells[i].frame if i < directory.count else NULL
+
+
+cdef uint32_t frame_index(Frame* frame, uint64_t offset) noexcept nogil:
+    cdef uint32_t low = 0
+    cdef uint32_t high = frame.count
+    cdef uint32_t middle
+    if frame.own_ids == NULL:
+        if offset < frame.first_offset or offset - frame.first_offset >= frame.count:
+            return frame.count
+        return <uint32_t> (offset - frame.first_offset)
+    while low < high:                   # entries from elsewhere stand in the order of their offsets, too
+        middle = (low + high) // 2
+        if frame.own_ids[middle].offset < offset:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < frame.count and frame.own_ids[low].offset == offset else frame.count
 
 
 cdef Frame* directory_ordinary(Directory* directory, uint64_t id_high) noexcept nogil:
