@@ -451,6 +451,18 @@ def test_what_happens_while_a_frame_is_being_revealed_to_many_channels(opened: M
     assert engine.stats("q").depth == 1000
 
 
+def test_a_start_looks_at_a_frame_a_few_times_however_many_channels_want_it(opened: Make) -> None:
+    engine = opened()
+    make_channels(engine, "q", 200)
+    fill(engine, "q", 50, batch=1)
+    before = count(engine, "walked")
+    engine.kill()
+    engine.reopen()
+    assert count(engine, "walked") - before <= 50 * 6
+    for channel in ("c0", "c199"):
+        assert [m.metadata.offset for m in engine.lease("q", 100, channel)] == list(range(1, 51))
+
+
 def test_a_queue_may_have_a_thousand_channels_and_not_one_more(opened: Make) -> None:
     engine = opened()
     make_channels(engine, "q", 1000)
