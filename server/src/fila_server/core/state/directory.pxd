@@ -26,6 +26,6 @@ cdef uint64_t queue_revealed_below(Queue* queue) noexcept nogil
 # The smallest retained offset appended at or after a moment; the next one to be given when none is.
 cdef uint64_t queue_offset_at(Queue* queue, int64_t time_ms) noexcept nogil
 
-# Cells that were looked at one after the other, and not by halves, since the process began: few a call, whatever
-# is stored. Tests of cost read it.
+# Cells that were looked at one after the other, and not by halves, since the process began: few a call,
+# whatever is stored. Tests of cost read it.
 cdef uint64_t directory_walked() noexcept nogil
