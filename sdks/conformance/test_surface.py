@@ -45,7 +45,6 @@ WITHOUT_METHOD = {
 """Calls that no SDK has a method for, on purpose."""
 
 PYTHON_ALONE = {
-    "FilaAdmin/PreviewKeyPolicy": "a question of the person before the button: console and command line ask it",
     "FilaAuth/CreateTenantLink": "links are made by people, in the console or at the command line",
     "FilaAuth/ListTenantLinks": "as CreateTenantLink",
     "FilaAuth/RevokeTenantLink": "as CreateTenantLink",
@@ -82,6 +81,7 @@ ARGUMENTS = {
     "CancelOperation.id": "operation_id",
     "Grant.permissions": "produce consume manage admin",
     "RevokeGrant.permissions": "produce",
+    "PreviewKeyPolicy.policy": "fairness_key weight paused max_in_flight rate_per_second burst",
     "SetQuotas.quotas": "messages_per_second bytes_per_second connections streams",
 }
 """What the protocol calls a field, where it has another name there."""

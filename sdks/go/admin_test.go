@@ -58,8 +58,12 @@ func adminCalls(ctx context.Context, c *Client) map[string]struct {
 			return err
 		}},
 		"ExplainKey": {&filav1.ExplainKeyResponse{}, true, func() error { _, err := c.ExplainKey(ctx, "q", "k"); return err }},
-		"GetStatus":  {&filav1.GetStatusResponse{}, true, func() error { _, err := c.GetStatus(ctx); return err }},
-		"ListLate":   {&filav1.ListLateResponse{}, true, func() error { _, err := c.ListLate(ctx, ""); return err }},
+		"PreviewKeyPolicy": {&filav1.PreviewKeyPolicyResponse{}, true, func() error {
+			_, err := c.PreviewKeyPolicy(ctx, "q", "k", KeyWeight(3), Channel("c"))
+			return err
+		}},
+		"GetStatus": {&filav1.GetStatusResponse{}, true, func() error { _, err := c.GetStatus(ctx); return err }},
+		"ListLate":  {&filav1.ListLateResponse{}, true, func() error { _, err := c.ListLate(ctx, ""); return err }},
 		"ListKeyPolicies": {&filav1.ListKeyPoliciesResponse{}, true, func() error {
 			_, err := c.ListKeyPolicies(ctx, "q")
 			return err

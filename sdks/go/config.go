@@ -41,6 +41,15 @@ func (c *Client) ListConfig(ctx context.Context, prefix string) ([]ConfigEntry, 
 // A KeyPolicyOption changes one part of a fairness key's policy.
 type KeyPolicyOption func(*filav1.SetKeyPolicyRequest)
 
+func (o KeyPolicyOption) applyToPreview(r *filav1.PreviewKeyPolicyRequest) { o(r.Policy) }
+
+// A PreviewOption is a part of the change that PreviewKeyPolicy looks at, or the [Channel] it looks in.
+type PreviewOption interface {
+	applyToPreview(*filav1.PreviewKeyPolicyRequest)
+}
+
+func (o ChannelOption) applyToPreview(r *filav1.PreviewKeyPolicyRequest) { r.Channel = string(o) }
+
 // KeyWeight weighs the key, 1 to 1000, over every other weight; 0 takes the operator's weight away again.
 func KeyWeight(n uint32) KeyPolicyOption {
 	return func(r *filav1.SetKeyPolicyRequest) { r.Weight = &n }
@@ -78,6 +87,22 @@ func (c *Client) SetKeyPolicy(
 	}
 	plan := callPlan{about: subject{queue: queue}, repeatable: repeatable}
 	return call(ctx, c.connection, plan, request, c.connection.admin.SetKeyPolicy)
+}
+
+// PreviewKeyPolicy says what SetKeyPolicy would do in one channel, and does nothing: when the key's messages would go, and
+// who would wait longer.
+func (c *Client) PreviewKeyPolicy(
+	ctx context.Context, queue, fairnessKey string, opts ...PreviewOption,
+) (*filav1.PreviewKeyPolicyResponse, error) {
+	request := &filav1.PreviewKeyPolicyRequest{
+		Queue: queue, Policy: &filav1.SetKeyPolicyRequest{FairnessKey: fairnessKey},
+	}
+	for _, opt := range opts {
+		opt.applyToPreview(request)
+	}
+	about := subject{queue: queue, channel: channelOrDefault(request.GetChannel())}
+	plan := callPlan{about: about, repeatable: repeatable}
+	return call(ctx, c.connection, plan, request, c.connection.admin.PreviewKeyPolicy)
 }
 
 // An ExplainOption says more about ExplainKey: a [Channel].

@@ -212,23 +212,12 @@ var operations = map[string]operation{
 		return answer{"entries": entries}, err
 	}),
 	"set_key_policy": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
-		var opts []fila.KeyPolicyOption
-		if r.Weight != nil {
-			opts = append(opts, fila.KeyWeight(*r.Weight))
-		}
-		if r.Paused != nil {
-			opts = append(opts, fila.KeyPaused(*r.Paused))
-		}
-		if r.MaxInFlight != nil {
-			opts = append(opts, fila.KeyMaxInFlight(*r.MaxInFlight))
-		}
-		if r.RatePerSecond != nil {
-			opts = append(opts, fila.KeyRate(*r.RatePerSecond))
-		}
-		if r.Burst != nil {
-			opts = append(opts, fila.KeyBurst(*r.Burst))
-		}
-		got, err := c.SetKeyPolicy(ctx, r.Queue, r.fairnessKey(), opts...)
+		got, err := c.SetKeyPolicy(ctx, r.Queue, r.fairnessKey(), r.keyPolicy()...)
+		return plain(got), err
+	}),
+	"preview_key_policy": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
+		opts := append(as[fila.PreviewOption](r.keyPolicy()), as[fila.PreviewOption](r.channel())...)
+		got, err := c.PreviewKeyPolicy(ctx, r.Queue, r.fairnessKey(), opts...)
 		return plain(got), err
 	}),
 	"explain_key": withClient(func(ctx context.Context, c *fila.Client, r *request) (answer, error) {
@@ -240,6 +229,26 @@ var operations = map[string]operation{
 		got, err := c.ListConsumers(ctx, r.Queue, as[fila.ConsumersOption](r.channel())...)
 		return answer{"consumers": listed(got)}, err
 	}),
+}
+
+func (r *request) keyPolicy() []fila.KeyPolicyOption {
+	var opts []fila.KeyPolicyOption
+	if r.Weight != nil {
+		opts = append(opts, fila.KeyWeight(*r.Weight))
+	}
+	if r.Paused != nil {
+		opts = append(opts, fila.KeyPaused(*r.Paused))
+	}
+	if r.MaxInFlight != nil {
+		opts = append(opts, fila.KeyMaxInFlight(*r.MaxInFlight))
+	}
+	if r.RatePerSecond != nil {
+		opts = append(opts, fila.KeyRate(*r.RatePerSecond))
+	}
+	if r.Burst != nil {
+		opts = append(opts, fila.KeyBurst(*r.Burst))
+	}
+	return opts
 }
 
 func (r *request) force() []fila.ForceOption {

@@ -350,6 +350,14 @@ const operations = {
     return plain(await named(client).setKeyPolicy(queue, fairness_key, change, { signal }));
   },
 
+  async preview_key_policy({ client, queue, fairness_key, channel, weight, paused, ...others }, signal) {
+    const { max_in_flight: maxInFlight, rate_per_second: ratePerSecond, burst, ...unknown } = others;
+    refuse(unknown);
+    const change = given({ weight, paused, maxInFlight, ratePerSecond, burst });
+    const asked = given({ channel, signal });
+    return plain(await named(client).previewKeyPolicy(queue, fairness_key, change, asked));
+  },
+
   async explain_key({ client, queue, channel, fairness_key, ...unknown }, signal) {
     refuse(unknown);
     return plain(await named(client).explainKey(queue, fairness_key, given({ channel, signal })));

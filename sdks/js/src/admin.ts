@@ -48,6 +48,8 @@ import {
   QueueConfigSchema,
   type QueueInfo as WireQueueInfo,
   QueueInfoSchema,
+  type PreviewKeyPolicyResponse,
+  PreviewKeyPolicyResponseSchema,
   ReadLogRequestSchema,
   type SeekChannelResponse,
   SeekChannelResponseSchema,
@@ -73,6 +75,8 @@ export interface QueueStats extends Plain<GetStatsResponse> {}
 export interface ChannelInfo extends Plain<WireChannelInfo> {}
 /** What an operator decided about a fairness key. */
 export interface KeyPolicy extends Plain<SetKeyPolicyResponse> {}
+/** What a change of a key's policy would do. */
+export interface KeyPolicyPreview extends Plain<PreviewKeyPolicyResponse> {}
 /** What a seek would do. */
 export interface SeekPreview extends Plain<SeekChannelResponse> {}
 /** What a fairness key waits for, and whether it gets its due. */
@@ -328,21 +332,30 @@ export abstract class AdminCalls {
     change: KeyPolicyChange,
     options: SignalOption = {},
   ): Promise<KeyPolicy> {
-    const { weight, paused, maxInFlight, ratePerSecond, burst } = change;
     requireText('queue', queue);
-    requireText('fairnessKey', fairnessKey);
-    if (weight !== undefined) requireWhole('weight', weight, UINT32_MAX);
-    if (maxInFlight !== undefined) requireWhole('maxInFlight', maxInFlight, UINT32_MAX);
-    if (ratePerSecond !== undefined) requireRange('ratePerSecond', ratePerSecond, 0, Infinity);
-    if (burst !== undefined) requireRange('burst', burst, 0, Infinity);
-    const request = {
-      queue,
-      fairnessKey,
-      ...given({ weight, paused, maxInFlight, ratePerSecond, burst }),
-    };
+    const request = { queue, ...encodePolicy(fairnessKey, change) };
     return plain(
       SetKeyPolicyResponseSchema,
       await this.ask(method.setKeyPolicy, request, { queue }, options),
+    );
+  }
+
+  /**
+   * What `setKeyPolicy` would do in one channel: when the key's messages would go, and who would wait longer;
+   * nothing is done. Rejects with QueueNotFound, ChannelNotFound, Invalid.
+   */
+  async previewKeyPolicy(
+    queue: string,
+    fairnessKey: string,
+    change: KeyPolicyChange,
+    options: ChannelOption = {},
+  ): Promise<KeyPolicyPreview> {
+    const { channel = '' } = options;
+    requireNames(queue, channel);
+    const request = { queue, channel, policy: encodePolicy(fairnessKey, change) };
+    return plain(
+      PreviewKeyPolicyResponseSchema,
+      await this.ask(method.previewKeyPolicy, request, known(queue, channel), options),
     );
   }
 
@@ -406,4 +419,14 @@ export abstract class AdminCalls {
     });
     return readLog(this.connection, request, signal);
   }
+}
+
+function encodePolicy(fairnessKey: string, change: KeyPolicyChange) {
+  const { weight, paused, maxInFlight, ratePerSecond, burst } = change;
+  requireText('fairnessKey', fairnessKey);
+  if (weight !== undefined) requireWhole('weight', weight, UINT32_MAX);
+  if (maxInFlight !== undefined) requireWhole('maxInFlight', maxInFlight, UINT32_MAX);
+  if (ratePerSecond !== undefined) requireRange('ratePerSecond', ratePerSecond, 0, Infinity);
+  if (burst !== undefined) requireRange('burst', burst, 0, Infinity);
+  return { fairnessKey, ...given({ weight, paused, maxInFlight, ratePerSecond, burst }) };
 }

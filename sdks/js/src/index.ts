@@ -19,6 +19,7 @@ export type {
   ConsumerInfo,
   KeyExplanation,
   KeyPolicy,
+  KeyPolicyPreview,
   QueueConfig,
   QueueDescription,
   QueueInfo,

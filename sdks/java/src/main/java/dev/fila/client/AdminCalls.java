@@ -344,14 +344,8 @@ public abstract sealed class AdminCalls permits ObservingCalls {
      * QueueNotFoundException, InvalidException.
      */
     public SetKeyPolicyResponse setKeyPolicy(String queue, String fairnessKey, KeyPolicy policy) {
-        SetKeyPolicyRequest.Builder request =
-                SetKeyPolicyRequest.newBuilder().setQueue(queue).setFairnessKey(fairnessKey);
-        policy.weight().ifPresent(request::setWeight);
-        policy.paused().ifPresent(request::setPaused);
-        policy.maxInFlight().ifPresent(request::setMaxInFlight);
-        policy.ratePerSecond().ifPresent(request::setRatePerSecond);
-        policy.burst().ifPresent(request::setBurst);
-        return call(Rpc.SET_KEY_POLICY, request.build(), about(queue));
+        SetKeyPolicyRequest request = policy.request(fairnessKey).setQueue(queue).build();
+        return call(Rpc.SET_KEY_POLICY, request, about(queue));
     }
 
     /**

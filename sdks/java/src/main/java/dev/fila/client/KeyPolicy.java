@@ -1,5 +1,6 @@
 package dev.fila.client;
 
+import dev.fila.v1.SetKeyPolicyRequest;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
@@ -55,6 +56,17 @@ public final class KeyPolicy {
      */
     public Optional<Double> burst() {
         return Optional.ofNullable(burst);
+    }
+
+    SetKeyPolicyRequest.Builder request(String fairnessKey) {
+        SetKeyPolicyRequest.Builder request =
+                SetKeyPolicyRequest.newBuilder().setFairnessKey(fairnessKey);
+        weight().ifPresent(request::setWeight);
+        paused().ifPresent(request::setPaused);
+        maxInFlight().ifPresent(request::setMaxInFlight);
+        ratePerSecond().ifPresent(request::setRatePerSecond);
+        burst().ifPresent(request::setBurst);
+        return request;
     }
 
     /** Collects what is asked for; each is explained at the accessor of the same name. */

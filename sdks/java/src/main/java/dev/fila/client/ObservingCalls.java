@@ -16,6 +16,8 @@ import dev.fila.v1.ListKeyPoliciesRequest;
 import dev.fila.v1.ListLateRequest;
 import dev.fila.v1.ListLateResponse;
 import dev.fila.v1.ListQueueVersionsRequest;
+import dev.fila.v1.PreviewKeyPolicyRequest;
+import dev.fila.v1.PreviewKeyPolicyResponse;
 import dev.fila.v1.QueueVersion;
 import dev.fila.v1.WatchEventsRequest;
 import dev.fila.v1.WatchEventsResponse;
@@ -77,6 +79,22 @@ public abstract sealed class ObservingCalls extends AdminCalls permits LetterCal
                         .setFairnessKey(orEmpty(fairnessKey))
                         .build();
         return call(Rpc.LIST_KEY_POLICIES, request, about(queue)).getPoliciesList();
+    }
+
+    /**
+     * Says what {@link #setKeyPolicy} would do in one channel, and does nothing: when the key's
+     * messages would go, and who would wait longer. Throws QueueNotFoundException,
+     * ChannelNotFoundException, InvalidException.
+     */
+    public PreviewKeyPolicyResponse previewKeyPolicy(
+            String queue, @Nullable String channel, String fairnessKey, KeyPolicy policy) {
+        PreviewKeyPolicyRequest request =
+                PreviewKeyPolicyRequest.newBuilder()
+                        .setQueue(queue)
+                        .setChannel(orEmpty(channel))
+                        .setPolicy(policy.request(fairnessKey))
+                        .build();
+        return call(Rpc.PREVIEW_KEY_POLICY, request, about(queue, orDefault(channel)));
     }
 
     /** Finds 20 fairness keys that begin so, in the channel {@code default}. */

@@ -71,6 +71,8 @@ import dev.fila.v1.ListQueuesResponse;
 import dev.fila.v1.NackBatchRequest;
 import dev.fila.v1.PeekMessagesRequest;
 import dev.fila.v1.PeekMessagesResponse;
+import dev.fila.v1.PreviewKeyPolicyRequest;
+import dev.fila.v1.PreviewKeyPolicyResponse;
 import dev.fila.v1.PurgeChannelRequest;
 import dev.fila.v1.PurgeChannelResponse;
 import dev.fila.v1.PurgeQueueRequest;
@@ -175,6 +177,8 @@ record Rpc<Q, A>(MethodDescriptor<Q, A> method, boolean repeatable) {
             repeatable(FilaAdminGrpc.getListLateMethod());
     static final Rpc<ListKeyPoliciesRequest, ListKeyPoliciesResponse> LIST_KEY_POLICIES =
             repeatable(FilaAdminGrpc.getListKeyPoliciesMethod());
+    static final Rpc<PreviewKeyPolicyRequest, PreviewKeyPolicyResponse> PREVIEW_KEY_POLICY =
+            repeatable(FilaAdminGrpc.getPreviewKeyPolicyMethod());
     static final Rpc<FindKeysRequest, FindKeysResponse> FIND_KEYS =
             repeatable(FilaAdminGrpc.getFindKeysMethod());
     static final Rpc<GetHistoryRequest, GetHistoryResponse> GET_HISTORY =

@@ -54,7 +54,12 @@ final class AdminOperations {
             case "get_config" -> Answers.object("value", client.getConfig(request.needText("key")));
             case "list_config" ->
                     Answers.object("entries", client.listConfig(request.text("prefix").orElse("")));
-            case "set_key_policy" -> Answers.wire(setKeyPolicy(client, request));
+            case "set_key_policy" ->
+                    Answers.wire(
+                            client.setKeyPolicy(
+                                    queue(request),
+                                    request.needText("fairness_key"),
+                                    keyPolicy(request)));
             case "explain_key" ->
                     Answers.wire(
                             client.explainKey(
@@ -143,16 +148,14 @@ final class AdminOperations {
         return client.redrive(queue(request), options.build());
     }
 
-    private static dev.fila.v1.SetKeyPolicyResponse setKeyPolicy(
-            FilaClient client, Request request) {
+    static KeyPolicy keyPolicy(Request request) {
         KeyPolicy.Builder policy = KeyPolicy.builder();
         request.integer("weight").ifPresent(policy::weight);
         request.flag("paused").ifPresent(policy::paused);
         request.integer("max_in_flight").ifPresent(policy::maxInFlight);
         request.real("rate_per_second").ifPresent(policy::ratePerSecond);
         request.real("burst").ifPresent(policy::burst);
-        return client.setKeyPolicy(
-                queue(request), request.needText("fairness_key"), policy.build());
+        return policy.build();
     }
 
     private static JsonArray readLog(FilaClient client, Request request) {

@@ -32,6 +32,13 @@ final class ObservingOperations {
                             "policies",
                             client.listKeyPolicies(
                                     queue(request), request.text("fairness_key").orElse(null)));
+            case "preview_key_policy" ->
+                    Answers.wire(
+                            client.previewKeyPolicy(
+                                    queue(request),
+                                    request.channel(),
+                                    request.needText("fairness_key"),
+                                    AdminOperations.keyPolicy(request)));
             case "find_keys" ->
                     Answers.wire(
                             client.findKeys(
