@@ -165,8 +165,8 @@ def _facts(
     cap = count(policy.max_in_flight) if policy is not None and policy.max_in_flight else "none"
     late = told.pending > 0 and told.oldest_age_ms >= LATE_MS
     return {
-        "waiting": cell(count(told.pending)),
-        "in-hand": cell(count(told.in_flight)),
+        "waiting": cell(counted(told.pending, "message")),
+        "in-hand": cell(counted(told.in_flight, "message")),
         "oldest": cell(("▲ " if late else "") + age(told.oldest_age_ms), tone="late" if late else ""),
         "arrived": cell(rate(arrived)),
         "served": cell(rate(served)),
