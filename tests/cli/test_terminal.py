@@ -13,7 +13,7 @@ import threading
 import pytest
 from grpc import StatusCode
 
-from fila.v1 import admin_pb2, messages_pb2
+from fila.v1 import admin_pb2, events_pb2, messages_pb2
 from fila_cli import colors, output
 from fila_cli.colors import Meaning, Meant
 from fila_cli.failures import in_words_of_flags
@@ -275,6 +275,24 @@ def test_inspect_says_how_many_keys_it_left_out(fila, broker: FakeBroker):
     )
 
     assert "1499 more keys wait" in fila("queue", "inspect", "orders", "--keys", "1").out
+
+
+def test_one_of_a_thing_is_told_as_one(fila, broker: FakeBroker):
+    waits = events_pb2.LateKey(queue="orders", fairness_key="a", waiting_ms=900, pending=1)
+    broker.answers["ListLate"] = events_pb2.ListLateResponse(keys=[waits], waiting_keys=2)
+    broker.answers["GetStats"] = admin_pb2.GetStatsResponse(
+        active_fairness_keys=2, per_key_stats=[admin_pb2.PerFairnessKeyStats(key="a", pending_count=2)]
+    )
+    broker.answers["GetStatus"] = events_pb2.GetStatusResponse(
+        lost_ranges=1, lost_messages=1, cpus=1, syncs=1
+    )
+
+    assert fila("late").out.endswith("1 more key waits\n")
+    assert "1 more key waits; --keys lists" in fila("queue", "inspect", "orders", "--keys", "1").out
+    status = fila("status").out
+    assert "1 range, 1 message\n" in status
+    assert "on 1 processor\n" in status
+    assert "1 sync\n" in status
 
 
 def test_ack_names_the_messages_and_says_which_was_refused(fila, broker: FakeBroker):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fila_cli.colors import Meaning, Meant
-from fila_cli.output import Cell, counted, facts, table, titled
+from fila_cli.output import Cell, counted, facts, more_wait, table, titled
 from fila_cli.values import age_text, rough_size_text
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def inspection(queue: str, channel: str, stats: GetStatsResponse, *, max_keys: i
     if stats.per_key_stats:
         parts.append(titled("fairness keys, largest backlog first", keys))
     if len(stats.per_key_stats) >= max_keys and stats.active_fairness_keys > max_keys:
-        parts.append(f"{stats.active_fairness_keys - max_keys} more keys wait; --keys lists up to 10000")
+        parts.append(f"{more_wait(stats.active_fairness_keys - max_keys)}; --keys lists up to 10000")
     if stats.per_throttle_stats:
         parts.append(titled("token buckets, longest line first", buckets))
     return "\n\n".join(part for part in parts if part)

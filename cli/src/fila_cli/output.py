@@ -60,6 +60,11 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count} {noun if count == 1 else plural or noun + 's'}"
 
 
+def more_wait(count: int) -> str:
+    """What a list of keys leaves out."""
+    return f"{count} more {'key waits' if count == 1 else 'keys wait'}"
+
+
 def printable(text: str) -> str:
     """Text that cannot steer a terminal: control characters stand as `\\x1b`, as do those that turn text around."""
     if text.isprintable():

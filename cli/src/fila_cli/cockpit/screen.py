@@ -84,7 +84,7 @@ def _totals(cockpit: Cockpit) -> str:
     if stats is None or cockpit.screen is Screen.EXPLAIN:
         return ""
     out = sum(row.out_per_s for row in cockpit.keys.rows)
-    keys = f"{count_text(stats.active_fairness_keys)} keys"
+    keys = f"{count_text(stats.active_fairness_keys)} {'key' if stats.active_fairness_keys == 1 else 'keys'}"
     return f"{count_text(stats.depth)} pending  {keys}  out {rate_text(out)}/s"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fila_cli.arguments import key_argument, queue_argument, yes_option
-from fila_cli.output import facts, table
+from fila_cli.output import counted, facts, table
 from fila_cli.session import Group, Session, confirm
 from fila_cli.values import DURATION
 
@@ -442,7 +442,7 @@ def _about(principal: auth_pb2.Principal) -> str:
         if value:
             pairs.append((name, f"{used}{value:g}"))
     if principal.quota_refusals:
-        pairs.append(("beyond its quotas", f"{principal.quota_refusals} requests refused"))
+        pairs.append(("beyond its quotas", f"{counted(principal.quota_refusals, 'request')} refused"))
     return facts(pairs)
 
 

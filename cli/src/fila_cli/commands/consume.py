@@ -221,9 +221,11 @@ class _Frames:
 
 def _check(failures: Any) -> None:
     if failures:
-        raise BrokerError(
-            f"{len(failures)} acks were refused, the first: {failures[0].status.message}; {_REMEDY}"
-        )
+        raise BrokerError(f"{_refused(len(failures))}: {failures[0].status.message}; {_REMEDY}")
+
+
+def _refused(count: int) -> str:
+    return "an ack was refused" if count == 1 else f"{count} acks were refused, the first"
 
 
 # --- by pulls --------------------------------------------------------------------------------
@@ -272,6 +274,4 @@ def _ack(session: Session, queue: str, channel: str, messages: list[Message]) ->
     failed = [(item, status) for item, status in zip(items, answer.results, strict=False) if status.code]
     if failed:
         item, status = failed[0]
-        raise BrokerError(
-            f"{len(failed)} acks were refused, the first for {item.message_id}: {status.message}; {_REMEDY}"
-        )
+        raise BrokerError(f"{_refused(len(failed))} for {item.message_id}: {status.message}; {_REMEDY}")

@@ -120,7 +120,7 @@ def _enqueue_lines(
                 progress.add(stored - progress.done)
         except KeyboardInterrupt:
             raise Stopped(f"{counted(stored, 'message')} enqueued") from None
-    span = f", offsets {lowest} to {highest}" if stored else ""
+    span = f", offsets {lowest} to {highest}" if stored > 1 else f", offset {lowest}" if stored else ""
     answered = {"enqueued": stored, "refused": refused, "messages": results}
     if session.format is Format.TABLE:
         print(f"{counted(stored, 'message')} enqueued{span}")

@@ -87,8 +87,10 @@ def explained(key: str, answer: ExplainKeyResponse) -> list[tuple[str, Cell]]:
         ),
     ]
     if answer.returning_offset:
-        times = f"{answer.returning_count}{'+' if answer.returning_count == _COUNTED_TO else ''}"
-        listed.append(("keeps returning", f"offset {answer.returning_offset}, {times} times, never begun"))
+        times = counted(answer.returning_count, "time")
+        if answer.returning_count == _COUNTED_TO:
+            times = f"{answer.returning_count}+ times"
+        listed.append(("keeps returning", f"offset {answer.returning_offset}, {times}, never begun"))
     if answer.HasField("served_meanwhile"):
         listed.append(("served meanwhile", _served(answer.served_meanwhile)))
     if answer.HasField("consumers"):

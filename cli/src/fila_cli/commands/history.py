@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from fila_cli.output import Cell, facts, show, table
+from fila_cli.output import Cell, counted, facts, show, table
 from fila_cli.session import Command, Group, Session
 
 KINDS = ("decisions", "changes")
@@ -175,7 +175,7 @@ def export(
         raise click.BadParameter("must end in .jsonl, .csv or .parquet, or be -", param_hint="--out")
     rows = _between(_rows(directory, name, queue, key), since, until)
     count = _write(out, name, rows)
-    print(f"{count} rows", file=sys.stderr)
+    print(counted(count, "row"), file=sys.stderr)
 
 
 # --- reading -----------------------------------------------------------------------------------

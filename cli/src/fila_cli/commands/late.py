@@ -9,7 +9,7 @@ import click
 
 from fila_cli.arguments import complete_queue
 from fila_cli.colors import Meaning, Meant
-from fila_cli.output import Cell, table
+from fila_cli.output import Cell, more_wait, table
 from fila_cli.session import Command, Session
 from fila_cli.values import Count, age_text
 from fila_cli.watching import show_or_watch, watch_option
@@ -60,7 +60,7 @@ def _ranked(answer: ListLateResponse) -> str:
         return ""
     shown = table(_HEADINGS, [_row(key) for key in answer.keys])
     more = answer.waiting_keys - len(answer.keys)
-    return f"{shown}\n\n{more} more keys wait" if more > 0 else shown
+    return f"{shown}\n\n{more_wait(more)}" if more > 0 else shown
 
 
 def _row(key: LateKey) -> tuple[Cell, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fila_cli.colors import Meaning, Meant
-from fila_cli.output import Cell, facts
+from fila_cli.output import Cell, counted, facts
 from fila_cli.session import Command, Session
 from fila_cli.values import age_text, rough_size_text
 from fila_cli.watching import show_or_watch, watch_option
@@ -49,7 +49,7 @@ def _facts(address: str, answer: GetStatusResponse) -> list[tuple[str, Cell]]:
 
     up_ms = int((datetime.now(UTC) - answer.started_at.ToDatetime(UTC)).total_seconds() * 1000)
     level = events_pb2.DiskLevel.Name(answer.disk_level)
-    damage = f"{answer.lost_ranges} ranges, {answer.lost_messages} messages"
+    damage = f"{counted(answer.lost_ranges, 'range')}, {counted(answer.lost_messages, 'message')}"
     return [
         ("broker", address),
         ("version", f"{answer.version} (commit {answer.commit})"),
@@ -58,12 +58,12 @@ def _facts(address: str, answer: GetStatusResponse) -> list[tuple[str, Cell]]:
         ("data directory", answer.data_dir),
         ("disk", _DISK.get(level, level)),
         ("free", rough_size_text(answer.disk_free_bytes)),
-        ("processor time", f"{age_text(answer.cpu_ms)} on {answer.cpus} processors"),
+        ("processor time", f"{age_text(answer.cpu_ms)} on {counted(answer.cpus, 'processor')}"),
         ("memory", f"{rough_size_text(answer.memory_bytes)} of {rough_size_text(answer.memory_bytes_max)}"),
         ("queues", answer.queues),
         ("consumers", answer.consumers),
         ("leases", answer.leases),
         ("calls that wait", answer.outstanding_calls),
-        ("epochs", f"{answer.epochs}, {answer.syncs} syncs"),
+        ("epochs", f"{answer.epochs}, {counted(answer.syncs, 'sync')}"),
         ("lost to damage", Meant(damage, Meaning.TROUBLE) if answer.lost_ranges else "nothing"),
     ]
