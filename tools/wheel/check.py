@@ -2,14 +2,15 @@
 
     make wheel-check        as root, with debootstrap and a network; a few minutes
 
-The server starts without a system package of RocksDB or nghttp2, serves, backs itself up, and stops; SDK and command
-line work in an environment of their own, without it.
+The server starts without a system package of RocksDB or nghttp2, serves, backs itself up, and stops, and does so again
+with no more than the systemd unit leaves it; SDK and command line work in an environment of their own, without it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tools.wheel import sandbox
 from tools.wheel.image import ROOT, TREE, Image, passed_on
 
 START_S_MAX = 60
@@ -44,9 +46,8 @@ def main() -> None:
         image.run("fila-server", "backup", "/tmp/backup")
         image.run("fila-server", "restore", "/tmp/backup", "--data-dir", "/tmp/restored")
     finally:
-        server.send_signal(signal.SIGTERM)
-        code = server.wait(20)
-    assert code == 0, f"the server ended with {code}"
+        _stop(server)
+    _check_in_the_sandbox(image)
     print("dist/ is good: installed, started, used, backed up, restored and stopped in a bare Debian 12")
 
 
@@ -64,13 +65,51 @@ def _check_version(image: Image) -> None:
 def _start(image: Image) -> tuple[subprocess.Popen[str], str]:
     inside, around = image.command(*image.entrypoint, **LISTENS)
     server = subprocess.Popen(inside, env=around, text=True, stderr=subprocess.PIPE)
+    return server, _address_of(server)
+
+
+def _stop(server: subprocess.Popen[str]) -> None:
+    server.send_signal(signal.SIGTERM)
+    code = server.wait(20)
+    assert code == 0, f"the server ended with {code}"
+
+
+def _check_in_the_sandbox(image: Image) -> None:
+    """The same with what the unit leaves it: a script, a message, a backup."""
+    [program] = re.findall(r"^(\S+)", sandbox.of("ExecStart")[0])
+    proc = ROOT / "proc"
+    if sandbox.of("ProcSubset") == ["pid"]:
+        subprocess.run(["umount", str(proc)], check=True)
+        subprocess.run(["mount", "-t", "proc", "-o", "subset=pid", "proc", str(proc)], check=True)
+    server = subprocess.Popen(
+        [program],
+        env=image.environ | LISTENS,
+        text=True,
+        stderr=subprocess.PIPE,
+        # No other thread runs here.
+        preexec_fn=sandbox.entering(ROOT, (ROOT / "var/lib/fila").stat().st_uid),  # noqa: PLW1509
+    )
+    try:
+        address = _address_of(server)
+        script = 'function on_enqueue(msg) return { fairness_key = "acme" } end'
+        image.run("fila", "--addr", address, "queue", "create", "scripted", "--on-enqueue", script)
+        image.run("fila", "--addr", address, "enqueue", "scripted", "hello")
+        assert "acme" in image.run("fila", "--addr", address, "queue", "inspect", "scripted")
+        _check_client(image, "/opt/fila/bin/fila", address)
+        image.run("fila-server", "backup", "/tmp/backup-of-the-unit")
+    finally:
+        _stop(server)
+    print("the same within the unit's sandbox")
+
+
+def _address_of(server: subprocess.Popen[str]) -> str:
     assert server.stderr is not None
     deadline = time.monotonic() + START_S_MAX
     for line in server.stderr:
         event: dict[str, Any] = json.loads(line) if line.startswith("{") else {"event": line}
         if event["event"] == "server.started":
             print(f"started: {event}")
-            return server, str(event["grpc"])
+            return str(event["grpc"])
         assert time.monotonic() < deadline, line
     raise SystemExit(f"the server ended at its start with {server.wait()}")
 
