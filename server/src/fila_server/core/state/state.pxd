@@ -237,8 +237,7 @@ cdef struct Delivery:               # messages picked together for one consumer
     uint8_t  sent
 
 cdef struct Consumer:
-    Timer    timer                  # first; PULL: when to answer without messages;
-                                    # else when to look at `deadline_ms`
+    Timer    timer                  # first; PULL: when it is answered; else when to look at `deadline_ms`
     uint64_t token                  # of its stream; 0 once that is gone
     uint64_t number                 # its consumer_id, never used twice; 0 = PULL
     Channel* channel
@@ -392,8 +391,7 @@ cdef struct Queue:
     Builder  building, moving
     bint     build_listed, move_listed
     uint64_t rewrite_at             # where the next look for frames to rewrite begins
-    uint64_t retained_at            # where the next look for frames not to be kept
-                                    # begins; UINT64_MAX = nowhere
+    uint64_t retained_at            # the same for frames not to be kept; UINT64_MAX = nowhere
 
 cdef struct Effect:                # an answer, a stream's frame, or a stored frame's visibility, in order
     Effect* next
