@@ -108,6 +108,11 @@ func CanManage(queues string) *filav1.Permission {
 	return &filav1.Permission{Right: filav1.Right_RIGHT_MANAGE, Queue: queues}
 }
 
+// CanView is the right to look at numbers and events of the queues whose names match; at no message.
+func CanView(queues string) *filav1.Permission {
+	return &filav1.Permission{Right: filav1.Right_RIGHT_VIEW, Queue: queues}
+}
+
 // CanAdmin is the right to everything, keys and runtime config included.
 func CanAdmin() *filav1.Permission { return &filav1.Permission{Right: filav1.Right_RIGHT_ADMIN} }
 

@@ -100,6 +100,9 @@ func (r *request) rights() []*filav1.Permission {
 	for _, pattern := range r.Manage {
 		rights = append(rights, fila.CanManage(pattern))
 	}
+	for _, pattern := range r.View {
+		rights = append(rights, fila.CanView(pattern))
+	}
 	if r.Admin {
 		rights = append(rights, fila.CanAdmin())
 	}

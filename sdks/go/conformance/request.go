@@ -96,6 +96,7 @@ type request struct {
 	Produce        []string `json:"produce"`
 	Consume        []string `json:"consume"`
 	Manage         []string `json:"manage"`
+	View           []string `json:"view"`
 	Admin          bool     `json:"admin"`
 
 	MessagesPerSecond float64 `json:"messages_per_second"`

@@ -183,6 +183,8 @@ export interface Rights {
   readonly consume?: readonly string[];
   /** To create, change, purge, seek and delete queues and channels. */
   readonly manage?: readonly string[];
+  /** To look at numbers and events; at no message. */
+  readonly view?: readonly string[];
   /** To everything, keys and runtime config included. */
   readonly admin?: boolean;
 }

@@ -51,6 +51,11 @@ public final class Rights {
             return add(Right.RIGHT_MANAGE, patterns);
         }
 
+        /** To look at numbers and events; at no message. */
+        public Builder view(String... patterns) {
+            return add(Right.RIGHT_VIEW, patterns);
+        }
+
         /** To everything, keys and runtime config included. */
         public Builder admin() {
             permissions.add(Permission.newBuilder().setRight(Right.RIGHT_ADMIN).build());

@@ -62,6 +62,7 @@ final class KeyOperations {
         rights.produce(request.textList("produce").toArray(String[]::new));
         rights.consume(request.textList("consume").toArray(String[]::new));
         rights.manage(request.textList("manage").toArray(String[]::new));
+        rights.view(request.textList("view").toArray(String[]::new));
         if (request.flag("admin").orElse(false)) {
             rights.admin();
         }
