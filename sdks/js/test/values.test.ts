@@ -48,7 +48,8 @@ test('every call is either repeated on purpose or never', () => {
   const onceAdmin = ['CreateQueue', 'DeleteQueue', 'PurgeQueue', 'Redrive', 'CreateChannel', 'DeleteChannel'];
   const newer = ['SeekChannel', 'PurgeChannel', 'StartOperation', 'EditDeadLetter'];
   const keys = ['CreateKey', 'RotateKey', 'RevokeKey', 'RevokeGrant'];
-  const never = new Set([...once, ...onceAdmin, ...newer, ...keys]);
+  const links = ['CreateTenantLink', 'RevokeTenantLink'];
+  const never = new Set([...once, ...onceAdmin, ...newer, ...keys, ...links]);
   for (const method of [...FilaService.methods, ...FilaAdmin.methods, ...FilaAuth.methods]) {
     assert.equal(isRepeatable(method), !never.has(method.name), method.name);
   }
