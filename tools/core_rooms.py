@@ -23,7 +23,7 @@ ROOMS = (
     "store",  # RocksDB and its directory
     "doors",  # how anything gets from thread to thread
     "state",  # what there is: structs and tables, no decision
-    "recording",  # what the history is told
+    "recording",  # what the history and traces are told
     "records",  # how each thing stands on disk
     "turns",  # who may go next
     "holdings",  # counted things, and what goes with the last who needs them

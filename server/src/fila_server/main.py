@@ -210,6 +210,7 @@ def run(settings: Config) -> None:
     os.umask(OURS_ALONE)
     limit = raise_limit()
     _check_history(settings)
+    _check_spans(settings)
     with _serving_imported():
         engine = open_engine(settings)
     import uvloop
@@ -240,6 +241,14 @@ def _serving_imported() -> Iterator[None]:
         yield
     finally:
         thread.join()
+
+
+def _check_spans(settings: Config) -> None:
+    if settings.telemetry.trace_sample and not settings.telemetry.otlp_endpoint:
+        raise errors.StartError(
+            "telemetry.trace_sample: spans are sent to telemetry.otlp_endpoint, which is empty. Set it, or set "
+            "telemetry.trace_sample to 0"
+        )
 
 
 def _check_history(settings: Config) -> None:

@@ -99,6 +99,11 @@ async def serve(
         service_name=settings.telemetry.service_name,
         interval_ms=settings.telemetry.metrics_interval_ms,
     )
+    telemetry.start_spans(
+        getattr(engine, "spans", None),
+        endpoint=settings.telemetry.otlp_endpoint,
+        service_name=settings.telemetry.service_name,
+    )
     watching = asyncio.ensure_future(tls.watch())
     control = _control(engine, settings)
     await control.start()

@@ -480,7 +480,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     def engine_settings(self) -> dict[str, int | str]:
         """What the core needs, flat: `{"scheduler.quantum": 1000, ...}`."""
-        return {
+        return self.telemetry.engine_settings() | {
             f"{name}.{key}": value
             for name in ("scheduler", "storage", "limits", "sinks", "history")
             for key, value in msgspec.structs.asdict(getattr(self, name)).items()

@@ -115,3 +115,20 @@ class Telemetry(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     metrics_interval_ms: Annotated[
         int, Meta(ge=100, le=3_600_000, description="How often metrics are sent.")
     ] = 10_000
+    trace_sample: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="Messages of one sampled trace in so many get spans of the broker's. 0 makes none.",
+        ),
+    ] = 0
+
+    @property
+    def makes_spans(self) -> bool:
+        """Whether any message may get a span."""
+        return self.trace_sample > 0 and bool(self.otlp_endpoint)
+
+    def engine_settings(self) -> dict[str, int | str]:
+        """What the core needs: the largest lower half of a trace's id, a random number, that gets spans; or nothing."""
+        return {"telemetry.trace_low_max": 2**64 // self.trace_sample - 1} if self.makes_spans else {}

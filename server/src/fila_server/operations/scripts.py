@@ -22,12 +22,13 @@ from fila_server.config.schema import Config
 from fila_server.hooks.failures import FailureDesk
 from fila_server.hooks.sandbox import HookLimits
 from fila_server.hooks.stage import FALLBACK_HOLD, FALLBACK_POLICY, BreakerSettings, HookStage
+from fila_server.hooks.timed import TimedHooks
 
 
 async def start_with_hooks(broker: Broker, config: Config) -> HookStage:
     """Start the broker with a hooks stage in it; return the stage."""
     settings = config.lua
-    stage = HookStage(
+    stage = (TimedHooks if config.telemetry.makes_spans else HookStage)(
         now_ns=time.monotonic_ns,
         seed=int.from_bytes(os.urandom(8)) >> 1,
         limits=HookLimits(

@@ -10,7 +10,6 @@ cumulative, so the next export says what a lost one would have said.
 
 from __future__ import annotations
 
-import logging
 import sys
 import threading
 import time
@@ -18,7 +17,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import structlog
-from grpc import StatusCode
 from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
 from opentelemetry.metrics import CallbackOptions, Observation
 from opentelemetry.sdk.metrics import MeterProvider, ObservableCounter, ObservableGauge
@@ -33,10 +31,10 @@ from opentelemetry.sdk.metrics.export import (
 )
 from opentelemetry.sdk.metrics.export import Histogram as HistogramData
 from opentelemetry.sdk.metrics.export import Metric as MetricData
-from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from fila_server.telemetry.catalog import METRICS, Metric
+from fila_server.telemetry.collector import EXPORT_S_MAX, connection_to, resource_of
 from fila_server.telemetry.series import Series
 
 log = structlog.get_logger("fila_server.telemetry")
@@ -47,7 +45,6 @@ POINTS_A_REQUEST_MAX = 5_000
 """So that a request stays far below gRPC's 4 MiB."""
 SERIES_A_METRIC_MAX = 50_000
 """Above what series.py can give; the SDK's own limit would lump honest series together."""
-EXPORT_S_MAX = 10.0
 STOP_S_MAX = 2.0
 SWITCH_INTERVAL_S = 0.0005
 """How long the export thread may keep the interpreter from the loop's; Python's default is 5 ms."""
@@ -119,20 +116,11 @@ class _Exporter(MetricExporter):
 class OtlpExport:
     """Owns the SDK's provider and its thread."""
 
-    def __init__(
-        self, read: ReadSeries, *, endpoint: str, service_name: str, service_version: str, interval_ms: int
-    ) -> None:
+    def __init__(self, read: ReadSeries, *, endpoint: str, service_name: str, interval_ms: int) -> None:
         self._read = read
         self._points: dict[str, Series] = {}
-        # One line when it begins to fail is enough; the SDK would write one every interval.
-        logging.getLogger("opentelemetry.exporter.otlp").setLevel(logging.CRITICAL)
         inner = OTLPMetricExporter(
-            endpoint=endpoint,
-            insecure=None if "://" in endpoint else True,
-            timeout=min(interval_ms / 1000, EXPORT_S_MAX),
-            max_export_batch_size=POINTS_A_REQUEST_MAX,
-            # None in practice: the SDK takes an empty set for "the default ones".
-            retryable_error_codes=frozenset({StatusCode.DATA_LOSS}),
+            **connection_to(endpoint, interval_ms / 1000), max_export_batch_size=POINTS_A_REQUEST_MAX
         )
         reader = PeriodicExportingMetricReader(
             _Exporter(inner, self._histograms, endpoint),
@@ -140,10 +128,7 @@ class OtlpExport:
             export_timeout_millis=min(interval_ms, EXPORT_S_MAX * 1000),
             cardinality_limits={ObservableCounter: SERIES_A_METRIC_MAX, ObservableGauge: SERIES_A_METRIC_MAX},
         )
-        resource = Resource.create(
-            {"service.name": service_name, "service.version": service_version, "messaging.system": "fila"}
-        )
-        self._provider = MeterProvider([reader], resource, shutdown_on_exit=False)
+        self._provider = MeterProvider([reader], resource_of(service_name), shutdown_on_exit=False)
         self._make_instruments()
         self._switch_interval_s = sys.getswitchinterval()
         sys.setswitchinterval(min(SWITCH_INTERVAL_S, self._switch_interval_s))

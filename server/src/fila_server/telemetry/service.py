@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from fila_server import errors
 from fila_server.config.schema import Address, AddressOrOff
-from fila_server.errors import PortTaken
+from fila_server.core.doors.spans import SpanTap
 from fila_server.telemetry.prometheus import Check, MetricsPage
 from fila_server.telemetry.series import HookReader, OtherKeys, Series, all_series
 from fila_server.telemetry.snapshot import Snapshot
 from fila_server.telemetry.source import SnapshotSource
-from fila_server.version import version
 
 if TYPE_CHECKING:
     from fila_server.telemetry.otlp import OtlpExport
+    from fila_server.telemetry.spans import SpanExport
 
 log = structlog.get_logger("fila_server.telemetry")
 
@@ -27,14 +28,14 @@ STOP_S_MAX = 1.0
 
 
 class Telemetry:
-    """The metrics page and the OTLP export, as far as they are configured."""
+    """The metrics page and the OTLP exports, as far as they are configured."""
 
     def __init__(self, ask: Callable[[], Awaitable[bytes]], hooks: HookReader = tuple) -> None:
         """`ask` sends METRICS to the core and gives the answer. Call on the loop."""
         self._hooks = hooks
         self._source = SnapshotSource(ask, hooks)
         self._page: MetricsPage | None = None
-        self._otlp: OtlpExport | None = None
+        self._exports: list[OtlpExport | SpanExport] = []
 
     async def start_page(self, address: AddressOrOff, check: Check = lambda _address, _key: None) -> int:
         """Hold the port of the metrics page; 0 when it is turned off."""
@@ -50,7 +51,7 @@ class Telemetry:
         try:
             await self._page.start(Address(address).host, Address(address).port)
         except OSError as error:
-            raise PortTaken.of("metrics.listen_addr", address, error) from error
+            raise errors.PortTaken.of("metrics.listen_addr", address, error) from error
         return self._page.port
 
     def say_ready(self, *, serves: bool) -> None:
@@ -64,27 +65,42 @@ class Telemetry:
             return
         from fila_server.telemetry.otlp import OtlpExport  # a quarter of a second nobody else should pay
 
-        self._otlp = OtlpExport(
+        export = OtlpExport(
             self._source.series_from_thread,
             endpoint=endpoint,
             service_name=service_name,
-            service_version=version(),
             interval_ms=interval_ms,
         )
+        self._exports.append(export)
         log.info("telemetry.exporting", endpoint=endpoint, interval_ms=interval_ms)
+
+    def start_spans(self, tap: SpanTap | None, *, endpoint: str, service_name: str) -> None:
+        """Begin to send the core's spans, where it makes any."""
+        if tap is None:
+            return
+        from fila_server.telemetry.spans import SpanExport, exporter_to
+
+        export = SpanExport(tap, exporter_to(endpoint), service_name=service_name, endpoint=endpoint)
+        export.start()
+        self._exports.append(export)
+        log.info("telemetry.exporting_spans", endpoint=endpoint)
 
     async def stop(self) -> None:
         """Send a last time and close; a collector that does not answer is left behind."""
         if self._page is not None:
             await self._page.stop()
-        if self._otlp is None:
-            return
+        stopping = [asyncio.ensure_future(self._stop(export)) for export in self._exports]
+        if stopping:
+            late = (await asyncio.wait(stopping, timeout=STOP_S_MAX))[1]
+            for task in late:
+                task.cancel()
+
+    async def _stop(self, export: OtlpExport | SpanExport) -> None:
         loop, stopped = asyncio.get_running_loop(), asyncio.Event()
 
         def done() -> None:
             with contextlib.suppress(RuntimeError):  # later than STOP_S_MAX the loop may be closed
                 loop.call_soon_threadsafe(stopped.set)
 
-        self._otlp.stop(done)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stopped.wait(), STOP_S_MAX)
+        export.stop(done)
+        await stopped.wait()

@@ -48,6 +48,7 @@ cdef struct Command:
     uint8_t  verdict
     uint8_t  missing                # the right that is missing (rights.pxd), where it is DENIED
     HookRoutings* routings                # behind the items' routings
+    int64_t  shown_ns, routed_ns    # for spans: from when to when its scripts had it; 0 = not told
     Command* next
 
 cdef struct Mailbox:

@@ -11,7 +11,7 @@ on_enqueue.lua reads and writes the same layout. All numbers are big-endian.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcmp, memcpy
 
 from fila_server.core.doors.mailbox cimport HookRoutings, command_free
@@ -139,6 +139,11 @@ cdef class ParsedFrame:
     def frame_bytes(self):
         """Bytes of the whole frame, which stay in memory for as long as it is not submitted."""
         return self.command.length if self.command != NULL else 0
+
+    def was_shown(self, int64_t shown_ns, int64_t routed_ns):
+        """From when to when its scripts had it, on the monotonic clock: for the spans of its messages."""
+        if self.command != NULL:
+            self.command.shown_ns, self.command.routed_ns = shown_ns, routed_ns
 
     def pack(
             self, indices, Py_ssize_t at, Py_ssize_t count_max, size_t bytes_max, bytes fairness_header=b""):

@@ -3,11 +3,13 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from fila_server.core.doors.mailbox cimport Command
+from fila_server.core.doors.spans cimport SpanTap
 from fila_server.core.recording.tap cimport Recording
 from fila_server.core.state.open_core cimport OpenCore
 
 cdef class CoreEngine(OpenCore):
     cdef readonly Recording recording       # None unless history.enabled
+    cdef readonly SpanTap spans             # None unless telemetry.trace_sample
     cdef _record_base(self, dict settings, int64_t mono_ns, int64_t wall_ns, uint64_t seed)
     cdef _record_begins(self)
     cdef _settings(self, dict settings)

@@ -4,6 +4,7 @@ from typing import final
 
 from fila_server.core.doors.parsed_frame import ParsedFrame
 from fila_server.core.doors.rights_table import Rights
+from fila_server.core.doors.spans import SpanTap
 from fila_server.core.recording.tap import Recording
 
 @final
@@ -16,6 +17,8 @@ class CoreEngine:
     ) -> None: ...
     @property
     def recording(self) -> Recording | None: ...
+    @property
+    def spans(self) -> SpanTap | None: ...
     @property
     def wake_fd(self) -> int: ...
     def open_outbox(self) -> int: ...

@@ -29,6 +29,7 @@ from fila_server.core.doors.outbox cimport (
 from fila_server.core.doors.parsed_frame cimport ParsedFrame
 from fila_server.core.doors.reader cimport loader_free, loader_new, loader_serve
 from fila_server.core.doors.rights_table cimport Rights
+from fila_server.core.doors.spans cimport SpanTap
 from fila_server.core.drive.commit cimport commit_pass
 from fila_server.core.drive.judged cimport judged_parse
 from fila_server.core.drive.handover cimport (
@@ -150,7 +151,7 @@ cdef class CoreEngine(OpenCore):
         cdef size_t length
         if self.recording is None:
             return
-        told = {name: value for name, value in settings.items() if not name.startswith("history.")}
+        told = {name: v for name, v in settings.items() if not name.startswith(("history.", "telemetry."))}
         head = json.dumps({
             "settings": told, "mono_ns": mono_ns, "wall_ns": wall_ns, "seed": seed, "hash_seed": _hash_seed,
             "sample": self.core.history.sample, "headers": HEADERS_KEPT[self.core.history.headers],
@@ -207,6 +208,9 @@ cdef class CoreEngine(OpenCore):
             kept = HEADERS_KEPT.index(settings.get("history.headers", "policy"))
             self.recording = Recording(settings.get("history.sample", 1), kept)
             core.history = self.recording.history
+        if "telemetry.trace_low_max" in settings:
+            self.spans = SpanTap(settings["telemetry.trace_low_max"])
+            core.traces = self.spans.traces
 
     cdef _begin(self, int64_t mono_ns, int64_t wall_ns, uint64_t seed):
         cdef Core* core = self.core

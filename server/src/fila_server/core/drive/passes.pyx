@@ -26,6 +26,7 @@ from fila_server.core.life.seek cimport channel_rebuild
 from fila_server.core.life.sending cimport deliveries_loaded, pull_answer
 from fila_server.core.recording.decisions cimport decisions_told
 from fila_server.core.recording.inputs cimport commands_taken, pass_begins
+from fila_server.core.recording.traces cimport traces_turn
 from fila_server.core.records.records cimport state_record_ready
 from fila_server.core.sinks.moving cimport sinks_turn
 from fila_server.core.state.budget cimport stage_begins, stage_goes_on
@@ -199,6 +200,8 @@ cdef int64_t _pass(Core* core, int64_t mono_ns, int64_t wall_ms) noexcept nogil:
     core.store.calls = 0
     if core.history != NULL:
         pass_begins(core)
+    if core.traces != NULL:
+        traces_turn(core)
     core.disk_low = core.disk_level != DISK_ROOMY
     answers_durable(core, core.durable)
     stage_begins(core)

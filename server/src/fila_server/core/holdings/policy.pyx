@@ -127,7 +127,9 @@ cdef void queue_configure(Core* core, Queue* queue, Slice config) noexcept nogil
     policy.grace_ms = GRACE_MS
     c.at, c.end, c.bad = queue.config.data, queue.config.data + queue.config.length, False
     while next_field(&c, &field, &kind, &text, &number):
-        if field == 2:
+        if field == 1:
+            policy.has_on_enqueue = text.length > 0
+        elif field == 2:
             policy.has_on_failure = text.length > 0
         elif field == 3 and number:
             policy.visibility_ms = number

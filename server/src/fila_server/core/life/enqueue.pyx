@@ -13,6 +13,7 @@ from fila_server.core.holdings.keys cimport key_release
 from fila_server.core.life.answers cimport answer, answer_enqueued, reveal_later
 from fila_server.core.life.building cimport MERGED_BYTES_MAX, MERGED_MESSAGES_MAX, builder_add, builder_finish
 from fila_server.core.life.routing cimport route, route_plainly
+from fila_server.core.recording.traces cimport BY_AN_EARLIER, enqueue_traced, enqueue_written_traced
 from fila_server.core.state.directory cimport directory_remove
 from fila_server.core.state.paths cimport queue_find
 from fila_server.core.state.pending cimport Dedup
@@ -40,7 +41,7 @@ cdef bint _dedup_hit(Core* core, Queue* queue, Command* command, Item* item) noe
     if row.offset == 0:                 # it meets its first in this very pass: build that one now
         builder_finish(core, &queue.building)
     item.id_high, item.id_low, item.offset = row.id_high, row.id_low, row.offset
-    item.answered = True
+    item.answered = BY_AN_EARLIER
     command.duplicates += 1
     command.durable = True              # the first one's epoch is this one or an earlier one
     return True
@@ -133,6 +134,8 @@ cdef void enqueue_command(Core* core, Command* command) noexcept nogil:
     core.enqueued_last = command
     core.counters.frames_in += 1
     core.counters.messages_in += command.count
+    if core.traces != NULL:
+        enqueue_traced(core, command)
     for i in range(command.count):      # how much comes for which queue, before any of it is taken
         item = &command.items[i]
         queue = _queue_of(core, item, &last, queue)
@@ -249,6 +252,8 @@ cdef void enqueue_written(Core* core, uint8_t refused) noexcept nogil:
     core.enqueued = core.enqueued_last = NULL
     while command != NULL:
         next_command = command.next
+        if core.traces != NULL:
+            enqueue_written_traced(core, command, refused)
         if command.kind == MOVE_STAGED:     # nobody waits for its answer but sinks/moving.pyx
             _move_written(core, command, refused)
         else:

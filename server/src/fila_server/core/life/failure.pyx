@@ -7,6 +7,7 @@ from libc.stdint cimport uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
+from fila_server.core.doors.spans cimport OUT_DEAD_LETTER, OUT_POLICY, OUT_RETRY
 from fila_server.core.holdings.bodies cimport failure_waits, frame_want
 from fila_server.core.holdings.delays cimport message_is_over, slot_delay
 from fila_server.core.holdings.frames cimport frame_finish, frame_retained
@@ -18,6 +19,7 @@ from fila_server.core.life.ending cimport lease_forget, lease_let_go, slot_at, s
 from fila_server.core.recording.decisions cimport (
     DEAD_LETTERED, DROPPED, EXPIRED, ending_is, lease_decided, slot_ends,
 )
+from fila_server.core.recording.traces cimport decision_traced
 from fila_server.core.records.records cimport state_record_delayed, state_record_ready
 from fila_server.core.state.budget cimport stage_goes_on
 from fila_server.core.state.directory cimport directory_at, frame_index
@@ -271,6 +273,10 @@ cdef void decide(Core* core, Command* command) noexcept nogil:
         slot = NULL
     _decision_end(core, decision)
     if slot != NULL and not share_of(slot).channel.gone:
+        if core.traces != NULL:
+            decision_traced(
+                core, slot, decision.record.lease_id, OUT_DEAD_LETTER if fields.number[1] == DEAD_LETTER
+                else OUT_RETRY if fields.number[1] == RETRY else OUT_POLICY)
         if fields.number[1] == DEAD_LETTER and not share_of(slot).channel.queue.is_dlq:
             _dead_letter(core, slot, b"on_failure", decision.error, &decision.record, decision.reply)
         elif message_is_over(core, slot):   # while it was being decided, as if its lease had ended now

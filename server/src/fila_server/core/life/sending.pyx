@@ -15,6 +15,7 @@ from fila_server.core.life.revoked cimport revoked_forget
 from fila_server.core.life.view cimport message_bytes, message_view
 from fila_server.core.recording.changes cimport CHANGED_CONSUMER_LEFT, consumer_changed
 from fila_server.core.recording.inputs cimport load_taken
+from fila_server.core.recording.traces cimport delivery_traced
 from fila_server.core.state.directory cimport directory_at
 from fila_server.core.state.kinds cimport PULL, STREAM
 from fila_server.core.state.paths cimport frame_of
@@ -176,6 +177,8 @@ cdef void send_what_is_ready(Core* core, Consumer* consumer) noexcept nogil:
                 return
             delivery.sent = True
             _unpin(core, delivery)
+            if core.traces != NULL:
+                delivery_traced(core, delivery)
             if consumer.kind == PULL:
                 _send_pull(core, consumer, delivery)    # frees the consumer
                 return

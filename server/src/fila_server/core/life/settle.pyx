@@ -2,6 +2,7 @@
 consumer that wakes up late sends thousands of these.
 """
 
+from fila_server.core.doors.spans cimport OUT_ACKED
 from fila_server.core.holdings.groups cimport MARK_BEGUN, group_mark
 from fila_server.core.holdings.leased_ids cimport lease_by_message_id
 from fila_server.core.life.answers cimport answer, answer_no_channel, answer_no_queue, answer_status
@@ -9,6 +10,7 @@ from fila_server.core.life.ending cimport lease_end, slot_done
 from fila_server.core.life.failure cimport NO_DELAY, lease_fail, lease_reject, reply_close, reply_open
 from fila_server.core.life.giveback cimport MAY_BE_SEEN, lease_return
 from fila_server.core.recording.decisions cimport ACKED, NACKED, ending_is, lease_decided
+from fila_server.core.recording.traces cimport lease_traced
 from fila_server.core.records.records cimport lease_extension_put
 from fila_server.core.state.kinds cimport RETURN_ALL
 from fila_server.core.state.paths cimport channel_find, frame_id, frame_of, queue_find, share_of
@@ -72,6 +74,10 @@ cdef Lease* lease_find(
 cdef void lease_ack(Core* core, Lease* lease) noexcept nogil:
     cdef Slot* slot = lease.slot
     cdef Channel* channel = share_of(slot).channel
+    cdef Slice nothing
+    if core.traces != NULL:
+        nothing.at, nothing.length = NULL, 0
+        lease_traced(core, lease, OUT_ACKED, nothing)
     channel.queue.counters.acked += 1
     channel.acked += 1
     channel.touched_ms = core.wall_ms

@@ -7,6 +7,8 @@ from libc.string cimport memset, strlen
 from fila_server.core.doors.blocks cimport (
     MESSAGES_MAX, RUNS_MAX, TEXTS_MAX, Block, History, RunKey, block_end, block_has_texts, block_text,
 )
+from fila_server.core.doors.spans cimport OUT_EXPIRED, OUT_NACKED, OUT_RETURNED
+from fila_server.core.recording.traces cimport lease_traced
 from fila_server.core.state.paths cimport frame_offset, key_weight, share_of
 from fila_server.core.state.state cimport Entry
 from fila_server.core.structures.maps cimport text_hash
@@ -217,6 +219,11 @@ cdef void slot_decided(Core* core, int kind, Slot* slot, const Detail* detail) n
 cdef void lease_decided(
         Core* core, int kind, Lease* lease, const char* reason, uint32_t reason_length) noexcept nogil:
     cdef Detail detail
+    if core.traces != NULL:
+        detail.reason.at, detail.reason.length = reason, reason_length
+        lease_traced(
+            core, lease, OUT_NACKED if kind == NACKED else OUT_EXPIRED if kind == EXPIRED else OUT_RETURNED,
+            detail.reason)
     if not records(core):
         return
     memset(&detail, 0, sizeof(Detail))

@@ -13,7 +13,7 @@ cdef struct Policy:                 # a queue's settings, parsed
     uint64_t visibility_ms
     uint32_t max_attempts           # 0 = no cap
     uint8_t  durable                # fsync before the answer
-    uint8_t  has_on_failure
+    uint8_t  has_on_enqueue, has_on_failure
     uint8_t  ttl_to_dlq
     uint8_t  retry_fixed
     uint8_t  paused                 # nothing is delivered

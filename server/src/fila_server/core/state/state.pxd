@@ -23,6 +23,7 @@ from fila_server.core.doors.blocks cimport History
 from fila_server.core.doors.mailbox cimport Command, Mailbox
 from fila_server.core.doors.outbox cimport Outboxes
 from fila_server.core.doors.reader cimport Loader
+from fila_server.core.doors.spans cimport Traces
 from fila_server.core.state.pending cimport Chore, Decision, Dedup, LeaseGroup, OwnIds, Pace, Page, Wait
 from fila_server.core.state.settings cimport Policy
 from fila_server.core.state.shared cimport Shared
@@ -412,6 +413,7 @@ cdef struct Core:
     Outboxes outboxes               # answers, and those that left and are not handed over yet
     Loader*  loader
     History* history                # NULL = none is recorded
+    Traces*  traces                 # NULL = no spans are made
     # --- settings
     int64_t  quantum
     bint     durable_default, stop_on_damage
@@ -434,8 +436,7 @@ cdef struct Core:
     Map64    consumers              # by token
     Map64    readers                # Consumers that wait for bytes, by which: see sending.pyx
     Map64    streams                # the same but for pulls, and those that are away or leave: by number
-    Consumer* leaving
-    Consumer* told
+    Consumer *leaving, *told
     const char* revoking            # why leases end just now, for those who hold them; NULL = LEASE_LOST
     LeaseGroup* marked              # their marks are to be written with this pass
     Timers   timers
@@ -450,16 +451,14 @@ cdef struct Core:
                                     # once more, behind `settles`
     Share*   dirty_shares
     ThrottleKey* dirty_keys
-    Builder* builders
-    Builder* movers
+    Builder  *builders, *movers
     Effect*  passing                # answers of this pass
     Effect*  passing_last
     Decision* unasked               # bytes they waited for are here; oldest first
     Decision* unasked_last
     Map64    decisions              # by number
     uint64_t decision_number
-    Page*    pages
-    Page*    pages_last
+    Page     *pages, *pages_last
     uint32_t pages_count
     uint64_t loads_taken            # answers of the reader thread
     Queue*   gone                   # deleted, and being taken apart
@@ -486,8 +485,7 @@ cdef struct Core:
     Effect* unsynced_last
     # --- bytes in memory
     uint64_t hot_bytes
-    Body*    newest
-    Body*    oldest
+    Body     *newest, *oldest
     uint32_t rebuilding             # channels that take in retained frames after a seek
     int      disk_level             # as of this pass
     bint     disk_low

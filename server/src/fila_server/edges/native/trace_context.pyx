@@ -8,49 +8,17 @@ from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, Slice, buffer_free, buffer_init, buffer_reserve, put_bytes,
 )
 from fila_server.core.wire.protobuf cimport Fields, fields_parse, next_field, put_nested, put_text_field
+from fila_server.core.wire.traceparent cimport TraceContext, traceparent_parse
 
 cdef enum:
     HEADERS_FIELD = 2               # of EnqueueRequest
     PAYLOAD_FIELD = 3
     LEN = 2
-    TRACEPARENT_LENGTH = 55         # version, trace id, span id, flags; a later version may have more
     # what W3C asks everybody to carry; more is left behind rather than refused
     TRACESTATE_BYTES_MAX = 512
 
 cdef const char* TRACEPARENT = b"traceparent"
 cdef const char* TRACESTATE = b"tracestate"
-
-
-cdef int _hex(char letter) noexcept nogil:
-    if b"0" <= letter <= b"9":
-        return letter - 0x30
-    if b"a" <= letter <= b"f":
-        return letter - 0x61 + 10
-    return -1
-
-
-cdef bint _is_id(const char* at, size_t length) noexcept nogil:
-    """Lower-case hex digits, not all of them zero."""
-    cdef bint any_set = False
-    cdef size_t i
-    for i in range(length):
-        if _hex(at[i]) < 0:
-            return False
-        any_set = any_set or at[i] != b"0"
-    return any_set
-
-
-cdef bint _is_sampled(const char* at, size_t length) noexcept nogil:
-    """Whether it is a traceparent, and its trace is recorded."""
-    if length < TRACEPARENT_LENGTH or (length > TRACEPARENT_LENGTH and at[TRACEPARENT_LENGTH] != b"-"):
-        return False
-    if _hex(at[0]) < 0 or _hex(at[1]) < 0 or memcmp(at, b"ff", 2) == 0:
-        return False
-    if at[2] != b"-" or at[35] != b"-" or at[52] != b"-":
-        return False
-    if not _is_id(at + 3, 32) or not _is_id(at + 36, 16) or _hex(at[53]) < 0:
-        return False
-    return _hex(at[54]) >= 0 and _hex(at[54]) & 1
 
 
 cdef bint _is(Slice text, const char* word) noexcept nogil:
@@ -82,7 +50,8 @@ cdef bint trace_put(
     # in front of the first header or the payload: one run of bytes
     cdef const char* at = request + length
     cdef bint has_state = False
-    if not _is_sampled(call.traceparent.data, call.traceparent.length):
+    cdef TraceContext context
+    if not traceparent_parse(call.traceparent.data, call.traceparent.length, &context):
         return False
     c.at, c.end, c.bad = request, request + length, False
     before = c.at
