@@ -237,6 +237,36 @@ def test_a_frame_beyond_the_quota_is_refused_before_it_is_parsed(engine: DrivenE
     enqueue(engine, FREE)
 
 
+def test_a_tenant_stores_up_to_its_bound_and_what_is_let_in_counts_at_once(engine: DrivenEngine):
+    table = engine.core.rights
+    table.put_principal(1, [(PRODUCE, b"*", b"")], b"acme", 0, 0, engine.mono_ns, stored_max=1000)
+    table.put_stored(1, 990, table.let_in(1))
+    enqueue(engine, PINNED)
+    for _ in range(2):
+        with pytest.raises(errors.QuotaExceeded, match="at most 1000 bytes stored for tenant") as refused:
+            enqueue(engine, PINNED)
+        assert refused.value.retry_after_ms == 1000
+    assert (table.refused(1), table.stored(1)) == (2, 990 + table.let_in(1))
+    assert len(engine.lease("orders")) == 1, "what was refused is not stored"
+    enqueue(engine, FREE)
+
+
+def test_what_is_let_in_while_the_core_counts_is_added_to_its_number(engine: DrivenEngine):
+    table = engine.core.rights
+    table.put_principal(1, [(PRODUCE, b"*", b"")], b"acme", 0, 0, engine.mono_ns, stored_max=10_000)
+    began = table.let_in(1)
+    enqueue(engine, PINNED)
+    sent = table.let_in(1) - began
+    table.put_stored(1, 500, began)
+    assert table.stored(1) == 500 + sent > 500
+
+    table.put_principal(1, [(PRODUCE, b"*", b"")], b"acme", 5, 0, engine.mono_ns, stored_max=400)
+    with pytest.raises(errors.QuotaExceeded, match="at most 400 bytes"):
+        enqueue(engine, PINNED)
+    table.put_stored(1, 0, table.let_in(1))
+    enqueue(engine, PINNED)
+
+
 def test_a_key_that_is_gone_sends_nothing(engine: DrivenEngine):
     engine.core.rights.drop_key(FREE)
     with pytest.raises(errors.Unauthenticated):

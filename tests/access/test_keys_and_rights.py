@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from fila.v1 import admin_pb2, auth_pb2, events_pb2, operation_pb2, service_pb2, watch_pb2
-from tests.access.guarded_server import Guarded, details_of, key_id, make_queue, permission, refusal
+from tests.access.guarded_server import Guarded, key_id, make_queue, permission, refusal
 
 pytestmark = pytest.mark.e2e
 
@@ -361,60 +361,6 @@ def test_the_last_admin_cannot_lock_the_door_from_outside(guarded: Guarded):
     assert code == "FAILED_PRECONDITION"
     other = guarded.make_key("second-admin", "admin")
     admin.auth.RevokeKey(auth_pb2.RevokeKeyRequest(key_id=key_id(other)))
-
-
-def test_a_quota_refuses_with_the_time_to_come_back(guarded: Guarded):
-    queue = make_queue(guarded, "quota")
-    client = guarded.make_key("metered", "produce quota")
-    guarded.admin.auth.SetQuotas(
-        auth_pb2.SetQuotasRequest(name="metered", quotas=auth_pb2.Quotas(messages_per_second=2))
-    )
-    with pytest.raises(grpc.RpcError) as caught:
-        [enqueue(client, queue) for _ in range(10)]
-    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert b"RetryInfo" in details_of(caught.value)
-    shown = client.auth.GetPrincipal(auth_pb2.GetPrincipalRequest()).principal
-    assert (shown.name, shown.quotas.messages_per_second) == ("metered", 2)
-    assert shown.quota_refusals >= 1
-
-
-def test_a_producers_stream_is_slowed_down_to_its_quota(guarded: Guarded):
-    queue = make_queue(guarded, "slowed")
-    client = guarded.make_key("slow", "produce slowed")
-    guarded.admin.auth.SetQuotas(
-        auth_pb2.SetQuotasRequest(name="slow", quotas=auth_pb2.Quotas(messages_per_second=20))
-    )
-    batch = service_pb2.EnqueueBatchRequest(queue=queue, messages=[service_pb2.EnqueueMessage()] * 5)
-    frames = [service_pb2.EnqueueStreamRequest(sequence=n, batch=batch) for n in range(1, 9)]
-    began = time.monotonic()
-    answers = list(client.service.EnqueueStream(iter(frames), timeout=30))
-    assert [answer.sequence for answer in answers] == list(range(1, 9))
-    assert all(result.message_id for answer in answers for result in answer.results)
-    # Of 40 messages 20 are a second's worth that was there, and a frame may overdraw once.
-    assert time.monotonic() - began > 0.6
-
-
-def test_streams_are_counted_over_all_keys_of_a_name(guarded: Guarded):
-    queue = make_queue(guarded, "counted")
-    client = guarded.make_key("counting", "consume counted", "produce counted")
-    guarded.admin.auth.SetQuotas(
-        auth_pb2.SetQuotasRequest(name="counting", quotas=auth_pb2.Quotas(streams=1))
-    )
-    enqueue(guarded.admin, queue)
-    first = client.service.Consume(service_pb2.ConsumeRequest(queue=queue, max_in_flight=1))
-    assert next(first).message.id
-    pull = service_pb2.LeaseRequest(queue=queue)
-    code, sentence, details = refusal(lambda: client.service.Lease(pull))
-    assert (code, b"QUOTA_EXCEEDED" in details) == ("RESOURCE_EXHAUSTED", True)
-    assert "at most 1 streams at a time" in sentence
-    shown = client.auth.GetPrincipal(auth_pb2.GetPrincipalRequest()).principal
-    assert (shown.streams, shown.quota_refusals) == (1, 1)
-    first.cancel()
-    ends = time.monotonic() + 10
-    while client.auth.GetPrincipal(auth_pb2.GetPrincipalRequest()).principal.streams:
-        assert time.monotonic() < ends
-        time.sleep(0.02)
-    client.service.Lease(pull)
 
 
 def test_what_admins_did_is_read_back_without_secrets(guarded: Guarded):

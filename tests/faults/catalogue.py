@@ -200,6 +200,19 @@ FAULTS = (
         "core.wall_ms - frame.appended_ms > <int64_t> policy.hard_period_ms",
         "core.wall_ms - frame.appended_ms > <int64_t> policy.hard_period_ms // 2",
     ),
+    # --- what is counted
+    Fault(
+        "a-deleted-frame-stays-counted",
+        "holdings/frames.pyx",
+        "            frame.entries[i].key.stored_bytes -= frame.entries[i].length\n",
+        "",
+    ),
+    Fault(
+        "a-start-counts-no-stored-bytes",
+        "care/frame_record.pyx",
+        "            entry.key.stored_bytes += entry.length\n",
+        "            entry.key.stored_bytes += 0\n",
+    ),
     # --- bounded work, liveness
     Fault(
         "a-rewind-in-one-pass",

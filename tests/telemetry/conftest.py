@@ -8,7 +8,7 @@ import pytest
 
 from fila_server import commands
 from fila_server.hooks.counters import HookCounters, HookStatus
-from fila_server.telemetry.series import HookReading
+from fila_server.telemetry.series import HookReading, QuotaReading
 from fila_server.telemetry.snapshot import Snapshot, decode
 from tests.core.driven_engine import DrivenEngine, Refused
 
@@ -59,6 +59,9 @@ def live_a_little(engine: DrivenEngine) -> None:
     engine.nack("orders", leased[4:5])
     with pytest.raises(Refused):
         engine.enqueue("nowhere")
+
+
+QUOTAS = [QuotaReading("shop", 3, {"streams": 0.5, "stored_bytes": 0.25})]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from fila_server.telemetry.catalog import METRICS, Metric
 from fila_server.telemetry.prometheus import lines_of
 from fila_server.telemetry.series import Histogram, Series
 from fila_server.telemetry.service import Telemetry
-from tests.telemetry.conftest import Ask, live_a_little
+from tests.telemetry.conftest import QUOTAS, Ask, live_a_little
 
 PLACE = AddressOrOff("127.0.0.1:0")
 
@@ -30,7 +30,7 @@ async def fetch(port: int, request: bytes = b"GET /metrics HTTP/1.1\r\nHost: x\r
 
 @pytest.fixture
 async def page(ask, hook_readings):
-    telemetry = Telemetry(ask, lambda: hook_readings)
+    telemetry = Telemetry(ask, lambda: hook_readings, lambda: QUOTAS)
     port = await telemetry.start_page(PLACE)
     yield port
     await telemetry.stop()
@@ -67,6 +67,9 @@ async def test_values_and_labels_arrive_as_they_are(engine, page):
     assert samples["fila_delivery_latency_seconds_bucket", ("le", "1.024"), queue] == 0
     assert samples["fila_delivery_latency_seconds_bucket", ("le", "2.048"), queue] == 7
     assert samples["fila_hook_breaker_state", ("fila_hook", "on_enqueue"), queue] == 1
+    shop = ("fila_principal", "shop")
+    assert samples["fila_quota_refused_total", shop] == 3
+    assert samples["fila_quota_use_ratio", shop, ("fila_quota", "stored_bytes")] == 0.25
     assert samples["fila_hook_duration_seconds_count", ("fila_hook", "on_enqueue"), queue] == 4
 
 

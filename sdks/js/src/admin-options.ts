@@ -199,6 +199,8 @@ export interface QuotaOptions {
   readonly connections?: number;
   /** Streams and waiting pulls at a time. */
   readonly streams?: number;
+  /** Bytes stored of its tenant's messages, in all queues; for names that are bound to a tenant. */
+  readonly storedBytes?: number;
 }
 
 /** What to read from a log: all the bounds given must hold. */

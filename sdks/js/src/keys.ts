@@ -119,13 +119,20 @@ export abstract class KeyCalls extends LetterCalls {
 
   /** Bounds what a name may use, all its keys together; all bounds anew. Rejects with NotFound, Invalid. */
   async setQuotas(name: string, quotas: QuotaOptions, options: SignalOption = {}): Promise<Principal> {
-    const { messagesPerSecond = 0, bytesPerSecond = 0, connections = 0, streams = 0 } = quotas;
+    const {
+      messagesPerSecond = 0,
+      bytesPerSecond = 0,
+      connections = 0,
+      streams = 0,
+      storedBytes = 0,
+    } = quotas;
     requireText('name', name);
     requireRange('messagesPerSecond', messagesPerSecond, 0, Infinity);
     requireRange('bytesPerSecond', bytesPerSecond, 0, Infinity);
     requireWhole('connections', connections, UINT32_MAX);
     requireWhole('streams', streams, UINT32_MAX);
-    const request = { name, quotas: { messagesPerSecond, bytesPerSecond, connections, streams } };
+    const bounds = { messagesPerSecond, bytesPerSecond, connections, streams };
+    const request = { name, quotas: { ...bounds, storedBytes: toUint64('storedBytes', storedBytes) } };
     return principalOf(await this.ask(auth.setQuotas, request, {}, options));
   }
 

@@ -74,6 +74,9 @@ WATCH_ROWS: Final = 71  # seam_frames.WatchPage -> seam_frames.KeyRows
 SEEK_PREVIEW: Final = 72  # seam_frames.SeekPart -> seam_frames.SeekCount: a part of one channel's frames
 KEPT_CHANGE: Final = 73  # seam_frames.KeptChange -> empty, once durable
 KEPT_READ: Final = 74  # seam_frames.KeptPage -> seam_frames.KeptRecords
+STORED_BYTES: Final = (
+    78  # seam_frames.StoredPage -> seam_frames.StoredBytes: of some keys, in a part of the queues
+)
 
 # What drain() returns.
 REPLY: Final = 0  # final answer to a unary command

@@ -102,6 +102,8 @@ _MESSAGES: dict[str, tuple[tuple[int, str, Any], ...]] = {
         (3, "channel", _BYTES),
         (4, "capacity", _UINT64),
     ),
+    "StoredPage": ((1, "keys" + _REPEATED, _BYTES), (2, "cursor", _UINT32)),
+    "StoredBytes": ((1, "stored" + _REPEATED, _UINT64), (2, "cursor", _UINT32), (3, "capacity", _UINT64)),
     "MetricsAsked": ((1, "without_keys", _BOOL),),
     "SeekPart": (
         (1, "queue", _BYTES),
@@ -231,6 +233,8 @@ FindPage: Final[Any] = _classes_by_name["FindPage"]
 KeyRows: Final[Any] = _classes_by_name["KeyRows"]
 WatchPage: Final[Any] = _classes_by_name["WatchPage"]
 WatchedRows: Final[Any] = _classes_by_name["WatchedRows"]
+StoredPage: Final[Any] = _classes_by_name["StoredPage"]
+StoredBytes: Final[Any] = _classes_by_name["StoredBytes"]
 MetricsAsked: Final[Any] = _classes_by_name["MetricsAsked"]
 SeekPart: Final[Any] = _classes_by_name["SeekPart"]
 SeekCount: Final[Any] = _classes_by_name["SeekCount"]

@@ -24,6 +24,7 @@ import structlog
 from fila_server import commands, errors
 from fila_server.access.door import NOT_LOCAL, Door
 from fila_server.access.failures import is_loopback
+from fila_server.access.quotas import Quotas
 from fila_server.access.table import RPCS
 from fila_server.access.tls import Tls
 from fila_server.backup.control import Control
@@ -71,14 +72,16 @@ async def serve(
     )
     tls = Tls(settings.tls)
     door = new_door(broker, engine.rights, settings)
+    quotas = Quotas(broker.call, engine.rights, door.directory)
     rpc = _rpc_server(engine, broker, settings, door, tls)
     hooks = await start_with_hooks(broker, settings)
     try:
         await start_access(door, settings)
+        await quotas.look()
     except errors.StartError:
         await broker.stop()
         raise
-    telemetry = _telemetry(broker, hooks)
+    telemetry = _telemetry(broker, hooks, quotas)
     redis: RedisPort | None = None
     try:
         rpc.bind()
@@ -94,6 +97,7 @@ async def serve(
     descriptors.start()
     rpc.listen()
     door.start()
+    quotas.start()
     telemetry.start_export(
         endpoint=settings.telemetry.otlp_endpoint,
         service_name=settings.telemetry.service_name,
@@ -120,6 +124,7 @@ async def serve(
     telemetry.say_ready(serves=False)
     observing.cancel()
     door.stop()
+    quotas.stop()
     watching.cancel()
     await control.stop()
     descriptors.stop()
@@ -180,11 +185,11 @@ def _asking(broker: Broker) -> Callable[[], Awaitable[bytes]]:
     return lambda: broker.call(commands.METRICS, b"")
 
 
-def _telemetry(broker: Broker, hooks: HookStage) -> Telemetry:
+def _telemetry(broker: Broker, hooks: HookStage, quotas: Quotas) -> Telemetry:
     def readings() -> list[HookReading]:
         return [HookReading(queue, status) for queue in hooks.queues() for status in hooks.status(queue)]
 
-    return Telemetry(_asking(broker), readings)
+    return Telemetry(_asking(broker), readings, quotas.readings)
 
 
 def _calm_the_collector() -> None:

@@ -9,7 +9,7 @@ import click
 from fila_cli.arguments import key_argument, queue_argument, yes_option
 from fila_cli.output import counted, facts, table
 from fila_cli.session import Group, Session, confirm
-from fila_cli.values import DURATION
+from fila_cli.values import DURATION, SIZE, size_text
 
 if TYPE_CHECKING:
     from fila.v1 import auth_pb2
@@ -244,15 +244,26 @@ def revoke_grant(
 @click.option("--bytes", "bytes_", type=float, default=0.0, help="Bytes a second [default: no bound]")
 @click.option("--connections", type=int, default=0, help="Redis connections at a time [default: no bound]")
 @click.option("--streams", type=int, default=0, help="Streams and waiting pulls [default: no bound]")
+@click.option("--stored", type=SIZE, default=0, help="Bytes stored of NAME's tenant [default: no bound]")
 @click.pass_obj
 def quota(
-    session: Session, name: str, messages: float, bytes_: float, connections: int, streams: int
+    session: Session,
+    name: str,
+    messages: float,
+    bytes_: float,
+    connections: int,
+    streams: int,
+    stored: int,
 ) -> None:
     """Bound what NAME may use, all its keys together."""
     from fila.v1 import auth_pb2
 
     quotas = auth_pb2.Quotas(
-        messages_per_second=messages, bytes_per_second=bytes_, connections=connections, streams=streams
+        messages_per_second=messages,
+        bytes_per_second=bytes_,
+        connections=connections,
+        streams=streams,
+        stored_bytes=stored,
     )
     answer = session.auth.SetQuotas(
         auth_pb2.SetQuotasRequest(name=name, quotas=quotas), timeout=session.timeout_s
@@ -441,6 +452,8 @@ def _about(principal: auth_pb2.Principal) -> str:
     ):
         if value:
             pairs.append((name, f"{used}{value:g}"))
+    if quotas.stored_bytes:
+        pairs.append(("stored", f"{size_text(principal.stored_bytes)} of {size_text(quotas.stored_bytes)}"))
     if principal.quota_refusals:
         pairs.append(("beyond its quotas", f"{counted(principal.quota_refusals, 'request')} refused"))
     return facts(pairs)

@@ -370,6 +370,8 @@ class Quotas:
     bytes_per_second: float
     connections: int
     streams: int
+    stored_bytes: int = 0
+    """Of its tenant's messages, in all queues."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -385,6 +387,8 @@ class Principal:
     connections: int
     streams: int
     quota_refusals: int
+    stored_bytes: int = 0
+    """Of its tenant's messages; 0 without a bound on them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

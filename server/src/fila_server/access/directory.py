@@ -183,6 +183,7 @@ class Directory:
             self._mono_ns(),
             record.quotas.connections,
             record.quotas.streams,
+            record.quotas.stored_bytes,
         )
         self.caller_of_name(name)
         now_ms = self._wall_ms()
@@ -229,6 +230,21 @@ class Directory:
         """(connections, streams) of a principal now, over both protocols."""
         number = self._number_by_principal.get(name)
         return self._table.in_use(number) if number is not None else (0, 0)
+
+    def stored(self, name: str) -> int:
+        """Bytes that the broker stores of a principal's tenant, where a quota bounds them; else 0."""
+        record, number = self.principals.get(name), self._number_by_principal.get(name)
+        if record is None or number is None or not record.quotas.stored_bytes:
+            return 0
+        return self._table.stored(number)
+
+    def bounded_tenants(self) -> dict[str, list[int]]:
+        """Tenants with a bound on what they store, and the numbers of the principals that are bound to them."""
+        found: dict[str, list[int]] = {}
+        for name, record in self.principals.items():
+            if record.tenant and record.quotas.stored_bytes:
+                found.setdefault(record.tenant, []).append(self._number_by_principal[name])
+        return found
 
     def admins(self, now_ms: int, *, without_keys: frozenset[str] = frozenset(), without: str = "") -> int:
         """How many keys of admins are valid now, some left out."""

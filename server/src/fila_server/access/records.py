@@ -43,6 +43,8 @@ class QuotaRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     bytes_per_s: float = 0.0
     connections: int = 0
     streams: int = 0
+    stored_bytes: int = 0
+    """Of its tenant's messages, in all queues."""
 
 
 class PrincipalRecord(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -179,8 +179,18 @@ class Keyring:
     async def _set_quotas(self, request: pb.SetQuotasRequest, caller: Caller) -> bytes:
         known = self._principal(request.name)
         quotas = request.quotas
+        if quotas.stored_bytes and not known.tenant:
+            raise errors.Invalid(
+                "quotas.stored_bytes",
+                f'is for names that are bound to a tenant, and "{request.name[:128]}" is not: whose the messages of '
+                "others are is not stored with them. max_bytes bounds a queue",
+            )
         bounds = QuotaRecord(
-            quotas.messages_per_second, quotas.bytes_per_second, quotas.connections, quotas.streams
+            quotas.messages_per_second,
+            quotas.bytes_per_second,
+            quotas.connections,
+            quotas.streams,
+            quotas.stored_bytes,
         )
         await self.change(
             [msgspec.structs.replace(known, quotas=bounds)], [], record("SetQuotas", request, caller)
@@ -327,6 +337,7 @@ class Keyring:
             quotas.bytes_per_s,
         )
         told.quotas.connections, told.quotas.streams = quotas.connections, quotas.streams
+        told.quotas.stored_bytes, told.stored_bytes = quotas.stored_bytes, self._directory.stored(name)
         for key in sorted(self._directory.keys.values(), key=lambda key: key.created_ms):
             if key.principal == name:
                 info = told.keys.add(key_id=key.id, bootstrap=key.bootstrap)

@@ -20,6 +20,8 @@ THROTTLE_KEY: Final = "fila.throttle_key"
 CAUSE: Final = "fila.wait.cause"
 REASON: Final = "error.type"
 HOOK: Final = "fila.hook"
+PRINCIPAL: Final = "fila.principal"
+QUOTA: Final = "fila.quota"
 
 OTHER_KEYS: Final = "~other"
 """The fairness key under which the keys are counted that have no series of their own."""
@@ -159,6 +161,18 @@ HOOK_BREAKER = _gauge(
     HOOK,
 )
 HOOK_DURATION = _histogram("fila.hook.duration", "s", "How long a call took.", QUEUE, HOOK)
+
+# --- quotas, of the names that have some ------------------------------------------------------------------------
+QUOTA_REFUSED = _counter(
+    "fila.quota.refused", "{request}", "Requests of the name that its quotas refused.", PRINCIPAL
+)
+QUOTA_USE = _gauge(
+    "fila.quota.use",
+    "1",
+    "Part of the bound that is used: connections, streams, stored_bytes.",
+    PRINCIPAL,
+    QUOTA,
+)
 
 # --- the core ---------------------------------------------------------------------------------------------------
 REFUSED = _counter("fila.messages.refused", "{message}", "Messages not taken, by the reason told.", REASON)

@@ -74,6 +74,19 @@ class HookReading:
 
 HookReader = Callable[[], Sequence[HookReading]]
 
+
+@dataclass(frozen=True, slots=True)
+class QuotaReading:
+    """A name's quotas at this moment."""
+
+    principal: str
+    refused: int
+    used: dict[str, float]
+    """By quota, as a part of its bound; above 1 for a moment after the bound was lowered."""
+
+
+QuotaReader = Callable[[], Sequence[QuotaReading]]
+
 _BREAKER_STATES = {"closed": 0, "half_open": 1, "open": 2}
 
 
@@ -125,13 +138,19 @@ def _key_numbers(key: Key) -> tuple[float, ...]:
     return (key.delivered, key.served / 1000, *(ms / 1000 for ms in key.totals[: len(WAIT_CAUSES)]))
 
 
-def all_series(snapshot: Snapshot, others: OtherKeys, hooks: Sequence[HookReading]) -> Iterator[Series]:
+def all_series(
+    snapshot: Snapshot,
+    others: OtherKeys,
+    hooks: Sequence[HookReading],
+    quotas: Sequence[QuotaReading] = (),
+) -> Iterator[Series]:
     """Every metric of the catalog that has something to say."""
     yield from _queues(snapshot)
     yield from _channels(snapshot)
     yield from _keys(snapshot, others)
     yield from _buckets(snapshot)
     yield from _hooks(hooks)
+    yield from _quotas(quotas)
     yield from _core(snapshot)
 
 
@@ -265,6 +284,18 @@ def _hooks(readings: Sequence[HookReading]) -> Iterator[Series]:
                 Histogram(bounds, tuple(s.counters.duration_counts), s.counters.duration_sum_ns / 1e9),
             )
             for attributes, s in named
+        ],
+    )
+
+
+def _quotas(readings: Sequence[QuotaReading]) -> Iterator[Series]:
+    yield _plain(c.QUOTA_REFUSED, [({c.PRINCIPAL: each.principal}, each.refused) for each in readings])
+    yield _plain(
+        c.QUOTA_USE,
+        [
+            ({c.PRINCIPAL: each.principal, c.QUOTA: quota}, part)
+            for each in readings
+            for quota, part in each.used.items()
         ],
     )
 

@@ -13,7 +13,7 @@ from fila_server import errors
 from fila_server.config.schema import Address, AddressOrOff
 from fila_server.core.doors.spans import SpanTap
 from fila_server.telemetry.prometheus import Check, MetricsPage
-from fila_server.telemetry.series import HookReader, OtherKeys, Series, all_series
+from fila_server.telemetry.series import HookReader, OtherKeys, QuotaReader, Series, all_series
 from fila_server.telemetry.snapshot import Snapshot
 from fila_server.telemetry.source import SnapshotSource
 
@@ -30,10 +30,13 @@ STOP_S_MAX = 1.0
 class Telemetry:
     """The metrics page and the OTLP exports, as far as they are configured."""
 
-    def __init__(self, ask: Callable[[], Awaitable[bytes]], hooks: HookReader = tuple) -> None:
+    def __init__(
+        self, ask: Callable[[], Awaitable[bytes]], hooks: HookReader = tuple, quotas: QuotaReader = tuple
+    ) -> None:
         """`ask` sends METRICS to the core and gives the answer. Call on the loop."""
         self._hooks = hooks
-        self._source = SnapshotSource(ask, hooks)
+        self._quotas = quotas
+        self._source = SnapshotSource(ask, hooks, quotas)
         self._page: MetricsPage | None = None
         self._exports: list[OtlpExport | SpanExport] = []
 
@@ -45,7 +48,7 @@ class Telemetry:
         others = OtherKeys()
 
         def series(snapshot: Snapshot) -> Iterator[Series]:
-            return all_series(snapshot, others, self._hooks())
+            return all_series(snapshot, others, self._hooks(), self._quotas())
 
         self._page = MetricsPage(self._source.snapshot, series, check)
         try:

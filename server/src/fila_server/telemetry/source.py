@@ -6,7 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from fila_server import errors
-from fila_server.telemetry.series import HookReader, HookReading, OtherKeys, Series, all_series
+from fila_server.telemetry.series import (
+    HookReader,
+    HookReading,
+    OtherKeys,
+    QuotaReader,
+    QuotaReading,
+    Series,
+    all_series,
+)
 from fila_server.telemetry.snapshot import Snapshot, decode
 
 SNAPSHOT_S_MAX = 5.0
@@ -17,9 +25,12 @@ OVERLOADED_RETRY_S = 0.02
 class SnapshotSource:
     """Reads the core. Every method but `series_from_thread` belongs to the loop's thread."""
 
-    def __init__(self, ask: Callable[[], Awaitable[bytes]], hooks: HookReader) -> None:
+    def __init__(
+        self, ask: Callable[[], Awaitable[bytes]], hooks: HookReader, quotas: QuotaReader = tuple
+    ) -> None:
         self._ask = ask
         self._hooks = hooks
+        self._quotas = quotas
         self._others = OtherKeys()
         self._loop = asyncio.get_running_loop()
         self._asking: asyncio.Task[bytes] | None = None
@@ -32,15 +43,15 @@ class SnapshotSource:
         """Return every point, for another thread; none when the core does not answer, because it is stopping."""
         asked = asyncio.run_coroutine_threadsafe(self._reading(), self._loop)
         try:
-            packed, hooks = asked.result(SNAPSHOT_S_MAX + 1)
+            packed, hooks, quotas = asked.result(SNAPSHOT_S_MAX + 1)
         except (errors.FilaServerError, TimeoutError, asyncio.CancelledError):
             asked.cancel()
             return []
         # Here and not on the loop, which has better things to do for these milliseconds.
-        return list(all_series(decode(packed), self._others, hooks))
+        return list(all_series(decode(packed), self._others, hooks, quotas))
 
-    async def _reading(self) -> tuple[bytes, Sequence[HookReading]]:
-        return await self._packed(), self._hooks()
+    async def _reading(self) -> tuple[bytes, Sequence[HookReading], Sequence[QuotaReading]]:
+        return await self._packed(), self._hooks(), self._quotas()
 
     async def _packed(self) -> bytes:
         """Ask the core, or wait with those who asked already."""

@@ -64,6 +64,8 @@ cdef bint _read_entries(Core* core, Frame* frame, IndexRecord* record, Times* ti
         else:
             _share_routing(entry, &frame.entries[routing_of[found.routing]])
         entry.at, entry.length = found.at, found.length
+        if entry.key != NULL:
+            entry.key.stored_bytes += entry.length
         entry.enqueued_delta_ms = found.enqueued_delta_ms
         if times != NULL:
             times[i].deliver_at_ms, times[i].expires_ms = found.deliver_at_ms, found.expires_ms

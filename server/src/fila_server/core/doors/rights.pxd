@@ -71,6 +71,9 @@ cdef struct Principal:
     Allowance messages
     Allowance bytes
     AtATime  at_a_time[COUNTED]
+    uint64_t stored_max             # bytes of its tenant's in all queues; 0 = no bound
+    uint64_t stored                 # of these, as the core last counted, and what was let in since
+    uint64_t let_in                 # bytes, since the start
     uint64_t refused                # frames beyond a quota
 
 cdef struct Caller:

@@ -29,6 +29,7 @@ cdef enum:
     ALLOWED_MAX = 4096              # decisions kept a principal; then they are made anew
     RETRY_MS_MAX = 60000
     AT_A_TIME_RETRY_MS = 1000       # streams and connections end when their holders like
+    STORED_RETRY_MS = 1000          # how often what is stored is counted anew (access/quotas.py)
 
 # The header that binds a stored message to its tenant (see life/routing.pyx). A repeated header's last value
 # counts, and this one is put behind all that the client sent.
@@ -202,12 +203,25 @@ cdef int32_t _wait_ms(Allowance* quota) noexcept nogil:
     return <int32_t> wait_ms if wait_ms < RETRY_MS_MAX else RETRY_MS_MAX
 
 
+cdef void _say_full(Principal* p, Problem* problem) noexcept nogil:
+    problem.code = RESOURCE_EXHAUSTED
+    problem.retry_ms = STORED_RETRY_MS
+    snprintf(problem.reason, sizeof(problem.reason), b"QUOTA_EXCEEDED")
+    snprintf(
+        problem.text, sizeof(problem.text),
+        b"quota: at most %llu bytes stored for tenant \"%.*s\", and there are %llu; have some consumed or "
+        b"purged, or ask an admin for more",
+        <unsigned long long> p.stored_max, <int> min(p.tenant.length, <uint32_t> 128), p.tenant.at,
+        <unsigned long long> p.stored)
+
+
 cdef bint rights_admit(
         RightsTable* table, uint64_t caller, int32_t kind, int64_t now_ns, Problem* problem) noexcept nogil:
     cdef Principal* p
     cdef int32_t wait_ms = 0
     cdef const char* what = b"messages"
     cdef double rate = 0
+    cdef bint is_full = False
     if not table.is_on or not ENQUEUE <= kind <= ENQUEUE_ATOMIC:
         return True
     pthread_mutex_lock(&table.lock)
@@ -218,10 +232,13 @@ cdef bint rights_admit(
         wait_ms, rate = _wait_ms(&p.messages), p.messages.rate
         if _wait_ms(&p.bytes) > wait_ms:
             wait_ms, rate, what = _wait_ms(&p.bytes), p.bytes.rate, b"bytes"
-        p.refused += wait_ms > 0
+        is_full = wait_ms == 0 and p.stored_max > 0 and p.stored >= p.stored_max
+        if is_full:
+            _say_full(p, problem)
+        p.refused += wait_ms > 0 or is_full
     pthread_mutex_unlock(&table.lock)
     if wait_ms == 0:
-        return True
+        return not is_full
     problem.code = RESOURCE_EXHAUSTED
     problem.retry_ms = wait_ms
     snprintf(problem.reason, sizeof(problem.reason), b"QUOTA_EXCEEDED")
@@ -443,6 +460,8 @@ cdef bint rights_judge(
         _refill(&p.bytes, now_ns)
         p.messages.level -= command.count
         p.bytes.level -= command.length
+        p.stored += command.length      # before the core has counted it
+        p.let_in += command.length
         if p.tenant.length and p.tenant.length <= sizeof(name):
             memcpy(name, p.tenant.at, p.tenant.length)
             tenant.length = p.tenant.length

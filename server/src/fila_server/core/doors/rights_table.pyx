@@ -97,7 +97,8 @@ cdef class Rights:
 
     def put_principal(
             self, uint64_t number, list grants, bytes tenant, double messages_per_s, double bytes_per_s,
-            int64_t now_ns, uint32_t connections_max=0, uint32_t streams_max=0):
+            int64_t now_ns, uint32_t connections_max=0, uint32_t streams_max=0,
+            uint64_t stored_max=0):
         """Make or replace a principal. grants: (rights, queue pattern, channel pattern) each.
 
         Of the bounds 0 is none.
@@ -119,12 +120,14 @@ cdef class Rights:
         p.number = number
         p.at_a_time[CONNECTIONS].most = connections_max
         p.at_a_time[STREAMS].most = streams_max
+        p.stored_max = stored_max
         pthread_mutex_lock(&self.table.lock)
         before = self._principal(number)
         _keep_level(&p.messages, &before.messages if before != NULL else NULL, messages_per_s, now_ns)
         _keep_level(&p.bytes, &before.bytes if before != NULL else NULL, bytes_per_s, now_ns)
         if before != NULL:
             p.refused = before.refused
+            p.stored, p.let_in = before.stored, before.let_in
             p.at_a_time[CONNECTIONS].count = before.at_a_time[CONNECTIONS].count
             p.at_a_time[STREAMS].count = before.at_a_time[STREAMS].count
         map64_put(&self.table.principals, number, p)
@@ -214,6 +217,35 @@ cdef class Rights:
     def give_connection(self, uint64_t principal):
         """A connection of the principal's is over."""
         rights_give(&self.table, principal, CONNECTIONS)
+
+    def let_in(self, uint64_t principal):
+        """Bytes of the principal's frames let in since the start; read before its bytes are counted."""
+        cdef Principal* p
+        cdef uint64_t count
+        pthread_mutex_lock(&self.table.lock)
+        p = self._principal(principal)
+        count = p.let_in if p != NULL else 0
+        pthread_mutex_unlock(&self.table.lock)
+        return count
+
+    def put_stored(self, uint64_t principal, uint64_t stored, uint64_t let_in):
+        """So many bytes of its tenant's were counted after `let_in` was read; what came in since is added."""
+        cdef Principal* p
+        pthread_mutex_lock(&self.table.lock)
+        p = self._principal(principal)
+        if p != NULL:
+            p.stored = stored + p.let_in - let_in
+        pthread_mutex_unlock(&self.table.lock)
+
+    def stored(self, uint64_t principal):
+        """Bytes of its tenant's, as its quota goes by."""
+        cdef Principal* p
+        cdef uint64_t count
+        pthread_mutex_lock(&self.table.lock)
+        p = self._principal(principal)
+        count = p.stored if p != NULL else 0
+        pthread_mutex_unlock(&self.table.lock)
+        return count
 
     def in_use(self, uint64_t principal):
         """(connections, streams) of the principal now."""

@@ -8,6 +8,7 @@ from fila_server.core.desk.metrics cimport metrics_command
 from fila_server.core.desk.peek cimport page_begin
 from fila_server.core.desk.seek_preview cimport seek_preview
 from fila_server.core.desk.stats cimport stats_command
+from fila_server.core.desk.stored cimport stored_command
 from fila_server.core.desk.watch cimport watch_command
 from fila_server.core.doors.mailbox cimport ALLOWED
 from fila_server.core.life.answers cimport answer_refused
@@ -25,7 +26,7 @@ from fila_server.core.wire.commands cimport (
     DROP_STAGED, ENQUEUE, ENQUEUE_ATOMIC, EXPLAIN_KEY, EXTEND_LEASE, FIND_KEYS, GET_STATS, KEPT_CHANGE,
     KEPT_READ, KEY_POLICIES, LATE_PAGE, LEASE, LISTENED, LIST_CHANNELS, LIST_CONSUMERS, LIST_QUEUES,
     LIST_SINKS, METRICS, OPEN_SINK, PEEK_MESSAGES, PUBLISH, REDRIVE_MOVE, SEEK_PREVIEW, SESSION, SESSION_OPEN,
-    STAGE, WATCH_ROWS, WRITTEN,
+    STAGE, STORED_BYTES, WATCH_ROWS, WRITTEN,
 )
 
 
@@ -72,6 +73,8 @@ cdef bint command_run(Core* core, Command* command) noexcept nogil:
         late_command(core, command)
     elif kind == FIND_KEYS or kind == WATCH_ROWS:
         watch_command(core, command)
+    elif kind == STORED_BYTES:
+        stored_command(core, command)
     elif kind == SEEK_PREVIEW:
         seek_preview(core, command)
     elif kind == KEPT_CHANGE or kind == KEPT_READ:

@@ -43,6 +43,7 @@ cdef void frame_free(Core* core, Frame* frame) noexcept nogil:
         share = following
     for i in range(frame.count):
         if frame.entries[i].key != NULL:
+            frame.entries[i].key.stored_bytes -= frame.entries[i].length
             key_release(core, frame.entries[i].key)
         if frame.entries[i].set != NULL:
             set_release(core, frame.entries[i].set)

@@ -80,6 +80,7 @@ cdef Times* _fill_entries(Core* core, Builder* builder, Frame* frame, const char
         entry.key, entry.set, entry.cost = b.key, b.set, b.cost
         entry.at = <uint32_t> (b.at - bytes)
         entry.length = b.length
+        entry.key.stored_bytes += b.length
         entry.enqueued_delta_ms = <int> behind_ms if behind_ms > -2000000000 else 0
         frame.live_bytes += b.length
         if frame.own_ids != NULL:

@@ -119,6 +119,7 @@ cdef struct Key:                    # a fairness key of one queue
     Text     text                   # first; the bytes stand behind the struct
     Queue*   queue
     Flow*    flows
+    uint64_t stored_bytes           # of its messages in frames
     uint32_t refs                   # entries that carry it
     uint32_t cap                    # most leases at a time, 0 = no cap
     uint16_t weight                 # of the newest enqueue, as it came: what counts is frames.key_weight

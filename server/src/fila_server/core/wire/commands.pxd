@@ -58,6 +58,7 @@ cdef enum CommandKind:
     SEEK_PREVIEW = 72
     KEPT_CHANGE = 73
     KEPT_READ = 74
+    STORED_BYTES = 78
 
 cdef enum ReplyKind:
     REPLY = 0

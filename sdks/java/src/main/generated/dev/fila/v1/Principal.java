@@ -356,6 +356,21 @@ private static final long serialVersionUID = 0L;
     return quotaRefusals_;
   }
 
+  public static final int STORED_BYTES_FIELD_NUMBER = 9;
+  private long storedBytes_ = 0L;
+  /**
+   * <pre>
+   * Bytes stored of its tenant's messages; 0 without a bound on them.
+   * </pre>
+   *
+   * <code>uint64 stored_bytes = 9 [json_name = "storedBytes"];</code>
+   * @return The storedBytes.
+   */
+  @java.lang.Override
+  public long getStoredBytes() {
+    return storedBytes_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -393,6 +408,9 @@ private static final long serialVersionUID = 0L;
     }
     if (quotaRefusals_ != 0L) {
       output.writeUInt64(8, quotaRefusals_);
+    }
+    if (storedBytes_ != 0L) {
+      output.writeUInt64(9, storedBytes_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -438,6 +456,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(8, quotaRefusals_);
     }
+    if (storedBytes_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(9, storedBytes_);
+    }
     return size;
   }
   @java.lang.Override
@@ -481,6 +503,8 @@ private static final long serialVersionUID = 0L;
         != other.getStreams()) return false;
     if (getQuotaRefusals()
         != other.getQuotaRefusals()) return false;
+    if (getStoredBytes()
+        != other.getStoredBytes()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -515,6 +539,9 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + QUOTA_REFUSALS_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getQuotaRefusals());
+    hash = (37 * hash) + STORED_BYTES_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getStoredBytes());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -682,6 +709,7 @@ private static final long serialVersionUID = 0L;
       connections_ = 0;
       streams_ = 0;
       quotaRefusals_ = 0L;
+      storedBytes_ = 0L;
       return this;
     }
 
@@ -758,6 +786,9 @@ private static final long serialVersionUID = 0L;
       }
       if (((from_bitField0_ & 0x00000080) != 0)) {
         result.quotaRefusals_ = quotaRefusals_;
+      }
+      if (((from_bitField0_ & 0x00000100) != 0)) {
+        result.storedBytes_ = storedBytes_;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -848,6 +879,9 @@ private static final long serialVersionUID = 0L;
       if (other.getQuotaRefusals() != 0L) {
         setQuotaRefusals(other.getQuotaRefusals());
       }
+      if (other.getStoredBytes() != 0L) {
+        setStoredBytes(other.getStoredBytes());
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -930,6 +964,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000080;
               break;
             } // case 64
+            case 72: {
+              storedBytes_ = input.readUInt64();
+              bitField0_ |= 0x00000100;
+              break;
+            } // case 72
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2026,6 +2065,50 @@ private static final long serialVersionUID = 0L;
     public Builder clearQuotaRefusals() {
       bitField0_ = (bitField0_ & ~0x00000080);
       quotaRefusals_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long storedBytes_ ;
+    /**
+     * <pre>
+     * Bytes stored of its tenant's messages; 0 without a bound on them.
+     * </pre>
+     *
+     * <code>uint64 stored_bytes = 9 [json_name = "storedBytes"];</code>
+     * @return The storedBytes.
+     */
+    @java.lang.Override
+    public long getStoredBytes() {
+      return storedBytes_;
+    }
+    /**
+     * <pre>
+     * Bytes stored of its tenant's messages; 0 without a bound on them.
+     * </pre>
+     *
+     * <code>uint64 stored_bytes = 9 [json_name = "storedBytes"];</code>
+     * @param value The storedBytes to set.
+     * @return This builder for chaining.
+     */
+    public Builder setStoredBytes(long value) {
+
+      storedBytes_ = value;
+      bitField0_ |= 0x00000100;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Bytes stored of its tenant's messages; 0 without a bound on them.
+     * </pre>
+     *
+     * <code>uint64 stored_bytes = 9 [json_name = "storedBytes"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearStoredBytes() {
+      bitField0_ = (bitField0_ & ~0x00000100);
+      storedBytes_ = 0L;
       onChanged();
       return this;
     }

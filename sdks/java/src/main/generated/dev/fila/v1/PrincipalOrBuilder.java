@@ -194,4 +194,14 @@ public interface PrincipalOrBuilder extends
    * @return The quotaRefusals.
    */
   long getQuotaRefusals();
+
+  /**
+   * <pre>
+   * Bytes stored of its tenant's messages; 0 without a bound on them.
+   * </pre>
+   *
+   * <code>uint64 stored_bytes = 9 [json_name = "storedBytes"];</code>
+   * @return The storedBytes.
+   */
+  long getStoredBytes();
 }

@@ -112,6 +112,22 @@ private static final long serialVersionUID = 0L;
     return streams_;
   }
 
+  public static final int STORED_BYTES_FIELD_NUMBER = 5;
+  private long storedBytes_ = 0L;
+  /**
+   * <pre>
+   * Bytes that the broker stores of its tenant's messages, in all queues, dead letters among them, whoever sent them. For
+   * names that are bound to a tenant.
+   * </pre>
+   *
+   * <code>uint64 stored_bytes = 5 [json_name = "storedBytes"];</code>
+   * @return The storedBytes.
+   */
+  @java.lang.Override
+  public long getStoredBytes() {
+    return storedBytes_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -138,6 +154,9 @@ private static final long serialVersionUID = 0L;
     if (streams_ != 0) {
       output.writeUInt32(4, streams_);
     }
+    if (storedBytes_ != 0L) {
+      output.writeUInt64(5, storedBytes_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -157,6 +176,10 @@ private static final long serialVersionUID = 0L;
     if (streams_ != 0) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt32Size(4, streams_);
+    }
+    if (storedBytes_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(5, storedBytes_);
     }
     return size;
   }
@@ -192,6 +215,8 @@ private static final long serialVersionUID = 0L;
         != other.getConnections()) return false;
     if (getStreams()
         != other.getStreams()) return false;
+    if (getStoredBytes()
+        != other.getStoredBytes()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -213,6 +238,9 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getConnections();
     hash = (37 * hash) + STREAMS_FIELD_NUMBER;
     hash = (53 * hash) + getStreams();
+    hash = (37 * hash) + STORED_BYTES_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getStoredBytes());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -352,6 +380,7 @@ private static final long serialVersionUID = 0L;
       bytesPerSecond_ = 0D;
       connections_ = 0;
       streams_ = 0;
+      storedBytes_ = 0L;
       return this;
     }
 
@@ -397,6 +426,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000008) != 0)) {
         result.streams_ = streams_;
       }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.storedBytes_ = storedBytes_;
+      }
     }
 
     @java.lang.Override
@@ -422,6 +454,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getStreams() != 0) {
         setStreams(other.getStreams());
+      }
+      if (other.getStoredBytes() != 0L) {
+        setStoredBytes(other.getStoredBytes());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -467,6 +502,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000008;
               break;
             } // case 32
+            case 40: {
+              storedBytes_ = input.readUInt64();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 40
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -656,6 +696,53 @@ private static final long serialVersionUID = 0L;
     public Builder clearStreams() {
       bitField0_ = (bitField0_ & ~0x00000008);
       streams_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private long storedBytes_ ;
+    /**
+     * <pre>
+     * Bytes that the broker stores of its tenant's messages, in all queues, dead letters among them, whoever sent them. For
+     * names that are bound to a tenant.
+     * </pre>
+     *
+     * <code>uint64 stored_bytes = 5 [json_name = "storedBytes"];</code>
+     * @return The storedBytes.
+     */
+    @java.lang.Override
+    public long getStoredBytes() {
+      return storedBytes_;
+    }
+    /**
+     * <pre>
+     * Bytes that the broker stores of its tenant's messages, in all queues, dead letters among them, whoever sent them. For
+     * names that are bound to a tenant.
+     * </pre>
+     *
+     * <code>uint64 stored_bytes = 5 [json_name = "storedBytes"];</code>
+     * @param value The storedBytes to set.
+     * @return This builder for chaining.
+     */
+    public Builder setStoredBytes(long value) {
+
+      storedBytes_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Bytes that the broker stores of its tenant's messages, in all queues, dead letters among them, whoever sent them. For
+     * names that are bound to a tenant.
+     * </pre>
+     *
+     * <code>uint64 stored_bytes = 5 [json_name = "storedBytes"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearStoredBytes() {
+      bitField0_ = (bitField0_ & ~0x00000010);
+      storedBytes_ = 0L;
       onChanged();
       return this;
     }

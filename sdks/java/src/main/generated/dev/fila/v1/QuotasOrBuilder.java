@@ -49,4 +49,15 @@ public interface QuotasOrBuilder extends
    * @return The streams.
    */
   int getStreams();
+
+  /**
+   * <pre>
+   * Bytes that the broker stores of its tenant's messages, in all queues, dead letters among them, whoever sent them. For
+   * names that are bound to a tenant.
+   * </pre>
+   *
+   * <code>uint64 stored_bytes = 5 [json_name = "storedBytes"];</code>
+   * @return The storedBytes.
+   */
+  long getStoredBytes();
 }

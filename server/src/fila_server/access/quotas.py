@@ -1,0 +1,102 @@
+"""Quotas that no thread can count by itself: what tenants have stored. And how far each quota is used, for telemetry.
+
+    the core counts the bytes of some fairness keys, over all queues  ──►  core/doors/rights judges frames by them
+                                                                           and adds what it lets in meanwhile
+
+So a tenant is never let in beyond its bound by more than what two of its keys send in the same second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+
+from fila_server import commands, errors, seam_frames
+from fila_server.access.directory import Directory
+from fila_server.core.doors.rights_table import Rights
+from fila_server.telemetry.series import QuotaReading
+
+LOOK_EVERY_S = 1.0
+CHANGED_EVERY_S = 0.25
+"""How soon a quota that was set is looked at."""
+KEYS_A_CALL = 64
+LISTED_MAX = 1_000
+"""Names with series of their own; more would be more than anybody's dashboard reads."""
+
+Call = Callable[[int, bytes], Awaitable[bytes]]
+
+
+class Quotas:
+    """Belongs to the loop's thread."""
+
+    def __init__(self, call: Call, table: Rights, directory: Directory) -> None:
+        self._call = call
+        self._table = table
+        self._directory = directory
+        self._looking: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Look from now on."""
+        self._looking = asyncio.get_running_loop().create_task(self._look_on())
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._looking is not None:
+            self._looking.cancel()
+
+    async def look(self) -> None:
+        """Have the core count what tenants with a bound have stored. Raises what the core answers."""
+        bounded = self._directory.bounded_tenants()
+        tenants = sorted(bounded)
+        for at in range(0, len(tenants), KEYS_A_CALL):
+            part = tenants[at : at + KEYS_A_CALL]
+            # Before the core counts: what is let in from here on may be in its number or not, and is added.
+            let_in = {number: self._table.let_in(number) for each in part for number in bounded[each]}
+            for tenant, stored in zip(part, await self._count(part), strict=True):
+                for number in bounded[tenant]:
+                    self._table.put_stored(number, stored, let_in[number])
+
+    async def _count(self, tenants: Sequence[str]) -> list[int]:
+        page = seam_frames.StoredPage(keys=[tenant.encode() for tenant in tenants])
+        counts = [0] * len(tenants)
+        capacity = 0
+        while True:
+            reply = await self._call(commands.STORED_BYTES, page.SerializeToString())
+            told = seam_frames.StoredBytes.FromString(reply)
+            if capacity not in (0, told.capacity):
+                # The table of queues grew meanwhile, and its parts are others now.
+                page.cursor, capacity, counts = 0, 0, [0] * len(tenants)
+                continue
+            counts = [count + more for count, more in zip(counts, told.stored, strict=True)]
+            page.cursor, capacity = told.cursor, told.capacity
+            if not page.cursor:
+                return counts
+
+    async def _look_on(self) -> None:
+        loop = asyncio.get_running_loop()
+        generation, looked_s = -1, 0.0
+        while True:
+            if self._table.generation != generation or loop.time() - looked_s >= LOOK_EVERY_S:
+                generation, looked_s = self._table.generation, loop.time()
+                with contextlib.suppress(errors.FilaServerError):  # an overloaded core is asked again
+                    await self.look()
+            await asyncio.sleep(CHANGED_EVERY_S)
+
+    def readings(self) -> list[QuotaReading]:
+        """How far each quota is used, and how often it refused; those that refuse most first."""
+        found = []
+        for name, record in self._directory.principals.items():
+            bounds = record.quotas
+            refused = self._directory.refused(name)
+            connections, streams = self._directory.in_use(name)
+            counted = (
+                ("connections", connections, bounds.connections),
+                ("streams", streams, bounds.streams),
+                ("stored_bytes", self._directory.stored(name), bounds.stored_bytes),
+            )
+            used = {quota: count / most for quota, count, most in counted if most}
+            if used or refused:
+                found.append(QuotaReading(name, refused, used))
+        found.sort(key=lambda reading: (-reading.refused, reading.principal))
+        return found[:LISTED_MAX]

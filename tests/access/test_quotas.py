@@ -1,0 +1,148 @@
+"""Quotas: what a name's keys use together is bounded, refused with the time to come back, and shown."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import grpc
+import pytest
+
+from fila.v1 import admin_pb2, auth_pb2, service_pb2
+from tests.access.guarded_server import Client, Guarded, details_of, make_queue, refusal
+from tests.access.test_keys_and_rights import enqueue
+from tests.e2e.conftest import StartServer
+
+pytestmark = pytest.mark.e2e
+
+
+def test_a_quota_refuses_with_the_time_to_come_back(guarded: Guarded):
+    queue = make_queue(guarded, "quota")
+    client = guarded.make_key("metered", "produce quota")
+    guarded.admin.auth.SetQuotas(
+        auth_pb2.SetQuotasRequest(name="metered", quotas=auth_pb2.Quotas(messages_per_second=2))
+    )
+    with pytest.raises(grpc.RpcError) as caught:
+        [enqueue(client, queue) for _ in range(10)]
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert b"RetryInfo" in details_of(caught.value)
+    shown = client.auth.GetPrincipal(auth_pb2.GetPrincipalRequest()).principal
+    assert (shown.name, shown.quotas.messages_per_second) == ("metered", 2)
+    assert shown.quota_refusals >= 1
+
+
+def test_a_producers_stream_is_slowed_down_to_its_quota(guarded: Guarded):
+    queue = make_queue(guarded, "slowed")
+    client = guarded.make_key("slow", "produce slowed")
+    guarded.admin.auth.SetQuotas(
+        auth_pb2.SetQuotasRequest(name="slow", quotas=auth_pb2.Quotas(messages_per_second=20))
+    )
+    batch = service_pb2.EnqueueBatchRequest(queue=queue, messages=[service_pb2.EnqueueMessage()] * 5)
+    frames = [service_pb2.EnqueueStreamRequest(sequence=n, batch=batch) for n in range(1, 9)]
+    began = time.monotonic()
+    answers = list(client.service.EnqueueStream(iter(frames), timeout=30))
+    assert [answer.sequence for answer in answers] == list(range(1, 9))
+    assert all(result.message_id for answer in answers for result in answer.results)
+    # Of 40 messages 20 are a second's worth that was there, and a frame may overdraw once.
+    assert time.monotonic() - began > 0.6
+
+
+def until_refused(client: Client, queue: str) -> tuple[str, str, bytes]:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            enqueue(client, queue)
+        except grpc.RpcError as error:
+            return error.code().name, error.details(), details_of(error)
+    pytest.fail("nothing was refused")
+
+
+def test_a_tenant_that_stores_too_much_is_refused_until_there_is_room_over_a_restart_too(
+    start_server: StartServer, edge: str
+):
+    settings = {"FILA_AUTH__ENABLED": "true", "FILA_SERVER__EDGE": edge}
+    guarded = Guarded(start_server(**settings))
+    queue = make_queue(guarded, "stored")
+    client = guarded.make_key("storing", f"produce {queue}", as_tenant="acme")
+    other = guarded.make_key("other", f"produce {queue}", as_tenant="globex")
+    for _ in range(20):
+        client.service.Enqueue(service_pb2.EnqueueRequest(queue=queue, payload=b"x" * 1000))
+    quotas = auth_pb2.Quotas(stored_bytes=30_000)
+    guarded.admin.auth.SetQuotas(auth_pb2.SetQuotasRequest(name="storing", quotas=quotas))
+
+    code, sentence, details = until_refused(client, queue)
+    assert (code, b"QUOTA_EXCEEDED" in details, b"RetryInfo" in details) == ("RESOURCE_EXHAUSTED", True, True)
+    assert 'at most 30000 bytes stored for tenant "acme"' in sentence
+    shown = client.auth.GetPrincipal(auth_pb2.GetPrincipalRequest()).principal
+    assert shown.quotas.stored_bytes == 30_000
+    assert 30_000 <= shown.stored_bytes < 33_000
+    assert shown.quota_refusals >= 1
+    enqueue(other, queue)
+
+    guarded.running.stop()
+    again = Guarded(start_server(guarded.running.data_dir, **settings))
+    client, admin = again.client(client.key), again.admin
+    code, _, _ = refusal(lambda: enqueue(client, queue))
+    assert code == "RESOURCE_EXHAUSTED", "from the first frame on"
+    admin.admin.PurgeQueue(admin_pb2.PurgeQueueRequest(queue=queue))
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            enqueue(client, queue)
+        except grpc.RpcError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+            continue
+        break
+    plain = auth_pb2.SetQuotasRequest(name="admin", quotas=quotas)
+    code, sentence, _ = refusal(lambda: admin.auth.SetQuotas(plain))
+    assert (code, "bound to a tenant" in sentence) == ("INVALID_ARGUMENT", True)
+
+
+def test_a_stream_of_a_tenant_that_stores_too_much_waits_for_room(guarded: Guarded):
+    queue = make_queue(guarded, "stored-stream")
+    client = guarded.make_key("storing-stream", f"produce {queue}", as_tenant="streaming")
+    quotas = auth_pb2.Quotas(stored_bytes=20_000)
+    guarded.admin.auth.SetQuotas(auth_pb2.SetQuotasRequest(name="storing-stream", quotas=quotas))
+    message = service_pb2.EnqueueMessage(payload=b"x" * 1000)
+    batch = service_pb2.EnqueueBatchRequest(queue=queue, messages=[message] * 5)
+    frames = [service_pb2.EnqueueStreamRequest(sequence=number, batch=batch) for number in range(1, 11)]
+    answers = []
+    sending = threading.Thread(
+        target=lambda: answers.extend(client.service.EnqueueStream(iter(frames), timeout=30))
+    )
+    sending.start()
+    deadline = time.monotonic() + 10
+    while not (shown := client.auth.GetPrincipal(auth_pb2.GetPrincipalRequest()).principal).quota_refusals:
+        assert time.monotonic() < deadline, shown
+        time.sleep(0.02)
+    stored = guarded.admin.admin.GetStats(admin_pb2.GetStatsRequest(queue=queue)).depth
+    assert stored < 50, "a frame beyond the bound waits"
+    while sending.is_alive():
+        assert time.monotonic() < deadline + 20
+        guarded.admin.admin.PurgeQueue(admin_pb2.PurgeQueueRequest(queue=queue))
+        sending.join(0.2)
+    assert [answer.sequence for answer in answers] == list(range(1, 11))
+
+
+def test_streams_are_counted_over_all_keys_of_a_name(guarded: Guarded):
+    queue = make_queue(guarded, "counted")
+    client = guarded.make_key("counting", "consume counted", "produce counted")
+    guarded.admin.auth.SetQuotas(
+        auth_pb2.SetQuotasRequest(name="counting", quotas=auth_pb2.Quotas(streams=1))
+    )
+    enqueue(guarded.admin, queue)
+    first = client.service.Consume(service_pb2.ConsumeRequest(queue=queue, max_in_flight=1))
+    assert next(first).message.id
+    pull = service_pb2.LeaseRequest(queue=queue)
+    code, sentence, details = refusal(lambda: client.service.Lease(pull))
+    assert (code, b"QUOTA_EXCEEDED" in details) == ("RESOURCE_EXHAUSTED", True)
+    assert "at most 1 streams at a time" in sentence
+    shown = client.auth.GetPrincipal(auth_pb2.GetPrincipalRequest()).principal
+    assert (shown.streams, shown.quota_refusals) == (1, 1)
+    first.cancel()
+    ends = time.monotonic() + 10
+    while client.auth.GetPrincipal(auth_pb2.GetPrincipalRequest()).principal.streams:
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+    client.service.Lease(pull)
