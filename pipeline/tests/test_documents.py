@@ -51,7 +51,7 @@ def test_every_option_and_column_and_job_is_documented_and_nothing_else_is():
     assert sorted(documented) == sorted(SCHEMA.names)
     jobs = text.partition("| job |")[2].partition("\n\n")[0]
     documented = [name for row in jobs.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])]
-    assert documented == [*JOBS, "backtest", "compact"]
+    assert documented == [*JOBS, "backtest", "checkpoint", "compact"]
 
 
 def test_every_column_and_kind_of_the_history_is_documented():
@@ -62,7 +62,8 @@ def test_every_column_and_kind_of_the_history_is_documented():
         if row.startswith("|")
         for name in re.findall(r"`(\w+)`", row.split("|")[1])
     }
-    assert cells == {*schema.DECISION_COLUMNS.names, *schema.KINDS, *schema.INPUT_KINDS}
+    kinds = {*schema.KINDS, *schema.CHANGE_KINDS, *schema.INPUT_KINDS}
+    assert cells == {*schema.DECISION_COLUMNS.names, *kinds}
 
 
 @pytest.mark.soak

@@ -94,6 +94,7 @@ def test_the_broker_writes_the_columns_that_the_jobs_read() -> None:
             field.name: field.type for field in columns.SCHEMAS[table]
         }
     assert set(columns.KINDS[1:]) == set(schema.KINDS)
+    assert set(columns.CHANGE_KINDS[1:]) == set(schema.CHANGE_KINDS)
     assert set(columns.INPUT_KINDS[1:]) == set(schema.INPUT_KINDS)
 
 

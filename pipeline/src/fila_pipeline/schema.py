@@ -34,6 +34,11 @@ KINDS = (
 FINAL = (ACKED, DEAD_LETTERED, DROPPED)
 """A message of a channel ends in exactly one of these, or is pending."""
 
+CHANGE_KINDS = (
+    *("limit", "queue_created", "queue_updated", "queue_deleted"),
+    *("channel_created", "channel_deleted", "channel_sought"),
+    *("key", "consumer_joined", "consumer_room", "consumer_left"),
+)
 INPUT_KINDS = ("base", "record", "base_ends", "pass", "command", "load", "write")
 
 CAUSES = ("no_consumer", "share", "throttle", "delay", "held")
