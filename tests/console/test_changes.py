@@ -200,9 +200,9 @@ def test_many_letters_are_moved_by_the_broker_and_a_closed_tab_stops_nothing(con
     assert (operation.done, operation.stuck, operation.request.rate_per_second) == (50, 0, 50.0)
     assert (client.get_stats("many").depth, client.get_stats(dlq).depth) == (50, 30)
     live(page, console.url + HOME + f"queues/{dlq}/dead-letters")
-    assert "Done at" in shown(page, "operation")
+    until(lambda: "Done at" in shown(page, "operation"))
     assert "50 letters moved back" in shown(page, "operation")
-    assert not page.get_by_role("button", name="Cancel it").is_visible()
+    page.get_by_role("button", name="Cancel it").wait_for(state="hidden")
 
 
 def test_an_operation_is_cancelled_from_another_page(console, client, page):
