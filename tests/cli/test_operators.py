@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -238,7 +239,7 @@ def test_sinks_are_listed_over_all_pages(fila, broker: FakeBroker):
     published.used_at.FromJsonString("2026-03-02T14:00:00Z")
     fresh = sink_pb2.SinkInfo(sink_id="spark-b", epoch=1)
     fresh.used_at.FromJsonString("2026-03-02T14:05:00Z")
-    totals = {"staged_bytes": 4_200_000, "staged_bytes_max": 1 << 30}
+    totals: dict[str, Any] = {"staged_bytes": 4_200_000, "staged_bytes_max": 1 << 30}
     broker.answers["ListSinks"] = lambda request: (
         sink_pb2.ListSinksResponse(sinks=[fresh], **totals)
         if request.after

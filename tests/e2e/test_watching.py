@@ -40,7 +40,10 @@ def test_keys_are_found_and_bounds_are_told(server, keyed):
 
     found = server.admin.FindKeys(watch_pb2.FindKeysRequest(queue=keyed, prefix="acme", limit=1))
 
-    assert ([key.fairness_key for key in found.keys], found.matched) == (["acme"], 2)
+    # Both have two waiting, so either may come first.
+    assert len(found.keys) == 1
+    assert found.keys[0].fairness_key in {"acme", "acme-eu"}
+    assert found.matched == 2
     with pytest.raises(Exception, match="limit must be at most 256, got 257"):
         server.admin.FindKeys(watch_pb2.FindKeysRequest(queue=keyed, limit=257))
 

@@ -323,8 +323,9 @@ async def test_many_whose_answers_are_lost_say_so_each_unless_they_have_a_dedup_
 
 async def test_a_stream_that_is_refused_while_it_is_written_to_says_why(broker: FakeBroker) -> None:
     broker.stream_refusal = Refusal(UNAUTHENTICATED, "UNAUTHENTICATED", "no key, no enqueue")
-    eager = {"frame_messages_max": 1, "frames_in_flight_max": 200, "backoff": QUICK_BACKOFF}
-    async with FilaClient.connect(broker.address, **eager) as client:
+    async with FilaClient.connect(
+        broker.address, frame_messages_max=1, frames_in_flight_max=200, backoff=QUICK_BACKOFF
+    ) as client:
         with pytest.raises(SomeFailed) as failed:
             await client.enqueue_many("orders", [b"x" * 2000] * 200)
 
