@@ -11,7 +11,7 @@ from fila.v1 import events_pb2
 from fila_server import commands
 from fila_server.operations.forecast import Interval, Unknown
 from fila_server.operations.preview import Previewing
-from tests.simulation.forecasts import KEYS, QUEUE, TICK_MS, WARM_UP_MS, Asked, Load, Outcome
+from tests.simulation.forecasts import KEYS, QUEUE, WARM_UP_MS, Asked, Load, Outcome
 
 ROUND_MS = 80_000
 """A change, and until the next one."""
@@ -110,10 +110,9 @@ def _interval(told: events_pb2.Forecast) -> Interval:
 
 
 def _count(outcome: Outcome, told: Interval, took_ms: int) -> None:
-    # What happens between two ticks is seen at the later one.
     if took_ms < told.earliest_ms:
         outcome.early += 1
-    elif took_ms - TICK_MS > told.latest_ms:
+    elif took_ms > told.latest_ms:
         outcome.late += 1
     else:
         outcome.held += 1

@@ -13,10 +13,14 @@ from fila_server.broker.speed import Look
 from fila_server.operations.forecast import Interval, Line, Rivals, Situation, Unknown, forecast
 from tests.simulation.forecasts import SHAPES, Outcome, measure
 
-SEEDS = range(1, int(os.environ.get("FILA_FORECAST_SEEDS", "30" if os.environ.get("FILA_SOAK") else "2")) + 1)
+FITTED_ON = range(1, 31)
+"""The loads that forecast.py's figures were chosen by. No interval is judged on these."""
+JUDGED_ON = range(
+    2001, 2001 + int(os.environ.get("FILA_FORECAST_SEEDS", "30" if os.environ.get("FILA_SOAK") else "2"))
+)
 COVERAGE_LEAST, COVERAGE_MOST = 0.85, 0.95
-JUDGED_MIN = 100
-"""Of a seed; fewer say little."""
+JUDGED_MIN = 10
+"""Of a seed, and of heads and tails each; fewer say little."""
 
 
 def look(at_s: float, delivered: float, enqueued: float, consumers: int = 4) -> Look:
@@ -67,11 +71,38 @@ def test_consumers_that_were_not_busy_may_be_able_to_do_more():
 
 def test_rivals_that_stay_take_their_weights_part_and_those_that_run_out_what_they_have():
     quiet = looks(per_s=50)
-    staying = situation(rivals=(Rivals(weight=3, work=1e9),))
-    leaving = situation(rivals=(Rivals(weight=3, work=50_000),))
+    staying = situation(rivals=(Rivals(weight=3, work=1e9),), before_its_turn=3_000.0)
+    leaving = situation(rivals=(Rivals(weight=3, work=50_000),), before_its_turn=3_000.0)
 
     assert likely_s(forecast(staying, quiet, 100)) == pytest.approx(8.0)
     assert likely_s(forecast(leaving, quiet, 100)) == pytest.approx(3.0)
+
+
+def test_of_the_round_of_now_only_those_are_still_to_come_who_stand_before_it():
+    last = situation(backlog=3, rivals=(Rivals(weight=49, work=1e9),), before_its_turn=49_000.0)
+
+    assert likely_s(forecast(last, looks(per_s=50), 3)) == pytest.approx(3.0)
+    assert likely_s(forecast(replace(last, before_its_turn=0.0), looks(per_s=50), 3)) == pytest.approx(2.02)
+
+
+def test_a_burst_that_others_may_begin_makes_the_interval_longer_and_not_shorter():
+    calm = forecast(situation(), looks(per_s=50), 100)
+    busy = forecast(situation(), looks(per_s=50, comes_per_s=50), 100)
+    assert isinstance(calm, Interval)
+    assert isinstance(busy, Interval)
+
+    assert busy.latest_ms > 1.3 * calm.latest_ms
+
+
+def test_the_next_few_go_as_consumers_happen_to_finish():
+    waits = {count: situation(before_its_turn=count * 1000.0 - 1000.0) for count in (1, 4, 100)}
+    told = {count: forecast(waits[count], looks(per_s=50)) for count in waits}
+
+    widths = {}
+    for count, interval in told.items():
+        assert isinstance(interval, Interval)
+        widths[count] = (interval.latest_ms - interval.earliest_ms) / interval.likely_ms
+    assert widths[1] > widths[4] > widths[100]
 
 
 def test_twice_the_weight_waits_about_half_as_long_and_the_question_changes_nothing():
@@ -162,16 +193,17 @@ def test_no_figure_is_ever_beyond_reason():
 # --- what came of it -------------------------------------------------------------------------
 
 
+def test_no_load_is_both_fitted_on_and_judged_on() -> None:
+    assert not set(FITTED_ON) & set(JUDGED_ON)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_nine_of_ten_intervals_hold(shape: str) -> None:
     head, tail = Outcome(), Outcome()
-    for seed in SEEDS:
+    for seed in JUDGED_ON:
         outcomes = measure(shape, seed).outcomes
         head.add(outcomes[False])
         tail.add(outcomes[True])
-    both = Outcome()
-    both.add(head)
-    both.add(tail)
 
     shown = [
         f"{name}: {each.coverage:.1%} of {each.told} held, {each.early} early, {each.late} late, "
@@ -180,9 +212,15 @@ def test_nine_of_ten_intervals_hold(shape: str) -> None:
         for name, each in (("head", head), ("tail", tail))
     ]
     print(shape, *shown, sep="\n  ")
-    assert both.told >= JUDGED_MIN * len(SEEDS), shown
-    # So few of a stream of intervals scatter around what they hold in the long run.
-    scatter = 3 * math.sqrt(0.9 * 0.1 / both.told)
-    assert COVERAGE_LEAST - scatter <= both.coverage <= COVERAGE_MOST + scatter, shown
-    # The heads wait for milliseconds here, less than a tick of this clock.
+    for each in (head, tail):
+        # One shape has bursts, and hardly anything waits between them.
+        assert each.told >= JUDGED_MIN * len(JUDGED_ON), shown
+        # So few of a stream of intervals scatter around what they hold in the long run.
+        scatter = 3 * math.sqrt(0.9 * 0.1 / each.told)
+        assert COVERAGE_LEAST - scatter <= each.coverage <= COVERAGE_MOST + scatter, shown
+    # A head's wait is a few messages that finish at random: nine of ten of such waits are as wide as twice the median.
     assert statistics.median(tail.widths_ms) <= statistics.median(tail.waits_ms), shown
+    longest = sorted(zip(tail.waits_ms, tail.widths_ms, strict=True))[-len(tail.waits_ms) // 3 :]
+    assert statistics.median(width for _, width in longest) <= statistics.median(
+        wait for wait, _ in longest
+    ), shown

@@ -3,9 +3,11 @@
     work    what the channel sends until then. Deficit round robin serves a backlogged key its weight's part, so with
             x = rounds the key needs, each rival adds what x rounds grant it, or all it has if that is less.
             At least that (`least`); with others' arrivals as fast as lately, `likely`; at most what x rounds grant
-            when no rival ever runs out (`most`).
+            when no rival ever runs out, and keys that have nothing now come to it (`most`).
     speed    cost a second, from stretches in which messages waited for it; scaled to the consumers there are now. Its
             error over as long a time is how wrong the same guess was, again and again, over the looks that are kept.
+            The next few messages go when consumers happen to finish, whatever the speed is: their n-th comes as the
+            n-th of a random stream does.
     bucket  the tokens that go to others and to itself before its message has one, by the rate.
 
 The time is the longer of work / speed and the bucket's. The interval is meant to hold nine times in ten as long as
@@ -31,11 +33,21 @@ FULL_STRETCHES_MIN = 3
 """Fewer looks between which nobody had room say too little about the speed."""
 SPEED_OF_S = 10.0
 """At least so much of the last looks makes the speed; for what takes longer, as much as that takes."""
-SPEED_ERROR_MIN = 0.11
+SPEED_ERROR_MIN = 0.09
 SPEED_ERROR_UNSURE = 0.7
 """Where the consumers were never full: they may be able to do more than they were asked to."""
 SPREAD_OF_WORK = 0.75
 """How far into [least, most] nine of ten lie, on the logarithm; found by simulation."""
+NEWCOMERS_MIN = 0.3
+"""Of the messages that come, at least so many are taken to go to keys that are then served before, however few there
+are now; found by simulation."""
+NEWCOMERS_ROUNDS = 0.5
+"""How much of each round keys that have nothing now may take, in grants of weight 1; likewise."""
+FINISHING_SPREAD = 1.35
+"""Standard deviations on either side, of when the n-th consumer from now is done: they finish a little more regularly
+than at random, and nine of ten of those moments lie within."""
+BUCKET_EARLY, BUCKET_LATE = 0.97, 1.05
+"""What the last message in a bucket's line may be early or late by; likewise."""
 ARRIVALS_MAX = 0.8
 """Of the speed; beyond, arrivals meanwhile would make the time endless."""
 NINE_OF_TEN = 1.645
@@ -228,8 +240,9 @@ def forecast(situation: Situation, looks: Sequence[Look], place: int = 1) -> Int
         return _interval(*turn)
     # A token first, and then a turn among those who are on the ring by then.
     bucket = _of_bucket(line, place, situation.backlog)
-    round_s = _round_s(situation, speed)
-    turns_s = (0.0, 0.3 * round_s, round_s)
+    one_s = situation.usual_cost / speed.per_s
+    others = _round_s(situation, speed) / one_s
+    turns_s = (0.0, 0.5 * others * one_s, _nth(others + 1, FINISHING_SPREAD) * one_s)
     return _interval(
         *(max(token_s + turn_s, own_s) for token_s, turn_s, own_s in zip(bucket, turns_s, turn, strict=True))
     )
@@ -320,9 +333,8 @@ def _hindsight(stretches: Sequence[tuple[float, float]], ahead_s: float) -> floa
         if before > 0 and after > 0:
             squares.append(math.log(after / before) ** 2)
     error = math.sqrt(sum(squares) / len(squares)) if squares else 0.3
-    # What is shorter than a look varies more than one; what is longer than can be looked up may drift on.
-    covered_s = steps * step_s
-    return min(error * math.sqrt(max(covered_s / max(ahead_s, 1e-3), ahead_s / covered_s)), 2.0)
+    # What is longer than can be looked up may drift on.
+    return min(error * math.sqrt(max(ahead_s / (steps * step_s), 1.0)), 2.0)
 
 
 # --- turns -----------------------------------------------------------------------------------
@@ -336,12 +348,23 @@ def _of_turns(situation: Situation, speed: _Speed, place: int) -> tuple[float, f
     per_s = _rate(speed.stretches, max(SPEED_OF_S, min(likely_s, FAR_S)))
     if per_s <= 0:
         per_s = speed.per_s
-    likely_s = max(work.likely - room, 0.0) / per_s
     one_s = situation.usual_cost / per_s
-    error = _speed_error(speed, max(likely_s, one_s))
-    down = math.hypot(error * NINE_OF_TEN, SPREAD_OF_WORK * math.log(work.likely / work.least))
-    up = math.hypot(error * NINE_OF_TEN, SPREAD_OF_WORK * math.log(work.most / work.likely))
-    return likely_s * math.exp(-down) - one_s, likely_s, likely_s * math.exp(up) + one_s
+    if work.likely <= room:
+        return 0.0, 0.0, one_s
+    gone = max((work.likely - room) / situation.usual_cost, 1.0)
+    likely_s = gone * one_s
+    error = _speed_error(speed, likely_s) * NINE_OF_TEN
+    finishing_down = math.log(gone / _nth(gone, -FINISHING_SPREAD))
+    finishing_up = math.log(_nth(gone, FINISHING_SPREAD) / gone)
+    down = math.hypot(error, finishing_down, SPREAD_OF_WORK * math.log(work.likely / work.least))
+    up = math.hypot(error, finishing_up, SPREAD_OF_WORK * math.log(work.most / work.likely))
+    return likely_s * math.exp(-down), likely_s, likely_s * math.exp(up)
+
+
+def _nth(n: float, deviations: float) -> float:
+    """When the n-th of a random stream comes, in its mean gaps, so many standard deviations off: Wilson and Hilferty's
+    cube."""
+    return n * max(1 - 1 / (9 * n) + deviations / (3 * math.sqrt(n)), 0.02) ** 3
 
 
 def _round_s(situation: Situation, speed: _Speed) -> float:
@@ -365,21 +388,27 @@ def _work_before(situation: Situation, speed: _Speed, place: int) -> _Work:
             first, most = max(first, waits), max(most, 2 * waits)
         return _Work(min(least, first), first, most)
     rounds = own / (situation.weight * situation.quantum)
-    least, most, staying = own, own, 0.0
+    # The round of now is begun: of it only those are still to come who stand before the key.
+    begun = max(situation.round_work - situation.before_its_turn, 0.0)
+    least = most = own - begun
+    staying = 0.0
     for rivals in situation.rivals:
         granted = rivals.weight * situation.quantum * rounds
         least += min(rivals.work, granted)
         most += granted
         if rivals.work >= granted:
             staying += rivals.weight
-    # What comes to keys that stay until then anyway is served after.
+    least, most = max(least, own), max(most, own)
+    # What comes to keys that stay until then anyway is served after; what comes to others makes rivals of them.
     others = situation.rivals_weight
     counted = 1 - staying / others if others else 1.0
     own_part = 0.0 if situation.was_paused else situation.weight / (others + situation.weight)
-    coming = min(speed.arrivals_per_s * counted * (1 - own_part) / speed.per_s, ARRIVALS_MAX)
+    busy = speed.arrivals_per_s / speed.per_s
+    coming = min(busy * max(counted * (1 - own_part), NEWCOMERS_MIN), ARRIVALS_MAX)
+    most += min(busy, 1.0) * NEWCOMERS_ROUNDS * situation.quantum * rounds
     likely = least / (1 - coming)
     # Of a key that was paused, rivals are served as they come: those who will come are not among those who wait.
-    if others and not situation.was_paused:
+    if not situation.was_paused:
         likely = min(likely, max(most, least))
     slowed = 0.0
     if situation.cap:
@@ -407,4 +436,6 @@ def _of_bucket(line: Line, place: int, backlog: int) -> tuple[float, float, floa
     earliest_s, likely_s, latest_s = (
         max(tokens - line.level, 0.0) / line.rate for tokens in (least, likely, latest)
     )
-    return earliest_s * 0.95, likely_s, latest_s * 1.1
+    if place == 1:
+        return earliest_s * 0.95, likely_s, latest_s * 1.1
+    return earliest_s * BUCKET_EARLY, likely_s, latest_s * BUCKET_LATE
