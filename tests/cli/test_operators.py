@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -92,6 +93,59 @@ def test_a_preview_of_no_change_is_refused(fila):
 
     assert ran.code == 2
     assert "name a change" in ran.err
+def replaying(*offsets: int) -> Callable[[Any], admin_pb2.ListChannelsResponse]:
+    """Answers, one after the other, of a channel that brings 400 messages back."""
+    told = iter(offsets)
+
+    def answer(_request: Any) -> admin_pb2.ListChannelsResponse:
+        info = admin_pb2.ChannelInfo(name="audit", head_offset=488, replay_offset=next(told))
+        return admin_pb2.ListChannelsResponse(channels=[admin_pb2.ChannelInfo(name="default"), info])
+
+    return answer
+
+
+@pytest.fixture
+def pauses(monkeypatch) -> list[float]:
+    """How long a terminal's command waited between two looks."""
+    waited: list[float] = []
+    monkeypatch.setattr("fila_cli.waiting._at_a_terminal", lambda: True)
+    monkeypatch.setattr("fila_cli.waiting.sleep", waited.append)
+    return waited
+
+
+def test_a_long_seek_is_followed_until_all_is_back(fila, broker: FakeBroker, pauses):
+    broker.answers["SeekChannel"] = admin_pb2.SeekChannelResponse(offset=88)
+    broker.answers["ListChannels"] = replaying(88, 188, 388, 0)
+
+    ran = fila("channel", "seek", "orders", "audit", "--to", "88")
+
+    assert ran.code == 0
+    assert ran.out == "channel audit of orders is at offset 88\n"
+    assert len(pauses) == 3
+
+
+def test_ctrl_c_says_how_far_a_seek_has_come_and_that_the_broker_goes_on(
+    fila, broker: FakeBroker, pauses, monkeypatch
+):
+    def stop(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fila_cli.waiting.sleep", stop)
+    broker.answers["SeekChannel"] = admin_pb2.SeekChannelResponse(offset=88)
+    broker.answers["ListChannels"] = replaying(188)
+
+    ran = fila("channel", "seek", "orders", "audit", "--to", "88")
+
+    assert ran.code == 130
+    assert "stopped: 100 of 400 messages can be delivered again; the broker brings back the rest" in ran.err
+
+
+def test_a_seek_in_a_script_does_not_wait(fila, broker: FakeBroker):
+    broker.answers["SeekChannel"] = admin_pb2.SeekChannelResponse(offset=88)
+
+    assert fila("channel", "seek", "orders", "audit", "--to", "88").code == 0
+
+    assert "ListChannels" not in {name for name, _ in broker.asked}
 
 
 def test_channel_list_shows_how_far_each_has_come(fila, broker: FakeBroker):

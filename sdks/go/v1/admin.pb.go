@@ -3726,7 +3726,9 @@ type ChannelInfo struct {
 	// Open streams and sessions.
 	Consumers uint32 `protobuf:"varint,6,opt,name=consumers,proto3" json:"consumers,omitempty"`
 	// When it was made.
-	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	// While a seek, or a channel made in the past, brings messages back: it has come to this offset. 0 otherwise.
+	ReplayOffset  uint64 `protobuf:"varint,8,opt,name=replay_offset,json=replayOffset,proto3" json:"replay_offset,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3808,6 +3810,13 @@ func (x *ChannelInfo) GetCreatedAt() *timestamppb.Timestamp {
 		return x.CreatedAt
 	}
 	return nil
+}
+
+func (x *ChannelInfo) GetReplayOffset() uint64 {
+	if x != nil {
+		return x.ReplayOffset
+	}
+	return 0
 }
 
 // Where to move a channel.
@@ -5504,7 +5513,7 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"\x13ListChannelsRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\"H\n" +
 	"\x14ListChannelsResponse\x120\n" +
-	"\bchannels\x18\x01 \x03(\v2\x14.fila.v1.ChannelInfoR\bchannels\"\xef\x01\n" +
+	"\bchannels\x18\x01 \x03(\v2\x14.fila.v1.ChannelInfoR\bchannels\"\x94\x02\n" +
 	"\vChannelInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05depth\x18\x02 \x01(\x04R\x05depth\x12\x1b\n" +
@@ -5515,7 +5524,8 @@ const file_fila_v1_admin_proto_rawDesc = "" +
 	"headOffset\x12\x1c\n" +
 	"\tconsumers\x18\x06 \x01(\rR\tconsumers\x129\n" +
 	"\n" +
-	"created_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\"\xbf\x01\n" +
+	"created_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12#\n" +
+	"\rreplay_offset\x18\b \x01(\x04R\freplayOffset\"\xbf\x01\n" +
 	"\x12SeekChannelRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\achannel\x18\x02 \x01(\tR\achannel\x12\x18\n" +

@@ -10,7 +10,7 @@ from fila_cli.arguments import channel_argument, key_option, queue_argument, yes
 from fila_cli.output import counted, table
 from fila_cli.session import Group, Session, confirm
 from fila_cli.values import DURATION, POSITION
-from fila_cli.waiting import wait_for
+from fila_cli.waiting import follow_replay, wait_for
 
 _new_argument = click.argument("channel")
 
@@ -69,6 +69,7 @@ def create(session: Session, queue: str, channel: str, start: int | datetime | s
         request.head = True
     answer = session.admin.CreateChannel(request, timeout=session.timeout_s)
     session.show(answer, f"channel {channel} of {queue} created, from offset {answer.start_offset} on")
+    follow_replay(session, queue, channel, answer.start_offset)
 
 
 @channel.command(
@@ -130,7 +131,8 @@ def list_(session: Session, queue: str) -> None:
 @click.option("--dry-run", is_flag=True, help="Only say what it would do")
 @click.pass_obj
 def seek(session: Session, queue: str, channel: str, target: int | datetime | str, *, dry_run: bool) -> None:
-    """Move a channel within what is retained; leases it holds end."""
+    """Move a channel within what is retained; leases it holds end. What it delivers again comes back in the broker,
+    whoever waits for it; a terminal is shown how far that has come."""
     from fila.v1 import admin_pb2
 
     request = admin_pb2.SeekChannelRequest(queue=queue, channel=channel, validate_only=dry_run)
@@ -149,6 +151,7 @@ def seek(session: Session, queue: str, channel: str, target: int | datetime | st
         session.show(answer, would)
         return
     session.show(answer, f"channel {channel} of {queue} is at offset {answer.offset}")
+    follow_replay(session, queue, channel, answer.offset)
 
 
 @channel.command(

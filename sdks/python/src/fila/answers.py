@@ -143,6 +143,8 @@ class ChannelInfo:
     """The next offset the queue will give."""
     consumers: int
     created_at: datetime | None = None
+    replay_offset: int = 0
+    """While a seek brings messages back: it has come to this offset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

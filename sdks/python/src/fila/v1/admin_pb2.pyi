@@ -25,13 +25,14 @@ HOOK_FALLBACK_POLICY: HookFallback
 HOOK_FALLBACK_UNSPECIFIED: HookFallback
 
 class ChannelInfo(_message.Message):
-    __slots__ = ["consumers", "created_at", "depth", "head_offset", "in_flight", "name", "tail_offset"]
+    __slots__ = ["consumers", "created_at", "depth", "head_offset", "in_flight", "name", "replay_offset", "tail_offset"]
     CONSUMERS_FIELD_NUMBER: _ClassVar[int]
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     DEPTH_FIELD_NUMBER: _ClassVar[int]
     HEAD_OFFSET_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    REPLAY_OFFSET_FIELD_NUMBER: _ClassVar[int]
     TAIL_OFFSET_FIELD_NUMBER: _ClassVar[int]
     consumers: int
     created_at: _timestamp_pb2.Timestamp
@@ -39,8 +40,9 @@ class ChannelInfo(_message.Message):
     head_offset: int
     in_flight: int
     name: str
+    replay_offset: int
     tail_offset: int
-    def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., tail_offset: _Optional[int] = ..., head_offset: _Optional[int] = ..., consumers: _Optional[int] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., in_flight: _Optional[int] = ..., tail_offset: _Optional[int] = ..., head_offset: _Optional[int] = ..., consumers: _Optional[int] = ..., created_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., replay_offset: _Optional[int] = ...) -> None: ...
 
 class ConfigEntry(_message.Message):
     __slots__ = ["key", "value"]

@@ -71,6 +71,7 @@ cdef void _channel_info(Buffer* b, uint32_t field, Channel* channel) noexcept no
     put_number_field(&inner, 5, channel.queue.next_offset)
     put_number_field(&inner, 6, channel.consumers)
     put_timestamp_field(&inner, 7, channel.created_ms)
+    put_number_field(&inner, 8, channel.rebuild_at)
     put_nested(b, field, &inner)
     buffer_free(&inner)
 

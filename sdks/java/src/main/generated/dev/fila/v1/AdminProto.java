@@ -565,183 +565,184 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
       "\025DeleteChannelResponse\"+\n\023ListChannelsRe" +
       "quest\022\024\n\005queue\030\001 \001(\tR\005queue\"H\n\024ListChann" +
       "elsResponse\0220\n\010channels\030\001 \003(\0132\024.fila.v1." +
-      "ChannelInfoR\010channels\"\357\001\n\013ChannelInfo\022\022\n" +
+      "ChannelInfoR\010channels\"\224\002\n\013ChannelInfo\022\022\n" +
       "\004name\030\001 \001(\tR\004name\022\024\n\005depth\030\002 \001(\004R\005depth\022" +
       "\033\n\tin_flight\030\003 \001(\004R\010inFlight\022\037\n\013tail_off" +
       "set\030\004 \001(\004R\ntailOffset\022\037\n\013head_offset\030\005 \001" +
       "(\004R\nheadOffset\022\034\n\tconsumers\030\006 \001(\rR\tconsu" +
       "mers\0229\n\ncreated_at\030\007 \001(\0132\032.google.protob" +
-      "uf.TimestampR\tcreatedAt\"\277\001\n\022SeekChannelR" +
-      "equest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030" +
-      "\002 \001(\tR\007channel\022\030\n\006offset\030\003 \001(\004H\000R\006offset" +
-      "\0220\n\004time\030\004 \001(\0132\032.google.protobuf.Timesta" +
-      "mpH\000R\004time\022#\n\rvalidate_only\030\005 \001(\010R\014valid" +
-      "ateOnlyB\010\n\006target\"\212\001\n\023SeekChannelRespons" +
-      "e\022\026\n\006offset\030\001 \001(\004R\006offset\022\032\n\010replayed\030\002 " +
-      "\001(\004R\010replayed\022\030\n\007skipped\030\003 \001(\004R\007skipped\022" +
-      "%\n\016leases_revoked\030\004 \001(\004R\rleasesRevoked\"~" +
-      "\n\023PurgeChannelRequest\022\024\n\005queue\030\001 \001(\tR\005qu" +
-      "eue\022\030\n\007channel\030\002 \001(\tR\007channel\022&\n\014fairnes" +
-      "s_key\030\003 \001(\tH\000R\013fairnessKey\210\001\001B\017\n\r_fairne" +
-      "ss_key\".\n\024PurgeChannelResponse\022\026\n\006purged" +
-      "\030\001 \001(\004R\006purged\"\222\002\n\016ReadLogRequest\022\024\n\005que" +
-      "ue\030\001 \001(\tR\005queue\022\037\n\013from_offset\030\002 \001(\004R\nfr" +
-      "omOffset\022\033\n\tto_offset\030\003 \001(\004R\010toOffset\0227\n" +
-      "\tfrom_time\030\004 \001(\0132\032.google.protobuf.Times" +
-      "tampR\010fromTime\0223\n\007to_time\030\005 \001(\0132\032.google" +
-      ".protobuf.TimestampR\006toTime\022!\n\014fairness_" +
-      "key\030\006 \001(\tR\013fairnessKey\022\033\n\tmax_batch\030\007 \001(" +
-      "\rR\010maxBatch\"`\n\017ReadLogResponse\022,\n\010messag" +
-      "es\030\001 \003(\0132\020.fila.v1.MessageR\010messages\022\037\n\013" +
-      "next_offset\030\002 \001(\004R\nnextOffset\"\277\002\n\023SetKey" +
-      "PolicyRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022!\n\014f" +
-      "airness_key\030\002 \001(\tR\013fairnessKey\022\033\n\006weight" +
-      "\030\003 \001(\rH\000R\006weight\210\001\001\022\033\n\006paused\030\004 \001(\010H\001R\006p" +
-      "aused\210\001\001\022\'\n\rmax_in_flight\030\005 \001(\rH\002R\013maxIn" +
-      "Flight\210\001\001\022+\n\017rate_per_second\030\006 \001(\001H\003R\rra" +
-      "tePerSecond\210\001\001\022\031\n\005burst\030\007 \001(\001H\004R\005burst\210\001" +
-      "\001B\t\n\007_weightB\t\n\007_pausedB\020\n\016_max_in_fligh" +
-      "tB\022\n\020_rate_per_secondB\010\n\006_burst\"\302\001\n\024SetK" +
-      "eyPolicyResponse\022\026\n\006weight\030\001 \001(\rR\006weight" +
-      "\022\026\n\006paused\030\002 \001(\010R\006paused\022\"\n\rmax_in_fligh" +
-      "t\030\003 \001(\rR\013maxInFlight\022&\n\017rate_per_second\030" +
-      "\004 \001(\001R\rratePerSecond\022\024\n\005burst\030\005 \001(\001R\005bur" +
-      "st\022\030\n\007pending\030\006 \001(\004R\007pending\"\177\n\027PreviewK" +
-      "eyPolicyRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n" +
-      "\007channel\030\002 \001(\tR\007channel\0224\n\006policy\030\003 \001(\0132" +
-      "\034.fila.v1.SetKeyPolicyRequestR\006policy\"\200\002" +
-      "\n\030PreviewKeyPolicyResponse\022+\n\004head\030\001 \001(\013" +
-      "2\027.fila.v1.ForecastChangeR\004head\022+\n\004tail\030" +
-      "\002 \001(\0132\027.fila.v1.ForecastChangeR\004tail\022(\n\006" +
-      "losing\030\003 \003(\0132\020.fila.v1.KeyLossR\006losing\022\030" +
-      "\n\007pending\030\004 \001(\004R\007pending\022#\n\rweight_befor" +
-      "e\030\005 \001(\rR\014weightBefore\022!\n\014weight_after\030\006 " +
-      "\001(\rR\013weightAfter\"d\n\016ForecastChange\022)\n\006be" +
-      "fore\030\001 \001(\0132\021.fila.v1.ForecastR\006before\022\'\n" +
-      "\005after\030\002 \001(\0132\021.fila.v1.ForecastR\005after\"s" +
-      "\n\007KeyLoss\022!\n\014fairness_key\030\001 \001(\tR\013fairnes" +
-      "sKey\022\030\n\007pending\030\002 \001(\004R\007pending\022+\n\004tail\030\003" +
-      " \001(\0132\027.fila.v1.ForecastChangeR\004tail\"f\n\021E" +
-      "xplainKeyRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030" +
-      "\n\007channel\030\002 \001(\tR\007channel\022!\n\014fairness_key" +
-      "\030\003 \001(\tR\013fairnessKey\"\222\007\n\022ExplainKeyRespon" +
-      "se\0227\n\005state\030\001 \001(\0162!.fila.v1.ExplainKeyRe" +
-      "sponse.StateR\005state\022\'\n\017blocking_bucket\030\002" +
-      " \001(\tR\016blockingBucket\0220\n\005until\030\003 \001(\0132\032.go" +
-      "ogle.protobuf.TimestampR\005until\022\024\n\005share\030" +
-      "\004 \001(\001R\005share\022\033\n\tdue_share\030\005 \001(\001R\010dueShar" +
-      "e\022)\n\005waits\030\006 \001(\0132\023.fila.v1.WaitCausesR\005w" +
-      "aits\022\030\n\007pending\030\007 \001(\004R\007pending\022\033\n\tin_fli" +
-      "ght\030\010 \001(\004R\010inFlight\022\"\n\roldest_age_ms\030\t \001" +
-      "(\004R\013oldestAgeMs\022\026\n\006weight\030\n \001(\rR\006weight\022" +
-      ")\n\020returning_offset\030\013 \001(\004R\017returningOffs" +
-      "et\022\'\n\017returning_count\030\014 \001(\rR\016returningCo" +
-      "unt\022C\n\020served_meanwhile\030\r \001(\0132\030.fila.v1." +
-      "ServedMeanwhileR\017servedMeanwhile\0227\n\tcons" +
-      "umers\030\016 \001(\0132\031.fila.v1.ChannelConsumersR\t" +
-      "consumers\0226\n\rhead_forecast\030\017 \001(\0132\021.fila." +
-      "v1.ForecastR\014headForecast\0226\n\rtail_foreca" +
-      "st\030\020 \001(\0132\021.fila.v1.ForecastR\014tailForecas" +
-      "t\"\324\001\n\005State\022\025\n\021STATE_UNSPECIFIED\020\000\022\025\n\021ST" +
-      "ATE_NO_CONSUMER\020\001\022\026\n\022STATE_NOT_ITS_TURN\020" +
-      "\002\022\023\n\017STATE_THROTTLED\020\003\022\021\n\rSTATE_DELAYED\020" +
-      "\004\022\020\n\014STATE_LEASED\020\005\022\020\n\014STATE_PAUSED\020\006\022\020\n" +
-      "\014STATE_CAPPED\020\007\022\017\n\013STATE_EMPTY\020\010\022\026\n\022STAT" +
-      "E_RATE_LIMITED\020\t\"F\n\024ListConsumersRequest" +
-      "\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR" +
-      "\007channel\"L\n\025ListConsumersResponse\0223\n\tcon" +
-      "sumers\030\001 \003(\0132\025.fila.v1.ConsumerInfoR\tcon" +
-      "sumers\"\372\002\n\014ConsumerInfo\022\037\n\013consumer_id\030\001" +
-      " \001(\004R\nconsumerId\022\022\n\004name\030\002 \001(\tR\004name\022\022\n\004" +
-      "peer\030\003 \001(\tR\004peer\022\030\n\007channel\030\004 \001(\tR\007chann" +
-      "el\022\022\n\004held\030\005 \001(\004R\004held\022\024\n\005begun\030\006 \001(\004R\005b" +
-      "egun\022%\n\016returned_total\030\007 \001(\004R\rreturnedTo" +
-      "tal\022(\n\020handling_time_us\030\010 \001(\004R\016handlingT" +
-      "imeUs\022\026\n\006window\030\t \001(\rR\006window\022!\n\014tracks_" +
-      "begun\030\n \001(\010R\013tracksBegun\022=\n\014connected_at" +
-      "\030\013 \001(\0132\032.google.protobuf.TimestampR\013conn" +
-      "ectedAt\022\022\n\004away\030\014 \001(\010R\004away*Q\n\nDurabilit" +
-      "y\022\032\n\026DURABILITY_UNSPECIFIED\020\000\022\024\n\020DURABIL" +
-      "ITY_FSYNC\020\001\022\021\n\rDURABILITY_OS\020\002*_\n\014HookFa" +
-      "llback\022\035\n\031HOOK_FALLBACK_UNSPECIFIED\020\000\022\030\n" +
-      "\024HOOK_FALLBACK_POLICY\020\001\022\026\n\022HOOK_FALLBACK" +
-      "_HOLD\020\002*|\n\014BreakerState\022\035\n\031BREAKER_STATE" +
-      "_UNSPECIFIED\020\000\022\030\n\024BREAKER_STATE_CLOSED\020\001" +
-      "\022\026\n\022BREAKER_STATE_OPEN\020\002\022\033\n\027BREAKER_STAT" +
-      "E_HALF_OPEN\020\0032\305\026\n\tFilaAdmin\022H\n\013CreateQue" +
-      "ue\022\033.fila.v1.CreateQueueRequest\032\034.fila.v" +
-      "1.CreateQueueResponse\022?\n\010GetQueue\022\030.fila" +
-      ".v1.GetQueueRequest\032\031.fila.v1.GetQueueRe" +
-      "sponse\022H\n\013UpdateQueue\022\033.fila.v1.UpdateQu" +
-      "eueRequest\032\034.fila.v1.UpdateQueueResponse" +
-      "\022H\n\013DeleteQueue\022\033.fila.v1.DeleteQueueReq" +
-      "uest\032\034.fila.v1.DeleteQueueResponse\022E\n\nLi" +
-      "stQueues\022\032.fila.v1.ListQueuesRequest\032\033.f" +
-      "ila.v1.ListQueuesResponse\022E\n\nPurgeQueue\022" +
-      "\032.fila.v1.PurgeQueueRequest\032\033.fila.v1.Pu" +
-      "rgeQueueResponse\022K\n\014PeekMessages\022\034.fila." +
-      "v1.PeekMessagesRequest\032\035.fila.v1.PeekMes" +
-      "sagesResponse\022?\n\010GetStats\022\030.fila.v1.GetS" +
-      "tatsRequest\032\031.fila.v1.GetStatsResponse\022B" +
-      "\n\tSetConfig\022\031.fila.v1.SetConfigRequest\032\032" +
-      ".fila.v1.SetConfigResponse\022B\n\tGetConfig\022" +
-      "\031.fila.v1.GetConfigRequest\032\032.fila.v1.Get" +
-      "ConfigResponse\022E\n\nListConfig\022\032.fila.v1.L" +
-      "istConfigRequest\032\033.fila.v1.ListConfigRes" +
-      "ponse\022<\n\007Redrive\022\027.fila.v1.RedriveReques" +
-      "t\032\030.fila.v1.RedriveResponse\022N\n\rCreateCha" +
-      "nnel\022\035.fila.v1.CreateChannelRequest\032\036.fi" +
-      "la.v1.CreateChannelResponse\022N\n\rDeleteCha" +
-      "nnel\022\035.fila.v1.DeleteChannelRequest\032\036.fi" +
-      "la.v1.DeleteChannelResponse\022K\n\014ListChann" +
-      "els\022\034.fila.v1.ListChannelsRequest\032\035.fila" +
-      ".v1.ListChannelsResponse\022H\n\013SeekChannel\022" +
-      "\033.fila.v1.SeekChannelRequest\032\034.fila.v1.S" +
-      "eekChannelResponse\022K\n\014PurgeChannel\022\034.fil" +
-      "a.v1.PurgeChannelRequest\032\035.fila.v1.Purge" +
-      "ChannelResponse\022>\n\007ReadLog\022\027.fila.v1.Rea" +
-      "dLogRequest\032\030.fila.v1.ReadLogResponse0\001\022" +
-      "K\n\014SetKeyPolicy\022\034.fila.v1.SetKeyPolicyRe" +
-      "quest\032\035.fila.v1.SetKeyPolicyResponse\022W\n\020" +
-      "PreviewKeyPolicy\022 .fila.v1.PreviewKeyPol" +
-      "icyRequest\032!.fila.v1.PreviewKeyPolicyRes" +
-      "ponse\022E\n\nExplainKey\022\032.fila.v1.ExplainKey" +
-      "Request\032\033.fila.v1.ExplainKeyResponse\022N\n\r" +
-      "ListConsumers\022\035.fila.v1.ListConsumersReq" +
-      "uest\032\036.fila.v1.ListConsumersResponse\022B\n\t" +
-      "GetStatus\022\031.fila.v1.GetStatusRequest\032\032.f" +
-      "ila.v1.GetStatusResponse\022J\n\013WatchEvents\022" +
-      "\033.fila.v1.WatchEventsRequest\032\034.fila.v1.W" +
-      "atchEventsResponse0\001\022?\n\010ListLate\022\030.fila." +
-      "v1.ListLateRequest\032\031.fila.v1.ListLateRes" +
-      "ponse\022T\n\017ListKeyPolicies\022\037.fila.v1.ListK" +
-      "eyPoliciesRequest\032 .fila.v1.ListKeyPolic" +
-      "iesResponse\022T\n\017DropDeadLetters\022\037.fila.v1" +
-      ".DropDeadLettersRequest\032 .fila.v1.DropDe" +
-      "adLettersResponse\022?\n\010FindKeys\022\030.fila.v1." +
-      "FindKeysRequest\032\031.fila.v1.FindKeysRespon" +
-      "se\022G\n\nWatchStats\022\032.fila.v1.WatchStatsReq" +
-      "uest\032\033.fila.v1.WatchStatsResponse0\001\022E\n\nG" +
-      "etHistory\022\032.fila.v1.GetHistoryRequest\032\033." +
-      "fila.v1.GetHistoryResponse\022Z\n\021ListQueueV" +
-      "ersions\022!.fila.v1.ListQueueVersionsReque" +
-      "st\032\".fila.v1.ListQueueVersionsResponse\022T" +
-      "\n\017GetQueueVersion\022\037.fila.v1.GetQueueVers" +
-      "ionRequest\032 .fila.v1.GetQueueVersionResp" +
-      "onse\022Q\n\016StartOperation\022\036.fila.v1.StartOp" +
-      "erationRequest\032\037.fila.v1.StartOperationR" +
-      "esponse\022S\n\016WatchOperation\022\036.fila.v1.Watc" +
-      "hOperationRequest\032\037.fila.v1.WatchOperati" +
-      "onResponse0\001\022Q\n\016ListOperations\022\036.fila.v1" +
-      ".ListOperationsRequest\032\037.fila.v1.ListOpe" +
-      "rationsResponse\022T\n\017CancelOperation\022\037.fil" +
-      "a.v1.CancelOperationRequest\032 .fila.v1.Ca" +
-      "ncelOperationResponse\022Q\n\016EditDeadLetter\022" +
-      "\036.fila.v1.EditDeadLetterRequest\032\037.fila.v" +
-      "1.EditDeadLetterResponse\022K\n\014DryRunPolicy" +
-      "\022\034.fila.v1.DryRunPolicyRequest\032\035.fila.v1" +
-      ".DryRunPolicyResponseB\033\n\013dev.fila.v1B\nAd" +
-      "minProtoP\001b\006proto3"
+      "uf.TimestampR\tcreatedAt\022#\n\rreplay_offset" +
+      "\030\010 \001(\004R\014replayOffset\"\277\001\n\022SeekChannelRequ" +
+      "est\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001" +
+      "(\tR\007channel\022\030\n\006offset\030\003 \001(\004H\000R\006offset\0220\n" +
+      "\004time\030\004 \001(\0132\032.google.protobuf.TimestampH" +
+      "\000R\004time\022#\n\rvalidate_only\030\005 \001(\010R\014validate" +
+      "OnlyB\010\n\006target\"\212\001\n\023SeekChannelResponse\022\026" +
+      "\n\006offset\030\001 \001(\004R\006offset\022\032\n\010replayed\030\002 \001(\004" +
+      "R\010replayed\022\030\n\007skipped\030\003 \001(\004R\007skipped\022%\n\016" +
+      "leases_revoked\030\004 \001(\004R\rleasesRevoked\"~\n\023P" +
+      "urgeChannelRequest\022\024\n\005queue\030\001 \001(\tR\005queue" +
+      "\022\030\n\007channel\030\002 \001(\tR\007channel\022&\n\014fairness_k" +
+      "ey\030\003 \001(\tH\000R\013fairnessKey\210\001\001B\017\n\r_fairness_" +
+      "key\".\n\024PurgeChannelResponse\022\026\n\006purged\030\001 " +
+      "\001(\004R\006purged\"\222\002\n\016ReadLogRequest\022\024\n\005queue\030" +
+      "\001 \001(\tR\005queue\022\037\n\013from_offset\030\002 \001(\004R\nfromO" +
+      "ffset\022\033\n\tto_offset\030\003 \001(\004R\010toOffset\0227\n\tfr" +
+      "om_time\030\004 \001(\0132\032.google.protobuf.Timestam" +
+      "pR\010fromTime\0223\n\007to_time\030\005 \001(\0132\032.google.pr" +
+      "otobuf.TimestampR\006toTime\022!\n\014fairness_key" +
+      "\030\006 \001(\tR\013fairnessKey\022\033\n\tmax_batch\030\007 \001(\rR\010" +
+      "maxBatch\"`\n\017ReadLogResponse\022,\n\010messages\030" +
+      "\001 \003(\0132\020.fila.v1.MessageR\010messages\022\037\n\013nex" +
+      "t_offset\030\002 \001(\004R\nnextOffset\"\277\002\n\023SetKeyPol" +
+      "icyRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022!\n\014fair" +
+      "ness_key\030\002 \001(\tR\013fairnessKey\022\033\n\006weight\030\003 " +
+      "\001(\rH\000R\006weight\210\001\001\022\033\n\006paused\030\004 \001(\010H\001R\006paus" +
+      "ed\210\001\001\022\'\n\rmax_in_flight\030\005 \001(\rH\002R\013maxInFli" +
+      "ght\210\001\001\022+\n\017rate_per_second\030\006 \001(\001H\003R\rrateP" +
+      "erSecond\210\001\001\022\031\n\005burst\030\007 \001(\001H\004R\005burst\210\001\001B\t" +
+      "\n\007_weightB\t\n\007_pausedB\020\n\016_max_in_flightB\022" +
+      "\n\020_rate_per_secondB\010\n\006_burst\"\302\001\n\024SetKeyP" +
+      "olicyResponse\022\026\n\006weight\030\001 \001(\rR\006weight\022\026\n" +
+      "\006paused\030\002 \001(\010R\006paused\022\"\n\rmax_in_flight\030\003" +
+      " \001(\rR\013maxInFlight\022&\n\017rate_per_second\030\004 \001" +
+      "(\001R\rratePerSecond\022\024\n\005burst\030\005 \001(\001R\005burst\022" +
+      "\030\n\007pending\030\006 \001(\004R\007pending\"\177\n\027PreviewKeyP" +
+      "olicyRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007ch" +
+      "annel\030\002 \001(\tR\007channel\0224\n\006policy\030\003 \001(\0132\034.f" +
+      "ila.v1.SetKeyPolicyRequestR\006policy\"\200\002\n\030P" +
+      "reviewKeyPolicyResponse\022+\n\004head\030\001 \001(\0132\027." +
+      "fila.v1.ForecastChangeR\004head\022+\n\004tail\030\002 \001" +
+      "(\0132\027.fila.v1.ForecastChangeR\004tail\022(\n\006los" +
+      "ing\030\003 \003(\0132\020.fila.v1.KeyLossR\006losing\022\030\n\007p" +
+      "ending\030\004 \001(\004R\007pending\022#\n\rweight_before\030\005" +
+      " \001(\rR\014weightBefore\022!\n\014weight_after\030\006 \001(\r" +
+      "R\013weightAfter\"d\n\016ForecastChange\022)\n\006befor" +
+      "e\030\001 \001(\0132\021.fila.v1.ForecastR\006before\022\'\n\005af" +
+      "ter\030\002 \001(\0132\021.fila.v1.ForecastR\005after\"s\n\007K" +
+      "eyLoss\022!\n\014fairness_key\030\001 \001(\tR\013fairnessKe" +
+      "y\022\030\n\007pending\030\002 \001(\004R\007pending\022+\n\004tail\030\003 \001(" +
+      "\0132\027.fila.v1.ForecastChangeR\004tail\"f\n\021Expl" +
+      "ainKeyRequest\022\024\n\005queue\030\001 \001(\tR\005queue\022\030\n\007c" +
+      "hannel\030\002 \001(\tR\007channel\022!\n\014fairness_key\030\003 " +
+      "\001(\tR\013fairnessKey\"\222\007\n\022ExplainKeyResponse\022" +
+      "7\n\005state\030\001 \001(\0162!.fila.v1.ExplainKeyRespo" +
+      "nse.StateR\005state\022\'\n\017blocking_bucket\030\002 \001(" +
+      "\tR\016blockingBucket\0220\n\005until\030\003 \001(\0132\032.googl" +
+      "e.protobuf.TimestampR\005until\022\024\n\005share\030\004 \001" +
+      "(\001R\005share\022\033\n\tdue_share\030\005 \001(\001R\010dueShare\022)" +
+      "\n\005waits\030\006 \001(\0132\023.fila.v1.WaitCausesR\005wait" +
+      "s\022\030\n\007pending\030\007 \001(\004R\007pending\022\033\n\tin_flight" +
+      "\030\010 \001(\004R\010inFlight\022\"\n\roldest_age_ms\030\t \001(\004R" +
+      "\013oldestAgeMs\022\026\n\006weight\030\n \001(\rR\006weight\022)\n\020" +
+      "returning_offset\030\013 \001(\004R\017returningOffset\022" +
+      "\'\n\017returning_count\030\014 \001(\rR\016returningCount" +
+      "\022C\n\020served_meanwhile\030\r \001(\0132\030.fila.v1.Ser" +
+      "vedMeanwhileR\017servedMeanwhile\0227\n\tconsume" +
+      "rs\030\016 \001(\0132\031.fila.v1.ChannelConsumersR\tcon" +
+      "sumers\0226\n\rhead_forecast\030\017 \001(\0132\021.fila.v1." +
+      "ForecastR\014headForecast\0226\n\rtail_forecast\030" +
+      "\020 \001(\0132\021.fila.v1.ForecastR\014tailForecast\"\324" +
+      "\001\n\005State\022\025\n\021STATE_UNSPECIFIED\020\000\022\025\n\021STATE" +
+      "_NO_CONSUMER\020\001\022\026\n\022STATE_NOT_ITS_TURN\020\002\022\023" +
+      "\n\017STATE_THROTTLED\020\003\022\021\n\rSTATE_DELAYED\020\004\022\020" +
+      "\n\014STATE_LEASED\020\005\022\020\n\014STATE_PAUSED\020\006\022\020\n\014ST" +
+      "ATE_CAPPED\020\007\022\017\n\013STATE_EMPTY\020\010\022\026\n\022STATE_R" +
+      "ATE_LIMITED\020\t\"F\n\024ListConsumersRequest\022\024\n" +
+      "\005queue\030\001 \001(\tR\005queue\022\030\n\007channel\030\002 \001(\tR\007ch" +
+      "annel\"L\n\025ListConsumersResponse\0223\n\tconsum" +
+      "ers\030\001 \003(\0132\025.fila.v1.ConsumerInfoR\tconsum" +
+      "ers\"\372\002\n\014ConsumerInfo\022\037\n\013consumer_id\030\001 \001(" +
+      "\004R\nconsumerId\022\022\n\004name\030\002 \001(\tR\004name\022\022\n\004pee" +
+      "r\030\003 \001(\tR\004peer\022\030\n\007channel\030\004 \001(\tR\007channel\022" +
+      "\022\n\004held\030\005 \001(\004R\004held\022\024\n\005begun\030\006 \001(\004R\005begu" +
+      "n\022%\n\016returned_total\030\007 \001(\004R\rreturnedTotal" +
+      "\022(\n\020handling_time_us\030\010 \001(\004R\016handlingTime" +
+      "Us\022\026\n\006window\030\t \001(\rR\006window\022!\n\014tracks_beg" +
+      "un\030\n \001(\010R\013tracksBegun\022=\n\014connected_at\030\013 " +
+      "\001(\0132\032.google.protobuf.TimestampR\013connect" +
+      "edAt\022\022\n\004away\030\014 \001(\010R\004away*Q\n\nDurability\022\032" +
+      "\n\026DURABILITY_UNSPECIFIED\020\000\022\024\n\020DURABILITY" +
+      "_FSYNC\020\001\022\021\n\rDURABILITY_OS\020\002*_\n\014HookFallb" +
+      "ack\022\035\n\031HOOK_FALLBACK_UNSPECIFIED\020\000\022\030\n\024HO" +
+      "OK_FALLBACK_POLICY\020\001\022\026\n\022HOOK_FALLBACK_HO" +
+      "LD\020\002*|\n\014BreakerState\022\035\n\031BREAKER_STATE_UN" +
+      "SPECIFIED\020\000\022\030\n\024BREAKER_STATE_CLOSED\020\001\022\026\n" +
+      "\022BREAKER_STATE_OPEN\020\002\022\033\n\027BREAKER_STATE_H" +
+      "ALF_OPEN\020\0032\305\026\n\tFilaAdmin\022H\n\013CreateQueue\022" +
+      "\033.fila.v1.CreateQueueRequest\032\034.fila.v1.C" +
+      "reateQueueResponse\022?\n\010GetQueue\022\030.fila.v1" +
+      ".GetQueueRequest\032\031.fila.v1.GetQueueRespo" +
+      "nse\022H\n\013UpdateQueue\022\033.fila.v1.UpdateQueue" +
+      "Request\032\034.fila.v1.UpdateQueueResponse\022H\n" +
+      "\013DeleteQueue\022\033.fila.v1.DeleteQueueReques" +
+      "t\032\034.fila.v1.DeleteQueueResponse\022E\n\nListQ" +
+      "ueues\022\032.fila.v1.ListQueuesRequest\032\033.fila" +
+      ".v1.ListQueuesResponse\022E\n\nPurgeQueue\022\032.f" +
+      "ila.v1.PurgeQueueRequest\032\033.fila.v1.Purge" +
+      "QueueResponse\022K\n\014PeekMessages\022\034.fila.v1." +
+      "PeekMessagesRequest\032\035.fila.v1.PeekMessag" +
+      "esResponse\022?\n\010GetStats\022\030.fila.v1.GetStat" +
+      "sRequest\032\031.fila.v1.GetStatsResponse\022B\n\tS" +
+      "etConfig\022\031.fila.v1.SetConfigRequest\032\032.fi" +
+      "la.v1.SetConfigResponse\022B\n\tGetConfig\022\031.f" +
+      "ila.v1.GetConfigRequest\032\032.fila.v1.GetCon" +
+      "figResponse\022E\n\nListConfig\022\032.fila.v1.List" +
+      "ConfigRequest\032\033.fila.v1.ListConfigRespon" +
+      "se\022<\n\007Redrive\022\027.fila.v1.RedriveRequest\032\030" +
+      ".fila.v1.RedriveResponse\022N\n\rCreateChanne" +
+      "l\022\035.fila.v1.CreateChannelRequest\032\036.fila." +
+      "v1.CreateChannelResponse\022N\n\rDeleteChanne" +
+      "l\022\035.fila.v1.DeleteChannelRequest\032\036.fila." +
+      "v1.DeleteChannelResponse\022K\n\014ListChannels" +
+      "\022\034.fila.v1.ListChannelsRequest\032\035.fila.v1" +
+      ".ListChannelsResponse\022H\n\013SeekChannel\022\033.f" +
+      "ila.v1.SeekChannelRequest\032\034.fila.v1.Seek" +
+      "ChannelResponse\022K\n\014PurgeChannel\022\034.fila.v" +
+      "1.PurgeChannelRequest\032\035.fila.v1.PurgeCha" +
+      "nnelResponse\022>\n\007ReadLog\022\027.fila.v1.ReadLo" +
+      "gRequest\032\030.fila.v1.ReadLogResponse0\001\022K\n\014" +
+      "SetKeyPolicy\022\034.fila.v1.SetKeyPolicyReque" +
+      "st\032\035.fila.v1.SetKeyPolicyResponse\022W\n\020Pre" +
+      "viewKeyPolicy\022 .fila.v1.PreviewKeyPolicy" +
+      "Request\032!.fila.v1.PreviewKeyPolicyRespon" +
+      "se\022E\n\nExplainKey\022\032.fila.v1.ExplainKeyReq" +
+      "uest\032\033.fila.v1.ExplainKeyResponse\022N\n\rLis" +
+      "tConsumers\022\035.fila.v1.ListConsumersReques" +
+      "t\032\036.fila.v1.ListConsumersResponse\022B\n\tGet" +
+      "Status\022\031.fila.v1.GetStatusRequest\032\032.fila" +
+      ".v1.GetStatusResponse\022J\n\013WatchEvents\022\033.f" +
+      "ila.v1.WatchEventsRequest\032\034.fila.v1.Watc" +
+      "hEventsResponse0\001\022?\n\010ListLate\022\030.fila.v1." +
+      "ListLateRequest\032\031.fila.v1.ListLateRespon" +
+      "se\022T\n\017ListKeyPolicies\022\037.fila.v1.ListKeyP" +
+      "oliciesRequest\032 .fila.v1.ListKeyPolicies" +
+      "Response\022T\n\017DropDeadLetters\022\037.fila.v1.Dr" +
+      "opDeadLettersRequest\032 .fila.v1.DropDeadL" +
+      "ettersResponse\022?\n\010FindKeys\022\030.fila.v1.Fin" +
+      "dKeysRequest\032\031.fila.v1.FindKeysResponse\022" +
+      "G\n\nWatchStats\022\032.fila.v1.WatchStatsReques" +
+      "t\032\033.fila.v1.WatchStatsResponse0\001\022E\n\nGetH" +
+      "istory\022\032.fila.v1.GetHistoryRequest\032\033.fil" +
+      "a.v1.GetHistoryResponse\022Z\n\021ListQueueVers" +
+      "ions\022!.fila.v1.ListQueueVersionsRequest\032" +
+      "\".fila.v1.ListQueueVersionsResponse\022T\n\017G" +
+      "etQueueVersion\022\037.fila.v1.GetQueueVersion" +
+      "Request\032 .fila.v1.GetQueueVersionRespons" +
+      "e\022Q\n\016StartOperation\022\036.fila.v1.StartOpera" +
+      "tionRequest\032\037.fila.v1.StartOperationResp" +
+      "onse\022S\n\016WatchOperation\022\036.fila.v1.WatchOp" +
+      "erationRequest\032\037.fila.v1.WatchOperationR" +
+      "esponse0\001\022Q\n\016ListOperations\022\036.fila.v1.Li" +
+      "stOperationsRequest\032\037.fila.v1.ListOperat" +
+      "ionsResponse\022T\n\017CancelOperation\022\037.fila.v" +
+      "1.CancelOperationRequest\032 .fila.v1.Cance" +
+      "lOperationResponse\022Q\n\016EditDeadLetter\022\036.f" +
+      "ila.v1.EditDeadLetterRequest\032\037.fila.v1.E" +
+      "ditDeadLetterResponse\022K\n\014DryRunPolicy\022\034." +
+      "fila.v1.DryRunPolicyRequest\032\035.fila.v1.Dr" +
+      "yRunPolicyResponseB\033\n\013dev.fila.v1B\nAdmin" +
+      "ProtoP\001b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -1041,7 +1042,7 @@ public final class AdminProto extends com.google.protobuf.GeneratedFile {
     internal_static_fila_v1_ChannelInfo_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fila_v1_ChannelInfo_descriptor,
-        new java.lang.String[] { "Name", "Depth", "InFlight", "TailOffset", "HeadOffset", "Consumers", "CreatedAt", });
+        new java.lang.String[] { "Name", "Depth", "InFlight", "TailOffset", "HeadOffset", "Consumers", "CreatedAt", "ReplayOffset", });
     internal_static_fila_v1_SeekChannelRequest_descriptor =
       getDescriptor().getMessageType(45);
     internal_static_fila_v1_SeekChannelRequest_fieldAccessorTable = new

@@ -214,6 +214,21 @@ private static final long serialVersionUID = 0L;
     return createdAt_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : createdAt_;
   }
 
+  public static final int REPLAY_OFFSET_FIELD_NUMBER = 8;
+  private long replayOffset_ = 0L;
+  /**
+   * <pre>
+   * While a seek, or a channel made in the past, brings messages back: it has come to this offset. 0 otherwise.
+   * </pre>
+   *
+   * <code>uint64 replay_offset = 8 [json_name = "replayOffset"];</code>
+   * @return The replayOffset.
+   */
+  @java.lang.Override
+  public long getReplayOffset() {
+    return replayOffset_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -249,6 +264,9 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       output.writeMessage(7, getCreatedAt());
     }
+    if (replayOffset_ != 0L) {
+      output.writeUInt64(8, replayOffset_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -279,6 +297,10 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(7, getCreatedAt());
+    }
+    if (replayOffset_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(8, replayOffset_);
     }
     return size;
   }
@@ -321,6 +343,8 @@ private static final long serialVersionUID = 0L;
       if (!getCreatedAt()
           .equals(other.getCreatedAt())) return false;
     }
+    if (getReplayOffset()
+        != other.getReplayOffset()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -352,6 +376,9 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + CREATED_AT_FIELD_NUMBER;
       hash = (53 * hash) + getCreatedAt().hashCode();
     }
+    hash = (37 * hash) + REPLAY_OFFSET_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getReplayOffset());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -504,6 +531,7 @@ private static final long serialVersionUID = 0L;
         createdAtBuilder_.dispose();
         createdAtBuilder_ = null;
       }
+      replayOffset_ = 0L;
       return this;
     }
 
@@ -562,6 +590,9 @@ private static final long serialVersionUID = 0L;
             : createdAtBuilder_.build();
         to_bitField0_ |= 0x00000001;
       }
+      if (((from_bitField0_ & 0x00000080) != 0)) {
+        result.replayOffset_ = replayOffset_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -599,6 +630,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasCreatedAt()) {
         mergeCreatedAt(other.getCreatedAt());
+      }
+      if (other.getReplayOffset() != 0L) {
+        setReplayOffset(other.getReplayOffset());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -661,6 +695,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000040;
               break;
             } // case 58
+            case 64: {
+              replayOffset_ = input.readUInt64();
+              bitField0_ |= 0x00000080;
+              break;
+            } // case 64
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1143,6 +1182,50 @@ private static final long serialVersionUID = 0L;
         createdAt_ = null;
       }
       return createdAtBuilder_;
+    }
+
+    private long replayOffset_ ;
+    /**
+     * <pre>
+     * While a seek, or a channel made in the past, brings messages back: it has come to this offset. 0 otherwise.
+     * </pre>
+     *
+     * <code>uint64 replay_offset = 8 [json_name = "replayOffset"];</code>
+     * @return The replayOffset.
+     */
+    @java.lang.Override
+    public long getReplayOffset() {
+      return replayOffset_;
+    }
+    /**
+     * <pre>
+     * While a seek, or a channel made in the past, brings messages back: it has come to this offset. 0 otherwise.
+     * </pre>
+     *
+     * <code>uint64 replay_offset = 8 [json_name = "replayOffset"];</code>
+     * @param value The replayOffset to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReplayOffset(long value) {
+
+      replayOffset_ = value;
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * While a seek, or a channel made in the past, brings messages back: it has come to this offset. 0 otherwise.
+     * </pre>
+     *
+     * <code>uint64 replay_offset = 8 [json_name = "replayOffset"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearReplayOffset() {
+      bitField0_ = (bitField0_ & ~0x00000080);
+      replayOffset_ = 0L;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:fila.v1.ChannelInfo)

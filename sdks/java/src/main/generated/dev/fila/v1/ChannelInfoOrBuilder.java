@@ -106,4 +106,14 @@ public interface ChannelInfoOrBuilder extends
    * <code>.google.protobuf.Timestamp created_at = 7 [json_name = "createdAt"];</code>
    */
   com.google.protobuf.TimestampOrBuilder getCreatedAtOrBuilder();
+
+  /**
+   * <pre>
+   * While a seek, or a channel made in the past, brings messages back: it has come to this offset. 0 otherwise.
+   * </pre>
+   *
+   * <code>uint64 replay_offset = 8 [json_name = "replayOffset"];</code>
+   * @return The replayOffset.
+   */
+  long getReplayOffset();
 }
