@@ -93,6 +93,8 @@ def test_a_preview_of_no_change_is_refused(fila):
 
     assert ran.code == 2
     assert "name a change" in ran.err
+
+
 def replaying(*offsets: int) -> Callable[[Any], admin_pb2.ListChannelsResponse]:
     """Answers, one after the other, of a channel that brings 400 messages back."""
     told = iter(offsets)
