@@ -31,6 +31,7 @@ const (
 type Right int32
 
 const (
+	// None; nothing can be given that is not named.
 	Right_RIGHT_UNSPECIFIED Right = 0
 	// Enqueue.
 	Right_RIGHT_PRODUCE Right = 1

@@ -44,6 +44,7 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // Who may do what.
+// buf:lint:ignore SERVICE_SUFFIX
 type FilaAuthClient interface {
 	// Make a key, and its principal if it is new. The answer is the only place where the key is ever told.
 	CreateKey(ctx context.Context, in *CreateKeyRequest, opts ...grpc.CallOption) (*CreateKeyResponse, error)
@@ -217,6 +218,7 @@ func (c *filaAuthClient) WhoAmI(ctx context.Context, in *WhoAmIRequest, opts ...
 // for forward compatibility.
 //
 // Who may do what.
+// buf:lint:ignore SERVICE_SUFFIX
 type FilaAuthServer interface {
 	// Make a key, and its principal if it is new. The answer is the only place where the key is ever told.
 	CreateKey(context.Context, *CreateKeyRequest) (*CreateKeyResponse, error)

@@ -8,6 +8,7 @@ from fila.v1 import auth_pb2 as fila_dot_v1_dot_auth__pb2
 
 class FilaAuthStub(object):
     """Who may do what.
+    buf:lint:ignore SERVICE_SUFFIX
     """
 
     def __init__(self, channel):
@@ -85,6 +86,7 @@ class FilaAuthStub(object):
 
 class FilaAuthServicer(object):
     """Who may do what.
+    buf:lint:ignore SERVICE_SUFFIX
     """
 
     def CreateKey(self, request, context):
@@ -256,6 +258,7 @@ def add_FilaAuthServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class FilaAuth(object):
     """Who may do what.
+    buf:lint:ignore SERVICE_SUFFIX
     """
 
     @staticmethod

@@ -32,7 +32,9 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class FilaAuthStub:
-    """Who may do what."""
+    """Who may do what.
+    buf:lint:ignore SERVICE_SUFFIX
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -69,7 +71,9 @@ class FilaAuthStub:
 
 @_typing.type_check_only
 class FilaAuthAsyncStub(FilaAuthStub):
-    """Who may do what."""
+    """Who may do what.
+    buf:lint:ignore SERVICE_SUFFIX
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateKey: _aio.UnaryUnaryMultiCallable[_auth_pb2.CreateKeyRequest, _auth_pb2.CreateKeyResponse]  # type: ignore[assignment]
@@ -102,7 +106,9 @@ class FilaAuthAsyncStub(FilaAuthStub):
     """Say who the caller is and what it may do; also while the broker asks for no keys."""
 
 class FilaAuthServicer(metaclass=_abc_1.ABCMeta):
-    """Who may do what."""
+    """Who may do what.
+    buf:lint:ignore SERVICE_SUFFIX
+    """
 
     @_abc_1.abstractmethod
     def CreateKey(

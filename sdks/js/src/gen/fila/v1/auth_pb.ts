@@ -1048,6 +1048,8 @@ export const RevokeTenantLinkResponseSchema: GenMessage<RevokeTenantLinkResponse
  */
 export enum Right {
   /**
+   * None; nothing can be given that is not named.
+   *
    * @generated from enum value: RIGHT_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
@@ -1096,6 +1098,7 @@ export const RightSchema: GenEnum<Right> = /*@__PURE__*/
 
 /**
  * Who may do what.
+ * buf:lint:ignore SERVICE_SUFFIX
  *
  * @generated from service fila.v1.FilaAuth
  */

@@ -5,6 +5,7 @@ import static io.grpc.MethodDescriptor.generateFullMethodName;
 /**
  * <pre>
  * Who may do what.
+ * buf:lint:ignore SERVICE_SUFFIX
  * </pre>
  */
 @io.grpc.stub.annotations.GrpcGenerated
@@ -480,6 +481,7 @@ public final class FilaAuthGrpc {
   /**
    * <pre>
    * Who may do what.
+   * buf:lint:ignore SERVICE_SUFFIX
    * </pre>
    */
   public interface AsyncService {
@@ -620,6 +622,7 @@ public final class FilaAuthGrpc {
    * Base class for the server implementation of the service FilaAuth.
    * <pre>
    * Who may do what.
+   * buf:lint:ignore SERVICE_SUFFIX
    * </pre>
    */
   public static abstract class FilaAuthImplBase
@@ -634,6 +637,7 @@ public final class FilaAuthGrpc {
    * A stub to allow clients to do asynchronous rpc calls to service FilaAuth.
    * <pre>
    * Who may do what.
+   * buf:lint:ignore SERVICE_SUFFIX
    * </pre>
    */
   public static final class FilaAuthStub
@@ -798,6 +802,7 @@ public final class FilaAuthGrpc {
    * A stub to allow clients to do synchronous rpc calls to service FilaAuth.
    * <pre>
    * Who may do what.
+   * buf:lint:ignore SERVICE_SUFFIX
    * </pre>
    */
   public static final class FilaAuthBlockingV2Stub
@@ -949,6 +954,7 @@ public final class FilaAuthGrpc {
    * A stub to allow clients to do limited synchronous rpc calls to service FilaAuth.
    * <pre>
    * Who may do what.
+   * buf:lint:ignore SERVICE_SUFFIX
    * </pre>
    */
   public static final class FilaAuthBlockingStub
@@ -1100,6 +1106,7 @@ public final class FilaAuthGrpc {
    * A stub to allow clients to do ListenableFuture-style rpc calls to service FilaAuth.
    * <pre>
    * Who may do what.
+   * buf:lint:ignore SERVICE_SUFFIX
    * </pre>
    */
   public static final class FilaAuthFutureStub

@@ -16,6 +16,10 @@ package dev.fila.v1;
 public enum Right
     implements com.google.protobuf.ProtocolMessageEnum {
   /**
+   * <pre>
+   * None; nothing can be given that is not named.
+   * </pre>
+   *
    * <code>RIGHT_UNSPECIFIED = 0;</code>
    */
   RIGHT_UNSPECIFIED(0),
@@ -72,6 +76,10 @@ public enum Right
       "Right");
   }
   /**
+   * <pre>
+   * None; nothing can be given that is not named.
+   * </pre>
+   *
    * <code>RIGHT_UNSPECIFIED = 0;</code>
    */
   public static final int RIGHT_UNSPECIFIED_VALUE = 0;
