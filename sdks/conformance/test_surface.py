@@ -45,7 +45,7 @@ WITHOUT_METHOD = {
 """Calls that no SDK has a method for, on purpose."""
 
 PYTHON_ALONE = {
-    "FilaAuth/CreateTenantLink": "links are made by people, in the console or at the command line",
+    "FilaAuth/CreateTenantLink": "links are made by people, at the command line",
     "FilaAuth/ListTenantLinks": "as CreateTenantLink",
     "FilaAuth/RevokeTenantLink": "as CreateTenantLink",
 }

@@ -44,7 +44,7 @@ type createKeyOption func(*filav1.CreateKeyRequest)
 func (o createKeyOption) applyToCreateKey(r *filav1.CreateKeyRequest) { o(r) }
 
 // AsTenant binds the messages of the key's holder to this fairness key; only for a name that is new, and with no right
-// but produce.
+// but produce and view.
 func AsTenant(fairnessKey string) CreateKeyOption {
 	return createKeyOption(func(r *filav1.CreateKeyRequest) { r.AsTenant = fairnessKey })
 }

@@ -148,6 +148,21 @@ def test_redis_over_tls_with_a_key_and_with_a_certificate(encrypted: Guarded, fi
 
 
 @pytest.mark.e2e
+def test_who_leaves_before_its_handshake_costs_no_other_client_anything(encrypted: Guarded, files: Path):
+    host, port = encrypted.running.addresses["redis"].rsplit(":", 1)
+    for first in (b"", b"PING\r\n", bytes((22, 3, 1, 0, 200))):
+        for _ in range(5):
+            with socket.create_connection((host, int(port)), 10) as gone:
+                gone.sendall(first)
+            with redis(encrypted.running, files) as client:
+                client.settimeout(10)
+                client.sendall(f"AUTH {encrypted.admin_key}\r\n".encode())
+                assert client.recv(100) == b"+OK\r\n"
+
+    assert [line for line in encrypted.running.log if "exception" in line or line["level"] == "error"] == []
+
+
+@pytest.mark.e2e
 def test_large_pipelines_over_tls_lose_nothing_and_wait_for_nothing(encrypted: Guarded, files: Path):
     pushes = b"".join(
         b"*3\r\n$5\r\nRPUSH\r\n$5\r\nr.two\r\n$60000\r\n%b\r\n" % (bytes((65 + n,)) * 60_000)

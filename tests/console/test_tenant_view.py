@@ -105,6 +105,16 @@ def test_a_key_that_may_do_more_is_no_link(linked, page):
     assert "not a link's key" in shown(page, "headline")
 
 
+def test_a_tenants_own_key_is_no_link_though_it_may_only_look(linked, page):
+    with linked.client() as client:
+        key = client.create_key("looks-only", as_tenant="acme")
+        client.grant("looks-only", view=["shared"])
+    page.goto(f"{linked.console.url}/t#{key}")
+    page.wait_for_selector("body[data-over=yes]", state="attached")
+
+    assert "not a link's key" in shown(page, "headline")
+
+
 def test_an_operators_login_is_neither_used_nor_replaced(linked, page):
     page.goto(f"{linked.console.url}/b/broker/login")
     page.fill("#key", linked.admin_key)

@@ -496,30 +496,3 @@ def test_peeks_that_wait_for_bytes_are_bounded_in_number_and_not_looked_at_every
     assert [status for status, _ in answers].count(0) == 256
     refused = next(messages.ItemStatus.FromString(payload) for status, payload in answers if status)
     assert refused.reason == "OVERLOADED"
-
-
-# --- a seek over a long log --------------------------------------------------------------------------
-
-
-def test_a_seek_says_how_far_it_has_come_while_it_brings_messages_back(opened: Make) -> None:
-    engine = opened()
-    engine.create_queue("q")
-    fill(engine, "q", 20_000, batch=1000)
-
-    def replay_offset() -> int:
-        token = engine.submit(commands.LIST_CHANNELS, admin.ListChannelsRequest(queue="q"))
-        engine.run_pass()
-        engine.commit()
-        engine.run_pass()
-        engine.others += engine.core.drain()
-        (channel,) = admin.ListChannelsResponse.FromString(engine.answer_of(token)[1]).channels
-        return channel.replay_offset
-
-    assert replay_offset() == 0
-    engine.submit(commands.SEEK_CHANNEL, admin.SeekChannelRequest(queue="q", offset=1))
-    engine.run_pass()
-    first, second = replay_offset(), replay_offset()
-    assert 1 < first < second < 20_001
-    run_dry(engine)
-    assert replay_offset() == 0
-    assert engine.stats("q").depth == 20_000

@@ -247,3 +247,25 @@ def test_what_was_picked_before_a_seek_and_waits_for_its_bytes_is_not_delivered(
     assert [m.payload for m in service.LeaseResponse.FromString(engine.answer_of(waiting)[1]).messages] == [
         b"new"
     ]
+
+
+def test_a_seek_says_how_far_it_has_come_while_it_brings_messages_back(engine: DrivenEngine) -> None:
+    fill(engine, "q", 20_000, batch=1000)
+
+    def replay_offset() -> int:
+        token = engine.submit(commands.LIST_CHANNELS, admin.ListChannelsRequest(queue="q"))
+        engine.run_pass()
+        engine.commit()
+        engine.run_pass()
+        engine.others += engine.core.drain()
+        told = admin.ListChannelsResponse.FromString(engine.answer_of(token)[1])
+        return next(channel.replay_offset for channel in told.channels if channel.name == "b")
+
+    assert replay_offset() == 0
+    engine.submit(*SEEK)
+    engine.run_pass()
+    first, second = replay_offset(), replay_offset()
+    assert 1 < first < second < 20_001
+    run_dry(engine)
+    assert replay_offset() == 0
+    assert engine.stats("q", "b").depth == 20_000

@@ -421,6 +421,9 @@ async def test_without_a_key_nothing_but_auth_is_answered_and_with_one_all_that_
     assert (ok, made, one, two, reset) == (Status("OK"), Status("OK"), 1, 2, Status("RESET"))
     assert [row[2] for row in rows] == [b"a", b"b", b"c"]
     assert refused.startswith("NOAUTH")
+    eager = await connect()
+    eager.send(command("AUTH", key.strip()) + command("RPUSH", "q", "x" * 300_000) + command("PING"))
+    assert await eager.replies(3) == [Status("OK"), 1, Status("PONG")]
     flooding = await connect()
     with contextlib.suppress(ConnectionError):
         flooding.send(command("ECHO", "x" * 1000) * 4000)

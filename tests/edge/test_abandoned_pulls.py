@@ -144,7 +144,9 @@ async def test_what_a_pull_was_given_while_the_server_began_to_drain_is_given_ba
 async def test_over_grpc_a_pull_that_is_cancelled_right_behind_its_answer_gives_it_back(
     engine: FakeEngine, broker: Broker, turns: int
 ) -> None:
-    context: Any = types.SimpleNamespace(add_done_callback=lambda _: None, peer=lambda: "ipv4:127.0.0.1:1")
+    context: Any = types.SimpleNamespace(
+        add_done_callback=lambda _: None, peer=lambda: "ipv4:127.0.0.1:1", invocation_metadata=tuple
+    )
     pull = asyncio.ensure_future(_Service(broker, Identity(open_door())).lease(b"pull", context))
     await _turns(2)
     [(token, _)] = engine.of(commands.LEASE)

@@ -127,6 +127,23 @@ async def test_a_watcher_is_told_what_is_kept_and_then_the_stream_ends(ring: Rin
     ]
 
 
+@pytest.mark.parametrize("kind", ["hook.failed", "hook.circuit_opened"])
+async def test_what_an_event_quotes_of_messages_is_for_those_who_may_read_them(ring: Ring, kind: str):
+    quoted = {"error": "bad acme", "headers": "tenant=acme", "hook": "on_enqueue"}
+    ring.add(7, kind, 1, quoted, queue="orders")
+
+    async def details(quotes: bool) -> dict[str, str]:
+        stream = Watching(never_drains, ring).watch(
+            events_pb2.WatchEventsRequest(), quotes=lambda _queue: quotes
+        )
+        (event,) = events_pb2.WatchEventsResponse.FromString(await anext(stream)).events
+        await stream.aclose()
+        return dict(event.details)
+
+    assert set(await details(quotes=True)) == {"error", "headers", "hook"}
+    assert await details(quotes=False) == {"hook": "on_enqueue"}
+
+
 async def test_a_watcher_that_missed_some_hears_of_it_first(ring: Ring):
     add(ring, 8)
 

@@ -99,10 +99,16 @@ def test_a_message_keeps_its_percent_signs_and_foreign_letters(server: RunningSe
 def test_a_refusal_at_capacity_says_when_to_try_again(start_server: StartServer) -> None:
     server = start_server(FILA_SERVER__EDGE="native", FILA_SCHEDULER__OUTSTANDING_CALLS_MAX="1")
     server.admin.CreateQueue(admin_pb2.CreateQueueRequest(name="q"))
-    waiting = server.service.Lease.future(service_pb2.LeaseRequest(queue="q", wait_ms=20_000))
-    service, ends = server.service, time.monotonic() + 15
+    service, ends, pull = (
+        server.service,
+        time.monotonic() + 15,
+        service_pb2.LeaseRequest(queue="q", wait_ms=20_000),
+    )
+    waiting = service.Lease.future(pull)
     error = refusal(lambda: service.Enqueue(service_pb2.EnqueueRequest(queue="nowhere")))
     while error.code() == grpc.StatusCode.NOT_FOUND and time.monotonic() < ends:  # until the pull has come
+        if waiting.done():  # an enqueue had the one place when it came
+            waiting = service.Lease.future(pull)
         time.sleep(0.01)
         error = refusal(lambda: service.Enqueue(service_pb2.EnqueueRequest(queue="nowhere")))
     waiting.cancel()

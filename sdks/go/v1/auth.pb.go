@@ -1,5 +1,5 @@
 // Keys, rights, quotas, links for tenants, and the record of what admins did. All but GetPrincipal, WhoAmI and the links
-// needs the right `admin`.
+// need the right `admin`.
 //
 // A principal is a name with rights; its keys are what programs send, as `authorization: Bearer fila_<id>_<secret>`.
 

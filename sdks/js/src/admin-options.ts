@@ -162,7 +162,7 @@ export interface CreateKeyOptions extends SignalOption {
   readonly expiresAfterMs?: number;
   /**
    * Bind the messages of its holder to this fairness key; only for a name that is new, and with no right but
-   * produce.
+   * produce and view.
    */
   readonly asTenant?: string;
 }

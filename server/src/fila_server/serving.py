@@ -78,7 +78,7 @@ async def serve(
     try:
         await start_access(door, settings)
         await quotas.look()
-    except errors.StartError:
+    except errors.FilaServerError:
         await broker.stop()
         raise
     telemetry = _telemetry(broker, hooks, quotas)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -318,7 +319,12 @@ def link() -> None:
 @queue_argument
 @key_argument
 @click.option("--ttl", "ttl_ms", type=DURATION, default="7d", show_default=True, help="Its time; 90d at most")
-@click.option("--console", default="", metavar="URL", help="Print the console's address that shows it")
+@click.option(
+    "--console",
+    default="",
+    metavar="URL",
+    help="Print the console's address that shows it; of a console of several brokers, URL/t/BROKER",
+)
 @click.pass_obj
 def create_link(session: Session, queue: str, key: str, ttl_ms: int, console: str) -> None:
     """Make a link and print its key, or its address, once: whoever has it sees KEY's numbers in QUEUE."""
@@ -328,7 +334,10 @@ def create_link(session: Session, queue: str, key: str, ttl_ms: int, console: st
         auth_pb2.CreateTenantLinkRequest(queue=queue, fairness_key=key, ttl_ms=ttl_ms),
         timeout=session.timeout_s,
     )
-    session.show(made, f"{console.rstrip('/')}/t#{made.key}" if console else made.key)
+    page = console.rstrip("/")
+    if page and not urlsplit(page).path.startswith("/t/"):
+        page += "/t"
+    session.show(made, f"{page}#{made.key}" if page else made.key)
 
 
 @link.command(

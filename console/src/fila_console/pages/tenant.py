@@ -32,11 +32,15 @@ from fila_console.wording import age, clock, count, counted, named, part, rate
 TRIED_AT_ONCE = 4
 WAITING_MAX = 32
 TRY_S_MAX = 10.0
+SILENT = 503
+"""The status of a broker that does not answer, or not now."""
 VIEWERS_MAX = 16
 """Browsers that one link keeps current at a time."""
 BAR_S = 600.0
 """What the forecast's bar stands for."""
 LATE_MS = 10_000
+LINK_PREFIX = "link/"
+"""How the broker names links, and nobody else."""
 WAIT_COLUMNS = ("Cause", ">>Waited in all", ">>Part")
 TEXTS = ("headline", "head", "tail", "forecast", "waiting", "in-hand", "oldest", "arrived", "served", "at")
 
@@ -91,7 +95,13 @@ class TenantTopic:
             self._feed = None
 
     async def look(self, upstream: Upstream) -> State:
-        """Ask the broker. Raises Trouble."""
+        """Ask the broker. Raises Trouble, in words for strangers."""
+        try:
+            return await self._look(upstream)
+        except Trouble as trouble:
+            raise _outward(trouble) from trouble
+
+    async def _look(self, upstream: Upstream) -> State:
         if self._feed is None:
             self._feed = upstream.follow([self._queue], "", 0, [self._key])
         told, _, _ = await asyncio.gather(
@@ -246,6 +256,13 @@ def _broker(console: Console, request: Request) -> Broker:
     return console.brokers[name]
 
 
+def _outward(trouble: Trouble) -> Trouble:
+    """What strangers may read of it: a broker that is silent is told to operators by its address, which is inside."""
+    if trouble.status != SILENT:
+        return trouble
+    return Trouble(SILENT, "The broker does not answer", "Nothing came from it.", "It is tried again.")
+
+
 async def _whose(console: Console, broker: Broker, key: str) -> Identity:
     upstream = Upstream(broker, key, console.settings.ca_file)
     try:
@@ -255,7 +272,7 @@ async def _whose(console: Console, broker: Broker, key: str) -> Identity:
             raise Trouble(
                 401, "This link has ended", "It expired, or it was revoked.", "Ask for another one."
             ) from trouble
-        raise
+        raise _outward(trouble) from trouble
     finally:
         await upstream.close()
 
@@ -263,7 +280,8 @@ async def _whose(console: Console, broker: Broker, key: str) -> Identity:
 def _of_link(who: Identity) -> tuple[str, str]:
     """The queue and the fairness key that a link shows. Raises Trouble for any other key."""
     rights = who.permissions
-    if not who.auth_enabled or not who.tenant or [each.right for each in rights] != ["view"]:
+    is_link = who.auth_enabled and who.principal.startswith(LINK_PREFIX)
+    if not is_link or not who.tenant or [each.right for each in rights] != ["view"]:
         raise Trouble(
             403,
             "This is not a link's key",

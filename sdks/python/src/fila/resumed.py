@@ -50,6 +50,8 @@ async def responses(
             wait_s = options.backoff.wait_s(attempt)
             gave_up = options.clock.now_s() + wait_s > lost_at_s + options.retry_for_s
             if gave_up or not isinstance(error, Unavailable):
-                raise error from error.__cause__
+                if error is failure:
+                    raise
+                raise error from failure
             attempt += 1
             await options.clock.sleep(wait_s)

@@ -3,19 +3,23 @@
     the core counts the bytes of some fairness keys, over all queues  ──►  core/doors/rights judges frames by them
                                                                            and adds what it lets in meanwhile
 
-So a tenant is never let in beyond its bound by more than what two of its keys send in the same second.
+So a tenant is let in beyond its bound by no more than what two of its keys send in the same second, and what of it
+waits for a script or for the next pass while the core counts.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
 
 from fila_server import commands, errors, seam_frames
 from fila_server.access.directory import Directory
 from fila_server.core.doors.rights_table import Rights
 from fila_server.telemetry.series import QuotaReading
+
+log = structlog.get_logger()
 
 LOOK_EVERY_S = 1.0
 CHANGED_EVERY_S = 0.25
@@ -79,9 +83,19 @@ class Quotas:
         while True:
             if self._table.generation != generation or loop.time() - looked_s >= LOOK_EVERY_S:
                 generation, looked_s = self._table.generation, loop.time()
-                with contextlib.suppress(errors.FilaServerError):  # an overloaded core is asked again
-                    await self.look()
+                await self._look_again()
+                # At most a tenth of the time, however many tenants and queues there are: each look costs the scheduler.
+                await asyncio.sleep(10 * (loop.time() - looked_s))
             await asyncio.sleep(CHANGED_EVERY_S)
+
+    async def _look_again(self) -> None:
+        """Whatever goes wrong, it is asked again: what is let in only grows in between, until all is refused."""
+        try:
+            await self.look()
+        except errors.FilaServerError:  # the core is overloaded
+            pass
+        except Exception:
+            log.exception("access.quotas_not_counted")
 
     def readings(self) -> list[QuotaReading]:
         """How far each quota is used, and how often it refused; those that refuse most first."""

@@ -120,7 +120,8 @@ class Telemetry(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=1_000_000,
-            description="Messages of one sampled trace in so many get spans of the broker's. 0 makes none.",
+            description="Of so many sampled traces, the messages of one get spans of the broker's; needs "
+            "otlp_endpoint. 0: none.",
         ),
     ] = 0
 

@@ -101,7 +101,7 @@ class Keyring:
 
     async def _rotate(self, request: pb.RotateKeyRequest, caller: Caller, expires_ms: int) -> bytes:
         old = self._key(request.key_id)
-        if old.principal.startswith(LINK_PREFIX):
+        if self._is_link(old.principal):
             raise errors.Conflict(
                 "this is the key of a tenant's link: make another link, and revoke this one"
             )
@@ -121,7 +121,7 @@ class Keyring:
         key = self._key(request.key_id)
         self._check_admin_left(request.force, key, without_keys=frozenset((key.id,)))
         drop: list[PrincipalRecord | KeyRecord] = [key]
-        if key.principal.startswith(LINK_PREFIX):
+        if self._is_link(key.principal):
             drop.append(self._principal(key.principal))
         await self.change([], drop, record("RevokeKey", request, caller), key.id)
         return pb.RevokeKeyResponse().SerializeToString()
@@ -316,6 +316,11 @@ class Keyring:
                 f'there is no key "{key_id[:64]}"; fila auth key list shows them', reason="KEY_NOT_FOUND"
             )
         return key
+
+    def _is_link(self, name: str) -> bool:
+        """By its record: a principal of before there were links may be named like one."""
+        principal = self._directory.principals.get(name)
+        return principal is not None and principal.link is not None
 
     def _principal(self, name: str) -> PrincipalRecord:
         principal = self._directory.principals.get(name)

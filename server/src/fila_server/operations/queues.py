@@ -345,7 +345,9 @@ def with_hooks(reply: bytes, scripts: Sequence[HookStatus], *, quotes: bool = Tr
         stats.weights_clamped_total += script.counters.clamped_weights
         stats.hooks.append(_told(script))
         if not quotes:
+            # A script may put whatever it read into its error.
             stats.hooks[-1].ClearField("last_error_headers")
+            stats.hooks[-1].ClearField("last_error")
     stats.breaker_state = worst_breaker(scripts)
     return stats.SerializeToString()
 

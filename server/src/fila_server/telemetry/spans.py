@@ -117,15 +117,24 @@ class SpanExport:
 
     def _run(self) -> None:
         rounds = 0
-        while not self._stopping.wait(self._round_s):
+        try:
+            while not self._stopping.wait(self._round_s):
+                self._send_or_lose()
+                rounds += 1
+                if rounds % DROPPED_TOLD_EVERY == 0:
+                    self._tell_dropped()
+            self._send_or_lose()
+            self._tell_dropped()
+            self._exporter.shutdown()
+        finally:
+            self._done()
+
+    def _send_or_lose(self) -> None:
+        """An exporter that raises loses the spans of this round; those of the next are sent."""
+        try:
             self.send()
-            rounds += 1
-            if rounds % DROPPED_TOLD_EVERY == 0:
-                self._tell_dropped()
-        self.send()
-        self._tell_dropped()
-        self._exporter.shutdown()
-        self._done()
+        except Exception:
+            log.exception("telemetry.spans_failed", endpoint=self._endpoint, detail="those of now are lost")
 
     def send(self) -> None:
         """Send what is in the ring, up to a round's share."""

@@ -9,7 +9,7 @@ from fila_server.core.doors.spans cimport (
     OUT_SENT, OUT_STORED, SPAN_DELIVER, SPAN_ENQUEUE, SPAN_POLICY, SPAN_SETTLE, TEXT_CHANNEL, TEXT_KEY,
     TEXT_QUEUE, TEXT_WHY, Arriving, EndedLease, LeasedTrace, Span, Traces, span_add, span_text,
 )
-from fila_server.core.state.directory cimport directory_at
+from fila_server.core.state.directory cimport directory_at, frame_index
 from fila_server.core.state.kinds cimport PULL
 from fila_server.core.state.paths cimport (
     entry_of, frame_enqueued_ms, frame_id, frame_of, frame_offset, queue_find, share_of,
@@ -111,10 +111,11 @@ cdef void _name_arrived(Queue* queue, Item* item, Span* span) noexcept nogil:
     cdef Frame* frame = directory_at(&queue.directory, item.offset)
     cdef uint32_t i
     span.id_high, span.id_low, span.offset = item.id_high, item.id_low, item.offset
-    for i in range(frame.count if frame != NULL else 0):
-        if frame_offset(frame, i) == item.offset:
-            span_text(span, TEXT_KEY, _words(&frame.entries[i].key.text))
-            return
+    if frame == NULL:
+        return
+    i = frame_index(frame, item.offset)
+    if i < frame.count:
+        span_text(span, TEXT_KEY, _words(&frame.entries[i].key.text))
 
 
 cdef void _script_ran(

@@ -12,8 +12,8 @@ from fila_server.events import FAMILIES, KINDS, MISSED, RING, Happening, Ring, m
 EVENTS_A_FRAME = 100
 KINDS_MAX = 64
 WATCHERS_MAX = 100
-QUOTED = "headers"
-"""What an event quotes of a message."""
+QUOTED = {"hook.failed": ("headers", "error"), "hook.circuit_opened": ("headers", "error")}
+"""What events quote of messages: their headers, and the text of a script's error, which may hold whatever it read."""
 
 
 class Watching:
@@ -59,8 +59,9 @@ class Watching:
                         event.queue, event.channel
                     ):
                         told = _on_the_wire(event)
-                        if QUOTED in told.details and not quotes(event.queue):
-                            del told.details[QUOTED]
+                        if not quotes(event.queue):
+                            for detail in QUOTED.get(told.kind, ()):
+                                told.details.pop(detail, None)
                         answer.events.append(told)
                 answer.next_position = position
                 if answer.events or not events:

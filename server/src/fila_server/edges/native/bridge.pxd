@@ -45,7 +45,7 @@ cdef enum OrderKind:                # none of ReplyKind
     ORDER_REDIS_REPLY = 74
     ORDER_REDIS_END = 75            # answer what runs, and close; status 1: close
 
-cdef enum ClientIs:                 # redis_clients.py has the same numbers
+cdef enum ClientIs:                 # redis_client.py has the same numbers
     CLIENT_KNOWN = 1                # it has a key, or needs none
     CLIENT_QUITS = 2                # closed behind this reply
     CLIENT_SPEAKS_3 = 4             # RESP3

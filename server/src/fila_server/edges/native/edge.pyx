@@ -277,7 +277,7 @@ cdef class NativeEdge:
     def redis_reply(self, uint64_t token, int client_is, uint64_t caller, bytes reply):
         """A Redis client's reply to what was asked, and who the client is from here on.
 
-        `client_is`: the flags of redis_clients.py; `caller` is 0 while keys are off. To one that was not
+        `client_is`: the flags of redis_client.py; `caller` is 0 while keys are off. To one that was not
         asked for anything: that it may stay, or why it may not.
         """
         cdef Buffer payload

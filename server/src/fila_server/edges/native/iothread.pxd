@@ -209,6 +209,9 @@ cdef struct Redis:                  # what a connection of the Redis protocol ha
     bint     is_known               # it has sent a key, or none is needed
     uint64_t caller                 # of the table of rights; 0 = keys are off
     size_t   unknown_bytes          # that came while it was not known
+    # --- of a command that has not come whole, beyond PARTIAL_BYTES_FREE
+    size_t   held_bytes
+    int64_t  held_ns                # when that last changed
     # --- the end
     bint     is_ending              # nothing more is started; closed when every reply has left
     bint     leaves_at_once         # and no moment longer

@@ -85,27 +85,34 @@ class PythonCalls:
 
     def take_events(self) -> None:
         """Do what the threads ask for. Call it when their descriptor is readable."""
-        for what, token, number, payload, parsed in self._edge.take():
-            context = self._contexts.get(token)
-            if what == CALL:
-                self._begin(token, payload)
-            elif what == UNWELCOME:
-                self._turn_away(token, payload)
-            elif what == FRAME:
-                assert parsed is not None
-                self._run(token, self._route(token, parsed, may_wait=bool(number)))
-            elif what == GONE:
-                self._gone(token)
-            elif what in (REDIS_OPENED, REDIS_COMMAND, REDIS_GONE):
-                self.redis(what, token, number, payload)
-            elif context is None:
-                continue
-            elif what == MESSAGE:
-                context.requests.put_nowait(payload)
-            elif what == HALF_CLOSED:
-                context.requests.put_nowait(None)
-            elif what == SENT:
-                context.written()
+        for event in self._edge.take():
+            try:
+                self._take_event(*event)
+            except Exception:
+                # The others of this turn are other clients', and are told only once.
+                log.exception("edge.event_failed", what=event[0])
+
+    def _take_event(self, what: int, token: int, number: int, payload: bytes, parsed: Any) -> None:
+        context = self._contexts.get(token)
+        if what == CALL:
+            self._begin(token, payload)
+        elif what == UNWELCOME:
+            self._turn_away(token, payload)
+        elif what == FRAME:
+            assert parsed is not None
+            self._run(token, self._route(token, parsed, may_wait=bool(number)))
+        elif what == GONE:
+            self._gone(token)
+        elif what in (REDIS_OPENED, REDIS_COMMAND, REDIS_GONE):
+            self.redis(what, token, number, payload)
+        elif context is None:
+            return
+        elif what == MESSAGE:
+            context.requests.put_nowait(payload)
+        elif what == HALF_CLOSED:
+            context.requests.put_nowait(None)
+        elif what == SENT:
+            context.written()
 
     # --- tasks ----------------------------------------------------------------------------
 

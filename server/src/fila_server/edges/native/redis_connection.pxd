@@ -8,7 +8,7 @@ longer reading from the socket; replies, by making none while the socket has not
 clients' together by the budget of unread answers; what one client may start in a turn of the thread.
 
 Python knows each by a token from its first moment, says whether it may stay and who it is, and carries out
-every command that no message passes (redis_clients.py).
+every command that no message passes (redis_client.py).
 """
 
 from libc.stddef cimport size_t

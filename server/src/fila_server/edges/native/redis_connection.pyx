@@ -8,13 +8,13 @@ from fila_server.core.doors.rights cimport CONSUME, rights_on
 from fila_server.core.structures.buffer cimport (
     Buffer, Slice, buffer_free, buffer_init, must_malloc, put_bytes,
 )
-from fila_server.core.wire.commands cimport UNAUTHENTICATED
+from fila_server.core.wire.commands cimport RESOURCE_EXHAUSTED, UNAUTHENTICATED
 from fila_server.core.wire.refusals cimport Limits
 from fila_server.edges.native.bridge cimport (
     EVENT_REDIS_GONE, EVENT_REDIS_OPENED, ORDER_REDIS_END, ORDER_REDIS_REPLY, ORDER_REFUSED, ORDER_SEND,
     event_put, header_put,
 )
-from fila_server.edges.native.iothread cimport Redis, Reply
+from fila_server.edges.native.iothread cimport PARTIAL_BYTES_FREE, PARTIAL_BYTES_MAX, Redis, Reply
 from fila_server.edges.native.redis_replies cimport (
     replies_are_many, replies_free, reply_add, reply_refuse,
 )
@@ -43,9 +43,11 @@ cdef enum:
 cdef int64_t LINGER_NS = 1000000000                # that a client has to read why it was sent away
 cdef int64_t SHAKEN_WITHIN_NS = 10000000000
 cdef int64_t ANSWERED_WITHIN_NS = 10000000000      # to a client that has closed its side
+cdef int64_t COMMAND_PAUSE_NS_MAX = 60000000000    # within a large command, once begun
 
 cdef const char* NO_KEY = b"Authentication required."
 cdef const char* SHUTTING_DOWN = b"the server is shutting down"
+cdef const char* KEY_GONE = b"the key that this connection was opened with is not valid any more"
 
 
 # --- coming ------------------------------------------------------------------------------------
@@ -88,6 +90,29 @@ cdef void redis_received(Connection* connection, const char* data, size_t length
     redis.is_dry = False
     _work(connection)
     reader_keep(&redis.decoder.reader)
+    _count_held(connection)
+
+
+cdef void _count_held(Connection* connection) noexcept nogil:
+    """Keep account of half-read commands, of all clients and together with gRPC's half-read messages."""
+    cdef IoThread* io = connection.thread
+    cdef Redis* redis = connection.redis
+    cdef size_t unread = reader_unread(&redis.decoder.reader)
+    cdef bint is_half = redis.is_dry and not redis.has_item and unread > PARTIAL_BYTES_FREE
+    cdef size_t held = unread - PARTIAL_BYTES_FREE if is_half else 0
+    if held != redis.held_bytes:
+        redis.held_ns = io.now_ns
+    io.partial_bytes -= redis.held_bytes
+    io.partial_bytes += held
+    redis.held_bytes = held
+    if held and io.partial_bytes > PARTIAL_BYTES_MAX and not redis.is_ending:
+        reply_refuse(
+            reply_add(connection, ITEM_REPLY), RESOURCE_EXHAUSTED,
+            b"too many bytes of unfinished commands are held for all clients; send smaller ones",
+            b"OVERLOADED", 1000)
+        redis.is_ending = True
+        _forget_unstarted(redis)
+        connection_mark(connection)
 
 
 cdef void redis_input_ended(Connection* connection) noexcept nogil:
@@ -129,9 +154,18 @@ cdef void redis_again(IoThread* io) noexcept nogil:
 
 
 cdef bint _is_too_much_unknown(Redis* redis) noexcept nogil:
-    return (
-        redis.is_welcome and not redis.is_known and redis.asked == NULL
-        and redis.unknown_bytes > UNKNOWN_BYTES_MAX)
+    """Of what it began, or of one command alone. Not of what lies behind its key while Python judges that."""
+    cdef int64_t unread = <int64_t> reader_unread(&redis.decoder.reader)
+    cdef int64_t unstarted = unread + <int64_t> (redis.item.body.length if redis.has_item else 0)
+    if not redis.is_welcome or redis.is_known:
+        return False
+    if <int64_t> redis.unknown_bytes - unstarted > UNKNOWN_BYTES_MAX:
+        return True
+    if redis.asked != NULL:
+        return False
+    if redis.has_item:
+        return redis.item.body.length > UNKNOWN_BYTES_MAX
+    return redis.is_dry and unread > UNKNOWN_BYTES_MAX
 
 
 cdef void _work(Connection* connection) noexcept nogil:
@@ -139,16 +173,13 @@ cdef void _work(Connection* connection) noexcept nogil:
     cdef Redis* redis = connection.redis
     cdef int64_t left = COST_A_TURN
     redis.is_out_full = False
-    if _is_too_much_unknown(redis) and not redis.is_ending:
-        reply_refuse(reply_add(connection, ITEM_REPLY), UNAUTHENTICATED, NO_KEY, b"UNAUTHENTICATED", 0)
-        redis.is_ending = True
     while redis.is_welcome and not redis.is_ending:
         if replies_are_many(connection):
             redis.is_out_full = True
             break
         if not redis.has_item and not _decode(connection):
             break
-        if not request_may_start(connection, &redis.item):
+        if _is_too_much_unknown(redis) or not request_may_start(connection, &redis.item):
             break
         if left <= 0:
             _queue(connection)
@@ -156,6 +187,9 @@ cdef void _work(Connection* connection) noexcept nogil:
         left -= redis.item.number if redis.item.kind == ITEM_PUSHES else COST_OF_ITEM
         redis.has_item = False
         request_start(connection, &redis.item)
+    if _is_too_much_unknown(redis) and not redis.is_ending:
+        reply_refuse(reply_add(connection, ITEM_REPLY), UNAUTHENTICATED, NO_KEY, b"UNAUTHENTICATED", 0)
+        redis.is_ending = True
     if redis.is_ending:
         _forget_unstarted(redis)
     _steer_reading(connection)
@@ -265,10 +299,13 @@ cdef void redis_look(Connection* connection) noexcept nogil:
         free(connection.out)
         connection.out = NULL
         connection.out_capacity = 0
+    if reader_unread(&redis.decoder.reader) == 0:
+        reader_keep(&redis.decoder.reader)      # gives back what a large pipeline took
     if (
         (redis.lingers_ns and now_ns - redis.lingers_ns > LINGER_NS)
         or (connection.input_ended_ns and now_ns - connection.input_ended_ns > ANSWERED_WITHIN_NS)
         or (not connection.is_shaken and now_ns - connection.opened_ns > SHAKEN_WITHIN_NS)
+        or (redis.held_bytes and now_ns - redis.held_ns > COMMAND_PAUSE_NS_MAX)
     ):
         _over(connection)
     elif connection.certificate_ends_ns and now_ns >= connection.certificate_ends_ns:
@@ -279,7 +316,7 @@ cdef void redis_end(Connection* connection) noexcept nogil:
     cdef Redis* redis = connection.redis
     redis.is_ending = True
     _forget_unstarted(redis)
-    request_end_wait(connection, SHUTTING_DOWN)
+    request_end_wait(connection, SHUTTING_DOWN if connection.thread.is_draining else KEY_GONE)
     if redis.first == NULL and connection.out_length == connection.out_done:
         connection.is_over = True
     connection_mark(connection)
@@ -290,7 +327,9 @@ cdef void redis_close(Connection* connection) noexcept nogil:
     cdef Redis* redis = connection.redis
     request_forget_wait(connection)
     replies_free(connection)
-    event_put(io.common, EVENT_REDIS_GONE, slot_token(io, redis.slot, False), 0, NULL, NULL)
+    if connection.is_shaken:            # else Python has never heard of it
+        event_put(io.common, EVENT_REDIS_GONE, slot_token(io, redis.slot, False), 0, NULL, NULL)
+    io.partial_bytes -= redis.held_bytes
     slot_free(io, redis.slot)
     _forget_unstarted(redis)
     decoder_free(&redis.decoder)

@@ -92,6 +92,8 @@ class RedisPort(Port):
         if what == REDIS_OPENED:
             client = self._clients[token] = RedisClient(self, self._edge, token, pieces(payload))
             client.come_in(number)
+        elif token not in self._clients:
+            return
         elif what == REDIS_COMMAND:
             self._asked.append((self._clients[token], pieces(payload), number))
             self.turns.enter(self)

@@ -158,7 +158,7 @@ cdef void _submit(Reply* reply, char* frame, size_t length) noexcept nogil:
     if not _outstanding_take(io.common, reply):
         command_free(command)
         return
-    reply.size = length
+    reply.size = max(length, reply.frames.length)      # of an HDEL all its frames are kept meanwhile
     reply.slot = slot_of_reply(io, reply)
     if reply.wait_ms:
         _begin_wait(reply, command)
@@ -241,8 +241,10 @@ cdef void request_end_wait(Connection* connection, const char* why) noexcept nog
     reply_is_answered(reply)
     if why == NULL:
         _put_null(reply)
-    else:
+    elif connection.thread.is_draining:
         _refuse(reply, UNAVAILABLE, why, b"SHUTTING_DOWN", 0)
+    else:
+        _refuse(reply, UNAUTHENTICATED, why, b"UNAUTHENTICATED", 0)
 
 
 # --- answers -----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ async def hello(client: Client, args: list[bytes]) -> bytes:
     """HELLO [2|3 [AUTH name key] [SETNAME name]]"""
     session = client.session
     protocol, name = session.protocol, session.name
+    credentials: tuple[bytes, bytes] | None = None
     if args:
         if args[0] not in (b"2", b"3"):
             return error_reply("NOPROTO", "unsupported protocol version")
@@ -25,9 +26,7 @@ async def hello(client: Client, args: list[bytes]) -> bytes:
     while rest:
         option = rest[0].upper()
         if option == b"AUTH" and len(rest) >= 3:
-            if (refused := await _authenticate(client, rest[2], rest[1])) is not None:
-                return refused
-            rest = rest[3:]
+            credentials, rest = (rest[2], rest[1]), rest[3:]
         elif option == b"SETNAME" and len(rest) >= 2:
             if (refused := _check_client_text(rest[1], "Client names")) is not None:
                 return refused
@@ -35,6 +34,9 @@ async def hello(client: Client, args: list[bytes]) -> bytes:
             rest = rest[2:]
         else:
             return error_reply("ERR", f"Syntax error in HELLO option '{_text(rest[0])}'")
+    # Only once all of it is read: what is refused leaves everything as it was.
+    if credentials is not None and (refused := await _authenticate(client, *credentials)) is not None:
+        return refused
     if client.entry.caller is None:
         return error_reply(
             "NOAUTH", "HELLO must be called with the client already authenticated, or with AUTH"

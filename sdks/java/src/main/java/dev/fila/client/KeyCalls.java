@@ -47,7 +47,7 @@ public abstract sealed class KeyCalls extends LetterCalls permits FilaClient {
      * Makes a key for a name, which is new or not; for ever when {@code expiresAfter} is null. The
      * answer is the only place where the key is ever told. With {@code asTenant} the messages of
      * its holder are bound to that fairness key; only for a name that is new, and with no right but
-     * produce. Throws InvalidException, NotAllowedException.
+     * produce and view. Throws InvalidException, NotAllowedException.
      */
     public CreateKeyResponse createKey(
             String name, @Nullable Duration expiresAfter, @Nullable String asTenant) {
