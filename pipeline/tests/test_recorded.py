@@ -314,7 +314,7 @@ def test_a_checkpoint_of_another_version_is_not_taken_up_and_says_so(spark: Spar
 def test_a_recording_of_another_version_is_named_and_not_replayed(spark: SparkSession, rolled) -> None:
     for path in rolled.glob("inputs/*/*/*.parquet"):
         rows = pq.read_table(path, partitioning=None)
-        facts = {**rows.schema.metadata, b"fila.history.recorded_by": b"0.0.9"}
+        facts = {**pq.ParquetFile(path).metadata.metadata, b"fila.history.recorded_by": b"0.0.9"}
         pq.write_table(rows.replace_schema_metadata(facts), path)
     (verdict,) = backtest(spark, str(rolled))
     assert verdict.outcome == OTHER_VERSION

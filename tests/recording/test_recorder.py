@@ -17,6 +17,8 @@ import pytest
 from fila.v1 import admin_pb2 as admin
 from fila.v1 import service_pb2 as service
 from fila_server.recording import columns, upkeep
+from fila_server.recording.files import RECORDED_BY
+from fila_server.version import version
 from tests.e2e.conftest import RunningServer, StartServer, start_server
 
 __all__ = ["start_server"]
@@ -82,7 +84,10 @@ def test_what_was_recorded_adds_up_to_the_brokers_own_books(start_server: StartS
     assert kinds["enqueued"] - ended == stats.depth + stats.in_flight
     assert kinds["nacked"] == 20
     for entry in upkeep.entries(history):
-        assert pq.read_metadata(history / entry["file"]).num_rows == entry["rows"]
+        facts = pq.read_metadata(history / entry["file"])
+        assert facts.num_rows == entry["rows"]
+        assert facts.metadata[b"fila.history.version"] == str(columns.VERSION).encode()
+        assert facts.metadata[RECORDED_BY] == version().encode()
 
 
 def test_files_are_their_owners_alone(start_server: StartServer, history: Path) -> None:

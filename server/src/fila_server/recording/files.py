@@ -47,7 +47,7 @@ class OpenFile:
         os.close(os.open(self.aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         self._writer = pq.ParquetWriter(
             self.aside,
-            columns.SCHEMAS[table].with_metadata(facts | {b"fila.history.table": table.encode()}),
+            columns.SCHEMAS[table],
             compression="zstd",
             compression_level=1,
             use_dictionary=columns.DICTIONARIES[table],
@@ -56,6 +56,8 @@ class OpenFile:
             write_page_checksum=True,
             store_schema=False,
         )
+        # Not with the schema: what stands there is left out with it.
+        self._writer.add_key_value_metadata(facts | {b"fila.history.table": table.encode()})
 
     def write(self, rows: pa.Table, first_ms: int, last_ms: int) -> None:
         """Add a block's rows as one row group."""
