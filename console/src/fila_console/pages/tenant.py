@@ -99,7 +99,9 @@ class TenantTopic:
         try:
             return await self._look(upstream)
         except Trouble as trouble:
-            raise _outward(trouble) from trouble
+            if trouble.status == SILENT:
+                raise _silent() from trouble
+            raise
 
     async def _look(self, upstream: Upstream) -> State:
         if self._feed is None:
@@ -256,10 +258,8 @@ def _broker(console: Console, request: Request) -> Broker:
     return console.brokers[name]
 
 
-def _outward(trouble: Trouble) -> Trouble:
-    """What strangers may read of it: a broker that is silent is told to operators by its address, which is inside."""
-    if trouble.status != SILENT:
-        return trouble
+def _silent() -> Trouble:
+    """What strangers may read of a broker that does not answer: operators are told its address, which is inside."""
     return Trouble(SILENT, "The broker does not answer", "Nothing came from it.", "It is tried again.")
 
 
@@ -272,7 +272,9 @@ async def _whose(console: Console, broker: Broker, key: str) -> Identity:
             raise Trouble(
                 401, "This link has ended", "It expired, or it was revoked.", "Ask for another one."
             ) from trouble
-        raise _outward(trouble) from trouble
+        if trouble.status == SILENT:
+            raise _silent() from trouble
+        raise
     finally:
         await upstream.close()
 
