@@ -21,6 +21,7 @@ from fila_console.cells import Plot, State, cell, line_points, row
 from fila_console.feed import Feed
 from fila_console.history import STEPS_MAX, Hour, Meter
 from fila_console.logins import IDLE_S_MAX, LOGINS_MAX, Logins
+from fila_console.pages.tenant import TenantTopic
 from fila_console.settings import BadSetting, Broker, Settings
 from fila_console.streams import stream
 from fila_console.trouble import Trouble
@@ -473,3 +474,21 @@ async def test_a_feed_that_broke_says_so_and_begins_anew():
     await feed.ready()
     assert feed.leading["q", "default"] == ["a"]
     await feed.close()
+
+
+class SilentBroker(Upstream):
+    """What a page asks when the broker does not answer, told as to an operator."""
+
+    def __init__(self) -> None:
+        """Nothing is connected."""
+
+    def follow(self, *_: object) -> Feed:
+        raise Trouble(503, "The broker does not answer", "Nothing came from 10.0.0.7:5555.")
+
+
+async def test_a_tenant_is_not_told_where_a_silent_broker_is():
+    with pytest.raises(Trouble) as told:
+        await TenantTopic("orders", "acme").look(SilentBroker())
+
+    assert told.value.status == 503
+    assert "10.0.0.7" not in told.value.title + told.value.text + told.value.advice
