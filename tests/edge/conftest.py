@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -9,9 +10,21 @@ from grpc import aio
 
 from fila_server.broker.calls import Broker
 from fila_server.config.schema import Address, Config, Server
+from fila_server.edges.grpc import services
 from fila_server.edges.grpc.server import RpcServer
 from tests.doors import PLAIN, open_door
 from tests.edge.fake_engine import FakeAdmin, FakeEngine
+
+
+@pytest.fixture(autouse=True)
+def no_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker asks the core for its hour's points whenever ten seconds of the wall clock are over, in the midst of
+    any test that counts what the core was asked."""
+
+    async def never(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(services, "remember", never)
 
 
 @pytest.fixture
