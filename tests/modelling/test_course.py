@@ -1,7 +1,12 @@
 """A recording under another policy: who would have waited less; what a model cannot tell is refused in a sentence."""
 
+from collections.abc import Iterator
+
+import pyarrow as pa
 import pytest
 
+from fila.v1 import service_pb2 as service
+from fila_server import commands
 from fila_server.modelling import course
 from fila_server.modelling.policy import Policy, PolicyRefused, read_policy
 from fila_server.modelling.served import Served
@@ -127,6 +132,38 @@ def test_a_busy_recording_is_modelled_to_its_end():
     delivered = sum(row["delivered"] for row in happened(recorded).values())
     for model in (one, other):
         assert sum(row.get("delivered", 0) for row in model.served) == pytest.approx(delivered, rel=0.2)
+
+
+def in_single_rows(inputs: pa.Table) -> Iterator[pa.Table]:
+    """As blocks would hand it over that were full after each row, and in the middle of each command's bytes."""
+    for row in inputs.to_pylist():
+        data = row["data"] or b""
+        halves = [row]
+        if row["kind"] == "command" and len(data) > 1:
+            halves = [row | {"data": data[:1], "goes_on": True}, row | {"data": data[1:]}]
+        for half in halves:
+            yield pa.Table.from_pylist([half], schema=inputs.schema)
+
+
+def test_a_pass_that_stands_in_several_blocks_is_modelled_as_one():
+    """A pull for two gets both messages of the pass in which they came, and not the first of them alone."""
+    engine = RecordedEngine()
+    engine.create_queue("orders", fairness_key_header="tenant")
+    pull = service.LeaseRequest(queue="orders", max_messages=2, wait_ms=60_000)
+    engine.submit(commands.LEASE, pull)
+    engine.settle_down()
+    engine.advance(50)
+    for tenant in ("acme", "globex"):
+        request = service.EnqueueRequest(queue="orders", payload=b"x", headers={"tenant": tenant})
+        engine.submit(commands.ENQUEUE, request)
+    engine.settle_down()
+    engine.sleep(100)
+    inputs, decisions = tables(engine)
+    whole = came((inputs, decisions))
+
+    parts = course.run(in_single_rows(inputs), [decisions], Policy(), 0)
+    assert {tenant: row["delivered"] for tenant, row in rows(whole).items()} == {"acme": 1, "globex": 1}
+    assert parts == whole
 
 
 SCRIPT = """

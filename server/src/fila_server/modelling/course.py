@@ -79,8 +79,10 @@ def run(inputs: Iterable[pa.Table], decisions: Iterable[pa.Table], policy: Polic
         core, rest = replaying.begin(parts, Path(folder), Model, seed)
         try:
             course = _Course(core, policy, handling, seed)
-            for part in itertools.chain([rest], parts):
+            passes = replaying.WholePasses(itertools.chain([rest], parts))
+            for part in passes:
                 course.take(part)
+            course.take(passes.pending)
             return course.end()
         finally:
             core.close()
@@ -113,7 +115,7 @@ class _Course:
     # --- what was recorded --------------------------------------------------------------------
 
     def take(self, part: pa.Table) -> None:
-        """Offer a piece of the inputs, each at its time."""
+        """Offer inputs of whole passes, each at its time."""
         pending = False
         for kind, at_us, token, a, b, data in _rows(part):
             if kind == "pass":

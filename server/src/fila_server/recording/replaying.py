@@ -24,7 +24,7 @@ from fila_server.recording import columns
 R = TypeVar("R", bound=Replay)
 
 GROUP_MAX = 1024
-"""Messages that are decided on together at most (core/recording/decisions.pyx)."""
+"""Messages that are decided on together at most (core/doors/blocks.pxd)."""
 
 COMPARED = ("pass", "kind", "queue", "channel", "fairness_key", "consumer", "offset", "attempt")
 
@@ -99,7 +99,7 @@ def follow(
 ) -> Followed:
     """Go on from a start. runs_newest: run the newest pass, too, though there may be more of it than was recorded."""
     comparison = _Comparison(decisions, start.decisions)
-    passes = _WholePasses(itertools.chain([start.inputs], inputs))
+    passes = WholePasses(itertools.chain([start.inputs], inputs))
     for part in passes:
         for made in _fed(start.replay, part):
             comparison.take(made)
@@ -119,9 +119,9 @@ def follow(
     return Followed(outcome, passes.pending, comparison.recorded_left)
 
 
-class _WholePasses:
-    """Inputs up to the newest pass. That one is kept back, since the next piece may have more of it, or the rest of
-    a row whose bytes did not fit."""
+class WholePasses:
+    """Inputs, cut between passes wherever their pieces were cut. The newest pass is kept back in `pending`, since the
+    next piece may have more of it, or the rest of a row whose bytes did not fit."""
 
     def __init__(self, parts: Iterable[pa.Table]) -> None:
         self._parts = parts
@@ -353,6 +353,7 @@ __all__ = [
     "NotReplayable",
     "Outcome",
     "Start",
+    "WholePasses",
     "begin",
     "flat",
     "follow",
