@@ -1,5 +1,6 @@
 """Sinks: what bounds them, queues that go, and brokers that end."""
 
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -65,6 +66,57 @@ def test_sinks_are_bounded() -> None:
         SinkClient(sink.engine, "another").open()
     assert sink.open().epoch == 1
     sink.engine.remove()
+
+
+def opened(engine: DrivenEngine, names: list[str]) -> None:
+    for name in names:
+        engine.submit(commands.OPEN_SINK, pb.OpenSinkRequest(sink_id=name, run_id="run"))
+    engine.settle_down()
+
+
+def listed(engine: DrivenEngine, prefix: str = "", after: str = "", limit: int = 7) -> list[str]:
+    """Every page of it."""
+    names: list[str] = []
+    while True:
+        page = pb.ListSinksRequest(prefix=prefix, after=after, limit=limit)
+        told = engine.call(commands.LIST_SINKS, page, pb.ListSinksResponse)
+        names += [info.sink_id for info in told.sinks]
+        after = told.next_after
+        if not after:
+            return names
+        assert len(told.sinks) == limit
+
+
+def test_a_pass_that_is_asked_for_many_long_lists_of_sinks_ends_behind_a_few(engine: DrivenEngine) -> None:
+    opened(engine, [f"job-{number:04d}" for number in range(1_100)])
+    tokens = {engine.submit(commands.LIST_SINKS, pb.ListSinksRequest(limit=1_000)) for _ in range(20)}
+    engine.run_pass()
+    first = {out[0] for out in engine.core.drain()} & tokens
+    rest = {out[0] for out in engine.settle_down()} & tokens
+
+    assert 1 <= len(first) <= 3
+    assert first | rest == tokens
+
+
+def test_sinks_are_listed_by_name_while_they_come_and_go_and_over_a_restart(engine: DrivenEngine) -> None:
+    chance = random.Random(5)
+    names = {"".join(chance.choices("ab.-Z0", k=chance.randrange(1, 6))) for _ in range(80)}
+    shuffled = chance.sample(sorted(names), len(names))
+    opened(engine, shuffled[:60])
+    brief = set(chance.sample(shuffled[:60], 25))
+    for name in brief:
+        SinkClient(engine, name, "brief").open(keep_ms=1_000)
+    engine.sleep(60_000, step_ms=1_000)
+    assert listed(engine) == sorted(set(shuffled[:60]) - brief)
+
+    opened(engine, shuffled[60:])
+    left = sorted(names - brief)
+    for _ in range(2):
+        assert listed(engine) == left
+        assert listed(engine, prefix="a") == [name for name in left if name.startswith("a")]
+        assert listed(engine, after="a.") == [name for name in left if name > "a."]
+        engine.kill()
+        engine.reopen()
 
 
 def test_staged_bytes_count_against_the_queue(engine: DrivenEngine, sink: SinkClient) -> None:

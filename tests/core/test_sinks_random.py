@@ -151,6 +151,11 @@ class Play:
     def check(self) -> None:
         self.engine.settle_down()
         assert log_of(self.engine) == self.twin.log
+        told = self.engine.call(commands.LIST_SINKS, pb.ListSinksRequest(), pb.ListSinksResponse)
+        (info,) = told.sinks
+        staged = sum(len(messages) for frames in self.twin.staged.values() for messages in frames)
+        assert (info.staged_messages, info.attempts) == (staged, len(self.twin.staged))
+        assert info.staged_bytes == told.staged_bytes
 
     def run(self) -> None:
         for _ in range(STEPS):

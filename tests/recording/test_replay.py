@@ -376,8 +376,9 @@ def test_a_frame_that_was_read_and_altered_is_refused(status):
     assert _refused(changed, decisions)
 
 
-def test_a_base_that_is_larger_than_all_blocks_is_there_in_whole():
-    """Nobody takes blocks while the core opens: what it found must not be dropped for that."""
+@pytest.fixture
+def found_much():
+    """An engine that has just opened, and found more than all blocks hold."""
     engine = RecordedEngine()
     for number in range(400):
         engine.create_queue(f"q{number}", on_enqueue_script="-- " + "x" * 60_000)
@@ -386,6 +387,30 @@ def test_a_base_that_is_larger_than_all_blocks_is_there_in_whole():
     engine.kill()
     engine.kept.clear()
     engine.reopen()
+    yield engine
+    engine.remove()
+
+
+BLOCKS = 8
+"""As many as there are of the scheduler's (core/doors/blocks.pxd): one that it fills, and seven that are full."""
+
+
+def test_blocks_that_an_opening_needed_are_none_of_the_schedulers(found_much):
+    """Right behind the base it has as many as ever, though nobody has taken one yet; and never more."""
+    engine, recording = found_much, found_much.core.recording
+    for _ in range(2):
+        dropped = recording.dropped
+        for number in range(BLOCKS + 2):
+            engine.enqueue("q7", b"payload")
+            recording.cut()
+            engine.run_pass()
+            assert (recording.dropped == dropped) == (number < BLOCKS - 1)
+        engine.take(cut=False)
+
+
+def test_a_base_that_is_larger_than_all_blocks_is_there_in_whole(found_much):
+    """Nobody takes blocks while the core opens: what it found must not be dropped for that."""
+    engine = found_much
     engine.take(cut=False)  # as the recorder does, once it runs
     engine.sleep(10)
     engine.ack("q7", engine.lease("q7"))
@@ -393,7 +418,6 @@ def test_a_base_that_is_larger_than_all_blocks_is_there_in_whole():
     assert recording is not None
     inputs, decisions = engine.table(columns.INPUTS), engine.table(columns.DECISIONS)
     assert recording.dropped == 0
-    engine.remove()
     assert sum(len(value) for value in inputs.column("data").to_pylist() if value) > 20_000_000
 
     outcome = replaying.verify([inputs], [decisions])

@@ -5,14 +5,16 @@ time.
       full  ──►  list of full blocks  ──►  history thread wraps the columns and writes them
       empty ◄──  list of free blocks  ◄──
 
-There are at most BLOCKS_MAX. Where none is free the current one is emptied and counted: the scheduler never
-waits, and the next block says that something before it is missing. The lock is held for a few pointer moves.
+There are at most BLOCKS_MAX, and while the core opens as many more as what it finds needs. Where none is
+free the current one is emptied and counted: the scheduler never waits, and the next block says that
+something before it is missing. The lock is held for a few pointer moves.
 
 A run is what one pass did alike with several messages of one key: one row, and one element a message in the
-columns behind it. Names stand once a block, as texts; a row has their numbers, and 0 means none.
+columns behind it. Before that they are put together in a Group (recording/decisions.pxd). Names stand once a
+block, as texts; a row has their numbers, and 0 means none.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
 from fila_server.core.doors.locks cimport pthread_mutex_t
 from fila_server.core.structures.buffer cimport Buffer
@@ -26,6 +28,7 @@ cdef enum:
     CHANGES_MAX = 1024
     INPUTS_MAX = 16384
     INPUT_BYTES_MAX = 2097152
+    GROUP_MAX = 1024                # messages
     TEXTS_CACHED = 4096
     TEXTS_PER_ROW = 8               # a row's own, at most, and their bytes
     TEXT_BYTES_PER_ROW = 16384
@@ -56,6 +59,7 @@ cdef struct Block:
     int64_t* offset
     uint64_t* cost
     int32_t* attempts
+    int32_t* place                  # in its group
     int32_t* held_ms
     int32_t* wait_no_consumer_ms
     int32_t* wait_share_ms
@@ -96,6 +100,31 @@ cdef struct RunKey:                 # what messages of one run have in common
     int32_t  bucket, reason
     uint8_t  kind
 
+cdef struct Waited:                 # a delivery's wait by cause
+    int32_t no_consumer_ms
+    int32_t share_ms
+    int32_t throttle_ms
+    int32_t delay_ms
+    int32_t held_ms
+
+cdef struct Told:                   # one message of a group
+    int64_t  offset
+    uint64_t cost
+    int32_t  attempts, held_ms
+    Waited   waited
+    uint16_t next                   # of its run; GROUP_MAX: none
+
+cdef struct Run:                    # those of one key, which become one row
+    int32_t  key, buckets, weight   # texts of the current block, but for the weight
+    uint16_t first, last
+
+cdef struct Group:                  # what its messages have in common is in the RunKey
+    int32_t  queue, channel, key    # texts of the current block; the key's of its newest message
+    uint32_t count, run_count
+    Told     told[GROUP_MAX]
+    Run      runs[GROUP_MAX]
+    uint16_t run_of[TEXTS_MAX]      # by the text of the key
+
 cdef struct History:
     pthread_mutex_t lock
     Block*   current
@@ -103,6 +132,7 @@ cdef struct History:
     Block*   full
     Block*   full_last
     uint32_t made
+    uint32_t of_opening             # of these, made while the core opened and not given back since
     uint64_t begun
     uint64_t dropped                # blocks
     uint32_t cut_wanted             # raised by the history thread: hand over what there is
@@ -113,6 +143,7 @@ cdef struct History:
     bint     quiet                  # recovery: nothing is decided yet
     bint     inputs_over            # the broker stops: what follows is not replayed
     RunKey   run
+    Group    group
     # what ends a message, said right before it ends
     uint8_t  ending
     const char* ending_reason

@@ -10,9 +10,6 @@ from fila_server.core.doors.locks cimport (
 )
 from fila_server.core.structures.buffer cimport buffer_free, must_malloc
 
-cdef enum:
-    GROUP_BYTES = 131072            # behind the History: recording/decisions.pyx's Group
-
 
 cdef inline void* _carve(char** at, size_t bytes) noexcept nogil:
     cdef char* here = at[0]
@@ -36,7 +33,8 @@ cdef char* _rows_carve(Block* b, char* at) noexcept nogil:
     b.begins = <int32_t*> _carve(&at, (RUNS_MAX + 1) * 4)
     b.offset = <int64_t*> _carve(&at, MESSAGES_MAX * 8)
     b.cost = <uint64_t*> _carve(&at, MESSAGES_MAX * 8)
-    b.attempts = <int32_t*> _carve(&at, 2 * MESSAGES_MAX * 4)      # behind them, places in groups
+    b.attempts = <int32_t*> _carve(&at, MESSAGES_MAX * 4)
+    b.place = <int32_t*> _carve(&at, MESSAGES_MAX * 4)
     b.held_ms = <int32_t*> _carve(&at, MESSAGES_MAX * 4)
     b.wait_no_consumer_ms = <int32_t*> _carve(&at, MESSAGES_MAX * 4)
     b.wait_share_ms = <int32_t*> _carve(&at, MESSAGES_MAX * 4)
@@ -98,8 +96,8 @@ cdef void _empty(History* history, Block* b) noexcept nogil:
 
 
 cdef History* history_new() noexcept nogil:
-    cdef History* history = <History*> must_malloc(sizeof(History) + GROUP_BYTES)
-    memset(history, 0, sizeof(History) + GROUP_BYTES)
+    cdef History* history = <History*> must_malloc(sizeof(History))
+    memset(history, 0, sizeof(History))
     pthread_mutex_init(&history.lock, NULL)
     history.sample = 1
     history.current = _block_new()
@@ -135,8 +133,9 @@ cdef Block* _next(History* history, Block* ended) noexcept nogil:
     """Put a full block on the list and get an empty one; NULL, and nothing was put: there is none.
 
     While the core opens nobody takes blocks yet, nor is anybody served who could be held up: what it found,
-    which is about as large as its index, gets as many as it needs, and those are freed once they are
-    written.
+    which is about as large as its index, gets as many as it needs. They do not count among BLOCKS_MAX, so
+    that what is decided right behind it, while they are still being written, finds as many as ever; as many
+    are freed again, the first that come back.
     """
     cdef Block* b
     cdef bint is_new
@@ -144,8 +143,9 @@ cdef Block* _next(History* history, Block* ended) noexcept nogil:
     b = history.free_blocks
     if b != NULL:
         history.free_blocks = b.next
-    is_new = b == NULL and (history.made < BLOCKS_MAX or history.quiet)
+    is_new = b == NULL and (history.quiet or history.made - history.of_opening < BLOCKS_MAX)
     history.made += is_new
+    history.of_opening += is_new and history.quiet
     if b != NULL or is_new:
         if history.full_last == NULL:
             history.full = ended
@@ -215,11 +215,12 @@ cdef Block* block_take(History* history) noexcept nogil:
 
 cdef void block_give_back(History* history, Block* block) noexcept nogil:
     pthread_mutex_lock(&history.lock)
-    if history.made > BLOCKS_MAX:
+    if history.of_opening:
+        history.of_opening -= 1
         history.made -= 1
     else:
         block.next = history.free_blocks
         history.free_blocks = block
         block = NULL
     pthread_mutex_unlock(&history.lock)
-    free(block)                         # one that only an opening needed, else nothing
+    free(block)                         # for one that only the opening needed; else nothing

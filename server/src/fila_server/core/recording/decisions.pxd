@@ -16,6 +16,7 @@ The numbers of DecisionKind are those of recording/columns.py; a test holds the 
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
+from fila_server.core.doors.blocks cimport Waited
 from fila_server.core.state.state cimport Channel, Core, Frame, Lease, Slot
 from fila_server.core.structures.buffer cimport Slice
 from fila_server.core.structures.maps cimport Text
@@ -34,13 +35,6 @@ cdef enum DecisionKind:
     ACKED = 11
     DEAD_LETTERED = 12
     DROPPED = 13
-
-cdef struct Waited:                 # a delivery's wait by cause
-    int32_t no_consumer_ms
-    int32_t share_ms
-    int32_t throttle_ms
-    int32_t delay_ms
-    int32_t held_ms
 
 cdef struct Detail:                 # what a kind says besides; zero where it says nothing
     uint64_t consumer

@@ -5,7 +5,8 @@ from libc.stdint cimport uint8_t, uint16_t
 from libc.string cimport memset, strlen
 
 from fila_server.core.doors.blocks cimport (
-    MESSAGES_MAX, RUNS_MAX, TEXTS_MAX, Block, History, RunKey, block_end, block_has_texts, block_text,
+    GROUP_MAX, MESSAGES_MAX, RUNS_MAX, Block, Group, History, Run, RunKey, Told, block_end, block_has_texts,
+    block_text,
 )
 from fila_server.core.doors.spans cimport OUT_EXPIRED, OUT_NACKED, OUT_RETURNED
 from fila_server.core.recording.traces cimport lease_traced
@@ -15,31 +16,12 @@ from fila_server.core.structures.maps cimport text_hash
 
 cdef enum:
     REASON_BYTES_MAX = 256
-    GROUP_MAX = 1024                # the Group has room behind the History: see blocks.pyx
 
 cdef int64_t HELD_MS_MAX = 0x7FFFFFFF
 
-cdef struct Told:                   # one message of a group
-    int64_t  offset
-    uint64_t cost
-    int32_t  attempts, held_ms
-    Waited   waited
-    uint16_t next                   # of its run; GROUP_MAX: none
-
-cdef struct Run:                    # those of one key, which become one row
-    int32_t  key, buckets, weight   # texts of the current block, but for the weight
-    uint16_t first, last
-
-cdef struct Group:                  # behind the History; what its messages have in common is in its RunKey
-    int32_t  queue, channel, key    # texts of the current block; the key's of its newest message
-    uint32_t count, run_count
-    Told     told[GROUP_MAX]
-    Run      runs[GROUP_MAX]
-    uint16_t run_of[TEXTS_MAX]      # by the text of the key
-
 
 cdef inline Group* _group(Core* core) noexcept nogil:
-    return <Group*> (core.history + 1)
+    return &core.history.group
 
 
 cdef inline bint _is_sampled(Core* core, uint64_t queue, uint64_t offset) noexcept nogil:
@@ -164,7 +146,7 @@ cdef inline void _message(Block* b, int kind, const Told* told, uint32_t place) 
     b.offset[at], b.cost[at] = told.offset, told.cost
     b.attempts[at] = told.attempts
     b.held_ms[at] = told.held_ms
-    (b.attempts + MESSAGES_MAX)[at] = <int32_t> place
+    b.place[at] = <int32_t> place
     if kind == DELIVERED:
         b.wait_no_consumer_ms[at] = told.waited.no_consumer_ms
         b.wait_share_ms[at] = told.waited.share_ms

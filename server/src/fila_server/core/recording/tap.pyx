@@ -8,7 +8,7 @@ from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport uint32_t, uint8_t
 
 from fila_server.core.doors.blocks cimport (
-    MESSAGES_MAX, block_end, block_give_back, block_take, history_free, history_new,
+    block_end, block_give_back, block_take, history_free, history_new,
 )
 
 cdef extern from "<unistd.h>" nogil:
@@ -113,7 +113,7 @@ cdef class RecordedBlock:
             "begins": _view(b.begins, (runs + 1) * 4),
             "offset": _view(b.offset, messages * 8), "cost": _view(b.cost, messages * 8),
             "attempts": _view(b.attempts, messages * 4), "held_ms": _view(b.held_ms, messages * 4),
-            "place": _view(b.attempts + MESSAGES_MAX, messages * 4),
+            "place": _view(b.place, messages * 4),
             "wait_no_consumer_ms": _view(b.wait_no_consumer_ms, messages * 4),
             "wait_share_ms": _view(b.wait_share_ms, messages * 4),
             "wait_throttle_ms": _view(b.wait_throttle_ms, messages * 4),

@@ -17,10 +17,10 @@ cdef Attempt* attempt_new(
 # Room for one more frame, zeroed; the caller fills it in and counts it.
 cdef StagedFrame* attempt_add(Attempt* attempt) noexcept nogil
 # Counts a frame that has been filled in; or takes back the last one, which the disk refused.
-cdef void frame_counted(Core* core, Attempt* attempt, StagedFrame* frame) noexcept nogil
-cdef void frame_taken_back(Core* core, Attempt* attempt) noexcept nogil
-# Its bytes count no more: it was moved, or deleted.
-cdef void frame_gone(Core* core, StagedFrame* frame) noexcept nogil
+cdef void frame_counted(Core* core, Sink* sink, Attempt* attempt, StagedFrame* frame) noexcept nogil
+cdef void frame_taken_back(Core* core, Sink* sink, Attempt* attempt) noexcept nogil
+# The first frame that is left counts no more: it was moved into its queue, or is lost.
+cdef void frame_moved(Core* core, Sink* sink, Attempt* attempt) noexcept nogil
 # Out of its sink; its records go in pieces.
 cdef void attempt_drop(Core* core, Sink* sink, Attempt* attempt) noexcept nogil
 # All but those that an intent names; of batches below `below`, and of epochs below `epoch`. Returns how many.

@@ -52,33 +52,52 @@ cdef StagedFrame* attempt_add(Attempt* attempt) noexcept nogil:
     return &attempt.frames[attempt.count]
 
 
-cdef void frame_counted(Core* core, Attempt* attempt, StagedFrame* frame) noexcept nogil:
+cdef void frame_counted(Core* core, Sink* sink, Attempt* attempt, StagedFrame* frame) noexcept nogil:
     cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, frame.queue_number)
     attempt.count += 1
     attempt.messages += frame.count
     attempt.checksum += frame.checksum
+    attempt.messages_left += frame.count
+    attempt.bytes_left += frame.bytes
+    sink.staged_messages += frame.count
+    sink.staged_bytes += frame.bytes
     core.sinks.staged_bytes += frame.bytes
     if queue != NULL:
         queue.staged_bytes += frame.bytes
 
 
-cdef void frame_taken_back(Core* core, Attempt* attempt) noexcept nogil:
-    cdef StagedFrame* frame
-    attempt.count -= 1
-    frame = &attempt.frames[attempt.count]
-    attempt.messages -= frame.count
-    attempt.checksum -= frame.checksum
-    frame_gone(core, frame)
-
-
-cdef void frame_gone(Core* core, StagedFrame* frame) noexcept nogil:
+cdef void _uncount(Core* core, Attempt* attempt, StagedFrame* frame) noexcept nogil:
+    """One frame less is left of an attempt, which may have left its sink."""
     cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, frame.queue_number)
+    attempt.messages_left -= frame.count
+    attempt.bytes_left -= frame.bytes
     core.sinks.staged_bytes -= frame.bytes
     if queue != NULL:
         queue.staged_bytes -= frame.bytes
 
 
+cdef void frame_taken_back(Core* core, Sink* sink, Attempt* attempt) noexcept nogil:
+    cdef StagedFrame* frame
+    attempt.count -= 1
+    frame = &attempt.frames[attempt.count]
+    attempt.messages -= frame.count
+    attempt.checksum -= frame.checksum
+    sink.staged_messages -= frame.count
+    sink.staged_bytes -= frame.bytes
+    _uncount(core, attempt, frame)
+
+
+cdef void frame_moved(Core* core, Sink* sink, Attempt* attempt) noexcept nogil:
+    cdef StagedFrame* frame = &attempt.frames[attempt.gone]
+    sink.staged_messages -= frame.count
+    sink.staged_bytes -= frame.bytes
+    _uncount(core, attempt, frame)
+    attempt.gone += 1
+
+
 cdef void _unlink(Sink* sink, Attempt* attempt) noexcept nogil:
+    sink.staged_messages -= attempt.messages_left
+    sink.staged_bytes -= attempt.bytes_left
     textmap_remove(&sink.attempts_by_key, &attempt.text)
     if attempt.prev == NULL:
         sink.attempts = attempt.next
@@ -122,7 +141,7 @@ cdef bint attempts_turn(Core* core) noexcept nogil:
             return True
         while attempt.gone < attempt.count and stage_goes_on(core):
             staged_record_delete(core, core.settles, attempt, attempt.gone)
-            frame_gone(core, &attempt.frames[attempt.gone])
+            _uncount(core, attempt, &attempt.frames[attempt.gone])
             attempt.gone += 1
             core.counters.work += 1
         if attempt.gone == attempt.count:

@@ -11,7 +11,7 @@ from fila_server.core.doors.submit cimport Problem, command_parse
 from fila_server.core.life.answers cimport answer
 from fila_server.core.life.enqueue cimport enqueue_command
 from fila_server.core.life.notices cimport SINK_LOST, notice_of
-from fila_server.core.sinks.attempts cimport attempt_free, attempts_drop, attempts_turn, frame_gone
+from fila_server.core.sinks.attempts cimport attempt_free, attempts_drop, attempts_turn, frame_moved
 from fila_server.core.sinks.registry cimport sink_used
 from fila_server.core.sinks.sink_records cimport (
     StagedBody, cursor_record_put, intent_records_delete, sink_record_put, staged_body_read,
@@ -39,16 +39,15 @@ cdef inline Attempt* _attempt(Intent* intent) noexcept nogil:
     return intent.attempts[intent.at] if intent.at < intent.count else NULL
 
 
-cdef void _frame_over(Core* core, Intent* intent) noexcept nogil:
+cdef void _frame_over(Core* core, Sink* sink) noexcept nogil:
     """The frame at hand is staged no more: what was reserved for it is free."""
-    cdef Attempt* attempt = _attempt(intent)
+    cdef Attempt* attempt = _attempt(sink.intent)
     cdef StagedFrame* frame = &attempt.frames[attempt.gone]
     cdef Queue* queue = <Queue*> map64_get(&core.queues_by_number, frame.queue_number)
     core.sinks.promised_dedup_keys -= frame.dedup_keys
     if queue != NULL:
         queue.promised -= frame.count
-    frame_gone(core, frame)
-    attempt.gone += 1
+    frame_moved(core, sink, attempt)
 
 
 # --- one piece ---------------------------------------------------------------------------------
@@ -108,7 +107,7 @@ cdef void _lose(Core* core, Sink* sink, uint64_t messages, Queue* queue) noexcep
     intent.lost += messages
     staged_record_delete(core, core.settles, attempt, attempt.gone)
     cursor_record_put(core, core.settles, sink, intent.moved, intent.duplicates, intent.lost)
-    _frame_over(core, intent)
+    _frame_over(core, sink)
 
 
 cdef void _piece(Core* core, Sink* sink, Load* load) noexcept nogil:
@@ -148,7 +147,7 @@ cdef void _pieces_written(Core* core) noexcept nogil:
         sink.intent.running = False
         sink.intent.moved += command.count - command.duplicates
         sink.intent.duplicates += command.duplicates
-        _frame_over(core, sink.intent)
+        _frame_over(core, sink)
         command_free(command)
     while core.sinks.unmoved != NULL:
         command = core.sinks.unmoved

@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from fila_server.core.sinks.attempts cimport (
     attempt_add, attempt_drop, attempt_find, attempt_new, frame_counted,
 )
+from fila_server.core.sinks.name_order cimport names_put_all
 from fila_server.core.sinks.publishing cimport intent_new, intent_promise
 from fila_server.core.sinks.registry cimport sink_new
 from fila_server.core.sinks.sink_records cimport (
@@ -93,7 +94,7 @@ cdef void _note_read(Core* core, Sink* sink, const char* key, Cursor* c) noexcep
         return
     frame.checksum = read_u32be(checksum.at)
     sink.next_serial = max(sink.next_serial, frame.serial + 1)
-    frame_counted(core, attempt, frame)
+    frame_counted(core, sink, attempt, frame)
 
 
 cdef void _intent_read(Core* core, Sink* sink, Cursor* c) noexcept nogil:
@@ -147,6 +148,7 @@ cdef void _drop_what_is_over(Core* core, Sink* sink) noexcept nogil:
 cdef void sinks_recovered(Core* core) noexcept nogil:
     cdef uint32_t cursor = 0
     cdef Sink* sink
+    names_put_all(core)
     while True:
         sink = <Sink*> textmap_next(&core.sinks.by_name, &cursor)
         if sink == NULL:

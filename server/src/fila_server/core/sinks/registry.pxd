@@ -13,6 +13,7 @@ from fila_server.core.state.sinks cimport Sink
 from fila_server.core.state.state cimport Core
 from fila_server.core.structures.buffer cimport Slice
 
+# Not in the order of names yet: an opening makes many, and puts them there at once.
 cdef Sink* sink_new(Core* core, Slice name, uint64_t number) noexcept nogil
 # The sink of a call that carries this epoch; NULL: there is none, or it belongs to a later run, and the
 # call is

@@ -11,6 +11,7 @@ from fila_server.core.doors.reader cimport Load
 from fila_server.core.life.answers cimport answer, answer_status
 from fila_server.core.life.queues cimport number_next
 from fila_server.core.sinks.attempts cimport attempt_free, attempts_drop, attempts_forget
+from fila_server.core.sinks.name_order cimport name_put, name_remove, names_forget
 from fila_server.core.sinks.sink_records cimport sink_record_put, sink_records_delete
 from fila_server.core.structures.buffer cimport (
     Buffer, Cursor, buffer_free, buffer_init, must_malloc, put_bytes, put_slice, put_u8, take_slice, take_u8,
@@ -121,6 +122,7 @@ cdef Sink* _sink_to_open(Core* core, Command* command, Slice name) noexcept nogi
         answer_status(core, command.token, RESOURCE_EXHAUSTED, text, b"LIMIT_EXCEEDED")
     elif sink == NULL:
         sink = sink_new(core, name, number_next(core))
+        name_put(core, sink)
     return sink
 
 
@@ -181,6 +183,7 @@ cdef void sinks_sweep(Core* core) noexcept nogil:
             core.sinks.counters.swept += attempts_drop(core, sink, <uint64_t> -1, 0)
         if sink.attempts == NULL and core.mono_ns - sink.used_ns > <int64_t> sink.keep_ms * 1000000:
             sink_records_delete(core, sink)
+            name_remove(core, sink)
             _sink_free(core, sink)
             core.sinks.sweep_cursor = 0     # the table moved under it
             return
@@ -208,6 +211,7 @@ cdef void sinks_forget(Core* core) noexcept nogil:
         free(load.bytes)
         free(load)
     attempts_forget(core)
+    names_forget(core)
     while True:
         cursor = 0
         sink = <Sink*> textmap_next(&core.sinks.by_name, &cursor)

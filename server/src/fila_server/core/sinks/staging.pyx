@@ -172,7 +172,7 @@ cdef bint stage(Core* core, Command* command) noexcept nogil:
     frame.queue_number = queue.number
     frame.bytes, frame.count = <uint32_t> bytes, command.count
     frame.dedup_keys, frame.checksum = _dedup_keys(command), key.checksum
-    frame_counted(core, attempt, frame)
+    frame_counted(core, sink, attempt, frame)
     attempt.staged_pass = core.counters.passes
     staged_record_put(core, attempt, command)
     _keep_for_answer(core, command)
@@ -201,7 +201,7 @@ cdef void staged_written(Core* core, uint8_t refused) noexcept nogil:
                 b"attempt: it was dropped while this frame was on its way", b"STAGED_DROPPED")
         elif sink != NULL and refused:
             if not key.is_repeat and key.frame < attempt.count:
-                _take_back_from(core, attempt, key.frame)
+                _take_back_from(core, sink, attempt, key.frame)
             _refuse(core, command, refused)
         elif sink != NULL:
             core.sinks.counters.staged += command.count if not key.is_repeat else 0
@@ -210,7 +210,7 @@ cdef void staged_written(Core* core, uint8_t refused) noexcept nogil:
         command = following
 
 
-cdef void _take_back_from(Core* core, Attempt* attempt, uint32_t frame) noexcept nogil:
+cdef void _take_back_from(Core* core, Sink* sink, Attempt* attempt, uint32_t frame) noexcept nogil:
     """The frame and those behind it, of which none was written."""
     while attempt.count > frame:
-        frame_taken_back(core, attempt)
+        frame_taken_back(core, sink, attempt)

@@ -42,7 +42,9 @@ cdef struct Attempt:
     uint32_t capacity
     uint32_t gone                   # of these, moved or deleted, from the front
     bint     listed                 # an INTENT names it
-    uint64_t messages
+    uint64_t messages               # of all its frames
+    uint64_t messages_left          # ... and of those that are neither moved nor deleted
+    uint64_t bytes_left
     uint64_t checksum               # the sum of its frames'
     uint64_t staged_pass            # in which it was last added to: not on the disk before that one is
                                     # written
@@ -77,6 +79,8 @@ cdef struct Sink:
     Buffer   runs                   # names of runs, each behind its length, the present one last
     TextMap  attempts_by_key
     Attempt* attempts
+    uint64_t staged_messages        # what its attempts have left
+    uint64_t staged_bytes
     Intent*  intent
     Sink*    next_moving            # circular, of those with an intent
     uint64_t cursor_moved           # recovery: as the cursor's record says
@@ -94,6 +98,8 @@ cdef struct SinkCounters:
 cdef struct Sinks:
     TextMap  by_name
     Map64    by_number
+    Sink**   in_order               # of their names
+    uint32_t in_order_count, in_order_capacity
     uint64_t staged_bytes           # on the disk, as StagedFrame.bytes counts
     uint64_t promised_dedup_keys    # of batches on their way
     Attempt* dying                  # their records are still to be deleted

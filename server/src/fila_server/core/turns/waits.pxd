@@ -5,7 +5,7 @@ The same causes as in clocks.pxd, a message at a time. A slot's readings stand b
 share, and only where a history is recorded: then a pending message costs 20 bytes more.
 """
 
-from fila_server.core.recording.decisions cimport Waited
+from fila_server.core.doors.blocks cimport Waited
 from fila_server.core.state.state cimport Core, Flow, Slot, Subqueue
 
 cdef void wait_begins(Core* core, Slot* slot, Flow* flow, Subqueue* sub, bint was_delayed) noexcept nogil
